@@ -4,6 +4,7 @@
 #include <math.h>
 
 enum { PRODUCTS_OF_MATRIX = 10 };             // products with the tensors that take as long as to assemble a matrix
+enum { PRODUCTS_OF_LATTICE = 6 };             // that are made before its matrix is
 static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
 static const double loose = 0.2;              // tolerance of a linear system
 
@@ -180,19 +181,57 @@ static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
   return square <= enough ? CG_CONVERGED : end;
 }
 
+// The first direction, after the blocks' part of it: with that of the lattice. The square of the residual's norm.
+static double with_lattice(solve *o) {
+  double y[3 * CQ_COARSE_NODES];
+  for (int b = o->begin; o->coarse && b < o->end; b++) o->k->coarse_restrict(o->s, b, o->s->implicit.coarse.right[b]);
+  end_sums(o);
+  if (!o->coarse) return o->sum[CQ_SUM_SQUARE];
+  const double square = o->sum[CQ_SUM_SQUARE] + cq_coarse_solve(o, y);
+  for (int b = o->begin; b < o->end; b++) o->k->coarse_prolong(o->s, b, y);
+  wait(o);
+  return square;
+}
+
 // REST and STEP = 0, the first direction; the square of the norm
 static double begin_gradients(solve *o, double sign) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
-  end_sums(o);
-  return o->sum[CQ_SUM_SQUARE];
+  return with_lattice(o);
 }
 
-// To a loose tolerance a few products may do; otherwise the matrix is assembled where there is one. Where H
-// is not positive, M of its nodes gives better directions than that of the matrix.
+// The same from where the iterations are.
+static double begin_again(solve *o) {
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->cg_again(o->s, b, sums(o, b));
+  return with_lattice(o);
+}
+
+// STEP goes on along DIRECTION, which then is the next one; the square of the norm.
+static double advance(solve *o, double square, double curvature) {
+  double y[3 * CQ_COARSE_NODES], now = 0;
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) {
+    o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
+    if (o->coarse) o->k->coarse_restrict(o->s, b, o->s->implicit.coarse.right[b]);
+  }
+  end_sums(o);
+  if (o->coarse) now = cq_coarse_solve(o, y);
+  now += o->sum[CQ_SUM_SQUARE];
+  for (int b = o->begin; b < o->end; b++) {
+    o->k->cg_turn(o->s, b, now / square);
+    if (o->coarse) o->k->coarse_prolong(o->s, b, y);
+  }
+  wait(o);
+  return now;
+}
+
+// To a loose tolerance a few products may do; otherwise the matrix is assembled where there is one, or the lattice
+// built. Where H is not positive, M of its nodes gives better directions than that of the matrix.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
-  const double first = begin_gradients(o, sign);
-  double square = first;
+  const int lattice = cq_coarse_has(o);
+  if (lattice && !o->coarse && tolerance <= loose) cq_coarse_build(o);
+  double first = begin_gradients(o, sign), square = first;
   if (!isfinite(first)) {   // what is no number stays none, for those who look at the result
     for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
     wait(o);
@@ -210,6 +249,12 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
       matrix_from = most;
       square = begin_gradients(o, sign);
     }
+    if (lattice && !o->coarse && i == PRODUCTS_OF_LATTICE) {
+      const double left = square / first;
+      cq_coarse_build(o);
+      square = begin_again(o);
+      first = square / left;
+    }
     cq_linear_multiply(o, CQ_GRID_DIRECTION, 0);
     const double curvature = o->sum[CQ_SUM_DOT];
     o->linear++;
@@ -219,13 +264,7 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
       wait(o);
       return CG_CURVATURE;
     }
-    begin_sums(o);
-    for (int b = o->begin; b < o->end; b++) o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
-    end_sums(o);
-    const double before = square;
-    square = o->sum[CQ_SUM_SQUARE];
-    for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, square / before);
-    wait(o);
+    square = advance(o, square, curvature);
   }
   return square <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
 }
