@@ -73,7 +73,6 @@ int cq_coarse_has(const solve *o) {
 
 void cq_coarse_build(solve *o) {
   cq_coarse *m = &o->s->implicit.coarse;
-  phase(o, CQ_PHASE_SOLVE);
   if (o->worker->rank == 0) o->k->coarse_index(o->s);
   wait(o);
   const int n = m->count * o->s->model->dim;
@@ -90,7 +89,6 @@ void cq_coarse_build(solve *o) {
   }
   wait(o);
   o->coarse = 1;
-  phase(o, CQ_PHASE_TENSORS);
 }
 
 double cq_coarse_solve(solve *o, double *y) {

@@ -8,7 +8,7 @@
 
 #if !defined(CQ_REAL_DUAL)
 
-enum { HATS = CQ_DIM == 3 ? 27 : 9 };    // that a stencil reaches, at most
+enum { HATS = CQ_DIM == 3 ? 27 : 9, HATS_WIDE = HATS / 4 * 4 + 4 };   // that a stencil reaches, at most
 
 // the hats of one axis at a node of the grid: `first` and the next one, which has `part`
 typedef struct {
@@ -132,7 +132,7 @@ static AxisHats axis_hats(const cq_coarse *m, const int32_t node, const double f
 
 typedef struct {
   int32_t index[HATS];
-  double slope[HATS][CQ_DIM];    // 4/dx sum w hat (o + arm) over the stencil
+  double slope[CQ_DIM][HATS_WIDE];    // 4/dx sum w hat (o + arm) over the stencil
   int count;
 } CoarseReach;
 
@@ -158,27 +158,53 @@ static void reach_of(const cq_scene *s, const CoarseCell *cell, CoarseReach *out
     if (across == 0) continue;
     const int32_t y = CQ_DIM == 3 ? axis[1 % CQ_DIM].first + o[1] : 0;
     out->index[out->count] = *lattice_at(m, axis[0].first + o[0], y, axis[LAST].first + o[LAST]);
-    EACH(i) out->slope[out->count][i] = across / axis[i].value[o[i]] * axis[i].slope[o[i]];
+    EACH(i) out->slope[i][out->count] = across / axis[i].value[o[i]] * axis[i].slope[o[i]];
     out->count += out->index[out->count] >= 0;
   }
 }
 
-static void coarse_flush(const cq_scene *s, CoarseCell *cell, double *matrix) {
-  const int n = s->implicit.coarse.count * CQ_DIM;
-  CoarseReach reach = {.count = 0};
+// What cells in succession that reach the same hats give: of hats p and q entry (i, b) of their block.
+typedef struct {
+  double sum[HATS][MATRIX][HATS_WIDE];
+  int32_t index[HATS];
+  int count;
+} CoarseSum;
+
+static void sum_flush(const cq_coarse *m, CoarseSum *of, double *matrix) {
+  const int n = m->count * CQ_DIM;
+  for (int p = 0; p < of->count; p++)
+    for (int q = 0; q < of->count; q++) {
+      if (of->index[q] > of->index[p]) continue;
+      double *to = matrix + (int64_t)of->index[p] * CQ_DIM * n + of->index[q] * CQ_DIM;
+      EACH(i) EACH(b) to[i * n + b] += of->sum[p][i * CQ_DIM + b][q];
+    }
+  memset(of->sum, 0, (size_t)of->count * sizeof of->sum[0]);
+  of->count = 0;
+}
+
+static void coarse_flush(const cq_scene *s, CoarseCell *cell, CoarseSum *to, double *matrix) {
+  CoarseReach reach;
+  memset(&reach, 0, sizeof reach);   // the hats behind the last one have no slope
   if (cell->weight > 0) reach_of(s, cell, &reach);
-  for (int p = 0; p < reach.count; p++) {
-    double part[CQ_DIM][CQ_DIM][CQ_DIM];
-    EACH(i) EACH(b) EACH(l) {
-      part[i][b][l] = 0;
-      EACH(j) part[i][b][l] += cell->h[tensor_at(i * CQ_DIM + j, b * CQ_DIM + l)] * reach.slope[p][j];
-    }
-    for (int q = 0; q < reach.count; q++) {
-      if (reach.index[q] > reach.index[p]) continue;
-      double *to = matrix + (int64_t)reach.index[p] * CQ_DIM * n + reach.index[q] * CQ_DIM;
-      EACH(i) EACH(b) EACH(l) to[i * n + b] += part[i][b][l] * reach.slope[q][l];
-    }
+  if (reach.count != to->count || memcmp(reach.index, to->index, (size_t)reach.count * sizeof *reach.index)) {
+    sum_flush(&s->implicit.coarse, to, matrix);
+    memcpy(to->index, reach.index, sizeof to->index);
+    to->count = reach.count;
   }
+  const int padded = (reach.count + 3) / 4 * 4;
+  for (int p = 0; p < reach.count; p++)
+    EACH(i) EACH(b) {
+      double part[CQ_DIM], *sum = to->sum[p][i * CQ_DIM + b];
+      EACH(l) {
+        part[l] = 0;
+        EACH(j) part[l] += cell->h[tensor_at(i * CQ_DIM + j, b * CQ_DIM + l)] * reach.slope[j][p];
+      }
+      for (int q = 0; q < padded; q++) {
+        double more = part[0] * reach.slope[0][q];
+        CQ_UNROLL for (int l = 1; l < CQ_DIM; l++) more += part[l] * reach.slope[l][q];
+        sum[q] += more;
+      }
+    }
   memset(cell, 0, sizeof *cell);
   cell->node = -1;
 }
@@ -188,20 +214,23 @@ static void coarse_gather(cq_scene *s, const cq_slice *in, int32_t range, double
   const cq_arrangement *a = s->arrangement;
   const double inv_dx = 1 / s->model->dx;
   CoarseCell cell;
+  CoarseSum sum;
   memset(&cell, 0, sizeof cell);
+  memset(&sum, 0, sizeof sum);
   cell.node = -1;
   for (int32_t slot = s->range_start[range] * CQ_CHUNK; slot < s->range_start[range + 1] * CQ_CHUNK; slot++) {
     const int32_t c = slot / CQ_CHUNK, l = slot % CQ_CHUNK;
     const real *tensor = (const real *)s->implicit.tensor + AT(c, TENSOR, 0) + l;
     const double volume = (double)*slot_at((real *)a->params, s->params, slot, CQ_PARAM_VOLUME);
-    if (s->implicit.node[slot] != cell.node) coarse_flush(s, &cell, matrix);
+    if (s->implicit.node[slot] != cell.node) coarse_flush(s, &cell, &sum, matrix);
     cell.node = s->implicit.node[slot];
     cell.weight += volume;
     for (int k = 0; k < TENSOR; k++) cell.h[k] += (double)tensor[k * CQ_CHUNK];
     EACH(i)
       cell.place[i] += volume * (inv_dx * (double)*slot_at((real *)in->data, FIELDS, slot, X + i) - a->lower[i]);
   }
-  coarse_flush(s, &cell, matrix);
+  coarse_flush(s, &cell, &sum, matrix);
+  sum_flush(&s->implicit.coarse, &sum, matrix);
 }
 
 // a node's own block, of hats with their parts at it
@@ -264,6 +293,7 @@ static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
 static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
   const cq_coarse *m = &s->implicit.coarse;
   const real *rest = grid_vector(s, CQ_GRID_REST);
+  const double step = 1.0 / m->spacing;
   memset(to, 0, (size_t)m->count * CQ_DIM * sizeof *to);
   COLUMNS_EACH(s, block, column) {
     const ColumnHats hats = column_hats(s, column);
@@ -271,7 +301,7 @@ static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
       const int32_t first = (hats.begin + k) / m->spacing, end = (first + 1) * m->spacing - hats.begin;
       double low[CQ_DIM] = {0}, high[CQ_DIM] = {0};
       for (; k < column->count && k < end; k++) {
-        const double part = hats_at(m, hats.begin + k).part;
+        const double part = (hats.begin + k - first * m->spacing) * step;
         const real *r = rest + 4 * (column->node + k);
         EACH(i) {
           low[i] += (1 - part) * (double)r[i];
@@ -292,6 +322,7 @@ static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
 // DIRECTION += hats times what is given of each, where contacts leave it free
 static void coarse_prolong(cq_scene *s, int32_t block, const double *from) {
   const cq_coarse *m = &s->implicit.coarse;
+  const double step = 1.0 / m->spacing;
   real *direction = grid_vector(s, CQ_GRID_DIRECTION);
   COLUMNS_EACH(s, block, column) {
     const ColumnHats hats = column_hats(s, column);
@@ -306,7 +337,7 @@ static void coarse_prolong(cq_scene *s, int32_t block, const double *from) {
         }
       }
       for (; k < column->count && k < end; k++) {
-        const double part = hats_at(m, hats.begin + k).part;
+        const double part = (hats.begin + k - first * m->spacing) * step;
         real *p = direction + 4 * (column->node + k);
         if (!(mass_at(s, column, k) > 0)) continue;
         EACH(i) p[i] += (real)((1 - part) * low[i] + part * high[i]);

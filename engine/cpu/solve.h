@@ -62,7 +62,7 @@ typedef struct cq_held_nodes {
 
 // The coarse lattice of the preconditioner (coarse.inl): at most so many nodes, and cells between them at least. A
 // stencil must not reach over more than two of its cells.
-enum { CQ_COARSE_NODES = 64, CQ_COARSE_SPACING = 4 };
+enum { CQ_COARSE_NODES = 32, CQ_COARSE_SPACING = 4 };
 
 typedef struct cq_coarse {
   int32_t spacing, size[3];              // cells between nodes; nodes over the window
