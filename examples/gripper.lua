@@ -8,18 +8,26 @@
 local cq = require "cq"
 
 local dim    = cq.option("dim", 2)
-local steps  = cq.option("steps", 80)                -- control steps of 5 ms
-local first  = cq.option("first", 0.6)               -- first guess of all pressures, of 15 kPa
-local lift   = cq.option("lift", 2)                  -- where the ball should be in the end, over where it lay [mm]
+local plane  = dim == 2
+local steps  = cq.option("steps", plane and 80 or 30)      -- control steps of 5 ms, in space of 10
+local first  = cq.option("first", plane and 0.6 or 0.8)    -- first guess of all pressures, of 15 or 25 kPa
+local lift   = cq.option("lift", plane and 2 or 0)   -- where the ball should be in the end, over where it lay [mm]
 local effort = cq.option("effort", 0.1)              -- what a mean square of the pressures of 1 costs [mm^2]
 local MM     = 1e-3
 local scene  = require "scenes.gripper" { dim = dim }
 local ball   = scene.ball
 local goal   = cq.tensor(scene.place) + cq.tensor { 0, lift * MM, dim == 3 and 0 or nil }
 
+-- in space pressure rises in three stages, for a particle may move by one cell in an implicit step
+local hold, rows = plane and 10 or 3, {}
+for k = 1, math.ceil(steps / hold) do
+  rows[k] = {}
+  for i = 1, 3 do rows[k][i] = plane and first or first * math.min(1, k / 3) end
+end
+
 local run = cq.Experiment {
   world = cq.World(scene.world), steps = steps,
-  controller = cq.Controller.open_loop { steps = steps, hold = 10, init = first, min = 0, max = 1 },
+  controller = cq.Controller.open_loop { steps = steps, hold = hold, init = rows, min = 0, max = 1 },
   objective = {
     final = function(state) return ((state:center(ball) - goal) / MM):square():sum() end,
     effort = function(u) return effort * u:square():mean() end,
@@ -28,10 +36,10 @@ local run = cq.Experiment {
 }
 local function height(roll) return (roll.state:center(ball)[2]:item() - scene.place[2]) / MM end
 local before = height(run:rollout(run.params))
-run:optimize { iterations = cq.option("iterations", 25) }
+run:optimize { iterations = cq.option("iterations", plane and 25 or 2) }
 local after = height(run:rollout(run.best.params))
 print(("the table goes down by %.0f mm; the ball by %+.2f mm with the first guess, trained %+.2f, wanted %+.2f"):format(
   scene.fall / MM, before, after, lift))
 run:render("gripper.mp4", { colour = { by = "von_mises", range = { 0, 25 }, unit = "kPa" }, speed = 0.1 })
 run:render("gripper.png", { colour = { by = "von_mises", range = { 0, 25 }, unit = "kPa" }, layout = "apart",
-  stills = { 0, 0.2, 0.25, 0.4 } })
+  stills = plane and { 0, 0.2, 0.25, 0.4 } or { 0, 0.1, 0.2, 0.3 } })

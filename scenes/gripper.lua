@@ -13,7 +13,8 @@
 local cq = require "cq"
 
 local MM = 1e-3
-local C10, C01, BULK, BASE, DENSITY = 23.028, 1.19, 5, 3, 1.08
+local C10, C01, BULK, BASE, DENSITY = 23.028, 1.19, 5, { [2] = 3, [3] = 10 }, 1.08
+local MAX = { [2] = 15, [3] = 25 }                    -- pressure of a signal of 1 [kPa]
 local RADIUS, YOUNG, LIGHT = 15, 60, 0.2       -- of the ball [mm, kPa, t/m^3]: of foam
 local TOP, BELOW, FALL = 116, 68, 24           -- of the roots; from there to the ball's centre; of the table's way [mm]
 
@@ -45,7 +46,7 @@ end
 return function(options)
   local given = options or {}
   local dim = given.dim or 2
-  local spacing, gap, leave = given.spacing or 1, given.gap or 8, given.leave or 0.2
+  local spacing, gap, leave = given.spacing or 1, given.gap or (dim == 2 and 8 or 6), given.leave or (dim == 2 and 0.2 or 0.12)
   local one, fingers = hanging(dim, spacing, (RADIUS + gap) * MM), {}
   if dim == 2 then fingers = { one, one:mirror "x" } else
     for k = 1, 3 do fingers[k] = one:rotate(2 * math.pi / 3 * (k - 1), "y") end
@@ -54,10 +55,10 @@ return function(options)
   for k, chambers in ipairs { { 1, 3 }, { 4, 6 }, { 7, 8 } } do
     local names = {}
     for i = chambers[1], chambers[2] do names[#names + 1] = "chamber_" .. i end
-    drives[k] = cq.Actuator.follower_pressure { name = "air_" .. k, surface = names, max = given.max or 15 }
+    drives[k] = cq.Actuator.follower_pressure { name = "air_" .. k, surface = names, max = given.max or MAX[dim] }
   end
   local gripper = cq.Robot { name = "gripper", shape = fingers, pins = "root", actuators = drives,
-    material = { body = silicone(1), base = silicone(BASE) } }
+    material = { body = silicone(1), base = silicone(BASE[dim]) } }
   local sphere = dim == 2 and cq.Shape.disc or cq.Shape.sphere
   local ball = cq.Robot {
     name = "ball", shape = sphere { name = "ball", radius = RADIUS * MM, spacing = spacing * MM },
@@ -68,8 +69,8 @@ return function(options)
   return {
     gripper = gripper, ball = ball, place = place, fall = FALL * MM,
     world = {
-      cells = { wide, math.ceil((TOP + 4) * MM / dx) + 3, dim == 3 and wide or nil }, dx = dx, dt = given.dt or 5e-3,
-      substeps = "auto", gravity = { 0, -9.81, dim == 3 and 0 or nil }, damping = 10, precision = given.precision,
+      cells = { wide, math.ceil((TOP + 4) * MM / dx) + 3, dim == 3 and wide or nil }, dx = dx, dt = given.dt or (dim == 2 and 5e-3 or 1e-2),
+      integrator = dim == 3 and cq.Implicit { tolerance = 1e-2 } or nil, substeps = "auto", gravity = { 0, -9.81, dim == 3 and 0 or nil }, damping = 10, precision = given.precision,
       walls = cq.Boundary.floor { at = (TOP - BELOW - RADIUS) * MM, kind = "separate", motion = function(t)
         local part = math.max(0, math.min(1, (t - leave) / 0.1))
         return { 0, -FALL * MM * part * part * (3 - 2 * part), dim == 3 and 0 or nil }

@@ -47,7 +47,7 @@ CQ_INLINE ColumnHats column_hats(const cq_scene *s, const cq_column *column) {
     out.y[out.count] = y.first + k % 2;
     out.part[out.count++] = part;
   }
-  out.begin = CQ_DIM == 3 ? column->z - a->lower[2] : column->y - a->lower[1];
+  out.begin = column->z - a->lower[LAST];
   return out;
 }
 
