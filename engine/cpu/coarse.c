@@ -54,7 +54,7 @@ static double dot(const double *a, const double *b, int n) {
 // Cholesky's factor in place of the lower half, with the inverse of its diagonal; a hat that has no positive pivot is
 // left out.
 static void factorize(double *a, int n) {
-  const double least = 1e-10;   // of the diagonal that a pivot was
+  const double least = 1e-6;   // of the diagonal that a pivot was
   for (int i = 0; i < n; i++) {
     double *row = a + (size_t)i * (size_t)n;
     for (int j = 0; j < i; j++) {

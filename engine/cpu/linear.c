@@ -207,12 +207,15 @@ static double begin_again(solve *o) {
   return with_lattice(o);
 }
 
-// STEP goes on along DIRECTION, which then is the next one; the square of the norm.
+// STEP goes on along DIRECTION, which then is the next one; the square of the norm. Motions by the lattice cancel where
+// friction is stiff, which leaves rounding: so the length is that of the least energy, also where the direction is not
+// quite conjugate, and never leads away.
 static double advance(solve *o, double square, double curvature) {
   double y[3 * CQ_COARSE_NODES], now = 0;
+  const double length = (o->coarse ? o->sum[CQ_SUM_SLOPE] : square) / curvature;
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) {
-    o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
+    o->k->cg_advance(o->s, b, length, sums(o, b));
     if (o->coarse) o->k->coarse_restrict(o->s, b, o->s->implicit.coarse.right[b]);
   }
   end_sums(o);
@@ -226,13 +229,16 @@ static double advance(solve *o, double square, double curvature) {
   return now;
 }
 
-// To a loose tolerance a few products may do; otherwise the matrix is assembled where there is one, or the lattice
-// built. Where H is not positive, M of its nodes gives better directions than that of the matrix.
+// The end is told by the norm of the blocks of nodes, as that of a step is: in that of the lattice rounding of the sum
+// of all forces would drown the rest. To a loose tolerance a few products may do; otherwise the matrix is assembled
+// where there is one, or the lattice built. Where H is not positive, M of its nodes gives better directions than that of
+// the matrix.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   const int lattice = cq_coarse_has(o);
   if (lattice && !o->coarse && tolerance <= loose) cq_coarse_build(o);
-  double first = begin_gradients(o, sign), square = first;
-  if (!isfinite(first)) {   // what is no number stays none, for those who look at the result
+  double square = begin_gradients(o, sign), norm = o->sum[CQ_SUM_SQUARE];
+  const double first = norm;
+  if (!isfinite(square)) {   // what is no number stays none, for those who look at the result
     for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
     wait(o);
     return CG_CONVERGED;
@@ -241,19 +247,17 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
   const int matrix = o->s->implicit.matrix && !cq_cables_follow(o->s->model);
   int32_t matrix_from = !matrix ? most : tolerance > loose ? PRODUCTS_OF_MATRIX : 0;
   for (int32_t i = 0; i < most; i++) {
-    if (square <= tolerance * tolerance * first) return CG_CONVERGED;
+    if (norm <= tolerance * tolerance * first) return CG_CONVERGED;
     if (!isfinite(square)) return CG_EXHAUSTED;
     if (i == matrix_from) {
-      const cg_end end = sweep(o, tolerance * sqrt(first / square), most - i, truncated);
+      const cg_end end = sweep(o, tolerance * sqrt(first / norm), most - i, truncated);
       if (i || end != CG_CURVATURE || !truncated) return end;
       matrix_from = most;
       square = begin_gradients(o, sign);
     }
     if (lattice && !o->coarse && i == PRODUCTS_OF_LATTICE) {
-      const double left = square / first;
       cq_coarse_build(o);
       square = begin_again(o);
-      first = square / left;
     }
     cq_linear_multiply(o, CQ_GRID_DIRECTION, 0);
     const double curvature = o->sum[CQ_SUM_DOT];
@@ -265,6 +269,7 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
       return CG_CURVATURE;
     }
     square = advance(o, square, curvature);
+    norm = o->sum[CQ_SUM_SQUARE];
   }
-  return square <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
+  return norm <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
 }

@@ -56,8 +56,8 @@ void cq_linear_multiply(solve *o, int32_t from, int32_t all);
 // directions.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated);
 
-// The coarse lattice: may it help? Its matrix, for the tensors and contacts as they are; and, once all blocks have given
-// it their residual, its solution y, by each worker for itself. Returns residual . y
+// The coarse lattice: may it help? Its matrix, for the tensors and contacts as they are; and, once all blocks have
+// given it their residual, its solution y, by each worker for itself. Returns residual . y
 int cq_coarse_has(const solve *o);
 void cq_coarse_build(solve *o);
 double cq_coarse_solve(solve *o, double *y);

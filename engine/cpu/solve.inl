@@ -299,6 +299,7 @@ static void multiply(cq_scene *s, int32_t block, int32_t from, int32_t all, doub
       const Row q = row_mul(pulls ? row_add(given, row_load(grid_vector(s, CQ_GRID_PULL) + at)) : given, mask);
       row_store(to + at, q);
       sum[CQ_SUM_DOT] += dot_rows(s, p, q);
+      if (!all) sum[CQ_SUM_SLOPE] += dot_rows(s, p, row_load(grid_vector(s, CQ_GRID_REST) + at));
     }
   }
   if (all) return;
