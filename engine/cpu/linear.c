@@ -231,8 +231,8 @@ static double advance(solve *o, double square, double curvature) {
 
 // The end is told by the norm of the blocks of nodes, as that of a step is: in that of the lattice rounding of the sum
 // of all forces would drown the rest. To a loose tolerance a few products may do; otherwise the matrix is assembled
-// where there is one, or the lattice built. Where H is not positive, M of its nodes gives better directions than that of
-// the matrix.
+// where there is one, or the lattice built. Where H is not positive, M of its nodes gives better directions than that
+// of the matrix.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   const int lattice = cq_coarse_has(o);
   if (lattice && !o->coarse && tolerance <= loose) cq_coarse_build(o);
