@@ -33,6 +33,7 @@ void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.swell);
   for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
   cq_matrix_destroy(s);
+  cq_coarse_destroy(s);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
     cq_free(s->implicit.held[r].node);
     cq_free(s->implicit.held[r].contact);
@@ -53,7 +54,9 @@ static cq_status reserve_vectors(cq_scene *s) {
 
 cq_status cq_implicit_reserve(cq_scene *s) {
   const cq_status status = reserve_vectors(s);
-  return status ? status : cq_matrix_reserve(s);
+  if (status) return status;
+  const cq_status matrix = cq_matrix_reserve(s);
+  return matrix ? matrix : cq_coarse_reserve(s);
 }
 
 // potential, residual and what is inverted, at a vector
@@ -245,7 +248,7 @@ static cq_status newton(solve *o, progress *p) {
       o->k->activate(o->s, b, o->newton < releases, sums(o, b));
     end_sums(o);
     if (o->sum[CQ_SUM_CHANGED] > 0) {
-      stuck = 0;
+      stuck = o->coarse = 0;
       evaluate(o, CQ_GRID_VELOCITY);
       energy = o->sum[CQ_SUM_ENERGY];
       take_residual(o);

@@ -54,6 +54,14 @@ typedef struct cq_implicit_kernels {
   void (*cg_advance)(cq_scene *s, int32_t block, double alpha, double *sum);
   void (*cg_turn)(cq_scene *s, int32_t block, double beta);
   void (*take_direction)(cq_scene *s, int32_t block);    // STEP = DIRECTION
+  void (*cg_again)(cq_scene *s, int32_t block, double *sum);   // from REST, with DIRECTION = M^-1 REST
+  // The coarse lattice: its nodes, by one worker; what particles and nodes give the matrix of its hats; REST to hats,
+  // and hats to DIRECTION. NULL: there is none.
+  void (*coarse_index)(cq_scene *s);
+  void (*coarse_gather)(cq_scene *s, const cq_slice *in, int32_t range, double *matrix);
+  void (*coarse_nodes)(cq_scene *s, int32_t block, double *matrix);
+  void (*coarse_restrict)(cq_scene *s, int32_t block, double *to);
+  void (*coarse_prolong)(cq_scene *s, int32_t block, const double *from);
   // The same on an assembled matrix: its sizes, 0: there is none; what is where; rows of particles; what contacts hold,
   // and preconditioner. Then from REST: each iteration turns, makes the product and advances. Blocks with an even
   // number go before those with an odd one in first and product, and after them in turn.

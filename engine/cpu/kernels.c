@@ -41,6 +41,7 @@
 #include "friction.inl"
 #include "impulse.inl"
 #include "solve.inl"
+#include "coarse.inl"
 #include "matrix.inl"
 #include "sweep.inl"
 #include "volume.inl"
@@ -96,6 +97,20 @@ static const cq_implicit_kernels implicit = {
     cg_advance,
     cg_turn,
     take_direction,
+    cg_again,
+#if !defined(CQ_REAL_DUAL)
+    coarse_index,
+    coarse_gather,
+    coarse_nodes,
+    coarse_restrict,
+    coarse_prolong,
+#else
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+    NULL,
+#endif
 #if CQ_LANES > 1 && CQ_DIM == 2
     GROUP_REALS,
     OWN_REALS,

@@ -4,6 +4,7 @@
 #include <math.h>
 
 enum { PRODUCTS_OF_MATRIX = 10 };             // products with the tensors that take as long as to assemble a matrix
+enum { PRODUCTS_OF_LATTICE = 6 };             // that are made before its matrix is
 static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
 static const double loose = 0.2;              // tolerance of a linear system
 
@@ -180,20 +181,64 @@ static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
   return square <= enough ? CG_CONVERGED : end;
 }
 
+// The first direction, after the blocks' part of it: with that of the lattice. The square of the residual's norm.
+static double with_lattice(solve *o) {
+  double y[3 * CQ_COARSE_NODES];
+  for (int b = o->begin; o->coarse && b < o->end; b++) o->k->coarse_restrict(o->s, b, o->s->implicit.coarse.right[b]);
+  end_sums(o);
+  if (!o->coarse) return o->sum[CQ_SUM_SQUARE];
+  const double square = o->sum[CQ_SUM_SQUARE] + cq_coarse_solve(o, y);
+  for (int b = o->begin; b < o->end; b++) o->k->coarse_prolong(o->s, b, y);
+  wait(o);
+  return square;
+}
+
 // REST and STEP = 0, the first direction; the square of the norm
 static double begin_gradients(solve *o, double sign) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
-  end_sums(o);
-  return o->sum[CQ_SUM_SQUARE];
+  return with_lattice(o);
 }
 
-// To a loose tolerance a few products may do; otherwise the matrix is assembled where there is one. Where H
-// is not positive, M of its nodes gives better directions than that of the matrix.
+// The same from where the iterations are.
+static double begin_again(solve *o) {
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->cg_again(o->s, b, sums(o, b));
+  return with_lattice(o);
+}
+
+// STEP goes on along DIRECTION, which then is the next one; the square of the norm. Motions by the lattice cancel where
+// friction is stiff, which leaves rounding: so the length is that of the least energy, also where the direction is not
+// quite conjugate, and never leads away.
+static double advance(solve *o, double square, double curvature) {
+  double y[3 * CQ_COARSE_NODES], now = 0;
+  const double length = (o->coarse ? o->sum[CQ_SUM_SLOPE] : square) / curvature;
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) {
+    o->k->cg_advance(o->s, b, length, sums(o, b));
+    if (o->coarse) o->k->coarse_restrict(o->s, b, o->s->implicit.coarse.right[b]);
+  }
+  end_sums(o);
+  if (o->coarse) now = cq_coarse_solve(o, y);
+  now += o->sum[CQ_SUM_SQUARE];
+  for (int b = o->begin; b < o->end; b++) {
+    o->k->cg_turn(o->s, b, now / square);
+    if (o->coarse) o->k->coarse_prolong(o->s, b, y);
+  }
+  wait(o);
+  return now;
+}
+
+// The end is told by the norm of the blocks of nodes, as that of a step is: in that of the lattice rounding of the sum
+// of all forces would drown the rest. To a loose tolerance a few products may do; otherwise the matrix is assembled
+// where there is one, or the lattice built. Where H is not positive, M of its nodes gives better directions than that
+// of the matrix.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
-  const double first = begin_gradients(o, sign);
-  double square = first;
-  if (!isfinite(first)) {   // what is no number stays none, for those who look at the result
+  const int lattice = cq_coarse_has(o);
+  if (lattice && !o->coarse && tolerance <= loose) cq_coarse_build(o);
+  double square = begin_gradients(o, sign), norm = o->sum[CQ_SUM_SQUARE];
+  const double first = norm;
+  if (!isfinite(square)) {   // what is no number stays none, for those who look at the result
     for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
     wait(o);
     return CG_CONVERGED;
@@ -202,13 +247,17 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
   const int matrix = o->s->implicit.matrix && !cq_cables_follow(o->s->model);
   int32_t matrix_from = !matrix ? most : tolerance > loose ? PRODUCTS_OF_MATRIX : 0;
   for (int32_t i = 0; i < most; i++) {
-    if (square <= tolerance * tolerance * first) return CG_CONVERGED;
+    if (norm <= tolerance * tolerance * first) return CG_CONVERGED;
     if (!isfinite(square)) return CG_EXHAUSTED;
     if (i == matrix_from) {
-      const cg_end end = sweep(o, tolerance * sqrt(first / square), most - i, truncated);
+      const cg_end end = sweep(o, tolerance * sqrt(first / norm), most - i, truncated);
       if (i || end != CG_CURVATURE || !truncated) return end;
       matrix_from = most;
       square = begin_gradients(o, sign);
+    }
+    if (lattice && !o->coarse && i == PRODUCTS_OF_LATTICE) {
+      cq_coarse_build(o);
+      square = begin_again(o);
     }
     cq_linear_multiply(o, CQ_GRID_DIRECTION, 0);
     const double curvature = o->sum[CQ_SUM_DOT];
@@ -219,13 +268,8 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
       wait(o);
       return CG_CURVATURE;
     }
-    begin_sums(o);
-    for (int b = o->begin; b < o->end; b++) o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
-    end_sums(o);
-    const double before = square;
-    square = o->sum[CQ_SUM_SQUARE];
-    for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, square / before);
-    wait(o);
+    square = advance(o, square, curvature);
+    norm = o->sum[CQ_SUM_SQUARE];
   }
-  return square <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
+  return norm <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
 }

@@ -15,7 +15,7 @@ typedef struct solve {
   int begin, end, parity;    // ranges, and as many blocks; the sums that are being written
   double sum[CQ_SUM_COUNT];  // of all blocks, of the last pass
   int32_t newton, linear;    // iterations made
-  int assembled;             // the matrix is that of the tensors and of the contacts that hold
+  int assembled, coarse;     // the matrix, and that of the lattice, is that of the tensors and of contacts that hold
 } solve;
 
 static inline double *sums(solve *o, int block) { return o->s->implicit.sum[o->parity][block]; }
@@ -55,6 +55,14 @@ void cq_linear_multiply(solve *o, int32_t from, int32_t all);
 // not positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such
 // directions.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated);
+
+// The coarse lattice: may it help? Its matrix, for the tensors and contacts as they are; and, once all blocks have
+// given it their residual, its solution y, by each worker for itself. Returns residual . y
+int cq_coarse_has(const solve *o);
+void cq_coarse_build(solve *o);
+double cq_coarse_solve(solve *o, double *y);
+cq_status cq_coarse_reserve(cq_scene *s);
+void cq_coarse_destroy(cq_scene *s);
 
 cq_status cq_matrix_reserve(cq_scene *s);                // for the live arrangement
 void cq_matrix_destroy(cq_scene *s);

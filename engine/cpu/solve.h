@@ -47,7 +47,7 @@ typedef enum cq_grid_sum {
   CQ_SUM_ENERGY, CQ_SUM_STIFFNESS,       // the potential; sum of volume times stiffness, by which it rounds
   CQ_SUM_INVERTED,                       // particles whose det F^ is not positive
   CQ_SUM_RESIDUAL, CQ_SUM_INERTIA, CQ_SUM_INNER, CQ_SUM_MOVED, CQ_SUM_NOISE,   // squares of norms by M^-1
-  CQ_SUM_SLOPE,                          // residual times way
+  CQ_SUM_SLOPE,                          // residual times way, or times the direction
   CQ_SUM_DOT, CQ_SUM_SQUARE,
   CQ_SUM_CHANGED,                        // contacts that were taken or let go
   CQ_SUM_COUNT,
@@ -59,6 +59,19 @@ typedef struct cq_held_nodes {
   void *contact;                         // of all of them, one after another
   int32_t count, capacity, contacts, contact_capacity;
 } cq_held_nodes;
+
+// The coarse lattice of the preconditioner (coarse.inl): at most so many nodes, and cells between them at least. A
+// stencil must not reach over more than two of its cells.
+enum { CQ_COARSE_NODES = 32, CQ_COARSE_SPACING = 4 };
+
+typedef struct cq_coarse {
+  int32_t spacing, size[3];              // cells between nodes; nodes over the window
+  int32_t *index;                        // {size} number of each, -1: its hat reaches no mass
+  size_t capacity;
+  int32_t count;
+  double *matrix[CQ_BLOCKS_MAX];         // {count dim, count dim} of each range; the first becomes the factor
+  double *right[CQ_BLOCKS_MAX];          // {count dim} of each block
+} cq_coarse;
 
 typedef struct cq_implicit {
   void *vector[CQ_GRID_VECTORS];
@@ -78,6 +91,7 @@ typedef struct cq_implicit {
   int32_t *column_at, *cell_first, *cell_next;
   int64_t places, places_capacity, cells_capacity;
   double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
+  cq_coarse coarse;
   double hold;                           // mass by which Newton's method holds a body where it is, as a share (E103)
   int32_t secant;                        // friction's slope is that of its chord from rest, never below the true one
   int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes

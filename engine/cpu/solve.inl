@@ -299,6 +299,7 @@ static void multiply(cq_scene *s, int32_t block, int32_t from, int32_t all, doub
       const Row q = row_mul(pulls ? row_add(given, row_load(grid_vector(s, CQ_GRID_PULL) + at)) : given, mask);
       row_store(to + at, q);
       sum[CQ_SUM_DOT] += dot_rows(s, p, q);
+      if (!all) sum[CQ_SUM_SLOPE] += dot_rows(s, p, row_load(grid_vector(s, CQ_GRID_REST) + at));
     }
   }
   if (all) return;
@@ -320,22 +321,26 @@ CQ_INLINE Row slopes_of(const cq_scene *s, Row r) {
 }
 
 // sum: r.M^-1 r
+static void cg_again(cq_scene *s, int32_t block, double *sum) {
+  const real *rest = grid_vector(s, CQ_GRID_REST);
+  ROWS_EACH(s, block, at) {
+    const Row r = row_load(rest + at), z = conditioned(s, at, r);
+    row_store(grid_vector(s, CQ_GRID_DIRECTION) + at, z);
+    sum[CQ_SUM_SQUARE] += dot_rows(s, r, z);
+  }
+}
+
 static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
   const real *residual_at = grid_vector(s, CQ_GRID_RESIDUAL);
-  real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST), *p = grid_vector(s, CQ_GRID_DIRECTION);
+  real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST);
   ROWS_EACH(s, block, at) {
     row_store(x + at, row_zero());
     row_store(rest + at, row_load(residual_at + at));
   }
   if (sign < 0) rub(s, block, CQ_GRID_REST, CQ_GRID_VELOCITY);
   project(s, block, CQ_GRID_REST);
-  ROWS_EACH(s, block, at) {
-    const Row r = slopes_of(s, row_scale((real)sign, row_load(rest + at)));
-    const Row z = conditioned(s, at, r);
-    row_store(rest + at, r);
-    row_store(p + at, z);
-    sum[CQ_SUM_SQUARE] += dot_rows(s, r, z);
-  }
+  ROWS_EACH(s, block, at) row_store(rest + at, slopes_of(s, row_scale((real)sign, row_load(rest + at))));
+  cg_again(s, block, sum);
 }
 
 static void cg_advance(cq_scene *s, int32_t block, double alpha, double *sum) {

@@ -1,0 +1,112 @@
+// coarse: the dense system of the coarse lattice (coarse.inl): its matrix, its Cholesky factor, and its solution for
+// what the nodes' residual gives the hats.
+#include "linear.h"
+#include <math.h>
+
+enum { DOFS = CQ_COARSE_NODES * 3 };
+
+static size_t lattice_nodes(const cq_arrangement *a, int32_t dim) {
+  size_t count = 1;
+  for (int i = 0; i < dim; i++) count *= (size_t)(a->size[i] / CQ_COARSE_SPACING + 2);
+  return count;
+}
+
+// Room for it. None over dual numbers; where there is the assembled matrix, that one goes on instead.
+cq_status cq_coarse_reserve(cq_scene *s) {
+  cq_coarse *m = &s->implicit.coarse;
+  if (!s->kernels->implicit->coarse_index || s->implicit.matrix) return CQ_OK;
+  const size_t wanted = lattice_nodes(s->arrangement, s->model->dim);
+  if (m->capacity < wanted) {
+    cq_free(m->index);
+    m->capacity = 0;
+    m->index = cq_alloc(wanted + wanted / 8, sizeof *m->index, "implicit steps");
+    if (!m->index) return CQ_MEMORY;
+    m->capacity = wanted + wanted / 8;
+  }
+  const size_t dofs = (size_t)(CQ_COARSE_NODES * s->model->dim);
+  for (int r = 0; r < s->ranges; r++) {
+    if (!m->matrix[r]) m->matrix[r] = cq_alloc(dofs * dofs, sizeof(double), "implicit steps");
+    if (!m->right[r]) m->right[r] = cq_alloc(dofs, sizeof(double), "implicit steps");
+    if (!m->matrix[r] || !m->right[r]) return CQ_MEMORY;
+  }
+  return CQ_OK;
+}
+
+void cq_coarse_destroy(cq_scene *s) {
+  cq_coarse *m = &s->implicit.coarse;
+  cq_free(m->index);
+  for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
+    cq_free(m->matrix[r]);
+    cq_free(m->right[r]);
+  }
+}
+
+// four sums side by side, for they need not wait for each other
+static double dot(const double *a, const double *b, int n) {
+  double sum[4] = {0, 0, 0, 0};
+  int k = 0;
+  for (; k + 4 <= n; k += 4)
+    for (int l = 0; l < 4; l++) sum[l] += a[k + l] * b[k + l];
+  for (; k < n; k++) sum[0] += a[k] * b[k];
+  return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+}
+
+// Cholesky's factor in place of the lower half, with the inverse of its diagonal; a hat that has no positive pivot is
+// left out.
+static void factorize(double *a, int n) {
+  const double least = 1e-6;   // of the diagonal that a pivot was
+  for (int i = 0; i < n; i++) {
+    double *row = a + (size_t)i * (size_t)n;
+    for (int j = 0; j < i; j++) {
+      const double *other = a + (size_t)j * (size_t)n;
+      row[j] = (row[j] - dot(row, other, j)) * other[j];
+    }
+    const double pivot = row[i] - dot(row, row, i);
+    row[i] = pivot > least * row[i] ? 1 / sqrt(pivot) : 0;
+  }
+}
+
+int cq_coarse_has(const solve *o) {
+  // a cable couples nodes that are far from each other
+  return o->k->coarse_index && !o->s->implicit.matrix && !cq_cables_follow(o->s->model);
+}
+
+void cq_coarse_build(solve *o) {
+  cq_coarse *m = &o->s->implicit.coarse;
+  if (o->worker->rank == 0) o->k->coarse_index(o->s);
+  wait(o);
+  const int n = m->count * o->s->model->dim;
+  for (int r = o->begin; r < o->end; r++) {
+    memset(m->matrix[r], 0, (size_t)n * (size_t)n * sizeof(double));
+    o->k->coarse_gather(o->s, o->in, r, m->matrix[r]);
+    o->k->coarse_nodes(o->s, r, m->matrix[r]);
+  }
+  wait(o);
+  if (o->worker->rank == 0) {
+    for (int r = 1; r < o->s->ranges; r++)
+      for (int k = 0; k < n * n; k++) m->matrix[0][k] += m->matrix[r][k];
+    factorize(m->matrix[0], n);
+  }
+  wait(o);
+  o->coarse = 1;
+}
+
+double cq_coarse_solve(solve *o, double *y) {
+  const cq_coarse *m = &o->s->implicit.coarse;
+  const int n = m->count * o->s->model->dim;
+  const double *factor = m->matrix[0];
+  double right[DOFS] = {0}, product = 0;
+  for (int r = 0; r < o->s->ranges; r++)
+    for (int i = 0; i < n; i++) right[i] += m->right[r][i];
+  for (int i = 0; i < n; i++) {
+    const double *row = factor + (size_t)i * (size_t)n;
+    y[i] = (right[i] - dot(row, y, i)) * row[i];
+  }
+  for (int i = n - 1; i >= 0; i--) {
+    const double *row = factor + (size_t)i * (size_t)n;
+    y[i] *= row[i];
+    for (int j = 0; j < i; j++) y[j] -= row[j] * y[i];
+  }
+  for (int i = 0; i < n; i++) product += right[i] * y[i];
+  return product;
+}
