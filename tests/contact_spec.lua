@@ -119,7 +119,7 @@ describe("contact", function()
     end
     assert.same({ 0, 0 }, contact.pin_groups[1500][3]:totable())
     assert.is_true((state:contact("pins").impulse - contact.pins[1500]):abs():max():item() < 1e-15)
-    assert.matches('this world has no walls, only pins; ask for "pins" or a pinned group, of which there are "left", "right"',
+    assert.matches('only pins; ask for "pins" or a pinned group, of which there are "left" and "right"',
       sentence(function() state:contact "middle" end))
 
     local function weighed(p)

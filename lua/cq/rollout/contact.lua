@@ -1,6 +1,6 @@
 -- contact: what walls and pins give in each control step of a rollout, as tensors of it and as state:contact.
--- Of the engine comes a row of numbers for each wall, then one for each group of pins: impulse {dim}, normal, tangential
--- {dim}, normal times place {dim}.
+-- Of the engine comes a row of numbers for each wall, then one for each group of pins: impulse {dim}, normal,
+-- tangential {dim}, normal times place {dim}.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -20,8 +20,8 @@ local DOUBLE = ffi.sizeof "double"
 ---@field tangential cq.Tensor?  {steps, walls, dim} the rest: friction, and what a sticky wall holds
 ---@field center cq.Tensor?      {steps, walls, dim} centre of pressure [length]; 0 where normal is
 ---@field pins cq.Tensor?        {steps, dim} impulse of all pins together; nil in a world without pins
----@field pin_groups cq.Tensor?  {steps, groups, dim} of each pinned group, in the order of robots and their pins; what is
----  pinned by number is one group of its robot. A node that two groups touch is of the first
+---@field pin_groups cq.Tensor?  {steps, groups, dim} of each pinned group, in the order of robots and their pins; what
+---  is pinned by number is one group of its robot. A node that two groups touch is of the first
 
 local contact = {}
 
@@ -106,7 +106,8 @@ local function find_group(world, which)
   for k, group in ipairs(world.layout.pin_groups) do
     if group.name and group.name == name and (not robot or group.robot == robot) then
       if found then
-        is.fail("state:contact: several robots have a pinned group \"%s\"; use world.robots[i]:group(\"%s\")", name, name)
+        is.fail("state:contact: several robots have a pinned group \"%s\"; use world.robots[i]:group(\"%s\")", name,
+          name)
       end
       found = #world.walls + k - 1
     end
