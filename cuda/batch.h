@@ -184,9 +184,9 @@ enum { CQ_STAGING = 8192 };  // doubles
 // globals of a scene; their gradients, with those of the places of walls
 static inline int32_t cq_global_count(const cq_device *d) { return CQ_AT_FRICTION + 4 * d->model->wall_count; }
 static inline int32_t cq_sum_count(const cq_device *d) { return CQ_AT_FRICTION + 7 * d->model->wall_count; }
-// numbers of a wall's contacts, of all walls and the pins of a scene
+// numbers of a wall's contacts, of all walls and groups of pins of a scene
 static inline int32_t cq_impulse_count(const cq_device *d) {
-  return (d->model->wall_count + 1) * cq_contact_width(d->model->dim);
+  return d->model->contact_count * cq_contact_width(d->model->dim);
 }
 // doubles that say how the walls of all scenes move in a control step: reals in the room of {batch, walls, 3} doubles,
 // {batch, walls, 3} doubles. None where walls keep their velocity.

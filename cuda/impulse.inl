@@ -4,7 +4,7 @@
 // Shared by a group of threads, one for each node of a tile: the numbers of one contact of each node.
 typedef struct Impulses {
   real value[CQ_TILE_NODES][CONTACT_WIDTH];
-  int32_t wall[CQ_TILE_NODES], most;   // wall: wall_count for pins, -1: this node has no such contact
+  int32_t wall[CQ_TILE_NODES], most;   // wall: pins after the walls; -1: this node has no such contact
 } Impulses;
 
 // Contact j of a node and its impulse; v is the velocity before the contact and becomes that after it. Returns the
@@ -16,7 +16,7 @@ CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const Where *w, const int32
   if (!contact_of(s, w, j, &c)) return -1;
   touch_of(s, w, &c, mass, v, &t);
   contact_impulse(&t, value);
-  return c.wall < 0 ? s->wall_count : c.wall;
+  return impulse_at(s, c.wall) / CONTACT_WIDTH;
 }
 
 // Adds the contacts of all nodes of a tile to its sums: contact after contact, each in the order of the nodes. p:

@@ -41,7 +41,7 @@ CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, Where
 }
 
 typedef struct Contact {
-  int32_t wall;              // -1: a pin
+  int32_t wall;              // below 0: a pin, as in cq_wall_node
   real normal[CQ_DIM];
 } Contact;
 
@@ -112,9 +112,9 @@ CQ_RARE Node touch_walls(const cq_frame *s, const int64_t n, const int32_t k, No
 
 // ---- impulses -------------------------------------------------------------------------------------------------------
 
-// where the numbers of a wall stand, or of the pins, among those of all
+// where the numbers of a wall stand, or of a group of pins, among those of all
 CQ_GPU int32_t impulse_at(const cq_frame *s, const int32_t wall) {
-  return CONTACT_WIDTH * (wall < 0 ? s->wall_count : wall);
+  return (wall < 0 ? s->impulse_count : 0) + CONTACT_WIDTH * wall;
 }
 
 // A contact of a node of this mass, whose velocity is v before it and becomes the one after it.

@@ -217,6 +217,10 @@ typedef struct cq_world_def {
   const cq_wall *walls;
   int64_t pin_count;
   const int32_t *pins;                  // particles that are held where they start: every node they touch is sticky
+  // {pins} from 0: the group of a pin, which has an impulse of its own; a node that two touch is of the first one's.
+  // NULL: all are of one
+  const int32_t *pin_group;
+  int32_t pin_group_count;
 
   int32_t actuator_count;               // a stress sum_a w_pa u_a S_a in the material frame
   const double *actuator_direction;     // {actuators, dim, dim} symmetric S_a [stress]
@@ -382,10 +386,12 @@ cq_status cq_rollout_read_adjoint(cq_rollout *rollout, const cq_readout *readout
 // gain in contact [mass length/time]; its part along the normals; its tangential part {dim}; part along the normal
 // times place {dim}, whose quotient by the sum of these parts is the centre of pressure. Of pins all is tangential.
 int32_t cq_contact_width(int32_t dim);
-// {steps, B, walls + 1, width} of the control steps made, the pins last. NULL: the rollout was made without contact.
+// of the walls, then of the groups of pins: at least one
+int32_t cq_contact_count(const cq_world_def *def);
+// {steps, B, cq_contact_count, width} of the control steps made. NULL: the rollout was made without contact.
 const double *cq_rollout_contact(const cq_rollout *rollout);
 // Adds to the gradient of count control steps from `step` on, before the adjoint goes back over them:
-// {count, B, walls + 1, width}.
+// {count, B, cq_contact_count, width}.
 cq_status cq_rollout_contact_adjoint(cq_rollout *rollout, int32_t step, int32_t count, const double *grad);
 
 // Velocities of walls that are held over each control step, in the place of CQ_FIELD_WALL_VELOCITY: {steps, walls, dim}

@@ -95,6 +95,47 @@ describe("contact", function()
     end
   end)
 
+  it("of each pinned group is what it holds", function()
+    local function beam(pins)
+      return cq.Robot {
+        shape = cq.Shape.box { size = { 0.5, 0.125 }, count = { 32, 8 } }, pins = pins,
+        material = cq.Material.neo_hookean { young = 100, poisson = 0.3, density = 2 },
+        groups = { left = function(x) return x < 0.05 end, right = function(x) return x > 0.45 end },
+      }
+    end
+    local robot = beam { "left", "right", 1 }
+    local world = cq.World { cells = { 48, 32 }, dx = 1 / 32, dt = DT, substeps = 4, precision = "float64",
+      gravity = { 0, -G }, robot:at { 0.5, 0.5 } }
+    local roll = world:rollout { steps = 1500, damping = 30, contact = true }
+    local contact, state, share = roll.contact, roll.state, math.exp(-30 * DT / 4)
+    assert.same({ 1500, 3, 2 }, contact.pin_groups:shape())
+    assert.is_true((contact.pin_groups:sum(2) - contact.pins):abs():max():item() < 1e-15)
+    -- a half each, and nothing is left for the particle beside them; damping takes its share before
+    for k, group in ipairs { "left", "right" } do
+      near(mass_of(world) * G * DT / 2 * share, contact.pin_groups:get(1500, k, 2), 1e-6, group)
+      local read = state:contact(group).impulse
+      assert.is_true(read:equal(contact.pin_groups[1500][k]), group)
+      assert.is_true(read:equal(state:contact(robot:group(group)).impulse), group)
+    end
+    assert.same({ 0, 0 }, contact.pin_groups[1500][3]:totable())
+    assert.is_true((state:contact("pins").impulse - contact.pins[1500]):abs():max():item() < 1e-15)
+    assert.matches('only pins; ask for "pins" or a pinned group, of which there are "left" and "right"',
+      sentence(function() state:contact "middle" end))
+
+    local function weighed(p)
+      local held = world:rollout { steps = 10, contact = true, gravity = p.gravity, watch = function() end }
+      return held.state:contact("right").impulse:square():sum() + held.contact.pin_groups:slice(1, 1, 2):pow(2):sum()
+    end
+    derivative.check(weighed, { gravity = T.param(T.tensor { 0.3, -1 }) }, 1e-6)
+
+    local two = beam "left"
+    local both = cq.World { cells = { 64, 64 }, dx = 1 / 32, dt = DT, substeps = 4, two:at { 0.5, 0.5 },
+      beam("left"):at { 0.5, 1.2 } }
+    local last = both:rollout { steps = 1, contact = true }.state
+    assert.matches('several robots have a pinned group "left"', sentence(function() last:contact "left" end))
+    assert.same({ 2 }, last:contact(two:group "left").impulse:shape())
+  end)
+
   it("changes no bit of a rollout, and is the same for any number of threads, budget and batch", function()
     local function run(threads, more)
       local world = block { walls = cq.Boundary.floor { at = 0.1, mu = 0.3 }, at = 0.12, threads = threads,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static int64_t impulse_count(const cq_rollout *r) {
-  return (int64_t)r->def.batch * (r->world->model.wall_count + 1) * cq_contact_width(r->world->model.dim);
+  return (int64_t)r->def.batch * r->world->model.contact_count * cq_contact_width(r->world->model.dim);
 }
 
 static int64_t velocity_count(const cq_rollout *r) { return (int64_t)r->def.batch * cq_wall_numbers(&r->world->model); }

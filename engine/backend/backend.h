@@ -53,7 +53,7 @@ typedef struct cq_wall_track {
   const double *velocity, *place;
   // backward: the same, overwritten; NULL: not wanted
   double *grad_velocity, *grad_place;
-  // {.., walls + 1, cq_contact_width}: of each wall and of the pins; NULL: not wanted
+  // {.., contact_count, cq_contact_width}: of each wall and each group of pins; NULL: not wanted
   double *impulse;
   const double *grad_impulse;            // backward: the same; NULL: none
   // {.., substeps, CQ_SOLVER_WIDTH}: what the solver of implicit steps did; NULL: steps are explicit

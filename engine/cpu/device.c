@@ -243,7 +243,7 @@ static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   const cq_model *m = scene->model;
   const cq_wall_track *t = c->track;
   const int64_t row = c->at * c->batch + index, velocity = row * m->wall_count * m->dim;
-  const int64_t impulse = row * (m->wall_count + 1) * cq_contact_width(m->dim);
+  const int64_t impulse = row * m->contact_count * cq_contact_width(m->dim);
   if (t->velocity) scene->kernels->load_walls(scene, c->at * m->substeps, t->velocity + velocity, t->place + velocity);
   const int64_t gravity = row * m->dim;
   if (t->gravity) scene->kernels->load_gravity(scene, t->gravity + gravity);

@@ -46,9 +46,9 @@ CQ_INLINE void place_for(const cq_scene *s, const int32_t wall, const int32_t no
 }
 
 static void clear_walls(cq_scene *s) {
-  const int64_t walls = s->model->wall_count;
+  const int64_t walls = s->model->wall_count, contacts = (int64_t)s->ranges * s->model->contact_count;
   for (int64_t k = 0; k < 3 * walls; k++) ((wall_real *)s->wall_place)[k] = (wall_real)0;
-  for (int64_t k = 0; k < s->ranges * (walls + 1) * CONTACT_WIDTH; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
+  for (int64_t k = 0; k < contacts * CONTACT_WIDTH; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
   s->wall_place_step = 0;
 }
 
@@ -137,12 +137,12 @@ CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real befor
   return t;
 }
 
-// where the numbers of a wall stand, or of the pins, among those of all
+// where the numbers of a wall stand, or of a group of pins, among those of all
 CQ_INLINE int32_t impulse_at(const cq_scene *s, const int32_t wall) {
-  return CONTACT_WIDTH * (wall < 0 ? s->model->wall_count : wall);
+  return CONTACT_WIDTH * (wall < 0 ? s->model->contact_count + wall : wall);
 }
 
-// Applies the contacts of one node to its velocity, and adds what each of them gives to sum {walls + 1, CONTACT_WIDTH}.
+// Applies the contacts of one node to its velocity, and adds what each gives to sum {contact_count, CONTACT_WIDTH}.
 static void contact_and_measure_node(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], wall_real *sum) {
   for (int k = 0; k < contacts->count; k++) {
     real before[CQ_DIM], out[CONTACT_WIDTH];
@@ -175,11 +175,11 @@ static void contact_and_measure_column(const cq_scene *s, const cq_column *colum
 }
 
 CQ_INLINE wall_real *impulse_of(const cq_scene *s, const int32_t block) {
-  return (wall_real *)s->impulse + (int64_t)block * (s->model->wall_count + 1) * CONTACT_WIDTH;
+  return (wall_real *)s->impulse + (int64_t)block * s->model->contact_count * CONTACT_WIDTH;
 }
 
 static void store_impulse(cq_scene *s) {
-  const int32_t count = (s->model->wall_count + 1) * CONTACT_WIDTH;
+  const int32_t count = s->model->contact_count * CONTACT_WIDTH;
   for (int32_t k = 0; k < count; k++) {
     wall_real sum = (wall_real)0;
     for (int32_t r = 0; r < s->ranges; r++) sum = sum + impulse_of(s, r)[k];

@@ -10,7 +10,7 @@ typedef struct {
 } HeldNode;
 
 typedef struct {
-  int32_t wall;              // -1: a pin
+  int32_t wall;              // below 0: a pin
   real normal[CQ_DIM];
   real impulse;              // by which the wall presses, where it has friction
 } HeldContact;

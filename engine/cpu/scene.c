@@ -75,7 +75,8 @@ static int alloc_walls(cq_scene *s) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double),
                walls = (size_t)s->model->wall_count;
   s->wall_place = cq_alloc(3 * walls, size, "walls");
-  s->impulse = cq_alloc((size_t)s->ranges * (walls + 1) * (size_t)cq_contact_width(s->model->dim), size, "walls");
+  const size_t contacts = (size_t)s->model->contact_count * (size_t)cq_contact_width(s->model->dim);
+  s->impulse = cq_alloc((size_t)s->ranges * contacts, size, "walls");
   return s->wall_place && s->impulse;
 }
 

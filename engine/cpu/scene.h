@@ -115,7 +115,7 @@ typedef struct cq_scene {
   void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}, damping
 
   // walls: the way that those that move have made up to an engine step, doubles {walls, 3}; what each gave in the
-  // running control step, doubles {ranges, walls + 1, contact width}
+  // running control step, doubles {ranges, contact_count, contact width}
   void *wall_place, *impulse;
   int64_t wall_place_step;
 
@@ -161,7 +161,7 @@ typedef struct cq_scene {
   cq_implicit implicit;                // empty where steps are explicit
 
   const double *signals, *forces;      // of the running control step
-  double *impulse_out;                 // {walls + 1, contact width} of it, NULL: nobody reads impulses
+  double *impulse_out;                 // {contact_count, contact width} of it, NULL: nobody reads impulses
   const double *grad_impulse;          // backward the same, NULL: none
   // {walls, dim} of it; NULL: velocities of walls are those of all times
   double *grad_wall_velocity, *grad_wall_place;

@@ -261,13 +261,23 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   if (def->pin_count < 0)
     return cq_fail(CQ_INVALID, "%lld pins; there must not be fewer than none", (long long)def->pin_count);
   m->pin_count = def->pin_count;
+  m->contact_count = cq_contact_count(def);
   m->pins = cq_alloc((size_t)def->pin_count, sizeof *m->pins, "pins");
   if (!m->pins) return CQ_MEMORY;
+  if (def->pin_group) {
+    m->pin_group = cq_alloc((size_t)def->pin_count, sizeof *m->pin_group, "pins");
+    if (!m->pin_group) return CQ_MEMORY;
+  }
   for (int64_t k = 0; k < def->pin_count; k++) {
     if (def->pins[k] < 0 || def->pins[k] >= def->particle_count)
       return cq_fail(CQ_INVALID, "pin %lld is particle %lld; there are %lld", (long long)k + 1, def->pins[k] + 1ll,
                      (long long)def->particle_count);
     m->pins[k] = def->pins[k];
+    if (!def->pin_group) continue;
+    if (def->pin_group[k] < 0 || def->pin_group[k] >= def->pin_group_count)
+      return cq_fail(CQ_INVALID, "pin %lld is of group %lld; there are %d", (long long)k + 1, def->pin_group[k] + 1ll,
+                     def->pin_group_count);
+    m->pin_group[k] = def->pin_group[k];
   }
   return cq_wall_map_create(m);
 }
@@ -407,6 +417,7 @@ void cq_model_destroy(cq_model *m) {
   cq_free(m->material);
   for (int k = 0; k < CQ_WALLS_MAX; k++) cq_free(m->heights[k]);
   cq_free(m->pins);
+  cq_free(m->pin_group);
   cq_wall_map_destroy(&m->map);
   cq_free(m->actuator_direction);
   cq_free(m->actuation_start);

@@ -18,7 +18,7 @@ enum {
 // One wall at one node.
 typedef struct cq_wall_node {
   int32_t z;                  // along the last axis
-  int32_t wall;               // index of the wall, -1 for a pin
+  int32_t wall;               // index of the wall; below 0 for a pin: its group less the count of groups
   double normal[3];           // unit, out of the solid
 } cq_wall_node;
 
@@ -79,7 +79,8 @@ typedef struct cq_model {
   cq_wall walls[CQ_WALLS_MAX];
   double *heights[CQ_WALLS_MAX];   // owned copies
   int64_t pin_count;
-  int32_t *pins;
+  int32_t *pins, *pin_group;  // pin_group: NULL for one group
+  int32_t contact_count;      // of walls, then of groups of pins: rows of impulses
   cq_wall_map map;            // of the walls that do not move, and of the pins
   int32_t actuator_count;
   double *actuator_direction; // {actuators, dim, dim}

@@ -12,6 +12,10 @@ void cq_wall_init(cq_wall *wall) {
 
 int32_t cq_contact_width(int32_t dim) { return 3 * dim + 1; }
 
+int32_t cq_contact_count(const cq_world_def *def) {
+  return def->wall_count + (def->pin_group && def->pin_group_count > 1 ? def->pin_group_count : 1);
+}
+
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]) {
   return wall_normals(wall, dim, slack, x, normals);
 }
@@ -73,17 +77,18 @@ static cq_status gather_walls(const cq_model *m, node_list *list) {
   return CQ_OK;
 }
 
-// all nodes that a pinned particle touches; repeats are dropped when the map is built
+// all nodes that a pinned particle touches; of repeats the first group's is kept when the map is built
 static cq_status gather_pins(const cq_model *m, node_list *list) {
   const cq_wall_map *map = &m->map;
   for (int64_t k = 0; k < m->pin_count; k++) {
     const double *x = m->position + (int64_t)m->pins[k] * m->dim;
+    const int32_t group = m->pin_group ? m->pin_group[k] : 0, pin = m->wall_count + group - m->contact_count;
     int32_t base[3] = {0, 0, 0};
     for (int i = 0; i < m->dim; i++) base[i] = (int32_t)floor(x[i] / m->dx - 0.5);
     for (int32_t i = 0; i < 3; i++)
       for (int32_t j = 0; j < (m->dim == 3 ? 3 : 1); j++)
         for (int32_t l = 0; l < 3; l++) {
-          cq_wall_node node = {.z = base[m->dim - 1] + l, .wall = -1};
+          cq_wall_node node = {.z = base[m->dim - 1] + l, .wall = pin};
           const int64_t cx = base[0] + i - map->lower[0];
           const int64_t cy = m->dim == 3 ? base[1] + j - map->lower[1] : 0;
           cq_status status = push(list, cx * map->size[1] + cy, &node);
@@ -96,7 +101,7 @@ static cq_status gather_pins(const cq_model *m, node_list *list) {
 static int by_z_then_wall(const void *a, const void *b) {
   const cq_wall_node *x = a, *y = b;
   if (x->z != y->z) return x->z < y->z ? -1 : 1;
-  // a pin comes last, so that nothing moves the node after it
+  // a pin comes last, so that nothing moves the node after it; of several that of the first group comes first
   const uint32_t u = (uint32_t)x->wall, v = (uint32_t)y->wall;
   if (u != v) return u < v ? -1 : 1;
   // the normals of a corner in the order of the axes

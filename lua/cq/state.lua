@@ -434,12 +434,13 @@ end
 
 -- ---- contact --------------------------------------------------------------------------------------------------------
 
----What a wall, or all pins together, gave to bodies in the control step that led to this state, in a rollout with
----contact = true: impulse {dim} [mass length/time], normal: its part along the normals of the wall, tangential
----{dim}: the rest, and center {dim}: the centre of pressure [length], 0 where nothing presses. Pins have the impulse
----alone. Divided by the control step these are mean forces. Errors: a rollout without contact = true; a wall that
----there is not; the first state.
----@param wall integer|string|cq.Boundary     a number in the order of the world's walls, a name, a wall; or "pins"
+---What a wall, a pinned group, or all pins together, gave to bodies in the control step that led to this state, in a
+---rollout with contact = true: impulse {dim} [mass length/time], normal: its part along the normals of the wall,
+---tangential {dim}: the rest, and center {dim}: the centre of pressure [length], 0 where nothing presses. Pins have the
+---impulse alone. Divided by the control step these are mean forces. Errors: a rollout without contact = true; a wall
+---that there is not; the first state.
+---@param wall integer|string|cq.Boundary|cq.Group     a wall: its number in the order of the world's, its name, itself; a
+---  pinned group or its name; or "pins"
 ---@return { impulse: cq.Tensor, normal: cq.Tensor?, tangential: cq.Tensor?, center: cq.Tensor? }
 function State:contact(wall) return require("cq.rollout.contact").read(self, wall) end
 

@@ -76,6 +76,7 @@
   F(height,           "height of wall 1, sample 2, is ",          use_heights(s); heights[2] = NAN)                    \
   F(too_many_at_once, "more than 8 walls hold the grid node",     crowd(s))                                            \
   F(pin,              "pin 1 is particle 0",                     test_scene_add_pins(s); s->pins[0] = -1)              \
+  F(pin_group,        "pin 2 is of group 3; there are 2",         test_scene_add_pin_groups(s); s->pin_group[1] = 2)   \
   F(pins_negative,    "-1 pins",                                  d->pin_count = -1)                                   \
   F(actuators,        "count of actuators is negative",           d->actuator_count = -1)                              \
   F(entries,          "count of actuators is negative",           d->actuation_count = -1)                             \

@@ -18,7 +18,7 @@ typedef struct {
   double *constant[CQ_FIELD_COUNT];   // of materials that test_scene_take gave
   cq_material materials[4];
   cq_wall walls[4];
-  int32_t pins[1];
+  int32_t pins[2], pin_group[2];
   cq_cable cables[4];
   int64_t cable_start[4][6];
   int32_t cable_particle[4][8], *surface_particle, *surface_actuator;
@@ -288,6 +288,15 @@ static inline void test_scene_add_pins(test_scene *s) {
   s->pins[0] = (int32_t)s->n - 1;
   s->def.pin_count = 1;
   s->def.pins = s->pins;
+}
+
+// and one a little before it, in a group of its own, which touches some of the same nodes
+static inline void test_scene_add_pin_groups(test_scene *s) {
+  test_scene_add_pins(s);
+  s->pins[1] = (int32_t)s->n - 4;
+  s->pin_group[1] = 1;
+  s->def.pin_count = s->def.pin_group_count = 2;
+  s->def.pin_group = s->pin_group;
 }
 
 // A cable through these particles, numbers of a group joined by a negative one: {3, 5, -6, 9} has three points,

@@ -134,7 +134,7 @@ static void destroy(test_run *t) {
 // what walls give at all control steps, and the adjoint of it; how their velocities act on it
 static cq_status pass_contact(test_run *t, int adjoint, uint64_t *hash) {
   enum { MOST = 8 * STEPS * 5 };
-  const int64_t walls = t->scene.def.wall_count, count = STEPS * (walls + 1) * cq_contact_width(2);
+  const int64_t walls = t->scene.def.wall_count, count = STEPS * cq_contact_count(&t->scene.def) * cq_contact_width(2);
   double grad[MOST] = {0}, one[MOST];
   if (!walls) return CQ_OK;
   if (!adjoint) *hash = test_hash(*hash, cq_rollout_contact(t->rollout), (size_t)count * sizeof(double));

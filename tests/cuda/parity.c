@@ -89,7 +89,7 @@ static void moving_walls(test_scene *s) {
 
 static void mover_and_pins(test_scene *s) {
   test_scene_add_mover(s);
-  test_scene_add_pins(s);
+  test_scene_add_pin_groups(s);
 }
 
 // so fast that particles leave their tile in the middle of a control step, which nobody foresees in the first one
@@ -369,7 +369,7 @@ static void read_groups(const test_run *t, outcome *o, int all) {
 
 // impulses of all control steps, and the adjoint of half of them
 static void read_contacts(const test_run *t, outcome *o) {
-  const int64_t width = t->choice.batch * (t->scene.def.wall_count + 1) * cq_contact_width(t->choice.dim),
+  const int64_t width = t->choice.batch * cq_contact_count(&t->scene.def) * cq_contact_width(t->choice.dim),
                 steps = t->choice.steps;
   const int64_t first = steps / 2, count = (steps - first) * width;
   double *grad = test_array(count);

@@ -1,12 +1,13 @@
 -- contact: what walls and pins give in each control step of a rollout, as tensors of it and as state:contact.
--- Of the engine comes a row of numbers for each wall and one for the pins: impulse {dim}, normal, tangential
--- {dim}, normal times place {dim}.
+-- Of the engine comes a row of numbers for each wall, then one for each group of pins: impulse {dim}, normal,
+-- tangential {dim}, normal times place {dim}.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 local engine = require "cq.base.engine"
+local selection = require "cq.robot.selection"
 local C, tape = engine.C, T.tape
 
 local DOUBLE = ffi.sizeof "double"
@@ -19,6 +20,8 @@ local DOUBLE = ffi.sizeof "double"
 ---@field tangential cq.Tensor?  {steps, walls, dim} the rest: friction, and what a sticky wall holds
 ---@field center cq.Tensor?      {steps, walls, dim} centre of pressure [length]; 0 where normal is
 ---@field pins cq.Tensor?        {steps, dim} impulse of all pins together; nil in a world without pins
+---@field pin_groups cq.Tensor?  {steps, groups, dim} of each pinned group, in the order of robots and their pins; what
+---  is pinned by number is one group of its robot. A node that two groups touch is of the first
 
 local contact = {}
 
@@ -42,12 +45,15 @@ function contact.check(world)
   end
 end
 
--- numbers of a row of the engine: of all walls and pins of all scenes
-local function row_size(roll) return roll.batch * (#roll.world.walls + 1) * width_of(roll.world) end
+-- rows of a world: of walls, then of groups of pins, at least one
+local function rows_of(world) return #world.walls + math.max(1, #world.layout.pin_groups) end
+
+-- numbers of a control step of the engine: of all rows of all scenes
+local function step_size(roll) return roll.batch * rows_of(roll.world) * width_of(roll.world) end
 
 -- adds up what the engine wrote of control steps, from one on, which it may have made in pieces
 local function sum_pieces(roll, first, count, out)
-  local size, pieces = row_size(roll), roll.world.pieces
+  local size, pieces = step_size(roll), roll.world.pieces
   local from = C.cq_rollout_contact(roll.handle) + first * pieces * size
   ffi.fill(out, count * size * DOUBLE)
   for i = 0, count - 1 do
@@ -59,7 +65,7 @@ end
 
 -- and gives the gradient of each sum to all of its pieces
 local function add_pieces(roll, first, count, grad)
-  local size, pieces = row_size(roll), roll.world.pieces
+  local size, pieces = step_size(roll), roll.world.pieces
   local all = ffi.new("double[?]", count * pieces * size)
   for row = 0, count * pieces - 1 do
     ffi.copy(all + row * size, grad + math.floor(row / pieces) * size, size * DOUBLE)
@@ -67,11 +73,11 @@ local function add_pieces(roll, first, count, grad)
   engine.check(C.cq_rollout_contact_adjoint(roll.handle, first * pieces, count * pieces, all), "world:rollout")
 end
 
----All that the engine has written {steps, batch, walls + 1, width}, without the batch if there is none.
+---All that the engine has written {steps, batch, rows, width}, without the batch if there is none.
 ---@param roll cq.Rollout
 ---@return cq.Tensor
 function contact.rows(roll)
-  local shape = { roll.steps, roll.batch, #roll.world.walls + 1, width_of(roll.world) }
+  local shape = { roll.steps, roll.batch, rows_of(roll.world), width_of(roll.world) }
   if not roll.batched then table.remove(shape, 2) end
   local out = T.empty(shape)
   sum_pieces(roll, 0, roll.steps, out:data())
@@ -85,59 +91,96 @@ function contact.of(rows, world)
   local walls = #world.walls
   local out = walls > 0 and parts(rows:slice(1, walls, -2), world.dim) or {}
   if world.layout.pin_count > 0 then
-    out.pins = rows:slice(walls + 1, walls + 1, -2):squeeze(-2):slice(1, world.dim, -1)
+    out.pin_groups = rows:slice(walls + 1, rows_of(world), -2):slice(1, world.dim, -1)
+    out.pins = out.pin_groups:sum(-2)
   end
   return out
 end
 
--- which row belongs to a wall, from 0
+-- the row of a pinned group, from 0; nil: it is none
+local function find_group(world, which)
+  local name, robot, found = which, nil, nil
+  if text.is_instance(which, "cq.Group") then
+    name, robot = which.name, selection.robot(world, which.robot, "state:contact")
+  end
+  for k, group in ipairs(world.layout.pin_groups) do
+    if group.name and group.name == name and (not robot or group.robot == robot) then
+      if found then
+        is.fail("state:contact: several robots have a pinned group \"%s\"; use world.robots[i]:group(\"%s\")", name,
+          name)
+      end
+      found = #world.walls + k - 1
+    end
+  end
+  return found
+end
+
+local function missing(world, which)
+  local walls, names, groups = world.walls, {}, {}
+  for _, wall in ipairs(walls) do
+    if wall.name then names[#names + 1] = ("%q"):format(wall.name) end
+  end
+  for _, group in ipairs(world.layout.pin_groups) do
+    if group.name then groups[#groups + 1] = ("%q"):format(group.name) end
+  end
+  if #walls == 0 and #world.layout.pin_groups > 0 then
+    is.fail("state:contact: this world has no walls, only pins; ask for \"pins\"%s",
+      #groups > 0 and " or a pinned group, of which there are " .. text.join(groups) or "")
+  end
+  local by_name = #names > 0 and " or its name, of which there are " .. text.join(names) or ""
+  local by_group = #groups > 0 and ", a pinned group, of which there are " .. text.join(groups) or ""
+  is.fail("state:contact: needs a wall, by its number from 1 to %d%s%s, or \"pins\", got %s", #walls, by_name,
+    by_group, text.describe(which))
+end
+
+-- Which rows belong to a wall or to pins, from 0, the first and the last.
 local function find(world, which)
   local walls = world.walls
   if which == "pins" then
-    if world.layout.pin_count > 0 then return #walls end
+    if world.layout.pin_count > 0 then return #walls, rows_of(world) - 1 end
     is.fail("state:contact: no robot of this world has pins")
   end
-  if #walls == 0 then is.fail("state:contact: this world has no walls, only pins; ask for \"pins\"") end
-  if type(which) == "number" and which % 1 == 0 and which >= 1 and which <= #walls then return which - 1 end
-  local names = {}
+  if type(which) == "number" and which % 1 == 0 and which >= 1 and which <= #walls then return which - 1, which - 1 end
   for k, wall in ipairs(walls) do
-    if which == wall or which ~= nil and which == wall.name then return k - 1 end
-    if wall.name then names[#names + 1] = ("%q"):format(wall.name) end
+    if which == wall or which ~= nil and which == wall.name then return k - 1, k - 1 end
   end
-  local by_name = #names > 0 and " or its name, of which there are " .. text.join(names) or ""
-  is.fail("state:contact: needs a wall, by its number from 1 to %d%s, or \"pins\", got %s", #walls, by_name,
-    text.describe(which))
+  local row = find_group(world, which) or missing(world, which)
+  return row, row
 end
 
 local function read_back(node, gradient) node.a:contact_adjoint(node.extra, gradient) end
 
----What a wall, or the pins, gave in the control step before a state.
+---What a wall, or pins, gave in the control step before a state.
 ---@param state cq.State
 ---@param which any
 function contact.read(state, which)
   local roll, world, what = state.roll, state.world, "state:contact"
   if not roll.contact_asked then is.fail("%s: nobody asked for it; give world:rollout contact = true", what) end
-  local row = find(world, which)
+  local first, last = find(world, which)
   if state.step == 0 then is.fail("%s: no control step was made before the first state", what) end
   roll:require_live(state.step, what)
-  local width, rows = width_of(world), #world.walls + 1
-  local out = class.make(state.batched and { state.batch, width } or { width })
-  local all = ffi.new("double[?]", row_size(roll))
+  local width, rows, count = width_of(world), rows_of(world), last - first + 1
+  local out = class.make(state.batched and { state.batch, count, width } or { count, width })
+  local all = ffi.new("double[?]", step_size(roll))
   sum_pieces(roll, state.step - 1, 1, all)
-  for b = 0, state.batch - 1 do ffi.copy(out:data() + b * width, all + (b * rows + row) * width, width * DOUBLE) end
-  if tape.recording() then tape.push(read_back, out, roll, nil, { step = state.step - 1, row = row }) end
-  if row == #world.walls then return { impulse = out:slice(1, world.dim, -1) } end
-  return parts(out, world.dim)
+  for b = 0, state.batch - 1 do
+    ffi.copy(out:data() + b * count * width, all + (b * rows + first) * width, count * width * DOUBLE)
+  end
+  if tape.recording() then
+    tape.push(read_back, out, roll, nil, { step = state.step - 1, row = first, count = count })
+  end
+  if first >= #world.walls then return { impulse = out:slice(1, world.dim, -1):sum(-2) } end
+  return parts(out:squeeze(-2), world.dim)
 end
 
----Adds the gradient {batch, width} of what one wall gave in a control step.
+---Adds the gradient {batch, count, width} of what some rows gave in a control step.
 ---@param roll cq.Rollout
----@param at { step: integer, row: integer }
+---@param at { step: integer, row: integer, count: integer }
 ---@param gradient ffi.cdata*
 function contact.add(roll, at, gradient)
-  local width, rows = width_of(roll.world), #roll.world.walls + 1
-  local grad = ffi.new("double[?]", row_size(roll))
-  for b = 0, roll.batch - 1 do ffi.copy(grad + (b * rows + at.row) * width, gradient + b * width, width * DOUBLE) end
+  local width, rows = width_of(roll.world), rows_of(roll.world)
+  local grad, size = ffi.new("double[?]", step_size(roll)), at.count * width
+  for b = 0, roll.batch - 1 do ffi.copy(grad + (b * rows + at.row) * width, gradient + b * size, size * DOUBLE) end
   add_pieces(roll, at.step, 1, grad)
 end
 

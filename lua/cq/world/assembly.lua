@@ -164,17 +164,28 @@ local function fill_materials(def, robots, arrays)
   def.dilatation_averaging = arrays.averaging
 end
 
+-- Pinned particles, and the group of each, which has an impulse of its own: a name that is pinned; all particles of a
+-- robot that are pinned by number are one group without a name.
 local function fill_pins(def, robots, arrays)
-  local list = {}
+  local list, of, groups = {}, {}, {}
   for _, robot in ipairs(robots) do
+    local seen = {}
     for _, pin in ipairs(robot.pins) do
+      local name = type(pin) == "string" and pin or nil
+      local group = seen[name or 0]
+      if not group then
+        groups[#groups + 1] = { robot = robot, name = name }
+        group = #groups
+        seen[name or 0] = group
+      end
       local index, count = robot:select({ pin }, "cq.Robot: pins")
-      for k = 0, count - 1 do list[#list + 1] = index[k] + robot.first end
+      for k = 0, count - 1 do list[#list + 1], of[#of + 1] = index[k] + robot.first, group - 1 end
     end
   end
   arrays.pins = ffi.new("int32_t[?]", math.max(#list, 1), list)
-  def.pin_count, def.pins = #list, arrays.pins
-  return #list
+  arrays.pin_group = ffi.new("int32_t[?]", math.max(#list, 1), of)
+  def.pin_count, def.pins, def.pin_group, def.pin_group_count = #list, arrays.pins, arrays.pin_group, #groups
+  return #list, groups
 end
 
 ---Stress signals of all robots: their directions, and an entry for every particle that follows one.
@@ -266,7 +277,7 @@ function assembly.fill(def, robots, walls, domain)
   fill_fields(def, robots, base)
   def.wall_count, def.walls = #walls, arrays.walls
   fill_materials(def, robots, arrays)
-  layout.pin_count = fill_pins(def, robots, arrays)
+  layout.pin_count, layout.pin_groups = fill_pins(def, robots, arrays)
   layout.stress = fill_stresses(def, robots, arrays)
   layout.force = fill_forces(def, robots, arrays)
   layout.cable = cables.fill(def, robots, domain.dx)

@@ -112,7 +112,7 @@ static double impulse_slope;
 
 static void store_impulse_seeded(cq_scene *s) {
   for (int32_t r = 0; r < s->ranges; r++)
-    for (int32_t k = 0; k < (s->model->wall_count + 1) * CONTACT_WIDTH; k++)
+    for (int32_t k = 0; k < s->model->contact_count * CONTACT_WIDTH; k++)
       impulse_slope += impulse_weight[k] * impulse_of(s, r)[k].slope;
   store_impulse(s);
 }
@@ -126,7 +126,7 @@ struct subject {
   heading value;             // what the rollout takes, as the direction is held
   numbers weight;            // of the loss {n, FIELDS}
   numbers derived;           // of the derived readouts in it {n, quantities, DD}
-  numbers impulse;           // of the impulses of walls and pins {steps, walls + 1, CONTACT_WIDTH}
+  numbers impulse;           // of the impulses of walls and groups of pins {steps, contacts, CONTACT_WIDTH}
 };
 
 // the direction in the slots of a particle, from that in the fields
@@ -204,7 +204,7 @@ static double slope_of_loss(const subject &t) {
   s.signals = t.value.signals.data();
   s.forces = t.value.forces.data();
   impulse_slope = 0;
-  const size_t impulses = (size_t)(m->wall_count + 1) * CONTACT_WIDTH, velocities = (size_t)m->wall_count * D;
+  const size_t impulses = (size_t)m->contact_count * CONTACT_WIDTH, velocities = (size_t)m->wall_count * D;
   numbers given(impulses);
   s.impulse_out = given.data();
   REQUIRE(cq_scene_begin(&s, &worker) == CQ_OK);
@@ -317,7 +317,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   test_scene_make(&t.scene, D, side, CQ_FLOAT64, 4);
   if (change) change(&t.scene);
   test_scene_add_mover(&t.scene);
-  test_scene_add_pins(&t.scene);
+  test_scene_add_pin_groups(&t.scene);
   t.scene.def.damping = 3;
   if (shape) shape(&t.scene);
   if (shape) t.scene.walls[3].kind = kind;
@@ -349,7 +349,7 @@ static void open_subject(subject &t, int side, void (*change)(test_scene *), voi
   for (int64_t k = 0; k < t.scene.n * FIELDS; k++) t.weight.push_back(test_random() / (double)t.scene.n);
   double mass = 0;
   for (double m : t.value.field[CQ_FIELD_MASS]) mass += m;
-  for (int k = 0; k < control_steps * (d.wall_count + 1) * CONTACT_WIDTH; k++)
+  for (int k = 0; k < control_steps * cq_contact_count(&d) * CONTACT_WIDTH; k++)
     t.impulse.push_back(test_random() / mass);
 }
 
