@@ -102,8 +102,8 @@ typedef struct cq_frame {
   const void *wall_velocity; // reals {walls, 3}, those of each scene wall_stride further
   const double *wall_place;  // {batch, walls, 3} the way that moving walls have made before wall_step; NULL: none
   int64_t wall_step;         // engine step from which on the walls have had these velocities
-  // {block_count, impulse_count} impulses at each tile's own nodes, of each wall, then of groups of pins: added to. NULL:
-  // not wanted
+  // {block_count, impulse_count} impulses at each tile's own nodes, of each wall, then of groups of pins: added to.
+  // NULL: not wanted
   double *impulse;
   const double *grad_impulse;  // {batch, impulse_count} backward: their gradients; NULL: none
   int32_t impulse_count;     // contact_count * CONTACT_WIDTH

@@ -100,11 +100,9 @@ typedef struct cq_material {
   int32_t kind;                         // cq_material_kind
   int32_t elasticity;                   // cq_elasticity, of laws with Lame's constants
   int32_t incompressible;               // power p of the Bonet-Wood term (eq. 14): 0 none, or 2, 4, 6, 8
-  // 1: a Newtonian viscosity beside the law, CQ_FIELD_VISCOSITY (Kelvin-Voigt damping of a solid)
-  int32_t viscous;
+  int32_t viscous;                      // 1: a viscosity beside the law, CQ_FIELD_VISCOSITY (Kelvin-Voigt damping)
   int32_t branches;                     // Maxwell branches beside a hyperelastic law: 0 to CQ_BRANCHES_MAX
 } cq_material;
-
 enum { CQ_BRANCHES_MAX = 3 };
 
 // Constants that a material takes: their fields, at most `most`; returns how many there are.
@@ -217,10 +215,8 @@ typedef struct cq_world_def {
   const cq_wall *walls;
   int64_t pin_count;
   const int32_t *pins;                  // particles that are held where they start: every node they touch is sticky
-  // {pins} from 0: the group of a pin, which has an impulse of its own; a node that two touch is of the first one's.
-  // NULL: all are of one
-  const int32_t *pin_group;
-  int32_t pin_group_count;
+  const int32_t *pin_group;             // {pins} groups from 0, each with an impulse of its own; NULL: all are of one
+  int32_t pin_group_count;              // a node that two groups touch is of the first
 
   int32_t actuator_count;               // a stress sum_a w_pa u_a S_a in the material frame
   const double *actuator_direction;     // {actuators, dim, dim} symmetric S_a [stress]
@@ -386,12 +382,10 @@ cq_status cq_rollout_read_adjoint(cq_rollout *rollout, const cq_readout *readout
 // gain in contact [mass length/time]; its part along the normals; its tangential part {dim}; part along the normal
 // times place {dim}, whose quotient by the sum of these parts is the centre of pressure. Of pins all is tangential.
 int32_t cq_contact_width(int32_t dim);
-// of the walls, then of the groups of pins: at least one
-int32_t cq_contact_count(const cq_world_def *def);
+int32_t cq_contact_count(const cq_world_def *def);   // of the walls, then of the groups of pins: at least one
 // {steps, B, cq_contact_count, width} of the control steps made. NULL: the rollout was made without contact.
 const double *cq_rollout_contact(const cq_rollout *rollout);
-// Adds to the gradient of count control steps from `step` on, before the adjoint goes back over them:
-// {count, B, cq_contact_count, width}.
+// Adds to the gradient {count, B, cq_contact_count, width} of control steps, before the adjoint goes back over them.
 cq_status cq_rollout_contact_adjoint(cq_rollout *rollout, int32_t step, int32_t count, const double *grad);
 
 // Velocities of walls that are held over each control step, in the place of CQ_FIELD_WALL_VELOCITY: {steps, walls, dim}

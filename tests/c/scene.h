@@ -293,7 +293,7 @@ static inline void test_scene_add_pins(test_scene *s) {
 // and one a little before it, in a group of its own, which touches some of the same nodes
 static inline void test_scene_add_pin_groups(test_scene *s) {
   test_scene_add_pins(s);
-  s->pins[1] = (int32_t)s->n - 4;
+  s->pins[1] = (int32_t)s->n - 3;
   s->pin_group[1] = 1;
   s->def.pin_count = s->def.pin_group_count = 2;
   s->def.pin_group = s->pin_group;
