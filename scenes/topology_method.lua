@@ -27,29 +27,40 @@ local function adam(from, to)
   end }
 end
 
+-- A stage of a run, in a folder of its own. Goes on from what lies there only where the stage before it was whole
+-- already: otherwise that is of another run. Tells whether this one was.
+local function optimise(run, stage, before)
+  run:optimize { iterations = stage.count, name = stage.name, backtracks = 5,
+    resume = before and cq.option("resume", false) }
+  return run.run ~= nil and run.run.resumed_at == stage.count
+end
+
 -- The first values of a design from an objective that is easier to begin with, soft, in steps of one length for all
 -- particles
 local function start_early(scene)
   local run = experiment(scene, { design = scene.design, objective = scene.early,
     optimizer = cq.Optimizer.adam { rate = 0.01, per = "tensor" } })
-  run:optimize { iterations = cq.option("early", 320), name = "early", backtracks = 5 }
+  local whole = optimise(run, { name = "early", count = cq.option("early", 320) }, true)
   scene.design.params = scene.design:resample(scene.design, run.best.params)
+  return whole
 end
 
 -- The first values of a scene's design: those that another one, which is simulated sooner, found in so many iterations,
 -- soft for some of them, then binary. What changes by iteration goes on from there.
----@return table by_iteration, string? folder     of the whole run
-local function start_from(other, scene, stage)
+---@param stage { name: string, count: integer, free: integer }
+---@param before boolean     was all before it made by an earlier run, which is gone on with?
+---@return table by_iteration, boolean whole, string? folder     of the whole run
+local function start_from(other, scene, stage, before)
   local hard = made_binary(other.design)
   local by_iteration = { design = function(i) return i <= stage.free and other.design or hard end }
   for key, f in pairs(other.by_iteration) do by_iteration[key] = f end
   local run = experiment(other, { design = other.design, by_iteration = by_iteration,
     optimizer = adam(stage.free, stage.count) })
-  run:optimize { iterations = stage.count, name = stage.name, backtracks = 5 }
+  local whole = optimise(run, stage, before)
   local after = {}
-  for key, f in pairs(scene.by_iteration) do after[key] = function(i) return f(i + stage.count) end end
+  for key, f in pairs(other.by_iteration) do after[key] = function(i) return f(i + stage.count) end end
   scene.design.params = scene.design:resample(other.design, run.best.params)
-  return after, run.run and run.run.folder:match("^(.*)/" .. stage.name .. "$")
+  return after, whole, run.run and run.run.folder:match("^(.*)/" .. stage.name .. "$")
 end
 
 -- A scene of the same problem with other options.
@@ -60,28 +71,27 @@ local function variant(options, changes)
   return require "scenes.topology"(out)
 end
 
--- From a block of particles twice as large; in space then from the block itself in steps 2.5 times as long, for a
--- coarse gait is not that of the block.
-local function start(scene, options)
-  local rough, long = variant(options, { coarse = 2 * options.coarse }), nil
-  local count = cq.option("quick", #scene.world.cells == 3 and 260 or 0)
-  if count > 0 then
-    rough = variant(options, { coarse = 2 * options.coarse, substeps = 4 })
-    long = variant(options, { substeps = 4 })
-  end
-  if rough.early then start_early(rough) end
+-- From a block of particles twice as large; with --quick iterations, as in space, then from the block itself in steps
+-- 2.5 times as long, for a coarse gait is not that of the block.
+local function start(scene, options, quick)
+  local substeps = quick > 0 and 4 or nil
+  local rough = variant(options, { coarse = 2 * options.coarse, substeps = substeps })
+  local long = quick > 0 and variant(options, { substeps = substeps }) or nil
+  local whole = not rough.early or start_early(rough)
   local more = rough.early or long
-  local by_iteration, folder = start_from(rough, long or scene, { name = "rough",
-    free = cq.option("free", more and 250 or 150), count = cq.option("rough", more and (long and 400 or 450) or 250) })
-  if not long then return by_iteration, folder end
+  local count = cq.option("rough", rough.early and 450 or long and 400 or 250)
+  local by_iteration, folder
+  by_iteration, whole, folder = start_from(rough, long or scene,
+    { name = "rough", free = cq.option("free", more and 250 or 150), count = count }, whole)
+  if not long then return by_iteration, whole, folder end
   long.by_iteration = by_iteration
-  return start_from(long, scene, { name = "quick", free = math.floor(0.7 * count), count = count })
+  return start_from(long, scene, { name = "quick", free = math.floor(0.7 * quick), count = quick }, whole)
 end
 
 local function ours(scene, options)
-  local by_iteration, folder = start(scene, options)
-  local in_space = #scene.world.cells == 3
-  local soft, count = cq.option("soft", in_space and 0 or 80), cq.option("iterations", in_space and 40 or 140)
+  local quick = cq.option("quick", #scene.world.cells == 3 and 260 or 0)
+  local by_iteration, whole, folder = start(scene, options, quick)
+  local soft, count = cq.option("soft", quick > 0 and 0 or 80), cq.option("iterations", quick > 0 and 40 or 140)
   local hard = made_binary(scene.design)
   by_iteration.design = function(i) return i <= soft and scene.design or hard end
   local run = experiment(scene, {
@@ -92,7 +102,7 @@ local function ours(scene, options)
       restart = false },
   })
   run:optimize { iterations = count, backtracks = 5,
-    resume = cq.option("resume", false) and folder ~= nil and cq.Run.can_resume(folder) }
+    resume = whole and cq.option("resume", false) and folder ~= nil and cq.Run.can_resume(folder) }
   return run
 end
 

@@ -171,7 +171,16 @@ describe("the way to a binary design", function()
     local loss, grad = T.value_and_grad(loss_of)(p)
     -- gone with it: void within the filter's radius; what is not void stays
     local solid, count, drawn = design:binarise(p, { threshold = 1e-3 }), nil, 0
-    run:rollout({ design = p }, function(state) count, drawn = state:positions():size(1), drawn + 1 end)
+    -- numbers are those of the whole block, as are values that a picture is given
+    local opacity = require("cq.experiment.shown").opacity(T.arange(1, 100) / 100)
+    run:rollout({ design = p }, function(state)
+      count, drawn = state:positions():size(1), drawn + 1
+      local shown = opacity(state)
+      assert.same({ count }, shown:shape())
+      assert.near(1, shown:get(count), 1e-12)
+      assert.is_true((state:center({ 100 }) - state:positions()[count]):abs():max():item() < 1e-6)
+      says(function() state:center { 34 } end, "particle 34 is void that failed in the simulation")
+    end)
     assert(count < 100 and count > #solid.particles, count)
     assert.equal(31, drawn)
     assert.is_true(loss ~= 0 and grad.density:norm():item() > 0)

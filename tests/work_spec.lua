@@ -71,7 +71,7 @@ describe("rollout.work", function()
     end)
   end
 
-  it("has gradients to signals, materials, weights, cables and volumes", function()
+  it("has gradients to signals, materials, weights, cables, density and volumes", function()
     local robot = block {
       A.pressure { groups = { "b" }, axis = "x", max = 2 }, A.isotropic { count = 2, max = 2 }, cable(),
     }
@@ -80,7 +80,7 @@ describe("rollout.work", function()
     local function f(p)
       local body = robot:with {
         young = p.young, actuation_weight = p.weight, cable_stiffness = p.stiffness, cable_length = p.length,
-        density = 1.2, velocity = p.velocity,
+        density = p.density, volume = p.volume, velocity = p.velocity,
       }
       local roll = world:rollout {
         robot = body, steps = 5, controller = cq.Controller.open_loop(p.u), work = true,
@@ -90,7 +90,7 @@ describe("rollout.work", function()
     end
     local report = cq.check_gradient(f, {
       young = cq.param(20), weight = cq.param(random:uniform({ robot.particle_count, 3 }, { min = 0, max = 1 })),
-      stiffness = cq.param { 5 }, length = cq.param { 0.29 }, velocity = cq.param { 0.1, 0.05 },
+      density = cq.param(1.2), volume = cq.param(robot.volume * 1.1), stiffness = cq.param { 5 }, length = cq.param { 0.29 }, velocity = cq.param { 0.1, 0.05 },
       u = cq.param(random:uniform({ 5, 4 }, { min = 0.2, max = 0.9 })),
       factor = cq.param(random:uniform({ 5, 4 }, { min = 0.5, max = 1 })),
     }, { each = true })

@@ -111,7 +111,7 @@ static double tensors(solve *o) {
     wait(o);
   }
   phase(o, CQ_PHASE_TENSORS);
-  o->assembled = 0;
+  o->assembled = o->coarse = 0;
   return o->sum[CQ_SUM_STIFFNESS];
 }
 
@@ -248,7 +248,7 @@ static cq_status newton(solve *o, progress *p) {
       o->k->activate(o->s, b, o->newton < releases, sums(o, b));
     end_sums(o);
     if (o->sum[CQ_SUM_CHANGED] > 0) {
-      stuck = o->coarse = 0;
+      stuck = 0;
       evaluate(o, CQ_GRID_VELOCITY);
       energy = o->sum[CQ_SUM_ENERGY];
       take_residual(o);

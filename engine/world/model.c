@@ -260,6 +260,9 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   }
   if (def->pin_count < 0)
     return cq_fail(CQ_INVALID, "%lld pins; there must not be fewer than none", (long long)def->pin_count);
+  if (def->pin_group_count < 0 || def->pin_group_count > def->pin_count)
+    return cq_fail(CQ_INVALID, "%d groups of pins; there are %lld pins", def->pin_group_count,
+                   (long long)def->pin_count);
   m->pin_count = def->pin_count;
   m->contact_count = cq_contact_count(def);
   m->pins = cq_alloc((size_t)def->pin_count, sizeof *m->pins, "pins");

@@ -80,7 +80,8 @@ end
 -- {n} of a state
 local function numbers(read, state, u, what)
   local values = T.as_tensor(read(state, u))
-  local n = state.world.particle_count
+  local n, part = state.world.particle_count, state.world.part_of
+  if part and values.rank == 1 and values:size(1) == part.count then values = values:gather(part.kept, 1) end
   if values.rank ~= 1 or values:size(1) ~= n then
     is.fail("run:render: %s must give a number for each of the %d particles, got a tensor {%s}", what, n,
       table.concat(values:shape(), ", "))

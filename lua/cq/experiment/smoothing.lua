@@ -6,6 +6,7 @@ local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local backtrack = require "cq.experiment.backtrack"
 local random = require "cq.random"
+local option = require "cq.option"
 
 local smoothing = {}
 
@@ -47,7 +48,7 @@ end
 function smoothing.of(evaluate, def, number, finish)
   return function(params)
     local leaves, before = T.leaves.list(params), T.leaves.pair(params, T.leaves.snapshot(params))
-    local draw, sums, made = random { seed = number() }, {}, 1
+    local draw, sums, made = random { seed = (option("seed", 0) * 1000003 + number()) % 2 ^ 53 }, {}, 1
     for _ = 2, def.copies do
       move(leaves, before, draw, def.deviation)
       local result = { pcall(evaluate, params) }

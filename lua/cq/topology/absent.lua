@@ -26,6 +26,20 @@ local function leave_out(design, density, gone, p)
   return true
 end
 
+-- Where the particles of the design's world are in that of the rest: what a script says of them by number is of those.
+-- kept: their numbers in the order of the rest; place: from a number to that in the rest, nil: it is left out.
+local function part_of(design, kept)
+  local own, all, place = design.robot, {}, {}
+  for _, robot in ipairs(design.world.robots) do
+    local numbers = robot == own and kept
+    for k = 1, numbers and #numbers or robot.particle_count do
+      all[#all + 1] = robot.first + (numbers and numbers[k] or k)
+    end
+  end
+  for k, number in ipairs(all) do place[number] = k end
+  return { count = design.world.particle_count, kept = all, place = place }
+end
+
 -- World and body of the particles that are left. The last world is kept: from one iteration to the next it is often the
 -- same.
 local function rest_of(design, body, gone)
@@ -36,6 +50,7 @@ local function rest_of(design, body, gone)
   local key, last = table.concat(kept, " "), design.rest
   if last.key ~= key then
     last.key, last.world, last.robot = key, T.tape.pause(part, design, design.robot:subset(kept))
+    last.world.part_of = part_of(design, kept)
   end
   return last.world, last.robot, body:subset(kept), kept
 end
