@@ -80,17 +80,20 @@ end
 local function launch(desk, options, words)
   local launcher = require "cq.study.launch"
   if options.shard then program.misuse "--launch makes the parts itself: leave --shard out" end
+  local hosts = words[1]
+  if options.launch == "slurm" and not options.workers then
+    program.misuse "--launch slurm needs --workers: how many workers the array has"
+  elseif options.launch == "ssh" and not hosts then
+    program.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
+  end
   make_ready(desk, options)
   if options.launch == "slurm" then
-    if not options.workers then program.misuse "--launch slurm needs --workers: how many workers the array has" end
     for _, line in ipairs(launcher.slurm(desk, options)) do print(line) end
     local where = desk.address and " --store " .. desk.address or ""
     print(("cqlua study status %s%s tells how far they are"):format(desk.script, where))
     if not desk.address then print(("cqlua study merge %s joins what they have"):format(desk.script)) end
     return
   end
-  local hosts = words[1]
-    or program.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
   local failed = launcher.ssh(desk, options, hosts)
   if failed ~= 0 then
     is.fail("not all workers came to their end; what each said is above, and which in %s/launch/ssh.log", desk.folder)
@@ -191,7 +194,7 @@ return {
     launch = is.one_of { "slurm", "ssh", optional = true,
       help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },
     workers = is.integer { min = 1, max = 1e6, optional = true,
-      help = "launch: how many workers, each on a part of the study" },
+      help = "launch: how many workers, each on a part of the study, or with --store on what is waiting" },
     sbatch = is.string { optional = true,
       help = "launch: more for sbatch, as --sbatch=\"--time=4:00:00 --partition=short\"" },
     store = is.string { optional = true,
