@@ -90,7 +90,8 @@ describe("rollout.work", function()
     end
     local report = cq.check_gradient(f, {
       young = cq.param(20), weight = cq.param(random:uniform({ robot.particle_count, 3 }, { min = 0, max = 1 })),
-      density = cq.param(1.2), volume = cq.param(robot.volume * 1.1), stiffness = cq.param { 5 }, length = cq.param { 0.29 }, velocity = cq.param { 0.1, 0.05 },
+      density = cq.param(1.2), volume = cq.param(robot.volume * 1.1), velocity = cq.param { 0.1, 0.05 },
+      stiffness = cq.param { 5 }, length = cq.param { 0.29 },
       u = cq.param(random:uniform({ 5, 4 }, { min = 0.2, max = 0.9 })),
       factor = cq.param(random:uniform({ 5, 4 }, { min = 0.5, max = 1 })),
     }, { each = true })

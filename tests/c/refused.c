@@ -77,7 +77,7 @@
   F(too_many_at_once, "more than 8 walls hold the grid node",     crowd(s))                                            \
   F(pin,              "pin 1 is particle 0",                     test_scene_add_pins(s); s->pins[0] = -1)              \
   F(pin_group,        "pin 2 is of group 3; there are 2",         test_scene_add_pin_groups(s); s->pin_group[1] = 2)   \
-  F(pin_group_count,  "9 groups of pins; there are 2 pins",       test_scene_add_pin_groups(s); d->pin_group_count = 9) \
+  F(pin_group_count,  "9 groups of pins; there are 2 pins",       test_scene_add_pin_groups(s); d->pin_group_count = 9)\
   F(pins_negative,    "-1 pins",                                  d->pin_count = -1)                                   \
   F(actuators,        "count of actuators is negative",           d->actuator_count = -1)                              \
   F(entries,          "count of actuators is negative",           d->actuation_count = -1)                             \
