@@ -50,11 +50,14 @@ local function hills(floor)
     separable = true }
 end
 
--- "no slip, but free to leave" (eq. 9); between two walls that are as far apart as the block is wide;
--- or held by a floor that shakes
-local function walls_of(name, floor)
+-- "No slip, but free to leave" (eq. 9); between two walls that are as far apart as the block is wide; or held by a
+-- floor that shakes. The two walls have only the nodes behind their surfaces: those on them, at 0.4 and 0.6, would hold
+-- all of the block's sides from the start, wherever these are not pulled away from the wall.
+local function walls_of(name, floor, dx)
   if name == "climber" then
-    return cq.Boundary.box { kind = "sticky", separable = true, lower = { 0.4, 0.04 }, upper = { 0.6, 0.96 } }
+    local behind = 0.1 * dx
+    return cq.Boundary.box { kind = "sticky", separable = true, lower = { 0.4 - behind, 0.04 },
+      upper = { 0.6 + behind, 0.96 } }
   end
   if name ~= "balancer" then
     local room = cq.Boundary.box { kind = "sticky", separable = true, inset = floor }
@@ -67,14 +70,6 @@ end
 -- minus the way of the centre of mass along an axis (eqs 32, 34)
 local function way(robot, axis)
   return function(state, start) return start:center(robot)[axis] - state:center(robot)[axis] end
-end
-
--- minus twice the mean height over the start: the way of one who goes up evenly. What is reached soon counts for
--- longer, so that a gait is found; the way itself is found first by a leap at the end
-local function early_rise(robot)
-  local up = function(state) return 2 * state:center(robot)[2] end
-  return { running = function(state) return -up(state) end, reduce = "mean",
-    final = function(_, start) return up(start) end }
 end
 
 -- the mean distance of the top from where it was (eq. 35)
@@ -115,14 +110,14 @@ end
 ---@field coarse? integer       particles, cells and steps so many times as large; 1 unless given
 ---@field signals? integer      4 unless given
 ---@field duration? number      [time]
+---@field period? number        after which pulses come again; they do not unless given [time]
 ---@field power? number         of stiffness over the design's density; 1, as the paper has it, unless given
 ---@field mass_power? number    of density over the design's density; power unless given
 ---@field substeps? integer     of a control step of 1 ms; 10, as the paper has it, unless given
 ---@field void? number          what void particles have of the solid; 1e-5, as the paper has it, unless given
 
 ---@param options scenes.topology.def
----@return { world: cq.World, robot: cq.Robot, material: cq.Material, actuators: cq.Actuator, design: cq.Topology, objective: any, early: any, by_iteration: table, duration: number } scene
----  early: the climber's, an objective that is easier to begin with
+---@return { world: cq.World, robot: cq.Robot, material: cq.Material, actuators: cq.Actuator, design: cq.Topology, objective: any, by_iteration: table, duration: number } scene
 return function(options)
   local s, coarse = scenes[options.name], options.coarse or 1
   local dx, dim, duration = 0.01 * coarse, #scenes[options.name].size, options.duration or s.duration
@@ -139,7 +134,7 @@ return function(options)
   if options.name ~= "climber" then at[1], at[2] = math.max(at[1], 4 * dx), 3 * dx end
   local world = cq.World {
     cells = cells, dx = dx, gravity = gravity, dt = 1e-3 * coarse, substeps = options.substeps or 10,
-    walls = walls_of(options.name, 3 * dx), robot:at(at),
+    walls = walls_of(options.name, 3 * dx, dx), robot:at(at),
   }
   local every, count = 2e-3 * coarse, duration / (2e-3 * coarse)
   if math.abs(count - math.floor(count + 0.5)) > 1e-6 then every = 1e-3 * coarse end   -- pulses fill the time
@@ -148,13 +143,12 @@ return function(options)
     material = { sharpness = s.sharpness, power = options.power or 1, mass_power = options.mass_power,
       void = options.void or 1e-5 },
     layout = { sharpness = s.sharpness }, pulses = { every = every, width = 0.01, height = 100 * every,
-      deviation = 0.1 },
+      deviation = 0.1, period = options.period },
     solid = options.name == "balancer" and "tip" or nil,
   }
   return {
     world = world, robot = robot, material = material, actuators = actuators, design = design, duration = duration,
     objective = objectives[options.name](robot, world),
-    early = options.name == "climber" and early_rise(robot) or nil,
     by_iteration = break_in(options.name),
   }
 end

@@ -66,7 +66,7 @@ for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
       local soft = name == "balancer" and "2" or "1"
       local words = { "--coarse", "2", "--iterations", "2", "--free", soft, "--rough", "2", "--soft", soft,
         "--training", "1", "--render", "no" }
-      if name == "climber" then words[#words + 1], words[#words + 2] = "--early", "2" end
+      if name == "climber" then words[#words + 1], words[#words + 2] = "--light", "2" end
       if name == "walker3d" or name == "rotator" then words[#words + 1], words[#words + 2] = "--quick", "2" end
       local history = run("topology_" .. name, words, folder)
       assert.equal(2, #history)

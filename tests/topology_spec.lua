@@ -73,6 +73,23 @@ describe("parts of a design", function()
     assert.same({ -1, 0, 1 }, pulses:binary(T.tensor { -0.2, 0.4, 0.4 }, T.tensor { 0.1, -0.1, 0.9 }):totable())
   end)
 
+  it("pulses: those of a period come again", function()
+    local fields = { duration = 0.1, control_dt = 1e-3, every = 2e-3 }
+    local all = cq.Topology.pulses(fields)
+    fields.period = 0.024
+    local again = cq.Topology.pulses(fields)
+    assert.equal(12, again.count)
+    local few, many = spread({ 12, 2 }, -1, 1), T.zeros { 50, 2 }
+    for k = 1, 50 do
+      for a = 1, 2 do many:set(few:get((k - 1) % 12 + 1, a), k, a) end
+    end
+    assert.is_true(again:signals(few):close(all:signals(many), 1e-12))
+    fields.period = 0.5
+    assert.is_true(cq.Topology.pulses(fields).kernel:equal(all.kernel))
+    fields.period = 0.025
+    says(function() cq.Topology.pulses(fields) end, "period must be a multiple of every, got 0.025 and 0.002")
+  end)
+
   it("all have gradients", function()
     local points = (cq.random { seed = 5 }):uniform { 12, 2 }
     local parts = {

@@ -106,6 +106,30 @@ describe("an experiment with a design", function()
       bad:evaluate()
     end, "no constraint \"mass\"")
   end)
+
+  it("can depend on the losses before, also in a run that is gone on with", function()
+    local function train(name, stops)
+      local seen, run = {}, nil
+      for _, iterations in ipairs(stops) do
+        local design = design_of()
+        run = cq.Experiment {
+          world = design.world, steps = 30, design = design, optimizer = cq.Optimizer.adam { rate = 0.05 },
+          objective = function(state, start) return start:center(design.robot)[2] - state:center(design.robot)[2] end,
+          by_iteration = { gravity = function(i, losses)
+            seen[i] = i > 1 and losses[i - 1] or 0
+            return { 0, -9.8 * i / (1 + math.abs(seen[i])) }
+          end },
+        }
+        run:optimize { iterations = iterations, folder = folder .. "/" .. name, resume = iterations > stops[1] }
+      end
+      return seen, run
+    end
+    local whole, run = train("whole", { 4 })
+    local parts, last = train("parts", { 2, 4 })
+    assert.same(whole, parts)
+    assert.is_true(whole[2] > 0 and whole[4] > whole[3])
+    assert.equal(run.loss_last, last.loss_last)
+  end)
 end)
 
 describe("the way to a binary design", function()
@@ -155,6 +179,12 @@ describe("the way to a binary design", function()
     says(function() fine:resample(other, other.params) end, "as many signals", "3 signals in 2D here and 2 signals")
     other = design_of { duration = 0.06 }
     says(function() fine:resample(other, other.params) end, "same duration, got 0.03 here and 0.06 there")
+    -- pulses that come again have no duration: four of them, then the same ones
+    other = design_of { duration = 0.06, pulses = { every = 2e-3, period = 8e-3 } }
+    out = fine:resample(other, other:start(5))
+    assert.same({ 15, 3 }, out.sign:shape())
+    for k = 5, 15 do assert.equal(out.sign:get((k - 1) % 4 + 1, 2), out.sign:get(k, 2)) end
+    assert.is_true(other:start(5).sign:equal(out.sign:slice(1, 4)))
   end)
 
   it("goes on without void particles that the simulation fails by, and with no other", function()

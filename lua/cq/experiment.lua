@@ -98,9 +98,10 @@ end
 ---  ranks share them (cq.Ranks)
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
 ---  with apply; cq.param; and "controller" or "observer" for the rate of their weights
----@field by_iteration? table<string, fun(iteration: integer): any>   what changes while it is optimised, by name: gravity, damping,
----  friction and wall_velocity, as rollouts take them; limits, a table by the names of constraints; design, a variant
----  from design:with. The best is that of the last ones
+---@field by_iteration? table<string, fun(iteration: integer, losses: number[]): any>   what changes while it is optimised, by
+---  name: gravity, damping, friction and wall_velocity, as rollouts take them; limits, a table by the names of
+---  constraints; design, a variant from design:with. losses are those of the iterations before, also of a run that
+---  goes on. The best is that of the last values
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
 ---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where density, volume or a value
@@ -129,7 +130,7 @@ end
 local function new(_, fields)
   local def = spec(fields)
   local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact,
-    by_iteration = def.by_iteration, given = {}, made_scenes = {} }, Experiment)
+    by_iteration = def.by_iteration, given = {}, losses = {}, made_scenes = {} }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
   self.steps, self.objective = steps_of(def), objectives.of(def.objective, def.world)
   self.robot = def.robot or def.world.robot
@@ -289,6 +290,13 @@ local function keep_design(self, run)
   engine.check(C.cq_file_replace(path, ffi.cast("const void *", words), #words))
 end
 
+-- of each iteration that a run has made
+local function losses_of(run)
+  local out = {}
+  for _, row in ipairs(run.done > 0 and run.read_history(run.folder) or {}) do out[row.iteration] = row.loss end
+  return out
+end
+
 ---Optimises; with several scenes, the mean of their losses. Writes history.csv, parameters, optimizer state and the
 ---best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the next iteration and
 ---saves; before the first one is made that is an error, and where another run would begin the script ends. What was
@@ -324,6 +332,7 @@ function Experiment:optimize(fields)
   }
   self.run, self.made = run, run.done
   keep_design(self, run)
+  self.losses = losses_of(run)
   if run.done > 0 then by_iteration.set(self, run.done) end
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then

@@ -58,7 +58,7 @@ local filter_spec = is.define("cq.Topology: design filter",
 local layout_spec = is.define("cq.Topology: design layout", { sharpness = is.number { above = 0, default = 4 } })
 local pulses_spec = is.define("cq.Topology: design pulses", {
   every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 },
-  height = is.number { above = 0, default = 0.2 },
+  height = is.number { above = 0, default = 0.2 }, period = is.number { above = 0, optional = true },
   deviation = is.number { min = 0, default = 0.1 },
 })
 local spec = is.define("cq.Topology", {
@@ -90,6 +90,7 @@ local spec = is.define("cq.Topology", {
 ---@field every? number             between pulses; at least a control step [time]
 ---@field width? number             standard deviation of a pulse; at least a control step [time]
 ---@field height? number            of a pulse, before tanh
+---@field period? number            after which the pulses come again; a multiple of every [time]
 ---@field deviation? number         standard deviation of the first values
 
 -- the block's signals must be those that every particle can follow
@@ -161,7 +162,7 @@ local function new(_, fields)
   self.filter = topology.filter { points = self.robot.position, radius = filter.radius, power = filter.power }
   self.pulses = topology.pulses {
     duration = def.duration, control_dt = def.world.control_dt, every = pulses.every, width = pulses.width,
-    height = pulses.height,
+    height = pulses.height, period = pulses.period,
   }
   self:shape(material_spec(def.material), layout_spec(def.layout))
   self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)

@@ -5,6 +5,7 @@
 --     gravity = function(i) return { 0, -math.min(9.8, 0.98 * math.floor(i / 20)) } end,
 --     limits = function(i) return { material = math.max(0.0125, 0.25 - 1e-3 * i) } end,
 --     design = function(i) return i > 500 and sharper or design end,
+--     wall_velocity = function(i, losses) return slower_after(losses) end,      -- losses[1] to losses[i - 1]
 --   }
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -15,7 +16,7 @@ local by_iteration = {}
 local names = { "damping", "design", "friction", "gravity", "limits", "wall_velocity" }
 
 ---Checks what a user gave.
----@param given table<string, fun(iteration: integer): any>
+---@param given table<string, fun(iteration: integer, losses: number[]): any>
 ---@param run cq.Experiment
 function by_iteration.check(given, run)
   for name, f in pairs(given) do
@@ -75,7 +76,7 @@ end
 function by_iteration.set(run, i)
   local changed = false
   for name, f in pairs(run.by_iteration) do
-    local value = f(i)
+    local value = f(i, run.losses)
     if value == nil then is.fail("by_iteration.%s gave nothing at iteration %d", name, i) end
     if not same(value, run.given[name]) then
       changed = changed or run.given[name] ~= nil
@@ -93,7 +94,7 @@ end
 ---@return boolean
 function by_iteration.is_changing(run, i, last)
   for _, f in pairs(run.by_iteration) do
-    if not same(f(i), f(last)) then return true end
+    if not same(f(i, run.losses), f(last, run.losses)) then return true end
   end
   return false
 end

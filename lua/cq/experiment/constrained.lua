@@ -133,7 +133,7 @@ function constrained.is(run) return #run.constraints > 0 or run.optimizer.rule =
 function constrained.optimize(run, folder, def, numbers)
   local problem
   local function after(i, values)
-    run.made, run.loss_last = i, values.objective
+    run.made, run.loss_last, run.losses[i] = i, values.objective, values.objective
     take_best(run, problem)
     if def.after then def.after(i, values.objective, run) end
   end

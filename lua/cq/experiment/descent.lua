@@ -64,7 +64,7 @@ local function iterate(self, run, roll_of, i, after)
   if not self.scenes then roll:release() end
   note_best(self, i, loss)
   self.optimizer:update(self.params, grads)
-  self.made, self.loss_last = i, loss
+  self.made, self.loss_last, self.losses[i] = i, loss, loss
   run:record { iteration = i, loss = loss, gradient = self.optimizer.norm, seconds = C.cq_clock() - began }
   if after then after(i, loss, self) end
   if C.cq_clock() - run.saved_at >= 5 then save(self, run, i) end

@@ -4,7 +4,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 
 ---@class cq.Topology.Pulses
----@field count integer       pulses of each signal
+---@field count integer       pulses of each signal, or of one period
 ---@field steps integer       control steps
 ---@field kernel cq.Tensor    {steps, count} what each pulse gives to each control step
 local Pulses = { __name = "cq.Topology.Pulses" }
@@ -13,7 +13,7 @@ Pulses.__index = Pulses
 local spec = is.define("cq.Topology.pulses", {
   duration = is.number { above = 0 }, control_dt = is.number { above = 0 },
   every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 },
-  height = is.number { above = 0, default = 0.2 },
+  height = is.number { above = 0, default = 0.2 }, period = is.number { above = 0, optional = true },
 })
 
 -- how often a part goes into the whole
@@ -26,12 +26,20 @@ local function times(whole, part, what, of)
   return count
 end
 
+-- which of a period's pulses each of all is {all, count}
+local function repeated(all, count)
+  local out = T.zeros { all, count }
+  for k = 1, all do out:set(1, k, (k - 1) % count + 1) end
+  return out
+end
+
 ---@class cq.Topology.pulses.def
 ---@field duration number      a multiple of every and of control_dt [time]
 ---@field control_dt number    for which a signal is held [time]
 ---@field every? number        between pulses; at least a control step [time]
 ---@field width? number        standard deviation of a pulse; at least a control step [time]
 ---@field height? number       of a pulse, before tanh
+---@field period? number        after which the pulses come again; a multiple of every, none unless given [time]
 
 ---Trains of pulses: u(t) = tanh(sum_k a_k height exp(-(t - t_k)^2 / (2 width^2))), t in the middle of control steps,
 ---t_k in the middle of the time of a pulse, a = sign (size + 1) / 2.
@@ -40,8 +48,9 @@ end
 ---@return cq.Topology.Pulses
 local function new(fields)
   local self = setmetatable(spec(fields), Pulses)
-  self.steps, self.count = times(self.duration, self.control_dt, "duration", "control_dt"),
-    times(self.duration, self.every, "duration", "every")
+  self.steps = times(self.duration, self.control_dt, "duration", "control_dt")
+  local all = times(self.duration, self.every, "duration", "every")
+  self.count = self.period and math.min(all, times(self.period, self.every, "period", "every")) or all
   for _, name in ipairs { "every", "width" } do
     if self[name] < self.control_dt * (1 - 1e-9) then
       is.fail("cq.Topology.pulses: %s is %s and must be at least a control step, %s: signals are held for that long",
@@ -49,8 +58,9 @@ local function new(fields)
         text.number(self.control_dt))
     end
   end
-  local t, at = (T.arange(1, self.steps) - 0.5) * self.control_dt, (T.arange(1, self.count) - 0.5) * self.every
+  local t, at = (T.arange(1, self.steps) - 0.5) * self.control_dt, (T.arange(1, all) - 0.5) * self.every
   self.kernel = self.height * (-(t:unsqueeze(2) - at:unsqueeze(1)):square() / (2 * self.width ^ 2)):exp()
+  if self.count < all then self.kernel = self.kernel:matmul(repeated(all, self.count)) end
   return self
 end
 

@@ -34,11 +34,11 @@ local function nearest(points, others)
   return out
 end
 
--- of each pulse the number of the one at its time
+-- of each pulse the number of the one at its time, or at that of a period
 local function same_time(pulses, others)
   local out = {}
   for k = 1, pulses.count do
-    out[k] = math.min(others.count, math.floor((k - 0.5) * pulses.every / others.every) + 1)
+    out[k] = math.floor((k - 0.5) * pulses.every / others.every) % others.count + 1
   end
   return out
 end
@@ -54,8 +54,8 @@ return function(design, other, params)
     is.fail("design:resample: both designs must have as many signals and dimensions, got %s in %dD here and %s in %dD there",
       text.count(design.signals, "signal"), design.robot.dim, text.count(other.signals, "signal"), other.robot.dim)
   end
-  if math.abs(other.duration - design.duration) > 1e-6 * design.duration then
-    is.fail("design:resample: both designs must have the same duration, got %s here and %s there",
+  if math.abs(other.duration - design.duration) > 1e-6 * design.duration and not other.pulses.period then
+    is.fail("design:resample: without a period of the other design's pulses both must have the same duration, got %s here and %s there",
       text.number(design.duration), text.number(other.duration))
   end
   local near, at = nearest(relative(design.robot), relative(other.robot)), same_time(design.pulses, other.pulses)

@@ -14,7 +14,7 @@ local function words_of(design)
     ["filter.radius"] = digits(filter.radius), ["filter.power"] = digits(filter.power),
     ["layout.sharpness"] = digits(design.layout.sharpness),
     ["pulses.every"] = digits(pulses.every), ["pulses.width"] = digits(pulses.width),
-    ["pulses.height"] = digits(pulses.height),
+    ["pulses.height"] = digits(pulses.height), ["pulses.period"] = pulses.period and digits(pulses.period) or "none",
     solid = design.mask and text.count(design.mask:sum():item(), "particle") or "none",
     symmetry = design.fold_words or "none",
   }
