@@ -75,59 +75,73 @@ local function start(scene, options, quick)
 end
 
 -- A climber's gravity [length / time^2], from what it bore in the iterations before. It begins with least. After every
--- three iterations it is more by 0.1 where the climber goes up by at least 0.08, as the paper's binary one does in half
--- of the time, and less by 0.2 where it goes less than half of that.
+-- three iterations it is more by 0.1 where the climber goes up by at least enough, and less by 0.2 where it goes less
+-- than half of that.
 ---@param least number
----@param from integer      the first iteration that counts
+---@param enough number     0.16 in a unit of time, about what the paper's binary one reaches [length]
 ---@return fun(i: integer, losses: number[]): number[]
-local function gravity_it_bears(least, from)
-  local full, enough = 9.8, 0.08
+local function gravity_it_bears(least, enough)
+  local full, begins = 9.8, least > 0 and 5 or 30
   return function(i, losses)
-    local weight, waited = least, 0
-    for k = from, i - 1 do
+    local gravity, waited = least, 0
+    for k = begins, i - 1 do
       waited = waited + 1
       local change = -losses[k] >= enough and 0.1 or -losses[k] < enough / 2 and -0.2 or 0
       if waited >= 3 and change ~= 0 then
-        weight, waited = math.max(0, math.min(full, weight + change)), 0
+        gravity, waited = math.max(0, math.min(full, gravity + change)), 0
       end
     end
-    return { 0, -weight }
+    return { 0, -gravity }
   end
 end
 
--- The first values of a climber: one step up that comes again after 0.052, as the paper's does (19 Hz), over half the
--- time. Nothing but a step is learnt so: asked for height alone, it learns to leap when time is up.
-local function start_light(scene, options)
-  local light = variant(options, { substeps = 4, period = 0.052, duration = scene.duration / 2 })
-  local free, count, hard = cq.option("free", 230), cq.option("light", 360), made_binary(light.design)
-  local run = experiment(light, { design = light.design, by_iteration = { gravity = gravity_it_bears(0, 30) },
-    optimizer = cq.Optimizer.adam { rate = 0.01, per = "tensor" } })
-  local whole = optimise(run, { name = "soft", count = free }, true)
-  light.design.params = light.design:resample(light.design, run.params.design)
-  run = experiment(light, { design = hard, by_iteration = { gravity = gravity_it_bears(6, 5) },
-    optimizer = adam(2 * count / 3, count, 3e-3) })
-  whole = optimise(run, { name = "light", count = count }, whole)
-  scene.design.params = scene.design:resample(light.design, run.best.params)
-  return {}, whole, run.run and run.run.folder:match "^(.*)/light$"
+-- The last stage of a run: the block itself, in the folder of the run.
+---@param stage { count: integer, by_iteration: table, inner: cq.Optimizer, whole: boolean, folder: string? }
+local function finish(scene, stage)
+  local run = experiment(scene, {
+    design = scene.design, by_iteration = stage.by_iteration,
+    -- bounds that nothing reaches: for the history
+    constraints = scene.design:binary { material = 1, layout = 1, pulses = 1 },
+    optimizer = cq.Optimizer.augmented_lagrangian { inner = stage.inner, form = "violation", penalty = 1e-3,
+      restart = false },
+  })
+  run:optimize { iterations = stage.count, backtracks = 5,
+    resume = stage.whole and cq.option("resume", false) and stage.folder ~= nil and cq.Run.can_resume(stage.folder) }
+  return run
 end
 
 local function ours(scene, options)
-  local climbs, quick = options.name == "climber", cq.option("quick", #scene.world.cells == 3 and 260 or 0)
-  local by_iteration, whole, folder = (climbs and start_light or start)(scene, options, quick)
-  local soft = cq.option("soft", (climbs or quick > 0) and 0 or 80)
-  local count = cq.option("iterations", quick > 0 and 40 or 140)
+  local quick = cq.option("quick", #scene.world.cells == 3 and 260 or 0)
+  local by_iteration, whole, folder = start(scene, options, quick)
+  local soft, count = cq.option("soft", quick > 0 and 0 or 80), cq.option("iterations", quick > 0 and 40 or 140)
   local hard = made_binary(scene.design)
   by_iteration.design = function(i) return i <= soft and scene.design or hard end
-  local run = experiment(scene, {
-    design = scene.design, by_iteration = by_iteration,
-    -- bounds that nothing reaches: for the history
-    constraints = scene.design:binary { material = 1, layout = 1, pulses = 1 },
-    optimizer = cq.Optimizer.augmented_lagrangian { inner = adam(soft, count, climbs and 3e-3), form = "violation",
-      penalty = 1e-3, restart = false },
-  })
-  run:optimize { iterations = count, backtracks = 5,
-    resume = whole and cq.option("resume", false) and folder ~= nil and cq.Run.can_resume(folder) }
-  return run
+  return finish(scene, { count = count, by_iteration = by_iteration, inner = adam(soft, count), whole = whole,
+    folder = folder })
+end
+
+-- A climber first learns one step up that comes again after 0.052, as the paper's does (19 Hz), over half the time:
+-- soft, in steps 2.5 times as long, then binary. Asked for height alone, it learns to leap when time is up. Then its
+-- pulses are free, over the whole time, of which the last quarter of the iterations has all of gravity in any case.
+local function climb(scene, options)
+  local function again(substeps)
+    return variant(options, { substeps = substeps, period = 0.052, duration = scene.duration / 2 })
+  end
+  local soft, light, enough = again(4), again(10), 0.08 * scene.duration
+  local run = experiment(soft, { design = soft.design, by_iteration = { gravity = gravity_it_bears(0, enough) },
+    optimizer = cq.Optimizer.adam { rate = 0.01, per = "tensor" } })
+  local whole = optimise(run, { name = "soft", count = cq.option("free", 230) }, true)
+  light.design.params = light.design:resample(soft.design, run.params.design)
+  run = experiment(light, { design = made_binary(light.design), optimizer = cq.Optimizer.adam { rate = 3e-3 },
+    by_iteration = { gravity = gravity_it_bears(6, enough) } })
+  whole = optimise(run, { name = "light", count = cq.option("light", 400) }, whole)
+  scene.design.params = scene.design:resample(light.design, run.best.params)
+  local count, hard, bears = cq.option("iterations", 400), made_binary(scene.design), gravity_it_bears(8, 2 * enough)
+  return finish(scene, { count = count, inner = adam(count / 2, count, 3e-3), whole = whole,
+    folder = run.run and run.run.folder:match "^(.*)/light$", by_iteration = {
+      design = function() return hard end,
+      gravity = function(i, losses) return i > 0.75 * count and { 0, -9.8 } or bears(i, losses) end,
+    } })
 end
 
 local function paper(scene)
@@ -175,7 +189,7 @@ function method.once(name, given)
     duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
     void = is_paper and 1e-5 or 1e-8 }
   local scene = require "scenes.topology"(options)
-  local run = is_paper and paper(scene) or ours(scene, options)
+  local run = (is_paper and paper or name == "climber" and climb or ours)(scene, options)
   if not run.run then return end                  -- cqlua check: nothing was optimised
   local params = run.best.params
   local solid = scene.design:binarise(params)
