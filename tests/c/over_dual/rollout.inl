@@ -150,8 +150,8 @@ static void head_slots(const cq_model *m, size_t p) {
 
 enum { DERIVED = CQ_QUANTITY_COUNT - CQ_STATE_FIELD_COUNT };
 
-// Is a derived readout at a kink, where its derivative is 0? The speed of a particle at rest, von Mises of a fluid. Walls
-// stop a node to rounding only, so that a particle among held nodes may keep a speed of 1e-35.
+// Is a derived readout at a kink, where its derivative is 0? The speed of a particle at rest, von Mises of a fluid.
+// Walls stop a node to rounding only, so that a particle among held nodes may keep a speed of 1e-35.
 static bool is_kink(int q, double value) {
   const int32_t id = CQ_STATE_FIELD_COUNT + q;
   return (id == CQ_DERIVED_SPEED || id == CQ_DERIVED_VON_MISES) && value < 1e-20;
