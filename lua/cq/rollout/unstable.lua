@@ -49,6 +49,9 @@ local function raise_solver(self, health, at)
   elseif bad == C.CQ_HEALTH_NO_GRADIENT then
     is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products: allow more (cq.Implicit { linear = }), a larger gradient tolerance, or shorter steps",
       at, health.value)
+  elseif bad == C.CQ_HEALTH_SADDLE then
+    is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products, for the step ended at a saddle of its potential and not at its minimum: use a smaller tolerance (cq.Implicit { tolerance = }), or shorter steps",
+      at, health.value)
   end
   if health.value == math.huge then
     is.fail("the simulation failed at %s: walls that move turn a particle inside out in one implicit step: use more substeps than %d, or a smaller dt",
