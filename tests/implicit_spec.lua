@@ -534,6 +534,20 @@ describe("implicit steps refuse", function()
     end), "no gradient at control step 4 (time 0.12, substep 1): the linear system of the adjoint did not converge")
   end)
 
+  it("a pressure that balloons, with its cavity and what that holds", function()
+    local scene = require "scenes.balloon" { max = 4, precision = "float64" }
+    scene.world.integrator, scene.world.dt, scene.world.substeps = cq.Implicit {}, 0.02, 1
+    local world = cq.World(scene.world)
+    local open = cq.Controller.open_loop { steps = 4, init = 1 }
+    says(sentence(function() world:rollout { steps = 4, controller = open } end), "at control step 2",
+      "the pressure of \"air\" may be above the largest that the walls of its cavity in robot stand, which holds 0.0443",
+      "1.42 times what it was drawn with")
+    says(sentence(function() world:rollout { steps = 4, batch = 2, controller = function()
+      return cq.tensor { { 0.1 }, { 1 } }
+    end } end), "in scene 2", "1.42 times")
+    says(sentence(function() world:settle { signals = { 1 } } end), "did not converge", "its cavity in robot")
+  end)
+
   it("a gradient that is no number, as explicit ones do", function()
     local world = world_of(block(2), {})
     says(sentence(function()
