@@ -278,9 +278,9 @@ local function area_of(f, a, dim)
   return out
 end
 
--- What walls enclose, {..., m, 1} each component of where they are and of their area vectors: -1/dim sum (y - mean y) . a.
--- Of several walls under one pressure the sum; each has a mean of its own, because its area vectors sum to zero only
--- while it is not deformed.
+-- What walls enclose, {..., m, 1} each component of where they are and of their area vectors:
+-- -1/dim sum (y - mean y) . a. Of several walls under one pressure the sum; each has a mean of its own, because its
+-- area vectors sum to zero only while it is not deformed.
 local function enclosed(y, area, ends)
   local sum
   for i = 1, #y do
