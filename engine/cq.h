@@ -290,7 +290,7 @@ typedef struct cq_health {              // of the first bad step, or zeros
 typedef enum cq_health_kind {
   CQ_HEALTH_GOOD = 0, CQ_HEALTH_NOT_FINITE, CQ_HEALTH_INVERTED, CQ_HEALTH_LEFT_GRID,
   // of implicit steps: relative residual, cells, and products made
-  CQ_HEALTH_NOT_CONVERGED, CQ_HEALTH_TOO_FAR, CQ_HEALTH_NO_GRADIENT,
+  CQ_HEALTH_NOT_CONVERGED, CQ_HEALTH_TOO_FAR, CQ_HEALTH_NO_GRADIENT, CQ_HEALTH_SADDLE,
 } cq_health_kind;
 
 void cq_rollout_def_init(cq_rollout_def *def);

@@ -171,6 +171,22 @@ describe("world:settle", function()
     sentence.fails("unknown field increments", function() cq.World(free):settle { increments = 3 } end)
   end)
 
+  it("has no gradient at a saddle, and says so", function()
+    -- a column of three times the weight that it buckles under: straight as it stands, Newton's method does not see it
+    local column = cq.Robot {
+      shape = cq.Shape.box { size = { 0.0625, 0.5 } }, spacing = 0.015625, pins = "root",
+      groups = { root = function(_, y) return y < 0.0625 end, tip = function(_, y) return y > 0.46875 end },
+      material = cq.Material.neo_hookean { young = 2e3, poisson = 0.3, density = 1 },
+    }
+    local world = cq.World { cells = { 28, 28 }, dx = 0.03125, dt = 0.1, gravity = { 0, -200 }, precision = "float64",
+      integrator = cq.Implicit { tolerance = 1e-2, linear = 30 }, column:at { 13 / 32, 4 / 32 } }
+    sentence.fails("did not converge in 30 products, for the step ended at a saddle of its potential", function()
+      cq.value_and_grad(function(young)
+        return world:settle({ robot = world.robot:with { young = young } }):center("tip")[1]
+      end)(cq.param(2e3))
+    end)
+  end)
+
   it("tells what implicit steps replace, before a run", function()
     local function said(young)
       local bar = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.1 }, at = { 0.2, 0.2 } }, spacing = 0.0125,

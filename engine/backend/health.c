@@ -11,6 +11,10 @@ cq_status cq_health_fail(const cq_health *h, int32_t batch) {
   if (h->bad == CQ_HEALTH_TOO_FAR)
     return cq_fail(CQ_UNSTABLE, "in implicit step %lld%s a particle moves by %.3g cells; one is the most",
                    (long long)h->step + 1, scene, h->value);
+  if (h->bad == CQ_HEALTH_SADDLE)
+    return cq_fail(CQ_UNSTABLE,
+                   "the adjoint of implicit step %lld%s did not converge in %.0f products: the step ended at a saddle",
+                   (long long)h->step + 1, scene, h->value);
   if (h->bad == CQ_HEALTH_NO_GRADIENT)
     return cq_fail(CQ_UNSTABLE, "the adjoint of implicit step %lld%s did not converge in %.0f products",
                    (long long)h->step + 1, scene, h->value);

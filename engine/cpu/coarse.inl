@@ -89,15 +89,17 @@ static int32_t number_lattice(cq_scene *s, const int32_t spacing) {
   return count;
 }
 
-// The finest lattice with few enough nodes; by one worker.
+// The finest lattice with few enough nodes; by one worker. A cell of it has a node of its own, so that there are no
+// fewer than nodes with mass fill cells: spacings of which that tells too many are passed.
 static void coarse_index(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
   double nodes = 0;
-  for (int32_t c = 0; c < a->column_count; c++) nodes += a->columns[c].count;
-  int32_t spacing = CQ_COARSE_SPACING;
+  for (int32_t c = 0; c < a->column_count; c++)
+    for (int32_t k = 0; k < a->columns[c].count; k++) nodes += mass_at(s, &a->columns[c], k) > 0;
+  int32_t spacing = CQ_COARSE_SPACING, count;
   while (pow(spacing, CQ_DIM) * CQ_COARSE_NODES < nodes) spacing++;
-  while (number_lattice(s, spacing) > CQ_COARSE_NODES) spacing += (spacing + 3) / 4;
-  s->implicit.coarse.count = number_lattice(s, spacing);
+  while ((count = number_lattice(s, spacing)) > CQ_COARSE_NODES) spacing++;
+  s->implicit.coarse.count = count;
 }
 
 // ---- the matrix -----------------------------------------------------------------------------------------------------

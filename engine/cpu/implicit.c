@@ -8,6 +8,7 @@
 
 enum {
   HALVINGS = 30,             // of a step that is too long, or of a start that inverts
+  FLOORS = 10,               // times what rounding leaves of a residual, where it may be all of it
   RELEASES = 20,             // Newton iterations, after a body is held, in which contacts may let go: later ones take
   HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
@@ -269,6 +270,12 @@ static cq_status newton(solve *o, progress *p) {
     choose_slope(o, p->residual > 0.1 || length < 1);
     cq_linear_solve(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
     length = search(o, energy, stiffness);
+    // What walls leave of Newton's step, where they stop it at many nodes, may lead up. A step that leads down at each
+    // node by itself does so whatever is stopped.
+    if (!(length > 0) && p->residual > FLOORS * p->floor) {
+      cq_linear_descend(o);
+      length = search(o, energy, stiffness);
+    }
     if (choose_hold(o, length) && !(length > 0)) continue;
     if (!(length > 0) && o->s->implicit.secant == 0 && o->s->model->walls_rub) continue;   // by the chord then
     if (!(length > 0)) {
@@ -281,7 +288,7 @@ static cq_status newton(solve *o, progress *p) {
     take_residual(o);
   }
   // A body that nothing holds has no equilibrium, and rounding takes all of its residual.
-  const double reach = set->statics ? fmin(10 * p->floor, 0.01) : 10 * p->floor;
+  const double reach = set->statics ? fmin(FLOORS * p->floor, 0.01) : FLOORS * p->floor;
   return p->residual <= fmax(set->tolerance, reach) ? CQ_OK : CQ_UNSTABLE;
 }
 
@@ -400,7 +407,7 @@ static double follow_adj(solve *o, const cq_slice *out) {
   if (leans(o->s)) {
     for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);
     wait(o);
-    cq_linear_multiply(o, CQ_GRID_DIRECTION, 1);
+    cq_linear_multiply(o, CQ_GRID_DIRECTION, CQ_PRODUCT_ALL);
   }
   if (cq_pressure_follows(o->s->model)) {
     for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
@@ -427,7 +434,7 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
   }
   for (int b = o->begin; lean && b < o->end; b++) o->k->straighten(o->s, b);
   wait(o);
-  cq_linear_multiply(o, CQ_GRID_STEP, 1);
+  cq_linear_multiply(o, CQ_GRID_STEP, CQ_PRODUCT_ALL);
   for (int b = o->begin; lean && b < o->end; b++) o->k->lean(o->s, b);
   return end;
 }
@@ -459,5 +466,5 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   wait(&o);
   if (s->implicit.report && worker->rank == 0)
     s->implicit.report[step * CQ_SOLVER_WIDTH + CQ_SOLVER_ADJOINT] = o.linear;
-  return end == CG_CONVERGED ? CQ_OK : fail(&o, CQ_HEALTH_NO_GRADIENT, o.linear);
+  return end == CG_CONVERGED ? CQ_OK : fail(&o, o.saddle ? CQ_HEALTH_SADDLE : CQ_HEALTH_NO_GRADIENT, o.linear);
 }

@@ -95,7 +95,7 @@ void cq_linear_press(solve *o) {
   for (int r = o->begin; r < o->end; r++) o->k->swell_last(o->s, o->in, r);
 }
 
-void cq_linear_multiply(solve *o, int32_t from, int32_t all) {
+void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of) {
   phase(o, CQ_PHASE_SOLVE);
   if (pulls(o)) o->k->cables_product(o->s, from);
   cq_linear_swell(o, from);
@@ -103,7 +103,7 @@ void cq_linear_multiply(solve *o, int32_t from, int32_t all) {
   cq_linear_press(o);
   wait(o);
   begin_sums(o);
-  for (int b = o->begin; b < o->end; b++) o->k->multiply(o->s, b, from, all, sums(o, b));
+  for (int b = o->begin; b < o->end; b++) o->k->multiply(o->s, b, from, of, sums(o, b));
   end_sums(o);
   phase(o, CQ_PHASE_PRODUCT);
 }
@@ -165,6 +165,7 @@ static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
     end_sums(o);
     const double curvature = o->sum[CQ_SUM_DOT];
     o->linear++;
+    o->saddle |= !truncated && curvature < 0;
     if (!(curvature > 0) && (truncated || curvature == 0)) {
       end = CG_CURVATURE;
       break;
@@ -229,6 +230,15 @@ static double advance(solve *o, double square, double curvature) {
   return now;
 }
 
+void cq_linear_descend(solve *o) {
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) {
+    o->k->cg_start(o->s, b, -1, sums(o, b));
+    o->k->take_direction(o->s, b);
+  }
+  end_sums(o);
+}
+
 // The end is told by the norm of the blocks of nodes, as that of a step is: in that of the lattice rounding of the sum
 // of all forces would drown the rest. To a loose tolerance a few products may do; otherwise the matrix is assembled
 // where there is one, or the lattice built. Where H is not positive, M of its nodes gives better directions than that
@@ -259,9 +269,10 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
       cq_coarse_build(o);
       square = begin_again(o);
     }
-    cq_linear_multiply(o, CQ_GRID_DIRECTION, 0);
+    cq_linear_multiply(o, CQ_GRID_DIRECTION, o->coarse ? CQ_PRODUCT_FREE_SLOPE : CQ_PRODUCT_FREE);
     const double curvature = o->sum[CQ_SUM_DOT];
     o->linear++;
+    o->saddle |= !truncated && curvature < 0;
     if (!(curvature > 0) && (truncated || curvature == 0)) {
       if (i == 0)
         for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);

@@ -15,6 +15,7 @@ typedef struct solve {
   int begin, end, parity;    // ranges, and as many blocks; the sums that are being written
   double sum[CQ_SUM_COUNT];  // of all blocks, of the last pass
   int32_t newton, linear;    // iterations made
+  int saddle;                // H was not positive along a direction of a system that goes on
   int assembled, coarse;     // the matrix, and that of the lattice, is that of the tensors and of contacts that hold
 } solve;
 
@@ -49,12 +50,14 @@ typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 void cq_linear_open(solve *o);
 void cq_linear_swell(solve *o, int32_t from);
 void cq_linear_press(solve *o);
-// PRODUCT = H from; leaves from . PRODUCT in the sums. all: also of what contacts hold
-void cq_linear_multiply(solve *o, int32_t from, int32_t all);
+// PRODUCT = H from; leaves from . PRODUCT in the sums
+void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of);
 // H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is
 // not positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such
 // directions.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated);
+// STEP = -M^-1 RESIDUAL on free components, M the blocks of nodes
+void cq_linear_descend(solve *o);
 
 // The coarse lattice: may it help? Its matrix, for the tensors and contacts as they are; and, once all blocks have
 // given it their residual, its solution y, by each worker for itself. Returns residual . y

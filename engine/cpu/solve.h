@@ -42,6 +42,10 @@ typedef struct cq_sides {
   int32_t kind;
 } cq_sides;
 
+// Of what the product with H is: of what contacts leave free, with friction; the same, and the direction times REST is
+// summed up beside it; or of all, without friction.
+typedef enum cq_grid_product { CQ_PRODUCT_FREE, CQ_PRODUCT_FREE_SLOPE, CQ_PRODUCT_ALL } cq_grid_product;
+
 // What a pass sums up.
 typedef enum cq_grid_sum {
   CQ_SUM_ENERGY, CQ_SUM_STIFFNESS,       // the potential; sum of volume times stiffness, by which it rounds

@@ -283,8 +283,8 @@ static void norms(cq_scene *s, int32_t block, double *sum) {
 
 // ---- conjugate gradients --------------------------------------------------------------------------------------------
 
-// (E84) PRODUCT = H from, with what the tensors gave the slabs: of free components, with friction; or of all, without
-static void multiply(cq_scene *s, int32_t block, int32_t from, int32_t all, double *sum) {
+// (E84) PRODUCT = H from, with what the tensors gave the slabs
+static void multiply(cq_scene *s, int32_t block, int32_t from, cq_grid_product of, double *sum) {
   const Row mask = velocity_mask();
   const real inertia = resistance_of(s);
   const real *x = grid_vector(s, from), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
@@ -299,10 +299,11 @@ static void multiply(cq_scene *s, int32_t block, int32_t from, int32_t all, doub
       const Row q = row_mul(pulls ? row_add(given, row_load(grid_vector(s, CQ_GRID_PULL) + at)) : given, mask);
       row_store(to + at, q);
       sum[CQ_SUM_DOT] += dot_rows(s, p, q);
-      if (!all) sum[CQ_SUM_SLOPE] += dot_rows(s, p, row_load(grid_vector(s, CQ_GRID_REST) + at));
+      if (of == CQ_PRODUCT_FREE_SLOPE)
+        sum[CQ_SUM_SLOPE] += dot_rows(s, p, row_load(grid_vector(s, CQ_GRID_REST) + at));
     }
   }
-  if (all) return;
+  if (of == CQ_PRODUCT_ALL) return;
   rub_multiply(s, block, from, sum);
   project(s, block, CQ_GRID_PRODUCT);
 }

@@ -49,9 +49,10 @@ static cq_status make_again(test_run *t, const cq_rollout_def *def) {
   return status ? status : cq_rollout_create(t->world, def, &t->rollout);
 }
 
-static void check(int side, int batch, int records, void (*change)(test_scene *)) {
+static void check(int dim, int side, int batch, int records, void (*change)(test_scene *)) {
   const test_choice choice = {
-      .dim = 2, .side = side, .precision = CQ_FLOAT64, .threads = 2, .steps = STEPS, .batch = batch, .change = change};
+      .dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 2, .steps = STEPS, .batch = batch,
+      .change = change};
   test_run t;
   test_run_open(&t, &choice);
   uint64_t wanted = 0, hash = 0;
@@ -86,6 +87,17 @@ static void check(int side, int batch, int records, void (*change)(test_scene *)
   test_run_close(&t);
 }
 
+// steps of backward Euler, which keep vectors of the grid, and in 2D a matrix, in 3D a coarse lattice
+static void implicit(test_scene *s) {
+  s->def.integrator.kind = CQ_INTEGRATOR_IMPLICIT;
+  s->def.integrator.tolerance = 1e-8;
+  s->def.integrator.gradient_tolerance = 1e-8;
+}
+static void averaged(test_scene *s) {
+  test_scene_averaged(s);
+  implicit(s);
+}
+
 static void check_sentence(size_t count, size_t size, const char *wanted) {
   allocations = 0;
   starved = 1;
@@ -100,9 +112,12 @@ int main(void) {
   check_sentence(5, 100, "out of memory: a list needs 500 bytes");
   check_sentence(300, 10, "out of memory: a list needs 2.93 KiB");
   check_sentence(1020, 1 << 20, "out of memory: a list needs 0.996 GiB");
-  check(8, 1, 0, NULL);
-  check(8, 3, 1, NULL);
-  check(8, 2, 1, test_scene_add_drives);
-  check(40, 1, 2, NULL);   // two threads share the scene
+  check(2, 8, 1, 0, NULL);
+  check(2, 8, 3, 1, NULL);
+  check(2, 8, 2, 1, test_scene_add_drives);
+  check(2, 40, 1, 2, NULL);   // two threads share the scene
+  check(2, 8, 1, 1, implicit);
+  check(3, 4, 1, 1, implicit);
+  check(3, 4, 1, 1, averaged);
   return check_report();
 }

@@ -278,9 +278,24 @@ local function area_of(f, a, dim)
   return out
 end
 
----Volume of a closed cavity in a state: -1/dim sum (y - mean y) . n a over its walls y = x + F arm, n a =
----cof(F) N A, n into the cavity. Of several walls under one pressure the sum; each has a mean of its own, because its
----area vectors sum to zero only while it is not deformed.
+-- What walls enclose, {..., m, 1} each component of where they are and of their area vectors:
+-- -1/dim sum (y - mean y) . a. Of several walls under one pressure the sum; each has a mean of its own, because its
+-- area vectors sum to zero only while it is not deformed.
+local function enclosed(y, area, ends)
+  local sum
+  for i = 1, #y do
+    local place, a, first = y[i]:squeeze(-1), area[i]:squeeze(-1), 1
+    for _, last in ipairs(ends) do
+      local own = place:slice(first, last, -1)
+      local share = ((own - own:mean(-1):unsqueeze(-1)) * a:slice(first, last, -1)):sum(-1)
+      sum, first = sum and sum + share or share, last + 1
+    end
+  end
+  return sum / -#y
+end
+
+---Volume of a closed cavity in a state, of its walls at y = x + F arm with area vectors n a = cof(F) N A, n into the
+---cavity.
 ---@param state cq.State
 ---@param entry table     of the world's list of surfaces
 ---@return cq.Tensor      one number, or {batch}
@@ -296,16 +311,35 @@ function surface.volume_of(state, entry)
   local shape = x:shape()
   shape[#shape] = dim * dim
   f = f:reshape(shape)
-  local arm, area, sum = product(f, arm_of(state, entry), dim), area_of(f, one.area, dim), nil
-  for i = 1, dim do
-    local y, a, first = (at(x, i) + arm[i]):squeeze(-1), area[i]:squeeze(-1), 1
-    for _, last in ipairs(one.ends) do
-      local own = y:slice(first, last, -1)
-      local share = ((own - own:mean(-1):unsqueeze(-1)) * a:slice(first, last, -1)):sum(-1)
-      sum, first = sum and sum + share or share, last + 1
+  local arm, y = product(f, arm_of(state, entry), dim), {}
+  for i = 1, dim do y[i] = at(x, i) + arm[i] end
+  return enclosed(y, area_of(f, one.area, dim), one.ends)
+end
+
+-- the same of the robot as it was drawn
+local function volume_drawn(entry)
+  local one, rows, y, area = entry.surface, {}, {}, {}
+  for k, p in ipairs(one.index) do rows[k] = p + 1 end
+  local x = entry.robot.position:gather(rows, 1)
+  for i = 1, entry.robot.dim do y[i], area[i] = at(x, i) + at(one.arm, i), at(one.area, i) end
+  return enclosed(y, area, one.ends):item()
+end
+
+---Which closed cavity has swollen most? For what is said of a pressure that its walls do not stand.
+---@param state cq.State
+---@param scene integer      of a batch, from 1
+---@return { name: string, robot: string, volume: number, drawn: number }?     nil: there is none
+function surface.most_swollen(state, scene)
+  local most
+  for _, entry in ipairs(state.world.layout.surface.list) do
+    if entry.surface.closed then
+      local volume, drawn = surface.volume_of(state, entry):reshape({ -1 }):totable()[scene], volume_drawn(entry)
+      if not most or volume / drawn > most.volume / most.drawn then
+        most = { name = entry.surface.name, robot = entry.robot.name, volume = volume, drawn = drawn }
+      end
     end
   end
-  return sum / -dim
+  return most
 end
 
 ---The same by what a user calls it; an open surface is refused.

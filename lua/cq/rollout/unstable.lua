@@ -5,6 +5,8 @@ local text = require "cq.base.text"
 local engine = require "cq.base.engine"
 local assembly = require "cq.world.assembly"
 local memory = require "cq.rollout.memory"
+local states = require "cq.state"
+local surface = require "cq.actuator.surface"
 local C = engine.C
 
 local unstable = {}
@@ -40,22 +42,34 @@ local function what_saves(plan)
   return ("memory = \"%s\", or less, makes it take less"):format(memory.text(half))
 end
 
+-- Of a cavity that may balloon, as the failed step found it, where it holds more than so many times what was drawn.
+local function cavity_of(self, health, times)
+  local live = states.new(self, C.cq_rollout_at(self.handle) / self.world.pieces)
+  local most = surface.most_swollen(live, health.scene + 1)
+  if not most or most.volume < times * most.drawn then return "" end
+  return ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which holds %.3g before this step, %.3g times what it was drawn with")
+    :format(most.name, most.robot, most.volume, most.volume / most.drawn)
+end
+
 -- of implicit steps, which name no particle
 local function raise_solver(self, health, at)
   local world, bad = self.world, health.bad
   if bad == C.CQ_HEALTH_TOO_FAR then
-    is.fail("the simulation failed at %s: a particle moves by %.3g cells in one implicit step; one is the most, for it would not feel what lies between: use substeps = %d or more, or a smaller dt",
-      at, health.value, math.ceil(world.substeps * health.value))
+    is.fail("the simulation failed at %s: a particle moves by %.3g cells in one implicit step; one is the most, for it would not feel what lies between: use substeps = %d or more, or a smaller dt%s",
+      at, health.value, math.ceil(world.substeps * health.value), cavity_of(self, health, 1.1))
   elseif bad == C.CQ_HEALTH_NO_GRADIENT then
     is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products: allow more (cq.Implicit { linear = }), a larger gradient tolerance, or shorter steps",
+      at, health.value)
+  elseif bad == C.CQ_HEALTH_SADDLE then
+    is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products, for the step ended at a saddle of its potential and not at its minimum: use a smaller tolerance (cq.Implicit { tolerance = }), or shorter steps",
       at, health.value)
   end
   if health.value == math.huge then
     is.fail("the simulation failed at %s: walls that move turn a particle inside out in one implicit step: use more substeps than %d, or a smaller dt",
       at, world.substeps)
   end
-  is.fail("the simulation failed at %s: the implicit step did not converge, its relative residual stays at %.3g: use more substeps than %d or a smaller dt, allow more newton or linear iterations (cq.Implicit), or look whether an actuator or a pressure is stronger than the material",
-    at, health.value, world.substeps)
+  is.fail("the simulation failed at %s: the implicit step did not converge, its relative residual stays at %.3g: use more substeps than %d or a smaller dt, allow more newton or linear iterations (cq.Implicit), or look whether an actuator or a pressure is stronger than the material%s",
+    at, health.value, world.substeps, cavity_of(self, health, 0))
 end
 
 ---Raises the error of a control step that failed.
