@@ -76,15 +76,17 @@ end
 
 -- A climber's gravity [length / time^2], from what it bore in the iterations before. It begins with least. After every
 -- three iterations it is more by 0.1 where the climber goes up by at least enough, and less by 0.2 where it goes less
--- than half of that.
+-- than half of that. Once it is full it stays so, as it is after the last iteration that may spare it.
 ---@param least number
 ---@param enough number     0.16 in a unit of time, about what the paper's binary one reaches [length]
+---@param last integer
 ---@return fun(i: integer, losses: number[]): number[]
-local function gravity_it_bears(least, enough)
+local function gravity_it_bears(least, enough, last)
   local full, begins = 9.8, least > 0 and 5 or 30
   return function(i, losses)
-    local gravity, waited = least, 0
+    local gravity, waited = i > last and full or least, 0
     for k = begins, i - 1 do
+      if gravity == full then break end
       waited = waited + 1
       local change = -losses[k] >= enough and 0.1 or -losses[k] < enough / 2 and -0.2 or 0
       if waited >= 3 and change ~= 0 then
@@ -122,19 +124,18 @@ end
 
 -- A climber learns one step up that comes again (--period): asked for height alone, it learns to leap when time is up.
 -- It learns it in half of the time, soft and in steps 2.5 times as long, then as a binary body, which has all of its
--- gravity in the last quarter of the iterations, whatever it bore. Gradients over the whole time are a thousand times as
--- long and of chance alone, so that only a few iterations are made there, by clipped ones.
+-- gravity in the last quarter of the iterations, whatever it bore. Gradients over the whole time are a thousand times
+-- as long and of chance alone, so that only a few iterations are made there, by clipped ones.
 local function climb(scene, options)
   local function half(substeps) return variant(options, { substeps = substeps, duration = scene.duration / 2 }) end
   local soft, light, enough = half(4), half(10), 0.08 * scene.duration
-  local run = experiment(soft, { design = soft.design, by_iteration = { gravity = gravity_it_bears(0, enough) },
-    optimizer = cq.Optimizer.adam { rate = 0.01, per = "tensor" } })
-  local whole = optimise(run, { name = "soft", count = cq.option("free", 230) }, true)
+  local free, count = cq.option("free", 230), cq.option("light", 450)
+  local run = experiment(soft, { design = soft.design, optimizer = cq.Optimizer.adam { rate = 0.01, per = "tensor" },
+    by_iteration = { gravity = gravity_it_bears(0, enough, free) } })
+  local whole = optimise(run, { name = "soft", count = free }, true)
   light.design.params = light.design:resample(soft.design, run.params.design)
-  local count, bears = cq.option("light", 700), gravity_it_bears(6, enough)
-  local function gravity(i, losses) return i > 0.75 * count and { 0, -9.8 } or bears(i, losses) end
-  run = experiment(light, { design = made_binary(light.design), optimizer = adam(count / 2, count, 3e-3),
-    by_iteration = { gravity = gravity } })
+  run = experiment(light, { design = made_binary(light.design), optimizer = cq.Optimizer.adam { rate = 3e-3 },
+    by_iteration = { gravity = gravity_it_bears(6, enough, 0.75 * count) } })
   whole = optimise(run, { name = "light", count = count }, whole)
   scene.design.params = scene.design:resample(light.design, run.best.params)
   local hard = made_binary(scene.design)
