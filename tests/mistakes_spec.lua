@@ -308,7 +308,10 @@ describe("a misspelt name", function()
     assert.is_nil(result.err:find("lua/cq/", 1, true), result.err)
     says(cqlua({ script(head .. "print(cq.zeros{3}:summ())") }).err, "did you mean sum of cq.Tensor?")
     says(cqlua({ script(head .. "world:rolout {}") }).err, "did you mean rollout of cq.World?")
-    says(cqlua({ script(head .. "cq.World:new {}") }).err, "cq.World { ... } makes a world")
+    says(cqlua({ script(head .. "cq.Robot:new {}") }).err, "(a nil value; cq.Robot { ... } makes one)")
+    -- of an object of the user's nothing is known
+    local own = cqlua({ script(head .. "local thing = {}\nthing:new()") }).err
+    assert(own:match "attempt to call method 'new' %(a nil value%)\n", own)
   end)
 end)
 
