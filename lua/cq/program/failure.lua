@@ -42,8 +42,8 @@ local function methods()
   return names, class_of
 end
 
--- The class of cqlua whose objects the line that a message begins with would make by new(), as the line has it: cq.World
--- of "cq.World:new {}". nil: new is asked of something else.
+-- The class of cqlua that the line of a message asks for new(): cq.World of "cq.World:new {}". nil: it is asked of
+-- something else.
 local function class_made(problem)
   local path, number = problem:match "([^%s:]+):(%d+): attempt to call method 'new'"
   local file, line = path and io.open(path), nil
