@@ -60,7 +60,8 @@ describe("examples/topology_terrain.lua", function()
 
   it("is refused where hills would end, or begin under the block", function()
     for option, problem in pairs {
-      ["--duration=1"] = "--duration must be at most 0.5, got 1", ["--coarse=2"] = "--coarse must be 1 without --method",
+      ["--duration=1"] = "--duration must be at most 0.5, got 1",
+      ["--coarse=2"] = "--coarse must be 1 without --method",
     } do
       local result = process.cqlua { "examples/topology_terrain.lua", option, "--out", folder }
       assert(result.code == 1 and result.err:find(problem, 1, true), result.err)
