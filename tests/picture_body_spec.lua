@@ -105,6 +105,11 @@ describe("a surface", function()
     local finer = Shape.box { at = { 0.2, 0 }, size = { 0.2, 0.2 }, spacing = 0.01 }
     local joined = skin((left + finer):sample())
     assert.same({ 30 + 60, 0 }, { joined.edges, joined.alone })
+    -- cells twice as tall on small ones: they meet on one line, up to the outline
+    local tall = Shape.box { at = { 0, 0.05 }, size = { 0.06, 0.46 }, count = { 6, 25 } }
+    local stacked = skin((Shape.box { size = { 0.06, 0.05 }, count = { 6, 5 } } + tall):sample())
+    for k = 0, 6 do assert.is_true(has_vertex(stacked, { 0.01 * k, 0.05 })) end
+    assert.same({ 12 + 60, 0 }, { stacked.edges, stacked.alone })
   end)
 
   it("goes on over hills", function()
