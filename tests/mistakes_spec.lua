@@ -294,7 +294,7 @@ describe("a misspelt name", function()
     says(sentence(function() cq.Optimizer.adamw {} end),
       'cq.Optimizer has no "adamw" (did you mean adam?); it has adam, augmented_lagrangian, gradient_descent, ipopt, momentum, nlopt')
     says(sentence(function() cq.Shape.boxx {} end), 'cq.Shape has no "boxx" (did you mean box?)')
-    for _, noun in ipairs { "Actuator", "Boundary", "Controller", "Observer", "Picture" } do
+    for _, noun in ipairs { "Actuator", "Boundary", "Controller", "Observer", "Picture", "Topology", "sparse" } do
       says(sentence(function() cq[noun].nothing() end), ("cq.%s has no \"nothing\"; it has "):format(noun))
     end
   end)

@@ -276,6 +276,16 @@ local function together(state, options, moments, way)
   return scene:frame(last)
 end
 
+local function refuse_still(time, ends)
+  is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(time), text.number(ends))
+end
+
+-- said before anything is simulated
+local function check_stills(stills, state)
+  local latest, step = stills and stills[#stills] or 0, state.world.control_dt
+  if latest >= (state.roll.steps + 0.5) * step then refuse_still(latest, state.roll.steps * step) end
+end
+
 ---Draws one moment of a rollout, or several in one picture.
 ---@param options table            from replay.options
 ---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
@@ -283,6 +293,7 @@ end
 function replay.picture(options, simulate)
   local moments, way, due, period, seen = {}, {}, 0, options.speed / options.fps, nil
   simulate(function(state, u)
+    if not seen then check_stills(options.stills, state) end
     seen = state
     local last = state.step == state.roll.steps
     local wanted = options.stills and options.stills[#moments + 1]
@@ -294,9 +305,9 @@ function replay.picture(options, simulate)
     if wanted and is_due(state, wanted) or not options.stills and last then
       moments[#moments + 1] = moment(options, state, u)
     end
+    -- two that are closer than a control step
     if last and options.stills and #moments < #options.stills then
-      is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(options.stills[#moments + 1]),
-        text.number(state.time))
+      refuse_still(options.stills[#moments + 1], state.time)
     end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)
