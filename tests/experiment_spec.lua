@@ -352,6 +352,23 @@ describe("an experiment", function()
     end }
   end)
 
+  it("draws moments beside each other in one picture where bodies go far, and not where they bend", function()
+    local column = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.4 }, spacing = 0.02 },
+      material = cq.Material.neo_hookean { young = 1e-6, poisson = 0 } }
+    local world = cq.World { cells = { 40, 20 }, dx = 0.05, dt = 0.01, substeps = 2, column:at { 0.3, 0.2 } }
+    local height = column.position:slice(2, 2, 2)
+    for layout, velocity in pairs { together = { 1, 0 }, apart = cq.concat({ 2 * height, 0 * height }, 2) } do
+      local run = cq.Experiment { world = world, steps = 40, robot = column:with { velocity = velocity },
+        objective = function(state) return state:center()[1] end }
+      local drawn = {}
+      for _, name in ipairs { "auto", layout } do
+        run:render(folder .. "/moments.png", { width = 128, samples = 1, stills = { 0, 0.4 }, layout = name })
+        drawn[name] = process.read(folder .. "/moments.png")
+      end
+      assert(drawn.auto == drawn[layout], layout)
+    end
+  end)
+
   it("draws the goal of its objective, unless told which goals", function()
     local run = experiment { objective = { goal = { of = "trunk", at = { 0.7, 0.3 } } } }
     local function drawn(goals)

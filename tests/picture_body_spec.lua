@@ -52,6 +52,17 @@ describe("a ruler in space", function()
   end)
 end)
 
+describe("tensions of cables", function()
+  it("have a scale that begins with a slack one", function()
+    local s = body()
+    local scene = Picture.scene { domain = { 1, 1 }, volume = s.volume, width = 200, height = 200 }
+    local cable = { count = 3, points = ffi.new("double[6]", 0.4, 0.3, 0.5, 0.3, 0.5, 0.4),
+      tension = { 0.072, 0.078 } }
+    scene:see { position = s.position, cables = { cable } }
+    assert.same({ 0, 0.08 }, { scene.tension.lower, scene.tension.upper })
+  end)
+end)
+
 describe("a surface", function()
   local bodies, C = require "cq.picture.body", require("cq.base.engine").C
 

@@ -216,14 +216,21 @@ end
 
 -- ---- pictures -------------------------------------------------------------------------------------------------------
 
+-- how wide bodies are together at a moment
+local function width_of(one)
+  local x, least, most = one.position, math.huge, -math.huge
+  local data, dim = x:data(), x:size(2)
+  for p = 0, x:size(1) - 1 do least, most = math.min(least, data[dim * p]), math.max(most, data[dim * p]) end
+  return most - least
+end
+
 -- have bodies gone so far between all moments that they can be seen beside each other?
 local function go_far(moments)
-  local x = moments[1].position
-  local dim, n, least, most = x:size(2), x:size(1), math.huge, -math.huge
-  for p = 0, n - 1 do least, most = math.min(least, x:data()[dim * p]), math.max(most, x:data()[dim * p]) end
   for k = 2, #moments do
     local way = (moments[k].position - moments[k - 1].position):mean { 1 }
-    if math.abs(way:data()[0]) < 0.55 * (most - least) then return false end
+    -- one that is held may bend to where it is wide
+    local wide = math.max(width_of(moments[k - 1]), width_of(moments[k]))
+    if math.abs(way:data()[0]) < 0.55 * wide then return false end
   end
   return true
 end
