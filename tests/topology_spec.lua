@@ -87,6 +87,13 @@ describe("parts of a design", function()
     end
   end)
 
+  it("print themselves", function()
+    assert.equal("cq.Topology.projection { sharpness 3, threshold -0.2 }",
+      tostring(cq.Topology.projection { sharpness = 3, threshold = -0.2 }))
+    assert.equal("cq.Topology.interpolation { void 1e-05, power 2 }", tostring(cq.Topology.interpolation { power = 2 }))
+    assert.equal("cq.Topology.layout { sharpness 4 }", tostring(cq.Topology.layout { sharpness = 4 }))
+  end)
+
   it("refuse what makes no sense", function()
     local points = block().position
     says(function() cq.Topology.filter { points = points, radius = 0.01 } end, "no particle has a neighbour",
