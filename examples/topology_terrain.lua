@@ -42,4 +42,11 @@ local function print_and_read(scene, solid, files, values)
   end
 end
 
+-- hills begin where the block ends, and are 0.7 m long
+if cq.option("coarse", 1) ~= 1 and cq.option("method", "ours") == "ours" then
+  error("--coarse must be 1 without --method paper: the block four times as coarse that it would begin on stands in the first hill", 0)
+elseif cq.option("duration", 0) > 0.5 then
+  error(("--duration must be at most 0.5, got %g: a walker comes to the end of its hills"):format(
+    cq.option("duration", 0)), 0)
+end
 require("scenes.topology_method").run("terrain", { after = print_and_read })

@@ -22,6 +22,10 @@ return function(options)
   local slopes, flat, period, length, depth = o.slopes or { 10, 20, 25 }, o.flat or 0.6, o.period or 0.5, o.length
     or 2.6, o.depth or 0.1
   local count, ends = o.count or { 780, 30 }, {}
+  if period <= 0 or flat + #slopes * period > length * (1 + 1e-9) then
+    error(("hills must be longer than 0 and end on the ground, which is %g long; got %d of %g each, after %g"):format(
+      length, #slopes, period, flat), 0)
+  end
   for k, slope in ipairs(slopes) do
     if not (type(slope) == "number" and slope > 0 and slope < 60) then
       error(("slopes of the terrain must be above 0 and below 60 degrees, got %s"):format(slope), 0)

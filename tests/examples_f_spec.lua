@@ -28,6 +28,14 @@ describe("examples/terrain.lua", function()
     assert(out:find "over 0 of 2 hills, past slopes of %[degree%]: none\n$", out)
   end)
 
+  it("refuses hills that do not end on the ground", function()
+    for _, hill in ipairs { "0", "1" } do
+      local result = process.cqlua { "examples/terrain.lua", "--out", folder, "--hill", hill }
+      assert.equal(1, result.code)
+      assert(result.err:find("which is 2 long; got 2 of " .. hill .. " each", 1, true), result.err)
+    end
+  end)
+
   it("refuses slopes that are none", function()
     for _, slopes in ipairs { "15,90", "steep" } do
       local result = process.cqlua { "examples/terrain.lua", "--out", folder, "--slopes", slopes }

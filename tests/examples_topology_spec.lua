@@ -50,12 +50,22 @@ end)
 
 describe("examples/topology_terrain.lua", function()
   it("goes as far with a body that is read from its surfaces", function()
-    local words = { "--coarse", "2", "--iterations", "4", "--free", "2", "--rough", "3", "--soft", "2", "--training",
-      "2", "--render", "no" }
+    local words = { "--duration", "0.3", "--iterations", "4", "--free", "2", "--rough", "3", "--soft", "2",
+      "--training", "2", "--render", "no" }
     local _, out = run("topology_terrain", words, folder)
     local there, share = out:match "read from its surfaces, %d+ particles in the place of %d+: (%S+) m, (%d+) %%"
     assert(tonumber(there) > 0.02 and math.abs(tonumber(share) - 100) <= 1, out)
     assert.is_truthy(process.read(folder .. "/terrain_whole.stl"))
+  end)
+
+  it("is refused where hills would end, or begin under the block", function()
+    for option, problem in pairs {
+      ["--duration=1"] = "--duration must be at most 0.5, got 1",
+      ["--coarse=2"] = "--coarse must be 1 without --method",
+    } do
+      local result = process.cqlua { "examples/topology_terrain.lua", option, "--out", folder }
+      assert(result.code == 1 and result.err:find(problem, 1, true), result.err)
+    end
   end)
 end)
 

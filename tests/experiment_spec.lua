@@ -307,7 +307,7 @@ describe("an experiment", function()
       assert.same({ 0, 5, 15 }, labels)
     end
     says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end),
-      "a still is wanted at time 1, the run ends at 0.09")
+      "a still is wanted at time 1, the run ends at 0.09 (in watch, control step 1 of 15)")
     says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.2, 0.1 } }) end),
       "stills must be times that rise")
     says(sentence(function() run:render(folder .. "/stills.mp4", { stills = { 0 } }) end), "the path must end in .png")
@@ -352,6 +352,23 @@ describe("an experiment", function()
     end }
   end)
 
+  it("draws moments beside each other in one picture where bodies go far, and not where they bend", function()
+    local column = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.4 }, spacing = 0.02 },
+      material = cq.Material.neo_hookean { young = 1e-6, poisson = 0 } }
+    local world = cq.World { cells = { 40, 20 }, dx = 0.05, dt = 0.01, substeps = 2, column:at { 0.3, 0.2 } }
+    local height = column.position:slice(2, 2, 2)
+    for layout, velocity in pairs { together = { 1, 0 }, apart = cq.concat({ 2 * height, 0 * height }, 2) } do
+      local run = cq.Experiment { world = world, steps = 40, robot = column:with { velocity = velocity },
+        objective = function(state) return state:center()[1] end }
+      local drawn = {}
+      for _, name in ipairs { "auto", layout } do
+        run:render(folder .. "/moments.png", { width = 128, samples = 1, stills = { 0, 0.4 }, layout = name })
+        drawn[name] = process.read(folder .. "/moments.png")
+      end
+      assert(drawn.auto == drawn[layout], layout)
+    end
+  end)
+
   it("draws the goal of its objective, unless told which goals", function()
     local run = experiment { objective = { goal = { of = "trunk", at = { 0.7, 0.3 } } } }
     local function drawn(goals)
@@ -383,6 +400,7 @@ describe("mistakes in an experiment", function()
     says(sentence(cq.Experiment, { world = world, duration = 0.01, objective = print }),
       "duration must be a multiple of the control step 0.006, got 0.01")
     assert.equal(50, cq.Experiment({ world = world, duration = 0.3, objective = print }).steps)
+    says(sentence(experiment, { objective = { goal = { at = { 0.5, 0.5 } } } }), "goal: of is missing: a group's name")
     says(sentence(experiment, { objective = {} }), "objective needs final, goal, running, effort or work")
     says(sentence(experiment, { objective = { final = print, reduce = "most" } }), "reduce must be one of")
     says(sentence(experiment, { optimizr = 3 }), "unknown field optimizr (did you mean optimizer?)")

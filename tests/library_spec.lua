@@ -208,7 +208,7 @@ describe("a solve by a library", function()
     says(sentence(function() problems.solve(problems.rosenbrock_in_disc, makers.ccsa(), { state = part.state }) end),
       "the state is of slsqp, this is ccsa")
     says(sentence(function() problems.solve(problems.rosenbrock_in_disc, makers.ipopt(), { state = part.state }) end),
-      "the state is not of cq.Optimizer.ipopt")
+      "optimizer:solve: the state is of cq.Optimizer.nlopt, this is cq.Optimizer.ipopt")
   end)
 
   it("writes its history, and goes on in its folder", function()

@@ -294,21 +294,21 @@ describe("a misspelt name", function()
     says(sentence(function() cq.Optimizer.adamw {} end),
       'cq.Optimizer has no "adamw" (did you mean adam?); it has adam, augmented_lagrangian, gradient_descent, ipopt, momentum, nlopt')
     says(sentence(function() cq.Shape.boxx {} end), 'cq.Shape has no "boxx" (did you mean box?)')
-    for _, noun in ipairs { "Actuator", "Boundary", "Controller", "Observer", "Picture" } do
+    for _, noun in ipairs { "Actuator", "Boundary", "Controller", "Observer", "Picture", "Topology", "sparse" } do
       says(sentence(function() cq[noun].nothing() end), ("cq.%s has no \"nothing\"; it has "):format(noun))
     end
   end)
 
   it("of a method as well, and without the library's own lines", function()
     local head = 'local cq = require "cq"\nlocal world = require("tests.scene").world(require("tests.scene").robot())\n'
-    local result = cqlua { script(head
-      .. "world:rollout { steps = 1, running = function(s) return s:centre('foot')[1] end }") }
+    local result = cqlua { script(head .. "world:rollout { steps = 1, running = function(s) return s:centre()[1] end }") }
     assert.equal(1, result.code)
     says(result.err, "script.lua:3: attempt to call method 'centre' (a nil value; did you mean center of cq.State?) (in running, control step 1 of 1)")
     assert.is_nil(result.err:find("lua/cq/", 1, true), result.err)
     says(cqlua({ script(head .. "print(cq.zeros{3}:summ())") }).err, "did you mean sum of cq.Tensor?")
     says(cqlua({ script(head .. "world:rolout {}") }).err, "did you mean rollout of cq.World?")
-    says(cqlua({ script(head .. "cq.World:new {}") }).err, "cq.World { ... } makes a world")
+    says(cqlua({ script(head .. "cq.Robot:new {}") }).err, "(a nil value; cq.Robot { ... } makes one)")
+    says(cqlua({ script(head .. "local own = {}\nown:new()") }).err, "attempt to call method 'new' (a nil value)\n")
   end)
 end)
 

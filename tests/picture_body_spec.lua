@@ -52,6 +52,17 @@ describe("a ruler in space", function()
   end)
 end)
 
+describe("tensions of cables", function()
+  it("have a scale that begins with a slack one", function()
+    local s = body()
+    local scene = Picture.scene { domain = { 1, 1 }, volume = s.volume, width = 200, height = 200 }
+    local cable = { count = 3, points = ffi.new("double[6]", 0.4, 0.3, 0.5, 0.3, 0.5, 0.4),
+      tension = { 0.072, 0.078 } }
+    scene:see { position = s.position, cables = { cable } }
+    assert.same({ 0, 0.08 }, { scene.tension.lower, scene.tension.upper })
+  end)
+end)
+
 describe("a surface", function()
   local bodies, C = require "cq.picture.body", require("cq.base.engine").C
 
@@ -105,6 +116,11 @@ describe("a surface", function()
     local finer = Shape.box { at = { 0.2, 0 }, size = { 0.2, 0.2 }, spacing = 0.01 }
     local joined = skin((left + finer):sample())
     assert.same({ 30 + 60, 0 }, { joined.edges, joined.alone })
+    -- cells twice as tall on small ones: they meet on one line, up to the outline
+    local tall = Shape.box { at = { 0, 0.05 }, size = { 0.06, 0.46 }, count = { 6, 25 } }
+    local stacked = skin((Shape.box { size = { 0.06, 0.05 }, count = { 6, 5 } } + tall):sample())
+    for k = 0, 6 do assert.is_true(has_vertex(stacked, { 0.01 * k, 0.05 })) end
+    assert.same({ 12 + 60, 0 }, { stacked.edges, stacked.alone })
   end)
 
   it("goes on over hills", function()

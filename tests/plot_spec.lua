@@ -27,6 +27,26 @@ local function curve(y, more)
 end
 
 describe("a plot", function()
+  it("has round numbers on a logarithmic axis, however much of it is seen", function()
+    local methods = getmetatable(Plot { series = { { y = { 1, 2 } } } }).__index
+    local text = methods.text
+    for _, case in ipairs {
+      { { 1e-4, 1 }, { "0.0001", "0.001", "0.01", "0.1", "1" } }, { { 1e-9, 1 }, { "1e-08", "1e-06", "0.0001", "0.01",
+        "1" } }, { { 0.03, 1 }, { "0.05", "0.1", "0.2", "0.5", "1" } }, { { 1.2, 1.6 }, { "1.2", "1.3", "1.4", "1.5",
+        "1.6" } },
+    } do
+      local written = {}
+      methods.text = function(self, fields)
+        if fields.align == "right" then written[#written + 1] = fields.text end
+        return text(self, fields)
+      end
+      local fine, problem = pcall(Plot, { log_y = true, series = { { y = case[1] } } })
+      methods.text = text
+      assert(fine, problem)
+      assert.same(case[2], written)
+    end
+  end)
+
   it("rises where the numbers rise, in a straight line", function()
     local h = curve { 0, 1, 2, 3, 4 }
     local first, middle, last = h[100], h[270], h[440]

@@ -289,7 +289,7 @@ describe("materials of several kinds in a robot", function()
     local function trained(trainable)
       return sentence(cq.Experiment, { world = w, steps = 1, objective = print, trainable = trainable })
     end
-    says(trained { young = { per = "particle", min = 9 } }, "element 1 is 8, outside its bounds")
+    says(trained { young = { per = "particle", min = 9 } }, "trainable.young: element 1 is 8, outside its bounds")
     w = scene.world(robot { material = hard })
     says(trained { shear = {} }, "cq.Experiment: trainable.shear: no material of robot has shear; they are linear with young and poisson")
   end)

@@ -371,6 +371,21 @@ describe("a mesh shape", function()
     fails("the plane z = 2.5 (section) does not cut", Shape.mesh, ball)
   end)
 
+  it("keeps cavities in a section, and names no part that is not cut", function()
+    local air = obj_box("air", { 0.3, 0.3, 0.3 }, { 0.7, 0.7, 0.7 }, 8)
+    local inward = air:gsub("f (%d+) (%d+) (%d+) (%d+)", "f %1 %4 %3 %2")
+    local box = { path = process.write(folder .. "/box.obj", obj_box("body", { 0, 0, 0 }, { 1, 1, 1 }, 0) .. inward),
+      spacing = 0.05 }
+    box.section = 0.5
+    local s = Shape.mesh(box):sample()
+    near(1 - 0.4 ^ 2, s.volume_total)
+    assert.same({ "body", "air" }, s.group_names)
+    assert.is_true(s.walls.air.closed)
+    assert.equal(4 * 8, #s.groups.air)
+    box.section = 0.2
+    assert.same({ "body" }, Shape.mesh(box):sample().group_names)
+  end)
+
   it("reads binary files", function()
     local ffi = require "ffi"
     local corners = { { 0, 0, 0 }, { 1, 0, 0 }, { 0, 1, 0 }, { 0, 0, 1 } }

@@ -243,6 +243,9 @@ describe("a stretched robot", function()
     says(made { lengths = { 1, 2, 3 }, joints = { 0, 0.1, 0.2 } },
       "lengths must be one number, or 2 numbers, one for each section, got a tensor {3}")
     says(made { places = { 1 }, joints = { 0, 0.1 } }, "places must be 2 numbers, one for each joint")
+    says(made { factor = { 1, 2 } }, "factor must be one number, got a tensor {2}")
+    says(made { factor = 2, joints = { 1.1, 1.2 } },
+      "no particle lies between the joints 1.1 and 1.2; along y the robot has them from 0.00625 to")
     says(made { factor = 1, fixed = 3 }, "fixed is joint 3, there are 2")
     says(sentence(robot.stretched, robot:with { position = robot.position }, { axis = "y", factor = 1 }),
       "has a position by robot:with")

@@ -88,6 +88,11 @@ describe("a server", function()
   end)
 end)
 
+-- a PATH with a shell alone
+local function no_programs()
+  return ("mkdir %s/none; ln -s $(command -v sh) %s/none/sh; PATH=%s/none"):format(folder, folder, folder)
+end
+
 describe("a launch", function()
   it("writes arrays of long workers for Slurm, cut where the site's limit is", function()
     script()
@@ -115,22 +120,39 @@ describe("a launch", function()
     has(study("run", "--launch", "slurm", "--workers", "2", "--force-new").err, "--force-new goes with --launch where")
   end)
 
+  -- launches workers on a server's study; what workers must find is made when "made" is said
+  local function launch_on_server(before)
+    return process.cqlua({ process.write(folder .. "/launch.lua", ([[
+      local launch = require "cq.study.launch"
+      local desk = { address = "postgresql://me@server/studies", script = "s.lua", folder = %q, study = { name = "s" } }
+      local function ready() print "made" end
+      for _, start in ipairs {
+        function() print(launch.slurm(desk, { workers = 3, jobs = 2, ["go-on"] = true }, ready)[1]) end,
+        function() launch.ssh(desk, { workers = 2, jobs = 2 }, "one,two", ready) end,
+      } do
+        local fine, problem = pcall(start)
+        if not fine then print(problem) end
+      end]]):format(folder .. "/out")) }, { before = before })
+  end
+
   it("puts workers on a server's study, which is not split", function()
     program("sbatch", "echo 12")
     program("parallel", 'echo "$@" > ' .. folder .. "/said")
-    local result = process.cqlua({ process.write(folder .. "/launch.lua", ([[
-      local launch = require "cq.study.launch"
-      local desk = { address = "postgresql://me@server/studies", script = "s.lua", folder = %q, study = { name = "s" } }
-      print(launch.slurm(desk, { workers = 3, jobs = 2, ["go-on"] = true })[1])
-      launch.ssh(desk, { workers = 2, jobs = 2 }, "one,two")]]):format(folder .. "/out")) },
-      { before = ("PATH=%s/bin:$PATH"):format(folder) })
-    has(fine(result), "submitted job 12")
+    local said = fine(launch_on_server(("PATH=%s/bin:$PATH"):format(folder)))
+    assert(said:match "^made\nsubmitted job 12: [^\n]*\nmade\n$", said)
     local job = process.read(folder .. "/out/launch/slurm-1.sh")
     has(job, "#SBATCH --array=1-3\n")
     has(job, " study run s.lua --store postgresql://me@server/studies --go-on --jobs 2 --out ")
     has(process.read(folder .. "/said"), "--jobs 1 -N0 --sshlogin one,two --wd ")
     has(process.read(folder .. "/said"), "--store postgresql://me@server/studies --jobs 2")
     for _, text in ipairs { job, process.read(folder .. "/said") } do assert.is_nil(text:find("--shard", 1, true)) end
+  end)
+
+  it("touches no study where there is nothing that starts workers", function()
+    local said = fine(launch_on_server(no_programs()))
+    has(said, "no scheduler is at hand: sbatch was not found")
+    has(said, "GNU parallel was not found")
+    assert.is_nil(said:find("made", 1, true))
   end)
 
   it("starts a worker for each host over ssh, and tells when one fails", function()
@@ -152,8 +174,7 @@ describe("a launch", function()
     local function without(kind, ...)
       local all = { unpack(words) }
       for _, word in ipairs { kind, ... } do all[#all + 1] = word end
-      return cqlua(all, { before = ("mkdir %s/none; ln -s $(command -v sh) %s/none/sh; PATH=%s/none"):format(folder,
-        folder, folder) })
+      return cqlua(all, { before = no_programs() })
     end
     has(without("slurm", "--workers", "2").err, "no scheduler is at hand: sbatch was not found")
     has(process.read(folder .. "/out/launch/slurm-1.sh"), "--shard $((SLURM_ARRAY_TASK_ID + 0))/2")

@@ -104,10 +104,19 @@ describe("parts of a design", function()
     end
   end)
 
+  it("print themselves", function()
+    assert.equal("cq.Topology.projection { sharpness 3, threshold -0.2 }",
+      tostring(cq.Topology.projection { sharpness = 3, threshold = -0.2 }))
+    assert.equal("cq.Topology.interpolation { void 1e-05, power 2 }", tostring(cq.Topology.interpolation { power = 2 }))
+    assert.equal("cq.Topology.layout { sharpness 4 }", tostring(cq.Topology.layout { sharpness = 4 }))
+  end)
+
   it("refuse what makes no sense", function()
     local points = block().position
     says(function() cq.Topology.filter { points = points, radius = 0.01 } end, "no particle has a neighbour",
       "above the spacing")
+    -- one that is as far away weighs nothing, but for rounding
+    says(function() cq.Topology.filter { points = points, radius = 0.02 } end, "no particle has a neighbour")
     says(function() cq.Topology.filter { points = points, radius = 0.3 } end, "spans the whole body of 0.18")
     says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, every = 3e-3 } end,
       "duration must be a multiple of every, got 0.1 and 0.003")
@@ -207,6 +216,7 @@ describe("a design", function()
     says(function() design_of { duration = 0.0305 } end, "duration must be a multiple of control_dt")
     local design = design_of()
     says(function() design:map { density = T.ones { 3 } } end, "density with 100 elements", "got shape {3}")
+    says(function() design:binarise() end, "params must be a table as design.params, got nil")
     says(function() design:binary {} end, "design:binary: needs one of")
     says(function() design:with { filter = { radius = 0.07 } } end, "design:with: unknown field filter",
       "allowed are binary, layout, material")
@@ -217,6 +227,12 @@ describe("a design", function()
     says(function()
       cq.Experiment { world = design.world, steps = 3, design = design, controller = print, objective = print }
     end, "either design")
+    for _, name in ipairs { "density", "young", "actuation_weight" } do
+      says(function()
+        cq.Experiment { world = design.world, steps = 3, design = design, objective = print, trainable = { [name] = {
+          per = "particle", init = name == "actuation_weight" and T.ones { 100, 3 } or 1 } } }
+      end, ("trainable.%s: the design gives the robot its %s"):format(name, name))
+    end
   end)
 end)
 

@@ -105,6 +105,12 @@ describe("an experiment with a design", function()
       local bad = experiment { by_iteration = { limits = function() return { mass = 1 } end } }
       bad:evaluate()
     end, "no constraint \"mass\"")
+    says(function()
+      local other
+      local bad, own = experiment { by_iteration = { design = function() return other end } }
+      other = design_of { world = own.world, pulses = { every = 6e-3 } }
+      bad:evaluate()
+    end, "variants of the experiment's design, from design:with", "this one has 15 variables of si", "and that one 45")
   end)
 
   it("can depend on the losses before, also in a run that is gone on with", function()

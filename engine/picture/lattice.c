@@ -191,10 +191,12 @@ static void note_meeting(void *context, int32_t q, double distance) {
   if (square < m->off * m->off) m->off = sqrt(square), m->best = q;
 }
 
-// is the cell between them as large as they are, and are their other axes alike?
+// are their cells, and the one between them, about as large, and are their other axes alike?
 static int fit(const finder *f, const meeting *m) {
   const lattice *l = f->l;
-  double between[9], sign = m->side ? 1 : -1;
+  double between[9], sign = m->side ? 1 : -1, ratio = f->volume[m->p] / f->volume[m->best];
+  // smoothing would move the corners between cells of different sizes along the outline
+  if (fabs(ratio - 1) > 2 * AGREE || fabs(1 / ratio - 1) > 2 * AGREE) return 0;
   memcpy(between, axis_of(l, m->p, 0), (size_t)(l->dim * l->dim) * sizeof *between);
   for (int i = 0; i < l->dim; i++)
     between[m->d * l->dim + i] = sign * (at(f, m->best)[i] - at(f, m->p)[i]);

@@ -115,6 +115,11 @@ local function take_design(self, def)
     is.fail("cq.Experiment: the design has pulses for %s, %s, and the experiment makes %d",
       text.number(def.design.duration), text.count(def.design.pulses.steps, "control step"), self.steps)
   end
+  for name in pairs(self.params.robot or {}) do
+    if def.design:gives(name) then
+      is.fail("cq.Experiment: trainable.%s: the design gives the robot its %s, from its own variables", name, name)
+    end
+  end
   self.design, self.robot, self.params.design = def.design, def.design.robot, def.design.params
   self.first_design = def.design
 end

@@ -58,19 +58,27 @@ local tensor_functions = {
 local is_tensor_function = {}
 for _, name in ipairs(tensor_functions) do is_tensor_function[name] = true end
 
+-- names of the constructors that a family has, and of other functions
+local function members(module)
+  local out = {}
+  for name, value in pairs(module) do
+    if name:match "^%l" and name ~= "class" and require("cq.base.text").is_callable(value) then out[#out + 1] = name end
+  end
+  table.sort(out)
+  return out
+end
+
 -- a family of constructors names the near one when it lacks what it is asked for
 local function family(name, module)
-  if getmetatable(module) or module.__index then return module end
-  return setmetatable(module, { __index = function(self, key)
-    local text, known = require "cq.base.text", {}
-    for member in pairs(self) do
-      if member ~= "class" and member:match "^%l" then known[#known + 1] = member end
-    end
-    table.sort(known)
+  local meta = getmetatable(module) or {}
+  if meta.__index or module.__index or #members(module) == 0 then return module end
+  meta.__index = function(self, key)
+    local text, known = require "cq.base.text", members(self)
     require("cq.base.schema").fail("cq.%s has no %s%s; it has %s", name, text.describe(key), type(key) == "string"
       and text.suggestion(key, known) or "",
       table.concat(known, ", "))
-  end })
+  end
+  return setmetatable(module, meta)
 end
 
 local function load(name)

@@ -33,8 +33,8 @@ local option = {}
 option.program = { threads = 0, simd = "auto", quiet = false }
 
 ---Called with what an experiment's check found, under cqlua check.
----@type fun(report: table)?
-option.on_check = nil
+---@type fun(report: table)|false
+option.on_check = false
 
 local is = schema
 

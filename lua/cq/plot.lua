@@ -139,16 +139,28 @@ local function number(value, step)
   return ("%.6g"):format(value)
 end
 
--- log axes have ticks at powers of ten, or at their own step where less than two of those are seen
-local function y_ticks(self, f)
-  local span = f.ys[2] - f.ys[1]
-  local step = ruler.step(span, 6)
-  if self.log_y then step = math.max(step, span >= 2 and 1 or 0.25) end
-  local out = {}
-  for k in ruler.ticks(f.ys[1], f.ys[2], step) do
-    local value = k * step
-    out[#out + 1] = { at = value, text = self.log_y and ("%.3g"):format(10 ^ value) or number(value, step) }
+-- Ticks of a logarithmic axis between these powers of ten: decades, 1, 2 and 5 of each where less than two of them are
+-- seen, and round numbers where less than two of those are.
+local function log_ticks(low, high)
+  local out, wide = {}, high - low >= 2
+  local step = wide and math.max(1, ruler.step(high - low, 6)) or 1
+  local function add(value)
+    local at = math.log10(value)
+    if at >= low and at <= high then out[#out + 1] = { at = at, text = ("%.3g"):format(value) } end
   end
+  for k = math.floor(low / step), math.floor(high / step) do
+    for _, digit in ipairs(wide and { 1 } or { 1, 2, 5 }) do add(digit * 10 ^ (k * step)) end
+  end
+  if #out > 1 then return out end
+  out, step = {}, ruler.step(10 ^ high - 10 ^ low, 6)
+  for k in ruler.ticks(10 ^ low, 10 ^ high, step) do add(k * step) end
+  return out
+end
+
+local function y_ticks(self, f)
+  if self.log_y then return log_ticks(f.ys[1], f.ys[2]) end
+  local step, out = ruler.step(f.ys[2] - f.ys[1], 6), {}
+  for k in ruler.ticks(f.ys[1], f.ys[2], step) do out[#out + 1] = { at = k * step, text = number(k * step, step) } end
   return out
 end
 

@@ -242,6 +242,9 @@ end
 ---The variables of this design among an experiment's parameters.
 ---@internal
 function Topology:own(params)
+  if type(params) ~= "table" or T.is_tensor(params) then
+    is.fail("design: params must be a table as design.params, got %s", text.describe(params))
+  end
   local own = params.design or params
   for _, name in ipairs { "density", "layout", "sign", "size" } do
     local start = self.params[name]
@@ -254,6 +257,10 @@ function Topology:own(params)
   end
   return own
 end
+
+---Does the map give this value of the robot?
+---@internal
+function Topology:gives(name) return name == "actuation_weight" or self.solid_values[name] ~= nil end
 
 -- what robot:with takes
 local function body(self, density, shares)

@@ -61,20 +61,22 @@ local function run_here(desk, options)
   })
 end
 
--- what workers must find when they begin: a study that can be split, or the tables on the server
-local function make_ready(desk, options)
-  if desk.address then
-    local store = desk:begin { force_new = options["force-new"], go_on = options["go-on"] }
-    store:set_flag("stop", nil)
-    return store:close()
-  end
+-- refuses to launch a study without a server that cannot be split, or that is to begin anew
+local function check_parts(desk, options)
+  if desk.address then return end
   if options["force-new"] then
     program.misuse("--force-new goes with --launch where the study is on a server (--store); move %s away, or choose another folder with --out",
       desk.folder)
   end
-  local shards = require "cq.study.shards"
-  shards.of(desk, "1/1")                           -- can it be split at all?
-  os.remove(shards.stop_path(desk))
+  require("cq.study.shards").of(desk, "1/1")
+end
+
+-- what workers must find when they begin: the tables on the server, and no word that they are to stop
+local function make_ready(desk, options)
+  if not desk.address then return os.remove(require("cq.study.shards").stop_path(desk)) end
+  local store = desk:begin { force_new = options["force-new"], go_on = options["go-on"] }
+  store:set_flag("stop", nil)
+  store:close()
 end
 
 local function launch(desk, options, words)
@@ -86,15 +88,16 @@ local function launch(desk, options, words)
   elseif options.launch == "ssh" and not hosts then
     program.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
   end
-  make_ready(desk, options)
+  check_parts(desk, options)
+  local function ready() make_ready(desk, options) end
   if options.launch == "slurm" then
-    for _, line in ipairs(launcher.slurm(desk, options)) do print(line) end
+    for _, line in ipairs(launcher.slurm(desk, options, ready)) do print(line) end
     local where = desk.address and " --store " .. desk.address or ""
     print(("cqlua study status %s%s tells how far they are"):format(desk.script, where))
     if not desk.address then print(("cqlua study merge %s joins what they have"):format(desk.script)) end
     return
   end
-  local failed = launcher.ssh(desk, options, hosts)
+  local failed = launcher.ssh(desk, options, hosts, ready)
   if failed ~= 0 then
     is.fail("not all workers came to their end; what each said is above, and which in %s/launch/ssh.log", desk.folder)
   end

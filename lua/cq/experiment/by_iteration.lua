@@ -66,6 +66,12 @@ local function set_design(run, design)
     is.fail("by_iteration.design must give a design, got %s", text.describe(design))
   end
   if design.world ~= run.world then is.fail("by_iteration.design gave a design for another world") end
+  for name, own in pairs(run.first_design.params) do
+    if design.params[name].count ~= own.count then
+      is.fail("by_iteration.design must give variants of the experiment's design, from design:with; this one has %s of %s, and that one %d",
+        text.count(design.params[name].count, "variable"), name, own.count)
+    end
+  end
   run.design = design
 end
 

@@ -19,6 +19,9 @@ local spec = is.define("cq.Experiment: goal", {
 ---@param world cq.World
 ---@return table
 function goal.check(given, world)
+  if given.of == nil and given[1] == nil then
+    is.fail("cq.Experiment: goal: of is missing: a group's name, particles or a robot, whose mean is to be at the place")
+  end
   local def = spec(given)
   if #def.at ~= world.dim then
     is.fail("cq.Experiment: goal.at has %s, the world is %dD", text.count(#def.at, "component"), world.dim)

@@ -216,14 +216,21 @@ end
 
 -- ---- pictures -------------------------------------------------------------------------------------------------------
 
+-- how wide bodies are together at a moment
+local function width_of(one)
+  local x, least, most = one.position, math.huge, -math.huge
+  local data, dim = x:data(), x:size(2)
+  for p = 0, x:size(1) - 1 do least, most = math.min(least, data[dim * p]), math.max(most, data[dim * p]) end
+  return most - least
+end
+
 -- have bodies gone so far between all moments that they can be seen beside each other?
 local function go_far(moments)
-  local x = moments[1].position
-  local dim, n, least, most = x:size(2), x:size(1), math.huge, -math.huge
-  for p = 0, n - 1 do least, most = math.min(least, x:data()[dim * p]), math.max(most, x:data()[dim * p]) end
   for k = 2, #moments do
     local way = (moments[k].position - moments[k - 1].position):mean { 1 }
-    if math.abs(way:data()[0]) < 0.55 * (most - least) then return false end
+    -- one that is held may bend to where it is wide
+    local wide = math.max(width_of(moments[k - 1]), width_of(moments[k]))
+    if math.abs(way:data()[0]) < 0.55 * wide then return false end
   end
   return true
 end
@@ -276,6 +283,16 @@ local function together(state, options, moments, way)
   return scene:frame(last)
 end
 
+local function refuse_still(time, ends)
+  is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(time), text.number(ends))
+end
+
+-- said before anything is simulated
+local function check_stills(stills, state)
+  local latest, step = stills and stills[#stills] or 0, state.world.control_dt
+  if latest >= (state.roll.steps + 0.5) * step then refuse_still(latest, state.roll.steps * step) end
+end
+
 ---Draws one moment of a rollout, or several in one picture.
 ---@param options table            from replay.options
 ---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
@@ -283,6 +300,7 @@ end
 function replay.picture(options, simulate)
   local moments, way, due, period, seen = {}, {}, 0, options.speed / options.fps, nil
   simulate(function(state, u)
+    if not seen then check_stills(options.stills, state) end
     seen = state
     local last = state.step == state.roll.steps
     local wanted = options.stills and options.stills[#moments + 1]
@@ -294,9 +312,9 @@ function replay.picture(options, simulate)
     if wanted and is_due(state, wanted) or not options.stills and last then
       moments[#moments + 1] = moment(options, state, u)
     end
+    -- two that are closer than a control step
     if last and options.stills and #moments < #options.stills then
-      is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(options.stills[#moments + 1]),
-        text.number(state.time))
+      refuse_still(options.stills[#moments + 1], state.time)
     end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)

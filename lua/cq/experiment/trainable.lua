@@ -9,6 +9,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local make = require "cq.tensor.make"
 local constants = require "cq.robot.constants"
 local field = require "cq.base.field"
 local values = require "cq.robot.values"
@@ -48,6 +49,14 @@ for _, list in ipairs { field.of_robot, field.of_world } do
   for _, entry in ipairs(list) do names[#names + 1] = entry.name end
 end
 table.sort(names)
+
+-- a param; its bounds are told by the name of what is trained
+local function param_of(init, bounds, what)
+  local start = T.as_tensor(init)
+  local problem = make.why_no_param(start, bounds.min, bounds.max)
+  if problem then is.fail("%s: %s", what, problem) end
+  return T.param(start, bounds)
+end
 
 -- the value {n, ...} that the particles start from: what with has set, or the robot's own
 local function start_of(robot, name, what)
@@ -98,35 +107,35 @@ local function for_robot(robot, name, def, bounds, what)
       if constants.has_some(robot, name, group) then
         local init = def.init or shared(robot, name, group.index, group.particle_count,
           ("%s.%s"):format(what, group_name))
-        out[group_name] = T.param(init, bounds)
+        out[group_name] = param_of(init, bounds, ("%s.%s"):format(what, group_name))
       end
     end
     return out
   elseif def.per == "robot" then
-    return T.param(def.init or shared(robot, name, nil, n, what), bounds)
+    return param_of(def.init or shared(robot, name, nil, n, what), bounds, what)
   end
   -- the particles without it have none to train
   if not def.init then
     local start = start_of(robot, name, what)
-    return T.param(having and start:gather(having.index, 1) or start, bounds)
+    return param_of(having and start:gather(having.index, 1) or start, bounds, what)
   end
   local init = T.as_tensor(def.init)
   if #values.width(robot, name) == 0 and init.rank == 0 then init = init:expand { having and having.count or n } end
-  return T.param(init, bounds)
+  return param_of(init, bounds, what)
 end
 
 local function for_world(world, name, def, bounds, what)
   if def.per ~= "robot" then is.fail("%s: per is for values of the robot", what) end
-  if def.init then return T.param(def.init, bounds) end
+  if def.init then return param_of(def.init, bounds, what) end
   local base = world.layout.base[name]
   if not base then is.fail("%s: the world has no walls", what) end
   -- one coefficient for all walls, unless they differ
   if name == "friction" then
     local first, same = base:get(1), true
     for k = 1, base.count do same = same and base:get(k) == first end
-    if same then return T.param(first, bounds) end
+    if same then return param_of(first, bounds, what) end
   end
-  return T.param(base, bounds)
+  return param_of(base, bounds, what)
 end
 
 -- a value with a function of the user's
@@ -136,7 +145,7 @@ local function with_apply(given, what)
   if def.per ~= "robot" then
     is.fail("%s: per is for values of the robot; of a value with apply the shape of init says how many there are", what)
   end
-  return T.param(def.init, { min = def.min, max = def.max, rate = def.rate })
+  return param_of(def.init, { min = def.min, max = def.max, rate = def.rate }, what)
 end
 
 local function unknown(name, given)

@@ -124,6 +124,8 @@ local function boxed(params) return T.is_tensor(params) and { params } or params
 local function restore(self, saved)
   local problem = is.problem(solver.saved_fields, saved)
   if problem then is.fail("%s: the state was not made by optimizer:solve: %s", self.what, problem) end
+  local kind, wanted = tostring(saved.optimizer.kind), self.optimizer.kind
+  if kind ~= wanted then is.fail("%s: the state is of cq.Optimizer.%s, this is cq.Optimizer.%s", self.what, kind, wanted) end
   solver.load(boxed(self.params), saved.params, self.what)
   self.optimizer:restore(saved.optimizer)
   self.evaluations, self.best, self.stage_at = saved.evaluations, saved.best, saved.stage

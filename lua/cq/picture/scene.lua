@@ -126,6 +126,7 @@ function scene.new(fields)
   end
   self.scale = scales.new(self.scale)
   self.tension = scales.new { label = "tension of cables", unit = "force", palette = "tension" }
+  self.tension:see_one(0)                        -- the palest colour is that of a slack cable
   self.walls = walls.list(self.walls, self.dim, { dx = self.dx, size = self.domain })
   local ground = walls.ground(self.walls)
   self.ground, self.has_ground = ground or 0, ground ~= nil

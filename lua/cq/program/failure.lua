@@ -42,11 +42,27 @@ local function methods()
   return names, class_of
 end
 
+-- The class of cqlua that the line of a message asks for new(): cq.World of "cq.World:new {}". nil: it is asked of
+-- something else.
+local function class_made(problem)
+  local path, number = problem:match "([^%s:]+):(%d+): attempt to call method 'new'"
+  local file, line = path and io.open(path), nil
+  if not file then return nil end
+  for _ = 1, tonumber(number) do line = file:read "*l" end
+  file:close()
+  local name = (line or ""):match "cq%.(%u[%w_]*):new"
+  local meta = name and getmetatable(require "cq"[name])
+  return meta and meta.__call and "cq." .. name
+end
+
 -- a method that an object lacks: the one that may be meant
 local function with_suggestion(problem)
   return (problem:gsub("attempt to call method '([%w_]+)' %(a nil value%)", function(name)
     local names, class_of = methods()
-    if name == "new" then return ("attempt to call method 'new' (a nil value; cq.World { ... } makes a world)") end
+    if name == "new" then
+      local class = class_made(problem)
+      return class and ("attempt to call method 'new' (a nil value; %s { ... } makes one)"):format(class)
+    end
     local near = text.suggest(name, names)
     return near and ("attempt to call method '%s' (a nil value; did you mean %s of %s?)"):format(name, near,
       class_of[near])

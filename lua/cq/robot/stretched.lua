@@ -47,9 +47,10 @@ local function row(value, count, name, noun)
   local tensor = T.as_tensor(value)
   if tensor.count == 1 and noun == "section" then return tensor:reshape({}):expand { count } end
   if tensor.rank ~= 1 or tensor.count ~= count then
-    is.fail("robot:stretched: %s must be %s%s, one for each %s, got %s", name, noun == "section" and "one number, or "
-      or "",
-      text.count(count, "number"), noun, "a tensor {" .. table.concat(tensor:shape(), ", ") .. "}")
+    local one = noun == "section" and "one number" .. (count > 1 and ", or " or "") or ""
+    local each = count > 1 and ("%d numbers, one for each %s"):format(count, noun) or ""
+    is.fail("robot:stretched: %s must be %s%s, got a tensor {%s}", name, one, each,
+      table.concat(tensor:shape(), ", "))
   end
   return tensor
 end
@@ -86,6 +87,15 @@ local function check_lengths(places, joints)
       end
     end
   end)
+end
+
+-- joints beyond the body would move it as it is; they may have been meant in the world's coordinates
+local function check_joints(place, joints, axis)
+  local low, high = place:min():item(), place:max():item()
+  if joints[1] > high or joints[#joints] < low then
+    is.fail("robot:stretched: no particle lies between the joints %s and %s; along %s the robot has them from %s to %s, in its own coordinates",
+      text.number(joints[1]), text.number(joints[#joints]), axis, text.number(low), text.number(high))
+  end
 end
 
 -- for each particle the joint that it is measured from, and its section, 1 and m + 2 being those beyond the ends
@@ -172,6 +182,7 @@ return function(robot, fields)
   local columns = {}
   for d = 1, robot.dim do columns[d] = position:slice(d, d, 2) end
   local place, m, one = columns[axis]:squeeze(2), #joints - 1, T.ones { 1 }
+  T.tape.pause(check_joints, place, joints, def.axis)
   T.tape.pause(check_walls, robot, def, axis, place, joints)
   local from, section = sections_of(place, joints)
   local old = T.tensor(joints)

@@ -42,6 +42,14 @@ function cloud.group(self, name)
   return list
 end
 
+---Takes away the name of a group, and not its particles.
+function cloud.drop_group(self, name)
+  self.groups[name] = nil
+  for k, other in ipairs(self.names) do
+    if other == name then return table.remove(self.names, k) end
+  end
+end
+
 ---Appends a particle; z is left out in 2D.
 function cloud.add(self, volume, x, y, z)
   local n, position = self.count, self.position

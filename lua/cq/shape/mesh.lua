@@ -63,17 +63,23 @@ local function mark(self, out, parts, within)
       -- parts that share a name share a group
       if group[#group] ~= p and within(entry.part, x, y, z or self.section) then group[#group + 1] = p end
     end
-    -- nothing of the body is in it: the wall of a cavity, or a part that is finer than the lattice
-    if #group == 0 and not self.section then
-      cloud.chamber(out, entry.name, function(x, y, z) return within(entry.part, x, y, z) end, "cq.Shape.mesh",
-        ("'%s' at its part \"%s\""):format(self.path, entry.name))
+    -- nothing of the body is in it: the wall of a cavity, or a part that is finer than the lattice, or not cut
+    if #group == 0 then
+      cloud.chamber(out, entry.name, function(x, y, z) return within(entry.part, x, y, z or self.section) end,
+        "cq.Shape.mesh", ("'%s' at its part \"%s\""):format(self.path, entry.name))
+    end
+    if #group == 0 and self.section then
+      cloud.drop_group(out, entry.name)
+      message.note_once("cq.Shape.mesh: where the plane z = %s (section) cuts '%s' there is no particle of its part \"%s\", which is no group then",
+        text.number(self.section), self.path, entry.name)
     end
   end
 end
 
 ---A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed,
 ---which a warning tells if it is not. Parts that the file names are groups. A part that faces inward encloses a
----cavity: its name is that of the particles around it, and of the walls that cq.Actuator.follower_pressure pushes on.
+---cavity: its name is that of the particles around it, and of the walls that cq.Actuator.follower_pressure pushes on. A
+---part that a section does not cut is no group.
 ---@param fields cq.Shape.mesh.def
 ---@return cq.Shape
 local function new(fields)

@@ -52,7 +52,7 @@ function class.Shape:sample(fields)
   end
   for _, name in ipairs(found.names) do
     if #found.groups[name] == 0 then
-      is.fail("shape:sample: no particle of %s is in its group \"%s\"; the part is hidden by another, or finer than the spacing", class.describe(self), name)
+      is.fail("shape:sample: no particle of %s is in its group \"%s\"; the part is hidden by another or finer than the spacing, or the function of the group is true of none", class.describe(self), name)
     end
   end
   local T = require "cq.tensor"

@@ -92,8 +92,9 @@ end
 ---Writes and submits arrays of workers; arrays over the site's limit are cut.
 ---@param desk cq.Desk
 ---@param options { workers: integer, jobs: integer, sbatch: string? }
+---@param ready fun()           makes what workers must find; not called where sbatch is not at hand
 ---@return string[] lines       what was submitted
-function launch.slurm(desk, options)
+function launch.slurm(desk, options, ready)
   local folder, limit = make_folder(desk), array_limit()
   local paths, lines, first = {}, {}, 0
   while first < options.workers do
@@ -106,6 +107,7 @@ function launch.slurm(desk, options)
     is.fail("no scheduler is at hand: sbatch was not found. What would be submitted is in %s; submit it where Slurm "
       .. "is, or work here with cqlua study run %s --jobs N", text.join(paths), desk.script)
   end
+  ready()
   for _, path in ipairs(paths) do
     local said = output_of("sbatch --parsable " .. quote(path))
     local job = said:match "^(%d+)"
@@ -121,8 +123,9 @@ end
 ---@param desk cq.Desk
 ---@param options { workers: integer?, jobs: integer }
 ---@param hosts string          as GNU parallel takes them: "a,b,user@c"; ":" is this machine
+---@param ready fun()           makes what workers must find; not called where GNU parallel is not at hand
 ---@return integer failed        workers that ended with an error
-function launch.ssh(desk, options, hosts)
+function launch.ssh(desk, options, hosts, ready)
   local count = 0
   for _ in hosts:gmatch "[^,]+" do count = count + 1 end
   options.workers = options.workers or count
@@ -141,6 +144,7 @@ function launch.ssh(desk, options, hosts)
     desk.address and "-N0 " or "", quote(hosts),
     quote(here), quote(folder .. "/ssh.log"), quote(worker), table.concat(shards, " "))
   write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")
+  ready()
   return os.execute("sh " .. quote(folder .. "/ssh.sh"))
 end
 

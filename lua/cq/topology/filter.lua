@@ -16,6 +16,15 @@ local spec = is.define("cq.Topology.filter", {
   points = is.tensor(), radius = is.number { above = 0 }, power = is.number { above = 0, default = 2 },
 })
 
+-- Is there a neighbour that counts? One that is as far away as the radius, up to rounding, does not.
+local function has_neighbours(matrix)
+  local row, column = matrix:places()
+  for e = 1, matrix.count do
+    if row[e] ~= column[e] and matrix.value:get(e) > 1e-9 then return true end
+  end
+  return false
+end
+
 -- the largest distance along an axis
 local function extent_of(points) return (points:max(1) - points:min(1)):max():item() end
 
@@ -42,7 +51,7 @@ local function new(fields)
     points = self.points, radius = radius, weight = function(distance) return (1 - distance / radius):pow(power) end,
     normalised = true,
   }
-  if self.matrix.count == self.matrix.rows then
+  if not has_neighbours(self.matrix) then
     is.fail("cq.Topology.filter: no particle has a neighbour within the radius %s, so that there is nothing to filter; it must be above the spacing",
       text.number(radius))
   end

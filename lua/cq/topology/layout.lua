@@ -1,5 +1,6 @@
 -- layout: which signal each particle follows, if any (Yuhn et al., eq. 21).
 local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 
 ---@class cq.Topology.Layout
@@ -21,5 +22,7 @@ local function new(fields) return setmetatable(spec(fields), Layout) end
 ---@param z cq.Tensor     {signals + 1, n}
 ---@return cq.Tensor      {signals + 1, n}
 function Layout:__call(z) return (T.as_tensor(z) * self.sharpness):softmax(1) end
+
+function Layout:__tostring() return ("cq.Topology.layout { sharpness %s }"):format(text.number(self.sharpness)) end
 
 return new

@@ -1,6 +1,7 @@
 -- material: from filtered variables to densities between 0 and 1, and from these to what a particle has of mass,
 -- stiffness and actuation (Yuhn et al., eqs 11 to 13, 16, 19).
 local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 
 local material = {}
@@ -35,6 +36,11 @@ function Projection:__call(x)
   return (((T.as_tensor(x) - t) * b):tanh() + low) / (low + high)
 end
 
+function Projection:__tostring()
+  return ("cq.Topology.projection { sharpness %s, threshold %s }"):format(text.number(self.sharpness),
+    text.number(self.threshold))
+end
+
 ---@class cq.Topology.Interpolation
 ---@field void number
 ---@field power number
@@ -60,6 +66,10 @@ function Interpolation:__call(density)
   density = T.as_tensor(density)
   if self.power ~= 1 then density = density:pow(self.power) end
   return density * (1 - self.void) + self.void
+end
+
+function Interpolation:__tostring()
+  return ("cq.Topology.interpolation { void %s, power %s }"):format(text.number(self.void), text.number(self.power))
 end
 
 return material
