@@ -1,13 +1,16 @@
 -- topology_method: how the designs of scenes/topology.lua are found, for the examples that share it.
 --
 --   --method ours    a block of half as many particles along each edge finds a gait while it is soft, and goes on as a
---                    binary body, with the gradient of the smooth design (design:with { binary = "all" }). From there
---                    the block itself goes on, soft and then binary; at the end the pulses of its body are trained
---                    anew. In space all but the last binary iterations are made in steps 2.5 times as long, with a
---                    Courant number of 0.37 (--quick iterations of the block). The climber learns a step that comes
---                    again and again while it grows heavy (--free soft iterations, then --light binary ones)
+--                    binary body, with the gradient of the smooth design (design:with { binary = "all" }; --rough
+--                    iterations, of which --free are soft). From there the block itself goes on, soft (--soft) and then
+--                    binary (--iterations in all). In space all but the last binary iterations are made in steps 2.5
+--                    times as long, with a Courant number of 0.37 (--quick iterations of the block). The climber has
+--                    stages of its own: --free soft iterations, --light binary ones over half of the time, with pulses
+--                    that come again after --period, and --iterations over all of it; it is its own mirror image
+--                    (--symmetry no: it is not). At the end the pulses of the body are trained anew (--training)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
+local gravity_it_bears = require "scenes.gravity_it_bears"
 
 local method = {}
 
@@ -21,8 +24,8 @@ local function made_binary(design)
 end
 
 -- a rate that falls to a tenth
-local function adam(from, to, rate)
-  return cq.Optimizer.adam { rate = rate or 0.01, schedule = function(i)
+local function adam(from, to)
+  return cq.Optimizer.adam { rate = 0.01, schedule = function(i)
     return 1 - 0.9 * math.max(0, math.min(1, (i - from) / math.max(1, to - from)))
   end }
 end
@@ -36,21 +39,17 @@ local function optimise(run, stage, before)
 end
 
 -- The first values of a scene's design: those that another one, which is simulated sooner, found in so many iterations,
--- soft for some of them, then binary. What changes by iteration goes on from there.
+-- soft for some of them, then binary.
 ---@param stage { name: string, count: integer, free: integer }
 ---@param before boolean     was all before it made by an earlier run, which is gone on with?
----@return table by_iteration, boolean whole, string? folder     of the whole run
+---@return boolean whole, string? folder     of the whole run
 local function start_from(other, scene, stage, before)
   local hard = made_binary(other.design)
-  local by_iteration = { design = function(i) return i <= stage.free and other.design or hard end }
-  for key, f in pairs(other.by_iteration) do by_iteration[key] = f end
-  local run = experiment(other, { design = other.design, by_iteration = by_iteration,
-    optimizer = adam(stage.free, stage.count) })
+  local run = experiment(other, { design = other.design, optimizer = adam(stage.free, stage.count),
+    by_iteration = { design = function(i) return i <= stage.free and other.design or hard end } })
   local whole = optimise(run, stage, before)
-  local after = {}
-  for key, f in pairs(other.by_iteration) do after[key] = function(i) return f(i + stage.count) end end
   scene.design.params = scene.design:resample(other.design, run.best.params)
-  return after, whole, run.run and run.run.folder:match("^(.*)/" .. stage.name .. "$")
+  return whole, run.run and run.run.folder:match("^(.*)/" .. stage.name .. "$")
 end
 
 -- A scene of the same problem with other options.
@@ -67,34 +66,10 @@ local function start(scene, options, quick)
   local substeps = quick > 0 and 4 or nil
   local rough = variant(options, { coarse = 2 * options.coarse, substeps = substeps })
   local long = quick > 0 and variant(options, { substeps = substeps }) or nil
-  local by_iteration, whole, folder = start_from(rough, long or scene, { name = "rough",
+  local whole, folder = start_from(rough, long or scene, { name = "rough",
     free = cq.option("free", long and 250 or 150), count = cq.option("rough", long and 400 or 250) }, true)
-  if not long then return by_iteration, whole, folder end
-  long.by_iteration = by_iteration
+  if not long then return whole, folder end
   return start_from(long, scene, { name = "quick", free = math.floor(0.7 * quick), count = quick }, whole)
-end
-
--- A climber's gravity [length / time^2], from what it bore in the iterations before. It begins with least. After every
--- three iterations it is more by 0.1 where the climber goes up by at least enough, and less by 0.2 where it goes less
--- than half of that. Once it is full it stays so, as it is after the last iteration that may spare it.
----@param least number
----@param enough number     0.16 in a unit of time, about what the paper's binary one reaches [length]
----@param last integer
----@return fun(i: integer, losses: number[]): number[]
-local function gravity_it_bears(least, enough, last)
-  local full, begins = 9.8, least > 0 and 5 or 30
-  return function(i, losses)
-    local gravity, waited = i > last and full or least, 0
-    for k = begins, i - 1 do
-      if gravity == full then break end
-      waited = waited + 1
-      local change = -losses[k] >= enough and 0.1 or -losses[k] < enough / 2 and -0.2 or 0
-      if waited >= 3 and change ~= 0 then
-        gravity, waited = math.max(0, math.min(full, gravity + change)), 0
-      end
-    end
-    return { 0, -gravity }
-  end
 end
 
 -- The last stage of a run: the block itself, in the folder of the run.
@@ -114,12 +89,11 @@ end
 
 local function ours(scene, options)
   local quick = cq.option("quick", #scene.world.cells == 3 and 260 or 0)
-  local by_iteration, whole, folder = start(scene, options, quick)
+  local whole, folder = start(scene, options, quick)
   local soft, count = cq.option("soft", quick > 0 and 0 or 80), cq.option("iterations", quick > 0 and 40 or 140)
   local hard = made_binary(scene.design)
-  by_iteration.design = function(i) return i <= soft and scene.design or hard end
-  return finish(scene, { count = count, by_iteration = by_iteration, inner = adam(soft, count), whole = whole,
-    folder = folder })
+  return finish(scene, { count = count, inner = adam(soft, count), whole = whole, folder = folder,
+    by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
 
 -- A climber learns one step up that comes again (--period): asked for height alone, it learns to leap when time is up.
@@ -128,14 +102,18 @@ end
 -- as long and of chance alone, so that only a few iterations are made there, by clipped ones.
 local function climb(scene, options)
   local function half(substeps) return variant(options, { substeps = substeps, duration = scene.duration / 2 }) end
+  if not (options.period and options.period <= scene.duration / 2) then
+    error(("--period must be above 0 and at most half of the duration, %g, for the climber's pulses come again; got %g")
+      :format(scene.duration, options.period or 0), 0)
+  end
   local soft, light, enough = half(4), half(10), 0.08 * scene.duration
   local free, count = cq.option("free", 230), cq.option("light", 450)
   local run = experiment(soft, { design = soft.design, optimizer = cq.Optimizer.adam { rate = 0.01, per = "tensor" },
-    by_iteration = { gravity = gravity_it_bears(0, enough, free) } })
+    by_iteration = { gravity = gravity_it_bears { from = 0, begins = 30, enough = enough, last = free } } })
   local whole = optimise(run, { name = "soft", count = free }, true)
   light.design.params = light.design:resample(soft.design, run.params.design)
   run = experiment(light, { design = made_binary(light.design), optimizer = cq.Optimizer.adam { rate = 3e-3 },
-    by_iteration = { gravity = gravity_it_bears(6, enough, 0.75 * count) } })
+    by_iteration = { gravity = gravity_it_bears { from = 6, begins = 5, enough = enough, last = 0.75 * count } } })
   whole = optimise(run, { name = "light", count = count }, whole)
   scene.design.params = scene.design:resample(light.design, run.best.params)
   local hard = made_binary(scene.design)
@@ -183,11 +161,12 @@ function method.once(name, given)
   if which ~= "ours" and which ~= "paper" then error("--method must be ours or paper, got " .. which, 0) end
   local is_paper, coarse = which == "paper", cq.option("coarse", 1)
   if not is_paper and coarse ~= 1 and coarse ~= 2 then
-    error(("--coarse must be 1 or 2, for it begins on a block twice as coarse, got %g"):format(coarse), 0)
+    error(("--coarse must be 1 or 2, for most begin on a block twice as coarse, got %g"):format(coarse), 0)
   end
   -- the paper's climber came to steps of 19 Hz
   local period = cq.option("period", not is_paper and name == "climber" and 0.052 or 0)
   local options = { name = name, coarse = coarse, period = period > 0 and period or nil,
+    symmetry = cq.option("symmetry", not is_paper and name == "climber"),
     signals = given.signals or cq.option("signals", 4),
     duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
     void = is_paper and 1e-5 or 1e-8 }

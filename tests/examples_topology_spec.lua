@@ -84,3 +84,26 @@ for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
     end)
   end)
 end
+
+describe("scenes/gravity_it_bears.lua", function()
+  local bears = require "scenes.gravity_it_bears"
+
+  it("grows with what is borne, falls with what is not, and stays full", function()
+    local gravity = bears { from = 1, begins = 3, enough = 0.1, last = 500 }
+    local losses = {}
+    local function after(loss, count)
+      for _ = 1, count do losses[#losses + 1] = loss end
+      return -gravity(#losses + 1, losses)[2]
+    end
+    assert.near(1, after(-0.1, 2), 1e-12)                   -- it has not begun
+    assert.near(1, after(-0.1, 2), 1e-12)
+    assert.near(1.1, after(-0.1, 1), 1e-12)
+    assert.near(1.2, after(-0.2, 3), 1e-12)
+    assert.near(1.2, after(-0.06, 9), 1e-12)                -- more than half of it
+    assert.near(1.0, after(-0.04, 1), 1e-12)
+    assert.near(0.8, after(0.3, 3), 1e-12)
+    assert.near(9.8, after(-0.3, 273), 1e-12)               -- the last of these rises reaches it exactly
+    assert.near(9.8, after(0.3, 30), 1e-12)
+    assert.near(9.8, -bears { from = 1, begins = 3, enough = 0.1, last = 5 }(6, { 1, 1, 1, 1, 1 })[2], 1e-12)
+  end)
+end)

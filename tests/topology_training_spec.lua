@@ -135,6 +135,31 @@ describe("an experiment with a design", function()
     assert.same(whole, parts)
     assert.is_true(whole[2] > 0 and whole[4] > whole[3])
     assert.equal(run.loss_last, last.loss_last)
+    -- a run that is whole stands as in its last iteration, with the losses before that
+    local given = { 9, 9, 9, 9 }
+    last.by_iteration = { gravity = function(i, losses) given[i] = #losses; return { 0, -9.8 } end }
+    last:optimize { iterations = 4, folder = folder .. "/parts", resume = true }
+    assert.same({ 9, 9, 9, 3 }, given)
+    os.remove(folder .. "/parts/history.csv")
+    says(function() last:optimize { iterations = 5, folder = folder .. "/parts", resume = true } end,
+      "history.csv in " .. folder .. "/parts has 0 of the 4 iterations", "start without --resume")
+  end)
+
+  it("can depend on losses beside constraints, and in figures", function()
+    local design, seen = design_of(), {}
+    local run = cq.Experiment {
+      world = design.world, steps = 30, design = design,
+      optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 } },
+      objective = function(state, start) return start:center(design.robot)[2] - state:center(design.robot)[2] end,
+      constraints = design:binary { material = 1 },
+      by_iteration = { limits = function(i, losses)
+        seen[i] = #losses
+        return { material = i > 2 and losses[i - 1] > 100 and 0.1 or 1 }
+      end },
+    }
+    run:optimize { iterations = 4, folder = folder .. "/bounds" }
+    assert.same({ 0, 1, 2, 3 }, seen)
+    run:figures(folder .. "/bounds.png")
   end)
 end)
 
@@ -184,13 +209,18 @@ describe("the way to a binary design", function()
     local other = design_of({}, block_design.robot { actuators = cq.Actuator.isotropic { count = 2, max = 1 } })
     says(function() fine:resample(other, other.params) end, "as many signals", "3 signals in 2D here and 2 signals")
     other = design_of { duration = 0.06 }
-    says(function() fine:resample(other, other.params) end, "same duration, got 0.03 here and 0.06 there")
+    says(function() fine:resample(other, other.params) end, "same duration, unless the pulses of the other one",
+      "got 0.03 here and 0.06 there")
     -- pulses that come again have no duration: four of them, then the same ones
     other = design_of { duration = 0.06, pulses = { every = 2e-3, period = 8e-3 } }
     out = fine:resample(other, other:start(5))
     assert.same({ 15, 3 }, out.sign:shape())
     for k = 5, 15 do assert.equal(out.sign:get((k - 1) % 4 + 1, 2), out.sign:get(k, 2)) end
     assert.is_true(other:start(5).sign:equal(out.sign:slice(1, 4)))
+    other = design_of { pulses = { every = 2e-3, period = 8e-3 } }
+    says(function() other:resample(fine, fine.params) end, "come again after 0.008", "others that do not")
+    other = design_of { duration = 0.06, pulses = { every = 2e-3, period = 0.08 } }           -- they do not come again
+    says(function() fine:resample(other, other:start(5)) end, "got 0.03 here and 0.06 there")
   end)
 
   it("goes on without void particles that the simulation fails by, and with no other", function()

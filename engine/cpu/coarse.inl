@@ -89,8 +89,8 @@ static int32_t number_lattice(cq_scene *s, const int32_t spacing) {
   return count;
 }
 
-// The finest lattice with few enough nodes; by one worker. A cell of it has a node of its own, so that there are no
-// fewer than nodes with mass fill cells: spacings of which that tells too many are passed.
+// The finest lattice with few enough nodes; by one worker. Each cell of it with mass has a node of its own, so that it
+// has at least as many as there are cells' worth of grid nodes with mass: where that is too many, it is not tried.
 static void coarse_index(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
   double nodes = 0;

@@ -46,7 +46,7 @@ typedef struct cq_implicit_kernels {
   // the impulses by which walls with friction press, from a residual at VELOCITY; sum: the change of the potential
   void (*press)(cq_scene *s, int32_t block, int32_t from, double *sum);
   void (*norms)(cq_scene *s, int32_t block, double *sum);
-  // PRODUCT = H times a vector: particles, then nodes, of what cq_grid_product says
+  // PRODUCT = H times a vector: particles, then nodes; of: which components, and whether the slope is summed
   void (*product)(cq_scene *s, const cq_slice *in, int32_t range, int32_t from);
   void (*multiply)(cq_scene *s, int32_t block, int32_t from, cq_grid_product of, double *sum);
   // conjugate gradients for H STEP = sign * RESIDUAL on free components

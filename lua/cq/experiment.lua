@@ -295,10 +295,15 @@ local function keep_design(self, run)
   engine.check(C.cq_file_replace(path, ffi.cast("const void *", words), #words))
 end
 
--- of each iteration that a run has made
-local function losses_of(run)
+-- of each iteration that a run has made, for what changes with them
+local function losses_of(self, run)
   local out = {}
-  for _, row in ipairs(run.done > 0 and run.read_history(run.folder) or {}) do out[row.iteration] = row.loss end
+  if run.done == 0 or not next(self.by_iteration) then return out end
+  for _, row in ipairs(run:made()) do out[row.iteration] = row.loss end
+  if #out < run.done then
+    is.fail("run:optimize: history.csv in %s has %d of the %s that the run has made, and by_iteration may depend on their losses; start without --resume",
+      run.folder, #out, text.count(run.done, "iteration"))
+  end
   return out
 end
 
@@ -337,7 +342,7 @@ function Experiment:optimize(fields)
   }
   self.run, self.made = run, run.done
   keep_design(self, run)
-  self.losses = losses_of(run)
+  self.losses = losses_of(self, run)
   if run.done > 0 then by_iteration.set(self, run.done) end
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then

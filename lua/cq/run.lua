@@ -258,6 +258,20 @@ function Run:restore(fresh)
   message.note("going on after iteration %d of the run in %s", self.done, self.folder)
 end
 
+---@internal
+---The lines of the history of the iterations that an earlier run made, on all ranks.
+---@return table<string, number>[]
+function Run:made()
+  local ranks, path, out = current_ranks(), self:path "history.csv", {}
+  local readable = ranks and ranks:fetch(path) or not ranks and host.kind(path) and path
+  if not readable then return out end
+  for _, row in ipairs(History.rows(readable)) do
+    if row.iteration and row.iteration <= self.done then out[#out + 1] = row end
+  end
+  if readable ~= path then os.remove(readable) end
+  return out
+end
+
 ---A file in the run's folder.
 ---@param name string
 ---@return string

@@ -420,7 +420,8 @@ end
 
 ---First values from another design of the same body, on another lattice or with other times between pulses: each
 ---particle has what the nearest one there has, each pulse what the one at its time has. What was found on few particles
----is a start for many.
+---is a start for many. Pulses that come again within the duration of the other design are a start for any duration,
+---with the same period or without one. Errors: other signals; another duration, or another period, than they can fill.
 ---@param other cq.Topology     with as many signals
 ---@param params table          of the other, as its params
 ---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor } params

@@ -36,6 +36,27 @@ function by_iteration.check(given, run)
   end
 end
 
+---What a function gives for an iteration, from the losses before it, of those that are known.
+---@param run cq.Experiment
+---@param f fun(iteration: integer, losses: number[]): any
+---@param i integer
+---@return any
+function by_iteration.value(run, f, i)
+  local before = run.losses
+  if #before >= i then
+    before = {}
+    for k = 1, i - 1 do before[k] = run.losses[k] end
+  end
+  return f(i, before)
+end
+
+-- does a function ask for losses? Then nobody can tell what it will give.
+local function asks_for_losses(f)
+  if type(f) ~= "function" then return true end
+  local info = debug.getinfo(f, "u")
+  return info.nparams > 1 or info.isvararg
+end
+
 -- are two values the same numbers?
 local function same(a, b)
   if T.is_tensor(a) and T.is_tensor(b) then return a:equal(b) end
@@ -82,10 +103,10 @@ end
 function by_iteration.set(run, i)
   local changed = false
   for name, f in pairs(run.by_iteration) do
-    local value = f(i, run.losses)
+    local value = by_iteration.value(run, f, i)
     if value == nil then is.fail("by_iteration.%s gave nothing at iteration %d", name, i) end
     if not same(value, run.given[name]) then
-      changed = changed or run.given[name] ~= nil
+      changed, run.changed_at = changed or run.given[name] ~= nil, i
       run.given[name] = value
       if name == "limits" then set_limits(run, value) elseif name == "design" then set_design(run, value) end
     end
@@ -93,14 +114,19 @@ function by_iteration.set(run, i)
   return changed
 end
 
----Will anything be another at the last iteration than at this one?
+---Will anything be another at the last iteration than at this one? What depends on losses counts as still where it did
+---not change at this one.
 ---@param run cq.Experiment
 ---@param i integer
 ---@param last integer
 ---@return boolean
 function by_iteration.is_changing(run, i, last)
   for _, f in pairs(run.by_iteration) do
-    if not same(f(i, run.losses), f(last, run.losses)) then return true end
+    if asks_for_losses(f) then
+      if run.changed_at == i and i > 1 then return true end
+    elseif not same(f(i), f(last)) then
+      return true
+    end
   end
   return false
 end

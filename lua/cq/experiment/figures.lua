@@ -7,6 +7,7 @@ local host = require "cq.host"
 local paint = require "cq.picture.paint"
 local plot = require "cq.plot"
 local raster = require "cq.picture.raster"
+local by_iteration = require "cq.experiment.by_iteration"
 local replay = require "cq.experiment.replay"
 local shown = require "cq.experiment.shown"
 
@@ -186,7 +187,7 @@ end
 local function limits_of(self, rows)
   local given, out = self.by_iteration.limits, {}
   for k, row in ipairs(rows) do
-    local now = given and given(row.iteration) or {}
+    local now = given and by_iteration.value(self, given, row.iteration) or {}
     for j, c in ipairs(self.constraints) do
       out[j] = out[j] or {}
       out[j][k] = now[c.name] or c.limit

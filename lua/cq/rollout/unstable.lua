@@ -61,7 +61,7 @@ local function raise_solver(self, health, at)
     is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products: allow more (cq.Implicit { linear = }), a larger gradient tolerance, or shorter steps",
       at, health.value)
   elseif bad == C.CQ_HEALTH_SADDLE then
-    is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products, for the step ended at a saddle of its potential and not at its minimum: use a smaller tolerance (cq.Implicit { tolerance = }), or shorter steps",
+    is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products, and the step may have ended at a saddle of its potential, not at its minimum: use a smaller tolerance (cq.Implicit { tolerance = }), or shorter steps",
       at, health.value)
   end
   if health.value == math.huge then
@@ -69,7 +69,7 @@ local function raise_solver(self, health, at)
       at, world.substeps)
   end
   is.fail("the simulation failed at %s: the implicit step did not converge, its relative residual stays at %.3g: use more substeps than %d or a smaller dt, allow more newton or linear iterations (cq.Implicit), or look whether an actuator or a pressure is stronger than the material%s",
-    at, health.value, world.substeps, cavity_of(self, health, 0))
+    at, health.value, world.substeps, cavity_of(self, health, 1.1))
 end
 
 ---Raises the error of a control step that failed.

@@ -7,6 +7,7 @@ local T = require "cq.tensor"
 ---@field count integer       pulses of each signal, or of one period
 ---@field steps integer       control steps
 ---@field kernel cq.Tensor    {steps, count} what each pulse gives to each control step
+---@field is_periodic boolean do they come again within the duration?
 local Pulses = { __name = "cq.Topology.Pulses" }
 Pulses.__index = Pulses
 
@@ -51,6 +52,7 @@ local function new(fields)
   self.steps = times(self.duration, self.control_dt, "duration", "control_dt")
   local all = times(self.duration, self.every, "duration", "every")
   self.count = self.period and math.min(all, times(self.period, self.every, "period", "every")) or all
+  self.is_periodic = self.count < all
   for _, name in ipairs { "every", "width" } do
     if self[name] < self.control_dt * (1 - 1e-9) then
       is.fail("cq.Topology.pulses: %s is %s and must be at least a control step, %s: signals are held for that long",
@@ -60,8 +62,13 @@ local function new(fields)
   end
   local t, at = (T.arange(1, self.steps) - 0.5) * self.control_dt, (T.arange(1, all) - 0.5) * self.every
   self.kernel = self.height * (-(t:unsqueeze(2) - at:unsqueeze(1)):square() / (2 * self.width ^ 2)):exp()
-  if self.count < all then self.kernel = self.kernel:matmul(repeated(all, self.count)) end
+  if self.is_periodic then self.kernel = self.kernel:matmul(repeated(all, self.count)) end
   return self
+end
+
+function Pulses:__tostring()
+  return ("cq.Topology.pulses { %d of width %s%s }"):format(self.count, text.number(self.width),
+    self.is_periodic and (", again after %s"):format(text.number(self.period)) or "")
 end
 
 ---Signs and sizes to amplitudes in [-1, 1].

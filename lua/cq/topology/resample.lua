@@ -34,13 +34,26 @@ local function nearest(points, others)
   return out
 end
 
--- of each pulse the number of the one at its time, or at that of a period
+-- of each pulse the number of the one at its time, or at that time of a period
 local function same_time(pulses, others)
   local out = {}
   for k = 1, pulses.count do
-    out[k] = math.floor((k - 0.5) * pulses.every / others.every) % others.count + 1
+    local at = math.floor((k - 0.5) * pulses.every / others.every)
+    out[k] = (others.is_periodic and at % others.count or math.min(at, others.count - 1)) + 1
   end
   return out
+end
+
+local function check_times(design, other)
+  local ours, theirs = design.pulses, other.pulses
+  if math.abs(other.duration - design.duration) > 1e-6 * design.duration and not theirs.is_periodic then
+    is.fail("design:resample: both designs must have the same duration, unless the pulses of the other one come again within its own; got %s here and %s there",
+      text.number(design.duration), text.number(other.duration))
+  end
+  if ours.is_periodic and not (theirs.is_periodic and math.abs(theirs.period - ours.period) < 1e-6 * ours.period) then
+    is.fail("design:resample: pulses that come again after %s are not made from %s", text.number(ours.period),
+      theirs.is_periodic and "others that come again after " .. text.number(theirs.period) or "others that do not")
+  end
 end
 
 ---@param design cq.Topology
@@ -54,10 +67,7 @@ return function(design, other, params)
     is.fail("design:resample: both designs must have as many signals and dimensions, got %s in %dD here and %s in %dD there",
       text.count(design.signals, "signal"), design.robot.dim, text.count(other.signals, "signal"), other.robot.dim)
   end
-  if math.abs(other.duration - design.duration) > 1e-6 * design.duration and not other.pulses.period then
-    is.fail("design:resample: without a period of the other design's pulses both must have the same duration, got %s here and %s there",
-      text.number(design.duration), text.number(other.duration))
-  end
+  check_times(design, other)
   local near, at = nearest(relative(design.robot), relative(other.robot)), same_time(design.pulses, other.pulses)
   local function bounded(x) return T.param(x, { min = -1, max = 1 }) end
   return {

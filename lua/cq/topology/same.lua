@@ -40,7 +40,7 @@ function same.check(design, path)
   if not fine or type(before) ~= "table" then is.fail("run:optimize: %s is damaged; start without --resume", path) end
   local changes = {}
   for name, now in pairs(words_of(design)) do
-    local was = tostring(before[name])
+    local was = before[name] and tostring(before[name]) or "none"
     if was ~= now then changes[#changes + 1] = ("%s was %s and is %s"):format(name, was, now) end
   end
   table.sort(changes)
