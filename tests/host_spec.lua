@@ -331,3 +331,18 @@ describe("the engine", function()
     assert.matches("^tests/host_spec.lua:%d+: saving: .*No such file", problem)
   end)
 end)
+
+describe("pairs and next", function()
+  it("are functions that LuaJIT does not compile, and work as its own", function()
+    local info = require("jit.util").funcinfo
+    assert.is_truthy(info(ipairs).ffid)                    -- the number of one that is compiled
+    assert.is_nil(info(pairs).ffid or info(next).ffid)
+    local sum = 0
+    for key, value in pairs { 3, 4, a = 5 } do sum = sum + value * (key == "a" and 100 or key) end
+    assert.equal(511, sum)
+    assert.is_nil((next {}))
+    assert.same({ 1, 7 }, { next { 7 } })
+    local _, problem = pcall(function() for _ in pairs(nil) do return end end)     -- luacheck: ignore 512
+    assert.is_truthy(problem:find("bad argument #1 to 'pairs' (table expected, got nil)", 1, true))
+  end)
+end)

@@ -111,6 +111,7 @@ int main(int argc, char **argv) {
     return EXIT_BROKEN;
   }
   luaL_openlibs(lua);
+  cq_host_open_pairs(lua);
   set_paths(lua, executable, root);
   cq_host_catch_signals();
   const int code = run_program(lua, argc, argv);
