@@ -308,6 +308,8 @@ describe("an experiment", function()
     end
     says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end),
       "a still is wanted at time 1, the run ends at 0.09 (in watch, control step 1 of 15)")
+    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.089, 0.09 } }) end),
+      "stills 0.089 and 0.09 are closer than a control step, 0.006")
     says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.2, 0.1 } }) end),
       "stills must be times that rise")
     says(sentence(function() run:render(folder .. "/stills.mp4", { stills = { 0 } }) end), "the path must end in .png")

@@ -312,9 +312,9 @@ function replay.picture(options, simulate)
     if wanted and is_due(state, wanted) or not options.stills and last then
       moments[#moments + 1] = moment(options, state, u)
     end
-    -- two that are closer than a control step
     if last and options.stills and #moments < #options.stills then
-      refuse_still(options.stills[#moments + 1], state.time)
+      is.fail("run:render: stills %s and %s are closer than a control step, %s", text.number(options.stills[#moments]),
+        text.number(options.stills[#moments + 1]), text.number(state.world.control_dt))
     end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)
