@@ -314,22 +314,22 @@ cq_status cq_rollout_begin(cq_rollout *rollout);                          // to 
 // So many control steps with signals u {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A
 // GPU makes them without a word to the host between; what comes out does not depend on how many there are in a call.
 cq_status cq_rollout_run(cq_rollout *rollout, int32_t count, const double *u, const double *forces);
-// control steps made: the index of the live state
-int32_t cq_rollout_at(const cq_rollout *rollout);
+int32_t cq_rollout_at(const cq_rollout *rollout);         // control steps made: the index of the live state
 void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of the last failure
 
-// Backward: begin at the live state, then from the last control step to the first: add the adjoints of
-// readouts of the live state with cq_rollout_read_adjoint, and go back over as many control steps as there are
-// to the state before that has some.
+// Backward: begin at the live state, then from the last control step to the first: add the adjoints of readouts of the
+// live state with cq_rollout_read_adjoint, and go back over as many control steps as there are to the next with some.
 cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
-// Which gradients will be asked for from the next cq_rollout_begin_adjoint on: bit (1 <<
-// cq_field) of each; all unless said.
+// Which gradients will be asked for from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each, or all.
 void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
+// A factor of the adjoint of each state between two control steps of a call, 1 unless set; and between two calls.
+cq_status cq_rollout_set_discount(cq_rollout *rollout, double factor);
+cq_status cq_rollout_discount(cq_rollout *rollout);
 // The last count control steps before the live state; the live state is then the one before them. grad_u {count, B,
 // actuators} and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_u, double *grad_forces);
-// After a way back, whole or not: to the last state of the way there again, from where another adjoint can begin.
-// Nothing is made again where the memo keeps everything; else what its checkpoints need.
+// After a way back, whole or not: to the last state of the way there again, from where another adjoint can begin. Makes
+// again what its checkpoints need.
 cq_status cq_rollout_return(cq_rollout *rollout);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
 cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);

@@ -11,6 +11,9 @@ local by_engine = {}
 local STEPS = 12
 
 local groups = { "foot", "trunk" }
+local decays = { name = "2D, a batch, an adjoint that decays, accelerations too", dim = 2, batch = 2, decay = 0.02,
+  observer = cq.Observer.centroid { groups = groups, velocity = true, acceleration = true },
+  controller = function() return cq.Controller.mlp { hidden = { 6 }, activation = "tanh", seed = 14 } end }
 local cases = {
   { name = "2D, relu", dim = 2, observer = cq.Observer.centroid { groups = groups, velocity = true },
     controller = function() return cq.Controller.mlp { hidden = { 7, 5 }, seed = 3 } end },
@@ -69,7 +72,7 @@ local function gradients(case, device, memory, way)
       robot = world.robot:with { young = p.young, density = p.density, position = p.position, velocity = p.velocity },
       steps = STEPS, batch = batch,
       observer = way == "lua" and own(case.observer) or case.observer, controller = controller:with(p.net),
-      memory = memory,
+      memory = memory, adjoint_decay = case.decay,
       wall_velocity = case.shake, contact = case.shake and true or nil,
       watch = way == "watched" and scene.nobody or nil,
     }
@@ -101,7 +104,9 @@ end
 ---@param device string?
 ---@return integer count     cases
 function by_engine.compare(device)
-  for _, case in ipairs(cases) do
+  local all = { unpack(cases) }
+  all[#all + 1] = device == nil and decays or nil      -- CUDA has none
+  for _, case in ipairs(all) do
     local tolerance = case.precision == "float32" and 2e-4 or 1e-12
     local ours, lua, watched = gradients(case, device, "1 GiB"), gradients(case, device, "1 GiB", "lua"),
       gradients(case, device, "1 GiB", "watched")
@@ -119,7 +124,7 @@ function by_engine.compare(device)
     assert(tight.plan.recompute > 1 and tight.by_engine, case.name .. ": the budget was not tight")
     require_equal(tight, ours, case.name .. ", little memory")
   end
-  return #cases
+  return #all
 end
 
 ---What goes wrong is told in the same words both ways: an unstable simulation, and signals that are not finite.

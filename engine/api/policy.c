@@ -254,8 +254,10 @@ cq_status cq_rollout_run_policy_adjoint(cq_rollout *r, const cq_policy *policy, 
     Work work;
     status = work_take(r, policy, &work);
     const int64_t outputs = r->def.batch * work.outputs;
-    for (int32_t i = count - 1; i >= 0 && !status; i--)
-      status = policy_step_adj(r, policy, &work, grad_outputs ? grad_outputs + i * outputs : NULL);
+    for (int32_t i = count - 1; i >= 0 && !status; i--) {
+      if (i < count - 1) status = cq_rollout_discount(r);
+      if (!status) status = policy_step_adj(r, policy, &work, grad_outputs ? grad_outputs + i * outputs : NULL);
+    }
     cq_free(work.observation);
   }
   return status;

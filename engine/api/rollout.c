@@ -59,6 +59,7 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   r->world = world;
   r->def = *def;
   r->wanted = r->changed = UINT64_MAX;
+  r->discount = 1;
   const cq_backend *b = world->backend;
   if (!r->def.memory)
     r->def.memory = (b->memory_available ? b->memory_available(world->context) : cq_memory_available()) / 4 * 3;
@@ -240,7 +241,7 @@ cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
 }
 
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
-  const cq_status status = cq_memo_reverse(r->memo, controls);
+  const cq_status status = cq_memo_reverse(r->memo, controls, r->discount);
   // The reverse pass failed part way through a control step: the device holds neither the state before it nor the one
   // after, so the rollout must begin again.
   if (status && status != CQ_INVALID) r->began = r->adjoint = 0;
@@ -287,6 +288,22 @@ cq_status cq_rollout_return(cq_rollout *r) {
 }
 
 void cq_rollout_want(cq_rollout *r, uint64_t fields) { r->wanted = fields; }
+
+cq_status cq_rollout_set_discount(cq_rollout *r, double factor) {
+  if (!(factor > 0 && factor <= 1)) return cq_fail(CQ_INVALID, "a discount must be above 0 and at most 1, got %g", factor);
+  if (factor < 1 && !r->world->backend->discount_adjoint)
+    return cq_fail(CQ_DEVICE, "an adjoint that decays is not there on CUDA; take device \"cpu\"");
+  r->discount = factor;
+  return CQ_OK;
+}
+
+cq_status cq_rollout_discount(cq_rollout *r) {
+  if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before it is discounted");
+  if (r->discount == 1) return CQ_OK;
+  if (r->changing.pending)
+    for (int64_t k = 0; k < r->changing.width; k++) r->changing.grad[k] *= r->discount;
+  return r->world->backend->discount_adjoint(r->device, r->discount);
+}
 
 cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_u, double *grad_forces) {
   cq_status status = cq_rollout_ready_adjoint(r, count);

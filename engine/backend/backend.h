@@ -120,6 +120,9 @@ typedef struct cq_backend {
   int32_t runs_policies;
   // OPTIONAL: 1: takes gravity of each control step from the track
   int32_t changes_gravity;
+  // OPTIONAL: the adjoint of the live state times a factor, NULL: a rollout has no discount. A device that has it goes
+  // back over one control step at a time.
+  cq_status (*discount_adjoint)(cq_device *device, double factor);
   // OPTIONAL: bytes that its memo may count on; NULL: those of the host
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;

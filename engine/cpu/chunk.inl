@@ -111,6 +111,17 @@ static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end
   }
 }
 
+static void discount_reals(void *data, const int64_t begin, const int64_t end, const real factor) {
+  for (int64_t i = begin; i < end; i++) ((real *)data)[i] *= factor;
+}
+
+static void discount_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, double factor) {
+  const int64_t begin = (int64_t)chunk_begin * CQ_CHUNK, end = (int64_t)chunk_end * CQ_CHUNK;
+  const int64_t internals = s->model->internal_count;
+  discount_reals(s->adj, begin * FIELDS, end * FIELDS, (real)factor);
+  if (s->internal_adj) discount_reals(s->internal_adj, begin * internals, end * internals, (real)factor);
+}
+
 static void store_state_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
   real *data = (real *)s->adj;
   double *out[4] = {s->gradients.position, s->gradients.velocity, s->gradients.affine, s->gradients.deformation};

@@ -401,6 +401,18 @@ static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index
   return status;
 }
 
+static cq_status discount_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
+  (void)index;
+  int begin, end;
+  cq_worker_share(worker, scene->chunks, &begin, &end);
+  scene->kernels->discount_adj(scene, begin, end, *(const double *)argument);
+  return CQ_OK;
+}
+
+static cq_status discount_adjoint(cq_device *device, double factor) {
+  return run(device, discount_scene, &factor, NULL);
+}
+
 // reverses the last of the control steps
 static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made) {
   one_step last = step_of(device, controls, records, controls->count - 1);
@@ -573,6 +585,7 @@ const cq_backend *cq_backend_cpu(void) {
       .mark_bytes = mark_bytes, .record_bytes = record_bytes,
       .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
       .read = read_scenes, .read_adjoint = read_adjoint, .changes_gravity = 1,
+      .discount_adjoint = discount_adjoint,
   };
   return &cpu;
 }

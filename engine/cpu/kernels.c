@@ -214,6 +214,7 @@ const cq_kernels CQ_TABLE = {
     NULL,
     NULL,
 #endif
+    discount_adj,
     store_params_adj,
     store_state_adj,
     read_sums,

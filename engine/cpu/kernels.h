@@ -70,6 +70,8 @@ typedef struct cq_kernels {
                          int32_t second);
   void (*dilatation_places_adj)(cq_scene *s, int32_t range);
 
+  void (*discount_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, double factor);   // of the live state
+
   // gradients back to the user's order
   void (*store_params_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);
   void (*store_state_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);

@@ -255,11 +255,11 @@ static cq_status record_block(cq_memo *memo, int64_t i) {
   return run_to(memo, i + 1, block, NULL);
 }
 
-cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
+cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, double discount) {
   const int32_t count = wanted->count;
   if (!memo->def.differentiable)
     return cq_fail(CQ_INVALID, "this rollout was made forward only; nothing is remembered of it");
-  const int32_t first = memo->at - count;
+  const int32_t first = memo->at - count, last = memo->at;
   // Where all records are kept there is no checkpoint to make the last state from again. It shares its memory with the
   // last record.
   if (count && !memo->end && !memo->plan.checkpoints) {
@@ -277,6 +277,8 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted) {
     controls.grad_forces = at_step(wanted->grad_forces, memo->def.forces, from - first);
     controls.policy_run = wanted->policy_run;
     int32_t made = 0;
+    if (discount != 1 && memo->at < last) status = backend_of(memo)->discount_adjoint(memo->def.device, discount);
+    if (status) return status;
     status = backend_of(memo)->reverse(memo->def.device, &controls, &memo->records[from % memo->block], &made);
     if (status) return status;
     memo->at -= made;

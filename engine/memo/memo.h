@@ -28,7 +28,8 @@ int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
 // Control steps forward from the live state and back from it, of which there are as many, with controls as
 // cq_rollout_run, cq_rollout_run_policy and their adjoints have them.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
-cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls);
+// discount: of the adjoint between two control steps on the way back.
+cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls, double discount);
 // Back to the last state of the forward pass, to be reversed again. Makes nothing again where everything is kept.
 cq_status cq_memo_return(cq_memo *memo);
 

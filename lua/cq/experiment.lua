@@ -64,6 +64,7 @@ local spec = is.define("cq.Experiment", {
   trainable = is.table { default = {} },
   by_iteration = is.table { default = {} },
   memory = is.any { optional = true },
+  adjoint_decay = is.number { above = 0, optional = true },
   contact = is.boolean { default = false },
   weight = is.one_of { "mass", "particle", "volume", optional = true },
 })
@@ -99,10 +100,11 @@ end
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
 ---  with apply; cq.param; and "controller" or "observer" for the rate of their weights
 ---@field by_iteration? table<string, fun(iteration: integer, losses: number[]): any>   what changes while it is optimised, by
----  name: gravity, damping, friction and wall_velocity, as rollouts take them; limits, a table by the names of
----  constraints; design, a variant from design:with. losses are those of the iterations before, also of a run that
----  goes on. The best is that of the last values
+---  name: adjoint_decay, gravity, damping, friction and wall_velocity, as rollouts take them; limits, a table by the
+---  names of constraints; design, a variant from design:with. losses are those of the iterations before, also of a
+---  run that goes on. The best is that of the last values
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
+---@field adjoint_decay? number      of gradients, as world:rollout has it; exact unless given [time]
 ---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where density, volume or a value
 ---  with apply is trained, since a mean over mass moves when mass does; else by mass
@@ -135,6 +137,7 @@ end
 local function new(_, fields)
   local def = spec(fields)
   local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact,
+    adjoint_decay = def.adjoint_decay,
     by_iteration = def.by_iteration, given = {}, losses = {}, made_scenes = {} }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
   self.steps, self.objective = steps_of(def), objectives.of(def.objective, def.world)
@@ -191,7 +194,7 @@ function Experiment:rollout(params, watch, steps)
     robot = self:body(params), steps = steps or self.steps, observer = observer, controller = controller,
     weight = self.weight,
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch,
-    contact = self.contact, work = self.objective.work ~= nil,
+    contact = self.contact, work = self.objective.work ~= nil, adjoint_decay = self.adjoint_decay,
     record = constrained.recorder(self.constraints),
   }
   by_iteration.fill(self, fields)

@@ -318,6 +318,7 @@ local kinds = {
   weight = is.one_of { "mass", "particle", "volume", default = "mass" },
   watch = is.callable { optional = true },
   memory = is.any { optional = true },
+  adjoint_decay = is.number { above = 0, optional = true },
 }
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
 local spec = is.define("world:rollout", kinds)
@@ -347,6 +348,10 @@ local function new(world, def, on)
   })
   self.handle = self.entry.handle
   fields.apply(world, self.entry, self.set)
+  -- of an engine's control step, and of ours
+  self.discount = def.adjoint_decay and math.exp(-world.control_dt / (world.pieces * def.adjoint_decay)) or 1
+  self.discount_of_step = self.discount ^ world.pieces
+  engine.check(C.cq_rollout_set_discount(self.handle, self.discount), "world:rollout")
   wall_motion.apply(self.entry, self.wall_motion)
   gravity.apply(self.entry, self.gravity)
   self.keep = control.keep(self, on ~= nil)
@@ -369,6 +374,9 @@ end
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it, in all functions of your own
 ---@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
+---@field adjoint_decay? number       time in which the adjoint of a state falls by e on the way back, beside what the dynamics do:
+---  gradients then are no longer exact, but not of chance either where bodies bounce for thousands of steps; for costs
+---  that are sums over time. Exact unless given [time]
 ---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it. For each
 ---  control step {steps, dim}, or a function of the time that a control step begins at (not on CUDA)
 ---@field damping? any                one number, instead of the world's

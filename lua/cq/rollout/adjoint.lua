@@ -84,6 +84,12 @@ local function require_back(roll, status)
   unstable.raise(roll, status)
 end
 
+---What later control steps gave the live state falls by its share of a decay.
+function Back:discount()
+  if self.roll.discount == 1 then return end
+  require_back(self.roll, C.cq_rollout_discount(self.roll.handle))
+end
+
 ---Goes back to the state `step`, unless it is live, in one call.
 function Back:reach(step)
   local roll = self.roll
@@ -127,7 +133,10 @@ function Back:reach_by_pieces(step)
       self.force_grad))
     roll.keep:add_signals(self.grad_u + step * self.width, self.engine_grad)
     for k = 0, count - 1 do self.held_grad[k] = self.held_grad[k] + self.force_grad[k] end
-    if at > to then forces_adj(self, step, states.new(roll, at / pieces)) end
+    if at > to then
+      forces_adj(self, step, states.new(roll, at / pieces))
+      self:discount()
+    end
   end
 end
 
@@ -180,6 +189,16 @@ local function effort_adj(self, inner)
   ffi.copy(self.back.grad_u, u.grad:data(), u.count * DOUBLE)
 end
 
+-- what the controller carried from one control step to the next decays as the state does
+local function discounted(self, grads)
+  if self.discount == 1 then return grads end
+  for _, grad in ipairs(grads) do
+    local data = grad and grad:data()
+    for k = 0, grad and grad.count - 1 or -1 do data[k] = data[k] * self.discount_of_step end
+  end
+  return grads
+end
+
 -- observer, controller and force actuators once more, on the state that control step i began with
 local function control_step_adj(self, inner, i, grad_hidden)
   if not self.controller and #self.forces == 0 then return grad_hidden end
@@ -203,7 +222,7 @@ local function control_step_adj(self, inner, i, grad_hidden)
   if kept then
     for k, tensor in ipairs(tree.flatten(hidden, "the hidden state")) do carried[k] = tensor.grad or false end
   end
-  return carried
+  return i > 0 and discounted(self, carried) or carried
 end
 
 -- the first hidden state may depend on parameters too
@@ -227,10 +246,12 @@ local function reverse(self, wanted)
   effort_adj(self, inner)
   if wanted.contact_rows then contact.add_all(self, wanted.contact_rows) end
   for i = self.steps - 1, 0, -1 do
-    if self.wanted.running or self.wanted.record or self.wanted.work_rows then
+    local costs = self.wanted.running or self.wanted.record or self.wanted.work_rows
+    if costs or self.sees then
       back:reach(i + 1)
-      after_step_adj(self, inner, i)
+      if i + 1 < self.steps then back:discount() end
     end
+    if costs then after_step_adj(self, inner, i) end
     if self.sees then
       back:reach(i)
       grad_hidden = control_step_adj(self, inner, i, grad_hidden)

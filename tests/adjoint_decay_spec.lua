@@ -1,0 +1,146 @@
+-- adjoint_decay: gradients whose adjoint falls with time, against their definition: control steps that are rollouts of
+-- their own, each of which begins with the state that the one before ended with, and takes a gradient to it that was
+-- multiplied by exp(-dt / decay).
+local cq = require "cq"
+local T = require "cq.tensor"
+local scene = require "tests.scene"
+local scratch = require "tests.scratch"
+local sentence = require("tests.sentence").of
+local spread = require "tests.spread"
+
+local STEPS, DECAY, DT = 9, 0.02, 6e-3
+local names = { "position", "velocity", "affine", "deformation" }
+
+local function world_of(options)
+  return scene.world(scene.robot { actuators = {
+    cq.Actuator.pressure { groups = "foot", axis = "y", max = 2 },
+    cq.Actuator.muscle { groups = "trunk", axis = "y", max = 1 },
+  } }, options)
+end
+
+local function cost(state) return state:velocity("trunk")[1] + state:center("foot"):square():sum() end
+
+-- a value whose gradient is multiplied
+local function discounted(value, factor) return value * factor + (value * (1 - factor)):detach() end
+
+-- the sum of costs over control steps by their definition. policy(state, hidden): signals, hidden
+local function by_hand(world, p, policy)
+  local factor, total = math.exp(-DT / DECAY), T.zeros {}
+  local start, hidden = { velocity = p.velocity }, nil
+  for i = 1, STEPS do
+    local robot = world.robot:with(start):with { young = p.young }
+    local before = world:rollout { robot = robot, steps = 0 }
+    local u
+    u, hidden = policy(before.state, hidden, i)
+    local roll = world:rollout { robot = robot, steps = 1, controller = cq.Controller.open_loop(u:reshape { 1, 2 }) }
+    total = total + cost(roll.state)
+    for _, name in ipairs(names) do start[name] = discounted(roll.state:gather(nil, name), factor) end
+    hidden = hidden and discounted(hidden, factor)
+  end
+  return total
+end
+
+local function near(a, b, tolerance)
+  for k, leaf in ipairs(T.leaves.list(a)) do
+    local other = T.leaves.list(b)[k].tensor
+    local off, size = (leaf.tensor - other):norm():item(), other:norm():item()
+    assert(size > 0, leaf.path .. " has no gradient")
+    assert(off <= (tolerance or 1e-10) * size, ("%s is off by %.1e of %.1e"):format(leaf.path, off, size))
+  end
+end
+
+local function params_of(world)
+  local n = world.particle_count
+  return { young = T.param(spread({ n }, 7, 12)), velocity = T.param(spread({ n, 2 }, -0.3, 0.1)) }
+end
+
+local function gradients(f, p)
+  local _, grads = T.value_and_grad(f)(p)
+  return grads
+end
+
+describe("adjoint_decay", function()
+  it("multiplies the adjoint of each state by exp(-dt / decay): signals known before", function()
+    local world = world_of()
+    local p = params_of(world)
+    p.u = T.param(spread({ STEPS, 2 }, -0.8, 0.8))
+    local function ours(decay, more)
+      return gradients(function(q)
+        local fields = { robot = world.robot:with { young = q.young, velocity = q.velocity }, steps = STEPS,
+          controller = cq.Controller.open_loop(q.u), running = cost, adjoint_decay = decay }
+        for key, value in pairs(more or {}) do fields[key] = value end
+        return world:rollout(fields).running:sum()
+      end, p)
+    end
+    local wanted = gradients(function(q)
+      return by_hand(world, q, function(_, _, i) return q.u[i] end)
+    end, p)
+    near(ours(DECAY), wanted)
+    near(ours(1e30), ours(nil), 0)
+    local exact, decayed = ours(nil).u, ours(DECAY).u
+    assert.is_true((decayed - exact):norm():item() > 0.1 * exact:norm():item())
+    -- the last signals have costs at once alone
+    near({ decayed[STEPS] }, { exact[STEPS] }, 0)
+    local plan = world:plan { steps = STEPS }
+    near(ours(DECAY, { memory = math.floor(3.5 * plan.slice_bytes + plan.record_bytes) }), ours(DECAY), 0)
+  end)
+
+  it("does so with a controller that sees states, and for what it carries along", function()
+    local world = world_of()
+    local p = params_of(world)
+    p.w, p.carry = T.param(spread({ 4, 2 }, -0.5, 0.5)), T.param(spread({ 2 }, 0.3, 0.7))
+    local function see(state) return T.concat({ state:center("trunk"), state:velocity("foot") }, 1) end
+    local function act(q, seen, hidden)
+      local u = (seen:reshape { 1, 4 }:matmul(q.w):reshape { 2 } + (hidden or 0) * q.carry):tanh()
+      return u, u
+    end
+    local ours = gradients(function(q)
+      return world:rollout { robot = world.robot:with { young = q.young, velocity = q.velocity }, steps = STEPS,
+        observer = see, running = cost, adjoint_decay = DECAY,
+        controller = { start = function() return T.zeros { 2 } end,
+          act = function(_, seen, hidden) return act(q, seen, hidden) end } }.running:sum()
+    end, p)
+    near(ours, gradients(function(q)
+      return by_hand(world, q, function(state, hidden) return act(q, see(state), hidden) end)
+    end, p))
+  end)
+
+  it("is the same for any number of threads, in a batch, and where forces are evaluated at every engine step", function()
+    local function of(options, every)
+      local own = { particles = "trunk", signals = 0, every = every }
+      function own.force(_, _, x, v) return (T.tensor { 0.45, 0.3 } - x) * 0.02 - 0.002 * v end
+      local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = options.dt or 6e-3,
+        substeps = options.substeps or 3, gravity = { 0.3, -4 }, precision = "float64", threads = options.threads,
+        scene.robot({ actuators = { own } }):at { 0.4, 0.127 } }
+      return gradients(function(q)
+        return world:rollout { robot = world.robot:with { velocity = q.velocity }, steps = options.steps or STEPS,
+          batch = options.batch, adjoint_decay = DECAY }.state:velocity("trunk"):sum()
+      end, { velocity = T.param(spread({ world.particle_count, 2 }, -0.3, 0.1)) })
+    end
+    near(of({ threads = 2 }), of { threads = 1 }, 0)
+    near(of { batch = 3 }, { (of { batch = 1 }).velocity * 3 })
+    -- as control steps that are as short: a decay falls between engine steps then
+    near(of({ substeps = 3 }, "engine_step"), of { dt = 2e-3, substeps = 1, steps = 3 * STEPS })
+  end)
+
+  it("is a number above 0, of experiments too, also by iteration", function()
+    local world = world_of()
+    for _, wrong in ipairs { 0, -1, 0 / 0, "long", {} } do
+      assert.matches("adjoint_decay must be", sentence(function()
+        world:rollout { steps = 1, adjoint_decay = wrong }
+      end))
+    end
+    local function train(fields)
+      local run = cq.Experiment { world = world, steps = 3,
+        controller = cq.Controller.open_loop(T.param(spread({ 3, 2 }, -0.8, 0.8))),
+        objective = { running = cost }, optimizer = cq.Optimizer.gradient_descent { rate = 1 },
+        adjoint_decay = fields.adjoint_decay, by_iteration = fields.by_iteration }
+      run:optimize { iterations = 2, folder = scratch.open() }
+      scratch.close()
+      return run.params
+    end
+    local exact, decayed = train {}, train { adjoint_decay = DECAY }
+    assert.is_true((T.leaves.list(exact)[1].tensor - T.leaves.list(decayed)[1].tensor):norm():item() > 0)
+    near(train { by_iteration = { adjoint_decay = function() return DECAY end } }, decayed, 0)
+  end)
+end)
