@@ -35,14 +35,16 @@ local function first_signals(seed)
   return (cq.tensor(swing) + cq.random { seed = seed }:normal({ rows, 4 }, { deviation = 0.1 })):clamp(-1, 1)
 end
 
-local fall = cq.option("fall", 0.99)                        -- of the rate in each iteration
+local fall  = cq.option("fall", 0.99)                       -- of the rate in each iteration
+local decay = cq.option("decay", 0.5)                       -- of the adjoint [time], exact with 0: a step is for the next
 local function place(state) return state:center(robot)[1] end
 local function Biped(seed)
   return cq.Experiment {
-    world = world, duration = duration,
+    world = world, duration = duration, adjoint_decay = decay > 0 and decay or nil,
     controller = cq.Controller.open_loop { steps = rows * hold, hold = hold, init = first_signals(seed) },
-    objective  = {
-      final = function(state) return -place(state) end,
+    objective  = {                                          -- where it ends, as a sum over time
+      final = function(_, begin) return -place(begin) end,
+      running = function(state) return -world.control_dt * state:velocity(robot)[1] end,
       effort = function(u) return 5e-7 * u:square():sum() end,
     },
     -- signals reach from -1 to 1: at 0.02 the gait is as steady, and slower; the first steps of Adam are of one size

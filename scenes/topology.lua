@@ -85,9 +85,11 @@ end
 local function turn(robot, world)
   return {
     running = function(state)
-      local x, v = state:center(robot), state:velocity(robot)
+      local motion = state:motion(robot)                      -- in few readouts: there is one in every control step
+      local x, v = motion:slice(1, 3), motion:slice(4, 6)
       local spin = state:mean(robot, "angular_momentum")[2] - (x[3] * v[1] - x[1] * v[3])
-      return spin / (state:moment(robot) * cq.eye(3)):sum() * world.control_dt
+      local inertia = (state:moment(robot, { about = "origin" }) * cq.eye(3)):sum() - x:dot(x)
+      return spin / inertia * world.control_dt
     end,
   }
 end
@@ -114,7 +116,8 @@ end
 ---@field period? number        after which pulses come again; they do not unless given [time]
 ---@field power? number         of stiffness over the design's density; 1, as the paper has it, unless given
 ---@field mass_power? number    of density over the design's density; power unless given
----@field substeps? integer     of a control step of 1 ms; 10, as the paper has it, unless given
+---@field control? number       a control step; 1 ms unless given [time]
+---@field substeps? integer     of a control step; 10, as the paper has it, unless given
 ---@field void? number          what void particles have of the solid; 1e-5, as the paper has it, unless given
 
 ---@param options scenes.topology.def
@@ -134,7 +137,7 @@ return function(options)
   local at = { unpack(s.at) }
   if options.name ~= "climber" then at[1], at[2] = math.max(at[1], 4 * dx), 3 * dx end
   local world = cq.World {
-    cells = cells, dx = dx, gravity = gravity, dt = 1e-3 * coarse, substeps = options.substeps or 10,
+    cells = cells, dx = dx, gravity = gravity, dt = (options.control or 1e-3) * coarse, substeps = options.substeps or 10,
     walls = walls_of(options.name, 3 * dx, dx), robot:at(at),
   }
   local every, count = 2e-3 * coarse, duration / (2e-3 * coarse)

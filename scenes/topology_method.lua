@@ -7,7 +7,9 @@
 --                    times as long, with a Courant number of 0.37 (--quick iterations of the block). The climber has
 --                    stages of its own: --free soft iterations, --light binary ones over half of the time, with pulses
 --                    that come again after --period, and --iterations over all of it; it is its own mirror image
---                    (--symmetry no: it is not). At the end the pulses of the body are trained anew (--training)
+--                    (--symmetry no: it is not). The rotator has stages of its own too, with an adjoint that decays
+--                    (--decay): --rough soft iterations of a coarse block, --free of the block itself, --light binary
+--                    ones, and --iterations. At the end the pulses of the body are trained anew (--training)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"
@@ -73,10 +75,10 @@ local function start(scene, options, quick)
 end
 
 -- The last stage of a run: the block itself, in the folder of the run.
----@param stage { count: integer, by_iteration: table, inner: cq.Optimizer, whole: boolean, folder: string? }
+---@param stage { count: integer, by_iteration: table, inner: cq.Optimizer, whole: boolean, folder: string?, adjoint_decay: number? }
 local function finish(scene, stage)
   local run = experiment(scene, {
-    design = scene.design, by_iteration = stage.by_iteration,
+    design = scene.design, by_iteration = stage.by_iteration, adjoint_decay = stage.adjoint_decay,
     -- bounds that nothing reaches: for the history
     constraints = scene.design:binary { material = 1, layout = 1, pulses = 1 },
     optimizer = cq.Optimizer.augmented_lagrangian { inner = stage.inner, form = "violation", penalty = 1e-3,
@@ -120,6 +122,30 @@ local function climb(scene, options)
   return finish(scene, { count = cq.option("iterations", 40), whole = whole,
     inner = cq.Optimizer.adam { rate = 3e-4, clip = 1 }, by_iteration = { design = function() return hard end },
     folder = run.run and run.run.folder:match "^(.*)/light$" })
+end
+
+-- A rotator turns for all of the time. Its gradient is that of the last leaps unless the adjoint decays (--decay); with
+-- that it is found soft, from a block twice as coarse, and made binary, in steps 2.5 times as long.
+local function spin(scene, options)
+  local coarse, long = variant(options, { coarse = 2 * options.coarse, substeps = 4 }),
+    variant(options, { control = 2e-3, substeps = 8 })
+  local decay, whole, last = cq.option("decay", 0.8), true, nil
+  local function stage(other, design, fields)
+    if last then other.design.params = other.design:resample(last.design, last.best.params) end
+    last = experiment(other, { design = design, adjoint_decay = fields.decay, optimizer = fields.optimizer })
+    whole = optimise(last, fields, whole)
+  end
+  local function falling(count)
+    return cq.Optimizer.adam { rate = 3e-3, clip = 1, schedule = function(i) return 1 - 0.9 * i / count end }
+  end
+  local rough, free, light = cq.option("rough", 400), cq.option("free", 150), cq.option("light", 100)
+  stage(coarse, coarse.design, { name = "rough", count = rough, decay = decay, optimizer = adam(0.9 * rough, rough) })
+  stage(long, long.design, { name = "soft", count = free, decay = decay, optimizer = adam(free / 2, free) })
+  stage(long, made_binary(long.design), { name = "light", count = light, decay = decay / 2, optimizer = falling(light) })
+  scene.design.params = scene.design:resample(long.design, last.best.params)
+  local hard, count = made_binary(scene.design), cq.option("iterations", 60)
+  return finish(scene, { count = count, whole = whole, adjoint_decay = decay / 2, inner = falling(count),
+    by_iteration = { design = function() return hard end }, folder = last.run and last.run.folder:match "^(.*)/light$" })
 end
 
 local function paper(scene)
@@ -171,7 +197,8 @@ function method.once(name, given)
     duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
     void = is_paper and 1e-5 or 1e-8 }
   local scene = require "scenes.topology"(options)
-  local run = (is_paper and paper or name == "climber" and climb or ours)(scene, options)
+  local way = is_paper and paper or name == "climber" and climb or name == "rotator" and spin or ours
+  local run = way(scene, options)
   if not run.run then return end                  -- cqlua check: nothing was optimised
   local params = run.best.params
   local solid = scene.design:binarise(params)

@@ -128,7 +128,7 @@ function Solid:train(run, fields)
     world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(def.params),
     objective = run.objective, memory = run.memory,
     optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling },
-    by_iteration = constant, contact = run.contact,
+    by_iteration = constant, contact = run.contact, adjoint_decay = run.adjoint_decay,
   }
   signals:optimize { iterations = def.iterations, folder = folder, resume = resume and same }
   return self:with_pulses(signals.best.params.controller), signals.best.loss
