@@ -91,6 +91,30 @@ describe("a network", function()
   end)
 end)
 
+describe("preparing a controller", function()
+  it("makes no control step, and its errors tell of none", function()
+    local seen = {}
+    local function sees(state)
+      seen[#seen + 1] = state.step
+      return state:center "foot"
+    end
+    local robot = world.robot:with { velocity = { trunk = { 0, 1 } } }
+    assert.same({ 2, 2 }, cq.Controller.linear({}):prepare(world, sees, robot).w1:shape())
+    assert.same({ 0 }, seen)
+    local function sentence_of(what, own)
+      return sentence(function() cq.Controller.linear(own or {}):prepare(world, what) end)
+    end
+    assert.equal("the observer must give a tensor, got nil (in the observer)", sentence_of(function() end))
+    assert.equal("cq.Controller.linear: init.b1 must have the shape {2}, got {3} (in the controller)",
+      sentence_of(sees, { init = { b1 = { 1, 2, 3 } } }))
+    local starts = { start = function() error("lost", 0) end, observe = function() return 1 end }
+    assert.equal("lost (in the start of the observer)",
+      select(2, pcall(cq.Controller.linear({}).prepare, cq.Controller.linear {}, world, starts)))
+    assert.equal("lost (in the start of the observer)", select(2, pcall(world.rollout, world,
+      { steps = 2, observer = starts, controller = cq.Controller.linear {} })))
+  end)
+end)
+
 describe("open loop", function()
   it("plays its tensor", function()
     local u = T.tensor { { 0.1, 0.2 }, { 0.3, 0.4 }, { 0.5, 1.5 } }

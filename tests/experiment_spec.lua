@@ -306,13 +306,34 @@ describe("an experiment", function()
         label = label })
       assert.same({ 0, 5, 15 }, labels)
     end
-    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end),
-      "a still is wanted at time 1, the run ends at 0.09 (in watch, control step 1 of 15)")
-    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.089, 0.09 } }) end),
-      "stills 0.089 and 0.09 are closer than a control step, 0.006")
+    assert.equal("run:render: a still is wanted at time 1, the run ends at 0.09",
+      sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end))
+    assert.equal("run:render: stills 0.089 and 0.09 are closer than a control step, 0.006",
+      sentence(function() run:render(folder .. "/stills.png", { stills = { 0.089, 0.09 } }) end))
     says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.2, 0.1 } }) end),
       "stills must be times that rise")
     says(sentence(function() run:render(folder .. "/stills.mp4", { stills = { 0 } }) end), "the path must end in .png")
+  end)
+
+  it("names the function of the user's that fails, and the control step where there is one", function()
+    local run = experiment()
+    local function fails_at(step)
+      return function(state)
+        if state.step == step then error("lost", 0) end
+        return state:gather(nil, "speed")
+      end
+    end
+    local function told(options)
+      options.width, options.samples = 64, 1
+      return select(2, pcall(run.render, run, folder .. "/told.png", options))
+    end
+    local by = { by = fails_at(0) }
+    says(told { stills = { 0 }, colour = by }, "lost (in colour of run:render, at the start)")
+    says(told { stills = { 0.012 }, opacity = fails_at(2) }, "lost (in opacity of run:render, control step 2 of 15)")
+    says(told { label = fails_at(15) }, "lost (in label of run:render, control step 15 of 15)")
+    -- what is no function fails at no control step
+    assert.equal("run:render: colour must give a number for each of the 32 particles, got a tensor {3}",
+      sentence(function() run:render(folder .. "/told.png", { colour = T.ones { 3 }, stills = { 0.012 } }) end))
   end)
 
   it("knows where walls have gone, and how strongly cables pull", function()

@@ -56,9 +56,7 @@ end
 ---@param robot? cq.Robot     a variant, where the world's own robot cannot run without
 ---@return table<string, cq.Tensor> params
 function Controller:prepare(world, observer, robot)
-  if not self.params then
-    world:rollout { steps = 1, controller = self, observer = observer, robot = robot }:release()
-  end
+  if not self.params then world:ask { controller = self, observer = observer, robot = robot } end
   return self.params
 end
 

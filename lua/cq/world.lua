@@ -383,6 +383,14 @@ function World:rollout(fields)
   return require("cq.rollout").run(self, fields)
 end
 
+---Asks observer and controller about the state that rollouts start from, as rollout.ask has it.
+---@internal
+---@param def { controller: any, observer: any, robot: cq.Robot? }
+function World:ask(def)
+  require_open(self, "world:rollout")
+  require("cq.rollout").ask(self, def)
+end
+
 ---@class world.plan.def
 ---@field steps integer             control steps
 ---@field batch? integer            independent scenes

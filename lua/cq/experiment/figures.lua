@@ -132,7 +132,7 @@ local function design_panel(self, def, look, size)
     stills = { 0 }, zoom = 0.85, width = size.width, height = size.height, samples = SAMPLES,
     colour = { by = look.by, categories = look.categories }, opacity = look.opacity,
     label = function() return "design" end,
-  })
+  }, { steps = 1, world = self.world })
   return replay.picture(options, function(watch) return def.simulate(watch, 1) end)
 end
 
@@ -159,7 +159,7 @@ local function stills_panel(self, def, look, width)
   local options = replay.options("stills.png", {
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
     colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,
-  })
+  }, self)
   local canvas = replay.picture(options, def.simulate)
   canvas:text { x = 4, y = 30, size = 13, text = def.title }
   return canvas

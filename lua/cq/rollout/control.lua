@@ -40,6 +40,7 @@ end
 ---What observer and controller carry from step to step, at the start.
 function control.start(self)
   local hidden = {}
+  self.at = nil
   if self.observer and self.observer.start then
     self.phase = "the start of the observer"
     hidden.observer = self.observer:start(self.world, self.batch)
@@ -48,6 +49,7 @@ function control.start(self)
     self.phase = "the start of the controller"
     hidden.controller = self.controller:start()
   end
+  self.phase = nil
   return hidden
 end
 
@@ -129,11 +131,10 @@ local function force_of(force, u, state)
   return f
 end
 
----One control step in Lua, on the tape if one records.
+---What observer and controller make of a state.
 ---@return cq.Tensor u         {signals} or {batch, signals}
 ---@return table hidden        for the next step
----@return cq.Tensor[] forces  of each force actuator
-function control.step(self, state, hidden)
+function control.answer(self, state, hidden)
   local after, controller = {}, self.controller
   local observation, u
   if self.observer and not (controller and controller.blind) then
@@ -148,6 +149,16 @@ function control.step(self, state, hidden)
   else
     u = T.zeros(by_scene(self, { self.signal_count }))
   end
+  self.phase = nil
+  return u, after
+end
+
+---One control step in Lua, on the tape if one records.
+---@return cq.Tensor u         {signals} or {batch, signals}
+---@return table hidden        for the next step
+---@return cq.Tensor[] forces  of each force actuator
+function control.step(self, state, hidden)
+  local u, after = control.answer(self, state, hidden)
   return u, after, control.forces(self, state, u)
 end
 
@@ -169,7 +180,7 @@ end
 ---The user's cost of all signals {steps, signals} or {steps, batch, signals}.
 ---@return cq.Tensor           one number, or {batch}
 function control.effort(self, u)
-  self.phase = "effort"
+  self.phase, self.at = "effort", nil
   local cost = self.effort_cost(u)
   if type(cost) ~= "number" and not T.is_tensor(cost) then
     is.fail("effort must give one number, got %s", text.describe(cost))

@@ -77,9 +77,9 @@ end
 ---@param status integer     cq_status
 function unstable.raise(self, status)
   if status == C.CQ_MEMORY then
-    local plan = memory.plan(self.handle)
-    is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; %s", self.at + 1, self.steps,
-      plan.text, what_saves(plan))
+    local plan, at = memory.plan(self.handle), math.floor(C.cq_rollout_at(self.handle) / self.world.pieces)
+    is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; %s", at + 1, self.steps, plan.text,
+      what_saves(plan))
   end
   if status ~= C.CQ_UNSTABLE then engine.check(status, "world:rollout") end
   local world, health = self.world, ffi.new "cq_health"
