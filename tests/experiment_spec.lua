@@ -66,6 +66,27 @@ describe("an experiment", function()
     end), "the saved parameters do not fit")
   end)
 
+  it("does not go on from parameters of other shapes, or of more of them", function()
+    local function gains(shape, more)
+      local params = { w = T.param(T.ones(shape)), more = more and T.param(T.ones { 2 }) or nil }
+      return experiment { controller = { params = params, act = function(self)
+        local sum = self.params.w:sum() + (more and self.params.more:sum() or 0)
+        return T.concat { 0.1 * sum, 0.2 * sum }
+      end } }
+    end
+    local path = folder .. "/gains"
+    gains({ 2, 3 }, true):optimize { iterations = 2, folder = path }
+    local function told(shape, more)
+      local run = gains(shape, more)
+      local why = sentence(function() run:optimize { iterations = 3, folder = path, resume = true } end)
+      assert.is_true(run.params.controller.w:equal(T.ones(shape)))
+      return why
+    end
+    local why = "run:optimize: " .. path .. "/optimizer.bin: the saved parameters do not fit: "
+    assert.equal(why .. "controller.w has the shape {3, 2} here and {2, 3} there", told({ 3, 2 }, true))
+    assert.equal(why .. "controller.more has the shape none here and {2} there", told({ 2, 3 }))
+  end)
+
   it("goes on with several runs, of which those that had not begun begin", function()
     local option, messages, told = cq.option.program, require "cq.base.message", {}
     local note = messages.note

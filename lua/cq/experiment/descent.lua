@@ -1,6 +1,5 @@
 -- descent: run:optimize as a loop of updates against the gradient, and what of it is saved and gone on with.
 local is = require "cq.base.schema"
-local text = require "cq.base.text"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local message = require "cq.base.message"
@@ -27,26 +26,13 @@ local function save(self, run, iteration)
   if self.best then T.save(run:path "best.bin", self.best.params) end
 end
 
-local function load_params(params, from)
-  local found = T.leaves.pair(params, from)
-  for _, leaf in ipairs(T.leaves.list(params)) do
-    local saved = found[leaf.tensor]
-    if not T.is_tensor(saved) or saved.count ~= leaf.tensor.count then
-      is.fail("cq.Experiment: the saved parameters do not fit: %s has %s here and %s there", leaf.path,
-        text.count(leaf.tensor.count, "element"),
-        T.is_tensor(saved) and saved.count or "none")
-    end
-    leaf.tensor:copy_from(saved)
-  end
-end
-
 local function restore(self, run)
   local saved = run.saved
   if not saved then return end
   local progress = saved.optimizer
   local problem = is.problem(progress_fields, progress) or progress.best and is.problem(best_fields, progress.best)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", run:path "optimizer.bin", problem) end
-  load_params(self.params, saved.params)
+  T.leaves.load(self.params, saved.params, "run:optimize: " .. run:path "optimizer.bin")
   self.optimizer:restore(progress.optimizer)
   self.best, self.loss_last = progress.best, progress.loss
 end

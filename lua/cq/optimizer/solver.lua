@@ -126,7 +126,7 @@ local function restore(self, saved)
   if problem then is.fail("%s: the state was not made by optimizer:solve: %s", self.what, problem) end
   local kind, wanted = tostring(saved.optimizer.kind), self.optimizer.kind
   if kind ~= wanted then is.fail("%s: the state is of cq.Optimizer.%s, this is cq.Optimizer.%s", self.what, kind, wanted) end
-  solver.load(boxed(self.params), saved.params, self.what)
+  T.leaves.load(boxed(self.params), saved.params, self.what)
   self.optimizer:restore(saved.optimizer)
   self.evaluations, self.best, self.stage_at = saved.evaluations, saved.best, saved.stage
   self.stage = self.stages[self.stage_at] or "done"
@@ -137,22 +137,6 @@ solver.saved_fields = {
   best = is.table { optional = true },
   stage = is.integer { min = 1 },
 }
-
----Copies saved numbers into parameters of the same shape.
----@param params any
----@param saved any
----@param what string           for errors
-function solver.load(params, saved, what)
-  local found = T.leaves.pair(params, saved)
-  for _, leaf in ipairs(T.leaves.trainable(params, what)) do
-    local other = found[leaf.tensor]
-    if not T.is_tensor(other) or other.count ~= leaf.tensor.count then
-      is.fail("%s: the saved parameters do not fit: %s has %s here and %s there", what, leaf.path,
-        text.count(leaf.tensor.count, "element"), T.is_tensor(other) and other.count or "none")
-    end
-    leaf.tensor:copy_from(other)
-  end
-end
 
 ---All that is needed to go on, for tensor.save.
 ---@return table

@@ -83,8 +83,8 @@ function control.require_finite(self, i)
   self.phase = nil
 end
 
--- the controller's answer as {signals} or {batch, signals}
-local function check_signals(self, u)
+-- the controller's answer to an observation, as {signals} or {batch, signals}
+local function check_signals(self, u, observation)
   local k, batch, batched = self.signal_count, self.batch, self.batched
   if not batched and T.is_tensor(u) and u.rank == 1 and u.count == k then return check_finite(u) end
   if type(u) ~= "number" and type(u) ~= "table" then
@@ -97,8 +97,9 @@ local function check_signals(self, u)
   elseif u.rank == 2 and not batched and shape[1] == 1 and shape[2] == k then
     u = u:reshape { k }
   elseif not (u.rank == 1 and shape[1] == k or batched and u.rank == 2 and shape[1] == batch and shape[2] == k) then
-    is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k,
-      batched and (" or {%d, %d}"):format(batch, k) or "", table.concat(shape, ", "))
+    is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}%s", k,
+      batched and (" or {%d, %d}"):format(batch, k) or "", table.concat(shape, ", "),
+      observation and (" of observations {%s}"):format(table.concat(observation:shape(), ", ")) or "")
   end
   if batched and u.rank == 1 then u = u:unsqueeze(1):expand { batch, k } end
   return check_finite(u)
@@ -145,7 +146,7 @@ function control.answer(self, state, hidden)
   if controller then
     self.phase = "the controller"
     u, after.controller = controller:act(observation, hidden.controller, state.time, state.step + 1)
-    u = check_signals(self, u)
+    u = check_signals(self, u, observation)
   else
     u = T.zeros(by_scene(self, { self.signal_count }))
   end
