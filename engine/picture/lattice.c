@@ -308,7 +308,8 @@ cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *positio
   }
   if (!(isfinite(mean) && mean > 0)) mean = 1;
   cq_status status = CQ_MEMORY;
-  if (l->link && l->axis && l->on && l->covered && l->open && queue) status = bins_fill(&f.boxes, dim, n, position, mean);
+  if (l->link && l->axis && l->on && l->covered && l->open && queue)
+    status = bins_fill(&f.boxes, dim, n, position, mean);
   if (!status) {
     memset(l->link, -1, count * wide * 2 * sizeof *l->link);
     for (size_t k = 0; dim == 2 && k < 4 * count; k++) l->open[2 * k + 1] = 1;

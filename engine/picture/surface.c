@@ -361,7 +361,8 @@ void surface_free(cq_skin *s) {
   cq_free(s->x);
   cq_free(s->y);
   cq_free(s->normal);
-  s->faces = NULL, s->edge = NULL, s->span = NULL, s->bond_start = NULL, s->bonds = NULL, s->x = s->y = s->normal = NULL;
+  s->faces = NULL, s->edge = NULL, s->span = NULL, s->bond_start = NULL, s->bonds = NULL;
+  s->x = s->y = s->normal = NULL;
   s->vertex_count = s->face_count = s->normal_count = s->edge_count = 0;
 }
 
