@@ -151,7 +151,7 @@ function constrained.optimize(run, folder, def, numbers)
     end,
     changing = function(i) return by_iteration.is_changing(run, i, def.iterations) end,
     finish = not run.scenes and function(roll) roll:release() end or nil,
-    keeper = def.backtracks > 0 and backtrack.keeper(def.backtracks) or nil,
+    backtrack = def.backtracks > 0 and backtrack.new(def.backtracks) or nil,
   }
   take_best(run, problem)
   local solution = problem:solve()

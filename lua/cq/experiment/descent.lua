@@ -13,12 +13,14 @@ local descent = {}
 
 local progress_fields = {
   optimizer = is.table(), best = is.table { optional = true }, loss = is.number { optional = true },
+  before = is.table { optional = true },
 }
 local best_fields = { loss = is.number(), iteration = is.integer { min = 0 }, params = is.table() }
 
 -- all that going on later needs beside the parameters
 local function progress_of(self)
-  return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last }
+  return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last,
+    before = self.backtrack and self.backtrack.before }
 end
 
 local function save(self, run, iteration)
@@ -35,6 +37,7 @@ local function restore(self, run)
   T.leaves.load(self.params, saved.params, "run:optimize: " .. run:path "optimizer.bin")
   self.optimizer:restore(progress.optimizer)
   self.best, self.loss_last = progress.best, progress.loss
+  if self.backtrack then self.backtrack.before = progress.before end
 end
 
 local function note_best(self, iteration, loss)
@@ -76,6 +79,7 @@ end
 ---@param run cq.Run
 ---@param def run.optimize.def
 function descent.run(self, run, def)
+  self.backtrack = def.backtracks > 0 and backtrack.new(def.backtracks) or nil
   restore(self, run)
   local roll_of = self.scenes and scenes.descent(self) or T.value_and_grad(function(params)
     local roll = self:rollout(params)
@@ -85,9 +89,9 @@ function descent.run(self, run, def)
     roll_of = smoothing.of(roll_of, def.smoothing, function() return self.made + 1 end,
       function(roll) if not self.scenes then roll:release() end end)
   end
-  if def.backtracks > 0 then
-    local evaluate, keeper = roll_of, backtrack.keeper(def.backtracks)
-    roll_of = function(params) return keeper(evaluate, params) end
+  if self.backtrack then
+    local evaluate = roll_of
+    roll_of = function(params) return self.backtrack:evaluate(evaluate, params) end
   end
   for i = run.done + 1, def.iterations do
     local fine, problem = pcall(iterate, self, run, roll_of, i, def.after)

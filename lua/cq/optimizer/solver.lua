@@ -82,8 +82,12 @@ function Solver:evaluate(plan)
     next_stage(self, judged)
     return plan(values, judged)
   end)
-  local keeper = self.keeper or function(evaluate, params) return evaluate(params) end
-  local values, grads, more = keeper(run, self.params)
+  local values, grads, more
+  if self.backtrack then
+    values, grads, more = self.backtrack:evaluate(run, self.params)
+  else
+    values, grads, more = run(self.params)
+  end
   if self.finish then self.finish(more) end
   keep_best(self, values, judged)
   self.evaluations, self.values, self.judged = self.evaluations + 1, values, judged
@@ -130,12 +134,13 @@ local function restore(self, saved)
   self.optimizer:restore(saved.optimizer)
   self.evaluations, self.best, self.stage_at = saved.evaluations, saved.best, saved.stage
   self.stage = self.stages[self.stage_at] or "done"
+  if self.backtrack then self.backtrack.before = saved.before end
 end
 
 solver.saved_fields = {
   evaluations = is.integer { min = 0 }, params = is.table(), optimizer = is.table(),
   best = is.table { optional = true },
-  stage = is.integer { min = 1 },
+  stage = is.integer { min = 1 }, before = is.table { optional = true },
 }
 
 ---All that is needed to go on, for tensor.save.
@@ -144,7 +149,7 @@ function Solver:state()
   return {
     evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(),
     best = self.best,
-    stage = self.stage_at,
+    stage = self.stage_at, before = self.backtrack and self.backtrack.before,
   }
 end
 
@@ -172,7 +177,7 @@ end
 ---@field run? cq.Run           that is open
 ---@field saved? table          to go on from
 ---@field changing? fun(evaluations: integer): boolean   will f or the limits be others than in the last evaluation?
----@field keeper? fun(evaluate: function, params: any): ...   evaluates, and may change params to what can be
+---@field backtrack? cq.Backtrack   evaluates, and may change params to what can be
 ---@field finish? function       called with what else f gives, after each evaluation
 
 local function count_of(params)
