@@ -334,10 +334,17 @@ function Ranks:fetch(path)
   if bytes then ffi.copy(data, bytes, #bytes) end
   self.processes:broadcast(data, size[0])
   if self.rank == 0 then return path end
-  local copy = os.tmpname()
-  file = assert(io.open(copy, "wb"))
-  file:write(ffi.string(data, size[0]))
-  file:close()
+  local copy, fine, why = os.tmpname(), nil, nil
+  file, why = io.open(copy, "wb")
+  if file then
+    fine, why = file:write(ffi.string(data, size[0]))
+    local closed, late = file:close()
+    fine, why = fine and closed, why or late
+  end
+  if not fine then
+    os.remove(copy)
+    is.fail("cq.Ranks: a copy of %s cannot be written on rank %d: %s", path, self.rank, tostring(why))
+  end
   return copy
 end
 
