@@ -337,9 +337,9 @@ function Ranks:fetch(path)
   local copy, fine, why = os.tmpname(), nil, nil
   file, why = io.open(copy, "wb")
   if file then
-    fine, why = file:write(ffi.string(data, size[0]))
-    local closed, late = file:close()
-    fine, why = fine and closed, why or late
+    local written, early = file:write(ffi.string(data, size[0]))
+    fine, why = file:close()
+    fine, why = fine and written, early or why
   end
   if not fine then
     os.remove(copy)

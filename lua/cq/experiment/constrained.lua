@@ -86,7 +86,11 @@ function constrained.recorder(list)
   if #running == 0 then return nil end
   return function(state, u)
     local out = {}
-    for k, c in ipairs(running) do out[k] = number(c.running(state, u), c, "running") end
+    for k, c in ipairs(running) do
+      -- what fails is this one's, and no record of the user's
+      state.roll.phase = "constraint " .. c.name
+      out[k] = number(c.running(state, u), c, "running")
+    end
     return T.stack(out)
   end
 end
