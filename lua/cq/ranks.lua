@@ -334,12 +334,12 @@ function Ranks:fetch(path)
   if bytes then ffi.copy(data, bytes, #bytes) end
   self.processes:broadcast(data, size[0])
   if self.rank == 0 then return path end
-  local copy, fine, why = os.tmpname(), nil, nil
-  file, why = io.open(copy, "wb")
-  if file then
-    local written, early = file:write(ffi.string(data, size[0]))
-    fine, why = file:close()
-    fine, why = fine and written, early or why
+  local copy, fine = os.tmpname(), nil
+  local to, why = io.open(copy, "wb")
+  if to then
+    fine, why = to:write(ffi.string(data, size[0]))
+    local closed, late = to:close()
+    if fine then fine, why = closed, late end
   end
   if not fine then
     os.remove(copy)
