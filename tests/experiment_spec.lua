@@ -331,6 +331,12 @@ describe("an experiment", function()
       sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end))
     assert.equal("run:render: stills 0.089 and 0.09 are closer than a control step, 0.006",
       sentence(function() run:render(folder .. "/stills.png", { stills = { 0.089, 0.09 } }) end))
+    -- also where it is only checked; a run that is cut short draws nothing with --render no
+    local option = require "cq.option"
+    option.program.check = true
+    local why = sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end)
+    option.program.check = nil
+    says(why, "a still is wanted at time 1")
     says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.2, 0.1 } }) end),
       "stills must be times that rise")
     says(sentence(function() run:render(folder .. "/stills.mp4", { stills = { 0 } }) end), "the path must end in .png")

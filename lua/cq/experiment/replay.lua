@@ -117,7 +117,6 @@ end
 -- The control steps after which stills are drawn: each the first whose state is less than half a step before its time.
 local function steps_of_stills(stills, run)
   local out, dt = {}, run.world.control_dt
-  require_rising(stills)
   for k, time in ipairs(stills) do
     out[k] = math.floor(time / dt + 0.5)
     if out[k] > run.steps then
@@ -131,13 +130,22 @@ local function steps_of_stills(stills, run)
   return out
 end
 
----Checks the path and the options of run:render, before anything is simulated.
+---Finds the control steps of stills, before anything is simulated.
+---Errors: stills beyond the end, or two of one control step.
+---@param options table           from replay.options
+---@param run { steps: integer, world: cq.World }   what will be simulated
+---@return table options
+function replay.plan(options, run)
+  options.still_steps = options.stills and steps_of_stills(options.stills, run)
+  return options
+end
+
+---Checks the path and the options of run:render.
 ---@param path string
 ---@param given? run.render.def
----@param run { steps: integer, world: cq.World, goals: number[][]? }   what will be simulated; goals: that are shown
----  unless the options say which
+---@param goals? number[][]       that are shown unless the options say which
 ---@return table
-function replay.options(path, given, run)
+function replay.options(path, given, goals)
   if not endings[path:match "%.(%w+)$"] then
     is.fail("run:render: path must end in .png, .mp4, .mkv, .webm or .gif, got %s", text.describe(path))
   end
@@ -146,10 +154,10 @@ function replay.options(path, given, run)
   if def.stills and not def.still then
     is.fail("run:render: stills are moments in one picture, so the path must end in .png, got %s", text.describe(path))
   end
-  def.still_steps = def.stills and steps_of_stills(def.stills, run)
+  require_rising(def.stills or {})
   def.read_colour, def.scale = shown.colour(def.colour)
   def.read_opacity, def.read_arrows, def.read_goals = shown.opacity(def.opacity), shown.arrows(def.arrows),
-    shown.goals(def.goals or run.goals)
+    shown.goals(def.goals or goals)
   return def
 end
 
@@ -321,7 +329,7 @@ local function together(state, options, moments, way)
 end
 
 ---Draws one moment of a rollout, or several in one picture.
----@param options table            from replay.options
+---@param options table            from replay.plan
 ---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return cq.Canvas
 function replay.picture(options, simulate)
@@ -349,7 +357,7 @@ end
 
 ---Draws a rollout into a film, or, when the path ends in .png, into a picture of its last state or of several moments.
 ---@param path string
----@param options table            from replay.options
+---@param options table            from replay.plan
 ---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return string path             of the film, of the picture, or of the folder of frames
 function replay.film(path, options, simulate)
