@@ -195,6 +195,11 @@ describe("world:settle", function()
     sentence.fails("wall 1 moves; nothing comes to rest on it", function()
       made(law, cq.Boundary.floor { at = 0.2, kind = "sticky", velocity = { 0.1, 0 } }):settle()
     end)
+    local finger = require "scenes.soft_finger" { dim = 2, precision = "float64" }
+    finger.world.integrator = cq.Implicit { newton = 20 }
+    sentence.fails("the pressure of \"air\" may be above the largest that the walls of its cavity in finger", function()
+      cq.World(finger.world):settle { signals = { 3 } }
+    end)
     sentence.fails("signals must be {0}", function() cq.World(free):settle { signals = { 1 } } end)
     sentence.fails("unknown field increments", function() cq.World(free):settle { increments = 3 } end)
   end)

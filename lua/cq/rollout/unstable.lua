@@ -51,12 +51,19 @@ local function cavity_of(self, health, times)
     :format(most.name, most.robot, most.volume, most.volume / most.drawn)
 end
 
+-- Of a cavity that is blown up where a body is to come to rest, which begins as it was drawn.
+local function pressed_cavity(self, health)
+  local most = surface.most_swollen(states.new(self, 0), health.scene + 1)
+  return most and ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which was drawn with %.3g")
+    :format(most.name, most.robot, most.drawn) or ""
+end
+
 -- of world:settle, which has no time that could be shorter
 local function raise_settle(self, health)
   local scene = self.batched and (" of scene %d"):format(health.scene + 1) or ""
   if health.bad == C.CQ_HEALTH_NOT_CONVERGED then
     is.fail("world:settle: the equilibrium%s was not found, Newton's method did not converge: the relative residual stays at %.3g; look whether something holds the body, and whether an actuator or a pressure is stronger than the material: settle under less, or allow more newton or linear iterations (cq.Implicit)%s",
-      scene, health.value, cavity_of(self, health, 1.1))
+      scene, health.value, pressed_cavity(self, health))
   end
   is.fail("no gradient of world:settle%s: the linear system of the adjoint did not converge in %d products%s (cq.Implicit)",
     scene, health.value, health.bad == C.CQ_HEALTH_SADDLE
