@@ -136,14 +136,14 @@ describe("world:settle", function()
 
   it("tells what walls and pins hold, with its gradient", function()
     local dx, dt = 1 / 32, 0.05
-    local beam = cq.Robot {
+    local bar = cq.Robot {
       shape = cq.Shape.box { size = { 8 * dx, 4 * dx }, spacing = dx / 2 }, pins = "root",
       groups = { root = function(x) return x < 2 * dx end },
       material = cq.Material.neo_hookean { young = 1e4, poisson = 0.3, density = 3 },
     }
     local world = cq.World {
       cells = { 24, 24 }, dx = dx, dt = dt, gravity = { 0, -10 }, precision = "float64",
-      integrator = cq.Implicit { tolerance = 1e-10, gradient = 1e-10 }, beam:at { 6 * dx, 14 * dx },
+      integrator = cq.Implicit { tolerance = 1e-10, gradient = 1e-10 }, bar:at { 6 * dx, 14 * dx },
     }
     local function held(density)
       local robot = world.robot:with { density = density }
