@@ -88,6 +88,7 @@ typedef struct cq_skin_def {
 typedef struct cq_skin_info {
   int64_t vertex_count, face_count;     // in 2D the faces are the cells
   int64_t edge_count;                   // of the outline, in 2D
+  double outline;                       // its length, in 2D
   int64_t alone_count;                  // particles that are drawn alone
 } cq_skin_info;
 

@@ -46,6 +46,44 @@ describe("run:optimize { backtracks }", function()
     end
   end)
 
+  it("goes on as if it had not been stopped, also where the next update fails at first", function()
+    local any = { { name = "any", at_most = 10, final = function(state) return state:center(robot)[1] end } }
+    local function lagrangian()
+      return cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.gradient_descent { rate = 0.4 } }
+    end
+    local function plain() return cq.Optimizer.gradient_descent { rate = 0.4 } end
+    for k, how in ipairs { { plain }, { lagrangian, any } } do
+      local function make(name, iterations, resume)
+        local run = experiment(how[1](), how[2])
+        run:optimize { iterations = iterations, folder = ("%s/%s%d"):format(folder, name, k), resume = resume,
+          backtracks = 6 }
+        return run
+      end
+      local whole = make("whole", 4, false)
+      make("parts", 2, false)
+      local parts = make("parts", 4, true)
+      assert.is_true(parts.params.robot.velocity:equal(whole.params.robot.velocity))
+    end
+  end)
+
+  it("leaves parameters as the update made them where anything else ends an evaluation", function()
+    local keeper, evaluations = require("cq.experiment.backtrack").new(5), 0
+    local x = cq.param { 1 }
+    keeper:evaluate(function() return 0 end, { x })
+    x:copy_from(cq.tensor { 9 })
+    local fine, problem = pcall(keeper.evaluate, keeper, function()
+      evaluations = evaluations + 1
+      error(evaluations < 3 and "the simulation failed at control step 1" or "interrupted at control step 1", 0)
+    end, { x })
+    assert.same({ false, "interrupted at control step 1", 3 }, { fine, problem, evaluations })
+    assert.equal(9, x:item())
+    keeper:evaluate(function(params)
+      if params[1]:item() > 4 then error("the simulation failed at control step 1", 0) end
+      return 0
+    end, { x })
+    assert.equal(3, x:item())
+  end)
+
   it("gives up after as many halvings, and says so", function()
     local run = experiment(cq.Optimizer.gradient_descent { rate = 10 })
     mistake.says(mistake.of(function() optimize(run, 3) end),

@@ -248,7 +248,7 @@ describe("a mistake in a constraint", function()
       { { name = "a", equal = 1, of = function() return true end },
         "cq.Experiment: constraint a: of must give one number, got true" },
       { { name = "a", equal = 1, running = function(s) return s:center "foot" end },
-        "cq.Experiment: constraint a: running must give one number, got a tensor {2}" },
+        "cq.Experiment: constraint a: running must give one number, got a tensor {2} (in constraint a, control step 1 of 30)" },
       { { name = "a", equal = 1, final = function(s) return height(s) / 0 end },
         '"a" is inf, which is no finite number (iteration 1 of 3)' },
     }

@@ -10,7 +10,7 @@ local observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity =
 
 local function run(controller, options)
   local fields = { steps = 3, controller = controller, observer = observer }
-  for key, value in pairs(options or {}) do fields[key] = value end
+  for key, value in pairs(options or {}) do fields[key] = value or nil end
   return world:rollout(fields)
 end
 
@@ -88,6 +88,102 @@ describe("a network", function()
     says(sentence(run, cq.Controller.mlp { inputs = 7, signals = 2 }),
       "was made for 7 observations, got 8 (in the controller, control step 1 of 3)")
     says(sentence(run, cq.Controller.mlp { inputs = 8, signals = 3 }), "gives 3 signals, the robots take 2")
+  end)
+end)
+
+describe("parameters of another controller", function()
+  local mlp = cq.Controller.mlp { hidden = { 3 }, inputs = 8, signals = 2 }
+  local sines, open = cq.Controller.sines { count = 2 }, cq.Controller.open_loop { steps = 3 }
+  sines:prepare(world)
+  open:prepare(world)
+  local function zeros(shapes)
+    local out = {}
+    for name, shape in pairs(shapes) do out[name] = T.zeros(shape) end
+    return out
+  end
+
+  -- what is wrong of a controller's own shapes, and the sentence
+  local own = { w1 = { 8, 3 }, b1 = { 3 }, w2 = { 3, 2 }, b2 = { 2 } }
+  local cases = {
+    { mlp, { w1 = { 7, 3 } }, "cq.Controller.mlp: w1 must be {observations, units of layer 1} = {8, 3}, got {7, 3}" },
+    { mlp, { w1 = { 8, 5 }, b1 = { 5 }, w2 = { 5, 2 } },
+      "cq.Controller.mlp: w1 must be {observations, units of layer 1} = {8, 3}, got {8, 5}" },
+    { mlp, { b1 = { 1, 3 } }, "cq.Controller.mlp: b1 must be {units of layer 1} = {3}, got {1, 3}" },
+    { mlp, { w2 = { 3, 3 } }, "cq.Controller.mlp: w2 must be {units of layer 1, signals} = {3, 2}, got {3, 3}" },
+    { mlp, { b2 = false },
+      "cq.Controller.mlp: the parameters lack b2, {signals} = {2}; they are b1, w1, w2" },
+    { mlp, { w3 = { 2, 2 } }, "cq.Controller.mlp has no parameter \"w3\"; its own are w1, b1, w2, b2" },
+    { sines, { w = { 3, 2 }, b = { 2 } }, "cq.Controller.sines: w must be {phases, signals} = {2, 2}, got {3, 2}" },
+    { sines, { w = { 2, 2 } },
+      "cq.Controller.sines: the parameters lack b, {signals} = {2}; they are w" },
+    { open, { u = { 3, 3 } }, "cq.Controller.open_loop: the tensor {3, 3} has 3 signals, the robots take 2" },
+    { open, { u = { 3 } },
+      "cq.Controller.open_loop: u must be a tensor {steps / hold, signals}, or with the batch before it, got {3}" },
+    { open, {}, "or with the batch before it, got nil" },
+    { open, { u = { 2, 3, 2 } },
+      "cq.Controller.open_loop: the tensor {2, 3, 2} is for 2 scenes, the rollout has no batch" },
+  }
+
+  it("are refused with both shapes, and what they are", function()
+    for _, case in ipairs(cases) do
+      local controller, shapes = case[1], {}
+      if controller == mlp then for name, shape in pairs(own) do shapes[name] = shape end end
+      for name, shape in pairs(case[2]) do shapes[name] = shape or nil end
+      says(sentence(run, controller:with(zeros(shapes))), case[3])
+    end
+  end)
+
+  it("are refused by what a function observes too, as soon as it is known", function()
+    local function sees(state) return state:center "foot" end
+    local linear = cq.Controller.linear {}
+    says(sentence(run, linear:with(zeros { w1 = { 8, 2 }, b1 = { 2 } }), { observer = sees }),
+      "cq.Controller.linear: w1 must be {observations, signals} = {2, 2}, got {8, 2} (in the controller, control step 1 of 3)")
+    says(sentence(run, linear:with(zeros { w1 = { 2, 2 }, b1 = { 3 } }), { observer = sees }),
+      "cq.Controller.linear: b1 must be {signals} = {2}, got {3}")
+    local rows = function(state) return state:center { "foot", "trunk" } end
+    says(sentence(run, cq.Controller.linear {}, { observer = rows }), "got {2, 2} of observations {2, 2}")
+  end)
+
+  it("must be a table of tensors", function()
+    says(sentence(mlp.with, mlp, nil), "controller:with: needs a table of tensors, as controller.params, got nil")
+    says(sentence(mlp.with, mlp, T.zeros { 3 }), "needs a table of tensors")
+    says(sentence(run, mlp:with { w1 = 3, b1 = T.zeros { 3 } }),
+      "w1 must be a tensor {observations, units of layer 1} = {8, 3}, got 3")
+    says(sentence(run, cq.Controller.linear { init = { w1 = { { 1, 2 }, { 3 } } } }),
+      "cq.Controller.linear: init.w1: entry 2 must be a list of 2 like the others, got a list of 1")
+  end)
+
+  it("are told before any control step where only the robot is needed", function()
+    assert.equal("cq.Controller.sines: init.w must have the shape {2, 2}, got {4, 2}",
+      sentence(run, cq.Controller.sines { count = 2, init = { w = T.zeros { 4, 2 } } }))
+    assert.equal("cq.Controller.open_loop: init must be one number, {2} or {3, 2}, got {3}",
+      sentence(run, cq.Controller.open_loop { steps = 3, init = { 1, 2, 3 } }))
+    assert.equal("cq.Controller.linear needs an observer",
+      sentence(run, cq.Controller.linear {}, { observer = false }))
+  end)
+end)
+
+describe("preparing a controller", function()
+  it("makes no control step, and its errors tell of none", function()
+    local seen = {}
+    local function sees(state)
+      seen[#seen + 1] = state.step
+      return state:center "foot"
+    end
+    local robot = world.robot:with { velocity = { trunk = { 0, 1 } } }
+    assert.same({ 2, 2 }, cq.Controller.linear({}):prepare(world, sees, robot).w1:shape())
+    assert.same({ 0 }, seen)
+    local function sentence_of(what, own)
+      return sentence(function() cq.Controller.linear(own or {}):prepare(world, what) end)
+    end
+    assert.equal("the observer must give a tensor, got nil (in the observer)", sentence_of(function() end))
+    assert.equal("cq.Controller.linear: init.b1 must have the shape {2}, got {3} (in the controller)",
+      sentence_of(sees, { init = { b1 = { 1, 2, 3 } } }))
+    local starts = { start = function() error("lost", 0) end, observe = function() return 1 end }
+    assert.equal("lost (in the start of the observer)",
+      select(2, pcall(cq.Controller.linear({}).prepare, cq.Controller.linear {}, world, starts)))
+    assert.equal("lost (in the start of the observer)", select(2, pcall(world.rollout, world,
+      { steps = 2, observer = starts, controller = cq.Controller.linear {} })))
   end)
 end)
 

@@ -191,6 +191,10 @@ describe("bad files and numbers", function()
     says(sentence(made, open), "is open: 3 edges of its triangles have no neighbour there")
     says(sentence(made, changed("mixed", function(t, k) return k == 7 and turned(t) or t end)), "is open: 3 edges")
     assert.equal(0, #told)
+    -- a shape alone is taken, with the same words
+    cq.Shape.mesh { path = open, spacing = 0.05 }
+    says(told[1], "is open: 3 edges of its triangles have no neighbour there, or one that faces the other way; what is "
+      .. "inside of it is a guess near them")
   end)
 
   it("takes a mesh that is inside out the other way round, and says so", function()

@@ -66,6 +66,27 @@ describe("an experiment", function()
     end), "the saved parameters do not fit")
   end)
 
+  it("does not go on from parameters of other shapes, or of more of them", function()
+    local function gains(shape, more)
+      local params = { w = T.param(T.ones(shape)), more = more and T.param(T.ones { 2 }) or nil }
+      return experiment { controller = { params = params, act = function(self)
+        local sum = self.params.w:sum() + (more and self.params.more:sum() or 0)
+        return T.concat { 0.1 * sum, 0.2 * sum }
+      end } }
+    end
+    local path = folder .. "/gains"
+    gains({ 2, 3 }, true):optimize { iterations = 2, folder = path }
+    local function told(shape, more)
+      local run = gains(shape, more)
+      local why = sentence(function() run:optimize { iterations = 3, folder = path, resume = true } end)
+      assert.is_true(run.params.controller.w:equal(T.ones(shape)))
+      return why
+    end
+    local why = "run:optimize: " .. path .. "/optimizer.bin: the saved parameters do not fit: "
+    assert.equal(why .. "controller.w has the shape {3, 2} here and {2, 3} there", told({ 3, 2 }, true))
+    assert.equal(why .. "controller.more has the shape none here and {2} there", told({ 2, 3 }))
+  end)
+
   it("goes on with several runs, of which those that had not begun begin", function()
     local option, messages, told = cq.option.program, require "cq.base.message", {}
     local note = messages.note
@@ -306,13 +327,40 @@ describe("an experiment", function()
         label = label })
       assert.same({ 0, 5, 15 }, labels)
     end
-    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end),
-      "a still is wanted at time 1, the run ends at 0.09 (in watch, control step 1 of 15)")
-    says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.089, 0.09 } }) end),
-      "stills 0.089 and 0.09 are closer than a control step, 0.006")
+    assert.equal("run:render: a still is wanted at time 1, the run ends at 0.09",
+      sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end))
+    assert.equal("run:render: stills 0.089 and 0.09 are closer than a control step, 0.006",
+      sentence(function() run:render(folder .. "/stills.png", { stills = { 0.089, 0.09 } }) end))
+    -- also where it is only checked; a run that is cut short draws nothing with --render no
+    local option = require "cq.option"
+    option.program.check = true
+    local why = sentence(function() run:render(folder .. "/stills.png", { stills = { 0, 1 } }) end)
+    option.program.check = nil
+    says(why, "a still is wanted at time 1")
     says(sentence(function() run:render(folder .. "/stills.png", { stills = { 0.2, 0.1 } }) end),
       "stills must be times that rise")
     says(sentence(function() run:render(folder .. "/stills.mp4", { stills = { 0 } }) end), "the path must end in .png")
+  end)
+
+  it("names the function of the user's that fails, and the control step where there is one", function()
+    local run = experiment()
+    local function fails_at(step)
+      return function(state)
+        if state.step == step then error("lost", 0) end
+        return state:gather(nil, "speed")
+      end
+    end
+    local function told(options)
+      options.width, options.samples = 64, 1
+      return select(2, pcall(run.render, run, folder .. "/told.png", options))
+    end
+    local by = { by = fails_at(0) }
+    says(told { stills = { 0 }, colour = by }, "lost (in colour of run:render, at the start)")
+    says(told { stills = { 0.012 }, opacity = fails_at(2) }, "lost (in opacity of run:render, control step 2 of 15)")
+    says(told { label = fails_at(15) }, "lost (in label of run:render, control step 15 of 15)")
+    -- what is no function fails at no control step
+    assert.equal("run:render: colour must give a number for each of the 32 particles, got a tensor {3}",
+      sentence(function() run:render(folder .. "/told.png", { colour = T.ones { 3 }, stills = { 0.012 } }) end))
   end)
 
   it("knows where walls have gone, and how strongly cables pull", function()

@@ -143,7 +143,7 @@ local function write_2(mesh, w, binary)
   w.text("\n$EndNodes\n$Elements\n%d\n", elements_in(mesh))
   local number = 0
   for tag, group in ipairs(mesh.group) do
-    if binary then
+    if binary and #group.element > 0 then
       for _, value in ipairs { TYPE[group.dim], #group.element, 2 } do w.int(value) end
     end
     for _, element in ipairs(group.element) do

@@ -131,6 +131,22 @@ describe("gravity that changes", function()
     assert.near(0, (there:evaluate()), 1e-20)
   end)
 
+  it("is that of the start where no control step is made, also beside walls that move", function()
+    local block = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, count = { 4, 4 } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }
+    local floor = cq.Boundary.floor { at = 0.1, motion = function(t) return { 0, 0.01 * math.sin(t) } end }
+    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, precision = "float64",
+      gravity = function(t) return { 0, -4 - t } end, walls = { floor }, block:at { 0.4, 0.2 } }
+    local function energy(fields)
+      fields.steps = 0
+      return world:rollout(fields).state:energy():item()
+    end
+    assert.near(4 * 0.01 * 0.25, energy {}, 1e-12)
+    assert.equal(energy {}, energy { wall_velocity = function() error "nothing moves" end })
+    assert.near(-0.01 * 0.25, energy { gravity = function(t) return { 0, 1 + t } end }, 1e-12)
+    assert.equal(energy {}, world:rollout({ steps = 3 }):start():energy():item())
+  end)
+
   it("is refused where it makes no sense", function()
     local world = world_of()
     local function says(part, fields)

@@ -88,7 +88,7 @@ describe("a coroutine that is left inside a rollout", function()
     end
     local function leave() coroutine.yield() return cq.zeros { 2 } end
     local why = "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; what it left would be lost to the gradient "
-    says(of { watch = leave }, why .. "(in watch, control step 1 of 2)")
+    says(of { watch = leave }, why .. "(in watch, at the start)")
     says(of { controller = leave }, why .. "(in the controller, control step 1 of 2)")
     assert.equal(1, world:rollout({ steps = 1 }).steps)
   end)

@@ -76,7 +76,7 @@ describe("a surface", function()
     local vertex = ffi.new("double[?]", math.max(1, tonumber(info.vertex_count) * s.dim))
     C.cq_skin_read(one.skin, vertex, nil, nil)
     return { vertices = tonumber(info.vertex_count), faces = tonumber(info.face_count),
-      edges = tonumber(info.edge_count),
+      edges = tonumber(info.edge_count), outline = info.outline,
       alone = tonumber(info.alone_count), vertex = vertex }
   end
 
@@ -121,6 +121,38 @@ describe("a surface", function()
     local stacked = skin((Shape.box { size = { 0.06, 0.05 }, count = { 6, 5 } } + tall):sample())
     for k = 0, 6 do assert.is_true(has_vertex(stacked, { 0.01 * k, 0.05 })) end
     assert.same({ 12 + 60, 0 }, { stacked.edges, stacked.alone })
+  end)
+
+  it("has an outline that ends where parts meet, also within a cell", function()
+    -- a leg of finer cells under a wide part, whose cells reach beyond the leg by a share of their width
+    for _, columns in ipairs { 10, 11, 12, 13, 14 } do
+      for _, width in ipairs { 0.055, 0.06, 0.073 } do
+        local leg = Shape.box { at = { 0.1, 0 }, size = { width, 0.15 }, count = { 7, 17 } }
+        local trunk = Shape.box { at = { 0, 0.15 }, size = { 0.3, 0.1 }, count = { columns, 4 } }
+        local around, fine = 2 * (0.3 + 0.1) + 2 * 0.15, 0.05 * 0.3 / columns
+        local it = skin((leg + trunk):sample())
+        assert(math.abs(it.outline - around) < 4 * fine, ("%d columns on %g: %g, not %g"):format(columns, width,
+          it.outline, around))
+        -- it goes with the body
+        local s = (leg + trunk):sample()
+        local twice = skin(s, s.position * 2, T.zeros { s.count, 2, 2 } + 2 * T.eye(2))
+        assert.near(2 * it.outline, twice.outline, 1e-6)
+      end
+    end
+  end)
+
+  it("keeps the corners where a body turns inwards", function()
+    local leg, trunk = Shape.box { at = { 0.1, 0 }, size = { 0.05, 0.1 }, spacing = 0.01 },
+      Shape.box { at = { 0, 0.1 }, size = { 0.25, 0.08 }, spacing = 0.01 }
+    local it = skin((leg + trunk):sample())
+    for _, place in ipairs { { 0.1, 0.1 }, { 0.15, 0.1 }, { 0.1, 0 }, { 0.25, 0.18 } } do
+      assert.is_true(has_vertex(it, place))
+    end
+    assert.near(2 * (0.25 + 0.08) + 2 * 0.1, it.outline, 1e-6)
+    -- a step of two cells is one of a stair
+    local stair = Shape.box { size = { 0.1, 0.1 }, spacing = 0.01 } +
+      Shape.box { at = { 0.1, 0 }, size = { 0.1, 0.08 }, spacing = 0.01 }
+    assert.is_false(has_vertex(skin(stair:sample()), { 0.1, 0.08 }))
   end)
 
   it("goes on over hills", function()

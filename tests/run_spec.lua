@@ -122,6 +122,31 @@ describe("a run", function()
       process.read(path))
   end)
 
+  it("warns of a history that lacks iterations, and refuses one that no run has written", function()
+    local path = out() .. "/history.csv"
+    local function go_on_with(content)
+      cqlua { script(loop), "--out", out(), "--iterations", "5" }
+      process.write(path, content(process.read(path)))
+      local result = cqlua { script(loop), "--out", out(), "--iterations", "6", "--resume" }
+      local made = process.read(path)
+      process.remove(out())
+      return result, made
+    end
+    local result, made = go_on_with(function(all) return all:sub(1, all:find("\n3,", 1, true) + 5) end)
+    has(result.err, "history.csv ends within a line; it lacks what came after iteration 2 up to 5, where the run goes on")
+    assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n6,0.16666666666666666,6,6\n", made)
+    has(go_on_with(function() return "" end).err, "history.csv was lost or emptied; it lacks what came after iteration 0")
+    local function refused(content, why)
+      local it = go_on_with(content)
+      assert.equal(1, it.code)
+      has(it.err, "script.lua:2: " .. path .. " " .. why .. "; take it away or mend it, or start without --resume\n")
+    end
+    refused(function(all) return (all:gsub("\n2,", "\n2,7,")) end,
+      "is damaged: line 3 has 5 cells, and its first line 4 columns")
+    refused(function() return "epoch,loss\n1,2\n" end,
+      "is no history of a run: its first line must begin with iteration,loss")
+  end)
+
   it("has nothing to resume in an empty folder", function()
     local result = cqlua { script(loop), "--out", out(), "--resume" }
     assert.equal(1, result.code)

@@ -145,6 +145,23 @@ describe("a Gmsh file", function()
   end)
 end)
 
+-- faces that one cell alone has
+local function skin_of(cells)
+  local seen, list = {}, {}
+  for _, cell in ipairs(cells) do
+    for out = 1, #cell do
+      local face = { unpack(cell) }
+      table.remove(face, out)
+      local sorted = { unpack(face) }
+      table.sort(sorted)
+      local key = table.concat(sorted, " ")
+      seen[key] = seen[key] == nil and face or false
+    end
+  end
+  for _, face in pairs(seen) do list[#list + 1] = face or nil end
+  return list
+end
+
 -- ---- mistakes -------------------------------------------------------------------------------------------------------
 
 describe("a Gmsh file that is damaged", function()
@@ -162,6 +179,8 @@ describe("a Gmsh file that is damaged", function()
     refused("has no tetrahedra, but 24 triangles", gmsh_file.bytes({ dim = 3, node = body_of(3).node,
       group = { body_of(3).group[2], body_of(3).group[3] } }, "2.2 text"))
     refused("has no tetrahedra", "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n")
+    refused("has quadrangle 259, in a physical group, that is no face of a tetrahedron",
+      (plain:gsub("\n259 2 (2 2 1 %d+)", "\n259 3 %1 7", 1)))
     refused("which are no tetrahedra", (plain:gsub("\n1 4 2 1 1 ", "\n1 5 2 1 1 1 1 1 1 ", 1)))
     refused("has 'nan' in line", (plain:gsub("\n7 0 0 0", "\n7 0 nan 0", 1)))
     refused("has 'x' in line 12, in $Nodes, where a finite number is wanted", (plain:gsub("\n7 0 0 0", "\n7 0 x 0", 1)))
@@ -169,6 +188,8 @@ describe("a Gmsh file that is damaged", function()
     refused("has two nodes of the number 7", (plain:gsub("\n8 ", "\n7 ", 1)))
     refused("with node 6, which it does not have", (plain:gsub("\n1 4 2 1 1 7 ", "\n1 4 2 1 1 6 ", 1)))
     refused("where $EndNodes is wanted", (plain:gsub("(Nodes\n)(%d+)", function(a, n) return a .. n - 1 end, 1)))
+    refused("has something else after the last of $MeshFormat, where $EndMeshFormat is wanted",
+      (gmsh_file.bytes(body_of(3), "4.1 binary"):gsub("4%.1 1 8", "4.1 0 8")))
     fails("is a mesh of space", Shape.triangles, { path = write(plain) })
   end)
 
@@ -214,6 +235,16 @@ describe("a Gmsh file that is damaged", function()
     near(8 * 43, Shape.tetrahedra({ path = write(gmsh_file.bytes(mesh, "4.1 text")) }).exact, 1e-11)
   end)
 
+  it("or whose chamber is the outside is refused", function()
+    local mesh = gmsh_file.blocks { count = { 1, 1, 1 } }
+    mesh.group[2] = { dim = 2, name = "chamber", element = skin_of(mesh.group[1].element) }
+    for _, version in ipairs { "2.2 binary", "4.1 text" } do
+      refused("the chamber \"chamber\" of '" .. folder .. "/a.msh' holds the outside", gmsh_file.bytes(mesh, version))
+    end
+    mesh.group[2].name = "skin"
+    assert.is_true(Shape.tetrahedra({ path = write(gmsh_file.bytes(mesh, "2.2 text")) }):sample().walls.skin.closed)
+  end)
+
   it("or whose chamber is open is refused, with the place and the gap", function()
     local mesh = body_of(3)
     table.remove(mesh.group[2].element)
@@ -224,6 +255,13 @@ describe("a Gmsh file that is damaged", function()
     assert.is_false(sample.walls.chamber_1.closed)
     fails("has no physical surface \"chamber_3\" (did you mean", Shape.tetrahedra,
       { path = folder .. "/a.msh", chambers = { "chamber_3" } })
+    -- a surface that is named, and whose elements were not saved
+    mesh = body_of(3)
+    mesh.group[3].element = {}
+    for _, version in ipairs(gmsh_file.versions) do
+      refused("has no triangles: none of the file's is in that physical surface", gmsh_file.bytes(mesh, version))
+      assert.is_true(Shape.tetrahedra({ path = folder .. "/a.msh", chambers = {} }):sample().walls.chamber_1.closed)
+    end
     -- a face between two tetrahedra, and one of none
     mesh = body_of(3)
     local cell = mesh.group[1].element[1]

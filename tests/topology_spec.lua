@@ -215,7 +215,8 @@ describe("a design", function()
       "signals that every particle can follow", "got tip")
     says(function() design_of { duration = 0.0305 } end, "duration must be a multiple of control_dt")
     local design = design_of()
-    says(function() design:map { density = T.ones { 3 } } end, "density with 100 elements", "got shape {3}")
+    says(function() design:map { density = T.ones { 3 } } end,
+      "params must have density of shape {100}, as design.params has it, got {3}")
     says(function() design:binarise() end, "params must be a table as design.params, got nil")
     says(function() design:binary {} end, "design:binary: needs one of")
     says(function() design:with { filter = { radius = 0.07 } } end, "design:with: unknown field filter",

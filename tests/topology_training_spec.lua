@@ -205,7 +205,7 @@ describe("the way to a binary design", function()
     assert.is_true(out.layout:slice(3, 3):squeeze(1):equal(out.density))
     for k = 1, 15 do assert.equal(p.size:get(math.ceil(k / 3), 2), out.size:get(k, 2)) end
     assert.is_true(out.sign.trainable and fine:map(out).density.count == 100)
-    says(function() fine:resample(design_of { duration = 0.06 }, p) end, "density with 100 elements")
+    says(function() fine:resample(design_of { duration = 0.06 }, p) end, "params must have density of shape {100}, as design.params has it, got {25}")
     local other = design_of({}, block_design.robot { actuators = cq.Actuator.isotropic { count = 2, max = 1 } })
     says(function() fine:resample(other, other.params) end, "as many signals", "3 signals in 2D here and 2 signals")
     other = design_of { duration = 0.06 }
@@ -357,7 +357,15 @@ describe("the way to a binary design", function()
     end
     assert.is_true(final(design.pulses:controller { sign = p.sign, size = p.size }):equal(final(map.controller)))
     says(function() design.pulses:controller { sign = T.ones { 2, 3 }, size = p.size } end,
-      "sign must be {15, signals}, got {2, 3}")
+      "sign must be {pulses, signals} = {15, n}, got {2, 3}")
+    local train = design.pulses:controller { sign = p.sign, size = p.size }
+    says(function() final(train:with { sign = T.ones { 15, 3 }, size = T.ones { 15, 4 } }) end,
+      "pulses:controller: size must be {pulses, signals} = {15, 3}, got {15, 4}")
+    says(function() final(train:with { sign = T.ones { 15, 3 } }) end, "the parameters lack size")
+    says(function() design.pulses:signals(T.ones { 3, 15 }) end,
+      "pulses:signals: amplitudes must be {pulses, signals} = {15, n}, got {3, 15}")
+    says(function() design.pulses:amplitudes(p.sign, T.ones { 3, 15 }) end,
+      "sign and size must have one shape, {pulses, signals}, got {15, 3} and {3, 15}")
   end)
 end)
 

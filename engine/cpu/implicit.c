@@ -127,21 +127,26 @@ static void invert(solve *o) {
 
 static double rounding(const cq_scene *s) { return s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON; }
 
-// Where the method begins: free flight with walls, made shorter until no particle is inverted.
+// Where the method begins: free flight with walls, made shorter until the mass moves by a cell at most, by its mean
+// square, for no particle may move by more in the end, and none is inverted. Farther on energies of laws that stiffen
+// are beyond what Newton's method can come back from.
 static cq_status begin_step(solve *o) {
   wait(o);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VECTORS);
   wait(o);
   phase(o, CQ_PHASE_P2G);
   begin_sums(o);
-  for (int b = o->begin; b < o->end; b++) o->k->start(o->s, b);
+  for (int b = o->begin; b < o->end; b++) o->k->start(o->s, b, sums(o, b));
   end_sums(o);
   if (o->sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
   for (int k = 0; k <= HALVINGS; k++) {
-    evaluate(o, CQ_GRID_VELOCITY);
-    if (o->sum[CQ_SUM_INVERTED] == 0 && isfinite(o->sum[CQ_SUM_ENERGY])) return CQ_OK;
-    for (int b = o->begin; b < o->end; b++) o->k->shrink(o->s, b, k < HALVINGS ? 0.5 : 0);
-    wait(o);
+    if (!(o->sum[CQ_SUM_FAR] > 0) || k == HALVINGS) {
+      evaluate(o, CQ_GRID_VELOCITY);
+      if (o->sum[CQ_SUM_INVERTED] == 0 && isfinite(o->sum[CQ_SUM_ENERGY])) return CQ_OK;
+    }
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++) o->k->shrink(o->s, b, k < HALVINGS - 1 ? 0.5 : 0, sums(o, b));
+    end_sums(o);
   }
   return CQ_UNSTABLE;
 }

@@ -14,7 +14,7 @@ typedef struct cq_implicit_kernels {
   int32_t tangent;                       // numbers carry slopes, which are solved for beside the values
   // momentum and mass of particles, with given forces; then, of nodes, where the method begins and what holds them
   void (*momentum)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at);
-  void (*start)(cq_scene *s, int32_t block);
+  void (*start)(cq_scene *s, int32_t block, double *sum);
   // Where dilatations are averaged (swell.inl): what is kept of a particle; weights and volumes of a range; rates of
   // particles by a vector, and their mean twice; what the rest of the stress gives the nodes; and nodes, by a pass of
   // cq_swell_pass.
@@ -79,7 +79,7 @@ typedef struct cq_implicit_kernels {
   // TRIAL from VELOCITY along STEP; RESIDUAL_TRIAL along STEP
   void (*trial)(cq_scene *s, int32_t block, double length, double *sum);
   void (*slope)(cq_scene *s, int32_t block, double *sum);
-  void (*shrink)(cq_scene *s, int32_t block, double factor);
+  void (*shrink)(cq_scene *s, int32_t block, double factor, double *sum);
   void (*finish)(cq_scene *s, int32_t block, void *record, uint64_t *held);
   // the adjoint of a step: converged velocities and contacts of the record, dL/dv of the slabs to RESIDUAL
   void (*load)(cq_scene *s, int32_t block, const void *record, const uint64_t *held);

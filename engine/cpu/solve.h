@@ -50,6 +50,7 @@ typedef enum cq_grid_product { CQ_PRODUCT_FREE, CQ_PRODUCT_FREE_SLOPE, CQ_PRODUC
 typedef enum cq_grid_sum {
   CQ_SUM_ENERGY, CQ_SUM_STIFFNESS,       // the potential; sum of volume times stiffness, by which it rounds
   CQ_SUM_INVERTED,                       // particles whose det F^ is not positive
+  CQ_SUM_FAR,                            // mass times the square of its way in the step, less that of a cell
   CQ_SUM_RESIDUAL, CQ_SUM_INERTIA, CQ_SUM_INNER, CQ_SUM_MOVED, CQ_SUM_NOISE,   // squares of norms by M^-1
   CQ_SUM_SLOPE,                          // residual times way, or times the direction
   CQ_SUM_DOT, CQ_SUM_SQUARE,

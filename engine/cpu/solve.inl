@@ -28,8 +28,20 @@ static void stop_all(cq_scene *s, const int32_t block, const int which) {
   }
 }
 
+// Single light nodes may go far: what the body does is asked for.
+static void measure_way(cq_scene *s, const int32_t block, double *sum) {
+  const real *v = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
+  const double dt = s->model->dt, cell = s->model->dx;
+  ROWS_EACH(s, block, at)
+    for (int64_t node = at; node < at + 16; node += 4) {
+      double square = 0;
+      EACH(i) square += s_value(v[node + i]) * s_value(v[node + i]);
+      sum[CQ_SUM_FAR] += s_value(momentum[node + CQ_DIM]) * (dt * dt * square - cell * cell);
+    }
+}
+
 // Where the method begins: free flight, stopped by walls.
-static void start(cq_scene *s, int32_t block) {
+static void start(cq_scene *s, int32_t block, double *sum) {
   take_momentum(s, block);
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
@@ -47,6 +59,7 @@ static void start(cq_scene *s, int32_t block) {
       if (!lets_go(contact_kind(s, held_contact(h, n, q)))) n->active |= (uint64_t)1 << q;
   }
   stop_all(s, block, CQ_GRID_VELOCITY);
+  measure_way(s, block, sum);
   // what rests on a wall from the start does not move towards it, and is held if it presses
   for (int32_t k = 0; statics && k < h->count; k++) {
     HeldNode *n = held_node(h, k);
@@ -403,10 +416,18 @@ static void slope(cq_scene *s, int32_t block, double *sum) {
   sum[CQ_SUM_DOT] += along_way(s, block, CQ_GRID_RESIDUAL_TRIAL, CQ_GRID_TRIAL);
 }
 
-static void shrink(cq_scene *s, int32_t block, double factor) {
+// Makes the start shorter. Walls that have stopped it stay touched: rounding would say whether the rest meets them.
+static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
+  const cq_held_nodes *h = &s->implicit.held[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
   ROWS_EACH(s, block, at) row_store(velocity + at, row_scale((real)factor, row_load(velocity + at)));
-  stop_all(s, block, CQ_GRID_VELOCITY);
+  for (int32_t k = 0; k < h->count; k++) {
+    HeldNode *n = held_node(h, k);
+    const uint64_t touched = n->touching;
+    contacts_stop(s, h, n, velocity + 4 * n->node);
+    n->touching |= touched & ~n->active;
+  }
+  measure_way(s, block, sum);
 }
 
 // ---- the end of a step ----------------------------------------------------------------------------------------------

@@ -202,7 +202,8 @@ static void read_element(gmsh *g, int64_t type, int64_t number, int64_t owner) {
   gmsh_scan *s = &g->scan;
   gmsh_file *file = g->file;
   const int dim = TYPE[type].dim, wanted = file->dim;
-  gmsh_list *list = dim == wanted ? &file->cell : dim == wanted - 1 && TYPE[type].simplex ? &file->face : NULL;
+  gmsh_list *faces = TYPE[type].simplex ? &file->face : &file->quad;
+  gmsh_list *list = dim == wanted ? &file->cell : dim == wanted - 1 ? faces : NULL;
   gmsh_element *element = list ? push(g, list, sizeof *element) : NULL;
   if (list && !element) return;
   if (element) *element = (gmsh_element){ .number = number, .owner = (int32_t)owner };
@@ -315,6 +316,7 @@ void gmsh_free(gmsh_file *file) {
   cq_free(file->node.item);
   cq_free(file->cell.item);
   cq_free(file->face.item);
+  cq_free(file->quad.item);
   cq_free(file->entity.item);
   cq_free(file->physical.item);
   cq_free(file->name.item);

@@ -26,6 +26,7 @@ typedef struct gmsh_file {
   int32_t dim;                   // of the cells that are wanted: 3 tetrahedra, 2 triangles
   int32_t by_entity;             // versions 4: groups by way of entities
   gmsh_list node, cell, face;    // gmsh_node; gmsh_element of dimension dim; and of dimension dim - 1
+  gmsh_list quad;                // gmsh_element of dimension dim - 1 that is no triangle, by its number and owner
   gmsh_list entity, physical, name;      // gmsh_entity, int32_t, gmsh_name
 } gmsh_file;
 

@@ -156,10 +156,12 @@ int gmsh_next_section(gmsh_scan *s, char name[GMSH_NAME]) {
 void gmsh_end_section(gmsh_scan *s) {
   const char *word = NULL;
   int length = next_word(s, &word), known = (int)strlen(s->section);
-  if (length && (length != known + 4 || strncmp(word, "$End", 4) || strncmp(word + 4, s->section, (size_t)known)))
-    gmsh_fail(s, "has '%.*s'%s after the last of $%s, where $End%s is wanted: a count is wrong, or it is damaged",
-              s->binary || length > 40 ? 0 : length, word, s->binary || length > 40 ? "something else" : "", s->section,
-              s->section);
+  if (!length || (length == known + 4 && !strncmp(word, "$End", 4) && !strncmp(word + 4, s->section, (size_t)known)))
+    return;
+  int plain = length <= 40;      // a word that can be shown
+  for (int k = 0; k < length && plain; k++) plain = word[k] > ' ' && word[k] <= '~';
+  gmsh_fail(s, "has %s%.*s%s after the last of $%s, where $End%s is wanted: a count is wrong, or it is damaged",
+            plain ? "'" : "something else", plain ? length : 0, word, plain ? "'" : "", s->section, s->section);
 }
 
 void gmsh_skip_section(gmsh_scan *s) {

@@ -301,8 +301,9 @@ static cq_status check_count(const cq_solid *s, const gmsh_file *file, const cha
                    CELLS_MAX);
   if (file->cell.count > 0) return CQ_OK;
   if (s->dim == 3 && file->face.count > 0)
-    return cq_fail(CQ_IO, "mesh '%s' has no tetrahedra, but %lld triangles: mesh its volumes (gmsh -3), or take "
-                   "cq.Shape.triangles for a body in the plane", path, (long long)file->face.count);
+    return cq_fail(CQ_IO, "mesh '%s' has no tetrahedra, but %lld triangle%s: mesh its volumes (gmsh -3), or take "
+                   "cq.Shape.triangles for a body in the plane", path, (long long)file->face.count,
+                   file->face.count > 1 ? "s" : "");
   return cq_fail(CQ_IO, "mesh '%s' has no %s", path, s->dim == 3 ? "tetrahedra" : "triangles");
 }
 

@@ -23,11 +23,16 @@ static int by_text(const void *a, const void *b) {
 }
 
 // groups of cells first, each by its number
-static int by_group(const void *a, const void *b) {
+static int by_tag(const void *a, const void *b) {
   const membership *p = a, *q = b;
   if (p->dim != q->dim) return p->dim > q->dim ? -1 : 1;
-  if (p->tag != q->tag) return p->tag < q->tag ? -1 : 1;
-  return (p->of > q->of) - (p->of < q->of);
+  return (p->tag > q->tag) - (p->tag < q->tag);
+}
+
+static int by_group(const void *a, const void *b) {
+  const membership *p = a, *q = b;
+  const int order = by_tag(a, b);
+  return order ? order : (p->of > q->of) - (p->of < q->of);
 }
 
 // The physical groups of an element by their numbers: NULL and 0 where it is in none.
@@ -72,6 +77,18 @@ static int32_t cells_with(const cq_solid *s, const gmsh_element *face, const sol
   if (at > s->tuple && !solid_order_tuples(at - 1, &key)) at--;
   *first = at;
   return at + 1 < end && !solid_order_tuples(at + 1, &key) ? 2 : 1;
+}
+
+// A quadrangle in a physical group would be a hole in its wall.
+static cq_status check_quads(const gmsh_file *file, const char *path) {
+  const gmsh_element *element = file->quad.item;
+  for (int64_t e = 0; e < file->quad.count; e++) {
+    const int32_t *tag;
+    if (groups_of(file, element + e, file->dim - 1, &tag))
+      return cq_fail(CQ_IO, "mesh '%s' has quadrangle %lld, in a physical group, that is no face of a tetrahedron: mesh "
+                     "it without recombining", path, (long long)element[e].number);
+  }
+  return CQ_OK;
 }
 
 static cq_status add_faces(const cq_solid *s, const gmsh_file *file, gmsh_list *list, const char *path) {
@@ -151,6 +168,20 @@ static void fill_groups(cq_solid *s, const gmsh_file *file, const membership *li
   }
 }
 
+// A surface that the file names and that has no element is a wall without faces.
+static void add_empty_walls(cq_solid *s, const gmsh_file *file, const gmsh_list *list) {
+  const gmsh_name *name = file->name.item;
+  for (int64_t n = 0; n < file->name.count; n++) {
+    const membership key = { .dim = name[n].dim, .tag = name[n].tag };
+    if (key.dim != s->dim - 1) continue;
+    if (list->count && bsearch(&key, list->item, (size_t)list->count, sizeof key, by_tag)) continue;
+    const solid_wall *last = s->wall_count ? s->wall + s->wall_count - 1 : NULL;
+    solid_wall *wall = s->wall + s->wall_count++;
+    memcpy(wall->name, name[n].text, sizeof wall->name);
+    wall->first = last ? last->first + last->count : 0;
+  }
+}
+
 static int64_t count_runs(const membership *list, int64_t count) {
   int64_t runs = count > 0;
   for (int64_t k = 1; k < count; k++) runs += list[k].dim != list[k - 1].dim || list[k].tag != list[k - 1].tag;
@@ -162,18 +193,23 @@ cq_status solid_find_groups(cq_solid *s, const gmsh_file *file, const int32_t *c
   if (file->entity.count) qsort(file->entity.item, (size_t)file->entity.count, sizeof(gmsh_entity), by_entity);
   if (file->name.count) qsort(file->name.item, (size_t)file->name.count, sizeof(gmsh_name), by_name);
   cq_status status = add_cells(file, cell_of, &list);
+  if (!status) status = check_quads(file, path);
   if (!status) status = add_faces(s, file, &list, path);
   if (!status && list.count > INT32_MAX / 2)
     status = cq_fail(CQ_IO, "mesh '%s' has elements in more than a billion groups", path);
-  if (!status && list.count) {
-    qsort(list.item, (size_t)list.count, sizeof(membership), by_group);
-    const size_t runs = (size_t)count_runs(list.item, list.count);
-    s->group = cq_alloc(runs, sizeof *s->group, "mesh groups");
-    s->wall = cq_alloc(runs, sizeof *s->wall, "mesh groups");
-    s->member = cq_alloc((size_t)list.count, sizeof *s->member, "mesh groups");
-    s->wall_face = cq_alloc((size_t)list.count, sizeof *s->wall_face, "mesh groups");
-    if (s->group && s->wall && s->member && s->wall_face) fill_groups(s, file, list.item, list.count);
-    else status = CQ_MEMORY;
+  if (!status && (list.count || file->name.count)) {
+    if (list.count) qsort(list.item, (size_t)list.count, sizeof(membership), by_group);
+    const size_t runs = (size_t)count_runs(list.item, list.count), members = (size_t)list.count + 1;
+    s->group = cq_alloc(runs + 1, sizeof *s->group, "mesh groups");
+    s->wall = cq_alloc(runs + (size_t)file->name.count, sizeof *s->wall, "mesh groups");
+    s->member = cq_alloc(members, sizeof *s->member, "mesh groups");
+    s->wall_face = cq_alloc(members, sizeof *s->wall_face, "mesh groups");
+    if (s->group && s->wall && s->member && s->wall_face) {
+      fill_groups(s, file, list.item, list.count);
+      add_empty_walls(s, file, &list);
+    } else {
+      status = CQ_MEMORY;
+    }
   }
   cq_free(list.item);
   return status ? status : check_names(s, path);

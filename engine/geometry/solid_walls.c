@@ -160,6 +160,7 @@ cq_status solid_find_cavities(cq_solid *s) {
 // Rims along which a wall is open, and the place of the first.
 static cq_status find_open(const cq_solid *s, const solid_wall *w, cq_solid_wall_info *info) {
   const int32_t end = w->count * s->dim;
+  if (!end) return CQ_OK;
   rim *list = rims_of(s, s->wall_face + w->first, w->count);
   if (!list) return CQ_MEMORY;
   for (int32_t i = 0, j; i < end; i = j) {

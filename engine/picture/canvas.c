@@ -115,27 +115,38 @@ typedef struct developing {
   uint8_t *rgba;
 } developing;
 
+// sums of the samples of a pixel: two of its four numbers in each word, in 16 bits
+static void sum_samples(const cq_picture *p, int32_t x, int32_t y, uint32_t *red_blue, uint32_t *green_alpha) {
+  *red_blue = *green_alpha = 0;
+  for (int32_t j = 0; j < p->samples; j++) {
+    const uint32_t *row = p->colour + (size_t)(y * p->samples + j) * (size_t)p->w + (size_t)x * (size_t)p->samples;
+    for (int32_t i = 0; i < p->samples; i++) {
+      *red_blue += row[i] >> 8 & 0x00FF00FF;
+      *green_alpha += row[i] & 0x00FF00FF;
+    }
+  }
+}
+
 static void develop(void *context, int32_t first, int32_t last) {
   const developing *d = context;
   const cq_picture *p = d->picture;
+  // sum * share >> 20 is sum / area: exact, for a sum is less than 2^14
   uint32_t area = (uint32_t)(p->samples * p->samples);
+  uint64_t share = ((1u << 20) + area - 1) / area;
   uint8_t *rgba = d->rgba + (size_t)first * (size_t)p->width * 4;
   for (int32_t y = first; y < last; y++)
     for (int32_t x = 0; x < p->width; x++, rgba += 4) {
-      uint32_t sum[4] = { 0 };
-      for (int32_t j = 0; j < p->samples; j++) {
-        const uint32_t *row = p->colour + (size_t)(y * p->samples + j) * (size_t)p->w + (size_t)x * (size_t)p->samples;
-        for (int32_t i = 0; i < p->samples; i++)
-          for (int c = 0; c < 4; c++) sum[c] += row[i] >> (24 - 8 * c) & 255;
-      }
+      uint32_t red_blue, green_alpha;
+      sum_samples(p, x, y, &red_blue, &green_alpha);
+      uint32_t sum[3] = { red_blue >> 16, green_alpha >> 16, red_blue & 65535 }, alpha = green_alpha & 65535;
       // files hold colours that are not multiplied by alpha
       for (int c = 0; c < 3; c++) {
-        uint32_t value = sum[3] == 255 * area ? (sum[c] + area / 2) / area
-                         : sum[3]             ? (sum[c] * 255 + sum[3] / 2) / sum[3]
-                                              : 0;
+        uint32_t value = alpha == 255 * area ? (uint32_t)((sum[c] + area / 2) * share >> 20)
+                         : alpha             ? (sum[c] * 255 + alpha / 2) / alpha
+                                             : 0;
         rgba[c] = (uint8_t)(value < 255 ? value : 255);
       }
-      rgba[3] = (uint8_t)((sum[3] + area / 2) / area);
+      rgba[3] = (uint8_t)((alpha + area / 2) * share >> 20);
     }
 }
 

@@ -184,7 +184,8 @@ static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, co
 
 static void draw_outline(cq_picture *p, const cq_skin *s, double width) {
   for (int64_t i = 0; i < s->edge_count; i++) {
-    const double *a = s->x + 2 * s->edge[2 * i], *b = s->x + 2 * s->edge[2 * i + 1];
+    double a[2], b[2];
+    skin_edge(s, i, a, b);
     double from[2] = { sample_x(p, a[0]), sample_y(p, a[1]) }, to[2] = { sample_x(p, b[0]), sample_y(p, b[1]) };
     mask_capsule(p, from, to, 0.5 * width * p->samples);
   }

@@ -63,7 +63,8 @@ static inline void facet_normal(const facet *f, const float share[3], float norm
   for (int d = 0; d < 3; d++)
     normal[d] = share[0] * f->normal[0][d] + share[1] * f->normal[1][d] + share[2] * f->normal[2][d];
   float length = sqrtf(normal[0] * normal[0] + normal[1] * normal[1] + normal[2] * normal[2]);
-  if (length > 0) for (int d = 0; d < 3; d++) normal[d] /= length;
+  float inverse = length > 0 ? 1 / length : 1;
+  for (int d = 0; d < 3; d++) normal[d] *= inverse;
 }
 
 static inline uint32_t facet_colour(const facet *f, const float share[3]) {

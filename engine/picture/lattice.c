@@ -13,6 +13,7 @@ enum { NEAR_MAX = 256 };
 #define OFF       0.3            // share of an axis by which a neighbour may lie beside its place
 #define KINK      0.45           // share of an axis between where two particles across a kink say that their side is
 #define DRIFT     0.3            // how much of an axis comes from the last step along it
+#define SPECK     0.05           // share of a side that is not told from its end
 #define WHOLE     0.7            // share of the particles that must be on a lattice for the body to have one
 
 typedef struct finder {
@@ -228,20 +229,39 @@ static void join_kinks(const finder *f) {
 
 // ---- where parts meet whose lattices do not fit ---------------------------------------------------------------------
 
-typedef struct covering { const finder *f; const double *place; int32_t self; int found; } covering;
+//         . . p . .           places just beyond a side of p, from -1/2 to 1/2 along it:
+//         '-------'           from `low` to `high` those that no cell of the other lattice holds
+//       | q | q |
+typedef struct covering {
+  const finder *f;
+  int32_t self;
+  double place[3], along[3];     // middle of the side, a little outside; the way along it, 0 where it is a point
+  double low, high;
+  int found, changed;            // is the middle in a cell?
+} covering;
 
 static void note_cell(void *context, int32_t q, double distance) {
   covering *c = context;
   const lattice *l = c->f->l;
   (void)distance;
   if (q == c->self || !l->on[q]) return;
-  double v[3];
+  double v[3], from = -0.5, to = 0.5, middle = 0;
   for (int i = 0; i < l->dim; i++) v[i] = c->place[i] - at(c->f, q)[i];
   for (int d = 0; d < l->dim; d++) {
     const double *axis = axis_of(l, q, d);
-    if (fabs(dot(v, axis, l->dim)) > 0.52 * dot(axis, axis, l->dim)) return;
+    double off = dot(v, axis, l->dim), rise = dot(c->along, axis, l->dim), most = 0.52 * dot(axis, axis, l->dim);
+    if (fabs(off) > most) middle = 1;
+    if (fabs(rise) > 1e-9 * most) {
+      from = fmax(from, (-off - copysign(most, rise)) / rise);
+      to = fmin(to, (-off + copysign(most, rise)) / rise);
+    } else if (fabs(off) > most) {
+      return;
+    }
   }
-  c->found = 1;
+  if (middle == 0) c->found = 1;
+  if (!(from < to)) return;
+  if (from <= c->low && to > c->low) c->low = to, c->changed = 1;
+  if (to >= c->high && from < c->high) c->high = from, c->changed = 1;
 }
 
 static void find_covered(const finder *f, double reach) {
@@ -249,11 +269,23 @@ static void find_covered(const finder *f, double reach) {
   for (int32_t p = 0; p < l->n; p++)
     for (int side = 0; l->on[p] && side < 2 * l->dim; side++) {
       if (*link_of(l, p, 0, side) >= 0) continue;
-      double place[3], sign = side & 1 ? 0.7 : -0.7;
-      for (int i = 0; i < l->dim; i++) place[i] = at(f, p)[i] + sign * axis_of(l, p, side / 2)[i];
-      covering c = { f, place, p, 0 };
-      bins_visit(&f->boxes, f->x, place, reach, note_cell, &c);
+      double sign = side & 1 ? 0.7 : -0.7;
+      covering c = { .f = f, .self = p, .low = -0.5, .high = 0.5, .changed = 1 };
+      for (int i = 0; i < l->dim; i++) {
+        c.place[i] = at(f, p)[i] + sign * axis_of(l, p, side / 2)[i];
+        if (l->dim == 2) c.along[i] = axis_of(l, p, 1 - side / 2)[i];
+      }
+      // cells come in any order: again, until none covers more
+      while (c.changed) {
+        c.changed = 0;
+        bins_visit(&f->boxes, f->x, c.place, reach, note_cell, &c);
+      }
       if (c.found) l->covered[p] |= (uint8_t)(1 << side);
+      if (l->dim == 3) continue;
+      float *open = l->open + ((size_t)p * 4 + (size_t)side) * 2;
+      double low = c.low < SPECK - 0.5 ? -0.5 : c.low, high = c.high > 0.5 - SPECK ? 0.5 : c.high;
+      int none = high - low < SPECK;
+      open[0] = none ? 1 : (float)(low + 0.5), open[1] = none ? 0 : (float)(high + 0.5);
     }
 }
 
@@ -265,6 +297,7 @@ cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *positio
   l->axis = cq_alloc(count * wide * wide + 1, sizeof *l->axis, "lattice of a picture");
   l->on = cq_alloc(count + 1, 1, "lattice of a picture");
   l->covered = cq_alloc(count + 1, 1, "lattice of a picture");
+  l->open = cq_alloc(dim == 2 ? 8 * count + 1 : 1, sizeof *l->open, "lattice of a picture");
   int32_t *queue = cq_alloc(count + 1, sizeof *queue, "lattice of a picture");
   finder f = { .l = l, .x = position, .volume = volume, .loose = loose };
   double mean = 0, largest = 0;
@@ -275,9 +308,11 @@ cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *positio
   }
   if (!(isfinite(mean) && mean > 0)) mean = 1;
   cq_status status = CQ_MEMORY;
-  if (l->link && l->axis && l->on && l->covered && queue) status = bins_fill(&f.boxes, dim, n, position, mean);
+  if (l->link && l->axis && l->on && l->covered && l->open && queue)
+    status = bins_fill(&f.boxes, dim, n, position, mean);
   if (!status) {
     memset(l->link, -1, count * wide * 2 * sizeof *l->link);
+    for (size_t k = 0; dim == 2 && k < 4 * count; k++) l->open[2 * k + 1] = 1;
     find(&f, queue);
     join_kinks(&f);
     find_covered(&f, 1.5 * largest);
@@ -293,5 +328,6 @@ void lattice_free(lattice *l) {
   cq_free(l->axis);
   cq_free(l->on);
   cq_free(l->covered);
+  cq_free(l->open);
   *l = (lattice){ 0 };
 }

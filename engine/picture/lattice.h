@@ -12,6 +12,9 @@ typedef struct lattice {
   uint8_t *on;                   // {n} 0: the particle is on no lattice
   // {n} bits of sides without a neighbour where a cell of another lattice lies, as where parts meet
   uint8_t *covered;
+  // {n, 4, 2} in 2D: from where to where, 0 to 1 along the other axis, no cell of another lattice lies at a side.
+  // A wide part may reach beyond a narrow one by less than a cell. From 1 to 0 where there is no such place.
+  float *open;
 } lattice;
 
 // position {n, dim}; volume {n} of each particle as it lies there; loose {n}: 1 for those that are

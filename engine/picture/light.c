@@ -8,54 +8,59 @@ enum { SKY_TAPS = 10, SUN_TAPS = 16 };      // neighbours asked how much sky, an
 
 // ---- the sun: height of the highest surface along the light ---------------------------------------------------------
 
-static double shadow_scale(const space *s) { return SHADOW_SIDE / (2 * s->def.focus_radius); }
-
 static void to_light(const space *s, const double x[3], double out[3]) {
   double q[3] = { x[0] - s->def.focus[0], x[1] - s->def.focus[1], x[2] - s->def.focus[2] };
-  out[0] = 0.5 * SHADOW_SIDE + shadow_scale(s) * dot3(q, s->light_right);
-  out[1] = 0.5 * SHADOW_SIDE + shadow_scale(s) * dot3(q, s->light_up);
+  out[0] = 0.5 * SHADOW_SIDE + s->texels * dot3(q, s->light_right);
+  out[1] = 0.5 * SHADOW_SIDE + s->texels * dot3(q, s->light_up);
   out[2] = dot3(q, s->light);
 }
 
 void shadow_sphere(space *s, const double centre[3], double radius) {
-  double c[3], r = radius * shadow_scale(s);
+  double c[3], r = radius * s->texels;
   to_light(s, centre, c);
   for (int32_t y = clamp_index(ceil(c[1] - r), SHADOW_SIDE), y1 = clamp_index(ceil(c[1] + r), SHADOW_SIDE); y < y1; y++)
     for (int32_t x = clamp_index(ceil(c[0] - r), SHADOW_SIDE), x1 = clamp_index(ceil(c[0] + r), SHADOW_SIDE); x < x1;
          x++) {
       double rest = r * r - (x - c[0]) * (x - c[0]) - (y - c[1]) * (y - c[1]);
       if (rest < 0) continue;
-      float top = (float)(c[2] + sqrt(rest) / shadow_scale(s)), *at = s->shadow + (size_t)y * SHADOW_SIDE + x;
+      float top = (float)(c[2] + sqrt(rest) / s->texels), *at = s->shadow + (size_t)y * SHADOW_SIDE + x;
       if (top > *at) *at = top;
     }
 }
 
+typedef struct cast_one { double c[3][3], least[2], most[2]; } cast_one;      // a triangle from the sun's side
+
 typedef struct casting {
   cq_picture *picture;
-  const double *corner;
-  const uint32_t *rgba;
+  const cast_one *of;
   int64_t count;
 } casting;
 
-static void cast(space *s, const double x[9], int32_t first, int32_t last) {
-  double c[3][3], least[2] = { INFINITY, INFINITY }, most[2] = { -INFINITY, -INFINITY };
+static cast_one from_sun(const space *s, const double x[9]) {
+  cast_one t = { .least = { INFINITY, INFINITY }, .most = { -INFINITY, -INFINITY } };
   for (int i = 0; i < 3; i++) {
-    to_light(s, x + 3 * i, c[i]);
+    to_light(s, x + 3 * i, t.c[i]);
     for (int d = 0; d < 2; d++) {
-      least[d] = lesser(least[d], c[i][d]);
-      most[d] = larger(most[d], c[i][d]);
+      t.least[d] = lesser(t.least[d], t.c[i][d]);
+      t.most[d] = larger(t.most[d], t.c[i][d]);
     }
   }
-  if (!(most[1] >= first && least[1] < last)) return;
-  double area = (c[1][0] - c[0][0]) * (c[2][1] - c[0][1]) - (c[2][0] - c[0][0]) * (c[1][1] - c[0][1]);
+  return t;
+}
+
+static void cast(space *s, const cast_one *t, int32_t first, int32_t last) {
+  const double (*c)[3] = t->c;
+  if (!(t->most[1] >= first && t->least[1] < last)) return;
+  double area = (c[1][0] - c[0][0]) * (c[2][1] - c[0][1]) - (c[2][0] - c[0][0]) * (c[1][1] - c[0][1]),
+         per_area = 1 / area;
   if (!(fabs(area) > 1e-12)) return;
-  int32_t y = clamp_index(ceil(least[1]), last), y1 = clamp_index(floor(most[1]) + 1, last),
-          x0 = clamp_index(ceil(least[0]), SHADOW_SIDE);
-  int32_t x1 = clamp_index(floor(most[0]) + 1, SHADOW_SIDE);
+  int32_t y = clamp_index(ceil(t->least[1]), last), y1 = clamp_index(floor(t->most[1]) + 1, last),
+          x0 = clamp_index(ceil(t->least[0]), SHADOW_SIDE);
+  int32_t x1 = clamp_index(floor(t->most[0]) + 1, SHADOW_SIDE);
   for (y = y > first ? y : first; y < y1; y++)
     for (int32_t i = x0; i < x1; i++) {
-      double b0 = ((c[1][0] - i) * (c[2][1] - y) - (c[2][0] - i) * (c[1][1] - y)) / area;
-      double b1 = ((c[2][0] - i) * (c[0][1] - y) - (c[0][0] - i) * (c[2][1] - y)) / area, b2 = 1 - b0 - b1;
+      double b0 = ((c[1][0] - i) * (c[2][1] - y) - (c[2][0] - i) * (c[1][1] - y)) * per_area;
+      double b1 = ((c[2][0] - i) * (c[0][1] - y) - (c[0][0] - i) * (c[2][1] - y)) * per_area, b2 = 1 - b0 - b1;
       if (b0 < -1e-6 || b1 < -1e-6 || b2 < -1e-6) continue;      // no seam between two triangles
       float top = (float)(b0 * c[0][2] + b1 * c[1][2] + b2 * c[2][2]), *at = s->shadow + (size_t)y * SHADOW_SIDE + i;
       if (top > *at) *at = top;
@@ -64,14 +69,19 @@ static void cast(space *s, const double x[9], int32_t first, int32_t last) {
 
 static void cast_band(void *context, int32_t first, int32_t last) {
   const casting *c = context;
-  for (int64_t i = 0; i < c->count; i++)
-    if ((c->rgba[3 * i] & c->rgba[3 * i + 1] & c->rgba[3 * i + 2] & 255) == 255)
-      cast(c->picture->space, c->corner + 9 * i, first, last);
+  for (int64_t i = 0; i < c->count; i++) cast(c->picture->space, c->of + i, first, last);
 }
 
-void shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba) {
-  casting c = { p, corner, rgba, n };
+cq_status shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba) {
+  cast_one *of = cq_alloc((size_t)n + 1, sizeof *of, "shadows of a picture");
+  if (!of) return CQ_MEMORY;
+  casting c = { .picture = p, .of = of };
+  for (int64_t i = 0; i < n; i++)
+    if ((rgba[3 * i] & rgba[3 * i + 1] & rgba[3 * i + 2] & 255) == 255)
+      of[c.count++] = from_sun(p->space, corner + 9 * i);
   in_bands(p->threads, SHADOW_SIDE, SHADOW_SIDE / 8, cast_band, &c);
+  cq_free(of);
+  return CQ_OK;
 }
 
 // a disc of the map is asked, wide enough to hide its texels: first its rim, and all of it
@@ -112,7 +122,8 @@ static float open_sky(const looking *l, int32_t x, int32_t y) {
   const cq_picture *p = l->picture;
   const space *s = p->space;
   const surface *at = seen(p, x, y);
-  float depth = at->depth, reach = (float)l->reach, samples = (float)p->samples, inverse = (float)(1 / s->focal);
+  float depth = at->depth, reach = (float)l->reach, samples = (float)p->samples, inverse = (float)s->per_focal;
+  float per_square = 1 / (reach * reach);
   if (at->kind == SURFACE_NONE) return 1;
   float pixels = reach / (inverse * depth) / samples;
   if (pixels < 1.5f) return 1;
@@ -136,7 +147,7 @@ static float open_sky(const looking *l, int32_t x, int32_t y) {
     float d2 = a * a + b * b + c * c;
     if (d2 > reach * reach || d2 == 0) continue;
     float rise = (a * n[0] + b * n[1] + c * n[2]) / sqrtf(d2) - 0.12f;
-    if (rise > 0) hidden += rise * (1 - d2 / (reach * reach));
+    if (rise > 0) hidden += rise * (1 - d2 * per_square);
   }
   return (float)larger(0, 1 - 2.2f * hidden / SKY_TAPS);
 }

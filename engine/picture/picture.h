@@ -18,6 +18,10 @@ typedef struct paving {          // a plane, and how the camera sees it
   double normal[3], first[3], second[3];
   double facing[3];              // the normal on the camera's side
   double height, eye[2], focus[2];   // of the camera over the plane; places on the plane's axes [length]
+  double per_cell;               // 1 / the size of a cell
+  double tilt;                   // how bright the sun makes it
+  double tint[4], line[4];       // its colour from alpha to red, and the way from there to that of lines
+  uint32_t calm;                 // its colour where a footprint holds many cells
   int endless;
 } paving;
 
@@ -43,7 +47,8 @@ typedef struct space {           // the camera, its light, and what they need
   cq_camera def;
   double right[3], up[3], forward[3], light[3];
   double light_right[3], light_up[3];
-  double focal;                  // [sample]
+  double focal, per_focal;       // [sample], and 1 / focal
+  double texels;                 // of the map of shadows in a unit of length
   surface *surfaces;             // {h, w}
   float *shadow;                 // {SHADOW_SIDE, SHADOW_SIDE} highest occluder along the light [length]
   uint8_t *occlusion, *scratch;  // {height, width} open sky in 1/255
@@ -127,7 +132,7 @@ cq_status draw_facets(cq_picture *p, int64_t n, const double *corner, const doub
 
 // ---- light.c ----
 void shadow_sphere(space *s, const double centre[3], double radius);
-void shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba);
+cq_status shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba);
 double sunlight(const space *s, const double x[3], double bias);    // share of the sun that reaches x
 void find_sky(cq_picture *p);                                       // fills occlusion
 

@@ -2,31 +2,28 @@
 #include "picture.h"
 #include "vector.h"
 
-static uint32_t mix(uint32_t a, uint32_t b, double t) {
+// the colour of a plane, with so much of that of its lines
+static uint32_t mixed(const paving *g, double t) {
   uint32_t out = 0;
-  for (int shift = 0; shift < 32; shift += 8) {
-    double x = a >> shift & 255, y = b >> shift & 255;
-    out |= (uint32_t)(x + t * (y - x) + 0.5) << shift;
-  }
+  for (int c = 0; c < 4; c++) out |= (uint32_t)(int)(g->tint[c] + t * g->line[c] + 0.5) << 8 * c;
   return out;
 }
 
 // how much of a footprint of this width lies on lines of half width around the multiples of 1
-static double line_share(double x, double half, double footprint) {
+static double line_share(double x, double half, double footprint, double per_footprint) {
   double distance = fabs(x - floor_of(x + 0.5));
-  double part = (half + 0.5 * footprint - distance) / footprint;
-  return lesser(larger(part, 0), lesser(1, 2 * half / footprint));
+  double part = (half + 0.5 * footprint - distance) * per_footprint;
+  return lesser(larger(part, 0), lesser(1, 2 * half * per_footprint));
 }
 
 // colour at grid coordinates a, b; the checkerboard and the lines fade where a footprint holds many of them
 static uint32_t tile(const paving *g, double a, double b, double footprint) {
-  double cell = g->def.cell;
-  if (!(cell > 0)) return g->def.rgba;
-  double f = footprint / cell, u = a / cell, v = b / cell, calm = 1 - smooth(0.15, 0.5, f);
-  if (calm <= 0) return mix(g->def.rgba, g->def.line, 0.04);
+  if (!(g->def.cell > 0)) return g->def.rgba;
+  double f = footprint * g->per_cell, u = a * g->per_cell, v = b * g->per_cell, calm = 1 - smooth(0.15, 0.5, f);
+  if (calm <= 0) return g->calm;
   int odd = (int)((int64_t)floor_of(u) + (int64_t)floor_of(v)) & 1;
-  double line = larger(line_share(u, 0.011, f), line_share(v, 0.011, f));
-  return mix(g->def.rgba, g->def.line, 0.04 + calm * (0.55 * line + (odd ? 0.025 : -0.025)));
+  double per_f = 1 / f, line = larger(line_share(u, 0.011, f, per_f), line_share(v, 0.011, f, per_f));
+  return mixed(g, 0.04 + calm * (0.55 * line + (odd ? 0.025 : -0.025)));
 }
 
 uint32_t pave(const space *s, const paving *g, double a, double b, double footprint) {
@@ -97,6 +94,13 @@ cq_status cq_picture_plane(cq_picture *p, const cq_plane *plane) {
   for (int d = 0; d < 3; d++) g->facing[d] = (g->height > 0 ? -1 : 1) * g->normal[d];
   g->focus[0] = dot3(to_focus, g->first);
   g->focus[1] = dot3(to_focus, g->second);
+  g->per_cell = 1 / g->def.cell;
+  g->tilt = 0.75 + 0.25 * lesser(larger(dot3(g->facing, s->light), 0) / larger(s->light[1], 0.3), 1);
+  for (int c = 0; c < 4; c++) {
+    g->tint[c] = g->def.rgba >> 8 * c & 255;
+    g->line[c] = (g->def.line >> 8 * c & 255) - g->tint[c];
+  }
+  g->calm = mixed(g, 0.04);
   g->eye[0] = -dot3(offset, g->first);
   g->eye[1] = -dot3(offset, g->second);
   laying l = { p, g, (uint32_t)s->plane_count++ };

@@ -46,7 +46,7 @@ uint32_t lit_body(const cq_picture *p, const double n[3], const double ray[3], d
 
 static void ray_at(const cq_picture *p, double x, double y, double ray[3]) {
   const space *s = p->space;
-  double a = (x - 0.5 * p->w) / s->focal, b = (0.5 * p->h - y) / s->focal;
+  double a = (x - 0.5 * p->w) * s->per_focal, b = (0.5 * p->h - y) * s->per_focal;
   for (int d = 0; d < 3; d++) ray[d] = s->forward[d] + a * s->right[d] + b * s->up[d];
 }
 
@@ -58,13 +58,11 @@ static uint32_t shade_plane(const cq_picture *p, uint32_t number, double x, doub
   ray_at(p, x, y, ray);
   double along = dot3(ray, g->normal), t = g->height / along;
   uint32_t rgba = pave(s, g, g->eye[0] + t * dot3(ray, g->first), g->eye[1] + t * dot3(ray, g->second),
-                       wide * t / s->focal / larger(fabs(along), 0.05));
+                       wide * t * s->per_focal / larger(fabs(along), 0.05));
   if (!(rgba & 255)) return 0;
   for (int d = 0; d < 3; d++) at[d] = s->def.eye[d] + t * ray[d];
-  double facing = dot3(g->facing, s->light), sun = sunlight(s, at, 0.004 * s->def.focus_radius);
   // as bright as its colour says in the open
-  double tilt = 0.75 + 0.25 * lesser(larger(facing, 0) / larger(s->light[1], 0.3), 1),
-         light = tilt * sky * (0.52 + 0.48 * sun);
+  double sun = sunlight(s, at, 0.004 * s->def.focus_radius), light = g->tilt * sky * (0.52 + 0.48 * sun);
   factor[0] = light * (0.96 + 0.04 * sun);
   factor[1] = light * (0.98 + 0.02 * sun);
   factor[2] = light;
@@ -120,23 +118,28 @@ static uint32_t shade_sample(const cq_picture *p, const surface *at, int32_t x, 
   return shade_body(p, n, at->depth, at->rgba, middle, sky);
 }
 
+static void cover(uint32_t *colour, uint32_t source) {
+  *colour = (source & 255) == 255 ? source : over(source, *colour);
+}
+
 static void shade_rows(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
+  int32_t samples = p->samples;
   for (int32_t y = first; y < last; y++)
     for (int32_t x = 0; x < p->width; x++) {
-      size_t at = (size_t)y * (size_t)p->samples * (size_t)p->w + (size_t)x * (size_t)p->samples;
+      size_t at = (size_t)y * (size_t)samples * (size_t)p->w + (size_t)x * (size_t)samples;
       const surface *one = p->space->surfaces + at;
       double sky = p->space->occlusion[y * p->width + x] / 255.0;
       int calm = is_smooth(p, one);
       if (calm && one->kind == SURFACE_NONE) continue;
       uint32_t shaded = calm ? premultiply(shade_smooth(p, one, x, y, sky), 255) : 0;
-      for (int32_t j = 0; j < p->samples; j++)
-        for (int32_t i = 0; i < p->samples; i++) {
+      for (int32_t j = 0; j < samples; j++)
+        for (int32_t i = 0; i < samples; i++) {
           size_t k = (size_t)j * (size_t)p->w + (size_t)i;
           if (one[k].kind == SURFACE_NONE) continue;
           uint32_t own =
-              calm ? shaded : premultiply(shade_sample(p, one + k, x * p->samples + i, y * p->samples + j, sky), 255);
-          p->colour[at + k] = over(own, p->colour[at + k]);
+              calm ? shaded : premultiply(shade_sample(p, one + k, x * samples + i, y * samples + j, sky), 255);
+          cover(p->colour + at + k, own);
         }
     }
 }

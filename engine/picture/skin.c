@@ -238,9 +238,23 @@ cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deforma
   return CQ_OK;
 }
 
+void skin_edge(const cq_skin *s, int64_t edge, double from[2], double to[2]) {
+  const double *a = s->x + 2 * s->edge[2 * edge], *b = s->x + 2 * s->edge[2 * edge + 1];
+  const float *span = s->span + 2 * edge;
+  for (int i = 0; i < 2; i++) {
+    from[i] = a[i] + span[0] * (b[i] - a[i]);
+    to[i] = a[i] + span[1] * (b[i] - a[i]);
+  }
+}
+
 void cq_skin_describe(const cq_skin *s, cq_skin_info *info) {
   *info = (cq_skin_info){ .vertex_count = s->vertex_count, .face_count = s->face_count, .edge_count = s->edge_count };
   for (int32_t p = 0; p < s->n; p++) info->alone_count += s->apart[p] && s->level[p];
+  for (int64_t i = 0; i < s->edge_count; i++) {
+    double from[2], to[2];
+    skin_edge(s, i, from, to);
+    info->outline += hypot(to[0] - from[0], to[1] - from[1]);
+  }
 }
 
 void cq_skin_read(const cq_skin *s, double *vertex, int32_t *faces, uint8_t *alone) {

@@ -30,6 +30,7 @@ struct cq_skin {
   int64_t vertex_count, face_count, normal_count, edge_count;
   face *faces;
   int32_t *edge;                 // {edges, 2} outline in the plane
+  float *span;                   // {edges, 2} the part of each that is outside, 0 to 1
   int64_t *bond_start;           // {vertices + 1}
   bond *bonds;
   double *y;                     // {vertices, dim} at rest
@@ -38,6 +39,9 @@ struct cq_skin {
   double *size;                  // {n} root of the volume now, for particles that are drawn alone; 0: they are not
   double *cell;                  // {n, 2, 2} in the plane, the half edges of their squares, as columns
 };
+
+// The ends of an edge of the outline as it lies now.
+void skin_edge(const cq_skin *s, int64_t edge, double from[2], double to[2]);
 
 // ---- surface.c: faces and vertices of the lattice, as far as it hangs together
 cq_status surface_make(cq_skin *s);

@@ -79,6 +79,8 @@ cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   if (!normalize3(s->light) || !across3(s->light, hint, s->light_right, s->light_up))
     return cq_fail(CQ_INVALID, "the camera's light must have a direction");
   s->focal = 0.5 * p->h / tan(0.5 * camera->field_of_view);
+  s->per_focal = 1 / s->focal;
+  s->texels = SHADOW_SIDE / (2 * camera->focus_radius);
   s->plane_count = 0;
   s->facet_count = s->globe_count = 0;
   in_bands(p->threads, p->h, BAND, clear_surfaces, p);

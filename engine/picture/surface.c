@@ -73,7 +73,13 @@ static void side_corners(int d, int side, int corner[4]) {
   for (int k = 0; k < 4; k++) corner[k] = ring[side ? k : 3 - k];
 }
 
-// Calls for each open side of a shown cell. In space for bare ones too: behind the others they close
+// is a part of a side in the plane outside?
+static int is_outline(const cq_skin *s, int32_t p, int side) {
+  const float *open = s->lattice.open + ((size_t)p * 4 + (size_t)side) * 2;
+  return is_bare(s, p, side) && open[0] < open[1];
+}
+
+// Calls for each side of a shown cell that is outside. In space for all bare ones: behind the others they close
 // what gapes between two parts.
 typedef void each_side(cq_skin *s, const int32_t *parent, int32_t p, int side);
 
@@ -81,7 +87,7 @@ static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
   for (int32_t p = 0; p < s->n; p++) {
     if (!is_shown(s, p)) continue;
     for (int side = 0; side < 2 * s->dim; side++) {
-      if (s->dim == 3 ? is_bare(s, p, side) : is_open(s, p, side)) visit(s, parent, p, side);
+      if (s->dim == 3 ? is_bare(s, p, side) : is_outline(s, p, side)) visit(s, parent, p, side);
     }
   }
 }
@@ -103,6 +109,7 @@ static void add_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
     f->particle = p;
   } else {
     int d = side / 2, base = side & 1 ? 1 << d : 0;
+    memcpy(s->span + 2 * s->edge_count, s->lattice.open + ((size_t)p * 4 + (size_t)side) * 2, 2 * sizeof *s->span);
     int32_t *e = s->edge + 2 * s->edge_count++;
     e[0] = p * corners + base;
     e[1] = p * corners + (base | 1 << (1 - d));
@@ -261,10 +268,34 @@ static int is_long_edge(const cq_skin *s, int32_t p, int a, int b) {
   return length >= LONG || !covered;
 }
 
+// have LONG cells from p on, towards one side, another side open?
+static int is_long_row(const cq_skin *s, int32_t p, int towards, int open) {
+  for (int n = 0; n < LONG; n++, p = neighbour(s, p, towards))
+    if (p < 0 || !is_shown(s, p) || !is_open(s, p, open)) return 0;
+  return 1;
+}
+
+// Marks the vertices of true inner corners in the plane, where the outline turns from one long row to another:
+//
+//     | q |
+//     o---o               a: the side of r where p lies, open at q
+//     | r | p |           b: the side where q lies, open at p
+static void find_inner(const cq_skin *s, int32_t *parent, const int32_t *number, uint8_t *sharp) {
+  for (int32_t r = 0; r < s->n; r++) {
+    for (int a = 0; a < 2 && is_shown(s, r); a++)
+      for (int b = 2; b < 4; b++) {
+        if (!is_long_row(s, neighbour(s, r, a), a, b) || !is_long_row(s, neighbour(s, r, b), b, a)) continue;
+        uint8_t *mark = &sharp[number[root_of(parent, r * 4 + (a & 1) + 2 * (b & 1))]];
+        if (*mark != JOINED) *mark = SHARP;
+      }
+  }
+}
+
 // Marks the vertices of true edges, where two sides meet that are longer than the steps of stairs: SHARP; and those
 // where a part meets another one: JOINED.
 static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number, uint8_t *sharp) {
   int dim = s->dim, corners = 1 << dim;
+  if (dim == 2) find_inner(s, parent, number, sharp);
   for (int32_t p = 0; p < s->n; p++) {
     if (!is_shown(s, p)) continue;
     int open[6];
@@ -324,12 +355,14 @@ void surface_bind(cq_skin *s) {
 void surface_free(cq_skin *s) {
   cq_free(s->faces);
   cq_free(s->edge);
+  cq_free(s->span);
   cq_free(s->bond_start);
   cq_free(s->bonds);
   cq_free(s->x);
   cq_free(s->y);
   cq_free(s->normal);
-  s->faces = NULL, s->edge = NULL, s->bond_start = NULL, s->bonds = NULL, s->x = s->y = s->normal = NULL;
+  s->faces = NULL, s->edge = NULL, s->span = NULL, s->bond_start = NULL, s->bonds = NULL;
+  s->x = s->y = s->normal = NULL;
   s->vertex_count = s->face_count = s->normal_count = s->edge_count = 0;
 }
 
@@ -339,7 +372,8 @@ static cq_status make(cq_skin *s, int32_t *parent, int32_t *number) {
   visit_sides(s, parent, count_side);
   s->faces = cq_alloc((size_t)(dim == 3 ? s->face_count : s->n) + 1, sizeof *s->faces, "surface of a body");
   s->edge = cq_alloc((size_t)s->edge_count + 1, 2 * sizeof *s->edge, "surface of a body");
-  if (!s->faces || !s->edge) return CQ_MEMORY;
+  s->span = cq_alloc((size_t)s->edge_count + 1, 2 * sizeof *s->span, "surface of a body");
+  if (!s->faces || !s->edge || !s->span) return CQ_MEMORY;
   s->face_count = s->edge_count = 0;
   visit_sides(s, parent, add_side);
   if (dim == 2) add_cells(s);

@@ -1,21 +1,44 @@
 // Triangles of a scene with a camera: cut off behind it, put on the canvas, and filled by depth.
 #include "facet.h"
 #include "vector.h"
+#include <stdlib.h>
 #include <string.h>
+
+typedef struct placed {          // a facet in the order of depth, and the rows that it lies in
+  float depth, low, high;
+  int64_t index;
+} placed;
 
 typedef struct filling {
   cq_picture *picture;
   const facet *facets;
+  const placed *order;
   int64_t count;
 } filling;
 
-static void fill_facet(cq_picture *p, const facet *f, int32_t first, int32_t last) {
-  float low = (float)lesser(f->y[0], (float)lesser(f->y[1], f->y[2])),
-        high = (float)larger(f->y[0], (float)larger(f->y[1], f->y[2]));
-  if (!(high > (float)first && low < (float)last)) return;
+static int before(const void *a, const void *b) {
+  const placed *x = a, *y = b;
+  if (x->depth != y->depth) return x->depth < y->depth ? -1 : 1;
+  return (x->index > y->index) - (x->index < y->index);
+}
+
+// the near ones first: most samples of those behind are hidden then, before anything but their depth is asked for
+static placed *in_order(const facet *facets, int64_t count) {
+  placed *order = cq_alloc((size_t)count + 1, sizeof *order, "triangles of a picture");
+  for (int64_t i = 0; i < count && order; i++) {
+    const float *y = facets[i].y;
+    order[i] = (placed){ .depth = facets[i].depth, .index = i,
+                         .low = (float)lesser(y[0], lesser(y[1], y[2])),
+                         .high = (float)larger(y[0], larger(y[1], y[2])) };
+  }
+  if (order) qsort(order, (size_t)count, sizeof *order, before);
+  return order;
+}
+
+static void fill_facet(cq_picture *p, const facet *f, const placed *at_rows, int32_t first, int32_t last) {
   facet_scan scan;
   if (!facet_begin(f, &scan)) return;
-  int32_t row = clamp_index(ceil(low - 0.5), p->h), end = clamp_index(ceil(high - 0.5), p->h);
+  int32_t row = clamp_index(ceil(at_rows->low - 0.5), p->h), end = clamp_index(ceil(at_rows->high - 0.5), p->h);
   if (row < first) row = first;
   if (end > last) end = last;
   for (; row < end; row++) {
@@ -39,7 +62,11 @@ static void fill_facet(cq_picture *p, const facet *f, int32_t first, int32_t las
 
 static void fill_band(void *context, int32_t first, int32_t last) {
   const filling *f = context;
-  for (int64_t i = 0; i < f->count; i++) fill_facet(f->picture, f->facets + i, first, last);
+  for (int64_t i = 0; i < f->count; i++) {
+    const placed *one = f->order + i;
+    if (one->high > (float)first && one->low < (float)last)
+      fill_facet(f->picture, f->facets + one->index, one, first, last);
+  }
 }
 
 typedef struct corner {          // in the camera's axes
@@ -105,7 +132,7 @@ static int project(const cq_picture *p, const double *x, const double *normal, c
 cq_status draw_facets(cq_picture *p, int64_t n, const double *corners, const double *normal, const uint32_t *rgba) {
   facet *facets = cq_alloc((size_t)(2 * n + 1), sizeof *facets, "triangles of a picture");
   if (!facets) return CQ_MEMORY;
-  filling f = { p, facets, 0 };
+  filling f = { .picture = p, .facets = facets };
   cq_status status = CQ_OK;
   for (int64_t i = 0; i < n && !status; i++) {
     facet made[2];
@@ -117,10 +144,14 @@ cq_status draw_facets(cq_picture *p, int64_t n, const double *corners, const dou
       else facets[f.count++] = made[k];
     }
   }
+  placed *order = status ? NULL : in_order(facets, f.count);
+  if (!status && !order) status = CQ_MEMORY;
   if (!status) {
+    f.order = order;
     in_bands(p->threads, p->h, 2 * BAND, fill_band, &f);
-    shadow_triangles(p, n, corners, rgba);
+    status = shadow_triangles(p, n, corners, rgba);
   }
+  cq_free(order);
   cq_free(facets);
   return status;
 }

@@ -42,7 +42,7 @@ static inline int across3(const double n[3], const double hint[3], double first[
 }
 
 static inline double smooth(double lo, double hi, double x) {
-  double t = lesser(larger((x - lo) / (hi - lo), 0), 1);
+  double t = lesser(larger((x - lo) * (1 / (hi - lo)), 0), 1);
   return t * t * (3 - 2 * t);
 }
 

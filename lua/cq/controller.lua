@@ -16,6 +16,7 @@
 -- handed at the next control step.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local fit = require "cq.controller.fit"
 local T = require "cq.tensor"
 
 ---@class cq.Controller
@@ -44,6 +45,9 @@ end
 ---@param params table<string, cq.Tensor>   with the names and shapes of controller.params
 ---@return cq.Controller
 function Controller:with(params)
+  if type(params) ~= "table" or T.is_tensor(params) then
+    is.fail("controller:with: needs a table of tensors, as controller.params, got %s", text.describe(params))
+  end
   local out = setmetatable({}, getmetatable(self))
   for key, value in pairs(self) do out[key] = value end
   out.params = params
@@ -56,9 +60,7 @@ end
 ---@param robot? cq.Robot     a variant, where the world's own robot cannot run without
 ---@return table<string, cq.Tensor> params
 function Controller:prepare(world, observer, robot)
-  if not self.params then
-    world:rollout { steps = 1, controller = self, observer = observer, robot = robot }:release()
-  end
+  if not self.params then world:ask { controller = self, observer = observer, robot = robot } end
   return self.params
 end
 
@@ -73,10 +75,11 @@ function Controller:check_rollout(roll)
   self.signals = roll.signal_count
 end
 
-local function need_observation(self, observation)
+-- refuses parameters of other names or shapes than these
+local function require_fit(self, list) fit.require("cq.Controller." .. self.family, self.params, list) end
+
+local function require_observation(self, observation)
   if not observation then is.fail("cq.Controller.%s needs an observer", self.family) end
-  if observation.rank == 0 then return observation:reshape { 1 } end
-  return observation
 end
 
 -- ---- initial values -------------------------------------------------------------------------------------------------
@@ -97,7 +100,7 @@ local function own_value(value, shape, what)
   if type(value) ~= "table" then
     is.fail("%s must be a number, lists of them or a tensor, got %s", what, text.describe(value))
   end
-  local tensor = T.as_tensor(value)
+  local tensor = T.as_tensor(value, what)
   local got, wanted = table.concat(tensor:shape(), ", "), table.concat(shape, ", ")
   if got ~= wanted then is.fail("%s must have the shape {%s}, got {%s}", what, wanted, got) end
   return T.param(tensor, tensor.bounds)
@@ -136,33 +139,68 @@ local function make_layers(self, inputs)
   self.params, self.inputs = with_own(self, params), inputs
 end
 
+-- inputs and outputs of a layer; those of the first and of the last may not be known yet
+local function sizes_of_layer(self, k, inputs)
+  local hidden = self.hidden
+  return k == 1 and (inputs or false) or hidden[k - 1], k > #hidden and (self.signals or false) or hidden[k]
+end
+
+local function layers_fit(self, inputs)
+  for k = 1, #self.hidden + 1 do
+    local w, b, rows, columns = self.params["w" .. k], self.params["b" .. k], sizes_of_layer(self, k, inputs)
+    if not (T.is_tensor(w) and T.is_tensor(b) and w.rank == 2 and b.rank == 1 and (not rows or w:size(1) == rows)
+      and w:size(2) == (columns or b.count) and b.count == (columns or b.count)) then return false end
+  end
+  return true
+end
+
+-- refuses parameters of other layers; what they must be is put into words where they are not
+local function require_layers(self, inputs)
+  local list = {}
+  for k = 1, #self.hidden + 1 do
+    local rows, columns = sizes_of_layer(self, k, inputs)
+    local of = k > #self.hidden and "signals" or ("units of layer %d"):format(k)
+    list[#list + 1] = { name = "w" .. k, sizes = { rows, columns },
+      of = { k == 1 and "observations" or ("units of layer %d"):format(k - 1), of } }
+    list[#list + 1] = { name = "b" .. k, sizes = { columns }, of = { of } }
+  end
+  require_fit(self, list)
+end
+
 local Network = family("mlp", {})
 
+function Network:check_rollout(roll)
+  Controller.check_rollout(self, roll)
+  if self.act ~= Network.act then return end
+  require_observation(self, roll.observer)
+  if self.params then require_layers(self, self.inputs) end
+end
+
 function Network:act(observation)
-  observation = need_observation(self, observation)
-  if not self.params then make_layers(self, observation:size(-1)) end
-  if self.inputs and observation:size(-1) ~= self.inputs then
-    is.fail("cq.Controller.%s was made for %s, got %d", self.family, text.count(self.inputs, "observation"),
-      observation:size(-1))
+  require_observation(self, observation)
+  if observation.rank == 0 then observation = observation:reshape { 1 } end
+  local inputs = observation:size(-1)
+  if not self.params then make_layers(self, inputs) end
+  if self.inputs and inputs ~= self.inputs then
+    is.fail("cq.Controller.%s was made for %s, got %d", self.family, text.count(self.inputs, "observation"), inputs)
   end
+  if not layers_fit(self, inputs) then require_layers(self, inputs) end
   local x, params, count = observation, self.params, #self.hidden
   for k = 1, count do x = x:dense(params["w" .. k], params["b" .. k], self.activation) end
   return x:dense(params["w" .. count + 1], params["b" .. count + 1], "tanh")
 end
 
----Layers { w, b, activation }, the last one with tanh; nil where they do not fit together, which act tells in words, or
----where act is the user's own.
+---Layers { w, b, activation }, the last one with tanh; nil where act is the user's own, and where they were made for
+---other observations, which act tells in words.
 ---@param inputs integer     observations
 function Network:layers(inputs)
-  if self.act ~= Network.act then return nil end
+  if self.act ~= Network.act or self.inputs and self.inputs ~= inputs then return nil end
   if not self.params then make_layers(self, inputs) end
-  local out, last = {}, inputs
+  require_layers(self, inputs)
+  local out = {}
   for k = 1, #self.hidden + 1 do
-    local w, b = self.params["w" .. k], self.params["b" .. k]
-    if not (T.is_tensor(w) and T.is_tensor(b) and w.rank == 2 and b.rank == 1 and w:size(1) == last
-      and w:size(2) == b.count) then return nil end
-    out[k] = { w = w, b = b, activation = k <= #self.hidden and self.activation or "tanh" }
-    last = b.count
+    out[k] = { w = self.params["w" .. k], b = self.params["b" .. k],
+      activation = k <= #self.hidden and self.activation or "tanh" }
   end
   return out
 end
@@ -201,7 +239,8 @@ function controller.mlp(fields)
   return network(setmetatable(mlp(fields or {}), Network))
 end
 
-local Linear = family("linear", { act = Network.act, layers = Network.layers })
+local Linear = family("linear", { act = Network.act, layers = Network.layers,
+  check_rollout = Network.check_rollout })
 
 local linear = is.define("cq.Controller.linear", {
   seed = seed, inputs = size, signals = size, scale = is.number { min = 0, default = 1 }, init = init,
@@ -219,14 +258,21 @@ end
 
 local Sines = family("sines", { blind = true })
 
-function Sines:act(_, _, t)
-  if not self.params then
-    local count = self.count * #self.frequency
-    self.params = with_own(self, {
-      w = T.param(generator(self):normal({ count, self.signals }, { deviation = self.deviation })),
-      b = T.param(T.zeros { self.signals }),
-    })
+-- signals are known from here on, and so are the parameters
+function Sines:check_rollout(roll)
+  Controller.check_rollout(self, roll)
+  local phases = self.count * #self.frequency
+  if self.params then
+    return require_fit(self, { { name = "w", sizes = { phases, self.signals }, of = { "phases", "signals" } },
+      { name = "b", sizes = { self.signals }, of = { "signals" } } })
   end
+  self.params = with_own(self, {
+    w = T.param(generator(self):normal({ phases, self.signals }, { deviation = self.deviation })),
+    b = T.param(T.zeros { self.signals }),
+  })
+end
+
+function Sines:act(_, _, t)
   local waves = {}
   for _, frequency in ipairs(self.frequency) do
     for k = 0, self.count - 1 do waves[#waves + 1] = math.sin(2 * math.pi * (frequency * t + k / self.count)) end
@@ -260,7 +306,7 @@ local OpenLoop = family("open_loop", { blind = true })
 
 -- one number for all, one for each signal, or all of them {steps, signals}
 local function first_signals(self)
-  local u = T.as_tensor(self.init)
+  local u = T.as_tensor(self.init, "cq.Controller.open_loop: init")
   local shape = u:shape()
   local rows = math.ceil(self.steps / self.hold)
   local fits = #shape == 0 or shape[#shape] == self.signals and (#shape == 1 or #shape == 2 and shape[1] == rows)
@@ -272,27 +318,32 @@ local function first_signals(self)
 end
 
 function OpenLoop:act(_, _, _, step)
-  if not self.params then
-    self.params = { u = first_signals(self) }
-  end
   local u, row = self.params.u, math.floor((step - 1) / self.hold) + 1
   if u.rank == 3 then return u:slice(row, row, 2):squeeze(2) end
   return u[row]
 end
 
+-- the shape of signals that a user has given, {steps, signals} or {batch, steps, signals}
+local function shape_of_signals(params)
+  local u = params.u
+  if not T.is_tensor(u) or u.rank ~= 2 and u.rank ~= 3 then
+    is.fail("cq.Controller.open_loop: u must be a tensor {steps / hold, signals}, or with the batch before it, got %s",
+      T.is_tensor(u) and "{" .. table.concat(u:shape(), ", ") .. "}" or text.describe(u))
+  end
+  return u:shape()
+end
+
 function OpenLoop:check_rollout(roll)
   Controller.check_rollout(self, roll)
-  local steps = self.steps
-  if self.params then
-    local shape = self.params.u:shape()
-    steps = shape[#shape - 1] * self.hold
-    if shape[#shape] ~= roll.signal_count then
-      is.fail("cq.Controller.open_loop: the tensor {%s} has %s, the robots take %d", table.concat(shape, ", "),
-        text.count(shape[#shape], "signal"), roll.signal_count)
-    elseif #shape == 3 and shape[1] ~= roll.batch then
-      is.fail("cq.Controller.open_loop: the tensor {%s} is for %s, the batch has %d", table.concat(shape, ", "),
-        text.count(shape[1], "scene"), roll.batch)
-    end
+  self.params = self.params or { u = first_signals(self) }
+  local shape = shape_of_signals(self.params)
+  local steps = shape[#shape - 1] * self.hold
+  if shape[#shape] ~= roll.signal_count then
+    is.fail("cq.Controller.open_loop: the tensor {%s} has %s, the robots take %d", table.concat(shape, ", "),
+      text.count(shape[#shape], "signal"), roll.signal_count)
+  elseif #shape == 3 and shape[1] ~= roll.batch then
+    is.fail("cq.Controller.open_loop: the tensor {%s} is for %s, the %s", table.concat(shape, ", "),
+      text.count(shape[1], "scene"), roll.batched and ("batch has %d"):format(roll.batch) or "rollout has no batch")
   end
   if steps < roll.steps then
     is.fail("cq.Controller.open_loop: has signals for %s, the rollout makes %d", text.count(steps, "control step"),
@@ -333,7 +384,7 @@ function controller.open_loop(given)
   if not (type(given) == "table") then
     is.fail("cq.Controller.open_loop: takes a tensor or a table of fields, got %s", text.describe(given))
   end
-  local u = T.as_tensor(given)
+  local u = T.as_tensor(given, "cq.Controller.open_loop")
   if u.rank ~= 2 and u.rank ~= 3 then
     is.fail("cq.Controller.open_loop: the tensor must be {steps, signals} or {batch, steps, signals}, got {%s}",
       table.concat(u:shape(), ", "))

@@ -415,7 +415,9 @@ function Experiment:render(path, options)
   is.argument("run:render", "path", is.string(), path)
   local replay = require "cq.experiment.replay"
   local def = replay.options(path, options, goals.places(self.objective and self.objective.goal))
-  if option.program.check or option.program.follows or option.get("render", true) == false then return nil end
+  if option.program.follows or option.get("render", true) == false then return nil end
+  replay.plan(def, self)
+  if option.program.check then return nil end
   if C.cq_interrupted() ~= 0 then
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil

@@ -10,6 +10,12 @@ local is = require "cq.base.schema"
 local Implicit = { __name = "cq.Implicit" }
 Implicit.__index = Implicit
 
+-- what papers and other programs let one choose, and is settled here
+local SETTLED = {
+  preconditioner = "it is the one that was found to pay: Gauss-Seidel in 2D, blocks of nodes with a coarse lattice in 3D, "
+    .. "and no multigrid, see the table in docs/implicit.md",
+}
+
 local spec = is.define("cq.Implicit", {
   tolerance = is.number { above = 0, below = 1, default = 1e-3 },
   gradient = is.number { above = 0, below = 1, default = 1e-6 },
@@ -18,7 +24,7 @@ local spec = is.define("cq.Implicit", {
   pressure = is.one_of { "lagged", "implicit", default = "lagged" },
   cables = is.one_of { "lagged", "implicit", default = "lagged" },
   slide = is.number { above = 0, optional = true },
-})
+}, nil, function(key) return SETTLED[key] end)
 
 ---@class cq.Implicit.def
 ---@field tolerance? number   of the residual of a step, relative to the inertia and the internal forces that it balances

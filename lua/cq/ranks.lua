@@ -334,10 +334,17 @@ function Ranks:fetch(path)
   if bytes then ffi.copy(data, bytes, #bytes) end
   self.processes:broadcast(data, size[0])
   if self.rank == 0 then return path end
-  local copy = os.tmpname()
-  file = assert(io.open(copy, "wb"))
-  file:write(ffi.string(data, size[0]))
-  file:close()
+  local copy, fine = os.tmpname(), nil
+  local to, why = io.open(copy, "wb")
+  if to then
+    fine, why = to:write(ffi.string(data, size[0]))
+    local closed, late = to:close()
+    if fine then fine, why = closed, late end
+  end
+  if not fine then
+    os.remove(copy)
+    is.fail("cq.Ranks: a copy of %s cannot be written on rank %d: %s", path, self.rank, tostring(why))
+  end
   return copy
 end
 

@@ -193,7 +193,7 @@ end
 
 local function watch(self, state, u)
   if not self.watch then return end
-  self.phase = "watch"
+  self.phase, self.at = "watch", u and self.at or "start"
   self.watch(state, u)
 end
 
@@ -284,7 +284,14 @@ local function forward(self)
   if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:signals()):detach():copy() end
 end
 
----Runs f(self, ...); an error within a function of the user's says which one and at which control step.
+-- ", control step 3 of 5", where one was being made
+local function when(self)
+  if self.at == "start" then return ", at the start" end
+  return self.at and (", control step %d of %d"):format(self.at + 1, self.steps) or ""
+end
+
+---Runs f(self, ...); an error within a function of the user's says which one, and at which control step if it is asked
+---at one.
 ---@return any ...
 function rollout.guarded(self, f, ...)
   local function finish(ok, ...)
@@ -292,8 +299,7 @@ function rollout.guarded(self, f, ...)
     local problem = ...
     if self.phase and type(problem) == "string" then
       local ours = problem == is.failure
-      local step = self.phase == "effort" and "" or (", control step %d of %d"):format(self.at + 1, self.steps)
-      problem = ("%s (in %s%s)"):format(problem, self.phase, step)
+      problem = ("%s (in %s%s)"):format(problem, self.phase, when(self))
       if ours then is.failure = problem end
       self.phase = nil
     end
@@ -325,7 +331,7 @@ local spec = is.define("world:rollout", kinds)
 
 local function new(world, def, on)
   local self = setmetatable({
-    world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {}, at = 0,
+    world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {},
     running_cost = def.running, effort_cost = def.effort, recorder = def.record, watch = def.watch,
     adjoint_begun = false,
     contact_asked = def.contact, work_asked = def.work and def.steps > 0, weight = def.weight,
@@ -356,6 +362,17 @@ local function new(world, def, on)
   gravity.apply(self.entry, self.gravity)
   self.keep = control.keep(self, on ~= nil)
   return self
+end
+
+-- Runs f(self) while no rollout of the same world can begin, on no tape; one that fails is done with.
+local function guarded_inside(self, f)
+  local within = self.world.within
+  local thread = within:enter()
+  local ok, problem = pcall(tape.pause, rollout.guarded, self, f)
+  within:leave(thread)
+  if ok then return end
+  self:release()
+  error(problem, 0)
 end
 
 ---@class world.rollout.def
@@ -396,13 +413,7 @@ function rollout.run(world, given)
   if world.within:is_inside() then is.fail("world:rollout: cannot be called from inside a rollout's own functions") end
   local def, on = spec(given), tape.recording()
   local self = new(world, def, on)
-  local thread = world.within:enter()
-  local ok, problem = pcall(tape.pause, rollout.guarded, self, forward)
-  world.within:leave(thread)
-  if not ok then
-    self:release()
-    error(problem, 0)
-  end
+  guarded_inside(self, forward)
   self.running = self.outputs.running and self.outputs.running.tensor
   self.record = self.outputs.record and self.outputs.record.tensor
   self.effort, self.contact_rows = self.outputs.effort, self.outputs.contact_rows
@@ -431,6 +442,21 @@ function rollout.run(world, given)
   if def.contact then self.contact = contact.of(self.contact_rows, world) end
   if self.work_rows then self.work = work.of(self, self.work_rows) end
   return self
+end
+
+-- observer and controller, of the first state
+local function ask_once(self) control.answer(self, states.new(self, 0), control.start(self)) end
+
+---Asks observer and controller what they make of the state that rollouts start from, so that the controller learns its
+---sizes. No control step is made.
+---@internal
+---@param world cq.World
+---@param def { controller: any, observer: any, robot: cq.Robot? }
+function rollout.ask(world, def)
+  local roll = tape.pause(rollout.run, world, { steps = 0, controller = def.controller, observer = def.observer,
+    robot = def.robot })
+  guarded_inside(roll, ask_once)
+  roll:release()
 end
 
 return rollout

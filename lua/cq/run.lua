@@ -265,7 +265,7 @@ function Run:made()
   local ranks, path, out = current_ranks(), self:path "history.csv", {}
   local readable = ranks and ranks:fetch(path) or not ranks and host.kind(path) and path
   if not readable then return out end
-  for _, row in ipairs(History.rows(readable)) do
+  for _, row in ipairs(History.rows(readable, path)) do
     if row.iteration and row.iteration <= self.done then out[#out + 1] = row end
   end
   if readable ~= path then os.remove(readable) end

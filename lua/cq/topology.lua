@@ -248,11 +248,11 @@ function Topology:own(params)
   local own = params.design or params
   for _, name in ipairs { "density", "layout", "sign", "size" } do
     local start = self.params[name]
-    if not T.is_tensor(own[name]) or own[name].count ~= start.count then
-      is.fail("design: params must have %s with %s, as design.params has them, got %s", name,
-        text.count(start.count, "element"),
-        T.is_tensor(own[name]) and "shape {" .. table.concat(own[name]:shape(), ", ") .. "}"
-          or text.describe(own[name]))
+    local wanted = table.concat(start:shape(), ", ")
+    local got = T.is_tensor(own[name]) and table.concat(own[name]:shape(), ", ")
+    if got ~= wanted then
+      is.fail("design: params must have %s of shape {%s}, as design.params has it, got %s", name, wanted,
+        got and "{" .. got .. "}" or text.describe(own[name]))
     end
   end
   return own

@@ -325,19 +325,21 @@ end
 ---@field robot? cq.Robot|cq.Robot[]   variants of the world's robots, from robot:with
 ---@field signals? cq.Tensor|number[]  {signals} or {batch, signals} that are held; none unless given
 ---@field batch? integer               independent scenes
+---@field contact? boolean             to read what walls and pins give, by state:contact: their forces times dt
 
 local settle_spec = is.define("world:settle", {
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
   signals = is.any { optional = true },
   batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, optional = true },
+  contact = is.boolean { default = false },
 })
 
 ---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to
 ---it, as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so
 ---that a body keeps no trace of cells that it would have crossed on the way. Pressure follows its surface to the end;
 ---cables and forces of one's own are those at the start, but for cq.Implicit { cables = "implicit" }, by which a body
----may hang. Velocities and viscosity play no part, and what comes out has no velocity of meaning. Differentiable as a
----rollout is.
+---may hang. Velocities and viscosity play no part, and what comes out has no velocity of meaning, nor
+---kinetic energy. Differentiable as a rollout is.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; a body that nothing holds, or a pressure that no equilibrium bears: a
 ---step that does not converge.
@@ -362,10 +364,10 @@ function World:settle(fields)
       is.fail("world:settle: signals must be {%d}, or {batch, %d}, got {%s}", self.actuator_count, self.actuator_count,
         table.concat(u.dims, ", "))
     end
-    controller = require("cq.controller").open_loop(u:unsqueeze(-2))
+    if self.actuator_count > 0 then controller = require("cq.controller").open_loop(u:unsqueeze(-2)) end
   end
   local roll = require("cq.rollout").run(self:still(), {
-    steps = 1, batch = def.batch, robot = def.robot, controller = controller,
+    steps = 1, batch = def.batch, robot = def.robot, controller = controller, contact = def.contact,
   })
   return roll.state, roll
 end
@@ -381,6 +383,14 @@ end
 function World:rollout(fields)
   require_open(self, "world:rollout")
   return require("cq.rollout").run(self, fields)
+end
+
+---Asks observer and controller about the state that rollouts start from, as rollout.ask has it.
+---@internal
+---@param def { controller: any, observer: any, robot: cq.Robot? }
+function World:ask(def)
+  require_open(self, "world:rollout")
+  require("cq.rollout").ask(self, def)
 end
 
 ---@class world.plan.def

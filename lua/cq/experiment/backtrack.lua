@@ -12,6 +12,11 @@ function backtrack.is_of_simulation(problem)
   return type(problem) == "string" and problem:find("the simulation failed at", 1, true) ~= nil
 end
 
+local function set(params, values)
+  local found = T.leaves.pair(params, values)
+  for _, leaf in ipairs(T.leaves.list(params)) do leaf.tensor:copy_from(found[leaf.tensor]:detach()) end
+end
+
 local function halve(params, before)
   local found = T.leaves.pair(params, before)
   for _, leaf in ipairs(T.leaves.list(params)) do
@@ -20,27 +25,46 @@ local function halve(params, before)
 end
 
 ---Evaluations that go back towards the parameters of the one before as long as their simulation fails.
----@param most integer     halvings of one update; then the failure is an error
----@return fun(evaluate: (fun(params: any): ...), params: any): ...   what evaluate gives
-function backtrack.keeper(most)
-  local before
-  local function attempt(evaluate, params, halvings, fine, ...)
-    if fine then
-      before = T.leaves.snapshot(params)
-      if halvings > 0 then
-        message.note("the simulation failed after an update, and runs with 1/%d of it", 2 ^ halvings)
-      end
-      return ...
+---@class cq.Backtrack
+---@field most integer     halvings of one update; then the failure is an error
+---@field before any       the parameters of the last one that did not fail; saved with a run, which goes on with it
+local Backtrack = {}
+Backtrack.__index = Backtrack
+
+-- What else fails, as when Ctrl-C ends it, leaves the parameters as the update had made them: a run that goes on halves
+-- them again.
+local function attempt(self, evaluate, params, state, fine, ...)
+  if fine then
+    self.before = T.leaves.snapshot(params)
+    if state.halvings > 0 then
+      message.note("the simulation failed after an update, and runs with 1/%d of it", 2 ^ state.halvings)
     end
-    local problem = ...
-    if not backtrack.is_of_simulation(problem) or not before then error(problem, 0) end
-    if halvings == most then
-      error(("%s; so it did with the last update halved %s"):format(problem, text.count(most, "time")), 0)
-    end
-    halve(params, before)
-    return attempt(evaluate, params, halvings + 1, pcall(evaluate, params))
+    return ...
   end
-  return function(evaluate, params) return attempt(evaluate, params, 0, pcall(evaluate, params)) end
+  local problem = ...
+  if not backtrack.is_of_simulation(problem) or not self.before then
+    if state.updated then set(params, state.updated) end
+    error(problem, 0)
+  end
+  if state.halvings == self.most then
+    error(("%s; so it did with the last update halved %s"):format(problem, text.count(self.most, "time")), 0)
+  end
+  state.updated = state.updated or T.leaves.snapshot(params)
+  halve(params, self.before)
+  state.halvings = state.halvings + 1
+  return attempt(self, evaluate, params, state, pcall(evaluate, params))
 end
+
+---What evaluate gives of the parameters, or of what is left of their last update.
+---@param evaluate fun(params: any): ...
+---@param params any     changed where it must be
+---@return any ...
+function Backtrack:evaluate(evaluate, params)
+  return attempt(self, evaluate, params, { halvings = 0 }, pcall(evaluate, params))
+end
+
+---@param most integer
+---@return cq.Backtrack
+function backtrack.new(most) return setmetatable({ most = most }, Backtrack) end
 
 return backtrack

@@ -86,7 +86,11 @@ function constrained.recorder(list)
   if #running == 0 then return nil end
   return function(state, u)
     local out = {}
-    for k, c in ipairs(running) do out[k] = number(c.running(state, u), c, "running") end
+    for k, c in ipairs(running) do
+      -- what fails is this one's, and no record of the user's
+      state.roll.phase = "constraint " .. c.name
+      out[k] = number(c.running(state, u), c, "running")
+    end
     return T.stack(out)
   end
 end
@@ -151,7 +155,7 @@ function constrained.optimize(run, folder, def, numbers)
     end,
     changing = function(i) return by_iteration.is_changing(run, i, def.iterations) end,
     finish = not run.scenes and function(roll) roll:release() end or nil,
-    keeper = def.backtracks > 0 and backtrack.keeper(def.backtracks) or nil,
+    backtrack = def.backtracks > 0 and backtrack.new(def.backtracks) or nil,
   }
   take_best(run, problem)
   local solution = problem:solve()

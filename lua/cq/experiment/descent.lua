@@ -1,6 +1,5 @@
 -- descent: run:optimize as a loop of updates against the gradient, and what of it is saved and gone on with.
 local is = require "cq.base.schema"
-local text = require "cq.base.text"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local message = require "cq.base.message"
@@ -14,30 +13,19 @@ local descent = {}
 
 local progress_fields = {
   optimizer = is.table(), best = is.table { optional = true }, loss = is.number { optional = true },
+  before = is.table { optional = true },
 }
 local best_fields = { loss = is.number(), iteration = is.integer { min = 0 }, params = is.table() }
 
 -- all that going on later needs beside the parameters
 local function progress_of(self)
-  return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last }
+  return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last,
+    before = self.backtrack and self.backtrack.before }
 end
 
 local function save(self, run, iteration)
   run:save(iteration, self.params, progress_of(self))
   if self.best then T.save(run:path "best.bin", self.best.params) end
-end
-
-local function load_params(params, from)
-  local found = T.leaves.pair(params, from)
-  for _, leaf in ipairs(T.leaves.list(params)) do
-    local saved = found[leaf.tensor]
-    if not T.is_tensor(saved) or saved.count ~= leaf.tensor.count then
-      is.fail("cq.Experiment: the saved parameters do not fit: %s has %s here and %s there", leaf.path,
-        text.count(leaf.tensor.count, "element"),
-        T.is_tensor(saved) and saved.count or "none")
-    end
-    leaf.tensor:copy_from(saved)
-  end
 end
 
 local function restore(self, run)
@@ -46,9 +34,10 @@ local function restore(self, run)
   local progress = saved.optimizer
   local problem = is.problem(progress_fields, progress) or progress.best and is.problem(best_fields, progress.best)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", run:path "optimizer.bin", problem) end
-  load_params(self.params, saved.params)
+  T.leaves.load(self.params, saved.params, "run:optimize: " .. run:path "optimizer.bin")
   self.optimizer:restore(progress.optimizer)
   self.best, self.loss_last = progress.best, progress.loss
+  if self.backtrack then self.backtrack.before = progress.before end
 end
 
 local function note_best(self, iteration, loss)
@@ -90,6 +79,7 @@ end
 ---@param run cq.Run
 ---@param def run.optimize.def
 function descent.run(self, run, def)
+  self.backtrack = def.backtracks > 0 and backtrack.new(def.backtracks) or nil
   restore(self, run)
   local roll_of = self.scenes and scenes.descent(self) or T.value_and_grad(function(params)
     local roll = self:rollout(params)
@@ -99,9 +89,9 @@ function descent.run(self, run, def)
     roll_of = smoothing.of(roll_of, def.smoothing, function() return self.made + 1 end,
       function(roll) if not self.scenes then roll:release() end end)
   end
-  if def.backtracks > 0 then
-    local evaluate, keeper = roll_of, backtrack.keeper(def.backtracks)
-    roll_of = function(params) return keeper(evaluate, params) end
+  if self.backtrack then
+    local evaluate = roll_of
+    roll_of = function(params) return self.backtrack:evaluate(evaluate, params) end
   end
   for i = run.done + 1, def.iterations do
     local fine, problem = pcall(iterate, self, run, roll_of, i, def.after)

@@ -128,11 +128,11 @@ local function look_of(self, def)
 end
 
 local function design_panel(self, def, look, size)
-  local options = replay.options("design.png", {
+  local options = replay.plan(replay.options("design.png", {
     stills = { 0 }, zoom = 0.85, width = size.width, height = size.height, samples = SAMPLES,
     colour = { by = look.by, categories = look.categories }, opacity = look.opacity,
     label = function() return "design" end,
-  })
+  }), { steps = 1, world = self.world })
   return replay.picture(options, function(watch) return def.simulate(watch, 1) end)
 end
 
@@ -156,10 +156,10 @@ end
 local function stills_panel(self, def, look, width)
   local times = moments(def, self.steps * self.world.control_dt, look == nil)
   local forces = def.forces and { by = arrows_of(def.forces, def.world), label = "force of a wall" } or nil
-  local options = replay.options("stills.png", {
+  local options = replay.plan(replay.options("stills.png", {
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
     colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,
-  })
+  }), self)
   local canvas = replay.picture(options, def.simulate)
   canvas:text { x = 4, y = 30, size = 13, text = def.title }
   return canvas

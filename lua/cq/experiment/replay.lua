@@ -1,6 +1,7 @@
 -- replay: a rollout once more, drawn as it goes on: a film, its last state, or several moments of it in one picture.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local T = require "cq.tensor"
 local message = require "cq.base.message"
 local shown = require "cq.experiment.shown"
 
@@ -104,6 +105,41 @@ local spec = is.define("run:render", {
 
 local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }
 
+local function require_rising(stills)
+  for k = 2, #stills do
+    if stills[k] <= stills[k - 1] then
+      is.fail("run:render: stills must be times that rise, got %s after %s", text.number(stills[k]),
+        text.number(stills[k - 1]))
+    end
+  end
+end
+
+-- The control steps after which stills are drawn: each the first whose state is less than half a step before its time.
+local function steps_of_stills(stills, run)
+  local out, dt = {}, run.world.control_dt
+  for k, time in ipairs(stills) do
+    out[k] = math.floor(time / dt + 0.5)
+    if out[k] > run.steps then
+      is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(time),
+        text.number(run.steps * dt))
+    elseif out[k] == out[k - 1] then
+      is.fail("run:render: stills %s and %s are closer than a control step, %s", text.number(stills[k - 1]),
+        text.number(time), text.number(dt))
+    end
+  end
+  return out
+end
+
+---Finds the control steps of stills, before anything is simulated.
+---Errors: stills beyond the end, or two of one control step.
+---@param options table           from replay.options
+---@param run { steps: integer, world: cq.World }   what will be simulated
+---@return table options
+function replay.plan(options, run)
+  options.still_steps = options.stills and steps_of_stills(options.stills, run)
+  return options
+end
+
 ---Checks the path and the options of run:render.
 ---@param path string
 ---@param given? run.render.def
@@ -118,12 +154,7 @@ function replay.options(path, given, goals)
   if def.stills and not def.still then
     is.fail("run:render: stills are moments in one picture, so the path must end in .png, got %s", text.describe(path))
   end
-  for k, time in ipairs(def.stills or {}) do
-    if k > 1 and time <= def.stills[k - 1] then
-      is.fail("run:render: stills must be times that rise, got %s after %s", text.number(time),
-        text.number(def.stills[k - 1]))
-    end
-  end
+  require_rising(def.stills or {})
   def.read_colour, def.scale = shown.colour(def.colour)
   def.read_opacity, def.read_arrows, def.read_goals = shown.opacity(def.opacity), shown.arrows(def.arrows),
     shown.goals(def.goals or goals)
@@ -137,16 +168,29 @@ local function label_of(options, state)
   return options.label and { options.label, time } or time
 end
 
+-- Reads one of the options off a state. A function of the user's is named where it fails, with the control step; what
+-- is none is no fault of a control step.
+local function read(options, name, f, state, u)
+  if not f then return nil end
+  local roll, given = state.roll, options[name]
+  if type(given) == "table" and not T.is_tensor(given) and given.by ~= nil then given = given.by end
+  roll.phase = text.is_callable(given) and not T.is_tensor(given) and name .. " of run:render" or nil
+  local out = f(state, u)
+  roll.phase = nil
+  return out
+end
+
 -- what a picture is given of a state
 local function moment(options, state, u)
   local position = state:positions()
   return {
     position = position, deformation = state:deformations(), actuation = shown.actuation(state, u), time = state.time,
-    value = options.read_colour and options.read_colour(state, u) or nil,
-    opacity = options.read_opacity and options.read_opacity(state, u) or nil,
-    arrows = options.read_arrows and options.read_arrows(state, u) or nil,
-    goals = options.read_goals(state, u),
-    cables = shown.cables(state, u, position), wall_offset = shown.wall_offset(state), label = label_of(options, state),
+    value = read(options, "colour", options.read_colour, state, u),
+    opacity = read(options, "opacity", options.read_opacity, state, u),
+    arrows = read(options, "arrows", options.read_arrows, state, u),
+    goals = read(options, "goals", options.read_goals, state, u),
+    cables = shown.cables(state, u, position), wall_offset = shown.wall_offset(state),
+    label = read(options, "label", function() return label_of(options, state) end, state, u),
   }
 end
 
@@ -202,6 +246,7 @@ local function film(path, options, simulate)
   local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }
   local period, due = options.speed / options.fps, 0
   local fine, problem = pcall(simulate, function(state, u)
+    state.roll.phase = nil           -- what fails here is no function watch of the user's
     if not is_due(state, due) then return end
     while is_due(state, due) do due = due + period end
     scene = scene or scene_of(state, options)
@@ -283,39 +328,23 @@ local function together(state, options, moments, way)
   return scene:frame(last)
 end
 
-local function refuse_still(time, ends)
-  is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(time), text.number(ends))
-end
-
--- said before anything is simulated
-local function check_stills(stills, state)
-  local latest, step = stills and stills[#stills] or 0, state.world.control_dt
-  if latest >= (state.roll.steps + 0.5) * step then refuse_still(latest, state.roll.steps * step) end
-end
-
 ---Draws one moment of a rollout, or several in one picture.
----@param options table            from replay.options
+---@param options table            from replay.plan
 ---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return cq.Canvas
 function replay.picture(options, simulate)
   local moments, way, due, period, seen = {}, {}, 0, options.speed / options.fps, nil
   simulate(function(state, u)
-    if not seen then check_stills(options.stills, state) end
-    seen = state
+    state.roll.phase, seen = nil, state
     local last = state.step == state.roll.steps
-    local wanted = options.stills and options.stills[#moments + 1]
     -- the trail goes through where frames of a film would be
     if is_due(state, due) and not last then
       while is_due(state, due) do due = due + period end
       way[#way + 1] = { centre = state:center(state.world.robots):mean { 1 }:totable(), time = state.time }
     end
-    if wanted and is_due(state, wanted) or not options.stills and last then
-      moments[#moments + 1] = moment(options, state, u)
-    end
-    if last and options.stills and #moments < #options.stills then
-      is.fail("run:render: stills %s and %s are closer than a control step, %s", text.number(options.stills[#moments]),
-        text.number(options.stills[#moments + 1]), text.number(state.world.control_dt))
-    end
+    local is_wanted = last
+    if options.stills then is_wanted = state.step == options.still_steps[#moments + 1] end
+    if is_wanted then moments[#moments + 1] = moment(options, state, u) end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)
   return apart and #moments > 1 and panels(seen, options, moments) or together(seen, options, moments, way)
@@ -328,7 +357,7 @@ end
 
 ---Draws a rollout into a film, or, when the path ends in .png, into a picture of its last state or of several moments.
 ---@param path string
----@param options table            from replay.options
+---@param options table            from replay.plan
 ---@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return string path             of the film, of the picture, or of the folder of frames
 function replay.film(path, options, simulate)

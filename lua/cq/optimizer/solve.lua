@@ -101,7 +101,7 @@ function solve.run(optimizer, params, f, fields)
       or def.state,
   }
   local solution = problem:solve()
-  solver.load(params, problem.best.params, "optimizer:solve")
+  T.leaves.load(params, problem.best.params, "optimizer:solve")
   close(run, solution)
   return solution
 end

@@ -82,8 +82,12 @@ function Solver:evaluate(plan)
     next_stage(self, judged)
     return plan(values, judged)
   end)
-  local keeper = self.keeper or function(evaluate, params) return evaluate(params) end
-  local values, grads, more = keeper(run, self.params)
+  local values, grads, more
+  if self.backtrack then
+    values, grads, more = self.backtrack:evaluate(run, self.params)
+  else
+    values, grads, more = run(self.params)
+  end
   if self.finish then self.finish(more) end
   keep_best(self, values, judged)
   self.evaluations, self.values, self.judged = self.evaluations + 1, values, judged
@@ -126,33 +130,18 @@ local function restore(self, saved)
   if problem then is.fail("%s: the state was not made by optimizer:solve: %s", self.what, problem) end
   local kind, wanted = tostring(saved.optimizer.kind), self.optimizer.kind
   if kind ~= wanted then is.fail("%s: the state is of cq.Optimizer.%s, this is cq.Optimizer.%s", self.what, kind, wanted) end
-  solver.load(boxed(self.params), saved.params, self.what)
+  T.leaves.load(boxed(self.params), saved.params, self.what)
   self.optimizer:restore(saved.optimizer)
   self.evaluations, self.best, self.stage_at = saved.evaluations, saved.best, saved.stage
   self.stage = self.stages[self.stage_at] or "done"
+  if self.backtrack then self.backtrack.before = saved.before end
 end
 
 solver.saved_fields = {
   evaluations = is.integer { min = 0 }, params = is.table(), optimizer = is.table(),
   best = is.table { optional = true },
-  stage = is.integer { min = 1 },
+  stage = is.integer { min = 1 }, before = is.table { optional = true },
 }
-
----Copies saved numbers into parameters of the same shape.
----@param params any
----@param saved any
----@param what string           for errors
-function solver.load(params, saved, what)
-  local found = T.leaves.pair(params, saved)
-  for _, leaf in ipairs(T.leaves.trainable(params, what)) do
-    local other = found[leaf.tensor]
-    if not T.is_tensor(other) or other.count ~= leaf.tensor.count then
-      is.fail("%s: the saved parameters do not fit: %s has %s here and %s there", what, leaf.path,
-        text.count(leaf.tensor.count, "element"), T.is_tensor(other) and other.count or "none")
-    end
-    leaf.tensor:copy_from(other)
-  end
-end
 
 ---All that is needed to go on, for tensor.save.
 ---@return table
@@ -160,7 +149,7 @@ function Solver:state()
   return {
     evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(),
     best = self.best,
-    stage = self.stage_at,
+    stage = self.stage_at, before = self.backtrack and self.backtrack.before,
   }
 end
 
@@ -188,7 +177,7 @@ end
 ---@field run? cq.Run           that is open
 ---@field saved? table          to go on from
 ---@field changing? fun(evaluations: integer): boolean   will f or the limits be others than in the last evaluation?
----@field keeper? fun(evaluate: function, params: any): ...   evaluates, and may change params to what can be
+---@field backtrack? cq.Backtrack   evaluates, and may change params to what can be
 ---@field finish? function       called with what else f gives, after each evaluation
 
 local function count_of(params)

@@ -263,7 +263,7 @@ local function reverse(self, wanted)
   elseif not self.sees then
     for i = self.steps - 1, 0, -1 do grad_hidden = control_step_adj(self, inner, i, grad_hidden) end
   end
-  self.phase = "the start"
+  self.phase, self.at = "the start", nil
   start_adj(self, inner, grad_hidden)
   self.phase = nil
   fields.push_gradients(self.handle, self.set)

@@ -155,7 +155,7 @@ local function read_back(node, gradient) node.a:contact_adjoint(node.extra, grad
 ---@param which any
 function contact.read(state, which)
   local roll, world, what = state.roll, state.world, "state:contact"
-  if not roll.contact_asked then is.fail("%s: nobody asked for it; give world:rollout contact = true", what) end
+  if not roll.contact_asked then is.fail("%s: nobody asked for it; give world:rollout, or world:settle, contact = true", what) end
   local first, last = find(world, which)
   if state.step == 0 then is.fail("%s: no control step was made before the first state", what) end
   roll:require_live(state.step, what)

@@ -40,6 +40,7 @@ end
 ---What observer and controller carry from step to step, at the start.
 function control.start(self)
   local hidden = {}
+  self.at = nil
   if self.observer and self.observer.start then
     self.phase = "the start of the observer"
     hidden.observer = self.observer:start(self.world, self.batch)
@@ -48,6 +49,7 @@ function control.start(self)
     self.phase = "the start of the controller"
     hidden.controller = self.controller:start()
   end
+  self.phase = nil
   return hidden
 end
 
@@ -81,8 +83,8 @@ function control.require_finite(self, i)
   self.phase = nil
 end
 
--- the controller's answer as {signals} or {batch, signals}
-local function check_signals(self, u)
+-- the controller's answer to an observation, as {signals} or {batch, signals}
+local function check_signals(self, u, observation)
   local k, batch, batched = self.signal_count, self.batch, self.batched
   if not batched and T.is_tensor(u) and u.rank == 1 and u.count == k then return check_finite(u) end
   if type(u) ~= "number" and type(u) ~= "table" then
@@ -95,8 +97,9 @@ local function check_signals(self, u)
   elseif u.rank == 2 and not batched and shape[1] == 1 and shape[2] == k then
     u = u:reshape { k }
   elseif not (u.rank == 1 and shape[1] == k or batched and u.rank == 2 and shape[1] == batch and shape[2] == k) then
-    is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}", k,
-      batched and (" or {%d, %d}"):format(batch, k) or "", table.concat(shape, ", "))
+    is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}%s", k,
+      batched and (" or {%d, %d}"):format(batch, k) or "", table.concat(shape, ", "),
+      observation and (" of observations {%s}"):format(table.concat(observation:shape(), ", ")) or "")
   end
   if batched and u.rank == 1 then u = u:unsqueeze(1):expand { batch, k } end
   return check_finite(u)
@@ -129,11 +132,10 @@ local function force_of(force, u, state)
   return f
 end
 
----One control step in Lua, on the tape if one records.
+---What observer and controller make of a state.
 ---@return cq.Tensor u         {signals} or {batch, signals}
 ---@return table hidden        for the next step
----@return cq.Tensor[] forces  of each force actuator
-function control.step(self, state, hidden)
+function control.answer(self, state, hidden)
   local after, controller = {}, self.controller
   local observation, u
   if self.observer and not (controller and controller.blind) then
@@ -144,10 +146,20 @@ function control.step(self, state, hidden)
   if controller then
     self.phase = "the controller"
     u, after.controller = controller:act(observation, hidden.controller, state.time, state.step + 1)
-    u = check_signals(self, u)
+    u = check_signals(self, u, observation)
   else
     u = T.zeros(by_scene(self, { self.signal_count }))
   end
+  self.phase = nil
+  return u, after
+end
+
+---One control step in Lua, on the tape if one records.
+---@return cq.Tensor u         {signals} or {batch, signals}
+---@return table hidden        for the next step
+---@return cq.Tensor[] forces  of each force actuator
+function control.step(self, state, hidden)
+  local u, after = control.answer(self, state, hidden)
   return u, after, control.forces(self, state, u)
 end
 
@@ -169,7 +181,7 @@ end
 ---The user's cost of all signals {steps, signals} or {steps, batch, signals}.
 ---@return cq.Tensor           one number, or {batch}
 function control.effort(self, u)
-  self.phase = "effort"
+  self.phase, self.at = "effort", nil
   local cost = self.effort_cost(u)
   if type(cost) ~= "number" and not T.is_tensor(cost) then
     is.fail("effort must give one number, got %s", text.describe(cost))

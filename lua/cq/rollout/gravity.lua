@@ -52,10 +52,14 @@ end
 function gravity.collect(world, def)
   local value = def.gravity
   local tensor, per_scene
-  if def.steps == 0 then return nil end
+  local called = text.is_callable(value) and not T.is_tensor(value)
+  if def.steps == 0 then      -- that of the start
+    if called then def.gravity = gravity.at(value, 0, world.dim, "world:rollout: gravity") end
+    return nil
+  end
   if value == nil then
     tensor = world.gravity_at and of_function(world, world.gravity_at, def.steps, "cq.World: gravity")
-  elseif text.is_callable(value) and not T.is_tensor(value) then
+  elseif called then
     tensor = of_function(world, value, def.steps, "world:rollout: gravity")
   else
     tensor, per_scene = of_tensor(world, value, def.steps, def.batch)

@@ -51,9 +51,30 @@ local function cavity_of(self, health, times)
     :format(most.name, most.robot, most.volume, most.volume / most.drawn)
 end
 
+-- Of a cavity that is blown up where a body is to come to rest, which begins as it was drawn.
+local function pressed_cavity(self, health)
+  local most = surface.most_swollen(states.new(self, 0), health.scene + 1)
+  return most and ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which was drawn with %.3g")
+    :format(most.name, most.robot, most.drawn) or ""
+end
+
+-- of world:settle, which has no time that could be shorter
+local function raise_settle(self, health)
+  local scene = self.batched and (" of scene %d"):format(health.scene + 1) or ""
+  if health.bad == C.CQ_HEALTH_NOT_CONVERGED then
+    is.fail("world:settle: the equilibrium%s was not found, Newton's method did not converge: the relative residual stays at %.3g; look whether something holds the body, and whether an actuator or a pressure is stronger than the material: settle under less, or allow more newton or linear iterations (cq.Implicit)%s",
+      scene, health.value, pressed_cavity(self, health))
+  end
+  is.fail("no gradient of world:settle%s: the linear system of the adjoint did not converge in %d products%s (cq.Implicit)",
+    scene, health.value, health.bad == C.CQ_HEALTH_SADDLE
+      and ", and it may have ended at a saddle of its potential, not at its minimum: use a smaller tolerance"
+      or ": allow more (linear), or a larger gradient tolerance")
+end
+
 -- of implicit steps, which name no particle
 local function raise_solver(self, health, at)
   local world, bad = self.world, health.bad
+  if world.def.statics then raise_settle(self, health) end
   if bad == C.CQ_HEALTH_TOO_FAR then
     is.fail("the simulation failed at %s: a particle moves by %.3g cells in one implicit step; one is the most, for it would not feel what lies between: use substeps = %d or more, or a smaller dt%s",
       at, health.value, math.ceil(world.substeps * health.value), cavity_of(self, health, 1.1))
@@ -77,9 +98,9 @@ end
 ---@param status integer     cq_status
 function unstable.raise(self, status)
   if status == C.CQ_MEMORY then
-    local plan = memory.plan(self.handle)
-    is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; %s", self.at + 1, self.steps,
-      plan.text, what_saves(plan))
+    local plan, at = memory.plan(self.handle), math.floor(C.cq_rollout_at(self.handle) / self.world.pieces)
+    is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; %s", at + 1, self.steps, plan.text,
+      what_saves(plan))
   end
   if status ~= C.CQ_UNSTABLE then engine.check(status, "world:rollout") end
   local world, health = self.world, ffi.new "cq_health"

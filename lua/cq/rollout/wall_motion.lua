@@ -113,9 +113,14 @@ function wall_motion.collect(world, def)
   if value ~= nil and #world.walls == 0 then
     is.fail("world:rollout: wall_velocity is given, but the world has no walls")
   end
+  local called = text.is_callable(value) and not T.is_tensor(value)
+  if def.steps == 0 and (value == nil or called) then      -- nothing moves, and no time is asked for
+    def.wall_velocity = nil
+    return nil
+  end
   if value == nil then
     tensor = of_world(world, def.steps)
-  elseif text.is_callable(value) and not T.is_tensor(value) then
+  elseif called then
     tensor = of_function(world, value, def.steps)
   else
     tensor, per_scene = of_tensor(world, value, def.steps, def.batch)

@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
+local message = require "cq.base.message"
 local schema = require "cq.base.schema"
 local text = require "cq.base.text"
 
@@ -78,28 +79,44 @@ local function split(line)
   return cells
 end
 
--- whole lines of an open file: columns, and lines of iterations up to last; a torn last line is dropped
+-- the iteration that a line is of; nil: it does not say
+local function iteration_of(line) return tonumber(line:match "^[^,]*") end
+
+-- why a line is none of a run's
+local function problem_of(line, columns, number)
+  local count = select(2, line:gsub(",", "")) + 1
+  if number == 1 and not line:match "^iteration,loss" then
+    return "is no history of a run: its first line must begin with iteration,loss"
+  elseif count ~= #columns then
+    return ("is damaged: line %d has %s, and its first line %s"):format(number, text.count(count, "cell"),
+      text.count(#columns, "column"))
+  end
+end
+
+-- Whole lines of an open file: columns, lines of iterations up to last, and what stands behind them: a torn line. Or
+-- what is wrong with it, as the fourth result.
 local function read(file, last)
   file:seek "set"
-  local all, columns, lines = file:read "*a", nil, {}
+  local all, columns, lines, number = file:read "*a", nil, {}, 0
   for line in all:gmatch "([^\n]*)\n" do
-    if not columns then
-      columns = split(line)
-    elseif (tonumber(line:match "^[^,]*") or math.huge) <= last then
-      lines[#lines + 1] = line
-    end
+    number, columns = number + 1, columns or split(line)
+    local problem = problem_of(line, columns, number)
+    if problem then return columns, lines, "", problem end
+    if number > 1 and (iteration_of(line) or math.huge) <= last then lines[#lines + 1] = line end
   end
-  return columns, lines
+  return columns, lines, all:match "[^\n]*$"
 end
 
 ---Rows of a history by the names of their columns; what is a number is given as one, an empty cell is left out.
 ---@param path string
+---@param shown? string       how errors call it, where it is the copy of another
 ---@return table<string, number|string>[]
-function History.rows(path)
+function History.rows(path, shown)
   local file, problem = io.open(path)
   if not file then schema.fail("cq.Run.read_history: there is no history: %s", problem) end
-  local columns, lines = read(file, math.huge)
+  local columns, lines, _, wrong = read(file, math.huge)
   file:close()
+  if wrong then schema.fail("%s %s", shown or path, wrong) end
   local rows = {}
   for i, line in ipairs(lines) do
     rows[i] = {}
@@ -108,6 +125,27 @@ function History.rows(path)
     end
   end
   return rows
+end
+
+-- a run goes on whose history ends before it did
+local function warn_of_gap(path, columns, lines, last, torn)
+  local from = lines[#lines] and iteration_of(lines[#lines]) or 0
+  local beyond = torn:find(",", 1, true) and (iteration_of(torn) or 0) > last      -- it was being written
+  if from >= last or beyond or torn == "" and columns then return end
+  message.warn("%s %s; it lacks what came after iteration %d up to %d, where the run goes on", path,
+    torn ~= "" and "ends within a line" or "was lost or emptied", from, last)
+end
+
+-- what a run that goes on has recorded up to its last iteration
+local function recorded(path, last)
+  local file, columns, lines, torn, wrong = io.open(path), nil, {}, "", nil
+  if file then
+    columns, lines, torn, wrong = read(file, last)
+    file:close()
+  end
+  if wrong then schema.fail("%s %s; take it away or mend it, or start without --resume", path, wrong) end
+  warn_of_gap(path, columns, lines, last, torn)
+  return columns, lines
 end
 
 local function write_error(path, problem)
@@ -132,11 +170,7 @@ end
 function History.open(path, last)
   local self = setmetatable({ path = path, columns = { "iteration", "loss" } }, History)
   local columns, lines = nil, {}
-  local earlier = last and last > 0 and io.open(path)
-  if earlier then
-    columns, lines = read(earlier, last)
-    earlier:close()
-  end
+  if last and last > 0 then columns, lines = recorded(path, last) end
   self.columns = columns or self.columns
   self:rewrite(lines)
   return self

@@ -103,8 +103,8 @@ local function new(fields)
     is.fail("cq.Shape.mesh: '%s' is open: %s of its triangles have no neighbour there, or one that faces the other way; fill its holes, and let "
       .. "all triangles face outward", self.path, text.count(tonumber(info.open_edges), "edge"))
   elseif not closed then
-    message.warn("cq.Shape.mesh: '%s' has %s open edges, what is inside of it is a guess near them", self.path,
-      text.number(tonumber(info.open_edges)))
+    message.warn("cq.Shape.mesh: '%s' is open: %s of its triangles have no neighbour there, or one that faces the other way; what is inside of it is a guess near them",
+      self.path, text.count(tonumber(info.open_edges), "edge"))
   elseif info.inward ~= 0 then
     message.warn("cq.Shape.mesh: '%s' is inside out, all its triangles face inward; it is taken the other way round",
       self.path)

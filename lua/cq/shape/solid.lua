@@ -93,6 +93,10 @@ local function check_chamber(what, def, wall, dim)
     refuse("has %s between two %s each: a chamber must be empty; leave what is in it out of the mesh",
       text.count(tonumber(info.between), nouns.faces:sub(1, -2)), nouns.cells)
   end
+  if info.face_count == 0 then
+    refuse("has no %s: none of the file's is in that physical %s; save all elements, or leave out its name",
+      nouns.faces, dim == 3 and "surface" or "curve")
+  end
   local sum, at = length_of(info.sum, dim), {}
   if not wall.closed then
     for d = 1, dim do at[d] = tonumber(("%.4g"):format(info.open_at[d - 1])) end
@@ -103,7 +107,7 @@ local function check_chamber(what, def, wall, dim)
   if not (sum <= 1e-9 * info.area) then
     refuse("does not close: its area vectors sum to %.3g, %.3g of its area", sum, sum / info.area)
   end
-  if info.volume <= 0 then refuse("is the outside of a body, and no cavity in it") end
+  if info.volume <= 0 then refuse("holds the outside of a body: it must be the walls of a cavity alone") end
 end
 
 local function mark_chambers(what, def, walls, dim)

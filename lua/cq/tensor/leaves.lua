@@ -123,4 +123,29 @@ function leaves.pair(params, others)
   return found
 end
 
+local function shape_text(tensor) return class.is_tensor(tensor) and class.shape_text(tensor.dims) or "none" end
+
+---Copies what was saved into the trainables of the same names and shapes; where one does not fit, none is changed.
+---@param params any
+---@param saved any         a table of the same shape
+---@param what string       for errors
+function leaves.load(params, saved, what)
+  local list, found, known = leaves.trainable(params, what), leaves.pair(params, saved), {}
+  for _, leaf in ipairs(leaves.list(params)) do known[leaf.path] = true end
+  for _, leaf in ipairs(list) do
+    local own, other = shape_text(leaf.tensor), shape_text(found[leaf.tensor])
+    if own ~= other then
+      schema.fail("%s: the saved parameters do not fit: %s has the shape %s here and %s there", what, leaf.path, own,
+        other)
+    end
+  end
+  for _, leaf in ipairs(leaves.list(saved)) do
+    if not known[leaf.path] then
+      schema.fail("%s: the saved parameters do not fit: %s has the shape none here and %s there", what, leaf.path,
+        shape_text(leaf.tensor))
+    end
+  end
+  for _, leaf in ipairs(list) do leaf.tensor:copy_from(found[leaf.tensor]) end
+end
+
 return leaves

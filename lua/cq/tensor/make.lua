@@ -14,37 +14,38 @@ local make = {}
 -- ---- from tables ----------------------------------------------------------------------------------------------------
 
 -- the shape of nested lists, by their first entries
-local function shape_of(list)
+local function shape_of(list, what)
   local dims = {}
   while type(list) == "table" do
     dims[#dims + 1] = #list
-    if #dims > C.CQ_TENSOR_RANK_MAX then fail("cq.tensor: lists are nested more than %d deep", C.CQ_TENSOR_RANK_MAX) end
+    if #dims > C.CQ_TENSOR_RANK_MAX then fail("%s: lists are nested more than %d deep", what, C.CQ_TENSOR_RANK_MAX) end
     list = list[1]
   end
   return dims
 end
 
-local function fill(list, dims, depth, pointer, at, path)
+-- Copies nested lists; out: { dims, pointer, at: elements so far, what: for errors }.
+local function fill(list, out, depth, path)
+  local dims, what = out.dims, out.what
   if type(list) ~= "table" or class.is_tensor(list) or #list ~= dims[depth] then
-    fail("cq.tensor: entry %s must be a list of %d like the others, got %s", path == "" and "1" or path, dims[depth],
+    fail("%s: entry %s must be a list of %d like the others, got %s", what, path == "" and "1" or path, dims[depth],
       describe(list))
   end
   for key in pairs(list) do
     if type(key) ~= "number" or key % 1 ~= 0 or key < 1 or key > #list then
-      fail("cq.tensor: takes lists of numbers, got an entry at %s", describe(key))
+      fail("%s: takes lists of numbers, got an entry at %s", what, describe(key))
     end
   end
   for i, value in ipairs(list) do
     if depth < #dims then
-      at = fill(value, dims, depth + 1, pointer, at, path == "" and tostring(i) or path .. "," .. i)
+      fill(value, out, depth + 1, path == "" and tostring(i) or path .. "," .. i)
     elseif type(value) ~= "number" then
-      fail("cq.tensor: entry %s must be a number, got %s", (path == "" and "" or path .. ",") .. i, describe(value))
+      fail("%s: entry %s must be a number, got %s", what, (path == "" and "" or path .. ",") .. i, describe(value))
     else
-      pointer[at] = value
-      at = at + 1
+      out.pointer[out.at] = value
+      out.at = out.at + 1
     end
   end
-  return at
 end
 
 -- is there a tensor somewhere in these lists?
@@ -66,26 +67,29 @@ end
 ---A tensor from a number, nested lists of numbers, lists that hold tensors (these are
 ---stacked, with gradient), or a copy.
 ---@param value number|table|cq.Tensor   lists of one length at each depth
+---@param what? string                   for errors, in the place of cq.tensor
 ---@return cq.Tensor
-function make.tensor(value)
+function make.tensor(value, what)
   if type(value) == "number" then return class.scalar(value) end
   if class.is_tensor(value) then return value:copy() end
+  what = what or "cq.tensor"
   if type(value) ~= "table" or getmetatable(value) then
-    fail("cq.tensor: needs a number or nested lists of numbers, got %s", describe(value))
+    fail("%s: needs a number or nested lists of numbers, got %s", what, describe(value))
   end
   if holds_tensor(value) then return stacked(value) end
-  local dims = shape_of(value)
+  local dims = shape_of(value, what)
   local out = class.make(dims)
-  fill(value, dims, 1, out.pointer, 0, "")
+  fill(value, { dims = dims, pointer = out.pointer, at = 0, what = what }, 1, "")
   return out
 end
 
 ---Numbers and lists become tensors, tensors stay as they are.
 ---@param value number|table|cq.Tensor
+---@param what? string                   for errors, in the place of cq.tensor
 ---@return cq.Tensor
-function make.as_tensor(value)
+function make.as_tensor(value, what)
   if class.is_tensor(value) then return value end
-  return make.tensor(value)
+  return make.tensor(value, what)
 end
 
 -- ---- by shape -------------------------------------------------------------------------------------------------------

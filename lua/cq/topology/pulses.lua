@@ -71,22 +71,46 @@ function Pulses:__tostring()
     self.is_periodic and (", again after %s"):format(text.number(self.period)) or "")
 end
 
+-- {count, signals}, of one number of signals
+local function require_rows(self, what, name, given, signals)
+  local got = T.is_tensor(given) and "{" .. table.concat(given:shape(), ", ") .. "}" or text.describe(given)
+  if not T.is_tensor(given) or given.rank ~= 2 or given:size(1) ~= self.count
+    or signals and given:size(2) ~= signals then
+    is.fail("%s: %s must be {pulses, signals} = {%d, %s}, got %s", what, name, self.count, signals or "n", got)
+  end
+  return given:size(2)
+end
+
+local function require_pair(what, sign, size)
+  local a, b = table.concat(T.as_tensor(sign, what):shape(), ", "), table.concat(T.as_tensor(size, what):shape(), ", ")
+  if a ~= b then is.fail("%s: sign and size must have one shape, {pulses, signals}, got {%s} and {%s}", what, a, b) end
+end
+
 ---Signs and sizes to amplitudes in [-1, 1].
 ---@param sign cq.Tensor      {count, signals}, in [-1, 1]
 ---@param size cq.Tensor      {count, signals}, in [-1, 1]: -1 is none, 1 a full pulse
 ---@return cq.Tensor          {count, signals}
-function Pulses:amplitudes(sign, size) return sign * (size + 1) * 0.5 end
+function Pulses:amplitudes(sign, size)
+  require_pair("pulses:amplitudes", sign, size)
+  return sign * (size + 1) * 0.5
+end
 
 ---Amplitudes of -1, 0 and 1: none where the size is below 0.
 ---@param sign cq.Tensor      {count, signals}
 ---@param size cq.Tensor      {count, signals}
 ---@return cq.Tensor          {count, signals}; without a gradient
-function Pulses:binary(sign, size) return T.where(size:less_equal(0), 0, T.where(sign:less(0), -1, 1)) end
+function Pulses:binary(sign, size)
+  require_pair("pulses:binary", sign, size)
+  return T.where(size:less_equal(0), 0, T.where(sign:less(0), -1, 1))
+end
 
 ---Amplitudes to what controllers give.
 ---@param amplitudes cq.Tensor      {count, signals}
 ---@return cq.Tensor                {steps, signals}, in (-1, 1)
-function Pulses:signals(amplitudes) return self.kernel:matmul(amplitudes):tanh() end
+function Pulses:signals(amplitudes)
+  require_rows(self, "pulses:signals", "amplitudes", amplitudes)
+  return self.kernel:matmul(amplitudes):tanh()
+end
 
 ---@class pulses.controller.def
 ---@field sign cq.Tensor       {count, signals}, in [-1, 1]
@@ -102,11 +126,9 @@ local controller_spec = is.define("pulses:controller",
 ---@return cq.Controller
 function Pulses:controller(fields)
   local def = controller_spec(fields)
+  require_rows(self, "pulses:controller", "size", def.size, require_rows(self, "pulses:controller", "sign", def.sign))
   local function param(name)
     local t = def[name]
-    if t.rank ~= 2 or t:size(1) ~= self.count then
-      is.fail("pulses:controller: %s must be {%d, signals}, got {%s}", name, self.count, table.concat(t:shape(), ", "))
-    end
     return t.trainable and t or T.param(t, { min = -1, max = 1 })
   end
   return require "cq.topology.train"(self, { sign = param "sign", size = param "size" }, def.binary)
