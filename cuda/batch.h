@@ -278,6 +278,7 @@ void cq_cuda_graphs_destroy(cq_device *d);
 cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
 cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted);
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
+cq_status cq_cuda_discount_adjoint(cq_device *d, double factor);
 cq_status cq_cuda_finish(cq_device *d);
 
 // walls.cu: walls whose velocity changes from one control step to the next, and impulses that are read for each control

@@ -251,6 +251,12 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   return status ? status : begin_sums(d, d->arrangement);
 }
 
+cq_status cq_cuda_discount_adjoint(cq_device *d, double factor) {
+  const int64_t count = (int64_t)(cq_slice_size(d) / d->real_bytes);
+  d->kernels->discount(d->context->stream, cq_cuda_blocks(d, d->slots, 256), d->adj->data, count, factor);
+  return cq_cuda_check(cudaGetLastError(), "the decay of the adjoint");
+}
+
 // Adds the gradients of constants, gravity and walls to arrays that do not depend on the order of particles.
 static cq_status store_params_adj(cq_device *d) {
   const cq_arrangement *a = d->adj_arrangement;

@@ -99,6 +99,7 @@ static cq_backend make_table(void) {
   b.mark_bytes = mark_bytes;
   b.record_bytes = record_bytes;
   b.begin_adjoint = cq_cuda_begin_adjoint;
+  b.discount_adjoint = cq_cuda_discount_adjoint;
   b.reverse = cq_cuda_reverse;
   b.finish = cq_cuda_finish;
   b.gradients = gradients;

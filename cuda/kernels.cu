@@ -123,6 +123,9 @@ static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_sto
 static void launch_store_params_adj(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
 }
+static void launch_discount(cudaStream_t stream, int32_t blocks, void *adj, int64_t count, double factor) {
+  CQ_LAUNCH(discount_reals, blocks, SLOT_THREADS, stream, adj, count, factor);
+}
 static void launch_load_actuation(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                               const cq_actuation *actuation) {
   CQ_LAUNCH(load_actuation, blocks, SLOT_THREADS, stream, frame, actuation);
@@ -176,6 +179,7 @@ const cq_cuda_kernels CQ_TABLE = {
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
     launch_resident, launch_resident_adj, room,
     launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params_adj,
+    launch_discount,
     launch_load_actuation, launch_actuation_adj, launch_pull_cables, launch_pull_cables_adj,
     launch_read, launch_read_weights, launch_read_adj,
 };

@@ -36,7 +36,7 @@ local function first_signals(seed)
 end
 
 local fall  = cq.option("fall", 0.99)                       -- of the rate in each iteration
-local decay = cq.option("decay", 0.5)                       -- of the adjoint [time], exact with 0: a step is for the next
+local decay = cq.option("decay", 0.5)                       -- of the adjoint [time]; 0: none
 local function place(state) return state:center(robot)[1] end
 local function Biped(seed)
   return cq.Experiment {

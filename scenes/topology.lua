@@ -137,8 +137,8 @@ return function(options)
   local at = { unpack(s.at) }
   if options.name ~= "climber" then at[1], at[2] = math.max(at[1], 4 * dx), 3 * dx end
   local world = cq.World {
-    cells = cells, dx = dx, gravity = gravity, dt = (options.control or 1e-3) * coarse, substeps = options.substeps or 10,
-    walls = walls_of(options.name, 3 * dx, dx), robot:at(at),
+    cells = cells, dx = dx, gravity = gravity, dt = (options.control or 1e-3) * coarse,
+    substeps = options.substeps or 10, walls = walls_of(options.name, 3 * dx, dx), robot:at(at),
   }
   local every, count = 2e-3 * coarse, duration / (2e-3 * coarse)
   if math.abs(count - math.floor(count + 0.5)) > 1e-6 then every = 1e-3 * coarse end   -- pulses fill the time

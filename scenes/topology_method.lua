@@ -139,13 +139,16 @@ local function spin(scene, options)
     return cq.Optimizer.adam { rate = 3e-3, clip = 1, schedule = function(i) return 1 - 0.9 * i / count end }
   end
   local rough, free, light = cq.option("rough", 400), cq.option("free", 150), cq.option("light", 100)
-  stage(coarse, coarse.design, { name = "rough", count = rough, decay = decay, optimizer = adam(0.9 * rough, rough) })
+  stage(coarse, coarse.design, { name = "rough", count = rough, decay = decay,
+    optimizer = adam(0.9 * rough, rough) })
   stage(long, long.design, { name = "soft", count = free, decay = decay, optimizer = adam(free / 2, free) })
-  stage(long, made_binary(long.design), { name = "light", count = light, decay = decay / 2, optimizer = falling(light) })
+  stage(long, made_binary(long.design), { name = "light", count = light, decay = decay / 2,
+    optimizer = falling(light) })
   scene.design.params = scene.design:resample(long.design, last.best.params)
   local hard, count = made_binary(scene.design), cq.option("iterations", 60)
   return finish(scene, { count = count, whole = whole, adjoint_decay = decay / 2, inner = falling(count),
-    by_iteration = { design = function() return hard end }, folder = last.run and last.run.folder:match "^(.*)/light$" })
+    by_iteration = { design = function() return hard end },
+    folder = last.run and last.run.folder:match "^(.*)/light$" })
 end
 
 local function paper(scene)

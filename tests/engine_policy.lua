@@ -11,9 +11,6 @@ local by_engine = {}
 local STEPS = 12
 
 local groups = { "foot", "trunk" }
-local decays = { name = "2D, a batch, an adjoint that decays, accelerations too", dim = 2, batch = 2, decay = 0.02,
-  observer = cq.Observer.centroid { groups = groups, velocity = true, acceleration = true },
-  controller = function() return cq.Controller.mlp { hidden = { 6 }, activation = "tanh", seed = 14 } end }
 local cases = {
   { name = "2D, relu", dim = 2, observer = cq.Observer.centroid { groups = groups, velocity = true },
     controller = function() return cq.Controller.mlp { hidden = { 7, 5 }, seed = 3 } end },
@@ -46,6 +43,9 @@ local cases = {
     shake = function(t) return { 0.3 * math.sin(200 * t), 0.2 * math.cos(300 * t) } end },
   { name = "3D, float32", dim = 3, precision = "float32", observer = cq.Observer.centroid { groups = groups },
     controller = function() return cq.Controller.mlp { hidden = { 70 }, activation = "tanh", seed = 7 } end },
+  { name = "2D, a batch, an adjoint that decays, accelerations too", dim = 2, batch = 2, decay = 0.02,
+    observer = cq.Observer.centroid { groups = groups, velocity = true, acceleration = true },
+    controller = function() return cq.Controller.mlp { hidden = { 6 }, activation = "tanh", seed = 14 } end },
 }
 
 -- what an observer does, as if a user had written it
@@ -104,9 +104,7 @@ end
 ---@param device string?
 ---@return integer count     cases
 function by_engine.compare(device)
-  local all = { unpack(cases) }
-  all[#all + 1] = device == nil and decays or nil      -- CUDA has none
-  for _, case in ipairs(all) do
+  for _, case in ipairs(cases) do
     local tolerance = case.precision == "float32" and 2e-4 or 1e-12
     local ours, lua, watched = gradients(case, device, "1 GiB"), gradients(case, device, "1 GiB", "lua"),
       gradients(case, device, "1 GiB", "watched")
@@ -124,7 +122,7 @@ function by_engine.compare(device)
     assert(tight.plan.recompute > 1 and tight.by_engine, case.name .. ": the budget was not tight")
     require_equal(tight, ours, case.name .. ", little memory")
   end
-  return #all
+  return #cases
 end
 
 ---What goes wrong is told in the same words both ways: an unstable simulation, and signals that are not finite.

@@ -109,6 +109,7 @@ typedef struct cq_backend {
   // had. wanted: bits (1 << cq_field) of the gradients that will be asked for
   cq_status (*begin_adjoint)(cq_device *device, uint64_t wanted);
   cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
+  cq_status (*discount_adjoint)(cq_device *device, double factor);         // of the live state, times a factor
   cq_status (*finish)(cq_device *device);                                  // at step 0: gradients are complete
   const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);
 
@@ -120,9 +121,6 @@ typedef struct cq_backend {
   int32_t runs_policies;
   // OPTIONAL: 1: takes gravity of each control step from the track
   int32_t changes_gravity;
-  // OPTIONAL: the adjoint of the live state times a factor, NULL: a rollout has no discount. A device that has it goes
-  // back over one control step at a time.
-  cq_status (*discount_adjoint)(cq_device *device, double factor);
   // OPTIONAL: bytes that its memo may count on; NULL: those of the host
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;
