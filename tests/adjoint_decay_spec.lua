@@ -3,6 +3,7 @@
 -- multiplied by exp(-dt / decay).
 local cq = require "cq"
 local T = require "cq.tensor"
+local message = require "cq.base.message"
 local scene = require "tests.scene"
 local scratch = require "tests.scratch"
 local sentence = require("tests.sentence").of
@@ -57,6 +58,34 @@ end
 local function gradients(f, p)
   local _, grads = T.value_and_grad(f)(p)
   return grads
+end
+
+-- Holds gradients of signals and of the first velocities against those of the costs of each control step alone, which
+-- are exact: of a cost k control steps later, the k-th power of the factor. With little memory too.
+local function exact_by_cost(world)
+  local p = { u = T.param(spread({ STEPS, 1 }, -0.8, 0.8)),
+    velocity = T.param(spread({ world.particle_count, 2 }, -0.3, 0.1)) }
+  local factor, plan = math.exp(-DT / DECAY), world:plan { steps = STEPS }
+  local function costs(q, decay, memory)
+    local running = world:rollout { robot = world.robot:with { velocity = q.velocity }, steps = STEPS,
+      controller = cq.Controller.open_loop(q.u), adjoint_decay = decay, contact = true, memory = memory,
+      running = function(state) return cost(state) + state:contact(1).normal:sum() end }.running
+    local out = { sum = running:sum() }
+    for k = 1, STEPS do out[k] = running[k] end
+    return out
+  end
+  local function every(decay, memory)
+    return select(2, T.values_and_grads(function(q) return costs(q, decay, memory) end)(p))
+  end
+  local exact, wanted = every(), { u = T.zeros { STEPS, 1 }, velocity = T.zeros(p.velocity:shape()) }
+  for k = 1, STEPS do
+    local falls = {}
+    for i = 1, STEPS do falls[i] = { i <= k and factor ^ (k - i) or 0 } end
+    wanted.u = wanted.u + exact[k].u * T.tensor(falls)
+    wanted.velocity = wanted.velocity + exact[k].velocity * factor ^ (k - 1)
+  end
+  near(every(DECAY).sum, wanted)
+  near(every(DECAY, math.floor(2 * plan.slice_bytes + 2 * plan.record_bytes)).sum, wanted)
 end
 
 describe("adjoint_decay", function()
@@ -123,9 +152,84 @@ describe("adjoint_decay", function()
     near(of({ substeps = 3 }, "engine_step"), of { dt = 2e-3, substeps = 1, steps = 3 * STEPS })
   end)
 
+  it("gives each cost's exact gradient, less by the time that lies between, whatever state bodies have", function()
+    local actuators = { cq.Actuator.pressure { groups = "foot", axis = "y", max = 2 } }
+    local base = cq.Material.neo_hookean { young = 10, poisson = 0.3 }
+    local branched = cq.Material.viscoelastic { base = base, modulus = { 2 }, time = { 0.02 } }
+    local snow = cq.Material.snow { young = 10, poisson = 0.2 }
+    local worlds = {
+      branched = scene.world(scene.robot { actuators = actuators, material = { foot = branched, trunk = branched } }),
+      flowing = scene.world(scene.robot { actuators = actuators, material = { foot = snow, trunk = snow } }),
+      implicit = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = DT, substeps = 1, gravity = { 0.3, -4 },
+        precision = "float64", integrator = cq.Implicit { tolerance = 1e-12, gradient = 1e-13 },
+        walls = cq.Boundary.box { kind = "sticky" }, scene.robot { actuators = actuators }:at { 0.4, 0.127 } },
+    }
+    for _, world in pairs(worlds) do exact_by_cost(world) end
+  end)
+
+  it("may be so short that each control step stands alone, or no decay at all", function()
+    local world = world_of()
+    local u = T.param(spread({ STEPS, 2 }, -0.8, 0.8))
+    local function of(decay, sum)
+      return gradients(function(q)
+        local roll = world:rollout { steps = STEPS, controller = cq.Controller.open_loop(q), running = cost,
+          adjoint_decay = decay }
+        return sum(roll.running)
+      end, u)
+    end
+    local function all(costs) return costs:sum() end
+    near({ of(math.huge, all) }, { of(nil, all) }, 0)
+    local alone = of(1e-9, all)
+    for k = 1, STEPS do near({ alone[k] }, { of(nil, function(costs) return costs[k] end)[k] }) end
+  end)
+
+  it("is what cq.check_gradient names where differences disagree", function()
+    local world = world_of()
+    local function check(decay)
+      return cq.check_gradient(function(u)
+        return world:rollout { steps = STEPS, controller = cq.Controller.open_loop(u), running = cost,
+          adjoint_decay = decay }.running:sum()
+      end, T.param(spread({ STEPS, 2 }, -0.8, 0.8)), { directions = 1, steps = { 1e-4, 1e-5, 1e-6 } })
+    end
+    local decayed, exact = check(DECAY), check(nil)
+    assert.same({ false, "altered" }, { decayed.ok, decayed.directions[1].verdict })
+    assert.matches("altered: with adjoint_decay of world:rollout the gradient is not that of the objective",
+      tostring(decayed))
+    assert.same({ true, "right" }, { exact.ok, exact.directions[1].verdict })
+  end)
+
+  it("is warned of where it cannot serve: costs of the end alone, and optimizers that hold gradients to values", function()
+    local world, warn = world_of(), message.warn
+    local function told(fields)
+      local out = {}
+      local run = cq.Experiment { world = world, steps = 3, adjoint_decay = fields.decay,
+        controller = cq.Controller.open_loop(T.param(spread({ 3, 2 }, -0.8, 0.8))), objective = fields.objective,
+        optimizer = fields.optimizer or cq.Optimizer.gradient_descent { rate = 1e-3 } }
+      message.warn = function(format, ...) out[#out + 1] = format:format(...) end
+      local fine, problem = pcall(run.optimize, run, { iterations = 1, folder = scratch.open() })
+      message.warn = warn
+      scratch.close()
+      assert(fine, problem)
+      return out
+    end
+    local final, running = { final = cost }, { final = cost, running = cost }
+    assert.matches("^run:optimize: adjoint_decay is 0.01, and the objective is of the last state alone",
+      told({ decay = 0.01, objective = final })[1])
+    for _, fields in ipairs { { objective = final }, { decay = 0.1, objective = final },
+      { decay = 0.01, objective = running } } do
+      assert.same({}, told(fields))
+    end
+    local own = { kind = "own", chooses_points = true }
+    message.warn = function(format, ...) own.told = format:format(...) end
+    require("cq.experiment.decay").warn { adjoint_decay = 0.01, by_iteration = {}, steps = 3, world = world,
+      objective = running, optimizer = own }
+    message.warn = warn
+    assert.matches("^run:optimize: with adjoint_decay gradients are not those of the objective, which own holds", own.told)
+  end)
+
   it("is a number above 0, of experiments too, also by iteration", function()
     local world = world_of()
-    for _, wrong in ipairs { 0, -1, 0 / 0, "long", {} } do
+    for _, wrong in ipairs { 0, -1, 0 / 0, "long", {}, T.param { 1 } } do
       assert.matches("adjoint_decay must be", sentence(function()
         world:rollout { steps = 1, adjoint_decay = wrong }
       end))

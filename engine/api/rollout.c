@@ -290,7 +290,7 @@ cq_status cq_rollout_return(cq_rollout *r) {
 void cq_rollout_want(cq_rollout *r, uint64_t fields) { r->wanted = fields; }
 
 cq_status cq_rollout_set_discount(cq_rollout *r, double factor) {
-  if (!(factor > 0 && factor <= 1)) return cq_fail(CQ_INVALID, "a discount must be above 0 and at most 1, got %g", factor);
+  if (!(factor >= 0 && factor <= 1)) return cq_fail(CQ_INVALID, "a discount must be 0 to 1, got %g", factor);
   r->discount = factor;
   return CQ_OK;
 }

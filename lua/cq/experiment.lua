@@ -27,6 +27,7 @@ local controllers = require "cq.controller"
 local by_iteration = require "cq.experiment.by_iteration"
 local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
+local decay = require "cq.experiment.decay"
 local descent = require "cq.experiment.descent"
 local objectives = require "cq.experiment.objective"
 local goals = require "cq.experiment.goal"
@@ -64,7 +65,7 @@ local spec = is.define("cq.Experiment", {
   trainable = is.table { default = {} },
   by_iteration = is.table { default = {} },
   memory = is.any { optional = true },
-  adjoint_decay = is.number { above = 0, optional = true },
+  adjoint_decay = is.number { above = 0, infinite = true, optional = true },
   contact = is.boolean { default = false },
   weight = is.one_of { "mass", "particle", "volume", optional = true },
 })
@@ -327,7 +328,8 @@ function Experiment:optimize(fields)
     is.fail("run:optimize: there is nothing to train; give a controller or trainable")
   end
   constrained.check(self, def.stages)
-  if def.backtracks > 0 and not (self.optimizer.rule or self.optimizer.inner) then
+  decay.warn(self)
+  if def.backtracks > 0 and self.optimizer.chooses_points then
     is.fail("run:optimize: backtracks are for first-order optimizers; %s chooses its own points", self.optimizer.kind)
   end
   if def.smoothing then

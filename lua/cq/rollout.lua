@@ -324,7 +324,7 @@ local kinds = {
   weight = is.one_of { "mass", "particle", "volume", default = "mass" },
   watch = is.callable { optional = true },
   memory = is.any { optional = true },
-  adjoint_decay = is.number { above = 0, optional = true },
+  adjoint_decay = is.number { above = 0, infinite = true, optional = true },
 }
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
 local spec = is.define("world:rollout", kinds)
@@ -393,7 +393,7 @@ end
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
 ---@field adjoint_decay? number       time in which the adjoint of a state falls by e on the way back, beside what the dynamics do:
 ---  gradients then are no longer exact, but not of chance either where bodies bounce for thousands of steps; for costs
----  that are sums over time. Exact unless given [time]
+---  that are sums over time. Exact unless given, and with math.huge [time]
 ---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it. For each
 ---  control step {steps, dim}, or a function of the time that a control step begins at (not on CUDA)
 ---@field damping? any                one number, instead of the world's
@@ -424,7 +424,8 @@ function rollout.run(world, given)
     self.link = T.zeros {}
     local outputs, names = { self.link }, { "running", "record", "effort", "contact_rows", "work_rows" }
     for _, name in ipairs(names) do outputs[#outputs + 1] = self[name] end
-    tape.custom { name = "rollout", outputs = outputs, backward = function(_, ...)
+    local altered = self.discount ~= 1 and "adjoint_decay of world:rollout" or nil
+    tape.custom { name = "rollout", outputs = outputs, altered = altered, backward = function(_, ...)
       local grads, at = {}, 0
       for _, name in ipairs(names) do
         if self[name] then

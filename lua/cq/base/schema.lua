@@ -114,7 +114,7 @@ local function number_of(what, whole)
   return function(options)
     options = options or {}
     known_options(options, number_options, what)
-    local label = what .. range_label(options)
+    local label = (options.infinite and "a number" or what) .. range_label(options)
     return checker(options, label, whole and "integer" or "number", function(value)
       return type(value) == "number" and in_range(value, options) and (not whole or value % 1 == 0)
     end)

@@ -135,7 +135,7 @@ end
 ---@param clear fun(self: cq.Optimizer)
 ---@return table
 function external.class(class_name, kind, run, clear)
-  local class = { __name = class_name, __is = { ["cq.Optimizer"] = true } }
+  local class = { __name = class_name, __is = { ["cq.Optimizer"] = true }, chooses_points = true }
   class.__index = class
 
   function class:minimise(solver) return minimise(self, solver, run, clear) end

@@ -37,7 +37,9 @@ local options = schema.define("cq.check_gradient", {
 ---@field loss number          the value of f
 ---@field noise number         rounding error of one evaluation of f
 ---@field error number         largest relative error, kinks left out
----@field directions { name: string, verdict: "right"|"wrong"|"kink"|"rounding", analytic: number, error: number, rows: table[] }[]   of each
+---@field altered string?      what was asked for and makes the gradient another than that of f: adjoint_decay of a rollout
+---@field directions { name: string, verdict: "right"|"wrong"|"altered"|"kink"|"rounding", analytic: number, error: number, rows: table[] }[]   of
+---  each; altered: what would be wrong else
 local Check = { __name = "cq.GradientCheck" }
 Check.__index = Check
 
@@ -154,10 +156,10 @@ local function is_wrong(rows, analytic, noise)
   return math.abs(best.central - analytic) > 3 * doubt
 end
 
-local function verdict_of(rows, analytic, best, noise, tolerance)
+local function verdict_of(rows, analytic, best, check, tolerance)
   if best <= tolerance then return "right" end
-  if is_wrong(rows, analytic, noise) then return "wrong" end
-  return is_kink(rows, noise) and "kink" or "rounding"
+  if is_wrong(rows, analytic, check.noise) then return check.altered and "altered" or "wrong" end
+  return is_kink(rows, check.noise) and "kink" or "rounding"
 end
 
 -- value(h): of f, h along the direction
@@ -173,7 +175,7 @@ local function check_direction(value, list, grads, direction, check, opts)
     row.error = size > 0 and math.abs(row.central - analytic) / size or 0
     rows[i], best = row, math.min(best, row.error)
   end
-  return { verdict = verdict_of(rows, analytic, best, check.noise, opts.tolerance), analytic = analytic, error = best,
+  return { verdict = verdict_of(rows, analytic, best, check, opts.tolerance), analytic = analytic, error = best,
     rows = rows }
 end
 
@@ -188,12 +190,13 @@ local function check_gradient(f, p, opts)
   table.sort(opts.steps, function(a, b) return a > b end)
   local list = leaves.trainable(p, "cq.check_gradient")
   local step = gradient.value_and_grad(f)
+  tape.altered = nil
   local loss, grads_tree = step(p)
   local again, grads_again = step(p)
   local grads, second = leaves.pair(p, grads_tree), leaves.pair(p, grads_again)
   local noise = opts.noise and opts.noise * math.abs(loss)
-  local self = setmetatable({ loss = loss, noise = noise, repeatable = loss == again, error = 0, directions = {} },
-    Check)
+  local self = setmetatable({ loss = loss, noise = noise, repeatable = loss == again, error = 0, directions = {},
+    altered = tape.altered }, Check)
   for _, leaf in ipairs(list) do
     local t = leaf.tensor
     self.repeatable = self.repeatable and same_bits(grads[t].pointer, second[t].pointer, t.count)
@@ -218,7 +221,9 @@ local function check_gradient(f, p, opts)
   return self
 end
 
+-- to be formatted with what alters the gradient
 local meaning = {
+  altered = "altered: with %s the gradient is not that of the objective; check it without",
   right = "right",
   wrong = "WRONG: the differences agree with each other and not with the gradient",
   kink = "kink: the differences from the two sides disagree, the objective has a corner here",
@@ -233,7 +238,7 @@ function Check:__tostring()
   for _, direction in ipairs(self.directions) do
     out[#out + 1] = ("%s: gradient %.10g, relative error %.1e, %s"):format(direction.name, direction.analytic,
       direction.error,
-      meaning[direction.verdict] .. (direction.verdict == "rounding" and advice or ""))
+      meaning[direction.verdict]:format(self.altered) .. (direction.verdict == "rounding" and advice or ""))
     out[#out + 1] = ("  %8s  %17s  %17s  %17s  %8s"):format("step", "central", "forward", "backward", "error")
     for _, row in ipairs(direction.rows) do
       out[#out + 1] = ("  %8.1e  %17.10g  %17.10g  %17.10g  %8.1e"):format(row.step, row.central, row.forward,

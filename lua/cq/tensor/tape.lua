@@ -15,6 +15,11 @@ local tape = {}
 
 local current = nil               ---@type cq.Tape?  where operations are recorded; nil: nowhere
 
+---Why the last backward pass over an operation of cq.tape.custom gave another gradient than that of what was computed.
+---@internal
+---@type string?
+tape.altered = nil
+
 ---An empty tape. It records while tape.with runs.
 ---@return cq.Tape
 function tape.new()
@@ -119,13 +124,16 @@ local function back_custom(node, keep)
     end
     out.adjoint, out.requires_grad = false, keep
   end
-  if reached then node.backward(unpack(grads, 1, #node.outputs)) end
+  if not reached then return end
+  tape.altered = node.altered or tape.altered
+  node.backward(unpack(grads, 1, #node.outputs))
 end
 
 ---@class cq.tape.custom.def
 ---@field outputs cq.Tensor[]                 results of the operation
 ---@field backward fun(...: cq.Tensor?)       is given the gradients of the outputs, nil where none arrived, and calls input:accumulate
 ---@field name? string                        for errors
+---@field altered? string                     what makes its gradient another than that of what it computes, for cq.check_gradient
 
 ---Records an operation whose adjoint the caller provides. Outside of recording it does nothing; backward is not
 ---called if no gradient reached any output.
@@ -143,7 +151,7 @@ function tape.custom(def)
   if current then
     local n = current.count + 1
     current.count = n
-    current[n] = { outputs = def.outputs, backward = def.backward, name = def.name }
+    current[n] = { outputs = def.outputs, backward = def.backward, name = def.name, altered = def.altered }
   end
   return unpack(def.outputs)
 end
