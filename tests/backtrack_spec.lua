@@ -92,6 +92,14 @@ describe("run:optimize { backtracks }", function()
       "backtracks must be a whole number at least 0 and at most 50, got -1")
   end)
 
+  it("is refused with optimizers that choose their own points", function()
+    for _, inner in ipairs { false, "mma" } do
+      local optimizer = cq.Optimizer.nlopt { algorithm = inner and "auglag" or "slsqp", inner = inner or nil }
+      mistake.says(mistake.of(function() optimize(experiment(optimizer), 3) end),
+        "backtracks are for first-order optimizers; nlopt chooses its own points")
+    end
+  end)
+
   it("leaves other errors alone", function()
     local seen = 0
     local run = cq.Experiment { world = world, steps = 2, trainable = { velocity = { init = { 0, 0 } } },
