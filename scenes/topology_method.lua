@@ -129,7 +129,8 @@ end
 local function spin(scene, options)
   local coarse, long = variant(options, { coarse = 2 * options.coarse, substeps = 4 }),
     variant(options, { control = 2e-3, substeps = 8 })
-  local decay, whole, last = cq.option("decay", 0.8), true, nil
+  local given, whole, last = cq.option("decay", 0.8), true, nil
+  local decay = given ~= 0 and given or math.huge             -- 0: none
   local function stage(other, design, fields)
     if last then other.design.params = other.design:resample(last.design, last.best.params) end
     last = experiment(other, { design = design, adjoint_decay = fields.decay, optimizer = fields.optimizer })
