@@ -132,6 +132,27 @@ describe("an experiment with constraints", function()
     end
   end)
 
+  it("goes on with the same constraints and optimizer alone, and says so", function()
+    local one = { { name = "place", equal = 0.105, final = height } }
+    local other = { { name = "place", at_most = 0.1, final = height } }
+    local function adam() return cq.Optimizer.adam { rate = 0.02 } end
+    local cases = {
+      { lagrangian, one, lagrangian, other, "the constraints were place (equal), and are place (at_most)" },
+      { lagrangian, {}, lagrangian, one, "the constraints were none, and are place (equal)" },
+      { slsqp, {}, slsqp, one, "the constraints were none, and are place (equal); go on with the same ones" },
+      { lagrangian, {}, adam, {}, "optimizer.bin is of cq.Optimizer.augmented_lagrangian, this is cq.Optimizer.adam" },
+      { adam, {}, lagrangian, {}, "the state is of cq.Optimizer.adam, this is cq.Optimizer.augmented_lagrangian" },
+    }
+    for k, case in ipairs(cases) do
+      local path = folder .. "/" .. k
+      experiment(case[1](), { constraints = case[2] }):optimize { iterations = 2, folder = path }
+      says(sentence(function()
+        experiment(case[3](), { constraints = case[4] }):optimize { iterations = 4, folder = path, resume = true }
+      end), case[5])
+      require("cq.run").close_open "odd"
+    end
+  end)
+
   it("stops at Ctrl-C, within an evaluation too, and saves", function()
     local calls = 0
     local run = experiment(slsqp(), { objective = { effort = function(u) return u:square():mean() end,

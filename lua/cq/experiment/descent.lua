@@ -32,6 +32,11 @@ local function restore(self, run)
   local saved = run.saved
   if not saved then return end
   local progress = saved.optimizer
+  local kind = type(progress) == "table" and type(progress.optimizer) == "table" and progress.optimizer.kind
+  if kind and kind ~= self.optimizer.kind then
+    is.fail("run:optimize: %s is of cq.Optimizer.%s, this is cq.Optimizer.%s", run:path "optimizer.bin",
+      tostring(kind), self.optimizer.kind)
+  end
   local problem = is.problem(progress_fields, progress) or progress.best and is.problem(best_fields, progress.best)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", run:path "optimizer.bin", problem) end
   T.leaves.load(self.params, saved.params, "run:optimize: " .. run:path "optimizer.bin")

@@ -124,12 +124,32 @@ end
 -- a tensor that stands alone, as a table for tensor.save
 local function boxed(params) return T.is_tensor(params) and { params } or params end
 
--- what was saved begins here
-local function restore(self, saved)
+-- names of constraints and what they ask for, in an order of their own: multipliers are known by them
+local function kinds_of(constraints)
+  local out = {}
+  for k, c in ipairs(constraints) do out[k] = ("%s (%s)"):format(c.name, c.equal and "equal" or "at_most") end
+  table.sort(out)
+  return #out > 0 and table.concat(out, ", ") or "none"
+end
+
+-- refuses what another optimizer saved, or this one with other constraints
+local function require_same(self, saved)
+  local made = type(saved) == "table" and saved.optimizer
+  local kind, wanted = type(made) == "table" and made.kind, self.optimizer.kind
+  if kind and kind ~= wanted then
+    is.fail("%s: the state is of cq.Optimizer.%s, this is cq.Optimizer.%s", self.what, tostring(kind), wanted)
+  end
   local problem = is.problem(solver.saved_fields, saved)
   if problem then is.fail("%s: the state was not made by optimizer:solve: %s", self.what, problem) end
-  local kind, wanted = tostring(saved.optimizer.kind), self.optimizer.kind
-  if kind ~= wanted then is.fail("%s: the state is of cq.Optimizer.%s, this is cq.Optimizer.%s", self.what, kind, wanted) end
+  local before, now = saved.constraints, kinds_of(self.constraints)
+  if before and before ~= now then
+    is.fail("%s: the constraints were %s, and are %s; go on with the same ones, or start anew", self.what, before, now)
+  end
+end
+
+-- what was saved begins here
+local function restore(self, saved)
+  require_same(self, saved)
   T.leaves.load(boxed(self.params), saved.params, self.what)
   self.optimizer:restore(saved.optimizer)
   self.evaluations, self.best, self.stage_at = saved.evaluations, saved.best, saved.stage
@@ -141,6 +161,7 @@ solver.saved_fields = {
   evaluations = is.integer { min = 0 }, params = is.table(), optimizer = is.table(),
   best = is.table { optional = true },
   stage = is.integer { min = 1 }, before = is.table { optional = true },
+  constraints = is.string { optional = true },      -- states of before have none
 }
 
 ---All that is needed to go on, for tensor.save.
@@ -148,7 +169,7 @@ solver.saved_fields = {
 function Solver:state()
   return {
     evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(),
-    best = self.best,
+    best = self.best, constraints = kinds_of(self.constraints),
     stage = self.stage_at, before = self.backtrack and self.backtrack.before,
   }
 end
