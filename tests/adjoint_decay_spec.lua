@@ -238,7 +238,7 @@ describe("adjoint_decay", function()
       local run = cq.Experiment { world = world, steps = 3,
         controller = cq.Controller.open_loop(T.param(spread({ 3, 2 }, -0.8, 0.8))),
         objective = { running = cost }, optimizer = cq.Optimizer.gradient_descent { rate = 1 },
-        adjoint_decay = fields.adjoint_decay, by_iteration = fields.by_iteration }
+        adjoint_decay = fields.adjoint_decay, by_iteration = fields.by_iteration, scenes = fields.scenes }
       run:optimize { iterations = 2, folder = scratch.open() }
       scratch.close()
       return run.params
@@ -246,5 +246,9 @@ describe("adjoint_decay", function()
     local exact, decayed = train {}, train { adjoint_decay = DECAY }
     assert.is_true((T.leaves.list(exact)[1].tensor - T.leaves.list(decayed)[1].tensor):norm():item() > 0)
     near(train { by_iteration = { adjoint_decay = function() return DECAY end } }, decayed, 0)
+    near(train { by_iteration = { adjoint_decay = function() return math.huge end } }, exact, 0)
+    local scenes = { count = 2, each = function() return {} end }
+    near(train { adjoint_decay = DECAY, scenes = scenes }, decayed)
+    near(train { by_iteration = { adjoint_decay = function() return DECAY end }, scenes = scenes }, decayed)
   end)
 end)

@@ -245,12 +245,13 @@ static void note_cell(void *context, int32_t q, double distance) {
   const lattice *l = c->f->l;
   (void)distance;
   if (q == c->self || !l->on[q]) return;
-  double v[3], from = -0.5, to = 0.5, middle = 0;
+  double v[3], from = -0.5, to = 0.5;
+  int holds_middle = 1;
   for (int i = 0; i < l->dim; i++) v[i] = c->place[i] - at(c->f, q)[i];
   for (int d = 0; d < l->dim; d++) {
     const double *axis = axis_of(l, q, d);
     double off = dot(v, axis, l->dim), rise = dot(c->along, axis, l->dim), most = 0.52 * dot(axis, axis, l->dim);
-    if (fabs(off) > most) middle = 1;
+    if (fabs(off) > most) holds_middle = 0;
     if (fabs(rise) > 1e-9 * most) {
       from = fmax(from, (-off - copysign(most, rise)) / rise);
       to = fmin(to, (-off + copysign(most, rise)) / rise);
@@ -258,7 +259,7 @@ static void note_cell(void *context, int32_t q, double distance) {
       return;
     }
   }
-  if (middle == 0) c->found = 1;
+  if (holds_middle) c->found = 1;
   if (!(from < to)) return;
   if (from <= c->low && to > c->low) c->low = to, c->changed = 1;
   if (to >= c->high && from < c->high) c->high = from, c->changed = 1;

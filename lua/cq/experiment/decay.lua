@@ -4,9 +4,9 @@ local text = require "cq.base.text"
 
 local decay = {}
 
--- does anything but the last state count?
+-- Does anything but the last state count? Scenes may have objectives of their own, which are not asked.
 local function runs(run)
-  if run.objective.running or run.objective.work then return true end
+  if run.scenes or run.objective.running or run.objective.work then return true end
   for _, c in ipairs(run.constraints) do
     if c.running or c.of then return true end
   end
