@@ -271,7 +271,9 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, double disco
     const int32_t i = memo->at - 1;
     cq_status status = i < memo->recorded_begin || i >= memo->recorded_end ? record_block(memo, i) : CQ_OK;
     if (status) return status;
-    const int32_t begin = first > memo->recorded_begin ? first : memo->recorded_begin, from = discount == 1 ? begin : i;
+    // One by one where the adjoint is multiplied between two of them; else all that are recorded.
+    const int32_t begin = first > memo->recorded_begin ? first : memo->recorded_begin;
+    const int32_t from = discount == 1 ? begin : i;
     cq_controls controls = controls_of(memo, from, memo->at - from);
     controls.grad_signals = at_step(wanted->grad_signals, memo->def.signals, from - first);
     controls.grad_forces = at_step(wanted->grad_forces, memo->def.forces, from - first);
