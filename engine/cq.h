@@ -180,6 +180,7 @@ enum {
   CQ_SOLVER_RESIDUAL,                   // at the end, relative
   CQ_SOLVER_FLOOR,                      // that rounding leaves of it
   CQ_SOLVER_ADJOINT,                    // products that its adjoint took, 0 before there was one
+  CQ_SOLVER_SADDLE,                     // those of them along which the second derivative was negative
   CQ_SOLVER_WIDTH,
 };
 
@@ -297,8 +298,7 @@ void cq_rollout_def_init(cq_rollout_def *def);
 cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **rollout);
 void cq_rollout_destroy(cq_rollout *rollout);
 void cq_rollout_plan(const cq_rollout *rollout, cq_plan *plan);
-// {steps, B, substeps, CQ_SOLVER_WIDTH} what the solver of implicit steps did, of the steps that were made; NULL where
-// steps are explicit.
+// {steps, B, substeps, CQ_SOLVER_WIDTH} what the solver did in the implicit steps that were made; NULL: explicit steps.
 const double *cq_rollout_solver(const cq_rollout *rollout);
 
 // Elements of a field for one scene.

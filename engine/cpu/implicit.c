@@ -221,6 +221,7 @@ static void report(const solve *o, int32_t step, const progress *p) {
   to[CQ_SOLVER_LINEAR] = o->linear;
   to[CQ_SOLVER_RESIDUAL] = p->residual;
   to[CQ_SOLVER_FLOOR] = p->floor;
+  to[CQ_SOLVER_ADJOINT] = to[CQ_SOLVER_SADDLE] = 0;
 }
 
 // (E103) How hard a body is held where the method has it: less after a whole step, more after a short one. Returns
@@ -469,7 +470,10 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   const cg_end end = solve_adj(&o, record->out);
   for (int b = o.begin; b < o.end; b++) o.k->finish_adj(s, b);
   wait(&o);
-  if (s->implicit.report && worker->rank == 0)
-    s->implicit.report[step * CQ_SOLVER_WIDTH + CQ_SOLVER_ADJOINT] = o.linear;
+  if (s->implicit.report && worker->rank == 0) {
+    double *to = s->implicit.report + step * CQ_SOLVER_WIDTH;
+    to[CQ_SOLVER_ADJOINT] = o.linear;
+    to[CQ_SOLVER_SADDLE] = o.saddle;
+  }
   return end == CG_CONVERGED ? CQ_OK : fail(&o, o.saddle ? CQ_HEALTH_SADDLE : CQ_HEALTH_NO_GRADIENT, o.linear);
 }

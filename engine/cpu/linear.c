@@ -165,7 +165,7 @@ static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
     end_sums(o);
     const double curvature = o->sum[CQ_SUM_DOT];
     o->linear++;
-    o->saddle |= !truncated && curvature < 0;
+    o->saddle += !truncated && curvature < 0;
     if (!(curvature > 0) && (truncated || curvature == 0)) {
       end = CG_CURVATURE;
       break;
@@ -272,7 +272,7 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
     cq_linear_multiply(o, CQ_GRID_DIRECTION, o->coarse ? CQ_PRODUCT_FREE_SLOPE : CQ_PRODUCT_FREE);
     const double curvature = o->sum[CQ_SUM_DOT];
     o->linear++;
-    o->saddle |= !truncated && curvature < 0;
+    o->saddle += !truncated && curvature < 0;
     if (!(curvature > 0) && (truncated || curvature == 0)) {
       if (i == 0)
         for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);

@@ -39,7 +39,7 @@ local C, tape = engine.C, T.tape
 ---@field contact cq.Contact?       what walls and pins gave in each control step, where contact = true
 ---@field work cq.Tensor?           {steps, signals} or {steps, batch, signals}: what the actuators have done to the bodies in
 ---  each control step [energy], where work = true
----@field solver cq.Solver?         what implicit steps took, where the world makes them
+---@field solver cq.SolverReport?         what implicit steps took, where the world makes them
 ---@field signals cq.Tensor         {steps, signals} or {steps, batch, signals}: what the controller gave; plain data
 ---@field steps integer             control steps
 ---@field batch integer             scenes

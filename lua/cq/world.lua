@@ -338,8 +338,10 @@ local settle_spec = is.define("world:settle", {
 ---it, as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so
 ---that a body keeps no trace of cells that it would have crossed on the way. Pressure follows its surface to the end;
 ---cables and forces of one's own are those at the start, but for cq.Implicit { cables = "implicit" }, by which a body
----may hang. Velocities and viscosity play no part, and what comes out has no velocity of meaning, nor
----kinetic energy. Differentiable as a rollout is.
+---may hang. Velocities and viscosity play no part. Velocities that come out are the whole way over dt, and kinetic
+---energy goes with them: to go on from rest, give a rollout robot:with { position = state:positions(),
+---deformation = state:deformations() }, whose velocity is the robot's own. Signals beyond [-1, 1] are not cut off, as
+---in rollouts. Differentiable as a rollout is.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; a body that nothing holds, or a pressure that no equilibrium bears: a
 ---step that does not converge.

@@ -8,6 +8,7 @@ local control = require "cq.rollout.control"
 local states = require "cq.state"
 local contact = require "cq.rollout.contact"
 local gravity = require "cq.rollout.gravity"
+local solver = require "cq.rollout.solver"
 local wall_motion = require "cq.rollout.wall_motion"
 local work = require "cq.rollout.work"
 local tree = require "cq.rollout.tree"
@@ -269,6 +270,7 @@ local function reverse(self, wanted)
   fields.push_gradients(self.handle, self.set)
   wall_motion.push(self.handle, self.wall_motion)
   gravity.push(self.handle, self.gravity)
+  solver.add_adjoint(self)
 end
 
 return reverse

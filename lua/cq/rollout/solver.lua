@@ -2,19 +2,32 @@
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local message = require "cq.base.message"
+local text = require "cq.base.text"
 local C = engine.C
 
 ---What implicit steps took, {steps, substeps} each; with a batch the scene is the second dimension.
----@class cq.Solver
+---@class cq.SolverReport
 ---@field newton cq.Tensor     Newton iterations
 ---@field linear cq.Tensor     products with the second derivative, of all of them
 ---@field residual cq.Tensor   at the end, relative to inertia and internal forces
 ---@field floor cq.Tensor      below which rounding leaves none
+---@field adjoint cq.Tensor    products that the gradient took; 0 before there is one
+---@field saddle cq.Tensor     those of them along which the second derivative was negative: a step that ended at a
+---  minimum has none, but for rounding
+local Report = { __name = "cq.SolverReport" }
+Report.__index = Report
 
 local solver = {}
 
 local parts = { newton = "CQ_SOLVER_NEWTON", linear = "CQ_SOLVER_LINEAR", residual = "CQ_SOLVER_RESIDUAL",
-  floor = "CQ_SOLVER_FLOOR" }
+  floor = "CQ_SOLVER_FLOOR", adjoint = "CQ_SOLVER_ADJOINT", saddle = "CQ_SOLVER_SADDLE" }
+
+function Report:__tostring()
+  if self.newton.count == 0 then return "cq.SolverReport { no steps }" end
+  return ("cq.SolverReport { %s, %s, %s, residual at most %.3g }"):format(text.count(self.newton.count, "step"),
+    text.count(self.newton:sum():item(), "Newton iteration"), text.count(self.linear:sum():item(), "product"),
+    self.residual:max():item())
+end
 
 -- once for a world: its rollouts are much alike
 local function warn_of_rounding(world, floor)
@@ -25,10 +38,21 @@ local function warn_of_rounding(world, floor)
     floor, tolerance, world.precision == "float32" and "precision = \"float64\", or " or "")
 end
 
----Of all steps of a rollout; nil where they are explicit.
----@param roll cq.Rollout
----@return cq.Solver?
-function solver.of(roll)
+-- once for a world: its gradients are another's than of a minimum, or rounding says so
+local function warn_of_saddle(world, saddle)
+  local most, step = saddle:max():item(), 1
+  if world.saddle_told or most == 0 then return end
+  world.saddle_told = true
+  local steps = saddle:size(1)
+  local by_step = saddle:reshape { steps, saddle.count / steps }
+  while by_step[step]:max():item() == 0 do step = step + 1 end
+  local what = world.def.statics and "world:settle" or ("control step %d"):format(step)
+  message.warn("the gradient of %s met a second derivative that is negative (roll.solver.saddle): it may have ended at a saddle of its potential, where a gradient says little; use a smaller tolerance (cq.Implicit { tolerance = })",
+    what)
+end
+
+-- what the engine reports, by the name of its part
+local function read(roll)
   local from = C.cq_rollout_solver(roll.handle)
   if from == nil then return nil end
   local pieces, width = roll.world.pieces, tonumber(C.CQ_SOLVER_WIDTH)
@@ -45,8 +69,26 @@ function solver.of(roll)
     end
     out[name] = roll.batched and part or part:squeeze(2)
   end
-  if rows:size() > 0 then warn_of_rounding(roll.world, out.floor:max():item()) end
   return out
+end
+
+---Of all steps of a rollout; nil where they are explicit.
+---@param roll cq.Rollout
+---@return cq.SolverReport?
+function solver.of(roll)
+  local out = read(roll)
+  if not out then return nil end
+  if out.floor.count > 0 then warn_of_rounding(roll.world, out.floor:max():item()) end
+  return setmetatable(out, Report)
+end
+
+---What the way back took, to the report of a rollout that has gone back.
+---@param roll cq.Rollout
+function solver.add_adjoint(roll)
+  local made = read(roll)
+  if not made or made.saddle.count == 0 then return end
+  roll.solver.adjoint, roll.solver.saddle = made.adjoint, made.saddle
+  warn_of_saddle(roll.world, made.saddle)
 end
 
 return solver
