@@ -42,5 +42,5 @@ end
 local state = run:rollout(run.params).state
 local found = level(state) - (state:center "block"[2]:item() - scene.corner[2] - side / 2)
 print(("draught %.4f, by Archimedes %.4f: %.2f cells apart"):format(found, draught, math.abs(found - draught) / dx))
-run:render("floating_block.mp4", { colour = scene.colour, speed = 1 })
+run:render("floating_block.mp4", { colour = scene.colour, speed = 4 })
 run:render("floating_block.png", { colour = scene.colour, stills = { 0, 0.5, 1, 20 }, layout = "apart" })

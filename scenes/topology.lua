@@ -116,8 +116,7 @@ end
 ---@field period? number        after which pulses come again; they do not unless given [time]
 ---@field power? number         of stiffness over the design's density; 1, as the paper has it, unless given
 ---@field mass_power? number    of density over the design's density; power unless given
----@field control? number       a control step; 1 ms unless given [time]
----@field substeps? integer     of a control step; 10, as the paper has it, unless given
+---@field substeps? integer     of a control step of 1 ms; 10, as the paper has it, unless given
 ---@field void? number          what void particles have of the solid; 1e-5, as the paper has it, unless given
 
 ---@param options scenes.topology.def
@@ -137,8 +136,8 @@ return function(options)
   local at = { unpack(s.at) }
   if options.name ~= "climber" then at[1], at[2] = math.max(at[1], 4 * dx), 3 * dx end
   local world = cq.World {
-    cells = cells, dx = dx, gravity = gravity, dt = (options.control or 1e-3) * coarse,
-    substeps = options.substeps or 10, walls = walls_of(options.name, 3 * dx, dx), robot:at(at),
+    cells = cells, dx = dx, gravity = gravity, dt = 1e-3 * coarse, substeps = options.substeps or 10,
+    walls = walls_of(options.name, 3 * dx, dx), robot:at(at),
   }
   local every, count = 2e-3 * coarse, duration / (2e-3 * coarse)
   if math.abs(count - math.floor(count + 0.5)) > 1e-6 then every = 1e-3 * coarse end   -- pulses fill the time

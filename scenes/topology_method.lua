@@ -7,9 +7,9 @@
 --                    times as long, with a Courant number of 0.37 (--quick iterations of the block). The climber has
 --                    stages of its own: --free soft iterations, --light binary ones over half of the time, with pulses
 --                    that come again after --period, and --iterations over all of it; it is its own mirror image
---                    (--symmetry no: it is not). The rotator has stages of its own too, with an adjoint that decays
---                    (--decay): --rough soft iterations of a coarse block, --free of the block itself, --light binary
---                    ones, and --iterations. At the end the pulses of the body are trained anew (--training)
+--                    (--symmetry no: it is not). The rotator has soft iterations alone, --rough ones of a coarse block
+--                    and --iterations, with an adjoint that decays (--decay). At the end the pulses of the body are
+--                    trained anew (--training)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"
@@ -75,7 +75,7 @@ local function start(scene, options, quick)
 end
 
 -- The last stage of a run: the block itself, in the folder of the run.
----@param stage { count: integer, by_iteration: table, inner: cq.Optimizer, whole: boolean, folder: string?, adjoint_decay: number? }
+---@param stage { count: integer, by_iteration: table?, inner: cq.Optimizer, whole: boolean, folder: string?, adjoint_decay: number? }
 local function finish(scene, stage)
   local run = experiment(scene, {
     design = scene.design, by_iteration = stage.by_iteration, adjoint_decay = stage.adjoint_decay,
@@ -124,32 +124,20 @@ local function climb(scene, options)
     folder = run.run and run.run.folder:match "^(.*)/light$" })
 end
 
--- A rotator turns for all of the time. Its gradient is that of the last leaps unless the adjoint decays (--decay); with
--- that it is found soft, from a block twice as coarse, and made binary, in steps 2.5 times as long.
+-- A rotator turns for all of the time. Its gradient is that of the last leaps unless the adjoint decays (--decay). With
+-- that it is found soft, from a block twice as coarse, and loses nothing when it is made. In longer steps it turns
+-- nearly twice as far, for each takes some of its speed (transfers between particles and grid do), so that it is found
+-- in those of the paper.
 local function spin(scene, options)
-  local coarse, long = variant(options, { coarse = 2 * options.coarse, substeps = 4 }),
-    variant(options, { control = 2e-3, substeps = 8 })
-  local given, whole, last = cq.option("decay", 0.8), true, nil
-  local decay = given ~= 0 and given or math.huge             -- 0: none
-  local function stage(other, design, fields)
-    if last then other.design.params = other.design:resample(last.design, last.best.params) end
-    last = experiment(other, { design = design, adjoint_decay = fields.decay, optimizer = fields.optimizer })
-    whole = optimise(last, fields, whole)
-  end
-  local function falling(count)
-    return cq.Optimizer.adam { rate = 3e-3, clip = 1, schedule = function(i) return 1 - 0.9 * i / count end }
-  end
-  local rough, free, light = cq.option("rough", 400), cq.option("free", 150), cq.option("light", 100)
-  stage(coarse, coarse.design, { name = "rough", count = rough, decay = decay,
+  local rough, count, decay = cq.option("rough", 400), cq.option("iterations", 100), cq.option("decay", 0.8)
+  if decay == 0 then decay = math.huge end                    -- exact
+  local coarse = variant(options, { coarse = 2 * options.coarse })
+  local run = experiment(coarse, { design = coarse.design, adjoint_decay = decay,
     optimizer = adam(0.9 * rough, rough) })
-  stage(long, long.design, { name = "soft", count = free, decay = decay, optimizer = adam(free / 2, free) })
-  stage(long, made_binary(long.design), { name = "light", count = light, decay = decay / 2,
-    optimizer = falling(light) })
-  scene.design.params = scene.design:resample(long.design, last.best.params)
-  local hard, count = made_binary(scene.design), cq.option("iterations", 60)
-  return finish(scene, { count = count, whole = whole, adjoint_decay = decay / 2, inner = falling(count),
-    by_iteration = { design = function() return hard end },
-    folder = last.run and last.run.folder:match "^(.*)/light$" })
+  local whole = optimise(run, { name = "rough", count = rough }, true)
+  scene.design.params = scene.design:resample(coarse.design, run.best.params)
+  return finish(scene, { count = count, whole = whole, adjoint_decay = decay, inner = adam(0.5 * count, count),
+    folder = run.run and run.run.folder:match "^(.*)/rough$" })
 end
 
 local function paper(scene)
@@ -165,14 +153,14 @@ local function paper(scene)
   return run
 end
 
--- The pulses of a binary body, trained anew. The balancer goes on from those of its design, by small steps: what it
--- holds still is lost where many pulses change at once, and comes back no more.
+-- The pulses of a binary body, trained anew. Balancer and rotator go on from those of their design, by small steps:
+-- what the balancer holds still is lost where many pulses change at once, and comes back no more.
 local function train(name, run, solid)
-  local count = cq.option("training", 250)
-  if name ~= "balancer" then return solid:train(run, { iterations = count }) end
+  local count, rate = cq.option("training", 250), ({ balancer = 3e-3, rotator = 0.01 })[name]
+  if not rate then return solid:train(run, { iterations = count }) end
   local falling = function(i) return 1 - 0.9 * math.min(1, i / count) end
   return solid:train(run, { iterations = count, params = run.best.params.design,
-    optimizer = cq.Optimizer.adam { rate = 3e-3, schedule = falling } })
+    optimizer = cq.Optimizer.adam { rate = rate, clip = name == "rotator" and 1 or nil, schedule = falling } })
 end
 
 ---@class scenes.topology_method.def
