@@ -2,8 +2,8 @@
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 6: 5,024 particles, open loop, 4
 -- time units, a cost of signals of 1e-6/2 u'u, two body lengths within 5 minutes. Its geometry, its cables and the
 -- length of a control step are not printed. --full has the paper's particles and ten substeps, on a finer grid.
--- Expect: 2.99 body lengths after 100 iterations, the mean of --repeats 10, which gave 2.27 to 3.75. Its adjoint decays
--- (--decay): docs/objectives.md, long times.
+-- Expect: 2.99 body lengths after 100 iterations, the mean of --repeats 10, which gave 2.27 to 3.75; with --full 3.37,
+-- 2.73 to 3.83. Its adjoint decays (--decay): docs/objectives.md, long times.
 local cq = require "cq"
 local repeats = require "scenes.repeats"
 
