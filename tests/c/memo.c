@@ -41,6 +41,7 @@ struct cq_device {
   int at, advances, reversed, errors;
   int records, marks, marks_most;
   int interrupt;             // after so many more calls, 0: never
+  int halved;                // times that the adjoint was
 };
 struct cq_record { int step; };   // that it was made of, -1 when cleared
 struct cq_mark { int at; };
@@ -93,10 +94,16 @@ static cq_status count_reverse(cq_device *d, const cq_controls *c, cq_record *co
     const int step = records[i]->step;
     d->errors += d->at != step + 1 && d->reversed == 0;
     d->errors += c->signals[i] != 100 + step || c->forces[i] != 200 + step;
-    c->grad_signals[i] = step;
+    c->grad_signals[i] = ldexp(step, -d->halved);
     d->at = step;
     d->reversed++;
   }
+  return CQ_OK;
+}
+
+static cq_status count_discount(cq_device *d, double factor) {
+  d->errors += factor != 0.5;
+  d->halved++;
   return CQ_OK;
 }
 
@@ -105,6 +112,7 @@ static const cq_backend counting = {
     .record_create = count_record_create, .record_clear = count_record_clear, .record_destroy = count_record_destroy,
     .mark_create = count_mark_create, .mark_destroy = count_mark_destroy, .resume = count_resume,
     .mark_bytes = count_mark_bytes, .record_bytes = count_record_bytes, .reverse = count_reverse,
+    .discount_adjoint = count_discount,
 };
 
 // to the end and back once more, from the first state and from halfway; the returns make no more steps than a rollout
@@ -120,7 +128,7 @@ static int return_and_reverse(cq_memo *memo, cq_device *d, int steps, int stride
     for (int i = steps, count; i > first; i -= count) {
       count = i - first < stride ? i - first : stride;
       const cq_controls controls = {.count = count, .grad_signals = grad + i - count};
-      wrong += cq_memo_reverse(memo, &controls) != CQ_OK || cq_memo_at(memo) != i - count;
+      wrong += cq_memo_reverse(memo, &controls, 1) != CQ_OK || cq_memo_at(memo) != i - count;
     }
     for (int i = first; i < steps; i++) wrong += grad[i] != i;
   }
@@ -149,7 +157,7 @@ static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
   wrong += d->advances != steps;
   for (int i = steps, count; i > 0; i -= count) {
     count = i < stride ? i : stride;
-    wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}) != CQ_OK ||
+    wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}, 1) != CQ_OK ||
              cq_memo_at(memo) != i - count;
   }
   for (int i = 0; i < steps; i++) wrong += grad[i] != i;
@@ -250,12 +258,34 @@ static void check_interrupt(void) {
   rest = (cq_controls){.count = 4, .signals = controls + 6, .forces = forces + 6};
   CHECK(cq_memo_at(memo) == 6 && cq_memo_run(memo, &rest) == CQ_OK, "it does not go on at %d", cq_memo_at(memo));
   d.interrupt = 3;
-  CHECK_FAILS(cq_memo_reverse(memo, &all), CQ_INTERRUPTED, "interrupted at control step 4, on the way back");
+  CHECK_FAILS(cq_memo_reverse(memo, &all, 1), CQ_INTERRUPTED, "interrupted at control step 4, on the way back");
   cq_interrupt(0);
   all.count = 4;
-  CHECK(cq_memo_reverse(memo, &all) == CQ_OK && d.errors == 0, "%d errors", d.errors);
+  CHECK(cq_memo_reverse(memo, &all, 1) == CQ_OK && d.errors == 0, "%d errors", d.errors);
   for (int i = 0; i < 10; i++) CHECK(grad[i] == i, "gradient %d is %g", i, grad[i]);
   cq_memo_destroy(memo);
+}
+
+// A discount comes between two control steps of a call, and not before the first, whatever is remembered.
+static void check_discount(void) {
+  enum { COUNT = 10 };
+  double signals[COUNT], forces[COUNT], grad[COUNT];
+  for (int i = 0; i < COUNT; i++) {
+    signals[i] = 100 + i;
+    forces[i] = 200 + i;
+  }
+  for (int64_t budget = RECORD_BYTES + MARK_BYTES; budget <= COUNT * RECORD_BYTES; budget += 9) {
+    cq_device d = {0};
+    cq_memo *memo;
+    const cq_memo_def def = {&counting, &d, COUNT, 1, 1, 1, budget, 1, NULL};
+    const cq_controls all = {.count = COUNT, .signals = signals, .forces = forces, .grad_signals = grad};
+    REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK && cq_memo_run(memo, &all) == CQ_OK);
+    CHECK(cq_memo_reverse(memo, &all, 0.5) == CQ_OK && d.errors == 0 && d.halved == COUNT - 1,
+          "budget %d: %d errors, halved %d times", (int)budget, d.errors, d.halved);
+    for (int i = 0; i < COUNT; i++)
+      CHECK(grad[i] == ldexp(i, i + 1 - COUNT), "budget %d: gradient %d is %g", (int)budget, i, grad[i]);
+    cq_memo_destroy(memo);
+  }
 }
 
 // ---- the real device ------------------------------------------------------------------------------------------------
@@ -430,6 +460,7 @@ int main(void) {
   check_plans();
   check_long_chains();
   check_interrupt();
+  check_discount();
   check_bits(2, test_of(20, 10), 1, 1);
   check_bits(2, test_of(12, 7), 3, 3);
   check_bits(3, test_of(8, 5), 1, 2);
