@@ -74,9 +74,9 @@ for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
     it("takes its first steps", function()
       -- a binary body that has learned nothing is flung about by the balancer's floor
       local soft = name == "balancer" and "2" or "1"
-      local words = { "--coarse", "2", "--iterations", "2", "--free", soft, "--training", "1", "--render", "no" }
-      local own = ({ climber = { "--light", "2" }, rotator = { "--rough", "2" } })[name]
-        or { "--rough", "2", "--soft", soft }
+      local words = { "--coarse", "2", "--iterations", "2", "--training", "1", "--render", "no" }
+      local own = ({ climber = { "--light", "2", "--free", soft }, rotator = { "--rough", "2" } })[name]
+        or { "--rough", "2", "--soft", soft, "--free", soft }
       for _, word in ipairs(own) do words[#words + 1] = word end
       if name == "walker3d" then words[#words + 1], words[#words + 2] = "--quick", "2" end
       local history = run("topology_" .. name, words, folder)

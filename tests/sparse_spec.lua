@@ -123,7 +123,7 @@ describe("neighbours", function()
       "points must be {n, 1 to 3}, got {3, 4}")
     says(function() cq.sparse.neighbours { points = T.ones { 3, 2 }, places = T.ones { 1, 3 }, radius = 1 } end,
       "places must be {n, 2}")
-    says(function() cq.sparse.neighbours { points = T.full({ 3, 2 }, 0 / 0), radius = 1 } end, "finite")
+    says(function() cq.sparse.neighbours { points = T.zeros { 3, 2 } / 0, radius = 1 } end, "finite")
     says(function()
       cq.sparse.neighbours { points = T.ones { 3, 2 }, places = T.zeros { 2, 2 }, radius = 1, normalised = true }
     end, "around place 1 add up to 0")

@@ -363,9 +363,10 @@ static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   return o;
 }
 
-// A body that hangs by what is slack at first, or must turn, has no equilibrium near by to make for: it is held where
-// it is, by its mass times less and less, and so falls, swings and comes to rest.
-static cq_status settle_held(solve *o, progress *p) {
+// Once more from the start, where Newton's method came to no end: the body is held where the method has it, by its mass
+// times less and less. One that settles while it hangs by what is slack at first, or must turn, so falls, swings and
+// comes to rest; and a step whose contacts or rounding led astray gets there by shorter ways.
+static cq_status newton_held(solve *o, progress *p) {
   const int32_t made = o->newton;
   wait(o);
   if (o->worker->rank == 0) o->s->implicit.hold = 1;
@@ -390,7 +391,7 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   cq_linear_open(&o);
   cq_status status = begin_step(&o);
   if (!status) status = newton(&o, &p);
-  if (status == CQ_UNSTABLE && s->model->integrator.statics) status = settle_held(&o, &p);
+  if (status == CQ_UNSTABLE) status = newton_held(&o, &p);
   if (!status && cq_pressure_follows(s->model)) status = follow(&o, &p);
   report(&o, step, &p);
   if (status == CQ_UNSTABLE) return fail(&o, CQ_HEALTH_NOT_CONVERGED, p.residual);
