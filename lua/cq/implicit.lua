@@ -29,7 +29,7 @@ local spec = is.define("cq.Implicit", {
 ---@class cq.Implicit.def
 ---@field tolerance? number   of the residual of a step, relative to the inertia and the internal forces that it balances
 ---@field gradient? number    of the linear system of a step's adjoint, relative
----@field newton? integer     Newton iterations that a step may take; five times as many where world:settle begins again
+---@field newton? integer     Newton iterations that a step may take; five times as many where one that came to no end begins again
 ---@field linear? integer     products with the second derivative that a linear system may take
 ---@field pressure? "lagged"|"implicit"   that of a surface at the start of a step, or at its end, which takes several solves
 ---@field cables? "lagged"|"implicit"   their pull at the start of a step, or at its end, for those without friction
