@@ -12,6 +12,7 @@ local all = {
   "2d-6400-averaged", "3d-8000-averaged", "3d-8000-float64",
   "3d-64000", "3d-512000", "rest", "biped",
   "implicit-2d-6400", "implicit-2d-6400-rest", "implicit-3d-8000", "implicit-3d-8000-rest",
+  "implicit-2d-6400-float64", "implicit-3d-8000-float64",
 }
 
 local function results(...)
@@ -53,11 +54,11 @@ describe("bench", function()
   end)
 
   it("tells what the parts of implicit steps cost", function()
-    for _, name in ipairs { "implicit-2d-6400-rest", "implicit-3d-8000" } do
+    for _, name in ipairs { "implicit-2d-6400-rest", "implicit-3d-8000", "implicit-2d-6400-float64" } do
       local result = cqlua { "bench", "--json", "--case", name, "--steps", "1", "--repeat", "1" }
       assert.same({ 0, "" }, { result.code, result.err })
       local entry = json.lines(result.out)[1]
-      assert.same({ name, "float32", 1 }, { entry.case, entry.precision, entry.steps })
+      assert.same({ name, name:match "float64" or "float32", 1 }, { entry.case, entry.precision, entry.steps })
       for _, key in ipairs { "hessian_product", "tensors", "backward_ratio", "speedup", "newton", "products" } do
         assert(entry[key] > 0, key)
       end

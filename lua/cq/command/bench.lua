@@ -54,6 +54,11 @@ local all = {
     repeats = 3, ratio = 100, moves = true },
   { name = "implicit-3d-8000-rest", time = implicit.time, dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 5,
     repeats = 3, ratio = 1000 },
+  -- steps as exact as their gradients
+  { name = "implicit-2d-6400-float64", time = implicit.time, dim = 2, side = 80, cells = { 100, 120 }, steps = 5,
+    repeats = 3, ratio = 1000, precision = "float64", tolerance = 1e-6 },
+  { name = "implicit-3d-8000-float64", time = implicit.time, dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 5,
+    repeats = 3, ratio = 1000, precision = "float64", tolerance = 1e-6 },
 }
 
 -- ---- measuring ------------------------------------------------------------------------------------------------------

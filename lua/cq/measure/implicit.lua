@@ -15,7 +15,7 @@ local function world_of(case, step, substeps, integrator)
     dim = case.dim, side = case.side, cells = case.cells, substeps = substeps, step = step, young = YOUNG,
     floor = "separate", gap = not case.moves and GAP_AT_REST or nil,
   }
-  scene.world.integrator = integrator
+  scene.world.integrator, scene.world.precision = integrator, case.precision
   return cq.World(scene.world), case.moves and scene.velocity or cq.zeros { scene.robot.particle_count, case.dim }
 end
 
@@ -31,16 +31,19 @@ end
 ---Times `steps` implicit steps of case.ratio explicit ones each, `repeats` times after one that is not counted; the
 ---explicit ones before them and after them, for the machine may be busy with others.
 ---solver: explicit: [s] of an explicit step; in such steps: hessian_product, all that one costs; tensors, those of
----particles with the diagonal of nodes and its inverse; backward_ratio: backward over forward, at the gradient's
----tolerance of 1e-6; speedup: explicit steps for the same time over implicit ones; and of a step, newton: iterations,
----products: forward, products_backward.
+---particles with the diagonal of nodes and its inverse; backward_ratio: backward over forward, where gradients are to
+---1e-6 and steps to case.tolerance, by default 1e-3; speedup: explicit steps for the same time over implicit ones; and
+---of a step, newton: iterations, products: forward, products_backward.
 ---@param steps integer?       engine steps of a repetition
 ---@param repeats integer
----@param case { dim: integer, side: integer, cells: integer[], ratio: integer, moves: boolean, steps: integer }
+---@param case { dim: integer, side: integer, cells: integer[], ratio: integer, moves: boolean, steps: integer,
+---  precision: string?, tolerance: number? }
 function implicit.time(steps, repeats, case)
   local seconds = {}
   explicit_steps(case, repeats, seconds)
-  local world, velocity = world_of(case, case.ratio * EXPLICIT_STEP, 1, cq.Implicit { gradient = 1e-6 })
+  local world, velocity = world_of(case, case.ratio * EXPLICIT_STEP, 1, cq.Implicit {
+    tolerance = case.tolerance, gradient = 1e-6,
+  })
   local timing = kernel.time(world, { velocity = velocity, steps = steps or case.steps, repeats = repeats })
   explicit_steps(case, repeats, seconds)
   local unit, did, made = machine.median(seconds), timing.solver, timing.steps * repeats
