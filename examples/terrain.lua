@@ -38,9 +38,12 @@ local function place(state) return state:center(robot)[1] end
 local function Walker(seed)
   return cq.Experiment {
     world = world, duration = 4, observer = observe,
+    adjoint_decay = 2,                                       -- docs/objectives.md, "Long times"
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
     objective  = {
-      final = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
+      final   = function(_, begin) return -place(begin) end,
+      running = function(state) return -world.control_dt * state:velocity(robot)[1] end,
+      effort  = function(u) return 5e-7 * u:square():sum() end,
     },
     optimizer  = cq.Optimizer.adam { rate = rate, clip = 0.5, schedule = function(i) return fall ^ i end },
   }
