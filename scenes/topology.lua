@@ -67,8 +67,11 @@ local function walls_of(name, floor, dx)
     velocity = function(t) return { 1.2 * math.cos(40 * t), 0 } end }
 end
 
--- minus the way of the centre of mass along an axis (eqs 32, 34)
-local function way(robot, axis)
+-- minus the way of the centre of mass along an axis (eqs 32, 34); as a sum over time, for an adjoint that decays
+local function way(robot, world, axis, as_sum)
+  if as_sum then
+    return { running = function(state) return -world.control_dt * state:velocity(robot)[axis] end }
+  end
   return function(state, start) return start:center(robot)[axis] - state:center(robot)[axis] end
 end
 
@@ -94,11 +97,11 @@ local function turn(robot, world)
   }
 end
 
-local function forward(robot) return way(robot, 1) end
+local function forward(robot, world, as_sum) return way(robot, world, 1, as_sum) end
+local function upward(robot, world, as_sum) return way(robot, world, 2, as_sum) end
 
 local objectives = {
-  walker = forward, terrain = forward, walker3d = forward, climber = function(robot) return way(robot, 2) end,
-  balancer = sway, rotator = turn,
+  walker = forward, terrain = forward, walker3d = forward, climber = upward, balancer = sway, rotator = turn,
 }
 
 -- gravity of the climber comes little by little
@@ -118,9 +121,10 @@ end
 ---@field mass_power? number    of density over the design's density; power unless given
 ---@field substeps? integer     of a control step of 1 ms; 10, as the paper has it, unless given
 ---@field void? number          what void particles have of the solid; 1e-5, as the paper has it, unless given
+---@field decay? number         of the adjoint; it does not decay unless given [time]
 
 ---@param options scenes.topology.def
----@return { world: cq.World, robot: cq.Robot, material: cq.Material, actuators: cq.Actuator, design: cq.Topology, objective: any, by_iteration: table, duration: number } scene
+---@return { world: cq.World, robot: cq.Robot, material: cq.Material, actuators: cq.Actuator, design: cq.Topology, objective: any, by_iteration: table, duration: number, adjoint_decay: number? } scene
 return function(options)
   local s, coarse = scenes[options.name], options.coarse or 1
   local dx, dim, duration = 0.01 * coarse, #scenes[options.name].size, options.duration or s.duration
@@ -152,7 +156,7 @@ return function(options)
   }
   return {
     world = world, robot = robot, material = material, actuators = actuators, design = design, duration = duration,
-    objective = objectives[options.name](robot, world),
+    objective = objectives[options.name](robot, world, options.decay ~= nil), adjoint_decay = options.decay,
     by_iteration = break_in(options.name),
   }
 end

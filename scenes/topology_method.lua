@@ -8,8 +8,9 @@
 --                    stages of its own: --free soft iterations, --light binary ones over half of the time, with pulses
 --                    that come again after --period, and --iterations over all of it; it is its own mirror image
 --                    (--symmetry no: it is not). The rotator has soft iterations alone, --rough ones of a coarse block
---                    and --iterations, in steps 2.5 times as long (--substeps of 1 ms: 4), with an adjoint that decays
---                    (--decay). At the end the pulses of the body are trained anew (--training)
+--                    and --iterations, in steps 2.5 times as long (--substeps of 1 ms: 4). Where a gait is long, as
+--                    the rotator's, the adjoint decays (--decay, of all; 0: it does not). At the end the pulses of
+--                    the body are trained anew (--training)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"
@@ -18,6 +19,7 @@ local method = {}
 
 local function experiment(scene, fields)
   fields.world, fields.duration, fields.objective = scene.world, scene.duration, fields.objective or scene.objective
+  fields.adjoint_decay = fields.adjoint_decay or scene.adjoint_decay
   return cq.Experiment(fields)
 end
 
@@ -127,14 +129,13 @@ end
 -- A rotator turns for all of the time. Its gradient is that of the last leaps unless the adjoint decays (--decay). With
 -- that it is found soft, from a block twice as coarse, in steps 2.5 times as long as the paper's.
 local function spin(scene, options)
-  local rough, count, decay = cq.option("rough", 300), cq.option("iterations", 120), cq.option("decay", 0.8)
-  if decay == 0 then decay = math.huge end                    -- exact
+  local rough, count, decay = cq.option("rough", 300), cq.option("iterations", 120), options.decay
   local coarse = variant(options, { coarse = 2 * options.coarse })
-  local run = experiment(coarse, { design = coarse.design, adjoint_decay = decay,
-    optimizer = adam(0.9 * rough, rough) })
+  local run = experiment(coarse, { design = coarse.design, optimizer = adam(0.9 * rough, rough) })
   local whole = optimise(run, { name = "rough", count = rough }, true)
   scene.design.params = scene.design:resample(coarse.design, run.best.params)
-  return finish(scene, { count = count, whole = whole, adjoint_decay = decay / 2, inner = adam(0.5 * count, count),
+  return finish(scene, { count = count, whole = whole, adjoint_decay = decay and decay / 2,
+    inner = adam(0.5 * count, count),
     folder = run.run and run.run.folder:match "^(.*)/rough$" })
 end
 
@@ -182,11 +183,12 @@ function method.once(name, given)
   -- the paper's climber came to steps of 19 Hz
   local period = cq.option("period", not is_paper and name == "climber" and 0.052 or 0)
   local substeps = cq.option("substeps", not is_paper and name == "rotator" and 4 or 10)
+  local decay = cq.option("decay", not is_paper and name == "rotator" and 0.8 or 0)
   local options = { name = name, coarse = coarse, period = period > 0 and period or nil,
     symmetry = cq.option("symmetry", not is_paper and name == "climber"),
     signals = given.signals or cq.option("signals", 4),
     duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
-    substeps = substeps, void = is_paper and 1e-5 or 1e-8 }
+    substeps = substeps, decay = decay ~= 0 and decay or nil, void = is_paper and 1e-5 or 1e-8 }
   local scene = require "scenes.topology"(options)
   local way = is_paper and paper or name == "climber" and climb or name == "rotator" and spin or ours
   local run = way(scene, options)
