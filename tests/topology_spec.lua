@@ -118,6 +118,7 @@ describe("parts of a design", function()
     -- one that is as far away weighs nothing, but for rounding
     says(function() cq.Topology.filter { points = points, radius = 0.02 } end, "no particle has a neighbour")
     says(function() cq.Topology.filter { points = points, radius = 0.3 } end, "spans the whole body of 0.18")
+    says(function() cq.Topology.interpolation { power = 0.5 } end, "power must be a finite number at least 1, got 0.5")
     says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, every = 3e-3 } end,
       "duration must be a multiple of every, got 0.1 and 0.003")
     says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 2e-3 } end, "every is 0.002",
@@ -180,6 +181,29 @@ describe("a design", function()
       for name, tensor in pairs(p) do q[name] = name == own[constraint.name] and tensor or tensor:detach() end
       derivative.check(constraint.of, q, 1e-8)
     end
+  end)
+
+  it("says which variables are out of bounds, and bears what rounding does at them", function()
+    local design = design_of()
+    local function with(name, value)
+      local p = variables(design)
+      p[name]:copy_from(T.zeros(p[name]:shape()) + value)
+      return function() return design:map(p) end
+    end
+    for _, name in ipairs { "density", "sign", "size" } do
+      says(with(name, -5), ("design: %s must be in [-1, 1] everywhere, the least is -5"):format(name))
+      says(with(name, 1.2), ("design: %s must be in [-1, 1] everywhere, the largest is 1.2"):format(name))
+    end
+    for _, name in ipairs { "density", "layout", "sign", "size" } do
+      says(with(name, 0 / 0), ("design: %s must be finite everywhere"):format(name))
+    end
+    -- near the bound, where differences go, but less than nothing of a particle
+    says(with("density", -1.005), "design: density must be in [-1, 1] everywhere, the least is -1.005")
+    assert.is_true(with("density", -1.0001)().robot.values.young.tensor:min():item() > 0)
+    assert.is_true(with("layout", 1e6)().shares:finite())
+    -- the mean of many -1 is a little less than that, of which no broken power is a number
+    design = design_of { material = { power = 1.5, mass_power = 1, sharpness = 1 } }
+    assert.near(1e5 * 1e-5, with("density", -1)().robot.values.young.tensor:max():item(), 1e-9)
   end)
 
   it("is as binary as its constraints say", function()
