@@ -291,7 +291,9 @@ local function evaluate(self, params)
   local smooth = { density = density, shares = shares }
   if self.rounds == "all" then
     density = rounded(density, function() return density:greater(0.5) end)
-    shares = rounded(shares, function() return shares:equals(shares:max(1, true)) end)
+    shares = rounded(shares, function()          -- of equal ones the first, as design:binarise has it
+      return T.arange(1, self.signals + 1):unsqueeze(2):equals(shares:argmax(1, true))
+    end)
   end
   if self.rounds then
     amplitudes = rounded(amplitudes, function() return self.pulses:binary(params.sign, params.size) end)
