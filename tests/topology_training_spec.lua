@@ -297,6 +297,46 @@ describe("the way to a binary design", function()
     for _, c in ipairs(design:binary { material = 1, layout = 1 }) do
       assert.near(c.of(p):item(), c.of(p, nil, { design = binary }):item(), 1e-15)
     end
+    -- where shares are equal, as at the start, particles follow the signal that design:binarise gives them
+    p.layout:fill(0)
+    local shares = binary:map(p).shares
+    assert.is_true(shares:sum(1):equal(T.ones { 100 }) and shares[1]:equal(T.ones { 100 }))
+    assert.equal(1, design:binarise(p).actuator[1])
+  end)
+
+  it("has in its binary body what was trained beside it, of the robot, the world and each scene", function()
+    local design = design_of { material = { void = 1e-9, sharpness = 60 }, layout = { sharpness = 1e4 },
+      filter = { radius = 0.021 } }
+    local p = variables(design)
+    p.density:copy_from(T.where(p.density:less(-0.2), -1, 1))
+    p.sign:copy_from(T.where(p.sign:less(0), -1, 1))
+    p.size:fill(1)
+    local solid, last = design:binarise(p), nil
+    for name, changes in pairs {
+      nothing = {}, gravity = { trainable = { gravity = { init = T.tensor { 2, -30 } } } },
+      poisson = { trainable = { poisson = { init = 0.1, per = "particle" } } },
+      velocity = { trainable = { velocity = { init = T.tensor { 0, -1 } } } },
+      scenes = { scenes = { count = 2, each = function(k) return { gravity = { 0, -10 * k } } end } },
+      turned = { weight = "mass", trainable = { speed = { init = 0.5, apply = function(robot, s)
+        return robot:with { velocity = s * T.tensor { 1, -1 } }
+      end } } },
+    } do
+      changes.world, changes.steps, changes.design, changes.contact = design.world, 30, design, true
+      changes.objective = function(state) return state:center(design.robot):square():sum() end
+      local run = cq.Experiment(changes)
+      for variable, tensor in pairs(p) do run.params.design[variable]:copy_from(tensor) end
+      local whole, binary = run:evaluate "last", (run:evaluate(solid))
+      assert.is_true(binary ~= last)
+      assert(math.abs(whole - binary) < 3e-5, name .. whole .. " " .. binary)
+      last = binary
+      local _, trained = solid:train(run, { iterations = 1, folder = folder, params = p,
+        optimizer = cq.Optimizer.adam { rate = 1e-9 } })
+      assert.near(binary, trained, 1e-12)
+    end
+    local run = cq.Experiment { world = design.world, steps = 30, design = design, objective = print }
+    says(function() run:evaluate(design_of():binarise(p)) end, "made of a design for another world")
+    says(function() solid:train(design, { iterations = 1 }) end, "solid:train: run must be a cq.Experiment")
+    says(function() solid:with_pulses() end, "solid:with_pulses: params is missing")
   end)
 
   it("trains the pulses of the binary body, which never go worse than before", function()

@@ -31,6 +31,7 @@ local decay = require "cq.experiment.decay"
 local descent = require "cq.experiment.descent"
 local objectives = require "cq.experiment.objective"
 local goals = require "cq.experiment.goal"
+local made = require "cq.experiment.made"
 local scenes = require "cq.experiment.scenes"
 local smoothing = require "cq.experiment.smoothing"
 local trainables = require "cq.experiment.trainable"
@@ -205,20 +206,15 @@ function Experiment:rollout(params, watch, steps)
   return absent.rollout(self.design, params.design, fields)
 end
 
----The rollout of a design that was made binary, with the objective of the experiment.
+---The rollout of a design that was made binary, with the objective of the experiment; of several scenes, that of the
+---first.
 ---@param solid cq.Topology.Solid
 ---@param watch? fun(state: cq.State, u: cq.Tensor?)
 ---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
 function Experiment:rollout_solid(solid, watch, steps)
-  by_iteration.ready(self)
-  local fields = {
-    robot = solid.robot, steps = steps or self.steps, controller = solid.controller, running = self.objective.running,
-    effort = self.objective.effort,
-    memory = self.memory, watch = watch, contact = self.contact, work = self.objective.work ~= nil,
-  }
-  by_iteration.fill(self, fields)
-  return solid.world:rollout(fields)
+  if self.scenes then return self:scene(1):rollout_solid(solid, watch, steps) end
+  return made.rollout(self, solid, watch, steps or self.steps)
 end
 
 ---The objective of a rollout.
@@ -390,8 +386,11 @@ end
 ---@return number loss, cq.Rollout|number[] roll    with several scenes, the mean, and the loss of each
 function Experiment:evaluate(which)
   which = is.argument("run:evaluate", "which", which_kind, which)
-  if self.scenes and not is_solid(which) then return scenes.evaluate(self, params_of(self, which)) end
-  local roll = is_solid(which) and self:rollout_solid(which) or self:rollout(params_of(self, which))
+  local function rollout(run)
+    return is_solid(which) and run:rollout_solid(which) or run:rollout(params_of(self, which))
+  end
+  if self.scenes then return scenes.evaluate(self, rollout) end
+  local roll = rollout(self)
   return self:loss(roll):item(), roll
 end
 
