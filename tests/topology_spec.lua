@@ -118,6 +118,10 @@ describe("parts of a design", function()
     -- one that is as far away weighs nothing, but for rounding
     says(function() cq.Topology.filter { points = points, radius = 0.02 } end, "no particle has a neighbour")
     says(function() cq.Topology.filter { points = points, radius = 0.3 } end, "spans the whole body of 0.18")
+    for _, shape in ipairs { { 5 }, { 0, 2 } } do
+      says(function() cq.Topology.filter { points = T.ones(shape), radius = 1 } end,
+        "cq.Topology.filter: points must be {n, dim} as robot.position, got {" .. table.concat(shape, ", ") .. "}")
+    end
     says(function() cq.Topology.interpolation { power = 0.5 } end, "power must be a finite number at least 1, got 0.5")
     says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, every = 3e-3 } end,
       "duration must be a multiple of every, got 0.1 and 0.003")
