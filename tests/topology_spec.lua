@@ -411,6 +411,19 @@ describe("files of a design", function()
     local mesh = cq.Shape.mesh { path = paths[#paths] }
     assert.is_true(mesh:contains(0.3, 0.18, 0.3) and not mesh:contains(0.3, 0.07, 0.3))
   end)
+
+  it("have no holes where particles are on no lattice", function()
+    local random, points = cq.random { seed = 4 }, {}
+    for p = 0, 99 do points[p + 1] = { 0.02 * (p % 10), 0.02 * math.floor(p / 10) } end
+    points = T.tensor(points) + 0.02 * random:uniform { 100, 2 }
+    local design = design_of({}, block { shape = cq.Shape.points { points = points, spacing = 0.02, name = "block" } })
+    local p = design:start()
+    p.density:fill(1)
+    local paths = design:binarise(p):save_stl(folder .. "/scan.stl", { thickness = 0.1 })
+    local volume, open = measure(paths[#paths])
+    assert.equal(0, open)
+    assert.near(0.2 * 0.2 * 0.1, volume, 0.03 * 0.004)
+  end)
 end)
 
 describe("robot:subset", function()
