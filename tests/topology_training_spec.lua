@@ -334,6 +334,18 @@ describe("the way to a binary design", function()
         optimizer = cq.Optimizer.adam { rate = 1e-9 } })
       assert.near(binary, trained, 1e-12)
     end
+    -- also where the block is not the first body of its world
+    local stone = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 },
+      material = block_design.material }
+    local pair = cq.World { cells = { 40, 25 }, dx = 0.04, dt = 1e-3, substeps = 5, precision = "float64", threads = 1,
+      stone:at { 0.6, 0.08 }, block_design.robot():at { 0.2, 0.08 } }
+    local second = cq.Topology { world = pair, robot = pair.robots[2], duration = 0.03, filter = { radius = 0.05 } }
+    local beside = cq.Experiment { world = pair, steps = 30, design = second, objective = print,
+      trainable = { poisson = { init = 0.1, per = "particle" } } }
+    assert.equal(100, beside.params.robot.poisson.count)
+    says(function()
+      cq.Experiment { world = pair, steps = 30, design = second, robot = pair.robots[2], objective = print }
+    end, "give either design, which brings its robot, or robot")
     local run = cq.Experiment { world = design.world, steps = 30, design = design, objective = print }
     says(function() run:evaluate(design_of():binarise(p)) end, "made of a design for another world")
     says(function() solid:train(design, { iterations = 1 }) end, "solid:train: run must be a cq.Experiment")

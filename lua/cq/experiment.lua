@@ -113,7 +113,9 @@ end
 
 -- a design brings the robot and the controller
 local function take_design(self, def)
-  if def.controller then is.fail("cq.Experiment: give either design, which brings its controller, or controller") end
+  for _, name in ipairs { "controller", "robot" } do
+    if def[name] then is.fail("cq.Experiment: give either design, which brings its %s, or %s", name, name) end
+  end
   if def.design.world ~= self.world then is.fail("cq.Experiment: the design was made for another world") end
   if self.steps > def.design.pulses.steps then
     is.fail("cq.Experiment: the design has pulses for %s, %s, and the experiment makes %d",
@@ -124,7 +126,7 @@ local function take_design(self, def)
       is.fail("cq.Experiment: trainable.%s: the design gives the robot its %s, from its own variables", name, name)
     end
   end
-  self.design, self.robot, self.params.design = def.design, def.design.robot, def.design.params
+  self.design, self.params.design = def.design, def.design.params
   self.first_design = def.design
 end
 
@@ -143,7 +145,7 @@ local function new(_, fields)
     by_iteration = def.by_iteration, given = {}, losses = {}, made_scenes = {} }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
   self.steps, self.objective = steps_of(def), objectives.of(def.objective, def.world)
-  self.robot = def.robot or def.world.robot
+  self.robot = def.robot or def.design and def.design.robot or def.world.robot
   self.constraints = constrained.list(def.constraints)
   self.params, self.apply = trainables.make(self.world, self.robot, def.trainable)
   self.weight = def.weight or (trainables.moves_mass(self.params) and "particle" or "mass")
