@@ -1,10 +1,10 @@
 -- surface: closed surfaces around some of the particles of a body, as triangles, and files of them for printers (STL).
 --
 -- Particles are spread onto the nodes of a lattice as wide as they are apart, and the surface lies where the sum is
--- half of what it is deep inside: half a spacing beyond the outermost particles. Those that are on no lattice are spread
--- farther, and where they lie close the sum is by what all of the block give there. Cells of the lattice are cut into
--- simplices (triangles; tetrahedra along one diagonal), in which a plane cuts off what is inside: there are no cases to
--- choose between, and no holes.
+-- half of what it is deep inside: half a spacing beyond the outermost particles. Those that are on no lattice are
+-- spread farther, and where they lie close the sum is by what all of the block give there. Cells of the lattice are
+-- cut into simplices (triangles; tetrahedra along one diagonal), in which a plane cuts off what is inside: there are
+-- no cases to choose between, and no holes.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local option = require "cq.option"
