@@ -205,6 +205,12 @@ describe("a design", function()
     says(with("density", -1.005), "design: density must be in [-1, 1] everywhere, the least is -1.005")
     assert.is_true(with("density", -1.0001)().robot.values.young.tensor:min():item() > 0)
     assert.is_true(with("layout", 1e6)().shares:finite())
+    -- the check of a design that has come to its bounds steps as far as it can
+    local p = variables(design)
+    p.density:copy_from(T.where(p.density:less(0), -1, 1))
+    assert.is_true(T.check_gradient(function(q) return design:map(q).robot.values.young.tensor:square():sum() end,
+      { density = p.density, layout = p.layout:detach(), sign = p.sign:detach(), size = p.size:detach() },
+      { tolerance = 1e-5 }).ok)
     -- the mean of many -1 is a little less than that, of which no broken power is a number
     design = design_of { material = { power = 1.5, mass_power = 1, sharpness = 1 } }
     assert.near(1e5 * 1e-5, with("density", -1)().robot.values.young.tensor:max():item(), 1e-9)

@@ -4,7 +4,7 @@ local text = require "cq.base.text"
 
 local variables = {}
 
-local SLACK = 0.01           -- beyond [-1, 1], for differences at a bound
+local SLACK = 0.1            -- beyond [-1, 1], for differences at a bound: cq.check_gradient steps as far
 
 local function fail(name, what, value)
   is.fail("design: %s must be in [-1, 1] everywhere, the %s is %s", name, what, text.number(value))
