@@ -382,8 +382,8 @@ local function params_of(self, which)
   return self.params
 end
 
----The objective without gradients, with the best parameters so far or the last ones, or of a
----design that was made binary.
+---The objective without gradients, with the best parameters so far or the last ones, or of a design that was made
+---binary, with the best of what else is trained.
 ---@param which? "best"|"last"|cq.Topology.Solid
 ---@return number loss, cq.Rollout|number[] roll    with several scenes, the mean, and the loss of each
 function Experiment:evaluate(which)
