@@ -55,9 +55,12 @@ end
 -- all of the block's sides from the start, wherever these are not pulled away from the wall.
 local function walls_of(name, floor, dx)
   if name == "climber" then
-    local behind = 0.1 * dx
-    return cq.Boundary.box { kind = "sticky", separable = true, lower = { 0.4 - behind, 0.04 },
-      upper = { 0.6 + behind, 0.96 } }
+    local function side(wall, x, normal)
+      return cq.Boundary.half_plane { name = wall, point = { x, 0 }, normal = { normal, 0 }, kind = "sticky",
+        separable = true }
+    end
+    return { side("left", 0.4 - 0.1 * dx, 1), side("right", 0.6 + 0.1 * dx, -1),
+      cq.Boundary.box { name = "room", kind = "sticky", separable = true, inset = 0.04 } }
   end
   if name ~= "balancer" then
     local room = cq.Boundary.box { kind = "sticky", separable = true, inset = floor }

@@ -176,6 +176,7 @@ function method.once(name, given)
   given = given or {}
   local which, duration = cq.option("method", "ours"), given.duration or cq.option("duration", 0)
   if which ~= "ours" and which ~= "paper" then error("--method must be ours or paper, got " .. which, 0) end
+  if duration < 0 then error(("--duration must be above 0, got %g"):format(duration), 0) end
   local is_paper, coarse = which == "paper", cq.option("coarse", 1)
   if not is_paper and coarse ~= 1 and coarse ~= 2 then
     error(("--coarse must be 1 or 2, for most begin on a block twice as coarse, got %g"):format(coarse), 0)

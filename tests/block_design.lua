@@ -35,7 +35,7 @@ end
 ---Variables all over.
 function block_design.variables(design)
   local p, random = design:start(2), cq.random { seed = 3 }
-  p.density:copy_from(random:uniform { 100 } * 2 - 0.7)
+  p.density:copy_from((random:uniform { 100 } * 2 - 0.7):clamp(-1, 1))
   p.layout:copy_from(random:normal { 4, 100 })
   p.sign:copy_from(random:uniform(p.sign:shape()) * 2 - 1)
   p.size:copy_from(random:uniform(p.size:shape()) * 2 - 1)

@@ -1,4 +1,5 @@
 -- examples: designs of 4D topology optimization run as a user runs them, coarse and for a few iterations.
+local cq = require "cq"
 local process = require "tests.process"
 local run = require "tests.example"
 
@@ -85,6 +86,20 @@ for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
     end)
   end)
 end
+
+describe("the climber's scene", function()
+  it("has the forces of its two walls apart", function()
+    local scene = require "scenes.topology" { name = "climber", coarse = 2 }
+    local body = scene.robot:with { actuation_weight = cq.full({ scene.robot.particle_count, 4 }, 0.25) }
+    local expanding = function() return cq.full({ 4 }, -1) end
+    local roll = scene.world:rollout { robot = body, steps = 40, contact = true, controller = expanding }
+    local left, right = roll.state:contact "left", roll.state:contact "right"
+    assert(left.impulse[1]:item() > 0.05 and right.impulse[1]:item() < -0.05, left.impulse[1]:item())
+    assert.near(0.4, left.center[1]:item(), 0.03)
+    assert.near(0.6, right.center[1]:item(), 0.03)
+    assert.equal(0, roll.state:contact("room").impulse:norm():item())
+  end)
+end)
 
 describe("scenes/gravity_it_bears.lua", function()
   local bears = require "scenes.gravity_it_bears"

@@ -56,6 +56,13 @@ describe("cq.seeds", function()
     assert.same({ "xx", "xxx", "xx", "x" }, { seen(1), seen(2), seen(3), seen(4) })
   end)
 
+  it("warns of seeds that change nothing", function()
+    local same = run('print(require "cq".seeds { count = 2, run = function() return 0.25 end })')
+    assert.is_truthy(same.err:find("all seeds gave the same loss, 0.25: nothing in the script is drawn by --seed", 1,
+      true), same.err)
+    assert.is_nil(run(squares, "--seeds", "2").err:find("all seeds", 1, true))
+  end)
+
   it("runs one seed here, and several from --seed on", function()
     local one = run(squares, "--seeds", "1", "--seed", "7")
     assert.is_truthy(one.out:find("seed\t7\t7\t" .. folder, 1, true), one.out)

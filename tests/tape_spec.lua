@@ -344,6 +344,21 @@ describe("check_gradient", function()
     assert(not report.ok)
   end)
 
+  it("leaves out steps at which the objective fails, unless it always does", function()
+    local function within(far)
+      return function(q)
+        if q:data()[0] ~= 1 and math.abs(q:data()[0] - 1) > far then error("beyond a bound", 0) end
+        return (q:sin() * q):sum()
+      end
+    end
+    local report = T.check_gradient(within(2e-3), T.param { 1, 0.3 }, { tolerance = 1e-8 })
+    assert(report.ok and #report.directions[1].rows < 5, tostring(report))
+    local fine, problem = pcall(T.check_gradient, within(0), T.param { 1, 0.3 }, { noise = 1e-15 })
+    assert(not fine and problem == "beyond a bound", problem)
+    fine, problem = pcall(T.check_gradient, within(0), T.param { 1, 0.3 })
+    assert(not fine and problem == "beyond a bound", problem)
+  end)
+
   describe("in float32", function()
     local world = scene.world(scene.robot(), { precision = "float32" })
     local function center(p)

@@ -118,6 +118,11 @@ describe("parts of a design", function()
     -- one that is as far away weighs nothing, but for rounding
     says(function() cq.Topology.filter { points = points, radius = 0.02 } end, "no particle has a neighbour")
     says(function() cq.Topology.filter { points = points, radius = 0.3 } end, "spans the whole body of 0.18")
+    for _, shape in ipairs { { 5 }, { 0, 2 } } do
+      says(function() cq.Topology.filter { points = T.ones(shape), radius = 1 } end,
+        "cq.Topology.filter: points must be {n, dim} as robot.position, got {" .. table.concat(shape, ", ") .. "}")
+    end
+    says(function() cq.Topology.interpolation { power = 0.5 } end, "power must be a finite number at least 1, got 0.5")
     says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, every = 3e-3 } end,
       "duration must be a multiple of every, got 0.1 and 0.003")
     says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 2e-3 } end, "every is 0.002",
@@ -180,6 +185,35 @@ describe("a design", function()
       for name, tensor in pairs(p) do q[name] = name == own[constraint.name] and tensor or tensor:detach() end
       derivative.check(constraint.of, q, 1e-8)
     end
+  end)
+
+  it("says which variables are out of bounds, and bears what rounding does at them", function()
+    local design = design_of()
+    local function with(name, value)
+      local p = variables(design)
+      p[name]:copy_from(T.zeros(p[name]:shape()) + value)
+      return function() return design:map(p) end
+    end
+    for _, name in ipairs { "density", "sign", "size" } do
+      says(with(name, -5), ("design: %s must be in [-1, 1] everywhere, the least is -5"):format(name))
+      says(with(name, 1.2), ("design: %s must be in [-1, 1] everywhere, the largest is 1.2"):format(name))
+    end
+    for _, name in ipairs { "density", "layout", "sign", "size" } do
+      says(with(name, 0 / 0), ("design: %s must be finite everywhere"):format(name))
+    end
+    -- near the bound, where differences go, but less than nothing of a particle
+    says(with("density", -1.005), "design: density must be in [-1, 1] everywhere, the least is -1.005")
+    assert.is_true(with("density", -1.0001)().robot.values.young.tensor:min():item() > 0)
+    assert.is_true(with("layout", 1e6)().shares:finite())
+    -- the check of a design that has come to its bounds steps as far as it can
+    local p = variables(design)
+    p.density:copy_from(T.where(p.density:less(0), -1, 1))
+    assert.is_true(T.check_gradient(function(q) return design:map(q).robot.values.young.tensor:square():sum() end,
+      { density = p.density, layout = p.layout:detach(), sign = p.sign:detach(), size = p.size:detach() },
+      { tolerance = 1e-5 }).ok)
+    -- the mean of many -1 is a little less than that, of which no broken power is a number
+    design = design_of { material = { power = 1.5, mass_power = 1, sharpness = 1 } }
+    assert.near(1e5 * 1e-5, with("density", -1)().robot.values.young.tensor:max():item(), 1e-9)
   end)
 
   it("is as binary as its constraints say", function()
@@ -382,6 +416,19 @@ describe("files of a design", function()
     end
     local mesh = cq.Shape.mesh { path = paths[#paths] }
     assert.is_true(mesh:contains(0.3, 0.18, 0.3) and not mesh:contains(0.3, 0.07, 0.3))
+  end)
+
+  it("have no holes where particles are on no lattice", function()
+    local random, points = cq.random { seed = 4 }, {}
+    for p = 0, 99 do points[p + 1] = { 0.02 * (p % 10), 0.02 * math.floor(p / 10) } end
+    points = T.tensor(points) + 0.02 * random:uniform { 100, 2 }
+    local design = design_of({}, block { shape = cq.Shape.points { points = points, spacing = 0.02, name = "block" } })
+    local p = design:start()
+    p.density:fill(1)
+    local paths = design:binarise(p):save_stl(folder .. "/scan.stl", { thickness = 0.1 })
+    local volume, open = measure(paths[#paths])
+    assert.equal(0, open)
+    assert.near(0.2 * 0.2 * 0.1, volume, 0.03 * 0.004)
   end)
 end)
 

@@ -69,6 +69,7 @@ describe("an experiment with a design", function()
       ["filter.radius was 0.05 and is 0.07"] = { filter = { radius = 0.07 } },
       ["material.sharpness was 4 and is 6, solid was none"] = { material = { sharpness = 6 }, solid = "tip" },
       ["symmetry was none and is x 2 1 3"] = { symmetry = { axis = "x", signals = { 2, 1, 3 } } },
+      ["solid was none and is particles 3, 5 to 7"] = { solid = { 3, 5, 6, 7 } },
     } do
       local design = design_of(changes)
       local run = experiment { world = design.world, design = design, constraints = design:binary { material = 0.05,
@@ -297,6 +298,58 @@ describe("the way to a binary design", function()
     for _, c in ipairs(design:binary { material = 1, layout = 1 }) do
       assert.near(c.of(p):item(), c.of(p, nil, { design = binary }):item(), 1e-15)
     end
+    -- where shares are equal, as at the start, particles follow the signal that design:binarise gives them
+    p.layout:fill(0)
+    local shares = binary:map(p).shares
+    assert.is_true(shares:sum(1):equal(T.ones { 100 }) and shares[1]:equal(T.ones { 100 }))
+    assert.equal(1, design:binarise(p).actuator[1])
+  end)
+
+  it("has in its binary body what was trained beside it, of the robot, the world and each scene", function()
+    local design = design_of { material = { void = 1e-9, sharpness = 60 }, layout = { sharpness = 1e4 },
+      filter = { radius = 0.021 } }
+    local p = variables(design)
+    p.density:copy_from(T.where(p.density:less(-0.2), -1, 1))
+    p.sign:copy_from(T.where(p.sign:less(0), -1, 1))
+    p.size:fill(1)
+    local solid, last = design:binarise(p), nil
+    for name, changes in pairs {
+      nothing = {}, gravity = { trainable = { gravity = { init = T.tensor { 2, -30 } } } },
+      poisson = { trainable = { poisson = { init = 0.1, per = "particle" } } },
+      velocity = { trainable = { velocity = { init = T.tensor { 0, -1 } } } },
+      scenes = { scenes = { count = 2, each = function(k) return { gravity = { 0, -10 * k } } end } },
+      turned = { weight = "mass", trainable = { speed = { init = 0.5, apply = function(robot, s)
+        return robot:with { velocity = s * T.tensor { 1, -1 } }
+      end } } },
+    } do
+      changes.world, changes.steps, changes.design, changes.contact = design.world, 30, design, true
+      changes.objective = function(state) return state:center(design.robot):square():sum() end
+      local run = cq.Experiment(changes)
+      for variable, tensor in pairs(p) do run.params.design[variable]:copy_from(tensor) end
+      local whole, binary = run:evaluate "last", (run:evaluate(solid))
+      assert.is_true(binary ~= last)
+      assert(math.abs(whole - binary) < 3e-5, name .. whole .. " " .. binary)
+      last = binary
+      local _, trained = solid:train(run, { iterations = 1, folder = folder, params = p,
+        optimizer = cq.Optimizer.adam { rate = 1e-9 } })
+      assert.near(binary, trained, 1e-12)
+    end
+    -- also where the block is not the first body of its world
+    local stone = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 },
+      material = block_design.material }
+    local pair = cq.World { cells = { 40, 25 }, dx = 0.04, dt = 1e-3, substeps = 5, precision = "float64", threads = 1,
+      stone:at { 0.6, 0.08 }, block_design.robot():at { 0.2, 0.08 } }
+    local second = cq.Topology { world = pair, robot = pair.robots[2], duration = 0.03, filter = { radius = 0.05 } }
+    local beside = cq.Experiment { world = pair, steps = 30, design = second, objective = print,
+      trainable = { poisson = { init = 0.1, per = "particle" } } }
+    assert.equal(100, beside.params.robot.poisson.count)
+    says(function()
+      cq.Experiment { world = pair, steps = 30, design = second, robot = pair.robots[2], objective = print }
+    end, "give either design, which brings its robot, or robot")
+    local run = cq.Experiment { world = design.world, steps = 30, design = design, objective = print }
+    says(function() run:evaluate(design_of():binarise(p)) end, "made of a design for another world")
+    says(function() solid:train(design, { iterations = 1 }) end, "solid:train: run must be a cq.Experiment")
+    says(function() solid:with_pulses() end, "solid:with_pulses: params is missing")
   end)
 
   it("trains the pulses of the binary body, which never go worse than before", function()

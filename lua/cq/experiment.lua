@@ -31,6 +31,7 @@ local decay = require "cq.experiment.decay"
 local descent = require "cq.experiment.descent"
 local objectives = require "cq.experiment.objective"
 local goals = require "cq.experiment.goal"
+local made = require "cq.experiment.made"
 local scenes = require "cq.experiment.scenes"
 local smoothing = require "cq.experiment.smoothing"
 local trainables = require "cq.experiment.trainable"
@@ -112,7 +113,9 @@ end
 
 -- a design brings the robot and the controller
 local function take_design(self, def)
-  if def.controller then is.fail("cq.Experiment: give either design, which brings its controller, or controller") end
+  for _, name in ipairs { "controller", "robot" } do
+    if def[name] then is.fail("cq.Experiment: give either design, which brings its %s, or %s", name, name) end
+  end
   if def.design.world ~= self.world then is.fail("cq.Experiment: the design was made for another world") end
   if self.steps > def.design.pulses.steps then
     is.fail("cq.Experiment: the design has pulses for %s, %s, and the experiment makes %d",
@@ -123,7 +126,7 @@ local function take_design(self, def)
       is.fail("cq.Experiment: trainable.%s: the design gives the robot its %s, from its own variables", name, name)
     end
   end
-  self.design, self.robot, self.params.design = def.design, def.design.robot, def.design.params
+  self.design, self.params.design = def.design, def.design.params
   self.first_design = def.design
 end
 
@@ -142,7 +145,7 @@ local function new(_, fields)
     by_iteration = def.by_iteration, given = {}, losses = {}, made_scenes = {} }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
   self.steps, self.objective = steps_of(def), objectives.of(def.objective, def.world)
-  self.robot = def.robot or def.world.robot
+  self.robot = def.robot or def.design and def.design.robot or def.world.robot
   self.constraints = constrained.list(def.constraints)
   self.params, self.apply = trainables.make(self.world, self.robot, def.trainable)
   self.weight = def.weight or (trainables.moves_mass(self.params) and "particle" or "mass")
@@ -205,20 +208,15 @@ function Experiment:rollout(params, watch, steps)
   return absent.rollout(self.design, params.design, fields)
 end
 
----The rollout of a design that was made binary, with the objective of the experiment.
+---The rollout of a design that was made binary, with the objective of the experiment; of several scenes, that of the
+---first.
 ---@param solid cq.Topology.Solid
 ---@param watch? fun(state: cq.State, u: cq.Tensor?)
 ---@param steps? integer     control steps, those of the experiment unless given
 ---@return cq.Rollout
 function Experiment:rollout_solid(solid, watch, steps)
-  by_iteration.ready(self)
-  local fields = {
-    robot = solid.robot, steps = steps or self.steps, controller = solid.controller, running = self.objective.running,
-    effort = self.objective.effort,
-    memory = self.memory, watch = watch, contact = self.contact, work = self.objective.work ~= nil,
-  }
-  by_iteration.fill(self, fields)
-  return solid.world:rollout(fields)
+  if self.scenes then return self:scene(1):rollout_solid(solid, watch, steps) end
+  return made.rollout(self, solid, watch, steps or self.steps)
 end
 
 ---The objective of a rollout.
@@ -384,14 +382,17 @@ local function params_of(self, which)
   return self.params
 end
 
----The objective without gradients, with the best parameters so far or the last ones, or of a
----design that was made binary.
+---The objective without gradients, with the best parameters so far or the last ones, or of a design that was made
+---binary, with the best of what else is trained.
 ---@param which? "best"|"last"|cq.Topology.Solid
 ---@return number loss, cq.Rollout|number[] roll    with several scenes, the mean, and the loss of each
 function Experiment:evaluate(which)
   which = is.argument("run:evaluate", "which", which_kind, which)
-  if self.scenes and not is_solid(which) then return scenes.evaluate(self, params_of(self, which)) end
-  local roll = is_solid(which) and self:rollout_solid(which) or self:rollout(params_of(self, which))
+  local function rollout(run)
+    return is_solid(which) and run:rollout_solid(which) or run:rollout(params_of(self, which))
+  end
+  if self.scenes then return scenes.evaluate(self, rollout) end
+  local roll = rollout(self)
   return self:loss(roll):item(), roll
 end
 

@@ -296,6 +296,17 @@ local function work(self, waiting, folder, def)
   end
 end
 
+-- seeds that change nothing were run for nothing
+local function warn_of_copies(self)
+  for _, row in ipairs(self.rows) do
+    if row[self.by] ~= self.rows[1][self.by] then return end
+  end
+  if #self.rows > 1 then
+    message.warn("all seeds gave the same %s, %s: nothing in the script is drawn by --seed", self.by,
+      text.exact(self.rows[1][self.by]))
+  end
+end
+
 -- under cqlua check: the first seed is tried, and what it has no numbers for is none
 local function check(def, self, folder)
   local returned = def.run(def.first, folder)
@@ -342,6 +353,7 @@ local function seeds(_, fields)
     is.fail("cq.seeds: no seed came to its end; %s/seed-%d/output.txt says why", folder, def.first)
   end
   write_table(self, folder)
+  warn_of_copies(self)
   return self
 end
 

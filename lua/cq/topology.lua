@@ -24,6 +24,7 @@ local values = require "cq.robot.values"
 local material = require "cq.topology.material"
 local binary = require "cq.topology.binary"
 local bound = require "cq.topology.bound"
+local variables = require "cq.topology.variables"
 
 ---@class cq.Topology
 ---@field params { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor }   variables: {n} in [-1, 1], {signals + 1, n},
@@ -50,8 +51,8 @@ local topology = {
 local material_spec = is.define("cq.Topology: design material", {
   sharpness = is.number { above = 0, default = 4 }, threshold = is.number { above = -1, below = 1, default = 0 },
   void = is.number { above = 0, below = 1, default = 1e-5 },
-  power = is.number { above = 0, default = 1 }, mass_power = is.number { above = 0, optional = true },
-  actuation_power = is.number { above = 0, default = 3 },
+  power = is.number { min = 1, default = 1 }, mass_power = is.number { min = 1, optional = true },
+  actuation_power = is.number { min = 1, default = 3 },
 })
 local filter_spec = is.define("cq.Topology: design filter",
   { radius = is.number { above = 0 }, power = is.number { above = 0, default = 2 } })
@@ -263,8 +264,10 @@ end
 function Topology:gives(name) return name == "actuation_weight" or self.solid_values[name] ~= nil end
 
 -- what robot:with takes
-local function body(self, density, shares)
+local function body(self, params, density, shares)
   local stiffness, mass, changes = self.stiffness(density), self.mass(density), {}
+  variables.check_share(params, stiffness)
+  variables.check_share(params, mass)
   for name, solid in pairs(self.solid_values) do
     local share = name == "density" and mass or stiffness
     changes[name] = (solid.index and share:gather(solid.index, 1) or share) * solid.value
@@ -278,6 +281,7 @@ end
 local function rounded(smooth, round) return smooth + (T.tape.pause(round) - smooth:detach()) end
 
 local function evaluate(self, params)
+  variables.check(params)
   local filtered, chosen = self.filter(params.density), self.filter(params.layout)
   if self.fold then filtered, chosen = self.fold(filtered), self.fold(chosen) end
   local density = self.projection(filtered)
@@ -287,20 +291,23 @@ local function evaluate(self, params)
   local smooth = { density = density, shares = shares }
   if self.rounds == "all" then
     density = rounded(density, function() return density:greater(0.5) end)
-    shares = rounded(shares, function() return shares:equals(shares:max(1, true)) end)
+    shares = rounded(shares, function()          -- of equal ones the first, as design:binarise has it
+      return T.arange(1, self.signals + 1):unsqueeze(2):equals(shares:argmax(1, true))
+    end)
   end
   if self.rounds then
     amplitudes = rounded(amplitudes, function() return self.pulses:binary(params.sign, params.size) end)
   end
   local signals = self.pulses:signals(amplitudes)
   return {
-    density = density, shares = shares, amplitudes = amplitudes, signals = signals, robot = body(self, density, shares),
-    controller = controllers.open_loop(signals), smooth = smooth,
+    density = density, shares = shares, amplitudes = amplitudes, signals = signals, smooth = smooth,
+    robot = body(self, params, density, shares), controller = controllers.open_loop(signals),
   }
 end
 
 ---What the variables stand for, with gradients to them: density {n} from 0 to 1, shares {signals + 1, n} of each signal
 ---and of none, amplitudes {pulses, signals}, signals {steps, signals}, and the robot and the controller of a rollout.
+---Errors: a density, sign or size outside of [-1, 1], but for what differences at a bound need.
 ---@param params table       as design.params
 ---@return { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor, robot: cq.Robot, controller: cq.Controller }
 function Topology:map(params)

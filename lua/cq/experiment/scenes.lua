@@ -151,12 +151,12 @@ end
 
 ---The mean loss of all scenes, and that of each.
 ---@param run cq.Experiment
----@param params table
+---@param rollout fun(scene: cq.Experiment): cq.Rollout
 ---@return number mean, number[] losses
-function scenes.evaluate(run, params)
+function scenes.evaluate(run, rollout)
   local losses, mean = scenes.ranks():map(run.scenes.count, function(k)
     local scene = run:scene(k)
-    local roll = scene:rollout(params)
+    local roll = rollout(scene)
     return scene:loss(roll), roll
   end)
   return mean, losses

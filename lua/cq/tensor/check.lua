@@ -102,14 +102,18 @@ local function noise_in(values)
 end
 
 -- The rounding error of f at p: More and Wild, Estimating computational noise, SIAM J. Sci. Comput. 33 (2011). The
--- points lie on one side, where a kink at p is not seen; steps grow until most of them give other values.
+-- points lie on one side, where a kink at p is not seen; steps grow until most of them give other values, or f fails.
 local function noise_of(f, p, list, direction, loss)
   local h, values = 1e-6
   repeat
-    local distinct, seen = 1, { [loss] = true }
+    local distinct, seen, before = 1, { [loss] = true }, values
     values = { loss }
     for i = 2, POINTS do
-      local value = value_at(f, p, list, direction, (i - 1) * h)
+      local fine, value = pcall(value_at, f, p, list, direction, (i - 1) * h)
+      if not fine then
+        if not before then error(value, 0) end
+        return noise_in(before)
+      end
       if not seen[value] then distinct, seen[value] = distinct + 1, true end
       values[i] = value
     end
@@ -162,24 +166,41 @@ local function verdict_of(rows, analytic, best, check, tolerance)
   return is_kink(rows, check.noise) and "kink" or "rounding"
 end
 
+-- f at both ends of a step; nil: it fails there, as beyond a bound that a parameter stands at. A smaller step may do.
+local function ends_of(value, h, is_last)
+  local fine, plus = pcall(value, h)
+  local fine_too, minus = pcall(value, -h)
+  if fine and fine_too then return plus, minus end
+  if is_last then error(fine and minus or plus, 0) end
+end
+
+-- A row for each step at which f can be computed.
+local function rows_of(value, loss, analytic, steps)
+  local rows, best = {}, math.huge
+  for i, h in ipairs(steps) do
+    local plus, minus = ends_of(value, h, i == #steps and #rows == 0)
+    if plus then
+      local row = { step = h, central = (plus - minus) / (2 * h), forward = (plus - loss) / h,
+        backward = (loss - minus) / h }
+      local size = math.max(math.abs(analytic), math.abs(row.central))
+      row.gap = math.abs(row.forward - row.backward)
+      row.error = size > 0 and math.abs(row.central - analytic) / size or 0
+      rows[#rows + 1], best = row, math.min(best, row.error)
+    end
+  end
+  return rows, best
+end
+
 -- value(h): of f, h along the direction
 local function check_direction(value, list, grads, direction, check, opts)
-  local analytic, loss = analytic_of(list, grads, direction), check.loss
-  local rows, best = {}, math.huge
-  for i, h in ipairs(opts.steps) do
-    local plus, minus = value(h), value(-h)
-    local row = { step = h, central = (plus - minus) / (2 * h), forward = (plus - loss) / h,
-      backward = (loss - minus) / h }
-    local size = math.max(math.abs(analytic), math.abs(row.central))
-    row.gap = math.abs(row.forward - row.backward)
-    row.error = size > 0 and math.abs(row.central - analytic) / size or 0
-    rows[i], best = row, math.min(best, row.error)
-  end
+  local analytic = analytic_of(list, grads, direction)
+  local rows, best = rows_of(value, check.loss, analytic, opts.steps)
   return { verdict = verdict_of(rows, analytic, best, check, opts.tolerance), analytic = analytic, error = best,
     rows = rows }
 end
 
----Compares the gradient of f with differences of f.
+---Compares the gradient of f with differences of f. Steps at which f fails, as large ones beyond a bound that a
+---parameter stands at, are left out, unless it fails at all of them.
 ---@param f fun(p: any): cq.Tensor  as for cq.value_and_grad
 ---@param p any                      as for cq.value_and_grad; unchanged afterwards
 ---@param opts? cq.check_gradient.def

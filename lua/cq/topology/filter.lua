@@ -42,6 +42,10 @@ local function new(fields)
   local self = setmetatable(spec(fields), Filter)
   local radius, power = self.radius, self.power
   self.points = self.points:detach()
+  if self.points.rank ~= 2 or self.points.count == 0 then
+    is.fail("cq.Topology.filter: points must be {n, dim} as robot.position, got {%s}",
+      table.concat(self.points:shape(), ", "))
+  end
   local extent = extent_of(self.points)
   if radius >= extent then
     is.fail("cq.Topology.filter: the radius %s spans the whole body of %s: every particle would have the same mean",

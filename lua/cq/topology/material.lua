@@ -48,14 +48,15 @@ local Interpolation = { __name = "cq.Topology.Interpolation" }
 Interpolation.__index = Interpolation
 
 local interpolation_spec = is.define("cq.Topology.interpolation", {
-  void = is.number { min = 0, below = 1, default = 1e-5 }, power = is.number { above = 0, default = 1 },
+  void = is.number { min = 0, below = 1, default = 1e-5 }, power = is.number { min = 1, default = 1 },
 })
 
 ---@class cq.Topology.interpolation.def
 ---@field void? number     what is left where the density is 0, as a share of the solid
 ---@field power? number    above 1, what is between void and solid does less than its share (SIMP)
 
----From densities to shares of what the solid has: (1 - void) density^power + void (eqs 11, 12, 19).
+---From densities to shares of what the solid has: (1 - void) density^power + void (eqs 11, 12, 19). A power is 1 or
+---more: with less the slope at void is infinite.
 ---@param fields? cq.Topology.interpolation.def
 ---@return cq.Topology.Interpolation
 function material.interpolation(fields) return setmetatable(interpolation_spec(fields or {}), Interpolation) end
@@ -64,6 +65,8 @@ function material.interpolation(fields) return setmetatable(interpolation_spec(f
 ---@return cq.Tensor
 function Interpolation:__call(density)
   density = T.as_tensor(density)
+  -- a void that rounding made a little less than nothing has no broken power; that of 0 has the same slope, 0
+  if self.power % 1 ~= 0 then density = density:clamp(0) end
   if self.power ~= 1 then density = density:pow(self.power) end
   return density * (1 - self.void) + self.void
 end

@@ -5,6 +5,20 @@ local text = require "cq.base.text"
 
 local function digits(x) return ("%.9g"):format(x) end
 
+-- numbers of the particles of a mask, those in a row as "81 to 100"
+local function numbers_of(mask)
+  local words, first = {}, nil
+  for p = 1, mask.count + 1 do
+    local inside = p <= mask.count and mask:get(p) > 0
+    if inside and not first then first = p end
+    if not inside and first then
+      words[#words + 1] = first == p - 1 and tostring(first) or ("%d to %d"):format(first, p - 1)
+      first = nil
+    end
+  end
+  return "particles " .. table.concat(words, ", ")
+end
+
 -- by the names that a user gave them
 local function words_of(design)
   local filter, pulses, x = design.filter, design.pulses, design.robot.position
@@ -15,7 +29,7 @@ local function words_of(design)
     ["layout.sharpness"] = digits(design.layout.sharpness),
     ["pulses.every"] = digits(pulses.every), ["pulses.width"] = digits(pulses.width),
     ["pulses.height"] = digits(pulses.height), ["pulses.period"] = pulses.period and digits(pulses.period) or "none",
-    solid = design.mask and text.count(design.mask:sum():item(), "particle") or "none",
+    solid = design.mask and numbers_of(design.mask) or "none",
     symmetry = design.fold_words or "none",
   }
   for name, value in pairs(design.material) do out["material." .. name] = digits(value) end

@@ -5,6 +5,7 @@ local host = require "cq.host"
 local option = require "cq.option"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local made = require "cq.experiment.made"
 local message = require "cq.base.message"
 local controllers = require "cq.controller"
 local surface = require "cq.topology.surface"
@@ -37,6 +38,7 @@ end
 ---@param params { sign: cq.Tensor, size: cq.Tensor }     as of a controller from solid:trainable
 ---@return cq.Topology.Solid
 function Solid:with_pulses(params)
+  is.argument("solid:with_pulses", "params", is.table(), params)
   local out = setmetatable({}, Solid)
   for key, value in pairs(self) do out[key] = value end
   local pulses = self.design.pulses
@@ -101,8 +103,8 @@ local function goes_on(self, folder)
     same = other and other.count == tensor.count and other:equal(tensor) or false
   end
   if same or option.program.check then return same end
-  local made, problem = host.make_folder(folder)
-  if not made then is.fail("solid:train: the folder %s cannot be made: %s", folder, tostring(problem)) end
+  local there, problem = host.make_folder(folder)
+  if not there then is.fail("solid:train: the folder %s cannot be made: %s", folder, tostring(problem)) end
   T.save(path, own)
   return false
 end
@@ -113,6 +115,7 @@ end
 ---@param fields solid.train.def
 ---@return cq.Topology.Solid solid, number loss
 function Solid:train(run, fields)
+  is.argument("solid:train", "run", is.instance "cq.Experiment", run)
   local def = train_spec(fields)
   local folder = def.folder or run.run and run.run.folder .. "/pulses" or require("cq.run").folder_of(nil, "pulses")
   local resume = def.resume
@@ -123,12 +126,17 @@ function Solid:train(run, fields)
   for name, value in pairs(run.given) do
     if name ~= "limits" and name ~= "design" then constant[name] = function() return value end end
   end
+  for name, value in pairs(made.params(run).world or {}) do
+    local now = value:detach():copy()
+    constant[name] = function() return now end
+  end
   local function falling(i) return 1 - 0.9 * math.min(1, i / def.iterations) end
   local signals = require "cq.experiment" {
-    world = self.world, robot = self.robot, steps = run.steps, controller = self:trainable(def.params),
+    world = self.world, robot = made.body(run, self), steps = run.steps, controller = self:trainable(def.params),
     objective = run.objective, memory = run.memory,
     optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling },
-    by_iteration = constant, contact = run.contact, adjoint_decay = run.adjoint_decay,
+    by_iteration = constant, contact = run.contact, adjoint_decay = run.adjoint_decay, weight = run.weight,
+    scenes = run.scenes or nil,
   }
   signals:optimize { iterations = def.iterations, folder = folder, resume = resume and same }
   return self:with_pulses(signals.best.params.controller), signals.best.loss

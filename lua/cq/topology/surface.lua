@@ -1,9 +1,10 @@
 -- surface: closed surfaces around some of the particles of a body, as triangles, and files of them for printers (STL).
 --
 -- Particles are spread onto the nodes of a lattice as wide as they are apart, and the surface lies where the sum is
--- half of what it is deep inside: half a spacing beyond the outermost particles. Cells of the lattice are cut into
--- simplices (triangles; tetrahedra along one diagonal), in which a plane cuts off what is inside: there are no cases to
--- choose between, and no holes.
+-- half of what it is deep inside: half a spacing beyond the outermost particles. Those that are on no lattice are
+-- spread farther, and where they lie close the sum is by what all of the block give there. Cells of the lattice are
+-- cut into simplices (triangles; tetrahedra along one diagonal), in which a plane cuts off what is inside: there are
+-- no cases to choose between, and no holes.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local option = require "cq.option"
@@ -15,7 +16,9 @@ local surface = {}
 
 -- ---- the field on a lattice -----------------------------------------------------------------------------------------
 
-local REACH = 1.15         -- spacings that a particle is spread over: one alone still has a surface
+local REACH = 1.15         -- spacings that a particle of a lattice is spread over: one alone still has a surface
+local WIDE = 1.8           -- the same where particles are on none, so that there are some around every node
+local OFF = 0.05           -- spacings that particles of a lattice may be off it
 local PAD = 2              -- nodes around the body, at which nothing of it is left
 
 -- nodes {count, dim} along x, y (and z), from the lower corner; the first particle lies on a node
@@ -42,6 +45,15 @@ local function lattice(position, h)
   return nodes, size
 end
 
+-- Are all particles on nodes?
+local function on_nodes(position, nodes, h)
+  local from = (position - nodes:slice(1, 1, 1)) * (1 / h)
+  return (from - from:round()):abs():max():item() < OFF
+end
+
+-- what particles that fill space with one in each h^dim add up to at a place, by weights 1 - r / reach: the integral
+local function filled(dim, reach) return math.pi * reach ^ dim / 3 end
+
 ---@class cq.Topology.Field
 ---@field nodes cq.Tensor      {count, dim} x fastest
 ---@field size integer[]       nodes along x, y, z
@@ -53,11 +65,15 @@ end
 ---@return cq.Topology.Field
 function surface.field(position, h)
   local nodes, size = lattice(position, h)
-  local radius = REACH * h
+  local regular = on_nodes(position, nodes, h)
+  local reach = regular and REACH or WIDE
+  local radius = reach * h
   local spread = sparse.neighbours { points = position, places = nodes, radius = radius,
     weight = function(r) return 1 - r / radius end }
-  local whole = spread:product(T.ones { position:size(1) }):max():item()
-  return { nodes = nodes, size = size, spread = spread:with(spread.value / whole) }
+  local all = spread:product(T.ones { position:size(1) })
+  local whole = regular and all:max():item() or filled(position:size(2), reach)
+  local row = spread:places()
+  return { nodes = nodes, size = size, spread = spread:with(spread.value / all:maximum(whole):gather(row, 1)) }
 end
 
 -- ---- simplices ------------------------------------------------------------------------------------------------------
