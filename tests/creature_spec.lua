@@ -211,8 +211,9 @@ describe("bad files and numbers", function()
       return function() return Creature.from_image { path = path, width = 1, spacing = 0.1 } end
     end
     says(sentence(drawn(function() return 0, 0, 0, 0 end)), "has no body: every pixel is transparent or background")
-    says(sentence(drawn(function() return 255, 255, 255, 255 end)),
-      "is body, it has no outline; say which colour is outside, for instance background")
+    says(sentence(drawn(function(x) return x > 2 and 40 or 255, 255, 255 end)),
+      "is body, it has no outline: none is transparent; its commonest colours are #28ffff, #ffffff; say which is "
+        .. "outside, for instance background = \"#ffffff\"")
   end)
 
   it("refuses numbers that do not go together", function()
