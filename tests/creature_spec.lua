@@ -221,6 +221,11 @@ describe("bad files and numbers", function()
     says(sentence(Creature.nped, { legs = 6, body = { 4, 3 } }),
       "6 legs need a block in the middle of the body, so that its first number must be odd")
     says(sentence(Creature.arm, { root = 0.3 }), "root must be less than the length of a chamber")
+    says(sentence(Creature.arm, { count = 2, links = 1 }),
+      "no particle lies in its root, which is held and 0.05 long: the first are 0.05 deep; take more particles")
+    says(sentence(Creature.arm, { count = 1, hanging = true }), "cq.Creature.arm: no particle lies in its root")
+    says(sentence(Creature.finger, { count = 3 }), "cq.Creature.finger: no particle lies in its root")
+    says(sentence(Creature.finger, { drive = "cables", particles = 4 }), "the first are 0.05 deep")
     says(sentence(Creature.biped, { particles = 100 }), "particles goes with drive = \"cables\"")
     says(sentence(Creature.nped, { count = 4, spacing = 0.1 }), "give either count or spacing, not both")
     says(sentence(Creature.biped, { drive = "cables", spacing = 0.1 }), "spacing goes with drive = \"pressure\"")
