@@ -83,7 +83,9 @@ describe("an experiment", function()
       ["observer.weight was mass and is volume"] = {
         observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, weight = "volume" } },
       ["density was 1 to 1.5 and is 2, mass was"] = {
-        world = scene.world(scene.robot { material = cq.Material.corotated { young = 8, poisson = 0.2, density = 2 } }) },
+        world = scene.world(scene.robot {
+          material = cq.Material.corotated { young = 8, poisson = 0.2, density = 2 },
+        }) },
     } do
       local why = sentence(train, 3, changes)
       require("cq.run").close_open "odd"

@@ -258,7 +258,8 @@ function AugmentedLagrangian:state()
   return {
     kind = self.kind, inner = self.inner:state(), multipliers = copy(self.multipliers),
     penalties = copy(self.penalties),
-    rate = self.inner.rate, made = self.rate, before = copy(self.before), seen = copy(self.seen), recent = T.leaves.snapshot(self.recent),
+    rate = self.inner.rate, made = self.rate,
+    before = copy(self.before), seen = copy(self.seen), recent = T.leaves.snapshot(self.recent),
     loops = self.loops,
   }
 end

@@ -107,7 +107,9 @@ function solve.run(optimizer, params, f, fields)
   local problem = solver.new {
     optimizer = optimizer, params = params, f = named(f), constraints = constraints, iterations = def.iterations,
     stages = def.stages,
-    setup = setup_of(optimizer, params, constraints, def.stages), after = def.after, what = "optimizer:solve", run = run, saved = run and run.saved and run.saved.optimizer
+    setup = setup_of(optimizer, params, constraints, def.stages),
+    after = def.after, what = "optimizer:solve", run = run,
+    saved = run and run.saved and run.saved.optimizer
       or def.state,
   }
   local solution = problem:solve()

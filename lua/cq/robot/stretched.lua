@@ -45,7 +45,8 @@ end
 -- one number for each section, or for each joint
 local function row(value, count, name, noun)
   local tensor = T.as_tensor(value)
-  if noun == "section" and (tensor.rank == 0 or tensor.count == 1 and count == 1) then return tensor:reshape({}):expand { count } end
+  local is_one = tensor.rank == 0 or tensor.count == 1 and count == 1
+  if noun == "section" and is_one then return tensor:reshape({}):expand { count } end
   if tensor.rank ~= 1 or tensor.count ~= count then
     local one = noun == "section" and "one number" .. (count > 1 and ", or " or "") or ""
     local each = count > 1 and ("%d numbers, one for each %s"):format(count, noun) or ""

@@ -85,7 +85,9 @@ local function palette(picture)
   return list
 end
 
-local function commonest(list) return table.concat(list, ", ", 1, math.min(#list, 6)) .. (#list > 6 and ", ..." or "") end
+local function commonest(list)
+  return table.concat(list, ", ", 1, math.min(#list, 6)) .. (#list > 6 and ", ..." or "")
+end
 
 -- Refuses a picture of which nothing is outside: most likely its paper is taken for the body. Where each pixel has one
 -- of the colours that the user named, that is what was meant.
@@ -121,8 +123,8 @@ local function trimmed(picture, kinds)
 end
 
 ---A shape from a PNG file. Pixels that are transparent, or near the background colour if there is one, are outside.
----Errors: both or neither of width and size; a file that is missing or damaged; a colour that no pixel has; a picture of
----which nothing is outside, unless each of its pixels has one of the colours.
+---Errors: both or neither of width and size; a file that is missing or damaged; a colour that no pixel has; a picture
+---of which nothing is outside, unless each of its pixels has one of the colours.
 ---@param fields cq.Shape.image.def
 ---@return cq.Shape
 local function image(fields)
