@@ -233,6 +233,14 @@ describe("bad files and numbers", function()
     says(sentence(Creature.biped, { drive = "cables", inset = 0.04 }),
       "inset must be less than half the width of a leg")
     says(sentence(Creature.from_mesh, { path = STL, length = 1 }), "give either particles or spacing")
+    local function cut(make, chambers)
+      return sentence(make, { path = make == Creature.from_mesh and STL or RHINO, particles = 2000, chambers = chambers,
+        length = make == Creature.from_mesh and 0.4 or nil, width = make == Creature.from_image and 0.45 or nil })
+    end
+    says(cut(Creature.from_mesh, { fore = "#d9694f" }),
+      "unknown field fore (chambers by colour are for a picture, and then all of them colours)")
+    says(cut(Creature.from_image, { fore = function() return true end, bottom = 0.2 }),
+      "unknown field fore (chambers by functions of a place are all of them functions)")
     says(sentence(Creature.biped, { groups = { trunk = { 1 } }, drive = "cables" }),
       "two groups with the name \"trunk\"")
     says(sentence(Creature.finger, { groups = { tip = { 1 } } }), "the creature has a group \"tip\" of its own")
