@@ -48,7 +48,7 @@ end
 
 local function Biped(seed)
   return cq.Experiment {
-    world = world, duration = duration, adjoint_decay = decay > 0 and decay or nil,
+    world = world, duration = duration, adjoint_decay = decay ~= 0 and decay or nil,
     controller = cq.Controller.open_loop { steps = rows * hold, hold = hold, init = first_signals(seed) },
     objective  = {                                          -- where it ends, as a sum over time
       final = function(_, begin) return -place(begin) end,

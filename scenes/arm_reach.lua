@@ -125,12 +125,13 @@ function Reach:plot(results, name)
   }:write(cq.option("out", self.folder) .. "/" .. name)
 end
 
----The optimizer that was asked for by --optimizer: what is built in, or an algorithm of NLopt.
+---The optimizer that was asked for by --optimizer: what is built in, IPOPT, or an algorithm of NLopt.
 ---@param rate number       of the signals, for what is built in
 ---@param penalty number    of the constraints at first, for what is built in: the more, the larger the effort is
 ---@return cq.Optimizer
 function Reach.optimizer(rate, penalty)
   local name = cq.option("optimizer", "augmented_lagrangian")
+  if name == "ipopt" then return cq.Optimizer.ipopt { tolerance = 1e-4 } end
   if name ~= "augmented_lagrangian" then return cq.Optimizer.nlopt { algorithm = name, objective_tolerance = 1e-6 } end
   -- short inner loops that go on with the moments of the one before, and a rate that falls over all of them
   return cq.Optimizer.augmented_lagrangian {

@@ -135,11 +135,14 @@ describe("an experiment with constraints", function()
   it("goes on with the same constraints and optimizer alone, and says so", function()
     local one = { { name = "place", equal = 0.105, final = height } }
     local other = { { name = "place", at_most = 0.1, final = height } }
+    local higher = { { name = "place", equal = 0.11, final = height } }
     local function adam() return cq.Optimizer.adam { rate = 0.02 } end
     local cases = {
       { lagrangian, one, lagrangian, other, "the constraints were place (equal), and are place (at_most)" },
       { lagrangian, {}, lagrangian, one, "the constraints were none, and are place (equal)" },
       { slsqp, {}, slsqp, one, "the constraints were none, and are place (equal); go on with the same ones" },
+      { lagrangian, one, lagrangian, higher,
+        "constraint place was equal 0.105 within 1.05e-05 and is equal 0.11 within 1.1e-05; go on with the same one" },
       { lagrangian, {}, adam, {}, "optimizer.bin is of cq.Optimizer.augmented_lagrangian, this is cq.Optimizer.adam" },
       { adam, {}, lagrangian, {}, "the state is of cq.Optimizer.adam, this is cq.Optimizer.augmented_lagrangian" },
     }

@@ -211,8 +211,9 @@ describe("bad files and numbers", function()
       return function() return Creature.from_image { path = path, width = 1, spacing = 0.1 } end
     end
     says(sentence(drawn(function() return 0, 0, 0, 0 end)), "has no body: every pixel is transparent or background")
-    says(sentence(drawn(function() return 255, 255, 255, 255 end)),
-      "is body, it has no outline; say which colour is outside, for instance background")
+    says(sentence(drawn(function(x) return x > 2 and 40 or 255, 255, 255 end)),
+      "is body, it has no outline: none is transparent; its commonest colours are #28ffff, #ffffff; say which is "
+        .. "outside, for instance background = \"#ffffff\"")
   end)
 
   it("refuses numbers that do not go together", function()
@@ -220,6 +221,11 @@ describe("bad files and numbers", function()
     says(sentence(Creature.nped, { legs = 6, body = { 4, 3 } }),
       "6 legs need a block in the middle of the body, so that its first number must be odd")
     says(sentence(Creature.arm, { root = 0.3 }), "root must be less than the length of a chamber")
+    says(sentence(Creature.arm, { count = 2, links = 1 }),
+      "no particle lies in its root, which is held and 0.05 long: the first are 0.05 deep; take more particles")
+    says(sentence(Creature.arm, { count = 1, hanging = true }), "cq.Creature.arm: no particle lies in its root")
+    says(sentence(Creature.finger, { count = 3 }), "cq.Creature.finger: no particle lies in its root")
+    says(sentence(Creature.finger, { drive = "cables", particles = 4 }), "the first are 0.05 deep")
     says(sentence(Creature.biped, { particles = 100 }), "particles goes with drive = \"cables\"")
     says(sentence(Creature.nped, { count = 4, spacing = 0.1 }), "give either count or spacing, not both")
     says(sentence(Creature.biped, { drive = "cables", spacing = 0.1 }), "spacing goes with drive = \"pressure\"")
@@ -227,6 +233,14 @@ describe("bad files and numbers", function()
     says(sentence(Creature.biped, { drive = "cables", inset = 0.04 }),
       "inset must be less than half the width of a leg")
     says(sentence(Creature.from_mesh, { path = STL, length = 1 }), "give either particles or spacing")
+    local function cut(make, chambers)
+      return sentence(make, { path = make == Creature.from_mesh and STL or RHINO, particles = 2000, chambers = chambers,
+        length = make == Creature.from_mesh and 0.4 or nil, width = make == Creature.from_image and 0.45 or nil })
+    end
+    says(cut(Creature.from_mesh, { fore = "#d9694f" }),
+      "unknown field fore (chambers by colour are for a picture, and then all of them colours)")
+    says(cut(Creature.from_image, { fore = function() return true end, bottom = 0.2 }),
+      "unknown field fore (chambers by functions of a place are all of them functions)")
     says(sentence(Creature.biped, { groups = { trunk = { 1 } }, drive = "cables" }),
       "two groups with the name \"trunk\"")
     says(sentence(Creature.finger, { groups = { tip = { 1 } } }), "the creature has a group \"tip\" of its own")

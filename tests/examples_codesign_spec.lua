@@ -16,11 +16,13 @@ describe("examples/arm2d.lua", function()
   end)
 
   it("says what to install where the optimizer that was asked for is missing", function()
-    local result = process.cqlua({ "examples/arm2d.lua", "--optimizer", "slsqp", "--out", folder(), "--quiet" },
-      { before = "CQLUA_NLOPT=/nowhere/libnlopt.so" })
-    assert.equal(1, result.code)
-    assert(result.err:find("install the Debian package libnlopt0, or take cq.Optimizer.augmented_lagrangian", 1, true),
-      result.err)
+    for name, library in pairs { slsqp = { "NLOPT", "libnlopt0" }, ipopt = { "IPOPT", "coinor-libipopt1v5" } } do
+      local result = process.cqlua({ "examples/arm2d.lua", "--optimizer", name, "--out", folder(), "--quiet" },
+        { before = ("CQLUA_%s=/nowhere/library.so"):format(library[1]) })
+      assert.equal(1, result.code)
+      assert(result.err:find(("install the Debian package %s, or take cq.Optimizer.augmented_lagrangian"):format(
+        library[2]), 1, true), result.err)
+    end
   end)
 end)
 

@@ -63,7 +63,48 @@ describe("an experiment", function()
     says(sentence(function()
       experiment { controller = cq.Controller.mlp {} }:optimize { iterations = 9, folder = folder .. "/parts",
         resume = true }
-    end), "the saved parameters do not fit")
+    end), "controller was linear and is mlp")
+  end)
+
+  it("goes on with the same problem alone, and tells of another manner", function()
+    local messages, told = require "cq.base.message", {}
+    local warn, path = messages.warn, folder .. "/a"
+    messages.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local function final(s) return -s:velocity("trunk")[2] end
+    local function train(iterations, changes)
+      return experiment(changes):optimize { iterations = iterations, folder = path, resume = iterations > 2 }
+    end
+    train(2)
+    local same = "run:optimize: " .. path .. ": what was saved is of another problem: "
+    for part, changes in pairs {
+      ["control steps was 15 and is 20; go on with the same one, or start anew"] = { steps = 20 },
+      ["objective was final, running and is final"] = { objective = { final = final } },
+      ["weight was mass and is particle"] = { weight = "particle" },
+      ["observer.weight was mass and is volume"] = {
+        observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, weight = "volume" } },
+      ["density was 1 to 1.5 and is 2, mass was"] = {
+        world = scene.world(scene.robot {
+          material = cq.Material.corotated { young = 8, poisson = 0.2, density = 2 },
+        }) },
+    } do
+      local why = sentence(train, 3, changes)
+      require("cq.run").close_open "odd"
+      says(why, same)
+      says(why, part)
+    end
+    assert.equal(3, train(3).iterations)
+    assert.same({}, told)
+    train(4, { adjoint_decay = 0.1, optimizer = cq.Optimizer.adam { rate = 0.01, clip = 1 },
+      trainable = { controller = { rate = 0.02 } } })
+    says(told[#told], "run:optimize: " .. path .. ": goes on in another manner: adjoint_decay was none and is 0.1, "
+      .. "optimizer.clip was none and is 1, optimizer.rate was 0.05 and is 0.01, rate of controller.b1 was none and is "
+      .. "0.02, rate of controller.w1 was none and is 0.02")
+    -- a run that was saved without it goes on
+    local saved = T.load(path .. "/optimizer.bin")
+    saved.optimizer.setup = nil
+    T.save(path .. "/optimizer.bin", saved)
+    assert.equal(5, train(5, { steps = 20 }).iterations)
+    messages.warn = warn
   end)
 
   it("does not go on from parameters of other shapes, or of more of them", function()

@@ -247,6 +247,28 @@ describe("an image shape", function()
     fails("every pixel", Shape.image, { path = clear, width = 1 })
   end)
 
+  it("refuses a picture of which nothing is outside, unless all its colours are named", function()
+    local whole = folder .. "/whole.png"
+    local function drawn(pixel)
+      image.write { path = whole, width = 6, height = 4, pixel = pixel }
+      return { path = whole, width = 1, spacing = 0.1 }
+    end
+    local function with(fields, name, value)
+      fields[name] = value
+      return fields
+    end
+    fails("is #ffffff, it has no outline; what is outside must be transparent, or of another colour", Shape.image,
+      drawn(function() return 255, 255, 255 end))
+    local function on_paper(x) return x < 3 and 255 or 200, x < 3 and 255 or 30, x < 3 and 255 or 30 end
+    fails("is body, it has no outline: none is transparent; its commonest colours are #c81e1e, #ffffff; say which is "
+      .. "outside, for instance background = \"#ffffff\"", Shape.image, drawn(on_paper))
+    fails("none is transparent or has the background #00ff00", Shape.image,
+      with(drawn(on_paper), "background", "#00ff00"))
+    fails("has no outline", Shape.image, with(drawn(on_paper), "colours", { leg = "#c81e1e" }))
+    local both = with(drawn(on_paper), "colours", { leg = "#c81e1e", trunk = "#ffffff" })
+    near(2 / 3, Shape.image(both):sample().volume_exact)
+  end)
+
   it("draws the rhinoceros of the scenes", function()
     local s = Shape.image {
       path = "scenes/assets/rhino.png", width = 0.6, spacing = 1 / 200,

@@ -147,6 +147,28 @@ describe("solving", function()
     os.remove(path)
   end)
 
+  it("goes on with another rate, as much slowed, and says so", function()
+    local problem, message, told = problems.rosenbrock_in_disc, require "cq.base.message", {}
+    local own = message.warn
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local first = lagrangian()
+    local part = problems.solve(problem, first, { iterations = 300 })
+    first.inner.rate = 0.25 * first.inner.rate                           -- as if it had been slowed twice
+    local slowed = first.inner.rate / 0.02
+    part.state.optimizer = first:state()
+    local slower = lagrangian { rate = 0.01 }
+    slower:restore(part.state.optimizer)
+    near(0.01 * slowed, slower.inner.rate, 1e-15)
+    assert.equal(301, problems.solve(problem, lagrangian { rate = 0.01 }, { iterations = 301,
+      state = part.state }).evaluations)
+    message.warn = own
+    assert.same({ "optimizer:solve: goes on in another manner: optimizer.inner.rate was 0.02 and is 0.01" }, told)
+    assert(sentence(function()
+      problems.solve({ start = problem.start, f = problem.f, constraints = { { name = "disc", at_most = 2 } } },
+        lagrangian(), { iterations = 301, state = part.state })
+    end):find("constraint disc was at most 1 within 1e-06 and is at most 2 within 0.0002", 1, true))
+  end)
+
   it("goes on with another constraint beside those before", function()
     local problem = problems.rosen_suzuki
     local fewer = { start = problem.start, f = problem.f,

@@ -242,6 +242,7 @@ describe("a stretched robot", function()
     says(made { factor = 1, joints = { 0.2, 0.1 } }, "joints must ascend, got 0.1 after 0.2")
     says(made { lengths = { 1, 2, 3 }, joints = { 0, 0.1, 0.2 } },
       "lengths must be one number, or 2 numbers, one for each section, got a tensor {3}")
+    says(made { lengths = { 0.1 }, joints = { 0, 0.1, 0.4 } }, "one for each section, got a tensor {1}")
     says(made { places = { 1 }, joints = { 0, 0.1 } }, "places must be 2 numbers, one for each joint")
     says(made { factor = { 1, 2 } }, "factor must be one number, got a tensor {2}")
     says(made { factor = 2, joints = { 1.1, 1.2 } },

@@ -33,6 +33,7 @@ local objectives = require "cq.experiment.objective"
 local goals = require "cq.experiment.goal"
 local made = require "cq.experiment.made"
 local scenes = require "cq.experiment.scenes"
+local setup_of = require "cq.experiment.setup"
 local smoothing = require "cq.experiment.smoothing"
 local trainables = require "cq.experiment.trainable"
 local solve = require "cq.optimizer.solve"
@@ -238,7 +239,8 @@ end
 ---@field iterations integer      in all, those of an earlier run that is gone on with included
 ---@field folder? string          --out, else runs/<name of the script>, unless given
 ---@field name? string            of one of several runs of a script: its folder is one of that name within
----@field resume? boolean         go on from what lies in the folder; --resume unless given
+---@field resume? boolean         go on from what lies in the folder; --resume unless given. Another problem than that of before is
+---  refused, another manner of descending is told of
 ---@field seeds? integer          independent starts, from --seed (or 1) on, each in a process and a folder seed-K of
 ---  its own; the best one is gone on with. What each gave is in seeds.csv, and in starts of the result. The processes
 ---  run the script again up to here
@@ -343,7 +345,7 @@ function Experiment:optimize(fields)
     device = self.world.device,
     notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
   }
-  self.run, self.made = run, run.done
+  self.run, self.made, self.setup = run, run.done, setup_of(self, def)
   keep_design(self, run)
   self.losses = losses_of(self, run)
   if run.done > 0 then by_iteration.set(self, run.done) end

@@ -71,6 +71,14 @@ ranks 3 train.lua --out killed --resume --iterations 9
 "$cqlua" train.lua --out killed --resume > words 2>&1
 same killed
 
+# another problem is refused by all of them, another manner is told once
+sed 's/steps = 20/steps = 21/' train.lua > longer.lua
+fails 3 longer.lua --out killed --resume --iterations 14
+says "control steps was 20 and is 21; go on with the same one"
+sed 's/rate = 0.01/rate = 0.02/' train.lua > faster.lua
+ranks 3 faster.lua --out killed --resume --iterations 14
+[ "$(grep -c "optimizer.rate was 0.01 and is 0.02" words)" = 1 ]
+
 # each is killed once, at any iteration
 for rank in 0 1 2; do
   fails 3 train.lua --out "dead$rank" --kill $rank --at $((rank * 3 + 2))

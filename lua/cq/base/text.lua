@@ -78,6 +78,7 @@ function text.describe(value)
   local kind, class = type(value), text.class_of(value)
   if class then return text.article(class) end
   if kind == "number" then return text.number(value) end
+  if value == "" then return "an empty string" end
   if kind == "string" then
     local short = #value > 60 and value:sub(1, 57) .. "..." or value
     return ('"%s"'):format((short:gsub("[%c]", "?")))

@@ -152,6 +152,7 @@ function block.arm(fields)
     end
     add(prefix .. ".block", from + def.chamber, def.block)
   end
+  body.require_root("arm", def.root, shapes[1], def.hanging)
   groups.hand = ("link.%d.block"):format(def.links)
   groups.root = def.hanging and function(_, y) return y > total - def.root end or function(_, y) return y < def.root end
   return body.make("arm", def, { shape = shapes, actuators = body.pressure(def, chambers), groups = groups,

@@ -56,6 +56,19 @@ local function joined(name, own, given)
   return out
 end
 
+---Refuses a root that holds no particle: a creature without it would fall.
+---@param name string          of the creature
+---@param root number          length that is held
+---@param block cq.Shape       that holds the root
+---@param hanging boolean      is the root its upper end?
+function body.require_root(name, root, block, hanging)
+  local y = block:sample().position
+  local deep = hanging and block.upper[2] - y:max(1):get(2) or y:min(1):get(2) - block.lower[2]
+  if deep < root then return end
+  is.fail("cq.Creature.%s: no particle lies in its root, which is held and %g long: the first are %.3g deep; take more particles, or a longer root",
+    name, root, deep)
+end
+
 ---The robot of a checked definition.
 ---@param name string          of the creature
 ---@param def table

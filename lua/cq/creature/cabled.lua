@@ -64,9 +64,11 @@ local COUNT = 20             -- particles along each side of a block, unless the
 local function finger_of_chambers(def)
   local n, spacing = body.fineness("finger", def, COUNT)
   local w, h = def.width, def.height
+  local left = body.block("left", { 0, 0 }, { w, h }, n, spacing)
+  body.require_root("finger", def.root, left, false)
   return body.make("finger", def, {
     shape = {
-      body.block("left", { 0, 0 }, { w, h }, n, spacing), body.block("right", { w, 0 }, { w, h }, n, spacing),
+      left, body.block("right", { w, 0 }, { w, h }, n, spacing),
       body.block("head", { 0, h }, { 2 * w, 2 * w }, n, spacing),
     },
     actuators = body.pressure(def, { "left", "right" }), groups = { root = function(_, y) return y < def.root end,
@@ -82,8 +84,10 @@ local function finger_of_cables(def)
   end
   local half = def.height / (2 * FINGER_POINTS)
   local function side(name, x) return cable(def, name, x, half, def.height - half, FINGER_POINTS) end
+  local strip = body.block("finger", { 0, 0 }, size, count)
+  body.require_root("finger", def.root, strip, false)
   return body.make("finger", def, {
-    shape = body.block("finger", { 0, 0 }, size, count),
+    shape = strip,
     actuators = { side("left", def.inset), side("right", def.width - def.inset) },
     groups = { root = function(_, y) return y < def.root end, tip = function(_, y) return y > 0.925 * def.height end },
     pins = "root",

@@ -11,12 +11,18 @@ local chamber = {}
 ---@field split? table<string, integer>   how many along each axis: { x = 2, z = 2 } are quadrants
 ---@field gap? number                     between neighbours, without actuation [length]
 
+-- chambers by name that are not all colours, or not all functions
+local function hint(name, given)
+  if type(given[name]) == "string" then return "chambers by colour are for a picture, and then all of them colours" end
+  if text.is_callable(given[name]) then return "chambers by functions of a place are all of them functions" end
+end
+
 local spec = is.define("cq.Creature: chambers", {
   bottom = is.number { above = 0, max = 1, default = 0.25 },
   of = is.one_of { "body", "foot", optional = true },
   split = is.table { optional = true },
   gap = is.number { min = 0, default = 0 },
-})
+}, nil, hint)
 
 local AXES = { "x", "y", "z" }
 local SIDES = { x = { "back", "fore" }, y = { "low", "high" }, z = { "left", "right" } }

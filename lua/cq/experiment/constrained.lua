@@ -143,7 +143,7 @@ function constrained.optimize(run, folder, def, numbers)
   end
   problem = solver.new {
     optimizer = run.optimizer, params = run.params, constraints = run.constraints, iterations = def.iterations,
-    stages = def.stages,
+    stages = def.stages, setup = run.setup,
     what = "run:optimize", run = folder, saved = folder.saved and folder.saved.optimizer, after = after,
     evaluator = function(what, plan)
       local evaluate = run.scenes and scenes.passes(run, plan, numbers)

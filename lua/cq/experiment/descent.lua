@@ -6,6 +6,7 @@ local message = require "cq.base.message"
 local backtrack = require "cq.experiment.backtrack"
 local by_iteration = require "cq.experiment.by_iteration"
 local scenes = require "cq.experiment.scenes"
+local setup = require "cq.run.setup"
 local smoothing = require "cq.experiment.smoothing"
 local C = engine.C
 
@@ -13,13 +14,13 @@ local descent = {}
 
 local progress_fields = {
   optimizer = is.table(), best = is.table { optional = true }, loss = is.number { optional = true },
-  before = is.table { optional = true },
+  before = is.table { optional = true }, setup = is.table { optional = true },
 }
 local best_fields = { loss = is.number(), iteration = is.integer { min = 0 }, params = is.table() }
 
 -- all that going on later needs beside the parameters
 local function progress_of(self)
-  return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last,
+  return { optimizer = self.optimizer:state(), best = self.best, loss = self.loss_last, setup = self.setup,
     before = self.backtrack and self.backtrack.before }
 end
 
@@ -39,6 +40,7 @@ local function restore(self, run)
   end
   local problem = is.problem(progress_fields, progress) or progress.best and is.problem(best_fields, progress.best)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", run:path "optimizer.bin", problem) end
+  setup.check(progress.setup, self.setup, "run:optimize: " .. run.folder)
   T.leaves.load(self.params, saved.params, "run:optimize: " .. run:path "optimizer.bin")
   self.optimizer:restore(progress.optimizer)
   self.best, self.loss_last = progress.best, progress.loss

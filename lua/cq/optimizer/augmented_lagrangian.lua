@@ -246,7 +246,7 @@ end
 local state_fields = {
   multipliers = is.table(), penalties = is.table(), before = is.table(), seen = is.table(), recent = is.table(),
   loops = is.integer { min = 0 },
-  inner = is.table(), rate = is.number { above = 0 },
+  inner = is.table(), rate = is.number { above = 0 }, made = is.number { above = 0, optional = true },
 }
 
 local function clear(self)
@@ -258,7 +258,8 @@ function AugmentedLagrangian:state()
   return {
     kind = self.kind, inner = self.inner:state(), multipliers = copy(self.multipliers),
     penalties = copy(self.penalties),
-    rate = self.inner.rate, before = copy(self.before), seen = copy(self.seen), recent = T.leaves.snapshot(self.recent),
+    rate = self.inner.rate, made = self.rate,
+    before = copy(self.before), seen = copy(self.seen), recent = T.leaves.snapshot(self.recent),
     loops = self.loops,
   }
 end
@@ -268,7 +269,8 @@ function AugmentedLagrangian:restore(state)
   local problem = is.problem(state_fields, state)
   if problem then is.fail("optimizer:restore: the state is not of cq.Optimizer.augmented_lagrangian: %s", problem) end
   self.inner:restore(state.inner)
-  self.inner.rate = state.rate
+  -- slowed as much, from another rate too
+  self.inner.rate = state.made and state.made ~= self.rate and self.rate * state.rate / state.made or state.rate
   self.multipliers, self.penalties, self.before = copy(state.multipliers), copy(state.penalties), copy(state.before)
   self.seen, self.recent, self.loops = copy(state.seen), T.leaves.snapshot(state.recent), state.loops
 end

@@ -5,6 +5,7 @@ local T = require "cq.tensor"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local constraint = require "cq.optimizer.constraint"
+local setup = require "cq.run.setup"
 local solver = require "cq.optimizer.solver"
 
 local solve = {}
@@ -79,6 +80,15 @@ local function close(run, solution)
   if not solution.feasible then message.note("no point keeps all constraints; nearest is %s", solution:violations()) end
 end
 
+-- what can be known of a solve that goes on: the function cannot
+local function setup_of(optimizer, params, constraints, stages)
+  local problem, manner = {}, { stages = setup.word(stages) }
+  setup.add_constraints(problem, constraints)
+  setup.add_optimizer(manner, optimizer, "optimizer")
+  setup.add_params(manner, params)
+  return { problem = problem, manner = manner }
+end
+
 ---Minimises f from params on.
 ---@param optimizer cq.Optimizer
 ---@param params any            params or tensors in nested tables; become the best point found
@@ -88,7 +98,7 @@ end
 ---@return cq.Solution
 function solve.run(optimizer, params, f, fields)
   is.argument("optimizer:solve", "f", is.callable(), f)
-  local def = spec(fields)
+  local def = spec(fields == nil and {} or fields)
   local constraints = constraint.list(def.constraints, constraint_spec, "optimizer:solve")
   solve.check(optimizer, constraints, def.stages, "optimizer:solve")
   T.leaves.trainable(params, "optimizer:solve")
@@ -97,7 +107,9 @@ function solve.run(optimizer, params, f, fields)
   local problem = solver.new {
     optimizer = optimizer, params = params, f = named(f), constraints = constraints, iterations = def.iterations,
     stages = def.stages,
-    after = def.after, what = "optimizer:solve", run = run, saved = run and run.saved and run.saved.optimizer
+    setup = setup_of(optimizer, params, constraints, def.stages),
+    after = def.after, what = "optimizer:solve", run = run,
+    saved = run and run.saved and run.saved.optimizer
       or def.state,
   }
   local solution = problem:solve()

@@ -10,6 +10,7 @@ local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
+local setup = require "cq.run.setup"
 local text = require "cq.base.text"
 local constraint = require "cq.optimizer.constraint"
 local gradient = require "cq.tensor.gradient"
@@ -145,6 +146,7 @@ local function require_same(self, saved)
   if before and before ~= now then
     is.fail("%s: the constraints were %s, and are %s; go on with the same ones, or start anew", self.what, before, now)
   end
+  setup.check(saved.setup, self.setup, self.what .. (self.run and ": " .. self.run.folder or ""))
 end
 
 -- what was saved begins here
@@ -161,7 +163,8 @@ solver.saved_fields = {
   evaluations = is.integer { min = 0 }, params = is.table(), optimizer = is.table(),
   best = is.table { optional = true },
   stage = is.integer { min = 1 }, before = is.table { optional = true },
-  constraints = is.string { optional = true },      -- states of before have none
+  -- states of before have none
+  constraints = is.string { optional = true }, setup = is.table { optional = true },
 }
 
 ---All that is needed to go on, for tensor.save.
@@ -169,7 +172,7 @@ solver.saved_fields = {
 function Solver:state()
   return {
     evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(),
-    best = self.best, constraints = kinds_of(self.constraints),
+    best = self.best, constraints = kinds_of(self.constraints), setup = self.setup,
     stage = self.stage_at, before = self.backtrack and self.backtrack.before,
   }
 end
@@ -197,6 +200,7 @@ end
 ---@field what string           for errors
 ---@field run? cq.Run           that is open
 ---@field saved? table          to go on from
+---@field setup cq.Setup         what saved must have been made with
 ---@field changing? fun(evaluations: integer): boolean   will f or the limits be others than in the last evaluation?
 ---@field backtrack? cq.Backtrack   evaluates, and may change params to what can be
 ---@field finish? function       called with what else f gives, after each evaluation

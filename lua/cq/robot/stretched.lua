@@ -45,7 +45,8 @@ end
 -- one number for each section, or for each joint
 local function row(value, count, name, noun)
   local tensor = T.as_tensor(value)
-  if tensor.count == 1 and noun == "section" then return tensor:reshape({}):expand { count } end
+  local is_one = tensor.rank == 0 or tensor.count == 1 and count == 1
+  if noun == "section" and is_one then return tensor:reshape({}):expand { count } end
   if tensor.rank ~= 1 or tensor.count ~= count then
     local one = noun == "section" and "one number" .. (count > 1 and ", or " or "") or ""
     local each = count > 1 and ("%d numbers, one for each %s"):format(count, noun) or ""
@@ -77,13 +78,15 @@ local function places_of(def, joints)
 end
 
 local function check_lengths(places, joints)
+  local span = joints[#joints] - joints[1]
+  -- an end of the body that was rounded is where it was drawn
+  local function told(x) return text.number(math.abs(x) > 1e-9 * span and x or 0) end
   T.tape.pause(function()
     for k = 1, #joints - 1 do
       local length = places:get(k + 1) - places:get(k)
       if not (length > 0) or length == math.huge then
         is.fail("robot:stretched: the section from %s to %s would be %s long, it must be above 0",
-          text.number(joints[k]), text.number(joints[k + 1]),
-          text.number(length))
+          told(joints[k]), told(joints[k + 1]), text.number(length))
       end
     end
   end)
@@ -115,7 +118,7 @@ end
 local function is_kept(def, k, old)
   if def.places ~= nil then return false end
   local given, drawn = def.factor or def.lengths, def.factor and 1 or old
-  if type(given) == "table" and not T.is_tensor(given) then given = #given == 1 and given[1] or given[k] end
+  if type(given) == "table" and not T.is_tensor(given) then given = given[k] end
   return type(given) == "number" and math.abs(given - drawn) <= 1e-6 * drawn
 end
 

@@ -15,7 +15,7 @@ local locate = require "cq.shape.locate"
 ---@field colours? table<string, string>    groups by name with their colours, { leg = "#3f7fbf" }; other opaque pixels are in no group
 ---@field background? string                a colour that is outside, as what is transparent
 ---@field tolerance? number                 of colours, in 1/255 of a channel
----@field trim? boolean                     take the box that holds the body for the picture; a picture that is all body is then refused
+---@field trim? boolean                     take the box that holds the body for the picture
 
 local spec = is.define("cq.Shape.image", primitive.with_common {
   path = is.string(),
@@ -70,7 +70,7 @@ local function classify(self, picture, list)
   return kinds, inside
 end
 
--- the commonest opaque colours, for an error
+-- the opaque colours, the commonest first, for an error
 local function palette(picture)
   local seen, list = {}, {}
   for k = 0, picture.width * picture.height - 1 do
@@ -82,16 +82,32 @@ local function palette(picture)
     end
   end
   table.sort(list, function(a, b) return seen[a] > seen[b] or (seen[a] == seen[b] and a < b) end)
+  return list
+end
+
+local function commonest(list)
   return table.concat(list, ", ", 1, math.min(#list, 6)) .. (#list > 6 and ", ..." or "")
 end
 
--- The part of a picture that holds the body: kinds of its pixels, its width and height.
-local function trimmed(self, picture, kinds, count)
-  local w, h = picture.width, picture.height
-  if count == w * h then
-    is.fail("cq.Shape.image: every pixel of '%s' is body, it has no outline; say which colour is outside, for instance background = \"%s\"",
-      self.path, colour.text(picture.pixels[0], picture.pixels[1], picture.pixels[2]))
+-- Refuses a picture of which nothing is outside: most likely its paper is taken for the body. Where each pixel has one
+-- of the colours that the user named, that is what was meant.
+local function require_outline(self, picture, list, count)
+  local named = 0
+  for _, c in ipairs(list) do named = named + c.pixels end
+  if count < picture.width * picture.height or named == count then return end
+  local colours, px = palette(picture), picture.pixels
+  if #colours == 1 then
+    is.fail("cq.Shape.image: every pixel of '%s' is %s, it has no outline; what is outside must be transparent, or of another colour that background names",
+      self.path, colours[1])
   end
+  is.fail("cq.Shape.image: every pixel of '%s' is body, it has no outline: none is transparent%s; its commonest colours are %s; say which is outside, for instance background = \"%s\"",
+    self.path, self.background and " or has the background " .. self.background or "", commonest(colours),
+    colour.text(px[0], px[1], px[2]))
+end
+
+-- The part of a picture that holds the body: kinds of its pixels, its width and height.
+local function trimmed(picture, kinds)
+  local w, h = picture.width, picture.height
   local left, right, top, bottom = w, 0, h, 0
   for k = 0, w * h - 1 do
     if kinds[k] >= 0 then
@@ -107,7 +123,8 @@ local function trimmed(self, picture, kinds, count)
 end
 
 ---A shape from a PNG file. Pixels that are transparent, or near the background colour if there is one, are outside.
----Errors: both or neither of width and size; a file that is missing or damaged; a colour that no pixel has.
+---Errors: both or neither of width and size; a file that is missing or damaged; a colour that no pixel has; a picture
+---of which nothing is outside, unless each of its pixels has one of the colours.
 ---@param fields cq.Shape.image.def
 ---@return cq.Shape
 local function image(fields)
@@ -125,10 +142,11 @@ local function image(fields)
   for _, c in ipairs(list) do
     if c.pixels == 0 then
       is.fail("cq.Shape.image: '%s' has no pixel of the colour %s of \"%s\"; its commonest are %s", self.path, c.text,
-        c.name, palette(picture))
+        c.name, commonest(palette(picture)))
     end
   end
-  if self.trim then kinds, w, h = trimmed(self, picture, kinds, count) end
+  require_outline(self, picture, list, count)
+  if self.trim then kinds, w, h = trimmed(picture, kinds) end
   local size = self.size or { self.width, self.width * h / w }
   local x0, y0, scale_x, scale_y = self.at[1], self.at[2], w / size[1], h / size[2]
   local function kind_at(x, y)

@@ -1,6 +1,7 @@
 -- same: what a design is beside its variables, as words: kept with a run, so that no other design goes on with it.
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
+local setup = require "cq.run.setup"
 local text = require "cq.base.text"
 
 local function digits(x) return ("%.9g"):format(x) end
@@ -52,15 +53,15 @@ function same.check(design, path)
   local fine, before = pcall(json.decode, file:read "*a")
   file:close()
   if not fine or type(before) ~= "table" then is.fail("run:optimize: %s is damaged; start without --resume", path) end
-  local changes = {}
-  for name, now in pairs(words_of(design)) do
-    local was = before[name] and tostring(before[name]) or "none"
-    if was ~= now then changes[#changes + 1] = ("%s was %s and is %s"):format(name, was, now) end
+  local now = words_of(design)
+  -- words that are not kept any more are no difference
+  for name in pairs(before) do
+    if now[name] == nil then before[name] = nil end
   end
-  table.sort(changes)
-  if #changes == 0 then return end
+  local changes = setup.changes(before, now)
+  if changes == "" then return end
   is.fail("run:optimize: the run in %s was made with another design: %s; resume with the same one, or start without --resume",
-    path:match "^(.*)/", table.concat(changes, ", "))
+    path:match "^(.*)/", changes)
 end
 
 return same

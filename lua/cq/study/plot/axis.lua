@@ -54,15 +54,14 @@ function Axis:place(value)
   return (value - self.lo) / (self.hi - self.lo)
 end
 
----Ticks: their places and texts, about so many.
+---Ticks: their places and texts, about so many; of categories all.
 ---@param count integer
 ---@return { place: number, text: string }[]
 function Axis:ticks(count)
   local out = {}
   local function add(at, label) out[#out + 1] = { place = (at - self.lo) / (self.hi - self.lo), text = label } end
   if self.kind == "category" then
-    local every = math.ceil(#self.labels / math.max(count, 1))
-    for k = 1, #self.labels, every do add(k, self.labels[k]) end
+    for k = 1, #self.labels do add(k, self.labels[k]) end
     return out
   end
   local step = ruler.step(self.hi - self.lo, count)

@@ -1,6 +1,7 @@
 -- map: of a grid, the mean of what came out for each pair of values of two parameters, over all others and all
 -- replicates.
 local colour = require "cq.base.colour"
+local names = require "cq.study.plot.names"
 local paint = require "cq.picture.paint"
 local panels = require "cq.study.plot.panel"
 
@@ -27,11 +28,30 @@ local function means(data, a, b)
   return sums, lo, hi
 end
 
+local function labels_of(parameter)
+  local out = {}
+  for k = 1, #parameter.values do out[k] = parameter:label(k) end
+  return out
+end
+
+-- names of the columns below, where y is, and of the rows on the left
+local function label(canvas, x0, y, lay, b, tall)
+  names.write(canvas, lay, y + 16)
+  local texts = names.below(canvas, labels_of(b.parameter), INSET.left - 16)
+  for j = 1, #texts, math.ceil(names.LINE / tall) do
+    canvas:text { x = x0 - 8, y = y - (j - 0.5) * tall + 4, size = names.SIZE, align = "right", colour = paint.faint,
+      text = texts[j] }
+  end
+end
+
 local function draw(canvas, data, a, b, left, top)
   local mean, lo, hi = means(data, a, b)
   local columns, rows = #a.parameter.values, #b.parameter.values
   local x0, y0 = left + INSET.left, top + INSET.top
-  local wide, tall = (SIDE - INSET.left - INSET.right) / columns, (SIDE - INSET.top - INSET.bottom) / rows
+  local wide = (SIDE - INSET.left - INSET.right) / columns
+  local lay = names.across { canvas = canvas, labels = labels_of(a.parameter), left = x0, pitch = wide,
+    before = INSET.left - 30, after = INSET.right - 4 }
+  local tall = (SIDE - INSET.top - INSET.bottom - names.LINE * (lay.rows - 1)) / rows
   for i = 1, columns do
     for j = 1, rows do
       local value = mean[i .. "," .. j]
@@ -45,15 +65,9 @@ local function draw(canvas, data, a, b, left, top)
       end
     end
   end
-  for i = 1, columns, math.ceil(columns / 8) do
-    canvas:text { x = x0 + (i - 0.5) * wide, y = y0 + rows * tall + 16, size = 8.5, align = "centre",
-      colour = paint.faint, text = a.parameter:label(i) }
-  end
-  for j = 1, rows, math.ceil(rows / 12) do
-    canvas:text { x = x0 - 8, y = y0 + (rows - j + 0.5) * tall + 4, size = 8.5, align = "right", colour = paint.faint,
-      text = b.parameter:label(j) }
-  end
-  canvas:text { x = x0 + columns * wide / 2, y = y0 + rows * tall + 36, size = 10, align = "centre", text = a.name }
+  label(canvas, x0, y0 + rows * tall, lay, b, tall)
+  canvas:text { x = x0 + columns * wide / 2, y = top + SIDE - INSET.bottom + 36, size = 10, align = "centre",
+    text = a.name }
   canvas:text { x = left + 20, y = y0 - 10, size = 10, text = b.name }
 end
 

@@ -1,6 +1,7 @@
 -- panel: a rectangle of a canvas with two axes, into which values are drawn.
 local canvases = require "cq.picture.canvas"
 local colour = require "cq.base.colour"
+local names = require "cq.study.plot.names"
 local paint = require "cq.picture.paint"
 
 ---@class cq.StudyPanel
@@ -11,6 +12,8 @@ Panel.__index = Panel
 local panel = { FAILED = paint.positive, PRUNED = "#9aa4ae", DONE = paint.lines[1] }
 
 local INSET = { left = 78, right = 18, top = 34, bottom = 46 }     -- [pixel] of a panel that its axes leave free
+-- [pixel] that names may stand out beside the axis
+local BEFORE, AFTER = INSET.left - 30, INSET.right - 4
 
 ---An empty picture with a title.
 ---@return cq.Canvas
@@ -33,6 +36,12 @@ function panel.new(def)
     canvas = def.canvas, x = def.x, y = def.y, left = left + INSET.left, right = left + width - INSET.right,
     top = top + INSET.top, bottom = top + height - INSET.bottom,
   }, Panel)
+  if self.x.kind == "category" then
+    self.names = names.across { canvas = self.canvas, labels = self.x.labels, left = self.left,
+      pitch = (self.right - self.left) / #self.x.labels, before = BEFORE, after = AFTER }
+    self.bottom = self.bottom - names.LINE * (self.names.rows - 1)
+  end
+  self.foot = top + height - INSET.bottom
   self:draw_axes()
   return self
 end
@@ -51,10 +60,13 @@ function Panel:draw_axes()
   for _, tick in ipairs(self.x:ticks(math.max(2, math.floor((self.right - self.left) / 80)))) do
     local x = self.left + tick.place * (self.right - self.left)
     canvas:line({ { x, self.top }, { x, self.bottom } }, 1, grid)
-    canvas:text { x = x, y = self.bottom + 17, size = 8.5, align = "centre", colour = paint.faint, text = tick.text }
+    if not self.names then
+      canvas:text { x = x, y = self.bottom + 17, size = 8.5, align = "centre", colour = paint.faint, text = tick.text }
+    end
   end
+  if self.names then names.write(canvas, self.names, self.bottom + 17) end
   canvas:line({ { self.left, self.top }, { self.left, self.bottom }, { self.right, self.bottom } }, 1.5, paint.faint)
-  canvas:text { x = (self.left + self.right) / 2, y = self.bottom + 36, size = 10, align = "centre",
+  canvas:text { x = (self.left + self.right) / 2, y = self.foot + 36, size = 10, align = "centre",
     text = self.x.label }
   canvas:text { x = self.left - 60, y = self.top - 12, size = 10, text = self.y.label }
 end

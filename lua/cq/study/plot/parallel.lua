@@ -2,6 +2,7 @@
 -- top.
 local axes = require "cq.study.plot.axis"
 local colour = require "cq.base.colour"
+local names = require "cq.study.plot.names"
 local paint = require "cq.picture.paint"
 local panels = require "cq.study.plot.panel"
 
@@ -21,11 +22,14 @@ end
 local function draw_axis(canvas, axis, x)
   canvas:line({ { x, TOP }, { x, BOTTOM } }, 1.5, paint.faint)
   canvas:text { x = x, y = TOP - 16, size = 10, align = "centre", text = axis.label }
-  for _, tick in ipairs(axis:ticks(6)) do
-    local y = BOTTOM - tick.place * (BOTTOM - TOP)
+  local ticks, texts = axis:ticks(6), {}
+  for k, tick in ipairs(ticks) do texts[k] = tick.text end
+  texts = names.below(canvas, texts, STEP - 20)
+  for k = 1, #ticks, math.ceil(#ticks * names.LINE / (BOTTOM - TOP)) do
+    local y = BOTTOM - ticks[k].place * (BOTTOM - TOP)
     canvas:line({ { x - 3, y }, { x + 3, y } }, 1, paint.faint)
-    canvas:rectangle(x + 5, y - 8, 8 + 7.2 * #tick.text, 15, colour.number("#ffffff", 0.75))
-    canvas:text { x = x + 8, y = y + 4, size = 8.5, colour = paint.faint, text = tick.text }
+    canvas:rectangle(x + 5, y - 8, 6 + canvas:text_width(texts[k], names.SIZE), 15, colour.number("#ffffff", 0.75))
+    canvas:text { x = x + 8, y = y + 4, size = names.SIZE, colour = paint.faint, text = texts[k] }
   end
 end
 

@@ -1,0 +1,76 @@
+-- setup: what an experiment is beside its parameters, as words by which a run that goes on knows it. Functions of the
+-- user's are known by what they are given to alone.
+local setup = require "cq.run.setup"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+local word = setup.word
+
+-- values of particles and walls: the one that all have, or the least and the largest
+local function range_of(tensor)
+  if tensor.count == 0 then return "none" end
+  local least, most = tensor:min():item(), tensor:max():item()
+  if least == most then return ("%.6g"):format(least) end
+  return ("%.6g to %.6g"):format(least, most)
+end
+
+local function add_world(out, world)
+  out.cells, out.dx, out.dt = word(world.cells), word(world.dx), word(world.control_dt)
+  out.particles, out.walls = word(world.particle_count), word(#world.walls)
+  for name, value in pairs(world.layout.base) do
+    if T.is_tensor(value) then out[name] = range_of(value) end
+  end
+end
+
+local function add_objective(out, objective)
+  local parts = {}
+  for _, name in ipairs { "final", "goal", "running", "effort", "work" } do
+    if objective[name] then parts[#parts + 1] = name end
+  end
+  out.objective = table.concat(parts, ", ")
+  if objective.running and type(objective.reduce) == "string" then out["objective.reduce"] = objective.reduce end
+  local goal = objective.goal
+  if goal then out["goal.at"], out["goal.rest"] = word(goal.at), word(goal.rest) end
+end
+
+-- ours by what they were made with; a user's own is a function or a table
+local function add_policy(out, name, policy, fields)
+  if not policy then return end
+  out[name] = policy.family and tostring(policy.family) or "one's own"
+  for _, field in ipairs(policy.family and fields or {}) do
+    if type(policy[field]) ~= "table" or not text.class_of(policy[field]) then
+      out[name .. "." .. field] = policy[field] ~= nil and word(policy[field]) or nil
+    end
+  end
+end
+
+local function add_by_iteration(out, run)
+  local names = {}
+  for name in pairs(run.by_iteration) do names[#names + 1] = name end
+  table.sort(names)
+  out.by_iteration = #names > 0 and table.concat(names, ", ") or nil
+end
+
+---@param run cq.Experiment
+---@param def run.optimize.def
+---@return cq.Setup
+return function(run, def)
+  local problem = { ["control steps"] = word(run.steps), weight = run.weight,
+    scenes = run.scenes and word(run.scenes.count) }
+  add_world(problem, run.world)
+  add_objective(problem, run.objective)
+  add_policy(problem, "controller", run.controller, { "activation", "hidden", "count", "frequency", "hold" })
+  add_policy(problem, "observer", run.observer,
+    { "position", "velocity", "acceleration", "clusters", "seed", "weight" })
+  setup.add_constraints(problem, run.constraints, run.by_iteration.limits ~= nil)
+  local smoothing, world = def.smoothing, run.world
+  local manner = { adjoint_decay = run.adjoint_decay and word(run.adjoint_decay),
+    substeps = word(world.substeps), precision = world.precision,
+    integrator = world.def.integrator and tostring(world.def.integrator), backtracks = word(def.backtracks),
+    smoothing = smoothing and ("%d copies, deviation %s"):format(smoothing.copies, word(smoothing.deviation)),
+    stages = word(def.stages) }
+  add_by_iteration(manner, run)
+  setup.add_optimizer(manner, run.optimizer, "optimizer")
+  setup.add_params(manner, run.params)
+  return { problem = problem, manner = manner }
+end

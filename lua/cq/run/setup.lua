@@ -1,0 +1,115 @@
+-- setup: what a run was made with, as words: kept with what it saves, so that one that goes on with another problem is
+-- refused, and one that goes on in another manner is told of.
+--
+--   problem   what the numbers mean: losses of before say nothing of another one
+--   manner    how it is descended, and computed: it may change on the way, by intention or not
+local is = require "cq.base.schema"
+local message = require "cq.base.message"
+local text = require "cq.base.text"
+local leaves = require "cq.tensor.leaves"
+
+---@class cq.Setup
+---@field problem table<string, string>
+---@field manner table<string, string>
+
+local setup = {}
+
+-- Interpreted: once it had compiled a loop over bounds, the LuaJIT of Debian 12 (2.1.0-beta3 of 2022-03-20) passed over
+-- some that were there, in one run of twenty. Nothing here is hot.
+jit.off(true, true)
+
+local fields = { problem = is.table(), manner = is.table() }
+
+---A number, a list of numbers, or whatever else, for people.
+---@param value any
+---@return string
+function setup.word(value)
+  if value == nil then return "none" end
+  if type(value) == "number" then return ("%.9g"):format(value) end
+  if type(value) ~= "table" or text.class_of(value) then return tostring(value) end
+  local list = {}
+  for k, entry in ipairs(value) do list[k] = setup.word(entry) end
+  return "{" .. table.concat(list, ", ") .. "}"
+end
+
+-- what is chosen of an optimizer, by the names of its constructors; rate_made is the rate before it was changed
+local chosen = {
+  "kind", "algorithm", "form", "penalty", "growth", "progress", "slowing", "penalty_max", "window", "tolerance",
+  "inner_iterations", "objective_tolerance", "parameter_tolerance", "history", "clip", "momentum", "beta1", "beta2",
+  "epsilon", "per",
+}
+
+---Adds what an optimizer was made with.
+---@param out table<string, string>
+---@param optimizer cq.Optimizer
+---@param name? string            before the names of its fields
+function setup.add_optimizer(out, optimizer, name)
+  local prefix = name and name .. "." or ""
+  for _, field in ipairs(chosen) do
+    if optimizer[field] ~= nil then out[prefix .. field] = setup.word(optimizer[field]) end
+  end
+  out[prefix .. "rate"] = optimizer.rate_made and setup.word(optimizer.rate_made)
+  out[prefix .. "schedule"] = optimizer.schedule and "a function" or nil
+  for key, part in pairs(optimizer.parts or {}) do setup.add_optimizer(out, part, prefix .. tostring(key)) end
+  if type(optimizer.inner) == "table" then setup.add_optimizer(out, optimizer.inner, prefix .. "inner") end
+end
+
+---Adds limits and tolerances of constraints.
+---@param out table<string, string>
+---@param constraints cq.Constraint[]
+---@param changing? boolean       limits that change by iteration are no mark of a problem
+function setup.add_constraints(out, constraints, changing)
+  for _, c in ipairs(constraints) do
+    out["constraint " .. c.name] = ("%s %s within %s"):format(c.equal and "equal" or "at most",
+      changing and "a function" or setup.word(c.limit), setup.word(c.tolerance))
+  end
+end
+
+local of_params = { "min", "max", "rate" }
+
+---Adds bounds and rates of parameters.
+---@param out table<string, string>
+---@param params any
+function setup.add_params(out, params)
+  for _, leaf in ipairs(leaves.trainable(params, "setup")) do
+    local bounds = leaf.tensor.bounds
+    for k = 1, bounds and #of_params or 0 do
+      local field = of_params[k]
+      if bounds[field] then out[("%s of %s"):format(field, leaf.path)] = setup.word(bounds[field]) end
+    end
+  end
+end
+
+-- "rate was 0.1 and is 0.2"; empty: nothing differs
+function setup.changes(before, now)
+  local list = {}
+  local function compare(name)
+    local was, is_now = before[name] or "none", now[name] or "none"
+    if was ~= is_now then list[#list + 1] = ("%s was %s and is %s"):format(name, was, is_now) end
+  end
+  for name in pairs(before) do compare(name) end
+  for name in pairs(now) do
+    if before[name] == nil then compare(name) end
+  end
+  table.sort(list)
+  return table.concat(list, ", ")
+end
+
+---Refuses another problem than that of what was saved, and tells of another manner.
+---@param before any            a cq.Setup; nil: of a time when it was not kept
+---@param now cq.Setup
+---@param what string           for the sentences
+function setup.check(before, now, what)
+  if before == nil then return end
+  local odd = is.problem(fields, before)
+  if odd then is.fail("%s: what was saved is damaged: setup: %s; start anew", what, odd) end
+  local problem = setup.changes(before.problem, now.problem)
+  if problem ~= "" then
+    is.fail("%s: what was saved is of another problem: %s; go on with the same one, or start anew", what,
+      problem)
+  end
+  local manner = setup.changes(before.manner, now.manner)
+  if manner ~= "" then message.warn("%s: goes on in another manner: %s", what, manner) end
+end
+
+return setup
