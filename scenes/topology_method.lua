@@ -3,14 +3,14 @@
 --   --method ours    a block of half as many particles along each edge finds a gait while it is soft, and goes on as a
 --                    binary body, with the gradient of the smooth design (design:with { binary = "all" }; --rough
 --                    iterations, of which --free are soft). From there the block itself goes on, soft (--soft) and then
---                    binary (--iterations in all). In space all but the last binary iterations are made in steps 2.5
---                    times as long, with a Courant number of 0.37 (--quick iterations of the block). The climber has
---                    stages of its own: --free soft iterations, --light binary ones over half of the time, with pulses
---                    that come again after --period, and --iterations over all of it; it is its own mirror image
---                    (--symmetry no: it is not). The rotator has soft iterations alone, --rough ones of a coarse block
---                    and --iterations, in steps 2.5 times as long (--substeps of 1 ms: 4). Where a gait is long, as
---                    the rotator's, the adjoint decays (--decay, of all; 0: it does not). At the end the pulses of
---                    the body are trained anew (--training)
+--                    binary (--iterations in all). In space, and of long gaits, all but the last binary iterations are
+--                    made in steps 2.5 times as long, with a Courant number of 0.37 in space (--quick iterations of the
+--                    block). The climber has stages of its own: --free soft iterations, --light binary ones over half
+--                    of the time, with pulses that come again after --period, and --iterations over all of it; it is
+--                    its own mirror image (--symmetry no: it is not). The rotator has soft iterations alone, --rough
+--                    ones of a coarse block and --iterations, in steps 2.5 times as long (--substeps of 1 ms: 4). Where
+--                    a gait is long, the rotator's and a walker's of more than 0.5, the adjoint decays (--decay, of
+--                    any; 0: it does not). At the end the pulses of the body are trained anew (--training)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"
@@ -92,7 +92,7 @@ local function finish(scene, stage)
 end
 
 local function ours(scene, options)
-  local quick = cq.option("quick", #scene.world.cells == 3 and 260 or 0)
+  local quick = cq.option("quick", (#scene.world.cells == 3 or options.decay) and 260 or 0)
   local whole, folder = start(scene, options, quick)
   local soft, count = cq.option("soft", quick > 0 and 0 or 80), cq.option("iterations", quick > 0 and 40 or 140)
   local hard = made_binary(scene.design)
@@ -152,14 +152,20 @@ local function paper(scene)
   return run
 end
 
--- The pulses of a binary body, trained anew. Balancer and rotator go on from those of their design, by small steps:
--- what the balancer holds still is lost where many pulses change at once, and comes back no more.
+-- The pulses of a binary body, trained anew. Those of a balancer, and of what has an adjoint that decays, go on from
+-- those of their design, by small steps: what took many iterations to find is lost where many pulses change at once.
 local function train(name, run, solid)
-  local count, rate = cq.option("training", 250), ({ balancer = 3e-3, rotator = 0.01 })[name]
+  local count, rate = cq.option("training", 250), name == "balancer" and 3e-3 or run.adjoint_decay and 0.01
   if not rate then return solid:train(run, { iterations = count }) end
   local falling = function(i) return 1 - 0.9 * math.min(1, i / count) end
   return solid:train(run, { iterations = count, params = run.best.params.design,
-    optimizer = cq.Optimizer.adam { rate = rate, clip = name == "rotator" and 1 or nil, schedule = falling } })
+    optimizer = cq.Optimizer.adam { rate = rate, clip = run.adjoint_decay and 1 or nil, schedule = falling } })
+end
+
+-- of the adjoint, where a gait is too long for exact gradients; 0: exact [time]
+local function decay_of(name, duration)
+  if name == "rotator" then return 0.8 end
+  return name == "walker" and duration > 0.5 and 1 or 0
 end
 
 ---@class scenes.topology_method.def
@@ -184,7 +190,7 @@ function method.once(name, given)
   -- the paper's climber came to steps of 19 Hz
   local period = cq.option("period", not is_paper and name == "climber" and 0.052 or 0)
   local substeps = cq.option("substeps", not is_paper and name == "rotator" and 4 or 10)
-  local decay = cq.option("decay", not is_paper and name == "rotator" and 0.8 or 0)
+  local decay = cq.option("decay", is_paper and 0 or decay_of(name, duration))
   local options = { name = name, coarse = coarse, period = period > 0 and period or nil,
     symmetry = cq.option("symmetry", not is_paper and name == "climber"),
     signals = given.signals or cq.option("signals", 4),
