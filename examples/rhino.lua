@@ -2,8 +2,8 @@
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 7: a robot from a PNG in one line,
 -- 20,000 particles, k-means observer, MLP, Adam at 5e-3, 4 time units. The paper's drawing and the distance are not
 -- printed; scenes/make_images.lua draws this one. --full has the paper's particles, --repeats 10 its ten runs. Control
--- steps are twice the paper's 0.005, in which the same policies learn more slowly. Expect: 1.7 to 2.2 body lengths after
--- 150 iterations.
+-- steps are twice the paper's 0.005, in which the same policies learn more slowly. Expect: 2 body lengths after 150
+-- iterations.
 local cq = require "cq"
 local repeats = require "scenes.repeats"
 

@@ -29,11 +29,11 @@ local function explicit_steps(case, repeats, seconds)
 end
 
 ---Times `steps` implicit steps of case.ratio explicit ones each, `repeats` times after one that is not counted; the
----explicit ones before them and after them, for the machine may be busy with others.
----solver: explicit: [s] of an explicit step; in such steps: hessian_product, all that one costs; tensors, those of
----particles with the diagonal of nodes and its inverse; backward_ratio: backward over forward, where gradients are to
----1e-6 and steps to case.tolerance, by default 1e-3; speedup: explicit steps for the same time over implicit ones; and
----of a step, newton: iterations, products: forward, products_backward.
+---explicit ones before them and after them, for the machine may be busy with others. solver: explicit: [s] of an
+---explicit step; in such steps: hessian_product, all that one costs; tensors, those of particles with the diagonal of
+---nodes and its inverse, in 2D with the matrix that is assembled of them; backward_ratio: backward over forward, where
+---gradients are to 1e-6 and steps to case.tolerance, by default 1e-3; speedup: explicit steps for the same time over
+---implicit ones; and of a step, newton: iterations, products: forward, products_backward.
 ---@param steps integer?       engine steps of a repetition
 ---@param repeats integer
 ---@param case { dim: integer, side: integer, cells: integer[], ratio: integer, moves: boolean, steps: integer,
