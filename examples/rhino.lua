@@ -3,7 +3,7 @@
 -- 20,000 particles, k-means observer, MLP, Adam at 5e-3, 4 time units. The paper's drawing and the distance are not
 -- printed; scenes/make_images.lua draws this one. --full has the paper's particles, --repeats 10 its ten runs. Control
 -- steps are twice the paper's 0.005, in which the same policies learn more slowly. Expect: 2 body lengths after 150
--- iterations.
+-- iterations (--seed 0 to 2: 2.06, 2.19, 1.69); --full 2.2 to 2.4, but for seeds that end on a folded leg.
 local cq = require "cq"
 local repeats = require "scenes.repeats"
 
@@ -18,9 +18,6 @@ local world = cq.World {
   robot:at { 0.15, 0.12 },                       -- it falls a little: one that stands still hardly has a gradient
 }
 local function place(state) return state:center(robot)[1] end
--- It is to walk, and not to lie: its middle is to sink by 0.012 at most below where it is when the rhinoceros stands.
-local low = robot.position:mean(1):get(2) + 3 * world.dx - 0.012
-local function fallen(state) return (low - state:center(robot)[2]):relu() end
 local start = robot.position:mean(1):get(1) + 0.15           -- of its middle, at first
 local function Walker(seed)
   return cq.Experiment {
@@ -31,7 +28,7 @@ local function Walker(seed)
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
     objective  = {
       final   = function(_, begin) return -place(begin) end,
-      running = function(state) return world.control_dt * (5 * fallen(state) - state:velocity(robot)[1]) end,
+      running = function(state) return -world.control_dt * state:velocity(robot)[1] end,
       effort  = function(u) return 5e-7 * u:square():sum() end,
     },
     optimizer  = cq.Optimizer.adam { rate = 5e-3, clip = 1, schedule = function(i) return 0.99 ^ i end },
