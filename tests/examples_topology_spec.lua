@@ -101,6 +101,27 @@ describe("the climber's scene", function()
   end)
 end)
 
+describe("an adjoint that decays in scenes/topology.lua", function()
+  local function loss_of(name, decay)
+    local scene = require "scenes.topology" { name = name, coarse = 2, substeps = 4, duration = 0.2, decay = decay }
+    assert.equal(decay, scene.adjoint_decay)
+    local first, random = scene.design.params, cq.random { seed = 3 }
+    scene.design.params = { density = first.density, layout = cq.param(random:normal(first.layout:shape())),
+      sign = cq.param(random:uniform(first.sign:shape(), { min = -1, max = 1 })), size = first.size }
+    local walker = cq.Experiment { world = scene.world, duration = scene.duration, objective = scene.objective,
+      design = scene.design, adjoint_decay = scene.adjoint_decay, optimizer = cq.Optimizer.adam { rate = 0.01 } }
+    return (walker:evaluate())
+  end
+
+  it("goes with the same way, as a sum over time", function()
+    for _, name in ipairs { "walker", "climber" } do
+      local way = loss_of(name)
+      assert(math.abs(way) > 1e-6, way)
+      assert.near(way, loss_of(name, 1), 0.03 * math.abs(way))
+    end
+  end)
+end)
+
 describe("scenes/gravity_it_bears.lua", function()
   local bears = require "scenes.gravity_it_bears"
 

@@ -2,9 +2,10 @@
 --   cqlua study run examples/studies/topology.lua --jobs 2    cqlua study plot examples/studies/topology.lua
 -- Source: Yuhn et al., 4D topology optimization (CMAME), appendix C: 0.1525, 0.347 and 1.056 m in 0.25, 0.5 and 1 s
 -- with four signals; 0.328 and 0.350 m in 0.5 s with two and eight.
--- Expect: 15 trials of 1 to 20 min on one core; slices.png of the plot has all of them. The best of three: 0.17 and
--- 0.34 m in 0.25 and 0.5 s with four signals, 0.31 and 0.33 m in 0.5 s with two and eight; in 1 s 0.92 and 1.09 m with
--- the first two seeds, and with --decay 0, by exact gradients, 0.64 m.
+-- Expect: 15 trials; slices.png of the plot has all of them. The best of three: 0.17 and 0.34 m in 0.25 and 0.5 s with
+-- four signals, 0.31 and 0.33 m in 0.5 s with two and eight. In 1 s by exact gradients (--decay 0) 0.64 m; with an
+-- adjoint that decays, as it is, 0.92 and 1.09 m were found for two seeds by
+-- examples/topology_walker.lua --duration 1 --training 120, not by the study.
 local cq = require "cq"
 
 local cases = {
