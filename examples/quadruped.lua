@@ -51,7 +51,7 @@ for k, name in ipairs(names) do
   print(("%-8s walked %.2f body lengths in 3 time units%s"):format(name, sets[k].mean, sets[k].of))
 end
 if names[2] then print(("co-design adds %.0f %%"):format(100 * (sets[2].mean / sets[1].mean - 1))) end
-sets.title = ("%d legs: median and 90 %% of the runs"):format(robot.actuator_count / 4)
+sets.title = ("%d legs"):format(robot.actuator_count / 4)
 sets.label = "body lengths, best so far"
 repeats.draw(sets)
 local young = names[2] and { by = "young", range = { 7, 20 } } or nil

@@ -83,18 +83,41 @@ function repeats.band(curves, by)
   return out
 end
 
----Draws the medians and bands of some sets of curves.
----@param options { path: string, by: "iteration"|"seconds", title: string?, label: string, series: { name: string, curves: table[] }[] }
+-- Medians and bands of many sets, each in a plot of its own beside the median of the first, over the same height: as
+-- many bands on top of each other cannot be told apart.
+local function panels(series, options)
+  local columns, wide, tall, head = 4, 400, 330, 60
+  local rows, low, high = math.ceil(#series / columns), math.huge, -math.huge
+  for _, one in ipairs(series) do
+    low, high = math.min(low, unpack(one.lower)), math.max(high, unpack(one.upper))
+  end
+  local canvas = cq.Picture.canvas { width = columns * wide, height = head + rows * tall }
+  canvas:text { x = 84, y = 34, size = 13, text = options.title }
+  for k, one in ipairs(series) do
+    local first = { name = k > 1 and series[1].name or nil, x = series[1].x, y = series[1].y, colour = "#7c8894" }
+    local row = math.floor((k - 1) / columns)
+    canvas:paste(cq.Plot {
+      width = wide, height = tall, x_label = options.x_label, y_label = options.label, y_range = { low, high },
+      series = { first, one },
+    }, (k - 1) % columns * wide, head + row * tall)
+  end
+  return canvas
+end
+
+---Draws the medians and bands of some sets of curves, of more than three each in a plot of its own.
+---@param options { path: string, by: "iteration"|"seconds", title: string, label: string, series: { name: string, curves: table[] }[] }
 function repeats.plot(options)
-  local series = {}
+  local series, count = {}, #options.series[1].curves
   for k, one in ipairs(options.series) do
     series[k] = repeats.band(one.curves, options.by)
-    series[k].name = one.name
+    series[k].name = #options.series > 1 and one.name or nil
   end
-  cq.Plot {
-    title = options.title, x_label = options.by == "seconds" and "wall time [s]" or "iteration",
-    y_label = options.label, series = series,
-  }:write(options.path)
+  local title = options.title .. (count > 1 and (": median and 90 %% of %d runs"):format(count) or "")
+  local words = {
+    title = title, x_label = options.by == "seconds" and "wall time [s]" or "iteration", label = options.label,
+  }
+  if #series > 3 then return panels(series, words):write(options.path) end
+  cq.Plot { title = title, x_label = words.x_label, y_label = options.label, series = series }:write(options.path)
 end
 
 ---Writes every curve, a line for each iteration.

@@ -116,6 +116,38 @@ describe("scenes/repeats.lua", function()
     assert.near(2.3, band.lower[2], 1e-12)
     assert.near(8.6, band.upper[2], 1e-12)
   end)
+
+  it("draws more than three sets beside each other, and names what one plot shows", function()
+    local repeats, series, told = require "scenes.repeats", {}, {}
+    local curve = { iteration = { 1, 2 }, seconds = { 1, 2 }, best = { 0, 1 } }
+    local whole = cq.Plot
+    cq.Plot = function(fields)
+      told[#told + 1] = fields
+      return whole(fields)
+    end
+    local fine, problem = pcall(function()
+      for k = 1, 5 do
+        series[k] = { name = "set " .. k, curves = { curve, { iteration = { 1, 2 }, seconds = { 1, 2 }, best = { 0, k } } } }
+        repeats.plot { path = folder() .. "/" .. k .. ".png", by = "iteration", title = "A walker", label = "way",
+          series = series }
+      end
+    end)
+    cq.Plot = whole
+    assert(fine, problem)
+    local image = require "cq.base.image"
+    local function size(k)
+      local picture = image.read(("%s/%d.png"):format(folder(), k))
+      return { picture.width, picture.height }
+    end
+    assert.same({ { 960, 540 }, { 960, 540 }, { 1600, 390 }, { 1600, 720 } }, { size(1), size(3), size(4), size(5) })
+    assert.equal(3 + 4 + 5, #told)
+    assert.equal("A walker: median and 90 % of 2 runs", told[1].title)
+    assert.equal(nil, told[1].series[1].name)
+    assert.equal("set 2", told[2].series[2].name)
+    local last = told[#told]
+    assert.same({ "set 1", "set 5" }, { last.series[1].name, last.series[2].name })
+    assert.same({ 0.05 * 0, 0.95 * 4 + 1 }, { last.y_range[1], last.y_range[2] })
+  end)
 end)
 
 describe("examples/crawler.lua", function()

@@ -85,6 +85,15 @@ describe("a plot", function()
     process.remove(folder)
   end)
 
+  it("reaches the numbers that its vertical axis is to have", function()
+    local alone, wide, narrow = curve { 0, 1 }, curve({ 0, 1 }, { y_range = { 0, 3 } }),
+      curve({ 0, 1 }, { y_range = { 0.4, 0.6 } })
+    local function rise(h) return h[90] - h[450] end
+    assert(math.abs(rise(wide) - rise(alone) / 3) < 2, rise(wide))
+    assert.equal(rise(alone), rise(narrow))
+    assert(math.abs(rise(curve({ 1, 10 }, { log_y = true, y_range = { 1, 1000 } })) - rise(alone) / 3) < 2)
+  end)
+
   it("draws constants and single numbers", function()
     assert(curve { 3, 3, 3 }[270])
     assert(next(curve { 5 }))
@@ -98,6 +107,7 @@ describe("a plot", function()
     fails("must be numbers, got \"a\" at position 2", Plot, { series = { { y = { 1, "a" } } } })
     fails("must be a vector", Plot, { series = { { y = T.zeros { 2, 2 } } } })
     fails("y is missing", Plot, { series = { { name = "a" } } })
+    fails("y_range must be a list of 2 finite numbers, got a list of 1", Plot, { y_range = { 1 }, series = { { y = { 1 } } } })
     fails("did you mean title?", Plot, { titel = "a", series = { { y = { 1 } } } })
   end)
 end)

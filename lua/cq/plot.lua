@@ -22,6 +22,7 @@ local TINY = 1e-300                                                  -- what a l
 ---@field width? integer            [pixel]
 ---@field height? integer           [pixel]
 ---@field log_y? boolean            a logarithmic axis, on which only positive numbers are seen
+---@field y_range? number[]         two numbers that the vertical axis reaches at least, for plots side by side
 
 ---@class cq.Plot.series.def
 ---@field y number[]|cq.Tensor      {k}
@@ -40,6 +41,7 @@ local spec = is.define("cq.Plot", {
   width = is.integer { min = 200, max = 8192, default = 960 },
   height = is.integer { min = 150, max = 8192, default = 540 },
   log_y = is.boolean { default = false },
+  y_range = is.vector { size = 2, optional = true },
 })
 local series_spec = is.define("cq.Plot series", {
   name = is.string { optional = true }, colour = colour.checker { optional = true },
@@ -111,6 +113,7 @@ local function find_ranges(self)
   if xs[1] > xs[2] or ys[1] > ys[2] then
     is.fail("cq.Plot: there is nothing to draw, no series has a finite%s number", self.log_y and " positive" or "")
   end
+  for _, y in ipairs(self.y_range or {}) do extend(ys, axis_value(self, y)) end
   for _, range in ipairs { xs, ys } do
     if range[1] == range[2] then
       local pad = math.max(math.abs(range[1]) * 0.1, 1e-12)
