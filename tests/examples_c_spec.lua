@@ -41,6 +41,13 @@ describe("examples/arm_length.lua", function()
     assert.equal(0, rest.code, rest.err)
     assert(rest.out:find "^as it is, the arm misses by", rest.out)
   end)
+
+  it("begins with --resume where it was killed before anything was saved", function()
+    local result = process.cqlua { "examples/arm_length.lua", "--out", folder(), "--threads", "1", "--render", "no",
+      "--iterations", "1", "--resume" }
+    assert.equal(0, result.code, result.err)
+    assert(result.err:find("nothing to go on from in " .. folder() .. ": this run begins", 1, true), result.err)
+  end)
 end)
 
 describe("examples/finger_targets.lua", function()

@@ -247,7 +247,10 @@ function Run:restore(fresh)
   local ranks, readable = current_ranks(), path
   if ranks then readable = ranks:fetch(path) end
   if not readable or not host.kind(readable) then
-    if fresh then return message.note("nothing to go on from in %s: this run begins", self.folder) end
+    if fresh then
+      gone_on = true                     -- and so do those after it
+      return message.note("nothing to go on from in %s: this run begins", self.folder)
+    end
     schema.fail("there is nothing to resume in %s: it has no optimizer.bin; start without --resume", self.folder)
   end
   self.kept = tensor.load(readable)
