@@ -102,7 +102,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
-.PHONY: docs results study-check mpi mpi-check
+.PHONY: docs results papers study-check mpi mpi-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -361,6 +361,10 @@ trainings: ## train every example to its end and hold it to what is said here of
 	@sh engine/host/setup.sh build test
 	@$(MAKE) --no-print-directory $(BUILD)/cqlua
 	@$(BUILD)/cqlua tests/spec.lua tests/trainings.lua
+
+# ONLY=rhino: those whose command has that word; WITH="--threads 1": more of their command line
+papers: $(BUILD)/cqlua ## the papers' experiments in full, held to what they are to reach; hours, and goes on where it was stopped
+	@$(BUILD)/cqlua -e 'require("tests.papers.full").run([[$(ONLY)]], [[$(WITH)]])'
 
 # root: Slurm and PostgreSQL are started here, with files of their own, and ended
 study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims, Slurm, GNU parallel and PostgreSQL for real; minutes

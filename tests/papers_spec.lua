@@ -51,3 +51,64 @@ describe("the table of results", function()
     assert(not fine and said:find "line 2: a quote", said)
   end)
 end)
+
+describe("the papers' experiments in full", function()
+  local full = require "tests.papers.full"
+  local function run_of(command)
+    for _, run in ipairs(full.runs) do
+      if run.command == command then return run end
+    end
+    error("no run has the command " .. command)
+  end
+
+  it("are commands whose results are kept", function()
+    local kept = {}
+    for _, row in ipairs(results.rows(results.read(results.csv))) do kept[#kept + 1] = row.command end
+    local all = table.concat(kept, "\n"):gsub("%-%-seed 1 to 5", "--seed 1\ncqlua examples/cable_finger.lua --seed 2\n"
+      .. "cqlua examples/cable_finger.lua --seed 3\ncqlua examples/cable_finger.lua --seed 4\n"
+      .. "cqlua examples/cable_finger.lua --seed 5")
+    for _, run in ipairs(full.runs) do
+      assert(("\n" .. all):find("\ncqlua " .. run.command, 1, true), run.command .. " is not in results.csv")
+    end
+  end)
+
+  it("are held to what they are to reach", function()
+    local finger = run_of "examples/cable_finger.lua --seed 1"
+    local reached, lines = full.judge(finger, "E 20.004, nu 0.2501, density 2.3300: within 0.05 % of the truth\n")
+    assert.same({ true, "  reached error of E, nu and density [%]: 0.05, at most 0.5" }, { reached, lines })
+    assert.equal(false, (full.judge(finger, "E 21, nu 0.25, density 2.33: within 5.00 % of the truth\n")))
+    reached, lines = full.judge(finger, "nothing\n")
+    assert.same({ false, "  FAILED  error of E, nu and density [%]: it does not say, at most 0.5" }, { reached, lines })
+  end)
+
+  it("compare an arm that learns its stiffness with the better of those that rest at all", function()
+    local arm = run_of "examples/arm3d.lua --full"
+    local function said(first, second, own)
+      local function line(name, rest)
+        return ("%-10s %s, 0.0100 from the goal, speed 0.0310\n"):format(name, rest or "never at rest at the goal; effort 1")
+      end
+      return line("E 10", first) .. line("E 13.3", second) .. line("co-design", own)
+    end
+    local rest = "at rest at the goal from evaluation %d on; effort %g"
+    local reached, lines = full.judge(arm, said(rest:format(129, 2), rest:format(100, 4), rest:format(75, 1)))
+    assert(reached and lines:find(": 0.75, at most 0.99\n.*: 0.5, at most 0.75$"), lines)
+    assert(full.judge(arm, said(nil, nil, rest:format(75, 1))))
+    assert(not full.judge(arm, said(rest:format(70, 2), nil, rest:format(75, 1))))
+    assert(not full.judge(arm, said(rest:format(129, 2), nil, nil)))
+  end)
+
+  it("compare what a biped learns of its body with one that learns nothing of it", function()
+    local biped = run_of "examples/biped_codesign.lua --seeds 10"
+    local function said(young)
+      local out = ""
+      for _, row in ipairs { { "none", 2 }, { "E", young }, { "nu", 3 }, { "density", 3 }, { "all", 5 } } do
+        out = out .. ("%-12s %5.2f body lengths, median of 10 (1.00 to 7.00); +1 %%\n"):format(row[1], row[2])
+      end
+      return out
+    end
+    local reached, lines = full.judge(biped, said(2.5))
+    assert(reached and lines:find(": 1.25, at least 1\n.*: 2.5, at least 1.3$"), lines)
+    assert(not full.judge(biped, said(1.9)))
+    assert(not full.judge(biped, "none 2 body lengths\n"))
+  end)
+end)

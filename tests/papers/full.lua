@@ -1,0 +1,141 @@
+-- full: the experiments of both ChainQueen papers in their whole size, each held to what it is to reach. Hours.
+--
+--   make papers                          all of them, into build/papers; what is finished is not run again
+--   make papers ONLY=rhino               those whose command has that word
+--   make papers WITH="--threads 1 --simd avx2"       more of their command line
+--
+-- The same command goes on where it was stopped. tests/papers/results.csv keeps what they gave, with machine and date.
+local process = require "tests.process"
+
+local full = { folder = "build/papers" }
+
+local function number_of(pattern) return function(said) return tonumber(said:match(pattern)) end end
+
+-- ---- what the scripts say, as numbers -------------------------------------------------------------------------------
+
+-- of the arm in space: the evaluation from which a case is at rest at its goal, and its effort, by its name
+local function rests_of(said)
+  local cases = {}
+  for name, from, effort in said:gmatch "([^\n]-) +at rest at the goal from evaluation (%d+) on; effort (%S+)," do
+    cases[name] = { from = tonumber(from), effort = tonumber(effort) }
+  end
+  return cases
+end
+
+-- a figure of the co-design over the least of the arms of a fixed stiffness that rest at all; 0 where none does
+local function over_fixed(figure)
+  return function(said)
+    local cases, least = rests_of(said), math.huge
+    local own = cases["co-design"]
+    for name, case in pairs(cases) do
+      if name ~= "co-design" then least = math.min(least, case[figure]) end
+    end
+    return own and own[figure] / least
+  end
+end
+
+-- of the biped: what these combinations walk at least, over what it walks where no body is learnt
+local function over_none(...)
+  local names = { ... }
+  return function(said)
+    local ways, least = {}, math.huge
+    for name, way in ("\n" .. said):gmatch "\n(%S+) +(%S+) body lengths" do ways[name] = tonumber(way) end
+    for _, name in ipairs(names) do least = math.min(least, ways[name] or 0 / 0) end
+    return ways.none and least / ways.none
+  end
+end
+
+-- ---- the runs -------------------------------------------------------------------------------------------------------
+
+---@class tests.papers.run
+---@field command string      of cqlua
+---@field reach table[]       what it is to reach: { words, function of what it says, least =, most = }; or none
+
+local RUNS = {}
+for seed = 1, 5 do
+  RUNS[seed] = {
+    command = "examples/cable_finger.lua --seed " .. seed,
+    reach = { { "error of E, nu and density [%]", number_of "within (%S+) %% of the truth", most = 0.5 } },
+  }
+end
+local function add(command, ...) RUNS[#RUNS + 1] = { command = command, reach = { ... } } end
+
+add("examples/cable_biped.lua --full --repeats 10", { "body lengths", number_of "walked (%S+) body", least = 2 })
+add("examples/rhino.lua --full --repeats 5", { "body lengths", number_of "walked (%S+) body", least = 2 })
+add("examples/terrain.lua --full", { "hills, of two slopes each", number_of "over (%d+) of", least = 1 })
+add("examples/creature.lua --full --iterations 240 --fall 0.997",
+  { "body lengths", number_of "ran (%S+) body", least = 1.5 })
+add("examples/arm3d.lua --full",
+  { "first evaluation at rest at the goal, over that of a fixed stiffness", over_fixed "from", most = 0.99 },
+  { "effort over that of the better fixed stiffness", over_fixed "effort", most = 0.75 })
+add("examples/biped_codesign.lua --seeds 10",
+  { "the least that one quantity walks over none", over_none("E", "nu", "density"), least = 1 },
+  { "all over none", over_none "all", least = 1.3 })
+add("examples/biped_codesign.lua --full --seeds 1", { "all over none, one seed", over_none "all" })
+for _, words in ipairs { "--legs %d --codesign --repeats 6", "--full --legs %d --codesign" } do
+  for legs = 4, 8, 2 do
+    add("examples/quadruped.lua " .. words:format(legs),
+      { "body lengths", number_of "fixed +walked (%S+) body", least = 2 },
+      { "body lengths with co-design", number_of "codesign +walked (%S+) body", least = 2 },
+      { "what co-design adds [%]", number_of "co%-design adds (%S+) %%", least = 20 })
+  end
+end
+full.runs = RUNS
+
+-- ---- running them ---------------------------------------------------------------------------------------------------
+
+---Holds what a run said to what it is to reach.
+---@param run tests.papers.run
+---@param said string
+---@return boolean reached
+---@return string lines      of each quantity
+function full.judge(run, said)
+  local reached, lines = true, {}
+  for k, goal in ipairs(run.reach) do
+    local value = goal[2](said)
+    local fine = value and value >= (goal.least or -math.huge) and value <= (goal.most or math.huge)
+    local wanted = goal.least and (", at least %g"):format(goal.least) or goal.most and (", at most %g"):format(goal.most)
+    lines[k] = ("  %s %s: %s%s"):format(fine and "reached" or "FAILED ", goal[1], value and ("%.3g"):format(value)
+      or "it does not say", wanted or "")
+    reached = reached and fine
+  end
+  return not not reached, table.concat(lines, "\n")
+end
+
+local function folder_of(run) return full.folder .. "/" .. run.command:gsub("^examples/", ""):gsub("[^%w]+", "_") end
+
+-- Runs it, or goes on with it, unless it has been run. What it says is kept beside its folder, from its end on.
+local function said_by(run, with)
+  local folder = folder_of(run)
+  local path = folder .. ".txt"
+  local said = process.read(path)
+  if said then return said end
+  -- one that was killed before anything was saved begins anew
+  local begun = os.execute(("find %s -name optimizer.bin 2>/dev/null | grep -q ."):format(folder)) == 0
+  local code = os.execute(("build/cqlua %s --out %s%s %s > %s.part"):format(run.command, folder,
+    begun and " --resume" or "", with, path))
+  if code ~= 0 then error(("cqlua %s has failed, or was stopped; make papers goes on with it"):format(run.command), 0) end
+  assert(os.rename(path .. ".part", path))
+  return process.read(path)
+end
+
+---Runs all whose command has a word, and tells what they reached.
+---@param only string
+---@param with string       more of their command line
+function full.run(only, with)
+  assert(os.execute("mkdir -p " .. full.folder) == 0)
+  local failed, count = 0, 0
+  for _, run in ipairs(RUNS) do
+    if run.command:find(only, 1, true) then
+      print("cqlua " .. run.command)
+      local said = said_by(run, with)
+      local reached, lines = full.judge(run, said)
+      print((said:gsub("[^\n]+", "  %0"):gsub("\n$", "")) .. "\n" .. lines)
+      failed, count = failed + (reached and 0 or 1), count + 1
+    end
+  end
+  if count == 0 then error(("no run of the papers has the word %s in its command"):format(only), 0) end
+  if failed > 0 then error(("%d of %d did not reach what they are to"):format(failed, count), 0) end
+end
+
+return full
