@@ -2,7 +2,7 @@
 -- and with one that it learns.                                                               cqlua examples/arm2d.lua
 -- Source: ChainQueen (ICRA 2019), fig. 5 and 8: only co-design rests at the goal, stiff on the inner side of its bend.
 -- Expect: at rest at the goal from evaluation 51 on (--optimizer slsqp: 21), with 0.49 (0.38) of the effort of E 10,
--- which ends 0.047 from it, and E 30 0.14; chambers of the upper link of E 9.9 inside and 5.5 outside (16 and 7).
+-- which ends 0.047 from it, and E 30 0.14; chambers of the upper link of E 9.9 inside and 5.5 outside (15 and 6).
 -- As in its release: 1,176 particles, 800 substeps, stress of chambers within 0.5, E within 3 to 40; first both
 -- constraints, then the least effort. Its SLSQP is that of NLopt (libnlopt0); the default is built in. Signals are held
 -- over ten control steps, and stiffness is that of squares of 0.05.

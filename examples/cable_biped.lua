@@ -68,6 +68,6 @@ local all = repeats.train {
   place = place, way = function(x) return (x - start) / length end,
 }
 print(("walked %.2f body lengths in %d time units%s"):format(all.mean, duration, all.of))
-repeats.draw { all, title = "A biped on four cables", label = "body lengths, best so far" }
+repeats.draw { all, title = "A biped on four cables", label = "body lengths less the cost of lying, best so far" }
 all.best:render "cable_biped.mp4"
 all.best:render("cable_biped.png", { stills = { 0, 1, 2, 3, 4 } })

@@ -2,18 +2,20 @@
 --                                                                                 cqlua examples/finger_targets.lua
 -- Source: ChainQueen (ICRA 2019), fig. 7, and its release: two chambers under a head, 80 control steps. Its controller
 -- is linear, and comes to 1.1e-4 in the larger range (here twice, it is not printed); this is a small network. Expect:
--- square errors below 1e-4 after 51 rollouts for one goal, 344 for random ones, 1,608 in the larger range.
+-- square errors below 1e-4 after 51 rollouts for one goal, 328 for random ones, 1,672 in the larger range, and at the
+-- end 1e-16, 5e-6 and 8.5e-5 in the mean of 512 other goals.
 local cq = require "cq"
 
 local scene = require "scenes.finger" {}
 local world = cq.World(scene.world)
-local home, steps, batch, iterations = cq.tensor { 0.5, 0.6 }, 80, 8, cq.option("iterations", 250)
+local home, steps, batch, iterations = cq.tensor { 0.5, 0.6 }, 80, 8, cq.option("iterations", 400)
 local random = cq.random { seed = cq.option("seed", 0) }
+local apart = cq.random { seed = 1000 }                      -- for the goals on which it is tested
 local function count_of(goals) return goals.rank == 2 and goals:size(1) or nil end
 -- goals around where the head is at rest; without a range the one of the scene
-local function draw(range, count)
+local function draw(range, count, from)
   if range == 0 then return cq.tensor(scene.goal) end                                -- {2}
-  return home + random:uniform({ count, 2 }, { min = -range / 2, max = range / 2 })
+  return home + from:uniform({ count, 2 }, { min = -range / 2, max = range / 2 })
 end
 
 local function observer(goals)
@@ -33,9 +35,9 @@ local function Learner(range)
   }
   local params, adam = controller.params, cq.Optimizer.adam { rate = 0.01, schedule = function(i) return 0.993 ^ i end }
   local step = cq.value_and_grad(function(p, goals) return reach(controller:with(p), goals) end)
-  local self = { params = params, controller = controller, rollouts = 0, goals = draw(range, 64) }
+  local self = { params = params, controller = controller, rollouts = 0, goals = draw(range, 512, apart) }
   function self.learn()
-    local loss, gradient, roll = step(params, draw(range, batch))
+    local loss, gradient, roll = step(params, draw(range, batch, random))
     roll:release()
     adam:update(params, gradient)
     self.rollouts = self.rollouts + (count_of(self.goals) and batch or 1)
@@ -47,7 +49,9 @@ local function Learner(range)
   return self
 end
 
-local ranges = { { "fixed", 0 }, { "random", 0.1 }, { "wide", 0.2 } }
+local ranges = {
+  { "fixed", 0, "one goal" }, { "random", 0.1, "random goals" }, { "wide", 0.2, "in twice the range" },
+}
 local run, learners = cq.Run.open { iterations = iterations, resume = false }, {}
 for k, entry in ipairs(ranges) do learners[k] = Learner(entry[2]) end
 local curves = { {}, {}, {} }
@@ -71,11 +75,11 @@ if cq.option("render", true) then
   for k, learner in ipairs(learners) do
     local rollouts = {}
     for i = 1, iterations do rollouts[i] = learner.rollouts / iterations * i end
-    series[k] = { name = ranges[k][1] .. " goals", x = rollouts, y = curves[k] }
+    series[k] = { name = ranges[k][3], x = rollouts, y = curves[k] }
   end
   cq.Plot {
-    title = "A finger that sees its goal", x_label = "rollouts", y_label = "mean square error", log_y = true,
-    series = series,
+    title = "A finger that sees its goal", x_label = "rollouts", log_y = true, series = series,
+    y_label = "mean square error, smoothed over some ten updates",
   }:write(run:path "curves.png")
   -- four fingers, each with a goal in the larger range
   local wide, goals = learners[3], cq.tensor { { 0.41, 0.55 }, { 0.45, 0.68 }, { 0.55, 0.52 }, { 0.59, 0.66 } }

@@ -44,6 +44,6 @@ local all = repeats.train {
   place = place, way = function(x) return (x - start) / length end,
 }
 print(("walked %.2f body lengths in 4 time units%s"):format(all.mean, all.of))
-repeats.draw { all, title = "A rhinoceros", label = "body lengths, best so far" }
+repeats.draw { all, title = "A rhinoceros", label = "body lengths less the cost of lying, best so far" }
 all.best:render "rhino.mp4"
 all.best:render("rhino.png", { stills = { 0, 1, 2, 3, 4 } })

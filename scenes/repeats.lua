@@ -95,17 +95,17 @@ local function panels(series, options)
   canvas:text { x = 84, y = 34, size = 13, text = options.title }
   for k, one in ipairs(series) do
     local first = { name = k > 1 and series[1].name or nil, x = series[1].x, y = series[1].y, colour = "#7c8894" }
-    local row = math.floor((k - 1) / columns)
+    local row, column = math.floor((k - 1) / columns), (k - 1) % columns
     canvas:paste(cq.Plot {
-      width = wide, height = tall, x_label = options.x_label, y_label = options.label, y_range = { low, high },
-      series = { first, one },
-    }, (k - 1) % columns * wide, head + row * tall)
+      width = wide, height = tall, x_label = options.x_label, y_label = column == 0 and options.label or nil,
+      y_range = { low, high }, series = { first, one },
+    }, column * wide, head + row * tall)
   end
   return canvas
 end
 
 ---Draws the medians and bands of some sets of curves, of more than three each in a plot of its own.
----@param options { path: string, by: "iteration"|"seconds", title: string, label: string, series: { name: string, curves: table[] }[] }
+---@param options table     path, by ("iteration" or "seconds"), title, label and series, a list of { name =, curves = }
 function repeats.plot(options)
   local series, count = {}, #options.series[1].curves
   for k, one in ipairs(options.series) do

@@ -127,7 +127,8 @@ describe("scenes/repeats.lua", function()
     end
     local fine, problem = pcall(function()
       for k = 1, 5 do
-        series[k] = { name = "set " .. k, curves = { curve, { iteration = { 1, 2 }, seconds = { 1, 2 }, best = { 0, k } } } }
+        local other = { iteration = { 1, 2 }, seconds = { 1, 2 }, best = { 0, k } }
+        series[k] = { name = "set " .. k, curves = { curve, other } }
         repeats.plot { path = folder() .. "/" .. k .. ".png", by = "iteration", title = "A walker", label = "way",
           series = series }
       end
