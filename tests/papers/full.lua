@@ -125,6 +125,7 @@ end
 ---@param with string       more of their command line
 function full.run(only, with)
   assert(os.execute("mkdir -p " .. full.folder) == 0)
+  io.stdout:setvbuf "line"
   local failed, count = 0, 0
   for _, run in ipairs(RUNS) do
     if run.command:find(only, 1, true) then
