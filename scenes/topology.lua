@@ -118,7 +118,7 @@ end
 ---@field coarse? integer       particles, cells and steps so many times as large; 1 unless given
 ---@field signals? integer      4 unless given
 ---@field duration? number      [time]
----@field symmetry? boolean     is the body its own mirror image from left to right? No, as in the paper, unless given
+---@field symmetry? cq.Topology.design.symmetry.def    of the body; none, as in the paper, unless given
 ---@field period? number        after which pulses come again; they do not unless given [time]
 ---@field power? number         of stiffness over the design's density; 1, as the paper has it, unless given
 ---@field mass_power? number    of density over the design's density; power unless given
@@ -155,7 +155,7 @@ return function(options)
     layout = { sharpness = s.sharpness }, pulses = { every = every, width = 0.01, height = 100 * every,
       deviation = 0.1, period = options.period },
     solid = options.name == "balancer" and "tip" or nil,
-    symmetry = options.symmetry and { axis = "x" } or nil,
+    symmetry = options.symmetry,
   }
   return {
     world = world, robot = robot, material = material, actuators = actuators, design = design, duration = duration,

@@ -84,7 +84,7 @@ local function finish(scene, stage)
     -- bounds that nothing reaches: for the history
     constraints = scene.design:binary { material = 1, layout = 1, pulses = 1 },
     optimizer = cq.Optimizer.augmented_lagrangian { inner = stage.inner, form = "violation", penalty = 1e-3,
-      restart = false },
+      restart = false, tolerance = 1e-9 },          -- a loss that rests for a while does not end it
   })
   run:optimize { iterations = stage.count, backtracks = 5,
     resume = stage.whole and cq.option("resume", false) and stage.folder ~= nil and cq.Run.can_resume(stage.folder) }
@@ -129,14 +129,16 @@ end
 -- A rotator turns for all of the time. Its gradient is that of the last leaps unless the adjoint decays (--decay). With
 -- that it is found soft, from a block twice as coarse, in steps 2.5 times as long as the paper's.
 local function spin(scene, options)
-  local rough, count, decay = cq.option("rough", 300), cq.option("iterations", 120), options.decay
+  local rough, count, decay = cq.option("rough", 400), cq.option("iterations", 200), options.decay
+  local soft = cq.option("soft", 130)
   local coarse = variant(options, { coarse = 2 * options.coarse })
   local run = experiment(coarse, { design = coarse.design, optimizer = adam(0.9 * rough, rough) })
   local whole = optimise(run, { name = "rough", count = rough }, true)
   scene.design.params = scene.design:resample(coarse.design, run.best.params)
+  local hard = made_binary(scene.design)
   return finish(scene, { count = count, whole = whole, adjoint_decay = decay and decay / 2,
-    inner = adam(0.5 * count, count),
-    folder = run.run and run.run.folder:match "^(.*)/rough$" })
+    inner = adam(soft, count), folder = run.run and run.run.folder:match "^(.*)/rough$",
+    by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
 
 local function paper(scene)
@@ -168,6 +170,11 @@ local function decay_of(name, duration)
   return name == "walker" and duration > 0.5 and 1 or 0
 end
 
+-- of the body, by --symmetry: where the gait is to be straight, or all around, the problem is so as well
+local symmetries = {
+  walker3d = { axis = "z" }, climber = { axis = "x" }, rotator = { axis = "y", order = 4 },
+}
+
 ---@class scenes.topology_method.def
 ---@field signals? integer     --signals, or 4, unless given
 ---@field duration? number     --duration, or the paper's, unless given [time]
@@ -189,10 +196,11 @@ function method.once(name, given)
   end
   -- the paper's climber came to steps of 19 Hz
   local period = cq.option("period", not is_paper and name == "climber" and 0.052 or 0)
+  local is_symmetric = cq.option("symmetry", not is_paper and (name == "climber" or name == "rotator"))
   local substeps = cq.option("substeps", not is_paper and name == "rotator" and 4 or 10)
   local decay = cq.option("decay", is_paper and 0 or decay_of(name, duration))
   local options = { name = name, coarse = coarse, period = period > 0 and period or nil,
-    symmetry = cq.option("symmetry", not is_paper and name == "climber"),
+    symmetry = is_symmetric and symmetries[name] or nil,
     signals = given.signals or cq.option("signals", 4),
     duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
     substeps = substeps, decay = decay ~= 0 and decay or nil, void = is_paper and 1e-5 or 1e-8 }

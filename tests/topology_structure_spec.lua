@@ -208,6 +208,62 @@ describe("a symmetric design", function()
     end, { density = p.density, layout = p.layout, sign = p.sign:detach(), size = p.size:detach() }, 1e-8)
   end)
 
+  -- each particle's image after a quarter of a turn about the middle of the block
+  local function turned(design, tensor)
+    local x, out = design.robot.position, {}
+    local middle = (x:min(1) + x:max(1)) * 0.5
+    for q = 1, 100 do
+      local dx, dy = x:get(q, 1) - middle:get(1), x:get(q, 2) - middle:get(2)
+      for r = 1, 100 do
+        if math.abs(x:get(r, 1) - middle:get(1) + dy) < 1e-6 and math.abs(x:get(r, 2) - middle:get(2) - dx) < 1e-6 then
+          out[q] = r
+        end
+      end
+    end
+    return tensor:gather(out, -1)
+  end
+
+  it("is the same after half or a quarter of a turn, to the last digit, with gradients", function()
+    local half = design_of { symmetry = { axis = "z", order = 2 } }
+    local quarter = design_of { symmetry = { axis = "z", order = 4 } }
+    local p = block_design.variables(half)
+    local map = half:map(p)
+    assert.is_true(turned(half, turned(half, map.shares)):equal(map.shares))
+    assert.is_false(turned(half, map.density):equal(map.density))
+    map = quarter:map(p)
+    assert.is_true(turned(quarter, map.density):equal(map.density))
+    assert.is_true(turned(quarter, map.shares):equal(map.shares))
+    assert.is_false(mirrored(quarter, map.density):equal(map.density))
+    local weights = (T.arange(1, 400) * 0.7):sin():reshape { 4, 100 }
+    derivative.check(function(q)
+      local m = quarter:map(q)
+      return (m.shares * weights):sum() + (m.density * weights[1]):sum()
+    end, { density = p.density, layout = p.layout, sign = p.sign:detach(), size = p.size:detach() }, 1e-8)
+  end)
+
+  it("hands signals on as it turns", function()
+    local design = design_of { symmetry = { axis = "z", order = 2, signals = { 2, 1, 3 } } }
+    local shares = design:map(block_design.variables(design)).shares
+    assert.is_true(turned(design, turned(design, shares)):gather({ 2, 1, 3, 4 }, 1):equal(shares))
+    assert.is_false(turned(design, turned(design, shares)):equal(shares))
+    -- of an order of 4, two that change places are themselves again after half of a turn
+    design = design_of { symmetry = { axis = "z", order = 4, signals = { 2, 1, 3 } } }
+    shares = design:map(block_design.variables(design)).shares
+    assert.is_true(turned(design, shares):gather({ 2, 1, 3, 4 }, 1):equal(shares))
+    assert.is_true(turned(design, turned(design, shares)):equal(shares))
+  end)
+
+  it("refuses turns that do not bring a block back", function()
+    local flat = { axis = "x", order = 4 }
+    says(function() design_of { symmetry = flat } end, "turns about z alone", 'got symmetry.axis = "x"')
+    says(function() design_of { symmetry = { axis = "z", order = 3 } } end, "order", "one of 2, 4")
+    says(function() design_of { symmetry = { axis = "z", order = 2, at = 0.3 } } end, "turns about its middle")
+    says(function() design_of { symmetry = { axis = "z", order = 2, signals = { 2, 3, 1 } } } end,
+      "each of the 3 signals", "got { 2, 3, 1 }")
+    says(function() design_of { symmetry = { { axis = "z", order = 2 }, { axis = "x" } } } end, "stands alone")
+    says(function() design_of { symmetry = { axis = "z", order = 4 }, solid = "tip" } end, "image after a turn about z")
+  end)
+
   it("refuses blocks and signals without an image", function()
     says(function() design_of { symmetry = { axis = "x", at = 0.31 } } end, "its own mirror image over x = 0.31",
       "particle")

@@ -130,9 +130,11 @@ local function solid_mask(robot, which, what)
 end
 
 ---@class cq.Topology.design.symmetry.def
----@field axis "x"|"y"|"z"      that the mirror stands across
----@field at? number           where on it; the middle of the block unless given [length]
----@field signals? integer[]   for each signal the one that the image of its particles follows, as { 2, 1 }; itself unless given
+---@field axis "x"|"y"|"z"      that the mirror stands across, or that the body turns about
+---@field order? 2|4           of a rotational symmetry: the same after half or a quarter of a turn; a mirror unless given
+---@field at? number           where on the axis a mirror is; the middle of the block unless given [length]
+---@field signals? integer[]   for each signal the one that the image of its particles follows, as { 2, 1 }, or with an
+---  order of 4 { 2, 3, 4, 1 }; itself unless given
 
 ---@class cq.Topology.def
 ---@field world cq.World               with the block
@@ -143,8 +145,8 @@ end
 ---@field layout? cq.Topology.design.layout.def      which signal a particle follows
 ---@field pulses? cq.Topology.design.pulses.def      that signals are made of
 ---@field solid? string|(string|integer)[]               groups or particles that are solid whatever the variables say
----@field symmetry? cq.Topology.design.symmetry.def|cq.Topology.design.symmetry.def[]   bodies that are their own mirror image, to
----  the last digit; over one axis or several
+---@field symmetry? cq.Topology.design.symmetry.def|cq.Topology.design.symmetry.def[]   bodies that are their own mirror image, over
+---  one axis or several, or the same after a turn, to the last digit
 ---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
 
 ---A design: variables of every particle and pulse, and the map from them to a robot and its controller. Errors:
@@ -167,7 +169,7 @@ local function new(_, fields)
   }
   self:shape(material_spec(def.material), layout_spec(def.layout))
   self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)
-  self.fold, self.fold_words = require "cq.topology.symmetry"(self, def.symmetry)
+  self.fold, self.fold_words, self.images = require "cq.topology.symmetry"(self, def.symmetry)
   self.deviation, self.seed = pulses.deviation, def.seed
   self.rest = {}                                  -- world without particles that are left out (topology/absent.lua)
   self.params = self:start()

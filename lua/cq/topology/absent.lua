@@ -3,8 +3,9 @@
 -- A void particle has next to no mass and less stiffness, so it goes where the solid around it goes: under a sole it is
 -- pressed flat, a little more with each step, until det F is 0 in the digits that there are. Nothing of that says that
 -- the body is a bad one, since void is not there when the body is made. A rollout that fails by a void particle is made
--- again without that particle, and without the void within the filter's radius of it, which goes the same way. What is
--- left out has no gradient but that of its neighbours, through the filter; the next rollout has it again.
+-- again without that particle, without the void within the filter's radius of it, which goes the same way, and without
+-- the images of these where the design is symmetric. What is left out has no gradient but that of its neighbours, by
+-- way of the filter; the next rollout has it again.
 local T = require "cq.tensor"
 local message = require "cq.base.message"
 local failures = require "cq.rollout.unstable"
@@ -14,14 +15,25 @@ local absent = {}
 
 local VOID = 0.01          -- densities below are as good as nothing: the mass of a hundredth of a particle, or less
 
--- Leaves out a void particle and the void around it; false: this one is not void, or not of the design's body.
+-- A particle and its images in a symmetric design, which has images of images as well.
+local function with_images(design, p)
+  local out = { p }
+  for _, partner in ipairs(design.images or {}) do
+    for k = 1, #out do out[#out + 1] = partner[out[k]] end
+  end
+  return out
+end
+
+-- Leaves out a void particle, the void around it, and their images; false: it is not void, or not of the design's body.
 local function leave_out(design, density, gone, p)
   if density:get(p) >= VOID then return false end
   local near = design.filter.matrix
-  gone[p] = true
-  for e = tonumber(near.start[p - 1]), tonumber(near.start[p]) - 1 do
-    local other = tonumber(near.column[e]) + 1
-    if density:get(other) < VOID then gone[other] = true end
+  for _, image in ipairs(with_images(design, p)) do
+    gone[image] = true
+    for e = tonumber(near.start[image - 1]), tonumber(near.start[image]) - 1 do
+      local other = tonumber(near.column[e]) + 1
+      if density:get(other) < VOID then gone[other] = true end
+    end
   end
   return true
 end
