@@ -74,6 +74,11 @@ describe("the gradient of implicit steps", function()
       walls = wall.floor { at = floor, kind = "sticky", separable = true, velocity = { 0.2, 0.1 } },
     },
     ["in 3D"] = { dim = 3, steps = 4 },
+    ["branches stiffer than their law"] = {
+      material = cq.Material.viscoelastic {
+        base = cq.Material.neo_hookean { young = YOUNG, poisson = 0.3, density = 1.5 }, modulus = { 6 }, time = { 0.1 },
+      },
+    },
   }
   for name, case in pairs(cases) do
     it("is right: " .. name, function()
@@ -82,14 +87,17 @@ describe("the gradient of implicit steps", function()
         velocity = T.param(falling(dim)), young = T.param(YOUNG), density = T.param(1.5),
         gravity = T.param(filled(dim, 0.2, -2)), damping = case.damping and T.param(case.damping),
         wall = case.walls and case.walls.velocity and T.param(case.walls.velocity),
+        modulus = case.material and T.param(6), time = case.material and T.param(0.1),
       }
-      case.dim, case.steps = nil, nil
-      local world = world_of(block(dim), case)
+      local robot = block(dim, { material = case.material })
+      case.dim, case.steps, case.material = nil, nil, nil
+      local world = world_of(robot, case)
       derivative.check(function(q)
         return felt(world:rollout({
           steps = steps, gravity = q.gravity, damping = q.damping,
           wall_velocity = q.wall and q.wall:reshape { 1, 1, dim } * T.ones { steps, 1, 1 },
-          robot = world.robot:with { velocity = q.velocity, young = q.young, density = q.density },
+          robot = world.robot:with { velocity = q.velocity, young = q.young, density = q.density,
+            branch_modulus_1 = q.modulus, relaxation_time_1 = q.time },
         }).state)
       end, p, 1e-6)
     end)
