@@ -398,6 +398,11 @@ describe("implicit steps warn", function()
     assert.equal(1, #told)
     assert(told[1]:find("of the residual of implicit steps, more than their tolerance of 1e-15; take a larger tol", 1,
       true), told[1])
+    -- no tolerance would do: one is below 1
+    local stiff = world_of(block(2, { material = cq.Material.neo_hookean { young = 4e6, poisson = 0.3 } }),
+      { precision = "float32", integrator = cq.Implicit {} })
+    stiff:rollout { steps = 2 }
+    says(told[2], "take precision = \"float64\", or a softer material, for its forces are lost in it")
   end)
 end)
 
@@ -577,6 +582,10 @@ describe("implicit steps refuse", function()
       return cq.tensor { { 0.1 }, { 1 } }
     end } end), "in scene 2", "1.42 times")
     says(sentence(function() world:settle { signals = { 1 } } end), "did not converge", "its cavity in robot")
+    local stronger = require "scenes.balloon" { max = 400, precision = "float64" }
+    stronger.world.integrator, stronger.world.dt, stronger.world.substeps = cq.Implicit {}, 0.02, 1
+    says(sentence(function() cq.World(stronger.world):rollout { steps = 4, controller = open } end),
+      "at control step 1 ", "its cavity in robot stand, which was drawn with 0.03")
   end)
 
   it("a gradient that is no number, as explicit ones do", function()
