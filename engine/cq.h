@@ -440,11 +440,11 @@ typedef enum cq_phase {
   CQ_PHASE_SORT = 0, CQ_PHASE_P2G, CQ_PHASE_GRID, CQ_PHASE_G2P,
   CQ_PHASE_G2P_ADJ, CQ_PHASE_GRID_ADJ, CQ_PHASE_P2G_ADJ, CQ_PHASE_READOUT, CQ_PHASE_ACTUATION,
   // of implicit steps, forward and backward: potential and stress at a trial; tensors of particles with the diagonal
-  // of nodes; products with the second derivative; all else that is done to vectors over nodes
-  CQ_PHASE_STRESS, CQ_PHASE_TENSORS, CQ_PHASE_PRODUCT, CQ_PHASE_SOLVE,
-  CQ_PHASE_COUNT
+  // of nodes; the matrix that is assembled of them, in 2D of nodes, in 3D of the coarse lattice; products with the
+  // second derivative; all else that is done to vectors over nodes
+  CQ_PHASE_STRESS, CQ_PHASE_TENSORS, CQ_PHASE_ASSEMBLY, CQ_PHASE_PRODUCT, CQ_PHASE_SOLVE, CQ_PHASE_COUNT
 } cq_phase;
-void cq_world_timers(cq_world *world, double seconds[13], int32_t reset);
+void cq_world_timers(cq_world *world, double seconds[14], int32_t reset);
 const char *cq_phase_name(int32_t phase);
 
 // ---- tensor ---------------------------------------------------------------------------------------------------------

@@ -74,6 +74,11 @@ describe("the gradient of implicit steps", function()
       walls = wall.floor { at = floor, kind = "sticky", separable = true, velocity = { 0.2, 0.1 } },
     },
     ["in 3D"] = { dim = 3, steps = 4 },
+    ["branches stiffer than their law"] = {
+      material = cq.Material.viscoelastic {
+        base = cq.Material.neo_hookean { young = YOUNG, poisson = 0.3, density = 1.5 }, modulus = { 6 }, time = { 0.1 },
+      },
+    },
   }
   for name, case in pairs(cases) do
     it("is right: " .. name, function()
@@ -82,14 +87,17 @@ describe("the gradient of implicit steps", function()
         velocity = T.param(falling(dim)), young = T.param(YOUNG), density = T.param(1.5),
         gravity = T.param(filled(dim, 0.2, -2)), damping = case.damping and T.param(case.damping),
         wall = case.walls and case.walls.velocity and T.param(case.walls.velocity),
+        modulus = case.material and T.param(6), time = case.material and T.param(0.1),
       }
-      case.dim, case.steps = nil, nil
-      local world = world_of(block(dim), case)
+      local robot = block(dim, { material = case.material })
+      case.dim, case.steps, case.material = nil, nil, nil
+      local world = world_of(robot, case)
       derivative.check(function(q)
         return felt(world:rollout({
           steps = steps, gravity = q.gravity, damping = q.damping,
           wall_velocity = q.wall and q.wall:reshape { 1, 1, dim } * T.ones { steps, 1, 1 },
-          robot = world.robot:with { velocity = q.velocity, young = q.young, density = q.density },
+          robot = world.robot:with { velocity = q.velocity, young = q.young, density = q.density,
+            branch_modulus_1 = q.modulus, relaxation_time_1 = q.time },
         }).state)
       end, p, 1e-6)
     end)
@@ -390,6 +398,11 @@ describe("implicit steps warn", function()
     assert.equal(1, #told)
     assert(told[1]:find("of the residual of implicit steps, more than their tolerance of 1e-15; take a larger tol", 1,
       true), told[1])
+    -- no tolerance would do: one is below 1
+    local stiff = world_of(block(2, { material = cq.Material.neo_hookean { young = 4e6, poisson = 0.3 } }),
+      { precision = "float32", integrator = cq.Implicit {} })
+    stiff:rollout { steps = 2 }
+    says(told[2], "take precision = \"float64\", or a softer material, for its forces are lost in it")
   end)
 end)
 
@@ -569,6 +582,10 @@ describe("implicit steps refuse", function()
       return cq.tensor { { 0.1 }, { 1 } }
     end } end), "in scene 2", "1.42 times")
     says(sentence(function() world:settle { signals = { 1 } } end), "did not converge", "its cavity in robot")
+    local stronger = require "scenes.balloon" { max = 400, precision = "float64" }
+    stronger.world.integrator, stronger.world.dt, stronger.world.substeps = cq.Implicit {}, 0.02, 1
+    says(sentence(function() cq.World(stronger.world):rollout { steps = 4, controller = open } end),
+      "at control step 1 ", "its cavity in robot stand, which was drawn with 0.03")
   end)
 
   it("a gradient that is no number, as explicit ones do", function()

@@ -219,7 +219,7 @@ describe("material:capped", function()
     says("must be a number above 2/3; got 0.5", function()
       cq.Material.neo_hookean { young = 3, poisson = 0.4 }:capped(0.5)
     end)
-    says("has no bulk modulus to cap", function() cq.Material.fluid { bulk = 50 }:capped(20) end)
+    says("has no ratio of bulk to shear modulus to cap", function() cq.Material.fluid { bulk = 50 }:capped(20) end)
   end)
 end)
 

@@ -263,14 +263,18 @@ describe("world:settle", function()
   end)
 
   it("tells what implicit steps replace, before a run", function()
-    local function said(young)
+    local function said(young, precision)
       local bar = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.1 }, at = { 0.2, 0.2 } }, spacing = 0.0125,
         material = cq.Material.neo_hookean { young = young, poisson = 0.3, density = 1000 } }
       return cq.Experiment { duration = 0.02, objective = function(state) return state:center(bar)[2] end,
-        world = cq.World { cells = { 24, 24 }, dx = 0.025, dt = 0.01, integrator = cq.Implicit {}, bar },
+        world = cq.World { cells = { 24, 24 }, dx = 0.025, dt = 0.01, integrator = cq.Implicit {}, bar,
+          precision = precision },
       }:check().text
     end
-    sentence.says(said(1e4), "explicit steps are quicker below about 75")
-    sentence.says(said(1e9), "it may be quicker")
+    sentence.says(said(1e4), "explicit steps are quicker below about 100")
+    -- with waves ten times as fast: ten times as many explicit steps, to the power of 0.75
+    local quick = tonumber(said(1e9):match "expect it to be about ([%d.]+) times as quick as they are")
+    assert.near(10 ^ 0.75, tonumber(said(1e11):match "about ([%d.]+) times as quick") / quick, 0.2)
+    assert.near(2 ^ 0.75, quick / tonumber(said(1e9, "float64"):match "about ([%d.]+) times as quick"), 0.1)
   end)
 end)

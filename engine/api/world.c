@@ -73,15 +73,15 @@ int32_t cq_world_device_kind(const cq_world *world) {
 }
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu) { return cq_cuda_find_gpu(index, gpu); }
 
-void cq_world_timers(cq_world *world, double seconds[13], int32_t reset) {
-  _Static_assert(CQ_PHASE_COUNT == 13, "cq.h says how many timers there are");
+void cq_world_timers(cq_world *world, double seconds[14], int32_t reset) {
+  _Static_assert(CQ_PHASE_COUNT == 14, "cq.h says how many timers there are");
   world->backend->timers(world->context, seconds, reset);
 }
 
 const char *cq_phase_name(int32_t phase) {
   static const char *const names[CQ_PHASE_COUNT] = {"sort", "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj",
-                                                    "readout", "actuation", "stress", "tensors", "product",
-                                                    "solve"};
+                                                    "readout", "actuation", "stress", "tensors", "assembly",
+                                                    "product", "solve"};
   return phase >= 0 && phase < CQ_PHASE_COUNT ? names[phase] : "";
 }
 

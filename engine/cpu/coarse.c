@@ -73,6 +73,7 @@ int cq_coarse_has(const solve *o) {
 
 void cq_coarse_build(solve *o) {
   cq_coarse *m = &o->s->implicit.coarse;
+  phase(o, CQ_PHASE_SOLVE);
   if (o->worker->rank == 0) o->k->coarse_index(o->s);
   wait(o);
   const int n = m->count * o->s->model->dim;
@@ -88,6 +89,7 @@ void cq_coarse_build(solve *o) {
     factorize(m->matrix[0], n);
   }
   wait(o);
+  phase(o, CQ_PHASE_ASSEMBLY);
   o->coarse = 1;
 }
 

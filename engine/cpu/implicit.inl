@@ -34,8 +34,7 @@ CQ_RARE void piola_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_
     MaterialPoint at;
     Real part[CQ_DIM][CQ_DIM];
     point_of(m, &m->model->materials[k], h, trial, &at);
-    material_stress(&at, part);
-    const Real energy = material_energy(&at), mine = m->only ? r_set((real)1) : is_material(m, k, h);
+    const Real energy = material_end_stress(&at, part), mine = m->only ? r_set((real)1) : is_material(m, k, h);
     EACH(i) EACH(j) p[i][j] = r_pick(mine, part[i][j], p[i][j]);
     *psi = r_pick(mine, energy, *psi);
   }

@@ -14,7 +14,7 @@ CQ_RARE void piola_adj_of(const Matter *m, const int h, const Real trial[CQ_DIM]
     for (int q = 0; q < m->model->slot_count; q++) *material_slot(law, &grad, q) = r_set((real)0);
     for (int q = 0; q < m->model->internal_count; q++) grad.internal[q] = r_set((real)0);
     EACH(i) EACH(j) grad.f[i][j] = r_set((real)0);
-    material_stress_adj(&at, &grad, grad_p);
+    material_end_stress_adj(&at, &grad, grad_p);
     EACH(i) EACH(j) grad_trial[i][j] = r_pick(mine, grad_trial[i][j] + grad.f[i][j], grad_trial[i][j]);
     for (int q = 0; q < m->model->slot_count; q++) {
       real *to = chunk->params + (CQ_PARAM_SLOTS + q) * CQ_CHUNK + h;

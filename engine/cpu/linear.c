@@ -124,7 +124,7 @@ static void assemble(solve *o) {
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->precondition(o->s, b);
   wait(o);
-  phase(o, CQ_PHASE_TENSORS);
+  phase(o, CQ_PHASE_ASSEMBLY);
 }
 
 // Blocks with an even number, or those with an odd one.

@@ -52,7 +52,7 @@ CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], c
     Real df[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
     EACH(i) EACH(j) df[i][j] = zero;
     EACH(j) df[column / CQ_DIM][j] = f[column % CQ_DIM][j];
-    material_stress_derivative(at, df, dp);
+    material_end_stress_derivative(at, df, dp);
     mat_mul_nt(dp, f, out);
     for (int row = column; row < MATRIX; row++) t[tensor_at(row, column)] = out[row / CQ_DIM][row % CQ_DIM];
   }

@@ -47,6 +47,7 @@ CQ_INLINE int material_power(const cq_material *law) { return law->incompressibl
 // ---- with the Maxwell branches that stand beside it -----------------------------------------------------------------
 
 #include "material/maxwell.inl"
+#include "material/maxwell_end.inl"
 #include "material/viscous.inl"
 
 CQ_RARE Real material_energy(const MaterialPoint *at) {

@@ -37,11 +37,11 @@ local spec = is.define("cq.Implicit", {
 
 ---Implicit steps, for cq.World { integrator = cq.Implicit {} }: backward Euler, found by Newton's method with conjugate
 ---gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it; plastic flow,
----viscous branches, and forces of cables and pressure that are "lagged", are those at its start. Gradients are exact
----for converged steps: their error is of the size of the two tolerances. rollout.solver tells what each step took.
+---and forces of cables and pressure that are "lagged", are those at its start. Gradients are exact for converged steps:
+---their error is of the size of the two tolerances. rollout.solver tells what each step took.
 ---
----A step costs fifty explicit ones and more, so that one pays that replaces a hundred, in 3D and float64 two hundred.
----It dissipates what moves faster than it.
+---A step costs fifty explicit ones and more, so that one pays that replaces a hundred, in float64 or in 3D two hundred,
+---in both a thousand. It dissipates what moves faster than it.
 ---
 ---Walls with friction are Coulomb's above the speed `slide`; below, friction falls to 0 with the speed, so that what
 ---sticks creeps, slower than that.

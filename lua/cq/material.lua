@@ -66,7 +66,7 @@ function Material:capped(ratio)
   local out = setmetatable({}, Material)
   for key, value in pairs(self) do out[key] = value end
   if not bulk.cap(out, ratio) then
-    is.fail("material:capped: a cq.Material.%s has no bulk modulus to cap", self.law)
+    is.fail("material:capped: a cq.Material.%s has no ratio of bulk to shear modulus to cap", self.law)
   end
   return out
 end

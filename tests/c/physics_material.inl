@@ -228,6 +228,66 @@ struct stress_map : law_map {
   }
 };
 
+// The same with branches at the end of a step (E105): these have moduli, times and S of the start as well.
+struct end_energy_map : energy_map {
+  using energy_map::energy_map;
+  void primal(const dual *in, dual *out) const {
+    over_dual::MaterialPoint at;
+    dual fixed[LAW_INPUTS], p[DD];
+    for (int k = 0; k < LAW_INPUTS; k++) fixed[k] = k < DD ? in[k] : dual(last[k]);
+    fill_point(&at, &material, fixed);
+    out[0] = over_dual::material_end_stress(&at, square(p));
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::MaterialPoint at;
+    matrix p;
+    fill_point(&at, &material, in);
+    product::material_end_stress(&at, p);
+    for (int k = 0; k < DD; k++) grad_in[k] += grad_out[0] * p[k / D][k % D];
+  }
+};
+
+struct end_stress_map : stress_map {
+  using stress_map::stress_map;
+  void primal(const dual *in, dual *out) const {
+    over_dual::MaterialPoint at;
+    fill_point(&at, &material, in);
+    over_dual::material_end_stress(&at, square(out));
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    product::MaterialPoint at, grad;
+    fill_point(&at, &material, in);
+    clear_point(&material, &grad);
+    product::material_end_stress_adj(&at, &grad, square(grad_out));
+    add_point(grad_in, &grad);
+  }
+  uint64_t absent() const {
+    uint64_t mask = stress_map::absent(false);
+    for (int k = l->viscous; k < extras(); k++) mask &= ~((uint64_t)1 << (LAW_C + k));
+    for (int k = 0; k < SYM; k++) mask &= ~((uint64_t)1 << (LAW_Q + k));
+    return mask;
+  }
+};
+
+// That stress is the one at F^ after the update of a step that has come there.
+static void check_end(const law &l) {
+  const law_map map(&l, ANY);
+  double worst = 0;
+  for (int round = 0; round < DRAWS; round++) {
+    double in[LAW_INPUTS];
+    product::MaterialPoint at;
+    matrix end, after;
+    map.draw(in);
+    fill_point(&at, &map.material, in);
+    product::material_end_stress(&at, end);
+    product::material_update(&at);
+    product::material_stress(&at, after);
+    for (int k = 0; k < DD; k++)
+      worst = fmax(worst, fabs(end[k / D][k % D] - after[k / D][k % D]) / (1 + fabs(after[k / D][k % D])));
+  }
+  CHECK(worst < 1e-12, "%dD %s: the stress at the end of a step is off that after it by %g", D, l.name, worst);
+}
+
 struct kirchhoff_map : law_map {
   bool fused;
   kirchhoff_map(const law *of, shape kind, bool by_fused) : law_map(of, kind), fused(by_fused) {}
@@ -426,6 +486,7 @@ static void check_materials(void) {
     check_law(l);
     check_modulus(l);
     if (l.kind == CQ_MATERIAL_TRANSVERSELY_ISOTROPIC) check_fibres(l);
+    if (l.branches) check_end(l);
     for (int k = 0; k < SHAPES; k++) {
       const shape drawn = (shape)k;
       // where the body is at rest constants have no influence, and F none on the energy
@@ -444,6 +505,13 @@ static void check_materials(void) {
       if (product::material_is_fused(&stress.material)) {
         snprintf(name, sizeof name, "%dD fused stress of %s, %s", D, l.name, shape_name[k]);
         hold(kirchhoff_map(&l, drawn, true), name, stress.absent(true), unchecked);
+      }
+      if (l.branches) {
+        const end_stress_map end(&l, drawn);
+        snprintf(name, sizeof name, "%dD stress at the end of a step of %s, %s", D, l.name, shape_name[k]);
+        hold(end, name, end.absent(), unchecked);
+        if (drawn != IDENTITY && drawn != ROTATION)
+          hold(end_energy_map(&l, drawn), name, constants, unchecked, drawn == STRETCHED ? 1e-11 : 1e-12);
       }
       if (cq_material_updates(&stress.material)) {
         snprintf(name, sizeof name, "%dD update of %s, %s", D, l.name, shape_name[k]);

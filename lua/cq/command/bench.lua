@@ -3,10 +3,10 @@
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise,
 -- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; a long bar at rest whose one end is
 -- actuated, beside the same bar in motion; the biped as a whole program, with its observer and its network; and stiff
--- blocks with implicit steps of 100 or 1,000 times the explicit one, whose parts are told in explicit steps of the same
--- scene. The
--- memo of every step is written, and particles are sorted as often as they must be; where memory is short there are
--- fewer steps, and the table says how many. --device, --threads, --precision and --simd hold for all cases.
+-- blocks with implicit steps of 100 or 1,000 times the explicit one, whose parts (a product with the second derivative,
+-- tensors, assembly) are told in explicit steps of the same scene. The memo of every step is written, and particles are
+-- sorted as often as they must be; where memory is short there are fewer steps, and the table says how many. --device,
+-- --threads, --precision and --simd hold for all cases.
 -- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3
 -- % of the time of the smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 %
 -- with 100 particles). The last line says what they took.
@@ -127,8 +127,9 @@ end
 
 -- what an implicit step costs
 local function solver_text(result)
-  return ("product %.2f, tensors %.2f explicit steps; backward / forward %.2f; step %dx, %.2fx as quick"):
-    format(result.hessian_product, result.tensors, result.backward_ratio, result.ratio, result.speedup)
+  return ("product %.2f, tensors %.2f, assembly %.2f explicit steps; backward / forward %.2f; step %dx, %.2fx as quick")
+    :format(result.hessian_product, result.tensors, result.assembly, result.backward_ratio, result.ratio,
+      result.speedup)
 end
 
 -- what follows in the row of a case

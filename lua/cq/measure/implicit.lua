@@ -30,10 +30,11 @@ end
 
 ---Times `steps` implicit steps of case.ratio explicit ones each, `repeats` times after one that is not counted; the
 ---explicit ones before them and after them, for the machine may be busy with others. solver: explicit: [s] of an
----explicit step; in such steps: hessian_product, all that one costs; tensors, those of particles with the diagonal of
----nodes and its inverse, in 2D with the matrix that is assembled of them; backward_ratio: backward over forward, where
----gradients are to 1e-6 and steps to case.tolerance, by default 1e-3; speedup: explicit steps for the same time over
----implicit ones; and of a step, newton: iterations, products: forward, products_backward.
+---explicit step; in such steps: hessian_product, all that one costs; of the adjoint of a step, tensors, those of
+---particles with the diagonal of nodes and its inverse, and assembly, of the matrix of nodes, in 3D of the lattice's;
+---backward_ratio: backward over forward, where gradients are to 1e-6 and steps to case.tolerance, by default 1e-3;
+---speedup: explicit steps for the same time over implicit ones; and of a step, newton: iterations, products: forward,
+---products_backward.
 ---@param steps integer?       engine steps of a repetition
 ---@param repeats integer
 ---@param case { dim: integer, side: integer, cells: integer[], ratio: integer, moves: boolean, steps: integer,
@@ -55,7 +56,8 @@ function implicit.time(steps, repeats, case)
     forward = timing.forward, backward = timing.backward, phases = timing.phases,
     solver = {
       explicit = unit, ratio = case.ratio,
-      hessian_product = timing.phases.product / products / unit, tensors = timing.back.tensors / made / unit,
+      hessian_product = timing.phases.product / products / unit,
+      tensors = timing.back.tensors / made / unit, assembly = timing.back.assembly / made / unit,
       backward_ratio = backward / forward, speedup = case.ratio * unit * timing.steps / forward,
       newton = did.newton / timing.steps, products = did.linear / timing.steps,
       products_backward = did.adjoint / timing.steps,

@@ -34,8 +34,11 @@ local function warn_of_rounding(world, floor)
   local tolerance = world.def.integrator.tolerance
   if world.rounding_told or not (floor > tolerance) then return end
   world.rounding_told = true
-  message.warn("world:rollout: rounding leaves %.1g of the residual of implicit steps, more than their tolerance of %g; take %sa larger tolerance",
-    floor, tolerance, world.precision == "float32" and "precision = \"float64\", or " or "")
+  local advice = { world.precision == "float32" and "precision = \"float64\"" or nil }
+  -- a tolerance is below 1, and what is solved to less than a third tells little
+  advice[#advice + 1] = floor < 0.3 and "a larger tolerance" or "a softer material, for its forces are lost in it"
+  message.warn("world:rollout: rounding leaves %.1g of the residual of implicit steps, more than their tolerance of %g; take %s",
+    floor, tolerance, table.concat(advice, ", or "))
 end
 
 -- once for a world: its gradients are another's than of a minimum, or rounding says so

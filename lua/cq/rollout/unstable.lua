@@ -42,20 +42,21 @@ local function what_saves(plan)
   return ("memory = \"%s\", or less, makes it take less"):format(memory.text(half))
 end
 
+-- Of a cavity that is blown up from how it was drawn: where a body is to come to rest, and in the first step.
+local function pressed_cavity(self, health)
+  local most = surface.most_swollen(states.new(self, 0), health.scene + 1)
+  return most and ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which was drawn with %.3g")
+    :format(most.name, most.robot, most.drawn) or ""
+end
+
 -- Of a cavity that may balloon, as the failed step found it, where it holds more than so many times what was drawn.
 local function cavity_of(self, health, times)
+  if health.step == 0 then return pressed_cavity(self, health) end
   local live = states.new(self, C.cq_rollout_at(self.handle) / self.world.pieces)
   local most = surface.most_swollen(live, health.scene + 1)
   if not most or most.volume < times * most.drawn then return "" end
   return ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which holds %.3g before this step, %.3g times what it was drawn with")
     :format(most.name, most.robot, most.volume, most.volume / most.drawn)
-end
-
--- Of a cavity that is blown up where a body is to come to rest, which begins as it was drawn.
-local function pressed_cavity(self, health)
-  local most = surface.most_swollen(states.new(self, 0), health.scene + 1)
-  return most and ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which was drawn with %.3g")
-    :format(most.name, most.robot, most.drawn) or ""
 end
 
 -- of world:settle, which has no time that could be shorter
