@@ -127,17 +127,20 @@ local function climb(scene, options)
 end
 
 -- A rotator turns for all of the time. Its gradient is that of the last leaps unless the adjoint decays (--decay). With
--- that it is found soft, from a block twice as coarse, in steps 2.5 times as long as the paper's.
+-- that it is found soft, the same after a quarter of a turn, from a block twice as coarse, in steps 2.5 times as long as
+-- the paper's. What is binary learns by small steps, or it loses its gait.
 local function spin(scene, options)
-  local rough, count, decay = cq.option("rough", 400), cq.option("iterations", 200), options.decay
-  local soft = cq.option("soft", 130)
+  local rough, soft, count = cq.option("rough", 1000), cq.option("soft", 120), cq.option("iterations", 180)
   local coarse = variant(options, { coarse = 2 * options.coarse })
   local run = experiment(coarse, { design = coarse.design, optimizer = adam(0.9 * rough, rough) })
   local whole = optimise(run, { name = "rough", count = rough }, true)
   scene.design.params = scene.design:resample(coarse.design, run.best.params)
   local hard = made_binary(scene.design)
-  return finish(scene, { count = count, whole = whole, adjoint_decay = decay and decay / 2,
-    inner = adam(soft, count), folder = run.run and run.run.folder:match "^(.*)/rough$",
+  local inner = cq.Optimizer.adam { rate = 0.01, schedule = function(i)
+    return i <= soft and 1 or 0.2 * (1 - 0.9 * (i - soft) / math.max(1, count - soft))
+  end }
+  return finish(scene, { count = count, whole = whole, adjoint_decay = options.decay and options.decay / 2,
+    inner = inner, folder = run.run and run.run.folder:match "^(.*)/rough$",
     by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
 
@@ -166,7 +169,7 @@ end
 
 -- of the adjoint, where a gait is too long for exact gradients; 0: exact [time]
 local function decay_of(name, duration)
-  if name == "rotator" then return 0.8 end
+  if name == "rotator" then return 1.6 end
   return name == "walker" and duration > 0.5 and 1 or 0
 end
 
