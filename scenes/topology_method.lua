@@ -127,8 +127,8 @@ local function climb(scene, options)
 end
 
 -- A rotator turns for all of the time. Its gradient is that of the last leaps unless the adjoint decays (--decay). With
--- that it is found soft, the same after a quarter of a turn, from a block twice as coarse, in steps 2.5 times as long as
--- the paper's. What is binary learns by small steps, or it loses its gait.
+-- that it is found soft, the same after a quarter of a turn, from a block twice as coarse, in steps 2.5 times as long
+-- as the paper's. What is binary learns by small steps, or it loses its gait.
 local function spin(scene, options)
   local rough, soft, count = cq.option("rough", 1000), cq.option("soft", 120), cq.option("iterations", 180)
   local coarse = variant(options, { coarse = 2 * options.coarse })
