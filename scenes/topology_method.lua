@@ -7,8 +7,9 @@
 --                    made in steps 2.5 times as long, with a Courant number of 0.37 in space (--quick iterations of the
 --                    block). The climber has stages of its own: --free soft iterations, --light binary ones over half
 --                    of the time, with pulses that come again after --period, and --iterations over all of it; it is
---                    its own mirror image (--symmetry no: it is not). The rotator has soft iterations alone, --rough
---                    ones of a coarse block and --iterations, in steps 2.5 times as long (--substeps of 1 ms: 4). Where
+--                    its own mirror image (--symmetry no: it is not). The rotator is the same after a quarter of a turn
+--                    (--symmetry no: it is not), and has soft iterations, --rough ones of a coarse block and --soft, in
+--                    steps 2.5 times as long (--substeps of 1 ms: 4), before binary ones (--iterations in all). Where
 --                    a gait is long, the rotator's and a walker's of more than 0.5, the adjoint decays (--decay, of
 --                    any; 0: it does not). At the end the pulses of the body are trained anew (--training)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
@@ -96,7 +97,8 @@ local function ours(scene, options)
   local whole, folder = start(scene, options, quick)
   local soft, count = cq.option("soft", quick > 0 and 0 or 80), cq.option("iterations", quick > 0 and 40 or 140)
   local hard = made_binary(scene.design)
-  return finish(scene, { count = count, inner = adam(soft, count), whole = whole, folder = folder,
+  local inner = adam(math.min(soft, 0.6 * count), count)
+  return finish(scene, { count = count, inner = inner, whole = whole, folder = folder,
     by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
 
@@ -200,12 +202,13 @@ function method.once(name, given)
   -- the paper's climber came to steps of 19 Hz
   local period = cq.option("period", not is_paper and name == "climber" and 0.052 or 0)
   local is_symmetric = cq.option("symmetry", not is_paper and (name == "climber" or name == "rotator"))
+  if is_symmetric and not symmetries[name] then error("there is no --symmetry of a " .. name, 0) end
   local substeps = cq.option("substeps", not is_paper and name == "rotator" and 4 or 10)
   local decay = cq.option("decay", is_paper and 0 or decay_of(name, duration))
   local options = { name = name, coarse = coarse, period = period > 0 and period or nil,
     symmetry = is_symmetric and symmetries[name] or nil,
     signals = given.signals or cq.option("signals", 4),
-    duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
+    duration = duration > 0 and duration or nil, power = cq.option("power", is_paper and 1 or 2), mass_power = 1,
     substeps = substeps, decay = decay ~= 0 and decay or nil, void = is_paper and 1e-5 or 1e-8 }
   local scene = require "scenes.topology"(options)
   local way = is_paper and paper or name == "climber" and climb or name == "rotator" and spin or ours
