@@ -7,8 +7,9 @@
 --                    made in steps 2.5 times as long, with a Courant number of 0.37 in space (--quick iterations of the
 --                    block). The climber has stages of its own: --free soft iterations, --light binary ones over half
 --                    of the time, with pulses that come again after --period, and --iterations over all of it; it is
---                    its own mirror image (--symmetry no: it is not). The rotator has soft iterations alone, --rough
---                    ones of a coarse block and --iterations, in steps 2.5 times as long (--substeps of 1 ms: 4). Where
+--                    its own mirror image (--symmetry no: it is not). The rotator is the same after a quarter of a turn
+--                    (--symmetry no: it is not), and has soft iterations, --rough ones of a coarse block and --soft, in
+--                    steps 2.5 times as long (--substeps of 1 ms: 4), before binary ones (--iterations in all). Where
 --                    a gait is long, the rotator's and a walker's of more than 0.5, the adjoint decays (--decay, of
 --                    any; 0: it does not). At the end the pulses of the body are trained anew (--training)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
@@ -96,7 +97,8 @@ local function ours(scene, options)
   local whole, folder = start(scene, options, quick)
   local soft, count = cq.option("soft", quick > 0 and 0 or 80), cq.option("iterations", quick > 0 and 40 or 140)
   local hard = made_binary(scene.design)
-  return finish(scene, { count = count, inner = adam(soft, count), whole = whole, folder = folder,
+  local inner = adam(math.min(soft, 0.6 * count), count)
+  return finish(scene, { count = count, inner = inner, whole = whole, folder = folder,
     by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
 
@@ -127,17 +129,20 @@ local function climb(scene, options)
 end
 
 -- A rotator turns for all of the time. Its gradient is that of the last leaps unless the adjoint decays (--decay). With
--- that it is found soft, from a block twice as coarse, in steps 2.5 times as long as the paper's.
+-- that it is found soft, the same after a quarter of a turn, from a block twice as coarse, in steps 2.5 times as long
+-- as the paper's. What is binary learns by small steps, or it loses its gait.
 local function spin(scene, options)
-  local rough, count, decay = cq.option("rough", 400), cq.option("iterations", 200), options.decay
-  local soft = cq.option("soft", 130)
+  local rough, soft, count = cq.option("rough", 1000), cq.option("soft", 120), cq.option("iterations", 180)
   local coarse = variant(options, { coarse = 2 * options.coarse })
   local run = experiment(coarse, { design = coarse.design, optimizer = adam(0.9 * rough, rough) })
   local whole = optimise(run, { name = "rough", count = rough }, true)
   scene.design.params = scene.design:resample(coarse.design, run.best.params)
   local hard = made_binary(scene.design)
-  return finish(scene, { count = count, whole = whole, adjoint_decay = decay and decay / 2,
-    inner = adam(soft, count), folder = run.run and run.run.folder:match "^(.*)/rough$",
+  local inner = cq.Optimizer.adam { rate = 0.01, schedule = function(i)
+    return i <= soft and 1 or 0.2 * (1 - 0.9 * (i - soft) / math.max(1, count - soft))
+  end }
+  return finish(scene, { count = count, whole = whole, adjoint_decay = options.decay and options.decay / 2,
+    inner = inner, folder = run.run and run.run.folder:match "^(.*)/rough$",
     by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
 
@@ -166,7 +171,7 @@ end
 
 -- of the adjoint, where a gait is too long for exact gradients; 0: exact [time]
 local function decay_of(name, duration)
-  if name == "rotator" then return 0.8 end
+  if name == "rotator" then return 1.6 end
   return name == "walker" and duration > 0.5 and 1 or 0
 end
 
@@ -197,12 +202,13 @@ function method.once(name, given)
   -- the paper's climber came to steps of 19 Hz
   local period = cq.option("period", not is_paper and name == "climber" and 0.052 or 0)
   local is_symmetric = cq.option("symmetry", not is_paper and (name == "climber" or name == "rotator"))
+  if is_symmetric and not symmetries[name] then error("there is no --symmetry of a " .. name, 0) end
   local substeps = cq.option("substeps", not is_paper and name == "rotator" and 4 or 10)
   local decay = cq.option("decay", is_paper and 0 or decay_of(name, duration))
   local options = { name = name, coarse = coarse, period = period > 0 and period or nil,
     symmetry = is_symmetric and symmetries[name] or nil,
     signals = given.signals or cq.option("signals", 4),
-    duration = duration > 0 and duration or nil, power = is_paper and 1 or 2, mass_power = 1,
+    duration = duration > 0 and duration or nil, power = cq.option("power", is_paper and 1 or 2), mass_power = 1,
     substeps = substeps, decay = decay ~= 0 and decay or nil, void = is_paper and 1e-5 or 1e-8 }
   local scene = require "scenes.topology"(options)
   local way = is_paper and paper or name == "climber" and climb or name == "rotator" and spin or ours

@@ -41,6 +41,11 @@ describe("examples/topology_walker.lua", function()
     assert.is_truthy(process.read(folder .. "/seed-2/walker_whole.stl"))
   end)
 
+  it("is refused a symmetry that none has told", function()
+    local result = process.cqlua { "examples/topology_walker.lua", "--symmetry", "--out", folder }
+    assert(result.code == 1 and result.err:find("there is no --symmetry of a walker", 1, true), result.err)
+  end)
+
   it("goes the way of the paper when it is asked to", function()
     local history = run("topology_walker", { "--coarse", "2", "--iterations", "3", "--method", "paper", "--render",
       "no" }, folder)
@@ -76,7 +81,7 @@ for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
       -- a binary body that has learned nothing is flung about by the balancer's floor
       local soft = name == "balancer" and "2" or "1"
       local words = { "--coarse", "2", "--iterations", "2", "--training", "1", "--render", "no" }
-      local own = ({ climber = { "--light", "2", "--free", soft }, rotator = { "--rough", "2" } })[name]
+      local own = ({ climber = { "--light", "2", "--free", soft }, rotator = { "--rough", "2", "--soft", "1" } })[name]
         or { "--rough", "2", "--soft", soft, "--free", soft }
       for _, word in ipairs(own) do words[#words + 1] = word end
       if name == "walker3d" then words[#words + 1], words[#words + 2] = "--quick", "2" end

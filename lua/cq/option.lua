@@ -170,7 +170,7 @@ end
 
 ---@internal
 ---Options that were typed and that the script never asked for, as sentences; each once.
----@param near? boolean      only those that resemble one that it asked for
+---@param near? boolean      only those that resemble one that it asked for, so far: it may go on to ask for others
 ---@return string[]
 function option.unused(near)
   local known, sentences = {}, {}
@@ -180,8 +180,8 @@ function option.unused(near)
     if not asked[name] and not told[name] and (not near or text.suggest(name, known)) then
       told[name] = true
       local allowed = #known > 0 and "it asked for --" .. table.concat(known, ", --") or "it asked for none"
-      sentences[#sentences + 1] = ("the script never asked for --%s%s; %s"):format(name, text.suggestion(name, known),
-        allowed)
+      sentences[#sentences + 1] = ("the script %s --%s%s; %s"):format(
+        near and "has not asked so far for" or "never asked for", name, text.suggestion(name, known), allowed)
     end
   end
   table.sort(sentences)
