@@ -196,6 +196,12 @@ describe("a symmetric design", function()
     assert.is_false(mirrored(design, shares):equal(shares))
   end)
 
+  it("exchanges signals to the last digit, in whatever order their shares are summed", function()
+    local design = design_of { symmetry = { axis = "x", signals = { 3, 2, 1 } } }
+    local shares = design:map(block_design.variables(design)).shares
+    assert.is_true(mirrored(design, shares):gather({ 3, 2, 1, 4 }, 1):equal(shares))
+  end)
+
   it("is so over several axes, with gradients", function()
     local design = design_of { symmetry = { { axis = "x", signals = { 2, 1, 3 } }, { axis = "y" } } }
     local p = block_design.variables(design)
@@ -251,6 +257,17 @@ describe("a symmetric design", function()
     shares = design:map(block_design.variables(design)).shares
     assert.is_true(turned(design, shares):gather({ 2, 1, 3, 4 }, 1):equal(shares))
     assert.is_true(turned(design, turned(design, shares)):equal(shares))
+  end)
+
+  it("hands signals on in the direction in which it turns", function()
+    local robot = block_design.robot { actuators = cq.Actuator.isotropic { count = 4, max = 1e4 } }
+    local design = design_of({ symmetry = { axis = "z", order = 4, signals = { 2, 3, 4, 1 } } }, robot)
+    local p = design:start(2)
+    p.layout:copy_from(cq.random { seed = 3 }:normal { 5, 100 })
+    local shares = design:map(p).shares
+    -- where a particle follows signal 1, its image from x to y follows signal 2
+    assert.is_true(turned(design, shares):gather({ 2, 3, 4, 1, 5 }, 1):equal(shares))
+    assert.is_false(turned(design, shares):gather({ 4, 1, 2, 3, 5 }, 1):equal(shares))
   end)
 
   it("refuses turns that do not bring a block back", function()

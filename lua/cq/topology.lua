@@ -131,7 +131,8 @@ end
 
 ---@class cq.Topology.design.symmetry.def
 ---@field axis "x"|"y"|"z"      that the mirror stands across, or that the body turns about
----@field order? 2|4           of a rotational symmetry: the same after half or a quarter of a turn; a mirror unless given
+---@field order? 2|4           of a rotational symmetry: the same after half or a quarter of a turn about the middle of the
+---  block, from x to y about z, from y to z about x, from z to x about y; a mirror unless given
 ---@field at? number           where on the axis a mirror is; the middle of the block unless given [length]
 ---@field signals? integer[]   for each signal the one that the image of its particles follows, as { 2, 1 }, or with an
 ---  order of 4 { 2, 3, 4, 1 }; itself unless given
@@ -289,6 +290,7 @@ local function evaluate(self, params)
   local density = self.projection(filtered)
   if self.mask then density = density * (1 - self.mask) + self.mask end
   local shares = self.layout(chosen)
+  if self.fold then shares = self.fold(shares) end    -- signals that change places are summed in another order
   local amplitudes = self.pulses:amplitudes(params.sign, params.size)
   local smooth = { density = density, shares = shares }
   if self.rounds == "all" then

@@ -21,7 +21,7 @@ local function mirrored(points, d, at)
   return out
 end
 
--- by a quarter about an axis through the middle, from the next axis to the one after it
+-- by a quarter about an axis through the middle: from x to y about z, from y to z about x, from z to x about y
 local function turned(points, d)
   local out = points:detach():copy()
   local x, dim, first, second = out:data(), points:size(2), d % 3 + 1, (d + 1) % 3 + 1
