@@ -108,6 +108,8 @@ describe("a plot", function()
     fails("must be a vector", Plot, { series = { { y = T.zeros { 2, 2 } } } })
     fails("y is missing", Plot, { series = { { name = "a" } } })
     fails("y_range must be a list of 2 finite numbers, got a list of 1", Plot, { y_range = { 1 }, series = { { y = { 1 } } } })
+    fails("y_range must be above 0 on a logarithmic axis, got 0", Plot,
+      { log_y = true, y_range = { 0, 10 }, series = { { y = { 1, 2 } } } })
     fails("did you mean title?", Plot, { titel = "a", series = { { y = { 1 } } } })
   end)
 end)

@@ -113,7 +113,12 @@ local function find_ranges(self)
   if xs[1] > xs[2] or ys[1] > ys[2] then
     is.fail("cq.Plot: there is nothing to draw, no series has a finite%s number", self.log_y and " positive" or "")
   end
-  for _, y in ipairs(self.y_range or {}) do extend(ys, axis_value(self, y)) end
+  for _, y in ipairs(self.y_range or {}) do
+    if self.log_y and not finite(axis_value(self, y)) then
+      is.fail("cq.Plot: y_range must be above 0 on a logarithmic axis, got %s", text.number(y))
+    end
+    extend(ys, axis_value(self, y))
+  end
   for _, range in ipairs { xs, ys } do
     if range[1] == range[2] then
       local pad = math.max(math.abs(range[1]) * 0.1, 1e-12)
