@@ -275,6 +275,8 @@ describe("world:settle", function()
     -- with waves ten times as fast: ten times as many explicit steps, to the power of 0.75
     local quick = tonumber(said(1e9):match "expect it to be about ([%d.]+) times as quick as they are")
     assert.near(10 ^ 0.75, tonumber(said(1e11):match "about ([%d.]+) times as quick") / quick, 0.2)
+    -- a large figure is written as people write it
+    assert.matches("expect it to be about %d%d%d times as quick", said(1e14))
     assert.near(2 ^ 0.75, quick / tonumber(said(1e9, "float64"):match "about ([%d.]+) times as quick"), 0.1)
   end)
 end)

@@ -305,11 +305,12 @@ local GAIN = 0.75
 ---@return string
 function World:steps_replaced()
   local count, pays = self.courant / self.courant_aim, self.steps_that_pay[self.precision][self.dim]
+  local gain = (count / pays) ^ GAIN
   return ("each implicit step replaces %s: %s"):format(
     count < 1.5 and "one explicit step" or ("about %.0f explicit steps"):format(count),
     count < pays and ("explicit steps are quicker below about %d; leave out integrator, or take longer steps"):format(pays)
-      or ("expect it to be about %.2g times as quick as they are, within a factor of 2"):format(
-        (count / pays) ^ GAIN))
+      or ("expect it to be about %s times as quick as they are, within a factor of 2"):format(
+        (gain < 10 and "%.2g" or "%.0f"):format(gain)))
 end
 
 ---@internal
