@@ -363,7 +363,7 @@ trainings: ## train every example to its end and hold it to what is said here of
 	@$(BUILD)/cqlua tests/spec.lua tests/trainings.lua
 
 # ONLY=rhino: those whose command has that word; WITH="--threads 1": more of their command line
-papers: $(BUILD)/cqlua ## the papers' experiments in full, held to what they are to reach; hours, and goes on where it was stopped
+papers: $(BUILD)/cqlua ## experiments of the second ChainQueen paper in full, held to what they are to reach; hours, and goes on where it was stopped
 	@$(BUILD)/cqlua -e 'require("tests.papers.full").run([[$(ONLY)]], [[$(WITH)]])'
 
 # root: Slurm and PostgreSQL are started here, with files of their own, and ended

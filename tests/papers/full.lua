@@ -1,10 +1,12 @@
--- full: the experiments of both ChainQueen papers in their whole size, each held to what it is to reach. Hours.
+-- full: the experiments of the second ChainQueen paper in their whole size, each held to what it is to reach. Hours.
+-- Left out are the arm's length and those of the first paper, which take seconds to minutes in examples/.
 --
 --   make papers                          all of them, into build/papers; what is finished is not run again
 --   make papers ONLY=rhino               those whose command has that word
 --   make papers WITH="--threads 1 --simd avx2"       more of their command line
 --
--- The same command goes on where it was stopped. tests/papers/results.csv keeps what they gave, with machine and date.
+-- The same command goes on where it was stopped; without build/papers/NAME and NAME.txt an experiment begins anew.
+-- tests/papers/results.csv keeps what they gave, with machine and date.
 local process = require "tests.process"
 
 local full = { folder = "build/papers" }
