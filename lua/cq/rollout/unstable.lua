@@ -59,6 +59,12 @@ local function cavity_of(self, health, times)
     :format(most.name, most.robot, most.volume, most.volume / most.drawn)
 end
 
+-- what else helps a linear system that does not converge: rounding may be all that is left of its residual
+local function or_precise(world)
+  return world.precision == "float32" and ", or precision = \"float64\", without which what is stiff may not get to 1e-6"
+    or ""
+end
+
 -- of world:settle, which has no time that could be shorter
 local function raise_settle(self, health)
   local scene = self.batched and (" of scene %d"):format(health.scene + 1) or ""
@@ -69,7 +75,7 @@ local function raise_settle(self, health)
   is.fail("no gradient of world:settle%s: the linear system of the adjoint did not converge in %d products%s (cq.Implicit)",
     scene, health.value, health.bad == C.CQ_HEALTH_SADDLE
       and ", and it may have ended at a saddle of its potential, not at its minimum: use a smaller tolerance"
-      or ": allow more (linear), or a larger gradient tolerance")
+      or ": allow more (linear), or a larger gradient tolerance" .. or_precise(self.world))
 end
 
 -- of implicit steps, which name no particle
@@ -80,8 +86,8 @@ local function raise_solver(self, health, at)
     is.fail("the simulation failed at %s: a particle moves by %.3g cells in one implicit step; one is the most, for it would not feel what lies between: use substeps = %d or more, or a smaller dt%s",
       at, health.value, math.ceil(world.substeps * health.value), cavity_of(self, health, 1.1))
   elseif bad == C.CQ_HEALTH_NO_GRADIENT then
-    is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products: allow more (cq.Implicit { linear = }), a larger gradient tolerance, or shorter steps",
-      at, health.value)
+    is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products: allow more (cq.Implicit { linear = }), a larger gradient tolerance, or shorter steps%s",
+      at, health.value, or_precise(world))
   elseif bad == C.CQ_HEALTH_SADDLE then
     is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products, and the step may have ended at a saddle of its potential, not at its minimum: use a smaller tolerance (cq.Implicit { tolerance = }), or shorter steps",
       at, health.value)
