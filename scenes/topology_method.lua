@@ -132,7 +132,7 @@ end
 -- that it is found soft, the same after a quarter of a turn, from a block twice as coarse, in steps 2.5 times as long
 -- as the paper's. What is binary learns by small steps, or it loses its gait.
 local function spin(scene, options)
-  local rough, soft, count = cq.option("rough", 1000), cq.option("soft", 120), cq.option("iterations", 180)
+  local rough, soft, count = cq.option("rough", 400), cq.option("soft", 220), cq.option("iterations", 270)
   local coarse = variant(options, { coarse = 2 * options.coarse })
   local run = experiment(coarse, { design = coarse.design, optimizer = adam(0.9 * rough, rough) })
   local whole = optimise(run, { name = "rough", count = rough }, true)
@@ -171,7 +171,7 @@ end
 
 -- of the adjoint, where a gait is too long for exact gradients; 0: exact [time]
 local function decay_of(name, duration)
-  if name == "rotator" then return 1.6 end
+  if name == "rotator" then return 0.8 end
   return name == "walker" and duration > 0.5 and 1 or 0
 end
 
