@@ -181,6 +181,15 @@ describe("a symmetric design", function()
     return tensor:gather(out, -1)
   end
 
+  -- of a sum over its map, in which each particle and share counts differently
+  local function check_gradient(design, p)
+    local weights = (T.arange(1, 400) * 0.7):sin():reshape { 4, 100 }
+    derivative.check(function(q)
+      local m = design:map(q)
+      return (m.shares * weights):sum() + (m.density * weights[1]):sum()
+    end, { density = p.density, layout = p.layout, sign = p.sign:detach(), size = p.size:detach() }, 1e-8)
+  end
+
   it("is its own image, to the last digit", function()
     local design = design_of { symmetry = { axis = "x" } }
     local map = design:map(block_design.variables(design))
@@ -207,11 +216,7 @@ describe("a symmetric design", function()
     local p = block_design.variables(design)
     local map = design:map(p)
     assert.is_true(mirrored(design, map.density):equal(map.density))
-    local weights = (T.arange(1, 400) * 0.7):sin():reshape { 4, 100 }
-    derivative.check(function(q)
-      local m = design:map(q)
-      return (m.shares * weights):sum() + (m.density * weights[1]):sum()
-    end, { density = p.density, layout = p.layout, sign = p.sign:detach(), size = p.size:detach() }, 1e-8)
+    check_gradient(design, p)
   end)
 
   -- each particle's image after a quarter of a turn about the middle of the block
@@ -240,11 +245,7 @@ describe("a symmetric design", function()
     assert.is_true(turned(quarter, map.density):equal(map.density))
     assert.is_true(turned(quarter, map.shares):equal(map.shares))
     assert.is_false(mirrored(quarter, map.density):equal(map.density))
-    local weights = (T.arange(1, 400) * 0.7):sin():reshape { 4, 100 }
-    derivative.check(function(q)
-      local m = quarter:map(q)
-      return (m.shares * weights):sum() + (m.density * weights[1]):sum()
-    end, { density = p.density, layout = p.layout, sign = p.sign:detach(), size = p.size:detach() }, 1e-8)
+    check_gradient(quarter, p)
   end)
 
   it("hands signals on as it turns", function()
