@@ -160,8 +160,8 @@ end
 
 ---Writes the surface of the body that each actuator has, closed, as STL files to print or to read with cq.Shape.mesh:
 ---from "walker.stl" walker_1.stl, ..., of the rest walker_passive.stl, and walker_whole.stl of all together.
----Coordinates are those of the world; a body in 2D stands between z = 0 and its thickness. Where parts meet, their
----surfaces do, but for less than half a spacing at corners.
+---Coordinates are those of the world; a body in 2D stands between z = 0 and its thickness. Parts fill the whole body,
+---without a gap between them.
 ---@param path string           ends in .stl
 ---@param options? solid.save_stl.def
 ---@return string[] paths       of the files that were written
@@ -172,19 +172,21 @@ function Solid:save_stl(path, options)
   local def = stl_spec(options or {})
   local position, dim, paths = self.design.robot.position, self.design.robot.dim, {}
   local spacing = self.design.robot.volume:mean():item() ^ (1 / dim)
-  local field, whole = surface.field(position, spacing), T.zeros { self.total }
-  local function write(name, some)
-    local triangles = surface.triangles(field, dim, some, def.thickness or self.design.filter.radius)
-    if #triangles == 0 then return end
-    paths[#paths + 1] = ("%s_%s.stl"):format(front, name)
-    surface.write_stl(paths[#paths], triangles)
-  end
+  local field, names, parts, whole = surface.field(position, spacing), {}, {}, T.zeros { self.total }
   for a = 0, self.pulses:size(2) do
-    local some = followers(self, a)
-    whole = whole + some
-    write(a == 0 and "passive" or tostring(a), some)
+    names[a + 1], parts[a + 1] = a == 0 and "passive" or tostring(a), followers(self, a)
+    whole = whole + parts[a + 1]
   end
-  write("whole", whole)
+  local function write(some, called)
+    for k, triangles in ipairs(surface.triangles(field, dim, some, def.thickness or self.design.filter.radius)) do
+      if #triangles > 0 then
+        paths[#paths + 1] = ("%s_%s.stl"):format(front, called[k])
+        surface.write_stl(paths[#paths], triangles)
+      end
+    end
+  end
+  write(parts, names)
+  write({ whole }, { "whole" })
   return paths
 end
 

@@ -3,14 +3,15 @@
 -- Particles are spread onto the nodes of a lattice as wide as they are apart, and the surface lies where the sum is
 -- half of what it is deep inside: half a spacing beyond the outermost particles. Those that are on no lattice are
 -- spread farther, and where they lie close the sum is by what all of the block give there. Cells of the lattice are
--- cut into simplices (triangles; tetrahedra along one diagonal), in which a plane cuts off what is inside: there are
--- no cases to choose between, and no holes.
+-- cut into simplices (triangles; tetrahedra along one diagonal), in which fields are linear: planes cut off what is
+-- outside, and part from part. There are no cases to choose between, no holes, and no gaps where parts meet.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local option = require "cq.option"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local sparse = require "cq.sparse"
+local piece = require "cq.topology.piece"
 
 local surface = {}
 
@@ -76,124 +77,123 @@ function surface.field(position, h)
   return { nodes = nodes, size = size, spread = spread:with(spread.value / all:maximum(whole):gather(row, 1)) }
 end
 
--- ---- simplices ------------------------------------------------------------------------------------------------------
+-- ---- cells ----------------------------------------------------------------------------------------------------------
 
--- Kuhn's: from the first corner of a cell to the last one, an axis at a time in each order;
--- corners are numbers of bits x, y, z
+-- Kuhn's: from the first corner of a cell to the last one, an axis at a time in each order; corners are numbers of bits
+-- x, y, z. Anticlockwise and right-handed.
 local simplices = {
-  [2] = { { 0, 1, 3 }, { 0, 2, 3 } },
-  [3] = { { 0, 1, 3, 7 }, { 0, 1, 5, 7 }, { 0, 2, 3, 7 }, { 0, 2, 6, 7 }, { 0, 4, 5, 7 }, { 0, 4, 6, 7 } },
+  [2] = { { 0, 1, 3 }, { 0, 3, 2 } },
+  [3] = { { 0, 1, 3, 7 }, { 0, 5, 1, 7 }, { 0, 3, 2, 7 }, { 0, 2, 6, 7 }, { 0, 4, 5, 7 }, { 0, 6, 4, 7 } },
 }
 local LEVEL = 0.5
+local OFF_LEVEL = 0.01     -- no node is nearer to the surface, for slivers are hard to print
+local APART = 1e-4         -- of the field of a part to that of the next, for none are the largest together
 
--- Where the surface crosses the edge between two nodes: the same numbers from every simplex that has
--- the edge, and never at a node.
-local function crossing(x, f, dim, a, b)
-  if a > b then a, b = b, a end
-  local t = math.max(0.01, math.min(0.99, (LEVEL - f[a]) / (f[b] - f[a])))
-  local out = {}
-  for d = 0, dim - 1 do out[d + 1] = x[a * dim + d] + t * (x[b * dim + d] - x[a * dim + d]) end
-  return out
-end
-
-local function place(x, dim, a)
-  local out = {}
-  for d = 1, dim do out[d] = x[a * dim + d - 1] end
-  return out
-end
-
--- calls each(inside, outside) with the nodes of every simplex that has both, or is inside as a whole
-local function walk(field, f, dim, each)
-  local size = field.size
+-- calls each(nodes) with the nodes of every simplex, counted from 0
+local function each_simplex(field, dim, each)
+  local size, nodes = field.size, {}
   local step = { 1, size[1], size[1] * size[2] }
   for k = 0, math.max(size[3] - 2, 0) do
     for j = 0, size[2] - 2 do
       for i = 0, size[1] - 2 do
         local base = (k * size[2] + j) * size[1] + i
         for _, simplex in ipairs(simplices[dim]) do
-          local inside, outside = {}, {}
-          for _, bits in ipairs(simplex) do
-            local node = base + bits % 2 * step[1] + math.floor(bits / 2) % 2 * step[2] + math.floor(bits / 4) * step[3]
-            if f[node] >= LEVEL then inside[#inside + 1] = node else outside[#outside + 1] = node end
+          for c, bits in ipairs(simplex) do
+            nodes[c] = base + bits % 2 * step[1] + math.floor(bits / 2) % 2 * step[2] + math.floor(bits / 4) * step[3]
           end
-          if #inside > 0 then each(inside, outside) end
+          each(nodes)
         end
       end
     end
   end
 end
 
--- ---- triangles ------------------------------------------------------------------------------------------------------
-
--- a triangle that is seen from the side of `away`
-local function push(triangles, a, b, c, away)
-  local ux, uy, uz, vx, vy, vz = b[1] - a[1], b[2] - a[2], b[3] - a[3], c[1] - a[1], c[2] - a[2], c[3] - a[3]
-  local nx, ny, nz = uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
-  if nx * (away[1] - a[1]) + ny * (away[2] - a[2]) + nz * (away[3] - a[3]) < 0 then b, c = c, b end
-  triangles[#triangles + 1] = { a, b, c }
-end
-
-local function triangles_3d(field, f)
-  local x, out = field.nodes:data(), {}
-  walk(field, f, 3, function(inside, outside)
-    if #outside == 0 then return end
-    local away = place(x, 3, outside[1])
-    local function cut(a, b) return crossing(x, f, 3, a, b) end
-    if #inside == 1 then
-      push(out, cut(inside[1], outside[1]), cut(inside[1], outside[2]), cut(inside[1], outside[3]), away)
-    elseif #inside == 3 then
-      push(out, cut(inside[1], outside[1]), cut(inside[2], outside[1]), cut(inside[3], outside[1]), away)
-    else
-      local a, b = cut(inside[1], outside[1]), cut(inside[1], outside[2])
-      local c, d = cut(inside[2], outside[2]), cut(inside[2], outside[1])
-      push(out, a, b, c, away)
-      push(out, a, c, d, away)
+-- What is known of nodes: `whole` of all parts together, and a corner of each as it is asked for. A figure of the plane
+-- has two of them, at the bottom and, with `top`, at its thickness.
+local function node_corners(field, dim, fields, thickness)
+  local x, count, whole, known = field.nodes:data(), field.nodes:size(1), {}, {}
+  for node = 0, count - 1 do
+    local sum = 0
+    for _, f in ipairs(fields) do sum = sum + f[node] end
+    local off = sum - LEVEL
+    whole[node] = math.abs(off) < OFF_LEVEL and (off < 0 and -OFF_LEVEL or OFF_LEVEL) or off
+  end
+  local function corner(node, top)
+    local name = top and node + count or node
+    if not known[name] then
+      local value = { whole[node] }
+      for k, f in ipairs(fields) do value[k + 1] = f[node] + k * APART end
+      local place = { x[node * dim], x[node * dim + 1], dim == 3 and x[node * dim + 2] or top and thickness or 0 }
+      known[name] = { nodes = { name }, cuts = {}, place = place, value = value }
     end
-  end)
-  return out
+    return known[name]
+  end
+  return whole, corner
 end
 
-local function lifted(p, z) return { p[1], p[2], z } end
+-- the faces of a simplex, or of what stands on a triangle
+local function cell_faces(corner, nodes, dim)
+  local a, b, c = corner(nodes[1]), corner(nodes[2]), corner(nodes[3])
+  if dim == 3 then
+    local d = corner(nodes[4])
+    return { { a, c, b }, { a, b, d }, { b, c, d }, { c, a, d } }
+  end
+  local A, B, C = corner(nodes[1], true), corner(nodes[2], true), corner(nodes[3], true)
+  return { { a, c, b, drawn = true }, { A, B, C, drawn = true },
+    { a, b, B, A }, { b, c, C, B }, { c, a, A, C } }
+end
 
--- a polygon at the bottom and at the top
-local function cap(out, polygon, thickness)
-  for k = 2, #polygon - 1 do
-    for _, side in ipairs { { 0, -1 }, { thickness, 1 } } do
-      local a, b, c = lifted(polygon[1], side[1]), lifted(polygon[k], side[1]), lifted(polygon[k + 1], side[1])
-      push(out, a, b, c, { a[1], a[2], side[1] + side[2] })
+-- parts of which something is at one of some nodes
+local function parts_at(fields, nodes)
+  local out = {}
+  for k, f in ipairs(fields) do
+    for _, node in ipairs(nodes) do
+      if f[node] > 0 then
+        out[#out + 1] = k
+        break
+      end
     end
   end
-end
-
--- a plane figure between z = 0 and its thickness
-local function triangles_2d(field, f, thickness)
-  local x, out = field.nodes:data(), {}
-  walk(field, f, 2, function(inside, outside)
-    local polygon = {}
-    for _, node in ipairs(inside) do polygon[#polygon + 1] = place(x, 2, node) end
-    if #outside > 0 then
-      local a = crossing(x, f, 2, inside[#inside], outside[1])
-      local b = crossing(x, f, 2, inside[1], outside[#outside])
-      polygon[#polygon + 1], polygon[#polygon + 2] = a, b
-      local away = lifted(place(x, 2, outside[1]), 0.5 * thickness)
-      push(out, lifted(a, 0), lifted(b, 0), lifted(b, thickness), away)
-      push(out, lifted(a, 0), lifted(b, thickness), lifted(a, thickness), away)
-    end
-    cap(out, polygon, thickness)
-  end)
   return out
 end
 
----The closed surface around some particles.
+local function push(triangles, face)
+  for k = 2, #face - 1 do triangles[#triangles + 1] = { face[1].place, face[k].place, face[k + 1].place } end
+end
+
+---Closed surfaces around some of the particles, each part by itself. Together they fill what surrounds them all: at
+---each place the part is there whose field is the largest.
 ---@param field cq.Topology.Field
 ---@param dim integer
----@param some cq.Tensor         {n} 1 for particles that are inside, else 0
----@param thickness number       in 2D [length]
----@return number[][][]          triangles of three places each, seen from outside anticlockwise
-function surface.triangles(field, dim, some, thickness)
-  local f = field.spread:product(some):data()
-  if dim == 3 then return triangles_3d(field, f) end
-  return triangles_2d(field, f, thickness)
+---@param parts cq.Tensor[]      {n} each, 1 for particles of the part, else 0
+---@param thickness? number      in 2D [length]
+---@return number[][][][]        of each part triangles of three places each, anticlockwise from outside
+function surface.triangles(field, dim, parts, thickness)
+  local sums, fields, known, out = {}, {}, {}, {}
+  for k, some in ipairs(parts) do
+    sums[k] = field.spread:product(some)
+    fields[k], known[k], out[k] = sums[k]:data(), {}, {}
+  end
+  local whole, corner = node_corners(field, dim, fields, thickness)
+  each_simplex(field, dim, function(nodes)
+    local inside = 0
+    for _, node in ipairs(nodes) do inside = inside + (whole[node] >= 0 and 1 or 0) end
+    if inside == 0 then return end
+    local here = parts_at(fields, nodes)
+    if dim == 3 and inside == #nodes and #here == 1 then return end
+    for _, k in ipairs(here) do
+      local faces = piece.cut(known[k], cell_faces(corner, nodes, dim), 0, function(value) return value[1] end)
+      for _, other in ipairs(here) do
+        if other ~= k then
+          faces = piece.cut(known[k], faces, other, function(value) return value[k + 1] - value[other + 1] end)
+        end
+      end
+      for _, face in ipairs(faces) do
+        if face.drawn then push(out[k], face) end
+      end
+    end
+  end)
+  return out
 end
 
 -- ---- files ----------------------------------------------------------------------------------------------------------
