@@ -224,13 +224,14 @@ describe("the way to a binary design", function()
     says(function() fine:resample(other, other:start(5)) end, "got 0.03 here and 0.06 there")
   end)
 
-  -- a block of which particle 34 fails in the first step
-  local function failing()
+  -- a block of which particle 34, or those of a list, fail in the first step
+  local function failing(list)
     local deformation = T.zeros { 100, 2, 2 }
     for p = 1, 100 do
       deformation:set(1, p, 1, 1)
-      deformation:set(p == 34 and -0.1 or 1, p, 2, 2)
+      deformation:set(1, p, 2, 2)
     end
+    for _, p in ipairs(list or { 34 }) do deformation:set(-0.1, p, 2, 2) end
     return block_design.robot():with { deformation = deformation }
   end
 
@@ -271,6 +272,20 @@ describe("the way to a binary design", function()
     -- there again in the next one, of which it is no void
     p.density:copy_from(T.ones { 100 })
     says(function() loss_of(p) end, "particle 34 of robot", "was turned inside out")
+  end)
+
+  it("leaves out void from farther around each time that it fails", function()
+    local design = design_of({}, failing { 32, 38, 52, 58, 72, 78 })     -- none within the filter's radius of another
+    local run, p, attempts = experiment(design), variables(design), 0
+    for k = 1, 100 do p.density:set((k <= 10 or k > 90) and 1 or -1, k) end
+    local subset = design.robot.subset
+    design.robot.subset = function(self, kept)
+      attempts = attempts + (self == design.robot and 1 or 0)
+      return subset(self, kept)
+    end
+    local state = run:rollout({ design = p }).state
+    assert(attempts <= 3, attempts)
+    assert(state:positions():size(1) >= #design:binarise(p).particles)
   end)
 
   it("does not end while limits still change", function()

@@ -4,8 +4,9 @@
 -- pressed flat, a little more with each step, until det F is 0 in the digits that there are. Nothing of that says that
 -- the body is a bad one, since void is not there when the body is made. A rollout that fails by a void particle is made
 -- again without that particle, without the void within the filter's radius of it, which goes the same way, and without
--- the images of these where the design is symmetric. What is left out has no gradient but that of its neighbours, by
--- way of the filter; the next rollout has it again.
+-- the images of these where the design is symmetric; when it fails again, twice as far around, for a block of which
+-- much is void can fail at thirty places one after another. What is left out has no gradient but that of its
+-- neighbours, by way of the filter; the next rollout has it again.
 local T = require "cq.tensor"
 local message = require "cq.base.message"
 local failures = require "cq.rollout.unstable"
@@ -24,16 +25,31 @@ local function with_images(design, p)
   return out
 end
 
--- Leaves out a void particle, the void around it, and their images; false: it is not void, or not of the design's body.
-local function leave_out(design, density, gone, p)
-  if density:get(p) >= VOID then return false end
+-- calls each(other) for every particle within the filter's radius
+local function neighbours(design, p, each)
   local near = design.filter.matrix
-  for _, image in ipairs(with_images(design, p)) do
-    gone[image] = true
-    for e = tonumber(near.start[image - 1]), tonumber(near.start[image]) - 1 do
-      local other = tonumber(near.column[e]) + 1
-      if density:get(other) < VOID then gone[other] = true end
+  for e = tonumber(near.start[p - 1]), tonumber(near.start[p]) - 1 do each(tonumber(near.column[e]) + 1) end
+end
+
+-- Leaves out a void particle, the void that is no more than some radii from it by way of void, and their images; false:
+-- it is not void, or not of the design's body.
+local function leave_out(design, density, gone, p, radii)
+  if density:get(p) >= VOID then return false end
+  local reached, edge = { [p] = true }, { p }
+  for _ = 1, radii do
+    local beyond = {}
+    for _, from in ipairs(edge) do
+      neighbours(design, from, function(other)
+        if not reached[other] and density:get(other) < VOID then
+          reached[other] = true
+          beyond[#beyond + 1] = other
+        end
+      end)
     end
+    edge = beyond
+  end
+  for found in pairs(reached) do
+    for _, image in ipairs(with_images(design, found)) do gone[image] = true end
   end
   return true
 end
@@ -77,14 +93,15 @@ end
 -- A rollout, and what is left out of it.
 local function attempt(design, params, fields)
   local world, own, body, kept = design.world, design.robot, fields.robot, nil
-  local gone, density = {}, nil
+  local gone, density, radii = {}, nil, 1
   while true do
     failures.culprit = nil
     local fine, roll = pcall(world.rollout, world, fields)
     if fine then return roll, world end
     local p = culprit_of(own, kept)
     density = density or p and design:map(params).density:detach()
-    if not p or not leave_out(design, density, gone, p) then error(roll, 0) end
+    if not p or not leave_out(design, density, gone, p, radii) then error(roll, 0) end
+    radii = 2 * radii
     message.note_once("a void particle failed in the simulation: such particles are left out, until the next rollout")
     world, own, fields.robot, kept = rest_of(design, body, gone)
   end
