@@ -120,7 +120,7 @@ static void check_contacts(void) {
   static const char *const kinds[] = {"sticky", "slip", "separate", "friction", "hold"}, *const sides[] = {"leaving",
                                                                                                            "pressing",
                                                                                                            "held"};
-  const uint64_t velocity = ((uint64_t)1 << D) - 1, friction = (uint64_t)1 << D, wall = velocity << (D + 1),
+  const marks velocity = ((marks)1 << D) - 1, friction = (marks)1 << D, wall = velocity << (D + 1),
                  normal = wall << D;
   for (int kind = CQ_CONTACT_STICKY; kind <= CQ_CONTACT_HOLD; kind++)
     for (int side = LEAVING; side <= HELD; side++) {

@@ -149,7 +149,7 @@ struct pressure_map {
 };
 
 static void check_drives(void) {
-  const uint64_t all = ((uint64_t)1 << cable_map::inputs) - 1;
+  const marks all = ((marks)1 << cable_map::inputs) - 1;
   hold(cable_map{1.3, 1, -0.4, false}, "cable that contracts");
   hold(cable_map{1.1, 0, 1, false}, "cable that is spooled");
   hold(cable_map{0.9, 1, -0.4, false}, "slack cable", all);

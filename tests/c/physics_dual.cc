@@ -43,12 +43,16 @@ static double uniform(double low, double high) {   // xorshift
 
 enum { DRAWS = 100 };
 
+// one bit for each input of a map; a Maxwell solid in space has more than 64
+__extension__ typedef unsigned __int128 marks;
+
 // A map of the engine: draw() takes inputs, primal() outputs, adjoint() adds gradients of inputs for gradients of
 // outputs; silent: bit k says that input k has no influence; unchecked: that it may have some or none. Differences
 // shrink with the step until rounding takes over. Inputs are moved by next to nothing, so that no two stretches are
 // equal: a decomposition has no derivative there, while what is made of it has one.
 template <typename Map>
-static void hold(const Map &map, const char *name, uint64_t silent = 0, uint64_t unchecked = 0, double limit = 1e-12) {
+static void hold(const Map &map, const char *name, marks silent = 0, marks unchecked = 0, double limit = 1e-12) {
+  static_assert((int)Map::inputs <= 128, "a bit for each input");
   double worst = 0, worst_difference = 0, largest[Map::inputs] = {0};
   for (int round = 0; round < DRAWS; round++) {
     double in[Map::inputs], direction[Map::inputs], grad_in[Map::inputs] = {0}, grad_out[Map::outputs];

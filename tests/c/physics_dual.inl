@@ -260,8 +260,8 @@ static void all(void) {
   for (int k = 0; k < SHAPES; k++) {
     char name[96];
     snprintf(name, sizeof name, "%dD polar, %s", D, shape_name[k]);
-    uint64_t diagonal = 0;   // which turns nothing where there is no rotation
-    for (int i = 0; i < D; i++) diagonal |= (uint64_t)(k == IDENTITY) << i * (D + 1);
+    marks diagonal = 0;   // which turns nothing where there is no rotation
+    for (int i = 0; i < D; i++) diagonal |= (marks)(k == IDENTITY) << i * (D + 1);
     hold(polar_map{(shape)k}, name, diagonal);
     check_polar((shape)k);
     snprintf(name, sizeof name, "%dD function of stretches, %s", D, shape_name[k]);

@@ -160,18 +160,18 @@ struct law_map {
   }
   // inputs that the stress does not have: constants of the update, of branches, and in P
   // without the viscosity that of tau
-  uint64_t absent(bool kirchhoff) const {
-    uint64_t mask = 0;
+  marks absent(bool kirchhoff) const {
+    marks mask = 0;
     for (int k = 0; k < CQ_SLOTS_MAX; k++) {
       const int own = k - extras();
       const bool volumetric = own >= 0 && cq_law_of(l->kind)->slot[own] == CQ_SLOT_VOLUMETRIC;
       const bool viscosity = k == 0 && l->viscous && kirchhoff, modulus = own >= 0 && (!volumetric || l->power);
-      mask |= (uint64_t)(l->constant[k].high == 0 || !(viscosity || (modulus && !of_update(own)))) << (LAW_C + k);
+      mask |= (marks)(l->constant[k].high == 0 || !(viscosity || (modulus && !of_update(own)))) << (LAW_C + k);
     }
     // of branches the stress has Q, not S; of laws that of snow has what was compacted
     const int first = l->branches ? SYM : l->kind == CQ_MATERIAL_SNOW ? 0 : internals();
-    for (int k = 0; k < CQ_INTERNALS_MAX; k++) mask |= (uint64_t)(k < first || k >= internals()) << (LAW_Q + k);
-    for (int k = 0; k < DD; k++) mask |= (uint64_t)!(l->viscous && kirchhoff) << (LAW_R + k);
+    for (int k = 0; k < CQ_INTERNALS_MAX; k++) mask |= (marks)(k < first || k >= internals()) << (LAW_Q + k);
+    for (int k = 0; k < DD; k++) mask |= (marks)!(l->viscous && kirchhoff) << (LAW_R + k);
     return mask;
   }
   // constants of the law that its stress does not have
@@ -261,10 +261,10 @@ struct end_stress_map : stress_map {
     product::material_end_stress_adj(&at, &grad, square(grad_out));
     add_point(grad_in, &grad);
   }
-  uint64_t absent() const {
-    uint64_t mask = stress_map::absent(false);
-    for (int k = l->viscous; k < extras(); k++) mask &= ~((uint64_t)1 << (LAW_C + k));
-    for (int k = 0; k < SYM; k++) mask &= ~((uint64_t)1 << (LAW_Q + k));
+  marks absent() const {
+    marks mask = stress_map::absent(false);
+    for (int k = l->viscous; k < extras(); k++) mask &= ~((marks)1 << (LAW_C + k));
+    for (int k = 0; k < SYM; k++) mask &= ~((marks)1 << (LAW_Q + k));
     return mask;
   }
 };
@@ -446,12 +446,12 @@ struct fibre_map : stress_map {
 };
 
 static void check_fibres(const law &l) {
-  uint64_t fibres = 0;
-  for (int k = product::FIBRES_K1; k < product::FIBRES_COUNT; k++) fibres |= (uint64_t)1 << (LAW_C + k);
+  marks fibres = 0;
+  for (int k = product::FIBRES_K1; k < product::FIBRES_COUNT; k++) fibres |= (marks)1 << (LAW_C + k);
   const fibre_map taut(&l, 1e-3), slack(&l, -1e-3);
   char name[64];
   snprintf(name, sizeof name, "%dD taut fibres", D);
-  hold(taut, name, taut.absent(false), (uint64_t)1 << (LAW_C + product::FIBRES_K2));   // of third order in the stretch
+  hold(taut, name, taut.absent(false), (marks)1 << (LAW_C + product::FIBRES_K2));   // of third order in the stretch
   snprintf(name, sizeof name, "%dD slack fibres", D);
   hold(slack, name, slack.absent(false) | fibres);
   // the jump of dP along the fibre
@@ -482,7 +482,7 @@ static void check_fibres(const law &l) {
 static void check_materials(void) {
   for (const law &l : laws) {
     char name[128];
-    const uint64_t constants = (((uint64_t)1 << (LAW_INPUTS - DD)) - 1) << DD;
+    const marks constants = (((marks)1 << (LAW_INPUTS - DD)) - 1) << DD;
     check_law(l);
     check_modulus(l);
     if (l.kind == CQ_MATERIAL_TRANSVERSELY_ISOTROPIC) check_fibres(l);
@@ -490,7 +490,7 @@ static void check_materials(void) {
     for (int k = 0; k < SHAPES; k++) {
       const shape drawn = (shape)k;
       // where the body is at rest constants have no influence, and F none on the energy
-      const uint64_t unchecked = drawn == ANY ? 0 : ~(uint64_t)0;
+      const marks unchecked = drawn == ANY ? 0 : ~(marks)0;
       snprintf(name, sizeof name, "%dD energy of %s, %s", D, l.name, shape_name[k]);
       // at rest it has no slope: check_law looks at the stress there
       // stretches a hundred times apart: cofactors have lost four digits
@@ -515,7 +515,7 @@ static void check_materials(void) {
       }
       if (cq_material_updates(&stress.material)) {
         snprintf(name, sizeof name, "%dD update of %s, %s", D, l.name, shape_name[k]);
-        hold(update_map(&l, drawn), name, 0, ~(uint64_t)0);
+        hold(update_map(&l, drawn), name, 0, ~(marks)0);
       }
     }
   }

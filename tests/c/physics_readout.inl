@@ -118,7 +118,7 @@ static void check_derived(void) {
       snprintf(name, sizeof name, "%dD readout %s of %s", D, cq_quantity_describe(q)->name, l.name);
       const readout_map map(&l, q);
       // under pressure von Mises is a small difference of large numbers
-      hold(map, name, 0, ~(uint64_t)0, q == CQ_DERIVED_VON_MISES && map.is_stiff() ? 1e-11 : 1e-12);
+      hold(map, name, 0, ~(marks)0, q == CQ_DERIVED_VON_MISES && map.is_stiff() ? 1e-11 : 1e-12);
     }
   }
 }

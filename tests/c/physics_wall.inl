@@ -35,7 +35,7 @@ static void check_walls(void) {
   static double height[16];
   for (double &h : height) h = uniform(-0.5, 0.5);
   for (int dim = 2; dim <= 3; dim++) {
-    const uint64_t flat = dim == 2 ? 1u << 2 : 0;
+    const marks flat = dim == 2 ? 1u << 2 : 0;
     normals_map map = {};
     cq_wall_init(&map.wall);
     map.dim = dim;
