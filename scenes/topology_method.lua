@@ -92,8 +92,8 @@ local function finish(scene, stage)
   return run
 end
 
--- Soft iterations of the block, and all of it, by --soft and --iterations. A body that is soft to the end may be wanted,
--- as the balancer's is, but is also what a short run comes to that asks for few --iterations alone.
+-- How many iterations of the block are soft, and how many there are in all, by --soft and --iterations. A body that is
+-- soft to the end may be wanted, as the balancer's is, but few --iterations alone come to one as well.
 local function soft_of(soft, count)
   soft, count = cq.option("soft", soft), cq.option("iterations", count)
   if soft >= count then

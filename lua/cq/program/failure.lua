@@ -100,11 +100,12 @@ end
 -- none: it tells whoever typed the command what to type, and frames of a scene or an example say nothing to him.
 local function wants_no_place(problem)
   if problem:match "^[^\n:]+:%d+: " then return false end
-  local level, info = 2, nil
-  repeat
+  local level = 2
+  local info = debug.getinfo(level, "Sf")
+  while info and driver[info.source] do
     level = level + 1
     info = debug.getinfo(level, "Sf")
-  until not info or not driver[info.source]
+  end
   local caller = info and info.func == error and debug.getinfo(level + 1, "S")
   return caller and not schema.is_library(caller)
 end
