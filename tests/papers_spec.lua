@@ -19,6 +19,13 @@ describe("tests/papers/results.csv", function()
       assert(script and host.kind(script) == "file", row.experiment .. ": " .. row.command)
     end
   end)
+
+  it("has minutes of all runs, or of each of several", function()
+    for _, row in ipairs(rows) do
+      local each = row.minutes:match "^[%d.]+ each$" ~= nil
+      assert(each and tonumber(row.runs) > 1 or tonumber(row.minutes), row.experiment .. ": " .. row.minutes)
+    end
+  end)
 end)
 
 describe("the table of results", function()
