@@ -92,10 +92,21 @@ local function finish(scene, stage)
   return run
 end
 
+-- How many iterations of the block are soft, and how many there are in all, by --soft and --iterations. A body that is
+-- soft to the end may be wanted, as the balancer's is, but few --iterations alone come to one as well.
+local function soft_of(soft, count)
+  soft, count = cq.option("soft", soft), cq.option("iterations", count)
+  if soft >= count then
+    print(("all %d iterations of the block are soft (--soft %d), and none is binary: that takes more --iterations")
+      :format(count, soft))
+  end
+  return soft, count
+end
+
 local function ours(scene, options)
   local quick = cq.option("quick", (#scene.world.cells == 3 or options.decay) and 260 or 0)
+  local soft, count = soft_of(quick > 0 and 0 or 80, quick > 0 and 40 or 140)
   local whole, folder = start(scene, options, quick)
-  local soft, count = cq.option("soft", quick > 0 and 0 or 80), cq.option("iterations", quick > 0 and 40 or 140)
   local hard = made_binary(scene.design)
   local inner = adam(math.min(soft, 0.6 * count), count)
   return finish(scene, { count = count, inner = inner, whole = whole, folder = folder,
@@ -132,7 +143,7 @@ end
 -- that it is found soft, the same after a quarter of a turn, from a block twice as coarse, in steps 2.5 times as long
 -- as the paper's. What is binary learns by small steps, or it loses its gait.
 local function spin(scene, options)
-  local rough, soft, count = cq.option("rough", 400), cq.option("soft", 220), cq.option("iterations", 270)
+  local rough, soft, count = cq.option("rough", 400), soft_of(220, 270)
   local coarse = variant(options, { coarse = 2 * options.coarse })
   local run = experiment(coarse, { design = coarse.design, optimizer = adam(0.9 * rough, rough) })
   local whole = optimise(run, { name = "rough", count = rough }, true)

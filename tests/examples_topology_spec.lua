@@ -85,8 +85,10 @@ for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
         or { "--rough", "2", "--soft", soft, "--free", soft }
       for _, word in ipairs(own) do words[#words + 1] = word end
       if name == "walker3d" then words[#words + 1], words[#words + 2] = "--quick", "2" end
-      local history = run("topology_" .. name, words, folder)
+      local history, out = run("topology_" .. name, words, folder)
       assert.equal(2, #history)
+      local told = "all 2 iterations of the block are soft (--soft 2), and none is binary"
+      assert.equal(name == "balancer", out:find(told, 1, true) ~= nil)
       assert.is_false(history[2].loss == history[1].loss)
     end)
   end)

@@ -129,6 +129,36 @@ describe("run:figures", function()
     assert.near(contact.center:get(10, 1, 1), found.at:get(10, 1, 1), 0.02)
   end)
 
+  -- a body that sticks to a wall and is drawn away from it, or along it, for 20 control steps
+  local function stuck(wall, gravity)
+    local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.02 },
+      material = block_design.material }
+    local world = cq.World { cells = { 25, 25 }, dx = 0.04, dt = 2e-3, substeps = 10, precision = "float64",
+      threads = 1, damping = 100, gravity = gravity, walls = wall, robot:at { 0.12, 0.12 } }
+    local roll = world:rollout { steps = 20, contact = true }
+    local at, vector = figures.arrows_of(figures.forces(roll), world)(roll.state)
+    assert.equal(1, #at)
+    return at[1], vector[1], roll
+  end
+
+  it("shows what a wall gives that only pulls, where it pulls", function()
+    local at, vector, roll = stuck(cq.Boundary.floor { at = 0.12, kind = "sticky" }, { 0, 5 })
+    assert.is_true(roll.contact.normal:slice(10, 20, 1):max():item() < 0)
+    assert.is_true(vector[2] < 0 and math.abs(vector[1]) < 1e-3 * -vector[2])
+    assert.near(0.22, at[1], 0.01)
+    assert.near(0.12, at[2], 0.04)
+  end)
+
+  it("shows what a wall gives that holds a body by its side, at the body", function()
+    local at, vector, roll = stuck(cq.Boundary.half_plane { point = { 0.12, 0 }, normal = { 1, 0 }, kind = "sticky" },
+      { 0, -5 })
+    assert.is_true(vector[2] > 0 and vector[2] > math.abs(vector[1]))
+    local x = roll.state:positions()
+    for d, reach in ipairs { 0.06, 0.06 } do
+      assert.is_true(at[d] > x:min(1)[d]:item() - reach - 1e-9 and at[d] < x:max(1)[d]:item() + reach + 1e-9, at[d])
+    end
+  end)
+
   it("is of any experiment: of what there is", function()
     local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.05 },
       material = block_design.material }

@@ -55,6 +55,18 @@ describe("a script", function()
     has(result.err, "script.lua:2: in main chunk")
   end)
 
+  it("that raises a sentence without a place is told in that sentence alone, also from a scene or a function", function()
+    for _, content in ipairs {
+      "error('--legs must be 4, got 5', 0)",
+      "local function scene()\n  local n = 5\n  error(('--legs must be 4, got %d'):format(n), 0)\nend\nscene()\n",
+    } do
+      assert.same({ code = 1, out = "", err = "cqlua: --legs must be 4, got 5\n" }, cqlua { script(content) })
+    end
+    local scene = cqlua { "-e", "require 'scenes.terrain' { slopes = { 90 } }" }
+    assert.equal(1, scene.code)
+    assert.matches("^cqlua: slopes of the terrain must be above 0 and below 60 degrees, got [^\n]*\n$", scene.err)
+  end)
+
   it("may throw what is no string", function()
     local result = cqlua { script "error { 1 }" }
     assert.equal(1, result.code)

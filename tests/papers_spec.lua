@@ -1,5 +1,6 @@
 -- papers: the table of tests/papers/results.csv in the README, and what its rows name.
 local host = require "cq.host"
+local process = require "tests.process"
 local results = require "tests.papers.results"
 
 local HEAD = "experiment,quantity,paper,ours,runs,particles,minutes,machine,date,command\n"
@@ -17,6 +18,13 @@ describe("tests/papers/results.csv", function()
       local script = row.command:match "^cqlua (examples/[%w_]+%.lua)"
         or row.command:match "^cqlua study run (examples/studies/[%w_]+%.lua)"
       assert(script and host.kind(script) == "file", row.experiment .. ": " .. row.command)
+    end
+  end)
+
+  it("has minutes of all runs, or of each of several", function()
+    for _, row in ipairs(rows) do
+      local each = row.minutes:match "^[%d.]+ each$" ~= nil
+      assert(each and tonumber(row.runs) > 1 or tonumber(row.minutes), row.experiment .. ": " .. row.minutes)
     end
   end)
 end)
@@ -110,5 +118,22 @@ describe("the papers' experiments in full", function()
     assert(reached and lines:find(": 1.25, at least 1\n.*: 2.5, at least 1.3$"), lines)
     assert(not full.judge(biped, said(1.9)))
     assert(not full.judge(biped, "none 2 body lengths\n"))
+  end)
+
+  it("are run once with the same options, and again with others", function()
+    local kept, folder = full.folder, process.folder()
+    full.folder = folder .. "/papers"
+    assert(host.make_folder(full.folder))
+    local script = process.write(folder .. "/walk.lua", "local cq = require 'cq'\nio.open(" .. ("%q"):format(folder
+      .. "/made") .. ", 'a'):write 'x'\nprint(cq.option('rate', 2), cq.option('threads', 0))\n")
+    local said = {}
+    for k, with in ipairs { "", "--rate 1", "--rate -1 --threads 1", "", "--rate 1", " --rate  1 " } do
+      said[k] = full.said_by({ command = script, reach = {} }, with)
+    end
+    local made = process.read(folder .. "/made")
+    full.folder = kept
+    process.remove(folder)
+    assert.same({ "2\t0\n", "1\t0\n", "-1\t1\n", "2\t0\n", "1\t0\n", "1\t0\n" }, said)
+    assert.equal("xxx", made)
   end)
 end)

@@ -247,6 +247,31 @@ describe("a scene of the plane", function()
     assert(lit { legend = true } > bare + 600)          -- words, marks and the bar between its ends
   end)
 
+  -- what the numbers of a ruler differ by from what is behind them, and the lowest row that has some of it
+  local function contrast_of_ruler(way)
+    local shown = {}
+    for k, with in ipairs { false, true } do
+      local picture = scene { ruler = with, walls = Boundary.floor { at = 0.2 } }
+      local canvas = picture:frame { position = T.tensor { { 0.5, 0.7 } }, wall_offset = { { 0, way } } }
+      shown[k] = ffi.string(canvas:pixels(), 640000)
+    end
+    local most, lowest = 0, 0
+    for k = 1, #shown[1], 4 do
+      local a, b = shown[1]:byte(k), shown[2]:byte(k)
+      if a ~= b then most, lowest = math.max(most, math.abs(a - b)), math.floor((k - 1) / 1600) end
+    end
+    return most, lowest
+  end
+
+  it("has a ruler that goes with the ground and can be read where the ground has left the picture", function()
+    for _, way in ipairs { 0.1, 0, -0.05, -0.1, -0.15, -0.18, -0.2, -1 } do
+      local most, lowest = contrast_of_ruler(way)
+      assert(most > 100, ("%g: %g"):format(way, most))
+      local edge = 320 - 400 * way
+      assert(lowest < 400 and (lowest > edge) == (edge + 28 < 400), ("%g: row %d"):format(way, lowest))
+    end
+  end)
+
   it("gives the same pixels each time", function()
     local s = body()
     local function draw()

@@ -57,6 +57,26 @@ describe("mistakes in a rollout", function()
     assert(message:find("is for 3 scenes, the batch has 2", 1, true), message)
   end)
 
+  it("in a list of numbers name the field, or the function, that holds it", function()
+    local list = { 1, "a" }
+    for said, fields in pairs {
+      ["world:rollout: gravity: entry 2"] = { gravity = list },
+      ["world:rollout: friction: entry 2"] = { friction = list },
+      ["world:rollout: wall_velocity: entry 2"] = { wall_velocity = list },
+      ["the controller's signals: entry 2"] = { controller = function() return list end },
+      ["record: entry 2"] = { record = function() return list end },
+    } do
+      fields.steps = 2
+      local message = sentence(function() world:rollout(fields) end)
+      assert(message:find(said .. ' must be a number, got "a"', 1, true), message)
+    end
+    local message = sentence(function() world.robot:with { young = list } end)
+    assert(message:find("young: entry 2 must be", 1, true), message)
+    local state = world:rollout({ steps = 1 }).state
+    message = sentence(function() state:raster(nil, { size = { 2, 2 }, center = list }) end)
+    assert(message:find("state:raster: center: entry 2 must be", 1, true), message)
+  end)
+
   it("of a state that is gone", function()
     local old
     local roll = world:rollout { steps = 3, record = function(s)

@@ -102,8 +102,8 @@ describe("run:optimize with seeds", function()
         -- the first seed is the best one
         return start:center(design.robot)[1] - state:center(design.robot)[1] + cq.option("seed", 0)
       end,
-      constraints = plain and {} or { { name = "start", at_most = -2.5, tolerance = 0, of = function()
-        return -cq.option("seed", 0)
+      constraints = plain and {} or { { name = "start", at_most = -2.5, tolerance = 0, of = function(params)
+        return 0 * params.design.density:sum() - cq.option("seed", 0)
       end } },
       optimizer = plain and cq.Optimizer.adam { rate = 0.05 } or cq.Optimizer.augmented_lagrangian { inner =
         cq.Optimizer.adam { rate = 0.05 } },

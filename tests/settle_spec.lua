@@ -213,6 +213,12 @@ describe("world:settle", function()
       cq.World(finger.world):settle { signals = { 3 } }
     end)
     sentence.fails("signals must be {0}", function() cq.World(free):settle { signals = { 1 } } end)
+    sentence.fails('world:settle: signals must be a list or a tensor, got "x"', function()
+      cq.World(free):settle { signals = "x" }
+    end)
+    sentence.fails('world:settle: signals: entry 1 must be a number, got "a"', function()
+      cq.World(free):settle { signals = { "a" } }
+    end)
     sentence.fails("unknown field increments", function() cq.World(free):settle { increments = 3 } end)
   end)
 

@@ -54,14 +54,14 @@ local function is_program_switch(name) return program_words[name] == true end
 
 -- options of a subcommand are declared by it; one that runs a script hands the others on
 local function take_command_option(parsed, name, value)
-  local kind = (parsed.command.options or {})[name]
+  local kind = parsed.command.options[name]
   if not kind and parsed.command.runs_script then
     parsed.given[name] = value
     return
   end
   if not kind then
     local names = program_names()
-    for declared in pairs(parsed.command.options or {}) do names[#names + 1] = declared end
+    for declared in pairs(parsed.command.options) do names[#names + 1] = declared end
     table.sort(names)
     misuse("%s has no option --%s%s; its options are --%s", parsed.name, name, text.suggestion(name, names),
       table.concat(names, ", --"))
@@ -73,7 +73,9 @@ end
 
 local function load_command(name)
   if not name:match "^[%w_]+$" or host.kind(commands .. name .. ".lua") ~= "file" then return nil end
-  return require("cq.command." .. name)
+  local command = require("cq.command." .. name)
+  command.options = command.options or {}
+  return command
 end
 
 -- the first word that is no option: a script, or a subcommand
@@ -86,7 +88,7 @@ end
 local function parse(arguments)
   local parsed = { code = {}, given = {}, positional = {} }
   local function is_switch(name)
-    local kind = parsed.command and (parsed.command.options or {})[name]
+    local kind = parsed.command and parsed.command.options[name]
     return is_program_switch(name) or (kind ~= nil and kind.cats == "boolean")
   end
   local at = 1
@@ -155,7 +157,7 @@ local function print_command_help(parsed)
   print(("usage: cqlua %s %s[options]\n%s\n"):format(parsed.name, parsed.command.arguments and parsed.command.arguments
     .. " " or "", parsed.command.summary))
   local names = {}
-  for name in pairs(parsed.command.options or {}) do names[#names + 1] = name end
+  for name in pairs(parsed.command.options) do names[#names + 1] = name end
   table.sort(names)
   for _, name in ipairs(names) do
     print_option(name, parsed.command.options[name], parsed.command.options[name].help)

@@ -270,7 +270,8 @@ end
 ---@param count integer         scenes
 ---@param names string[]        of all numbers that f gives
 ---@param f fun(p: any, scene: integer): table<string, cq.Tensor>, ...
----@return fun(p: any): table<string, number>, table<string, any>
+---@return fun(p: any): table<string, number>, table<string, any>, table<string, boolean>    reached: has a parameter a
+---  part in the number?
 function Ranks:values_and_grads(count, names, f)
   tell_idle(self, count)
   return function(p)
@@ -285,12 +286,15 @@ function Ranks:values_and_grads(count, names, f)
     end
     each_scene(self, count, { purpose = "to compute gradients", hash = hash_of(self, list), scenes = count },
       function(scene) keep(scene, gradient.parts("ranks:values_and_grads", f, list, names, p, scene)) end)
-    local total, values, grads = sum_of(self, sums), {}, {}
+    local total, values, grads, reached = sum_of(self, sums), {}, {}, {}
     judge(total, list, names)
     for n, name in ipairs(names) do
-      values[name], grads[name] = mean(total + (n - 1) * length, list, p, count)
+      local vector = total + (n - 1) * length
+      values[name], grads[name] = mean(vector, list, p, count)
+      reached[name] = false
+      for k = 1, #list do reached[name] = reached[name] or vector[2 * k - 1] > 0 end
     end
-    return values, grads
+    return values, grads, reached
   end
 end
 

@@ -169,7 +169,7 @@ local function store(self, name, i, value, scalar)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("%s must give %s, got %s", name, scalar and "one number" or "a tensor", text.describe(value))
   end
-  local tensor = T.as_tensor(value)
+  local tensor = T.as_tensor(value, name)
   local shape = tensor:shape()
   if scalar and not control.is_scalar(tensor, self) then
     is.fail("%s must give one number%s, got a tensor {%s}%s", name, self.batched

@@ -392,7 +392,7 @@ end
 local function window_center(self, center, selection)
   if center == nil then return center_of(self, selection) end
   if T.is_tensor(center) or type(center) == "table" and type(center[1]) == "number" and not getmetatable(center) then
-    center = T.as_tensor(center)
+    center = T.as_tensor(center, "state:raster: center")
     if center:size(-1) ~= self.world.dim then
       is.fail("state:raster: center must have %d coordinates, got a tensor {%s}", self.world.dim,
         table.concat(center:shape(), ", "))

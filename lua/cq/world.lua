@@ -366,7 +366,10 @@ function World:settle(fields)
   local def = settle_spec(fields or {})
   local controller
   if def.signals then
-    local u = T.as_tensor(def.signals)
+    if type(def.signals) ~= "table" then
+      is.fail("world:settle: signals must be a list or a tensor, got %s", is.describe(def.signals))
+    end
+    local u = T.as_tensor(def.signals, "world:settle: signals")
     if u.rank < 1 or u.rank > 2 or u.dims[u.rank] ~= self.actuator_count then
       is.fail("world:settle: signals must be {%d}, or {batch, %d}, got {%s}", self.actuator_count, self.actuator_count,
         table.concat(u.dims, ", "))

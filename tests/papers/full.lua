@@ -5,8 +5,10 @@
 --   make papers ONLY=rhino               those whose command has that word
 --   make papers WITH="--threads 1 --simd avx2"       more of their command line
 --
--- The same command goes on where it was stopped; without build/papers/NAME and NAME.txt an experiment begins anew.
+-- The same command goes on where it was stopped; without build/papers/NAME and NAME.txt an experiment begins anew. WITH
+-- is part of NAME: what was run with other options is kept, and is no answer to these.
 -- tests/papers/results.csv keeps what they gave, with machine and date.
+local host = require "cq.host"
 local process = require "tests.process"
 
 local full = { folder = "build/papers" }
@@ -105,17 +107,26 @@ function full.judge(run, said)
   return not not reached, table.concat(lines, "\n")
 end
 
-local function folder_of(run) return full.folder .. "/" .. run.command:gsub("^examples/", ""):gsub("[^%w]+", "_") end
+local function folder_of(run, with)
+  local name = run.command:gsub("^examples/", ""):gsub("[^%w]+", "_")
+  -- of the options signs and points are kept too: --rate -1 and --rate 1 are two runs
+  for word in with:gmatch "%S+" do name = name .. "_" .. word:gsub("[^%w%.-]", "_") end
+  return full.folder .. "/" .. name
+end
 
--- Runs it, or goes on with it, unless it has been run. What it says is kept beside its folder, from its end on.
-local function said_by(run, with)
-  local folder = folder_of(run)
+---Runs it, or goes on with it, unless it has been run with these options. What it says is kept beside its folder, from
+---its end on.
+---@param run tests.papers.run
+---@param with string       more of its command line
+---@return string said
+function full.said_by(run, with)
+  local folder = folder_of(run, with)
   local path = folder .. ".txt"
   local said = process.read(path)
   if said then return said end
   -- one that was killed before anything was saved begins anew
   local begun = os.execute(("find %s -name optimizer.bin 2>/dev/null | grep -q ."):format(folder)) == 0
-  local code = os.execute(("build/cqlua %s --out %s%s %s > %s.part"):format(run.command, folder,
+  local code = os.execute(("%s %s --out %s%s %s > %s.part"):format(host.executable, run.command, folder,
     begun and " --resume" or "", with, path))
   if code ~= 0 then error(("cqlua %s has failed, or was stopped; make papers goes on with it"):format(run.command), 0) end
   assert(os.rename(path .. ".part", path))
@@ -132,7 +143,7 @@ function full.run(only, with)
   for _, run in ipairs(RUNS) do
     if run.command:find(only, 1, true) then
       print("cqlua " .. run.command)
-      local said = said_by(run, with)
+      local said = full.said_by(run, with)
       local reached, lines = full.judge(run, said)
       print((said:gsub("[^\n]+", "  %0"):gsub("\n$", "")) .. "\n" .. lines)
       failed, count = failed + (reached and 0 or 1), count + 1

@@ -4,7 +4,7 @@
 --
 -- The table has the rows of results.csv that hold something to compare with. Where several rows are of one experiment,
 -- quantity and number of particles, it has the last of them, at the place of the first. The rows of an experiment stand
--- together.
+-- together. Minutes are those of the whole command, however many runs it makes; "3 each" are those of one run.
 local results = { csv = "tests/papers/results.csv", page = "README.md" }
 
 local COLUMNS = { "experiment", "quantity", "paper", "ours", "runs", "particles", "minutes", "machine", "date",

@@ -17,6 +17,7 @@ local GAP = 10                -- [pixel] between panels
 local SAMPLES = 2
 local STILLS = 4
 local WINDOW = 0.01           -- of the run: forces are means over twice as long, since impulses come in spikes
+local REACH = 1.5             -- cells from a particle to the nodes at which a wall meets it
 
 ---@class run.figures.def
 ---@field which? "best"|"last"|cq.Topology.Solid   parameters: of the least loss so far, or the present ones; or a design made binary
@@ -45,26 +46,30 @@ local function smooth(x, half)
   return ((sums:gather(to, 1) - sums:gather(from, 1)) / width):reshape(x:shape())
 end
 
--- forces of each wall and where they act, for each control step; nil: there are no walls
+-- forces of each wall and where they act, for each control step; nil: there are no walls. A place is the mean of
+-- centres of pressure, each by how strongly the wall pushed, or pulled: a sticky one does either.
 function figures.forces(roll)
   local contact = roll.contact
   if not contact or not contact.impulse then return nil end
   local half = math.max(1, math.floor(WINDOW * roll.steps))
-  local pressed = contact.normal:clamp(0, math.huge):unsqueeze(3)
+  local touched = contact.normal:abs():unsqueeze(3)
   return {
     force = smooth(contact.impulse, half) / roll.world.control_dt,
-    at = smooth(contact.center * pressed, half) / (smooth(pressed, half) + 1e-30),
-    pressed = smooth(pressed, half):squeeze(3),
+    at = smooth(contact.center * touched, half) / (smooth(touched, half) + 1e-30),
+    touched = smooth(touched, half):squeeze(3),
   }
 end
 
--- the force of each wall after a control step, at its centre of pressure
-local function arrows_of(found, world)
+-- The force of each wall after a control step, at its centre of pressure. That of a wall which pushes at one end and
+-- pulls at the other lies anywhere along it: such an arrow begins at the side of the bodies.
+function figures.arrows_of(found, world)
   return function(state)
-    local at, vector = {}, {}
+    local at, vector, sides = {}, {}, nil
     for w = 1, state.step > 0 and #world.walls or 0 do
-      if found.pressed:get(state.step, w) > 0 then
-        at[#at + 1], vector[#vector + 1] = found.at[state.step][w]:totable(), found.force[state.step][w]:totable()
+      if found.touched:get(state.step, w) > 0 then
+        sides = sides or { state:positions():min(1) - REACH * world.dx, state:positions():max(1) + REACH * world.dx }
+        at[#at + 1] = found.at[state.step][w]:maximum(sides[1]):minimum(sides[2]):totable()
+        vector[#vector + 1] = found.force[state.step][w]:totable()
       end
     end
     if #at == 0 then at, vector = { T.zeros { world.dim }:totable() }, { T.zeros { world.dim }:totable() } end
@@ -155,7 +160,7 @@ end
 
 local function stills_panel(self, def, look, width)
   local times = moments(def, self.steps * self.world.control_dt, look == nil)
-  local forces = def.forces and { by = arrows_of(def.forces, def.world), label = "force of a wall" } or nil
+  local forces = def.forces and { by = figures.arrows_of(def.forces, def.world), label = "force of a wall" } or nil
   local options = replay.plan(replay.options("stills.png", {
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
     colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,

@@ -131,7 +131,7 @@ end
 ---A function of the parameters that gives the means of objective and constraints over all scenes, and the gradients
 ---of sums of them, as gradient.passes does.
 ---@param run cq.Experiment
----@param plan fun(values: table<string, number>, names: string[]): table[]
+---@param plan fun(values: table<string, number>, names: string[], reached: table<string, boolean>): table[]
 ---@param numbers fun(scene: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
 ---@return fun(params: table): table<string, number>, any[]
 function scenes.passes(run, plan, numbers)
@@ -142,9 +142,9 @@ function scenes.passes(run, plan, numbers)
     return numbers(run:scene(k), params)
   end)
   return function(params)
-    local values, by_name = means(params)
+    local values, by_name, reached = means(params)
     local grads = {}
-    for k, weights in ipairs(plan(values, names)) do grads[k] = gradient.weighed(params, by_name, weights) end
+    for k, weights in ipairs(plan(values, names, reached)) do grads[k] = gradient.weighed(params, by_name, weights) end
     return values, grads
   end
 end

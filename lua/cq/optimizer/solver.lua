@@ -49,6 +49,22 @@ local function check_names(self, values)
   end
 end
 
+-- A constraint that no parameter has a part in stays as it is, whatever is done. One that is kept is a note. One that
+-- is not would let a solve go on for nothing, unless it may be another in a later evaluation.
+local function check_reached(self, values, judged, reached)
+  for k, c in ipairs(self.constraints) do
+    local hopeless = judged[k] > c.tolerance and not self:is_changing()
+    if not reached[c.name] and hopeless then
+      is.fail("%s: no parameter reaches the constraint %s, and no optimizer can change it; compute it from what is "
+        .. "trained, as tensors (t:item() is a number without a gradient), or leave it out", self.what,
+        constraint.text(c, values[c.name]))
+    elseif not reached[c.name] then
+      message.note("%s: no parameter reaches the constraint %s, and training cannot change it", self.what,
+        constraint.text(c, values[c.name]))
+    end
+  end
+end
+
 -- feasible before infeasible, then the lower objective; infeasible ones by their worst violation
 local function is_better(one, other)
   if not other then return true end
@@ -75,11 +91,12 @@ end
 ---@param plan fun(values: table<string, number>, judged: table): table[]   weights by name, see gradient.passes
 ---@return table<string, number> values, any[] grads, table judged
 function Solver:evaluate(plan)
-  local judged
+  local judged, found
   self.began = C.cq_clock()
-  local run = self.evaluator(self.what, function(values)
+  local run = self.evaluator(self.what, function(values, _, reached)
     check_names(self, values)
     judged = constraint.judge(self.constraints, values)
+    found = reached
     next_stage(self, judged)
     return plan(values, judged)
   end)
@@ -92,6 +109,8 @@ function Solver:evaluate(plan)
   if self.finish then self.finish(more) end
   keep_best(self, values, judged)
   self.evaluations, self.values, self.judged = self.evaluations + 1, values, judged
+  if not self.reach_checked then check_reached(self, values, judged, found) end
+  self.reach_checked = true
   return values, grads, judged
 end
 

@@ -132,14 +132,14 @@ end
 ---Draws a scene as it is now.
 ---@param canvas cq.Canvas
 ---@param scene cq.PictureScene
----@param now table      poses, walls, centre, and what is shown beside bodies
+---@param now table      poses, walls, ground, centre, and what is shown beside bodies
 function flat.draw(canvas, scene, now)
   local view = flat.view(scene, now.camera_centre, now.box)
   scene.pixels_of_length = view.scale
   canvas:clear(paint.sky)
   canvas:view(view.scale, view.left, view.bottom)
   flat.walls(canvas, scene, view, now.walls)
-  if scene.ruler then ruler.flat(canvas, scene, view) end
+  if scene.ruler then ruler.flat(canvas, scene, view, now.ground) end
   canvas:view(view.scale, view.left, view.bottom)
   draw_trail(canvas, now.trail)
   for _, pose in ipairs(now.poses) do

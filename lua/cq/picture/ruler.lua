@@ -33,30 +33,43 @@ local function is_whole(canvas, label, x)
   return x - half > 2 and x + half < canvas.width - 2
 end
 
+local NUMBERS = 28         -- [pixel] from the ruler's line to below its numbers
+
+-- The line of a ruler in 2D [pixel], and the colour of what stands below it. It goes with ground that moves. Where that
+-- has left the picture, the ruler stands where the ground was at first, or so far above it that it can be read.
+local function line_of(scene, view, ground)
+  local function row(height) return scene.height - view.scale * (height - view.bottom) end
+  local white, grey = "#ffffff", "#7b8794"
+  local y, first = row(ground), row(scene.ground)
+  if scene.has_ground and ground < scene.ground and y + NUMBERS > scene.height then
+    return math.min(first, y - NUMBERS, scene.height - NUMBERS - 2), grey
+  end
+  return y, scene.has_ground and white or grey
+end
+
 ---Ticks along level ground in 2D, with their numbers in the ground; those that the sides would cut off are left out.
-function ruler.flat(canvas, scene, view)
+---@param ground number      where it is now
+function ruler.flat(canvas, scene, view, ground)
   local width = scene.width / view.scale
   local lo, hi = math.max(view.left, 0), math.min(view.left + width, scene.domain[1])
   local step = ruler.step(width, 9)
-  local y = scene.height - view.scale * (scene.ground - view.bottom)
+  local y, ink = line_of(scene, view, ground)
   local room = scene.height - y                      -- [pixel] of ground below
   canvas:view()
-  -- white in the ground; grey where there is none
-  local ink = scene.has_ground and "#ffffff" or "#7b8794"
   local pale = colour.number(ink, 0.75)
   for k in ruler.ticks(lo, hi, step / 5) do
     local x, major = (k * step / 5 - view.left) * view.scale, k % 5 == 0
     canvas:line({ { x, y + 2 }, { x, y + math.min(major and 10 or 5, math.max(room - 2, 3)) } }, major and 2 or 1, pale)
     local label = text.number(k / 5 * step)
-    if major and room > 28 and is_whole(canvas, label, x) then
+    if major and room > NUMBERS and is_whole(canvas, label, x) then
       canvas:text { x = x, y = y + 25, size = 9, align = "centre", colour = ink, text = label }
     end
   end
 end
 
--- pixels of a point on the ground
-local function project(canvas, scene, x, z)
-  local point, pixel = ffi.new("double[3]", x, scene.ground, z), ffi.new "double[2]"
+-- pixels of a point on the ground, which is at the height y now
+local function project(canvas, x, y, z)
+  local point, pixel = ffi.new("double[3]", x, y, z), ffi.new "double[2]"
   engine.check(engine.C.cq_picture_project(canvas.handle, 1, point, pixel))
   return pixel[0], pixel[1]
 end
@@ -72,19 +85,19 @@ local function extent(scene, now)
 end
 
 ---Where the ticks of a ruler on the ground in 3D stand: along x, in front of the bodies.
----@param now table     the centre that the camera follows, and the box that is seen
----@return table[]      { x =, z =, text = }
+---@param now table     the centre that the camera follows, the box that is seen, and the height of the ground
+---@return table[]      { x =, y =, z =, text = }
 function ruler.solid(canvas, scene, now)
-  local reach, out = scene.reach, {}
+  local reach, y, out = scene.reach, now.ground, {}
   local middle, side, z = extent(scene, now)
-  local x0, y0 = project(canvas, scene, middle - 0.5 * reach, z)
-  local x1, y1 = project(canvas, scene, middle + 0.5 * reach, z)
+  local x0, y0 = project(canvas, middle - 0.5 * reach, y, z)
+  local x1, y1 = project(canvas, middle + 0.5 * reach, y, z)
   local pixels = math.sqrt((x1 - x0)^2 + (y1 - y0)^2) / reach
   if not (pixels > 0) then return out end            -- behind the camera
   local step = ruler.step(APART / pixels, 1)
   side = math.max(side, scene.fit and 0 or 4 * step)
   for k in ruler.ticks(math.max(middle - side, 0), math.min(middle + side, scene.domain[1]), step) do
-    out[#out + 1] = { x = k * step, z = z, text = text.number(k * step) }
+    out[#out + 1] = { x = k * step, y = y, z = z, text = text.number(k * step) }
   end
   return out
 end
@@ -92,7 +105,7 @@ end
 ---Writes the numbers under the ticks, over the finished picture; those that its sides would cut off are left out.
 function ruler.numbers(canvas, scene, ticks)
   for _, tick in ipairs(ticks) do
-    local x, y = project(canvas, scene, tick.x, tick.z)
+    local x, y = project(canvas, tick.x, tick.y, tick.z)
     if is_whole(canvas, tick.text, x) and y + 20 < scene.height then
       canvas:text { x = x, y = y + 17, size = 9, align = "centre", colour = "#5b6875", text = tick.text }
     end

@@ -350,6 +350,7 @@ function Scene:frame(fields)
       and self.path or {},
     goals = last.goals, arrows = marks.arrows(def.arrows, self), walls = walls.moved(self.walls, def.wall_offset),
   }
+  now.ground = self.has_ground and walls.ground(now.walls) or self.ground
   now.box = seen_box(self, poses)
   local draw = self.dim == 2 and flat.draw or solid.draw
   draw(self.canvas, self, now)

@@ -152,8 +152,8 @@ function draw.height_field(canvas, scene, w)
 end
 
 -- a ribbon on the ground between two points {x, z}, as two triangles
-local function ribbon(list, scene, a, b, half, tint)
-  local dx, dz, y = b[1] - a[1], b[2] - a[2], scene.ground + 2e-3 * scene.reach
+local function ribbon(list, y, a, b, half, tint)
+  local dx, dz = b[1] - a[1], b[2] - a[2]
   local length = math.sqrt(dx * dx + dz * dz)
   if length == 0 then return end
   local ox, oz = -dz / length * half, dx / length * half
@@ -165,14 +165,14 @@ end
 
 -- flat on the ground: the trail of the centre, and the ticks of the ruler
 local function markings(canvas, scene, now, ticks)
-  local list, tint = {}, colour.number(paint.trail)
+  local list, tint, y = {}, colour.number(paint.trail), now.ground + 2e-3 * scene.reach
   for i = 2, #now.trail do
     local a, b = now.trail[i - 1], now.trail[i]
-    ribbon(list, scene, { a[1], a[3] }, { b[1], b[3] }, 0.012 * scene.reach, tint)
+    ribbon(list, y, { a[1], a[3] }, { b[1], b[3] }, 0.012 * scene.reach, tint)
   end
   tint = colour.number "#5b6875"
   for _, tick in ipairs(ticks) do
-    ribbon(list, scene, { tick.x, tick.z - 0.14 * scene.reach }, { tick.x, tick.z }, 0.008 * scene.reach, tint)
+    ribbon(list, y, { tick.x, tick.z - 0.14 * scene.reach }, { tick.x, tick.z }, 0.008 * scene.reach, tint)
   end
   triangles(canvas, list)
 end
@@ -180,7 +180,7 @@ end
 ---Draws a scene as it is now.
 ---@param canvas cq.Canvas
 ---@param scene cq.PictureScene
----@param now table      poses, walls, centre, and what is shown beside bodies
+---@param now table      poses, walls, ground, centre, and what is shown beside bodies
 function solid.draw(canvas, scene, now)
   canvas:clear(SKY)
   local eye = look(canvas, scene, now)
@@ -191,7 +191,7 @@ function solid.draw(canvas, scene, now)
     floor = floor or w.shape == "half_space" and w.normal[2] > 0.5 or w.shape == "height_field"
       or (w.shape == "box" and w.hollow)
   end
-  if not floor then plane(canvas, { 0, scene.ground, 0 }, { 0, 1, 0 }, scene.cell) end
+  if not floor then plane(canvas, { 0, now.ground, 0 }, { 0, 1, 0 }, scene.cell) end
   local ticks = scene.ruler and ruler.solid(canvas, scene, now) or {}
   markings(canvas, scene, now, ticks)
   marks.solid_goals(canvas, now.goals)

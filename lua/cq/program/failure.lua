@@ -96,7 +96,21 @@ local function is_within(problem)
   return not problem:match "^[^\n:]+:%d+: " or problem:match "^[^\n:]*lua/cq/[%w_/]+%.lua:%d+: " ~= nil
 end
 
----Message handler for xpcall: message and traceback as one text.
+-- Has code outside the library called error(sentence, 0)? Such a sentence names no place because its writer wanted
+-- none: it tells whoever typed the command what to type, and frames of a scene or an example say nothing to him.
+local function wants_no_place(problem)
+  if problem:match "^[^\n:]+:%d+: " then return false end
+  local level = 2
+  local info = debug.getinfo(level, "Sf")
+  while info and driver[info.source] do
+    level = level + 1
+    info = debug.getinfo(level, "Sf")
+  end
+  local caller = info and info.func == error and debug.getinfo(level + 1, "S")
+  return caller and not schema.is_library(caller)
+end
+
+---Message handler for xpcall: message and traceback as one text; the message alone where its writer wanted no place.
 ---@param problem any
 ---@return string
 function failure.handle(problem)
@@ -109,6 +123,7 @@ function failure.handle(problem)
     end
     problem = tostring(problem)
   end
+  if wants_no_place(problem) then return problem end
   -- an error of the user's, or made for the user, needs none of the library's frames
   local lines = frames(3, problem ~= schema.failure and is_within(problem))
   problem = with_tensor_hint(with_suggestion(problem))

@@ -44,7 +44,7 @@ end
 
 -- one number for each section, or for each joint
 local function row(value, count, name, noun)
-  local tensor = T.as_tensor(value)
+  local tensor = T.as_tensor(value, "robot:stretched: " .. name)
   local is_one = tensor.rank == 0 or tensor.count == 1 and count == 1
   if noun == "section" and is_one then return tensor:reshape({}):expand { count } end
   if tensor.rank ~= 1 or tensor.count ~= count then

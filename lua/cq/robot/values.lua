@@ -99,7 +99,7 @@ local function check_tensor(robot, entry, value, what, whole_only)
   if type(value) ~= "number" and type(value) ~= "table" and not T.is_tensor(value) then
     is.fail("%s must be a number, a list or a tensor, got %s", what, text.describe(value))
   end
-  local tensor, w, some = T.as_tensor(value), width(robot, entry), having(robot, entry)
+  local tensor, w, some = T.as_tensor(value, what), width(robot, entry), having(robot, entry)
   local n = count_of(robot, entry)
   local shape, counts = tensor:shape(), { n, some and some.count }
   local one = #w == 0 and #shape == 1 and shape[1] == 1 and n ~= 1

@@ -90,7 +90,7 @@ local function check_signals(self, u, observation)
   if type(u) ~= "number" and type(u) ~= "table" then
     is.fail("the controller must give %d signal%s as a tensor, got %s", k, k == 1 and "" or "s", text.describe(u))
   end
-  u = T.as_tensor(u)
+  u = T.as_tensor(u, "the controller's signals")
   local shape = u:shape()
   if u.rank == 0 and k == 1 then
     u = u:reshape { 1 }
@@ -120,7 +120,7 @@ local function force_of(force, u, state)
   local v = wants_velocity(force.actuator.force) and state:gather(force.selection, "velocity") or nil
   local f = force.actuator:force(own, x, v)
   if type(f) ~= "number" and type(f) ~= "table" then is.fail("force must give a tensor, got %s", text.describe(f)) end
-  f = T.as_tensor(f)
+  f = T.as_tensor(f, "force")
   local want, got = x:shape(), f:shape()
   local same = #want == #got
   for k, size in ipairs(want) do same = same and got[k] == size end

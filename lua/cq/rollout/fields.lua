@@ -141,7 +141,7 @@ local function spread_world(value, shape, least, batch, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("world:rollout: %s must be a number, a list or a tensor, got %s", what, text.describe(value))
   end
-  local tensor = T.as_tensor(value)
+  local tensor = T.as_tensor(value, "world:rollout: " .. what)
   local given, lead = tensor:shape(), nil
   for _, candidate in ipairs { least, shape } do
     local rest = #given - #candidate

@@ -28,7 +28,7 @@ end
 -- a tensor for each control step, and whether each scene has its own; nil: it is none of these. batch: nil without one
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
-  local tensor, dim = T.as_tensor(value), world.dim
+  local tensor, dim = T.as_tensor(value, "world:rollout: gravity"), world.dim
   local shape = tensor:shape()
   local rows = #shape == 2 and shape[2] == dim
   if rows and shape[1] == batch and (batch > 1 or steps > 1) then

@@ -87,7 +87,7 @@ end
 -- a tensor for each control step, and whether each scene has its own; nil: it is none of these. batch: nil without one
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
-  local tensor = T.as_tensor(value)
+  local tensor = T.as_tensor(value, "world:rollout: wall_velocity")
   local walls, dim, shape = #world.walls, world.dim, tensor:shape()
   local each = same(shape, { steps, walls, dim })
   if each and steps == batch and steps > 1 then

@@ -126,6 +126,13 @@ local function as_tensors(given)
   return out
 end
 
+-- by the name of each number: has a parameter a part in it?
+local function reached_of(numbers)
+  local out = {}
+  for name, number in pairs(numbers) do out[name] = number.requires_grad end
+  return out
+end
+
 ---@internal
 ---What parameters are to reach, as sentences have it.
 ---@param names string[]
@@ -139,7 +146,7 @@ local function evaluate_all(f, list, plan, what, p, ...)
   local results = pack(tape.with(run.record, f, p, ...))
   local values, names = check_numbers(results[1], what)
   run.numbers, run.names = as_tensors(results[1]), names
-  local passes, grads = plan(values, names), {}
+  local passes, grads = plan(values, names, reached_of(run.numbers)), {}
   for k, weights in ipairs(passes) do grads[k] = pass(run, p, weights, k < #passes) end
   if #passes == 0 then run.record:backward({}, {}) end
   local goal = gradient.goal(names)
@@ -260,13 +267,13 @@ function gradient.value_and_grad(f)
 end
 
 ---@internal
----A function as that of values_and_grads, with gradients of sums of its numbers: plan(values, names) gives a list of
----weights by name, for each of which one backward pass is made. A name without a weight is left out of it. `whole` in
----the list: every parameter must be reached by one of them.
+---A function as that of values_and_grads, with gradients of sums of its numbers: plan(values, names, reached) gives a
+---list of weights by name, for each of which one backward pass is made. A name without a weight is left out of it.
+---`whole` in the list: every parameter must be reached by one of them. reached: by name, has a parameter a part in the
+---number?
 ---@param what string         for errors
 ---@param f fun(p: any, ...): table<string, cq.Tensor>, ...
----@param plan fun(values: table<string, number>, names: string[]): { [integer]: table<string, number>, whole: boolean?
----  }
+---@param plan fun(values: table<string, number>, names: string[], reached: table<string, boolean>): { [integer]: table<string, number>, whole: boolean? }
 ---@return fun(p: any, ...): table<string, number>, any[], ...
 function gradient.passes(what, f, plan)
   return function(p, ...)
