@@ -3,7 +3,7 @@
 -- Source: figures 2 and 5 of the soft-finger paper (Robotica 2024); the geometry of scenes/soft_finger.lua is of our
 -- own, and the curve is that of the paper's constants of Dragon Skin 30, by Mooney and Rivlin. The bulk modulus is
 -- capped at 20 shear moduli (969 kPa), silicone's own is 36,000: J is down to 0.96. Expect: the tip lower by 3, 7, 16
--- and 41 mm under 5, 10, 15 and 20 kPa, the three laws within 2 % of each other, 11 times as quick as explicit steps.
+-- and 42 mm under 5, 10, 15 and 20 kPa, the three laws within 2 % of each other, 11 times as quick as explicit steps.
 -- These agree within 10 % up to 10 kPa. Above, where the chambers are near to ballooning, particles that move on over
 -- the grid let the finger creep: explicit steps take it 29 mm down, the farther the slower they are loaded, and
 -- world:settle, which does not creep, has 2.6, 5.6, 9.3 and 13.6 mm. --dim 3 takes minutes.

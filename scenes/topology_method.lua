@@ -170,10 +170,14 @@ local function paper(scene)
   return run
 end
 
--- The pulses of a binary body, trained anew. Those of a balancer, and of what has an adjoint that decays, go on from
--- those of their design, by small steps: what took many iterations to find is lost where many pulses change at once.
+-- rates at which pulses are trained anew, from those of their design, where they are not begun anew as well
+local training_rates = { balancer = 3e-3, walker3d = 3e-3 }
+
+-- The pulses of a binary body, trained anew. Those of a balancer, of a walker in space, and of what has an adjoint that
+-- decays, go on from those of their design, by small steps: what took many iterations to find is lost where many pulses
+-- change at once.
 local function train(name, run, solid)
-  local count, rate = cq.option("training", 250), name == "balancer" and 3e-3 or run.adjoint_decay and 0.01
+  local count, rate = cq.option("training", 250), run.adjoint_decay and 0.01 or training_rates[name]
   if not rate then return solid:train(run, { iterations = count }) end
   local falling = function(i) return 1 - 0.9 * math.min(1, i / count) end
   return solid:train(run, { iterations = count, params = run.best.params.design,

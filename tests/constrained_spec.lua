@@ -278,14 +278,16 @@ describe("a mistake in a constraint", function()
     }
     for _, case in ipairs(cases) do says(refused(case[1]), case[2]) end
     local heavy = { name = "a", at_most = 1e-9, of = function(_, roll) return roll.world.robot.volume:sum() end }
-    for _, scenes in ipairs { false, { count = 2, each = function() return {} end } } do
-      says(refused(heavy, { scenes = scenes or nil }), "run:optimize: no parameter reaches the constraint a: ")
+    local message, told = require "cq.base.message", {}
+    local own = message.warn
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    for k, scenes in ipairs { false, { count = 2, each = function() return {} end } } do
+      local run = experiment(lagrangian(), { constraints = { heavy }, scenes = scenes or nil })
+      run:optimize { iterations = 3, folder = folder .. "/unreached" .. k }
+      says(told[k], "run:optimize: no parameter reaches the constraint a: ")
     end
-    -- its limit is another at the last iteration
-    local later = { limits = function(i) return { a = i < 3 and 1e-9 or 1e9 } end }
-    local run = experiment(lagrangian(), { constraints = { heavy }, by_iteration = later })
-    run:optimize { iterations = 3, folder = folder .. "/b" }
-    assert.equal(3, #run.losses)
+    message.warn = own
+    assert.equal(2, #told)
     says(refused({ name = "a", equal = 1, final = one }, { optimizer = cq.Optimizer.adam { rate = 1 } }),
       "cq.Optimizer.adam knows no constraints; put it into cq.Optimizer.augmented_lagrangian")
     says(sentence(function() experiment(slsqp(), { constraints = {} }):optimize { iterations = 3,

@@ -71,6 +71,7 @@ describe("a script", function()
     local result = cqlua { script "error { 1 }" }
     assert.equal(1, result.code)
     has(result.err, "an error that is not a sentence but a table")
+    has(result.err, "script.lua:1: in main chunk")
   end)
 
   it("with a wrong syntax gives 1 and the line", function()

@@ -43,7 +43,7 @@ static double uniform(double low, double high) {   // xorshift
 
 enum { DRAWS = 100 };
 
-// one bit for each input of a map; a Maxwell solid in space has more than 64
+// one bit for each input of a map; a readout of a material in space has more than 64
 __extension__ typedef unsigned __int128 marks;
 
 // A map of the engine: draw() takes inputs, primal() outputs, adjoint() adds gradients of inputs for gradients of

@@ -128,7 +128,10 @@ function full.said_by(run, with)
   local begun = os.execute(("find %s -name optimizer.bin 2>/dev/null | grep -q ."):format(folder)) == 0
   local code = os.execute(("%s %s --out %s%s %s > %s.part"):format(host.executable, run.command, folder,
     begun and " --resume" or "", with, path))
-  if code ~= 0 then error(("cqlua %s has failed, or was stopped; make papers goes on with it"):format(run.command), 0) end
+  if code ~= 0 then
+    error(("cqlua %s %s has failed, or was stopped; make papers%s goes on with it"):format(run.command, with,
+      with == "" and "" or (" WITH=%q"):format(with)), 0)
+  end
   assert(os.rename(path .. ".part", path))
   return process.read(path)
 end
@@ -142,7 +145,7 @@ function full.run(only, with)
   local failed, count = 0, 0
   for _, run in ipairs(RUNS) do
     if run.command:find(only, 1, true) then
-      print("cqlua " .. run.command)
+      print("cqlua " .. run.command .. (with == "" and "" or " " .. with))
       local said = full.said_by(run, with)
       local reached, lines = full.judge(run, said)
       print((said:gsub("[^\n]+", "  %0"):gsub("\n$", "")) .. "\n" .. lines)

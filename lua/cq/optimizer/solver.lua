@@ -49,18 +49,16 @@ local function check_names(self, values)
   end
 end
 
--- A constraint that no parameter has a part in stays as it is, whatever is done. One that is kept is a note. One that
--- is not would let a solve go on for nothing, unless it may be another in a later evaluation.
-local function check_reached(self, values, judged, reached)
+-- Tells constraints that no parameter has a part in. Where one is not kept the solve may go on for nothing: a warning,
+-- and no error, for a function may take another way in a later evaluation.
+local function tell_unreached(self, values, judged, reached)
   for k, c in ipairs(self.constraints) do
-    local hopeless = judged[k] > c.tolerance and not self:is_changing()
-    if not reached[c.name] and hopeless then
-      is.fail("%s: no parameter reaches the constraint %s, and no optimizer can change it; compute it from what is "
-        .. "trained, as tensors (t:item() is a number without a gradient), or leave it out", self.what,
-        constraint.text(c, values[c.name]))
+    local told = constraint.text(c, values[c.name])
+    if not reached[c.name] and judged[k] > c.tolerance then
+      message.warn("%s: no parameter reaches the constraint %s, and no optimizer can change it; compute it from what is "
+        .. "trained, as tensors (t:item() is a number without a gradient), or leave it out", self.what, told)
     elseif not reached[c.name] then
-      message.note("%s: no parameter reaches the constraint %s, and training cannot change it", self.what,
-        constraint.text(c, values[c.name]))
+      message.note("%s: no parameter reaches the constraint %s, and training cannot change it", self.what, told)
     end
   end
 end
@@ -109,8 +107,8 @@ function Solver:evaluate(plan)
   if self.finish then self.finish(more) end
   keep_best(self, values, judged)
   self.evaluations, self.values, self.judged = self.evaluations + 1, values, judged
-  if not self.reach_checked then check_reached(self, values, judged, found) end
-  self.reach_checked = true
+  if not self.reach_told then tell_unreached(self, values, judged, found) end
+  self.reach_told = true
   return values, grads, judged
 end
 

@@ -36,7 +36,8 @@ end
 local NUMBERS = 28         -- [pixel] from the ruler's line to below its numbers
 
 -- The line of a ruler in 2D [pixel], and the colour of what stands below it. It goes with ground that moves. Where that
--- has left the picture, the ruler stands where the ground was at first, or so far above it that it can be read.
+-- has left the picture by its lower edge, the ruler stands where the ground was at first, or so far above it that it
+-- can be read.
 local function line_of(scene, view, ground)
   local function row(height) return scene.height - view.scale * (height - view.bottom) end
   local white, grey = "#ffffff", "#7b8794"

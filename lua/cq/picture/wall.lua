@@ -89,7 +89,7 @@ function wall.moved(walls, offset)
   return out
 end
 
----Height of the level ground: of the lowest wall that one can stand on; nil when there is none.
+---Height of the level ground: of the highest wall that one can stand on; nil when there is none.
 ---@param walls table[]
 ---@return number?
 function wall.ground(walls)

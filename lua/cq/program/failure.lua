@@ -96,8 +96,9 @@ local function is_within(problem)
   return not problem:match "^[^\n:]+:%d+: " or problem:match "^[^\n:]*lua/cq/[%w_/]+%.lua:%d+: " ~= nil
 end
 
--- Has code outside the library called error(sentence, 0)? Such a sentence names no place because its writer wanted
--- none: it tells whoever typed the command what to type, and frames of a scene or an example say nothing to him.
+-- Has code outside the library called error(sentence, 0), or handed on what it caught so? Such a sentence names no
+-- place because its writer wanted none: it tells whoever typed the command what to type, and frames of a scene or an
+-- example say nothing to him.
 local function wants_no_place(problem)
   if problem:match "^[^\n:]+:%d+: " then return false end
   local level = 2
@@ -116,14 +117,15 @@ end
 function failure.handle(problem)
   -- hardly any stack is left for more, and the frames are all the same
   if type(problem) == "string" and problem:find("stack overflow", 1, true) then return problem end
-  if type(problem) ~= "string" then
+  local is_sentence = type(problem) == "string"
+  if not is_sentence then
     local meta = getmetatable(problem)
     if not (type(meta) == "table" and meta.__tostring) then
       problem = ("an error that is not a sentence but a %s"):format(type(problem))
     end
     problem = tostring(problem)
   end
-  if wants_no_place(problem) then return problem end
+  if is_sentence and wants_no_place(problem) then return problem end
   -- an error of the user's, or made for the user, needs none of the library's frames
   local lines = frames(3, problem ~= schema.failure and is_within(problem))
   problem = with_tensor_hint(with_suggestion(problem))

@@ -126,7 +126,7 @@ local function as_tensors(given)
   return out
 end
 
--- by the name of each number: has a parameter a part in it?
+-- by the name of each number: may a parameter have a part in it?
 local function reached_of(numbers)
   local out = {}
   for name, number in pairs(numbers) do out[name] = number.requires_grad end
@@ -269,11 +269,11 @@ end
 ---@internal
 ---A function as that of values_and_grads, with gradients of sums of its numbers: plan(values, names, reached) gives a
 ---list of weights by name, for each of which one backward pass is made. A name without a weight is left out of it.
----`whole` in the list: every parameter must be reached by one of them. reached: by name, has a parameter a part in the
----number?
+---`whole` in the list: every parameter must be reached by one of them. reached: by name, may a parameter have a part in
+---the number? One that is not of p counts as well.
 ---@param what string         for errors
 ---@param f fun(p: any, ...): table<string, cq.Tensor>, ...
----@param plan fun(values: table<string, number>, names: string[], reached: table<string, boolean>): { [integer]: table<string, number>, whole: boolean? }
+---@param plan fun(values: table<string, number>, names: string[], reached: table<string, boolean>): table[]
 ---@return fun(p: any, ...): table<string, number>, any[], ...
 function gradient.passes(what, f, plan)
   return function(p, ...)

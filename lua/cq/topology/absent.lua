@@ -47,6 +47,7 @@ local function leave_out(design, density, gone, p, radii)
       end)
     end
     edge = beyond
+    if #edge == 0 then break end
   end
   for found in pairs(reached) do
     for _, image in ipairs(with_images(design, found)) do gone[image] = true end

@@ -161,7 +161,8 @@ end
 ---Writes the surface of the body that each actuator has, closed, as STL files to print or to read with cq.Shape.mesh:
 ---from "walker.stl" walker_1.stl, ..., of the rest walker_passive.stl, and walker_whole.stl of all together.
 ---Coordinates are those of the world; a body in 2D stands between z = 0 and its thickness. Parts fill the whole body,
----without a gap between them.
+---without a gap between them. One of a few particles that lie single among others may have no place in it: a note tells
+---so. Errors: a body of particles so far apart that it has no surface.
 ---@param path string           ends in .stl
 ---@param options? solid.save_stl.def
 ---@return string[] paths       of the files that were written
@@ -177,16 +178,25 @@ function Solid:save_stl(path, options)
     names[a + 1], parts[a + 1] = a == 0 and "passive" or tostring(a), followers(self, a)
     whole = whole + parts[a + 1]
   end
-  local function write(some, called)
-    for k, triangles in ipairs(surface.triangles(field, dim, some, def.thickness or self.design.filter.radius)) do
-      if #triangles > 0 then
-        paths[#paths + 1] = ("%s_%s.stl"):format(front, called[k])
-        surface.write_stl(paths[#paths], triangles)
-      end
+  local thickness = def.thickness or self.design.filter.radius
+  local function write(triangles, name)
+    paths[#paths + 1] = ("%s_%s.stl"):format(front, name)
+    surface.write_stl(paths[#paths], triangles)
+  end
+  local all = surface.triangles(field, dim, { whole }, thickness)[1]
+  if #all == 0 then
+    is.fail("solid:save_stl: the body has no surface: its %s lie too far apart", text.count(#self.particles, "particle"))
+  end
+  for k, triangles in ipairs(surface.triangles(field, dim, parts, thickness)) do
+    local count = parts[k]:sum():item()
+    if #triangles > 0 then
+      write(triangles, names[k])
+    elseif count > 0 then
+      message.note("solid:save_stl: %s of %s lie single among others: no %s_%s.stl", text.count(count, "particle"),
+        k == 1 and "no actuator" or "actuator " .. names[k], front, names[k])
     end
   end
-  write(parts, names)
-  write({ whole }, { "whole" })
+  write(all, "whole")
   return paths
 end
 

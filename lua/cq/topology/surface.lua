@@ -202,22 +202,29 @@ ffi.cdef [[
 typedef struct __attribute__((packed)) cq_stl_facet { float normal[3], corner[3][3]; uint16_t attribute; } cq_stl_facet;
 ]]
 
----Writes triangles as a binary STL file.
+-- are two corners one?
+local function same(a, b) return a[0] == b[0] and a[1] == b[1] and a[2] == b[2] end
+
+---Writes triangles as a binary STL file, without those of which two corners are one in its digits: the others are as
+---closed without them.
 ---@param path string
 ---@param triangles number[][][]
 function surface.write_stl(path, triangles)
-  local facets = ffi.new("cq_stl_facet[?]", math.max(#triangles, 1))
-  for k, triangle in ipairs(triangles) do
+  local facets, count = ffi.new("cq_stl_facet[?]", math.max(#triangles, 1)), 0
+  for _, triangle in ipairs(triangles) do
+    local corner = facets[count].corner
     for c = 1, 3 do
-      for d = 1, 3 do facets[k - 1].corner[c - 1][d - 1] = triangle[c][d] end
+      for d = 1, 3 do corner[c - 1][d - 1] = triangle[c][d] end
     end
+    local is_line = same(corner[0], corner[1]) or same(corner[1], corner[2]) or same(corner[2], corner[0])
+    count = count + (is_line and 0 or 1)
   end
   if option.program.follows then return end
   local file, problem = io.open(path, "wb")
   if not file then is.fail("solid:save_stl: %s", problem) end
-  local head = ("cqlua; %s"):format(text.count(#triangles, "triangle"))
-  file:write(head, (" "):rep(80 - #head), ffi.string(ffi.new("uint32_t[1]", #triangles), 4),
-    ffi.string(facets, #triangles * 50))
+  local head = ("cqlua; %s"):format(text.count(count, "triangle"))
+  file:write(head, (" "):rep(80 - #head), ffi.string(ffi.new("uint32_t[1]", count), 4),
+    ffi.string(facets, count * 50))
   file:close()
 end
 
