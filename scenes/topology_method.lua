@@ -10,8 +10,8 @@
 --                    its own mirror image (--symmetry no: it is not). The rotator is the same after a quarter of a turn
 --                    (--symmetry no: it is not), and has soft iterations, --rough ones of a coarse block and --soft, in
 --                    steps 2.5 times as long (--substeps of 1 ms: 4), before binary ones (--iterations in all). Where
---                    a gait is long, the rotator's and a walker's of more than 0.5, the adjoint decays (--decay, of
---                    any; 0: it does not). At the end the pulses of the body are trained anew (--training)
+--                    a gait is long, the rotator's, the climber's and a walker's of more than 0.5, the adjoint decays
+--                    (--decay, of any; 0: it does not). At the end the pulses of the body are trained anew (--training)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"
@@ -28,9 +28,9 @@ local function made_binary(design)
   return design:with { material = { sharpness = 2 * design.material.sharpness }, binary = "all" }
 end
 
--- a rate that falls to a tenth
-local function adam(from, to)
-  return cq.Optimizer.adam { rate = 0.01, schedule = function(i)
+-- a rate that falls to a tenth; of gradients that are no longer than clip
+local function adam(from, to, rate, clip)
+  return cq.Optimizer.adam { rate = rate or 0.01, clip = clip, schedule = function(i)
     return 1 - 0.9 * math.max(0, math.min(1, (i - from) / math.max(1, to - from)))
   end }
 end
@@ -113,10 +113,14 @@ local function ours(scene, options)
     by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
 
+-- of a climber's gradients as it is binary: where they mean something they are of 0.03 to 0.3
+local CLIP = 0.1
+
 -- A climber learns one step up that comes again (--period): asked for height alone, it learns to leap when time is up.
 -- It learns it in half of the time, soft and in steps 2.5 times as long, then as a binary body, which has all of its
--- gravity in the last quarter of the iterations, whatever it bore. Gradients over the whole time are a thousand times
--- as long and of chance alone, so that only a few iterations are made there, by clipped ones.
+-- gravity in the last quarter of the iterations, whatever it bore, and by a rate that falls to a tenth, for what is
+-- binary loses its step where much changes at once. Its adjoint decays (--decay): what is learned is what each step
+-- does, and not how the last ones end. Gradients that are of chance nevertheless are clipped.
 local function climb(scene, options)
   local function half(substeps) return variant(options, { substeps = substeps, duration = scene.duration / 2 }) end
   if not (options.period and options.period <= scene.duration / 2) then
@@ -124,18 +128,18 @@ local function climb(scene, options)
       :format(scene.duration, options.period or 0), 0)
   end
   local soft, light, enough = half(4), half(10), 0.08 * scene.duration
-  local free, count = cq.option("free", 230), cq.option("light", 450)
+  local free, count = cq.option("free", 230), cq.option("light", 240)
   local run = experiment(soft, { design = soft.design, optimizer = cq.Optimizer.adam { rate = 0.01, per = "tensor" },
     by_iteration = { gravity = gravity_it_bears { from = 0, begins = 30, enough = enough, last = free } } })
   local whole = optimise(run, { name = "soft", count = free }, true)
   light.design.params = light.design:resample(soft.design, run.params.design)
-  run = experiment(light, { design = made_binary(light.design), optimizer = cq.Optimizer.adam { rate = 3e-3 },
+  run = experiment(light, { design = made_binary(light.design), optimizer = adam(0, count, 4e-3, CLIP),
     by_iteration = { gravity = gravity_it_bears { from = 6, begins = 5, enough = enough, last = 0.75 * count } } })
   whole = optimise(run, { name = "light", count = count }, whole)
   scene.design.params = scene.design:resample(light.design, run.best.params)
   local hard = made_binary(scene.design)
   return finish(scene, { count = cq.option("iterations", 40), whole = whole,
-    inner = cq.Optimizer.adam { rate = 3e-4, clip = 1 }, by_iteration = { design = function() return hard end },
+    inner = cq.Optimizer.adam { rate = 3e-4, clip = CLIP }, by_iteration = { design = function() return hard end },
     folder = run.run and run.run.folder:match "^(.*)/light$" })
 end
 
@@ -187,6 +191,7 @@ end
 -- of the adjoint, where a gait is too long for exact gradients; 0: exact [time]
 local function decay_of(name, duration)
   if name == "rotator" then return 0.8 end
+  if name == "climber" then return 0.1 end                        -- two periods of its pulses
   return name == "walker" and duration > 0.5 and 1 or 0
 end
 
