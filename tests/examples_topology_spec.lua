@@ -94,6 +94,21 @@ for _, name in ipairs { "climber", "balancer", "walker3d", "rotator" } do
   end)
 end
 
+describe("the climber's adjoint", function()
+  it("decays, unless --decay is 0", function()
+    local function first_gradient(words)
+      local all = { "--coarse", "2", "--free", "1", "--light", "1", "--iterations", "1", "--training", "1",
+        "--render", "no" }
+      for _, word in ipairs(words) do all[#all + 1] = word end
+      run("topology_climber", all, folder)
+      return tonumber(process.read(folder .. "/soft/history.csv"):match "\n1,[^,]+,([^,]+)")
+    end
+    local exact = first_gradient { "--decay", "0" }
+    assert.near(exact, first_gradient { "--decay", "1e6" }, 0.02 * exact)
+    assert(first_gradient {} < 0.8 * exact, exact)
+  end)
+end)
+
 describe("the climber's scene", function()
   it("has the forces of its two walls apart", function()
     local scene = require "scenes.topology" { name = "climber", coarse = 2 }
