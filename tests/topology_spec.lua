@@ -359,6 +359,17 @@ describe("files of a design", function()
     return volume, open
   end
 
+  -- volumes of all parts together and of the whole, each of which must be closed
+  local function volumes(paths)
+    local sum, whole = 0, nil
+    for _, path in ipairs(paths) do
+      local volume, open = measure(path)
+      assert(open == 0 and volume > 0, path)
+      if path:find "whole" then whole = volume else sum = sum + volume end
+    end
+    return sum, whole
+  end
+
   it("hold a line for each particle and pulse", function()
     local design = design_of()
     local p = variables(design)
@@ -378,13 +389,9 @@ describe("files of a design", function()
     local design = design_of()
     local p = variables(design)
     local solid = design:binarise(p)
-    local paths, sum, whole = solid:save_stl(folder .. "/block.stl", { thickness = 0.1 }), 0, nil
+    local paths = solid:save_stl(folder .. "/block.stl", { thickness = 0.1 })
     assert.equal(5, #paths)
-    for _, path in ipairs(paths) do
-      local volume, open = measure(path)
-      assert(open == 0 and volume > 0, path)
-      if path:find "whole" then whole = volume else sum = sum + volume end
-    end
+    local sum, whole = volumes(paths)
     local exact = #solid.particles * 0.02 ^ 2 * 0.1
     assert.near(exact, whole, 0.05 * exact)
     assert.near(whole, sum, 1e-4 * whole)
@@ -437,15 +444,31 @@ describe("files of a design", function()
       local p = design:start()
       p.density:copy_from(random:uniform { n } * 2 - 1)
       p.layout:copy_from(random:uniform { 5, n } * 2 - 1)
-      local paths, sum, whole = design:binarise(p):save_stl(folder .. "/many.stl", { thickness = 0.1 }), 0, nil
+      local paths = design:binarise(p):save_stl(folder .. "/many.stl", { thickness = 0.1 })
       assert.equal(6, #paths)
-      for _, path in ipairs(paths) do
-        local volume, open = measure(path)
-        assert(open == 0 and volume > 0, path)
-        if path:find "whole" then whole = volume else sum = sum + volume end
-      end
+      local sum, whole = volumes(paths)
       assert.near(whole, sum, 1e-5 * whole)
     end
+  end)
+
+  it("tell of particles that have no surface", function()
+    local random, points = cq.random { seed = 2 }, {}
+    for k = 0, 99 do points[k + 1] = { 0.02 * (k % 10), 0.02 * math.floor(k / 10) } end
+    points = T.tensor(points) + 0.006 * random:uniform { 100, 2 }
+    local design = design_of({}, block { shape = cq.Shape.points { points = points, spacing = 0.02, name = "block" } })
+    local solid = design:binarise(design:start(), { threshold = 0.4 })
+    for k = 1, 100 do solid.actuator[k] = (k == 5 or k == 50) and 2 or 1 end
+    local message, told = require "cq.base.message", {}
+    local own = message.note
+    message.note = function(format, ...) told[#told + 1] = format:format(...) end
+    local paths = solid:save_stl(folder .. "/single.stl", { thickness = 0.1 })
+    message.note = own
+    assert.same({ folder .. "/single_1.stl", folder .. "/single_whole.stl" }, paths)
+    assert.same({ ("solid:save_stl: 2 particles of actuator 2 lie single among others: no %s/single_2.stl"):format(folder) },
+      told)
+    solid.particles, solid.actuator = { 5, 50 }, { 1, 1 }
+    says(function() solid:save_stl(folder .. "/far.stl") end,
+      "solid:save_stl: the body has no surface: its 2 particles lie too far apart")
   end)
 
   it("have no holes where particles are on no lattice", function()
