@@ -96,19 +96,23 @@ end
 -- soft to the end may be wanted, as the balancer's is, but few --iterations alone come to one as well.
 local function soft_of(soft, count)
   soft, count = cq.option("soft", soft), cq.option("iterations", count)
-  if soft >= count then
+  if soft >= count and count > 1 then             -- a single one is a trial
     print(("all %d iterations of the block are soft (--soft %d), and none is binary: that takes more --iterations")
       :format(count, soft))
   end
   return soft, count
 end
 
+-- Of gradients of the block as it is binary, and of its pulses: where they mean something they are of 0.02 to 0.05,
+-- now and then of 1 to 250, after which Adam, by its mean squares, stands still for hundreds of iterations.
+local clips = { walker3d = 0.05 }
+
 local function ours(scene, options)
   local quick = cq.option("quick", (#scene.world.cells == 3 or options.decay) and 260 or 0)
   local soft, count = soft_of(quick > 0 and 0 or 80, quick > 0 and 40 or 140)
   local whole, folder = start(scene, options, quick)
   local hard = made_binary(scene.design)
-  local inner = adam(math.min(soft, 0.6 * count), count)
+  local inner = adam(math.min(soft, 0.6 * count), count, nil, clips[options.name])
   return finish(scene, { count = count, inner = inner, whole = whole, folder = folder,
     by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
@@ -180,12 +184,12 @@ local training_rates = { balancer = 3e-3, walker3d = 3e-3 }
 -- The pulses of a binary body, trained anew. Those of a balancer, of a walker in space, and of what has an adjoint that
 -- decays, go on from those of their design, by small steps: what took many iterations to find is lost where many pulses
 -- change at once.
-local function train(name, run, solid)
-  local count, rate = cq.option("training", 250), run.adjoint_decay and 0.01 or training_rates[name]
+local function train(name, run, solid, count)
+  local rate = run.adjoint_decay and 0.01 or training_rates[name]
   if not rate then return solid:train(run, { iterations = count }) end
   local falling = function(i) return 1 - 0.9 * math.min(1, i / count) end
   return solid:train(run, { iterations = count, params = run.best.params.design,
-    optimizer = cq.Optimizer.adam { rate = rate, clip = run.adjoint_decay and 1 or nil, schedule = falling } })
+    optimizer = cq.Optimizer.adam { rate = rate, clip = run.adjoint_decay and 1 or clips[name], schedule = falling } })
 end
 
 -- of the adjoint, where a gait is too long for exact gradients; 0: exact [time]
@@ -214,6 +218,10 @@ function method.once(name, given)
   given = given or {}
   local which, duration = cq.option("method", "ours"), given.duration or cq.option("duration", 0)
   if which ~= "ours" and which ~= "paper" then error("--method must be ours or paper, got " .. which, 0) end
+  local training = cq.option("training", which == "paper" and 0 or 250)
+  if training < 0 or training % 1 ~= 0 then
+    error(("--training must be 0, for none, or more iterations, got %g"):format(training), 0)
+  end
   if duration < 0 then error(("--duration must be above 0, got %g"):format(duration), 0) end
   local is_paper, coarse = which == "paper", cq.option("coarse", 1)
   if not is_paper and coarse ~= 1 and coarse ~= 2 then
@@ -238,12 +246,13 @@ function method.once(name, given)
   local solid = scene.design:binarise(params)
   local binary, trained_loss = run:evaluate(solid), nil
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
-  if not is_paper then
-    local trained, loss = train(name, run, solid)
+  if training > 0 then
+    local trained, loss = train(name, run, solid, training)
     print(("pulses trained anew: %.4f"):format(loss))
     solid, trained_loss = trained, loss
   end
-  scene.design:save(params, run.run:path(name .. ".csv"))
+  solid:save(run.run:path(name .. ".csv"))
+  scene.design:save(params, run.run:path(name .. "_design.csv"))
   local files = solid:save_stl(run.run:path(name .. ".stl"))
   run:render(name .. ".mp4", { which = solid })
   run:figures(name .. ".png", { which = solid })

@@ -19,7 +19,13 @@ describe("examples/topology_walker.lua", function()
     assert.equal(history[5].loss, history[5].task)
     local binary, trained = tonumber(out:match "binarised (%S+):"), tonumber(out:match "trained anew: (%S+)")
     assert(trained <= binary, out)
-    assert.is_truthy(process.read(folder .. "/walker.csv"):find "^x,y,density,actuator")
+    for _, name in ipairs { "walker.csv", "walker_design.csv" } do
+      assert.is_truthy(process.read(folder .. "/" .. name):find "^x,y,density,actuator")
+    end
+    -- what is saved is the body that is drawn: no pulse is in between
+    for word in process.read(folder .. "/walker_pulses.csv"):gsub("^[^\n]*", ""):gmatch ",([^,\n]+)" do
+      assert(word == "-1" or word == "0" or word == "1", word)
+    end
     assert.is_truthy(process.read(folder .. "/walker_whole.stl"))
   end)
 
@@ -27,6 +33,7 @@ describe("examples/topology_walker.lua", function()
     local result = process.cqlua { "check", "examples/topology_walker.lua", "--coarse", "2" }
     assert(result.code == 0, result.err)
     assert.is_truthy((result.out .. result.err):find("design.density: 100 numbers, gradient", 1, true))
+    assert.is_falsy(result.out:find "none is binary")
     result = process.cqlua { "check", "examples/topology_walker.lua", "--coarse", "2", "--seeds", "2" }
     assert(result.code == 0, result.err)
   end)
@@ -39,6 +46,21 @@ describe("examples/topology_walker.lua", function()
     assert.is_truthy(result.out:find "^seed 1: loss %S+ binarised %S+ optimised %S+ %b()\nseed 2: [^\n]+\nmedian ")
     assert.is_truthy(process.read(folder .. "/seeds.csv"):find("seed,loss,binarised,optimised,seconds", 1, true))
     assert.is_truthy(process.read(folder .. "/seed-2/walker_whole.stl"))
+  end)
+
+  it("is refused iterations of a training that are none, before anything is optimised", function()
+    for given, problem in pairs { many = "many", ["-1"] = "-1", ["0.5"] = "0.5" } do
+      local result = process.cqlua { "examples/topology_walker.lua", "--training", given, "--out", folder .. "/none" }
+      assert(result.code == 1 and result.err:find("--training", 1, true) and result.err:find(problem, 1, true),
+        result.err)
+      assert.is_nil(process.read(folder .. "/none/history.csv"))
+    end
+  end)
+
+  it("leaves the pulses of its design where it has no training", function()
+    local _, out = run("topology_walker", { "--coarse", "2", "--iterations", "2", "--free", "1", "--rough", "2",
+      "--soft", "1", "--training", "0", "--render", "no" }, folder)
+    assert(out:find "binarised" and not out:find "trained anew", out)
   end)
 
   it("is refused a symmetry that none has told", function()

@@ -138,6 +138,46 @@ describe("options", function()
     descent:update(p, { x = T(0.3), y = T(0.4) })
     near(-0.9, p.x:item())
   end)
+  it("clip to the median of the last 50 norms, of those that are not zero", function()
+    local p, descent = { x = T.param(0), y = T.param(0) }, Optimizer.gradient_descent { rate = 1, clip = "median" }
+    local function moved(x, y)
+      local from_x, from_y = p.x:item(), p.y:item()
+      descent:update(p, { x = T(x), y = T(y or 0) })
+      return from_x - p.x:item(), from_y - p.y:item()
+    end
+    near(1, (moved(1)))                                 -- its own norm is all there is
+    near(1, (moved(1e9)))                               -- of two the lower one
+    for _ = 1, 3 do near(0, (moved(0))) end
+    local x, y = moved(3, 4)                            -- of 1, 5, 1e9
+    near(3, x)
+    near(4, y)
+    near(5, descent.norm)
+    x, y = moved(30, 40)
+    near(3, x)
+    near(4, y)
+    for _ = 1, 24 do moved(7) end
+    near(7, (moved(70)))
+    for _ = 1, 49 do moved(100) end
+    near(100, (moved(1000)))                            -- 50 later none of those before counts
+  end)
+  it("clip to the same median after a restore, and begin it anew with a restart", function()
+    local function make() return Optimizer.adam { rate = 0.1, clip = "median" } end
+    local whole, before, after = make(), make(), make()
+    local p, q = { x = T.param { 1, 2 } }, { x = T.param { 1, 2 } }
+    for i = 1, 60 do
+      whole:update(p, { x = T { math.sin(i) ^ 9 * 100, i } })
+      local part = i <= 30 and before or after
+      if i == 31 then after:restore(before:state()) end
+      part:update(q, { x = T { math.sin(i) ^ 9 * 100, i } })
+    end
+    assert.same(p.x:totable(), q.x:totable())
+    local descent = Optimizer.gradient_descent { rate = 1, clip = "median" }
+    descent:update({ x = T.param(0) }, { x = T(1) })
+    descent:restart()
+    local r = { x = T.param(0) }
+    descent:update(r, { x = T(8) })
+    near(-8, r.x:item())
+  end)
   it("schedule the rate from iteration 1", function()
     local seen, p = {}, T.param(0)
     local descent = Optimizer.gradient_descent { rate = 1, schedule = function(i) seen[#seen + 1] = i return 1 / i end }
@@ -165,6 +205,8 @@ describe("mistakes", function()
     refused(function() Optimizer.adam {} end, "cq.Optimizer.adam", "rate", "missing")
     refused(function() Optimizer.adam { rate = 0 } end, "rate", "above 0")
     refused(function() Optimizer.adam { rate = 1, beta = 0.9 } end, "unknown field beta", "beta1")
+    refused(function() Optimizer.adam { rate = 1, clip = 0 } end, "clip must be a finite number above 0, or \"median\"", "0")
+    refused(function() Optimizer.adam { rate = 1, clip = "mean" } end, "\"median\"", "\"mean\"")
     refused(function() Optimizer.adam { lr = 0.1 } end, "unknown field lr (its name is rate here)")
     refused(function() Optimizer.momentum { rate = 1, momentum = 1 } end, "momentum", "below 1")
   end)
@@ -219,5 +261,7 @@ describe("mistakes", function()
     refused(function() adam:restore(3) end, "state", "3")
     refused(function() adam:restore(Optimizer.momentum({ rate = 1 }):state()) end, "momentum", "adam")
     refused(function() adam:restore { kind = "adam", iteration = 1, moments = { first = {} } } end, "second")
+    refused(function() adam:restore { kind = "adam", iteration = 1, moments = { first = {}, second = {} }, norms = 3 } end,
+      "norms", "3")
   end)
 end)

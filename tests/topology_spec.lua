@@ -385,6 +385,57 @@ describe("files of a design", function()
     says(function() design:save(p, "block.txt") end, "must end in .csv")
   end)
 
+  it("hold what a body is made of, and its signals, as they are after a training", function()
+    local design = design_of { pulses = { every = 0.002, width = 0.004, period = 0.01 } }
+    local p = variables(design)
+    local solid = design:binarise(p)
+    local sign, size = p.sign:detach():copy(), p.size:detach():copy()
+    for k = 1, sign.count do sign:data()[k - 1] = -sign:data()[k - 1] end
+    local other = solid:with_pulses { sign = sign, size = size }
+    for _, body in ipairs { solid, other } do
+      local paths, tables = body:save(folder .. "/made.csv"), {}
+      for k, path in ipairs(paths) do
+        tables[k] = {}
+        for line in process.read(path):gmatch "[^\n]+" do
+          local row = {}
+          for word in line:gmatch "[^,]+" do row[#row + 1] = tonumber(word) or word end
+          table.insert(tables[k], row)
+        end
+      end
+      local particles, pulses, signals = unpack(tables)
+      assert.equal(1 + design.robot.particle_count, #particles)
+      local found = 0
+      for q = 2, #particles do
+        if particles[q][3] == 1 then
+          found = found + 1
+          assert.equal(body.particles[found], q - 1)
+          assert.equal(body.actuator[found], particles[q][4])
+        else
+          assert.same({ 0, 0 }, { particles[q][3], particles[q][4] })
+        end
+      end
+      assert.equal(#body.particles, found)
+      -- all pulses of the whole time
+      assert.equal(1 + design.pulses.all, #pulses)
+      assert(design.pulses.all > design.pulses.count)
+      local train = design.pulses:signals(body.pulses)
+      assert.equal(1 + train:size(1), #signals)
+      for k = 1, design.pulses.all do
+        for s = 1, design.signals do
+          assert.equal(body.pulses:get((k - 1) % design.pulses.count + 1, s), pulses[k + 1][s + 1])
+        end
+      end
+      for k = 1, train:size(1) do
+        for s = 1, design.signals do
+          assert(math.abs(train:get(k, s) - signals[k + 1][s + 1]) < 1e-8)
+        end
+      end
+    end
+    assert(not solid.pulses:equal(other.pulses))
+    says(function() solid:save "made" end, "solid:save: path must end in .csv")
+    says(function() solid:save "/no/such/folder/made.csv" end, "solid:save: ", "/no/such/folder/made.csv")
+  end)
+
   it("are closed surfaces of the volume of their particles", function()
     local design = design_of()
     local p = variables(design)

@@ -76,6 +76,13 @@ describe("an experiment with a design", function()
         layout = 0.05, pulses = 0.01 } }
       says(function() optimize(run, 2, true) end, "made with another design: " .. told, "start without --resume")
     end
+    local pulses, whole = design_of():with { binary = "pulses" }, design_of():with { binary = "all",
+      material = { power = 1, mass_power = 1, actuation_power = 3 } }
+    for told, design in pairs { ["binary was none and is pulses"] = pulses, ["binary was none and is all"] = whole } do
+      local run = experiment { world = design.world, design = design, constraints = design:binary { material = 0.05,
+        layout = 0.05, pulses = 0.01 } }
+      says(function() optimize(run, 2, true) end, "made with another design: " .. told, "start without --resume")
+    end
     optimize((experiment()), 2, true)
   end)
 
@@ -393,6 +400,16 @@ describe("the way to a binary design", function()
     local run = cq.Experiment { world = design.world, steps = 30, design = design, objective = print }
     says(function() run:evaluate(design_of():binarise(p)) end, "made of a design for another world")
     says(function() solid:train(design, { iterations = 1 }) end, "solid:train: run must be a cq.Experiment")
+    says(function() design_of():binarise(p):train(run, { iterations = 1, folder = folder .. "/none" }) end,
+      "solid:train: this body was made of a design for another world")
+    local plain = cq.Experiment { world = solid.world, steps = 30, objective = print,
+      controller = cq.Controller.open_loop { steps = 30 } }
+    says(function() solid:train(plain, { iterations = 1, folder = folder .. "/none" }) end,
+      "solid:train: this body was made of a design, and the experiment has none")
+    local short = cq.Experiment { world = design.world, steps = 20, design = design, objective = print }
+    says(function() solid:train(short, { iterations = 1, folder = folder .. "/none" }) end,
+      "solid:train: the pulses of this body take 30 control steps, the experiment 20")
+    assert.is_nil(cq.Run.can_resume(folder .. "/none") or nil)
     says(function() solid:with_pulses() end, "solid:with_pulses: params is missing")
   end)
 
@@ -415,7 +432,7 @@ describe("the way to a binary design", function()
     local _, first = solid:train(run, { iterations = 1, folder = folder, params = p, optimizer = again })
     assert.near(before, first, 1e-12)
     local _, later = solid:train(run,
-      { iterations = 12, folder = folder, params = p, optimizer = again, resume = true })
+      { iterations = 12, folder = folder, params = { design = p }, optimizer = again, resume = true })
     assert(later < before and p.sign:equal(sign), later)
     p.sign:copy_from(-sign)
     says(function() solid:trainable(p) end, "params must round to the pulses of this body")

@@ -351,7 +351,7 @@ function Experiment:optimize(fields)
   if run.done > 0 then by_iteration.set(self, run.done) end
   tell_plan(self)
   if run.done > 0 and run.done >= def.iterations then
-    message.note("the run in %s has made its %s; more are made with --iterations", run.folder,
+    message.note("the run in %s has made its %s, as many as are asked for", run.folder,
       text.count(run.done, "iteration"))
   end
   local first, started, solution = run.done, C.cq_clock(), nil

@@ -6,7 +6,7 @@
 --
 -- The rate of iteration i (from 1) is rate * schedule(i); a param may have a rate of its own, cq.param(x, { rate =
 -- 0.1 }), which is taken in the place of the optimizer's. clip is the largest norm of all gradients together:
--- longer ones are shortened to it. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and
+-- longer ones are shortened to it; "median" is that of the last 50. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and
 -- ipopt, in lua/cq/optimizer/.
 local is = require "cq.base.schema"
 local tensor = require "cq.tensor"
@@ -18,9 +18,10 @@ local leaves = tensor.leaves
 ---@class cq.Optimizer
 ---@field kind string               which constructor made it
 ---@field rate number               may be changed between updates; params' own rates change by the same factor
----@field clip number?              largest norm of all gradients together
+---@field clip number|string?       largest norm of all gradients together, or "median", of the last 50 norms
 ---@field iteration integer         updates made
 ---@field norm number?              of the last gradient, before clipping
+---@field norms number[]            of the last gradients, this one's last; kept for a clip of "median"
 ---@field moments table<string, table<string, cq.Tensor>>   by name of the moment, then by path of the parameter
 local Optimizer = { __name = "cq.Optimizer" }
 Optimizer.__index = Optimizer
@@ -130,6 +131,24 @@ local function norm_of(list)
   return tensor.stack(norms):norm():item()
 end
 
+local WINDOW = 50       -- gradients, of a median of norms
+
+-- The last norms with one more. What is zero tells nothing of how long gradients are.
+local function with_norm(norms, norm)
+  if norm == 0 then return norms end
+  local out = {}
+  for k = math.max(1, #norms - WINDOW + 2), #norms do out[#out + 1] = norms[k] end
+  out[#out + 1] = norm
+  return out
+end
+
+-- The lower one of two in the middle: the first gradients of all are not set by a long one.
+local function median_of(norms)
+  local sorted = { unpack(norms) }
+  table.sort(sorted)
+  return sorted[math.floor((#sorted + 1) / 2)]
+end
+
 local function project(x)
   local bounds, data = x.bounds, x:data()
   if not bounds or not (bounds.min or bounds.max) then return end
@@ -164,12 +183,14 @@ function Optimizer:update(params, grads)
     is.fail("optimizer:update: the schedule must return a finite number, got %s at iteration %d", is.describe(factor),
       self.iteration + 1)
   end
-  local shorten = self.clip and norm > self.clip and self.clip / norm or 1
+  local norms = self.clip == "median" and with_norm(self.norms, norm) or self.norms
+  local clip = self.clip == "median" and median_of(norms) or self.clip
+  local shorten = clip and norm > clip and clip / norm or 1
   -- every moment is fetched before anything changes, for an error leaves all as it was
   for _, entry in ipairs(list) do
     for i, name in ipairs(self.rule.moments) do entry[i] = moment_of(self, name, entry) end
   end
-  self.iteration, self.norm = self.iteration + 1, norm
+  self.iteration, self.norm, self.norms = self.iteration + 1, norm, norms
   for _, entry in ipairs(list) do
     local x = entry.x
     -- a rate of its own changes as the optimizer's does
@@ -182,7 +203,7 @@ end
 
 ---Begins anew: no moments, and iterations count from 1 again, for the schedule too.
 function Optimizer:restart()
-  self.iteration = 0
+  self.iteration, self.norms = 0, {}
   for _, name in ipairs(self.rule.moments) do self.moments[name] = {} end
 end
 
@@ -212,7 +233,7 @@ function Optimizer:solve(params, f, options) return require("cq.optimizer.solve"
 
 -- ---- state ----------------------------------------------------------------------------------------------------------
 
----All that is needed to go on later, as a table for tensor.save: { kind, iteration, moments }.
+---All that is needed to go on later, as a table for tensor.save: { kind, iteration, moments, norms }.
 ---@return table
 function Optimizer:state()
   local moments = {}
@@ -220,7 +241,8 @@ function Optimizer:state()
     moments[name] = {}
     for path, moment in pairs(by_path) do moments[name][path] = moment:copy() end
   end
-  return { kind = self.kind, iteration = self.iteration, moments = moments }
+  local norms = #self.norms > 0 and tensor(self.norms) or nil
+  return { kind = self.kind, iteration = self.iteration, moments = moments, norms = norms }
 end
 
 ---Goes on from a state of an optimizer of the same kind. Rate, clip and schedule stay.
@@ -231,7 +253,7 @@ function Optimizer:restore(state)
   end
   is.argument("optimizer:restore", "iteration of the state", is.integer { min = 0 }, state.iteration)
   if state.kind ~= self.kind then
-    is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.kind), self.kind)
+    is.fail("optimizer:restore: the state is of %s, this is %s; go on with the same one, or start anew", tostring(state.kind), self.kind)
   end
   local moments = {}
   for _, name in ipairs(self.rule.moments) do
@@ -246,7 +268,10 @@ function Optimizer:restore(state)
       moments[name][path] = moment:copy()
     end
   end
-  self.iteration, self.moments = state.iteration, moments
+  if state.norms ~= nil and not (tensor.is_tensor(state.norms) and state.norms.rank == 1) then
+    is.fail("optimizer:restore: norms of the state are %s", is.describe(state.norms))
+  end
+  self.iteration, self.moments, self.norms = state.iteration, moments, state.norms and state.norms:totable() or {}
 end
 
 function Optimizer:__tostring()
@@ -264,7 +289,7 @@ local other_names = {
 local function family(kind, own)
   local fields = {
     rate = is.number { above = 0 },
-    clip = is.number { above = 0, optional = true },
+    clip = is.any_of { is.number { above = 0 }, is.one_of { "median" }, optional = true },
     schedule = is.callable { optional = true },
   }
   for name, checker in pairs(own) do fields[name] = checker end
@@ -274,7 +299,8 @@ local function family(kind, own)
   end)
   return function(def)
     local self = definition(def)
-    self.kind, self.rule, self.iteration, self.moments, self.rate_made = kind, rules[kind], 0, {}, self.rate
+    self.kind, self.rule, self.iteration, self.moments, self.norms, self.rate_made = kind, rules[kind], 0, {}, {},
+      self.rate
     for _, name in ipairs(self.rule.moments) do self.moments[name] = {} end
     return setmetatable(self, Optimizer)
   end
@@ -285,7 +311,7 @@ local optimizer = { class = Optimizer }
 
 ---@class cq.Optimizer.gradient_descent.def
 ---@field rate number                            step size
----@field clip? number                           largest norm of all gradients together
+---@field clip? number|"median"                  largest norm of all gradients together; "median": of the last 50 norms
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
 
 ---x <- x - rate g
@@ -295,7 +321,7 @@ optimizer.gradient_descent = family("gradient_descent", {})
 ---@class cq.Optimizer.momentum.def
 ---@field rate number                            step size
 ---@field momentum? number                       share of the last step that is kept
----@field clip? number                           largest norm of all gradients together
+---@field clip? number|"median"                  largest norm of all gradients together; "median": of the last 50 norms
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
 
 ---m <- momentum m + g, x <- x - rate m
@@ -308,7 +334,7 @@ optimizer.momentum = family("momentum", { momentum = is.number { min = 0, below 
 ---@field beta2? number                          memory of the mean square
 ---@field epsilon? number                        added to the root mean square
 ---@field per? "element"|"tensor"                what has a mean square of its own
----@field clip? number                           largest norm of all gradients together
+---@field clip? number|"median"                  largest norm of all gradients together; "median": of the last 50 norms
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
 
 local adam = family("adam", {

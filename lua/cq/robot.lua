@@ -108,8 +108,10 @@ end
 function Robot:group(name)
   local group = self.group_table[name]
   if group then return group end
-  is.fail("robot: no group %s%s; its groups are %s", text.describe(name),
-    type(name) == "string" and text.suggestion(name, self.group_names) or "", table.concat(self.group_names, ", "))
+  is.fail("robot: no group %s%s; %s", text.describe(name),
+    type(name) == "string" and text.suggestion(name, self.group_names) or "",
+    #self.group_names > 0 and "its groups are " .. table.concat(self.group_names, ", ")
+      or "it has none: name some with groups = { ... } of cq.Robot")
 end
 
 -- one particle number of the user's, checked

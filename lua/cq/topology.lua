@@ -450,12 +450,16 @@ function Topology:binarise(params, options)
   return require "cq.topology.solid"(self, self:own(params), binarise_spec(options or {}))
 end
 
----Writes the design as tables: a line for each particle with its place, density, actuator (0: none) and
----the shares of the signals, and beside it, as NAME_pulses.csv, a line for each pulse with its time and
----its amplitude for each signal.
+---Writes the design as it is, soft, as tables: a line for each particle with its place, density, actuator (0: none) and
+---the shares of the signals; as NAME_pulses.csv a line for each pulse with the middle of its time and its amplitude for
+---each signal; as NAME_signals.csv the signals of each control step. solid:save does so with the body.
+---Errors: a path that cannot be written.
 ---@param params table     as design.params
 ---@param path string      ends in .csv
-function Topology:save(params, path) return require "cq.topology.save"(self, self:own(params), path) end
+---@return string[] paths  of the three files
+function Topology:save(params, path)
+  return require "cq.topology.save"("design:save", self, T.tape.pause(self.map, self, params), path)
+end
 
 function Topology:__tostring()
   local count = 0

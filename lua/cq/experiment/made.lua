@@ -26,6 +26,15 @@ end
 ---@return cq.Robot
 function made.body(run, solid) return T.tape.pause(body, run, solid) end
 
+---Refuses a body of a design that is not the experiment's.
+---@param run cq.Experiment
+---@param solid cq.Topology.Solid
+---@param what string         for the sentence
+function made.require_own(run, solid, what)
+  if not run.design then is.fail("%s: this body was made of a design, and the experiment has none", what) end
+  if solid.design.world ~= run.world then is.fail("%s: this body was made of a design for another world", what) end
+end
+
 ---The rollout of a body, with the objective of the experiment.
 ---@param run cq.Experiment
 ---@param solid cq.Topology.Solid
@@ -33,9 +42,7 @@ function made.body(run, solid) return T.tape.pause(body, run, solid) end
 ---@param steps integer       control steps
 ---@return cq.Rollout
 function made.rollout(run, solid, watch, steps)
-  if not run.design or solid.design.world ~= run.world then
-    is.fail("cq.Experiment: this body was made of a design for another world")
-  end
+  made.require_own(run, solid, "cq.Experiment")
   by_iteration.ready(run)
   local fields = {
     robot = made.body(run, solid), steps = steps, controller = solid.controller, weight = run.weight,

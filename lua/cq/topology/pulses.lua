@@ -5,6 +5,7 @@ local T = require "cq.tensor"
 
 ---@class cq.Topology.Pulses
 ---@field count integer       pulses of each signal, or of one period
+---@field all integer         pulses of each signal, with those that come again
 ---@field steps integer       control steps
 ---@field kernel cq.Tensor    {steps, count} what each pulse gives to each control step
 ---@field is_periodic boolean do they come again within the duration?
@@ -52,7 +53,7 @@ local function new(fields)
   self.steps = times(self.duration, self.control_dt, "duration", "control_dt")
   local all = times(self.duration, self.every, "duration", "every")
   self.count = self.period and math.min(all, times(self.period, self.every, "period", "every")) or all
-  self.is_periodic = self.count < all
+  self.all, self.is_periodic = all, self.count < all
   for _, name in ipairs { "every", "width" } do
     if self[name] < self.control_dt * (1 - 1e-9) then
       is.fail("cq.Topology.pulses: %s is %s and must be at least a control step, %s: signals are held for that long",

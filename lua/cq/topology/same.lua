@@ -31,7 +31,7 @@ local function words_of(design)
     ["pulses.every"] = digits(pulses.every), ["pulses.width"] = digits(pulses.width),
     ["pulses.height"] = digits(pulses.height), ["pulses.period"] = pulses.period and digits(pulses.period) or "none",
     solid = design.mask and numbers_of(design.mask) or "none",
-    symmetry = design.fold_words or "none",
+    symmetry = design.fold_words or "none", binary = design.rounds or "none",
   }
   for name, value in pairs(design.material) do out["material." .. name] = digits(value) end
   return out

@@ -1,16 +1,18 @@
--- save: a design as tables that other programs read.
+-- save: a design, or the body that it becomes, as tables that other programs read.
 local is = require "cq.base.schema"
-local T = require "cq.tensor"
 local option = require "cq.option"
+local text = require "cq.base.text"
 
 local axes = { "x", "y", "z" }
 
-local function write(path, rows)
+local function write(what, path, rows)
   if option.program.follows then return end
   local file, problem = io.open(path, "w")
-  if not file then is.fail("design:save: %s", problem) end
-  file:write(table.concat(rows, "\n"), "\n")
-  file:close()
+  if not file then is.fail("%s: %s", what, problem) end
+  local fine
+  fine, problem = file:write(table.concat(rows, "\n"), "\n")
+  local closed, worse = file:close()
+  if not (fine and closed) then is.fail("%s: %s: %s", what, path, tostring(problem or worse)) end
 end
 
 -- x, y, density, actuator and the share of each signal, a line for each particle
@@ -32,27 +34,33 @@ local function particles(design, map)
   return rows
 end
 
--- a line for each pulse: its time, and its amplitude for each signal
-local function pulses(design, map)
+-- a line for each of so many times: when, and what each signal has in row_of(k) of some values
+local function times(signals, count, dt, values, row_of)
   local head = { "time" }
-  for s = 1, design.signals do head[s + 1] = "signal_" .. s end
+  for s = 1, signals do head[s + 1] = "signal_" .. s end
   local rows = { table.concat(head, ",") }
-  for k = 1, design.pulses.count do
-    local row = { ("%.9g"):format((k - 0.5) * design.pulses.every) }
-    for s = 1, design.signals do row[s + 1] = ("%.6g"):format(map.amplitudes:get(k, s)) end
+  for k = 1, count do
+    local row = { ("%.9g"):format((k - 0.5) * dt) }
+    for s = 1, signals do row[s + 1] = ("%.9g"):format(values:get(row_of(k), s)) end
     rows[#rows + 1] = table.concat(row, ",")
   end
   return rows
 end
 
+---@param what string       the method that saves, for errors
 ---@param design cq.Topology
----@param params table
+---@param map { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor }   as design:map gives it
 ---@param path string
-return function(design, params, path)
-  is.argument("design:save", "path", is.string(), path)
+---@return string[] paths
+return function(what, design, map, path)
+  is.argument(what, "path", is.string(), path)
   local front = path:match "^(.*)%.csv$"
-  if not front then is.fail("design:save: path must end in .csv, got \"%s\"", path) end
-  local map = T.tape.pause(design.map, design, params)
-  write(path, particles(design, map))
-  write(front .. "_pulses.csv", pulses(design, map))
+  if not front then is.fail("%s: path must end in .csv, got %s", what, text.describe(path)) end
+  local pulses, paths = design.pulses, { path, front .. "_pulses.csv", front .. "_signals.csv" }
+  write(what, paths[1], particles(design, map))
+  -- pulses that come again are there as often as they come
+  write(what, paths[2], times(design.signals, pulses.all, pulses.every, map.amplitudes,
+    function(k) return (k - 1) % pulses.count + 1 end))
+  write(what, paths[3], times(design.signals, pulses.steps, pulses.control_dt, map.signals, function(k) return k end))
+  return paths
 end

@@ -50,6 +50,7 @@ end
 -- signs and sizes of their own, which round to the pulses of this body
 local function from_design(self, params)
   local pulses = self.design.pulses
+  params = params.design or params
   for _, name in ipairs { "sign", "size" } do
     if not T.is_tensor(params[name]) or params[name].count ~= self.pulses.count then
       is.fail("solid:trainable: params must have %s {%d, %d}, as the params of its design", name,
@@ -110,13 +111,18 @@ local function goes_on(self, folder)
 end
 
 ---Trains the pulses of this body anew for the objective of an experiment, and gives the body with the best ones, which
----are never worse than those that it has.
+---are never worse than those that it has. Errors: an experiment of another design.
 ---@param run cq.Experiment        that the design is of
 ---@param fields solid.train.def
 ---@return cq.Topology.Solid solid, number loss
 function Solid:train(run, fields)
   is.argument("solid:train", "run", is.instance "cq.Experiment", run)
   local def = train_spec(fields)
+  made.require_own(run, self, "solid:train")
+  if run.steps ~= self.design.pulses.steps then
+    is.fail("solid:train: the pulses of this body take %d control steps, the experiment %d: use that of its design",
+      self.design.pulses.steps, run.steps)
+  end
   local folder = def.folder or run.run and run.run.folder .. "/pulses" or require("cq.run").folder_of(nil, "pulses")
   local resume = def.resume
   if resume == nil then resume = option("resume", false) end
@@ -143,6 +149,25 @@ function Solid:train(run, fields)
 end
 
 -- ---- files ----------------------------------------------------------------------------------------------------------
+
+---Writes this body as design:save does a design, a line for each particle of the block: solid ones have a density of 1,
+---others of 0; pulses are -1, 0 and 1, and pulses and signals those that the body has, trained anew or not.
+---Errors: a path that cannot be written.
+---@param path string      ends in .csv
+---@return string[] paths  of the three files
+function Solid:save(path)
+  local pulses, signals = self.design.pulses, self.pulses:size(2)
+  local density, shares = T.zeros { self.total }, T.zeros { signals + 1, self.total }
+  for p = 1, self.total do shares:set(1, signals + 1, p) end
+  for k, p in ipairs(self.particles) do
+    density:set(1, p)
+    shares:set(0, signals + 1, p)
+    shares:set(1, self.actuator[k] > 0 and self.actuator[k] or signals + 1, p)
+  end
+  return require "cq.topology.save"("solid:save", self.design, {
+    density = density, shares = shares, amplitudes = self.pulses, signals = T.tape.pause(pulses.signals, pulses, self.pulses),
+  }, path)
+end
 
 local stl_spec = is.define("solid:save_stl", { thickness = is.number { above = 0, optional = true } })
 
