@@ -261,7 +261,7 @@ describe("mistakes", function()
     refused(function() adam:restore(3) end, "state", "3")
     refused(function() adam:restore(Optimizer.momentum({ rate = 1 }):state()) end, "momentum", "adam")
     refused(function() adam:restore { kind = "adam", iteration = 1, moments = { first = {} } } end, "second")
-    refused(function() adam:restore { kind = "adam", iteration = 1, moments = { first = {}, second = {} }, norms = 3 } end,
-      "norms", "3")
+    local moments = { first = {}, second = {} }
+    refused(function() adam:restore { kind = "adam", iteration = 1, moments = moments, norms = 3 } end, "norms", "3")
   end)
 end)

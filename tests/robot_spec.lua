@@ -60,7 +60,7 @@ describe("a robot", function()
     mass, r = masses { particle_volume = 1e-3, particle_mass = 5e-3 }
     assert.is_true(r.volume:equal(T.full({ 48 }, 1e-3)) and mass:close(T.full({ 48 }, 5e-3), 1e-14))
     says(sentence(robot, { particle_mass = "same" }),
-      "particle_mass must be a finite number above 0, or one of \"equal\", got \"same\"")
+      "particle_mass must be a finite number above 0, or \"equal\", got \"same\"")
     -- the engine has them: its means weigh by mass
     mass, r = masses { particle_mass = "equal" }
     local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-3, precision = "float64", r:at { 0.4, 0.4 } }

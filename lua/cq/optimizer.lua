@@ -6,8 +6,8 @@
 --
 -- The rate of iteration i (from 1) is rate * schedule(i); a param may have a rate of its own, cq.param(x, { rate =
 -- 0.1 }), which is taken in the place of the optimizer's. clip is the largest norm of all gradients together:
--- longer ones are shortened to it; "median" is that of the last 50. All optimizers go downhill. Constraints are for augmented_lagrangian, nlopt and
--- ipopt, in lua/cq/optimizer/.
+-- longer ones are shortened to it; "median" is that of the last 50. All optimizers go downhill. Constraints are for
+-- augmented_lagrangian, nlopt and ipopt, in lua/cq/optimizer/.
 local is = require "cq.base.schema"
 local tensor = require "cq.tensor"
 local class = require "cq.tensor.class"

@@ -158,7 +158,8 @@ function schema.one_of(options)
     names[i] = text.describe(value)
     cats[i] = type(value) == "string" and ('"%s"'):format(value) or tostring(value)
   end
-  return checker(options, (#names > 1 and "one of " or "") .. table.concat(names, ", "), table.concat(cats, "|"), function(value)
+  local label = (#names > 1 and "one of " or "") .. table.concat(names, ", ")
+  return checker(options, label, table.concat(cats, "|"), function(value)
     for _, allowed in ipairs(options) do
       if value == allowed then return true end
     end

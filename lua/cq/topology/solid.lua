@@ -165,7 +165,8 @@ function Solid:save(path)
     shares:set(1, self.actuator[k] > 0 and self.actuator[k] or signals + 1, p)
   end
   return require "cq.topology.save"("solid:save", self.design, {
-    density = density, shares = shares, amplitudes = self.pulses, signals = T.tape.pause(pulses.signals, pulses, self.pulses),
+    density = density, shares = shares, amplitudes = self.pulses,
+    signals = T.tape.pause(pulses.signals, pulses, self.pulses),
   }, path)
 end
 
