@@ -161,6 +161,36 @@ describe("cqlua help", function()
     has(out, "Coulomb's coefficient")                        -- of its parent
   end)
 
+  it("shows a constructor with its fields, then the class of the same name", function()
+    local out = help "cq.Topology.pulses"
+    has(out, "cq.Topology.pulses { ... }")
+    has(out, "control_dt")
+    has(out, "pulses:amplitudes")
+    assert(out:find("control_dt", 1, true) < out:find("pulses:amplitudes", 1, true))
+    assert.equal(out, help "topology.pulses")
+    has(help "cq.Topology.filter", "{n, dim} as robot.position")
+    -- the class alone, as it is written
+    assert.is_nil((help "cq.Topology.Pulses"):find("control_dt", 1, true))
+  end)
+
+  it("shows every constructor that shares its name with a class", function()
+    local count = 0
+    for _, entry in ipairs(book.entries) do
+      for _, class in ipairs(book.sections) do
+        local shared = class.class and class ~= entry.section and class.name:lower() == entry.name:lower()
+        if shared then
+          count = count + 1
+          local pages = find.pages(book, entry.name)
+          assert.equal(2, #pages, entry.name)
+          assert(pages[1] == (entry.name == entry.section.name and entry.section or entry), entry.name)
+          assert(pages[2] == class, entry.name)
+          assert.same({ class }, find.pages(book, class.name))
+        end
+      end
+    end
+    assert(count >= 5, count)
+  end)
+
   it("shows methods, functions, commands and options", function()
     has(help "run:render", "frames in a second of film")
     has(help "cq.Experiment:render", "frames in a second of film")

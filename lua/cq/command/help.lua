@@ -10,14 +10,18 @@ local function terminal_page(book, names)
   local find, plain = require "cq.reference.find", require "cq.reference.plain"
   local options = { bold = host.terminal(1) ~= nil }
   local asked = table.concat(names, " ")
+  local function shown(page)
+    local said = page.entries and plain.section(page, options) or plain.entry(page, options)
+    return said .. plain.uses(find.uses(book, page))
+  end
   local function page_of(name)
-    local section, entry = find.by_name(book, name)
-    local page = section and plain.section(section, options) or entry and plain.entry(entry, options)
-    if not page then return nil end
-    page = page .. plain.uses(find.uses(book, section or entry))
+    local pages, parts = find.pages(book, name), {}
+    if #pages == 0 then return nil end
+    for k, page in ipairs(pages) do parts[k] = shown(page) end
     -- the name of a quantity is often that of other things too
-    local others = entry and entry.quantity == name and find.others(book, names, entry) or {}
-    return #others == 0 and page or page .. "\nwhat else speaks of it\n" .. plain.hits(others, options)
+    local others = pages[1].quantity == name and find.others(book, names, pages[1]) or {}
+    if #others > 0 then parts[#parts + 1] = "what else speaks of it\n" .. plain.hits(others, options) end
+    return table.concat(parts, "\n")
   end
   local page = page_of(asked)
   if page then return page end

@@ -195,7 +195,7 @@ end
 function Book:section(name, path)
   local about = path and self.sources.heads[path] or {}
   local section = { name = name, about = about, properties = {}, entries = {}, path = path }
-  self.sections[#self.sections + 1], self.written[name] = section, section
+  self.sections[#self.sections + 1] = section
   self.section_of[name:lower()] = self.section_of[name:lower()] or section
   return section
 end
@@ -364,7 +364,7 @@ end
 local function index(sources)
   local self = setmetatable({
     sources = sources, classes = {}, by_line = {}, by_class = {}, nouns = {},
-    sections = {}, section_of = {}, written = {}, entries = {}, by_name = {},
+    sections = {}, section_of = {}, entries = {}, by_name = {},
     known = { ["cq.Tensor"] = true }, waiting = {},
   }, Book)
   for _, class in ipairs(sources.classes) do self.classes[class.name] = class end

@@ -13,19 +13,48 @@ local NEAREST_SHOWN = 5
 local USES_SHOWN = 4
 local NEAR = 0.3                 -- edits by letter within which a word is taken for another
 
----The section or entry of a name, however it is written: "cq.World", "World", "cq.run:render", "Shape.box".
+-- What stands under one name in lower case. A constructor comes before the class of what it gives: cq.Topology.filter
+-- before cq.Topology.Filter, cq.sparse before cq.Sparse.
+local function under(book, key)
+  local entry, pages = book.by_name[key], {}
+  for _, section in ipairs(book.sections) do
+    if section.name:lower() == key then
+      pages[#pages + 1] = section
+      -- a section shows its own constructor
+      if entry and entry.section == section then entry = nil end
+    end
+  end
+  if entry then table.insert(pages, 1, entry) end
+  return pages
+end
+
+---All that a name stands for, however it is written: "cq.World", "World", "cq.run:render", "Shape.box". A constructor
+---is followed by the class of what it gives, where both have one name but for capitals; a class that is written with
+---its capitals, "cq.Random" beside "cq.random", stands alone.
+---@param book table
+---@param name string
+---@return (cq.reference.Section|cq.reference.Entry)[]     none where nothing is called so
+function find.pages(book, name)
+  local written = name:gsub("%s*[%({].*$", "")
+  local key = written:lower()
+  for _, candidate in ipairs { key, "cq." .. key, (key:gsub("^cq%.", "")), (key:gsub("^t:", "tensor:")) } do
+    local pages = under(book, candidate)
+    for k = 2, #pages do
+      if pages[k].name == written or pages[k].name == "cq." .. written then return { pages[k] } end
+    end
+    if #pages > 0 then return pages end
+  end
+  return {}
+end
+
+---The first page of a name: its section, or else its entry.
 ---@param book table
 ---@param name string
 ---@return cq.reference.Section? section, cq.reference.Entry? entry
 function find.by_name(book, name)
-  local key = name:lower():gsub("%s*[%({].*$", "")
-  for _, candidate in ipairs { key, "cq." .. key, (key:gsub("^cq%.", "")), (key:gsub("^t:", "tensor:")) } do
-    local section, entry = book.section_of[candidate], book.by_name[candidate]
-    -- cq.Random beside cq.random: as it was written
-    if section and section.name ~= name and book.written[name] then section = book.written[name] end
-    if section then return section end
-    if entry then return nil, entry end
-  end
+  local page = find.pages(book, name)[1]
+  if page and page.entries then return page end
+  return nil, page
 end
 
 -- ---- examples -------------------------------------------------------------------------------------------------------
@@ -266,10 +295,12 @@ end
 -- What a noun has, of a name that begins with it: "cq.Actuator.force"; the one that is spelt almost so, if any is.
 local function members(book, name)
   local noun, word = name:match "^(.+%.%u.*)[%.:]([%w_]+)$"
-  local section, hits = noun and find.by_name(book, noun), {}
-  for k, entry in ipairs(section and section.entries or {}) do
-    hits[k] = { name = entry.name, summary = prose.summary(entry.text), fields = {} }
-    if distance(word, entry.name:match "([%w_]+)$") <= NEAR then return { hits[k] } end
+  local hits = {}
+  for _, page in ipairs(noun and find.pages(book, noun) or {}) do
+    for _, entry in ipairs(page.entries or {}) do
+      hits[#hits + 1] = { name = entry.name, summary = prose.summary(entry.text), fields = {} }
+      if distance(word, entry.name:match "([%w_]+)$") <= NEAR then return { hits[#hits] } end
+    end
   end
   return hits
 end
