@@ -11,7 +11,8 @@
 --                    (--symmetry no: it is not), and has soft iterations, --rough ones of a coarse block and --soft, in
 --                    steps 2.5 times as long (--substeps of 1 ms: 4), before binary ones (--iterations in all). Where
 --                    a gait is long, the rotator's, the climber's and a walker's of more than 0.5, the adjoint decays
---                    (--decay, of any; 0: it does not; the rotator's block has half of it). At the end the pulses of the body are trained anew (--training)
+--                    (--decay, of any; 0: it does not; the rotator's block has half of it). At the end the pulses of
+--                    the body are trained anew (--training; 0: they are not)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"

@@ -83,6 +83,16 @@ describe("an augmented Lagrangian", function()
     assert.same({ 0, 6, 7, 6, 6 }, restarts)     -- the first one at the start
   end)
 
+  it("keeps, of points whose worst violation is the same, the one with the least of all", function()
+    local method = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.gradient_descent { rate = 0.2 } }
+    local at = cq.param(0.5)
+    local solution = method:solve(at, function(x)
+      return { objective = (x + 1):square(), stuck = 1 + 0 * x, high = x }
+    end, { iterations = 20, constraints = { { name = "stuck", at_most = 0 }, { name = "high", at_most = 0 } } })
+    assert.is_false(solution.feasible)
+    assert(at:item() <= 0, at:item())
+  end)
+
   it("minimises constraints alone in the stage feasible", function()
     local solution = problems.solve(problems.rosen_suzuki, lagrangian { rate = 0.05 }, { stages = { "feasible" } })
     assert.equal("converged", solution.status)

@@ -160,7 +160,10 @@ function constrained.optimize(run, folder, def, numbers)
   take_best(run, problem)
   local solution = problem:solve()
   take_best(run, problem)
-  if not solution.feasible then message.note("no point keeps all constraints; nearest is %s", solution:violations()) end
+  if not solution.feasible then
+    message.note("no point keeps all constraints; nearest is %s; loosen what is violated, or allow more iterations",
+      solution:violations())
+  end
   return solution
 end
 

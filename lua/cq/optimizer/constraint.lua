@@ -70,14 +70,16 @@ end
 ---How well named numbers keep all constraints.
 ---@param list cq.Constraint[]
 ---@param values table<string, number>
----@return { feasible: boolean, worst: number, [integer]: number }   worst: of the violations, each by its scale
+---@return { feasible: boolean, worst: number, all: number, [integer]: number }   worst and sum of the violations, each by its
+---  scale
 function constraint.judge(list, values)
-  local out = { feasible = true, worst = 0 }
+  local out = { feasible = true, worst = 0, all = 0 }
   for k, c in ipairs(list) do
     local violation = constraint.violation(c, values[c.name])
     out[k] = violation
     if violation > c.tolerance then
-      out.feasible, out.worst = false, math.max(out.worst, violation / c.scale)
+      local share = violation / c.scale
+      out.feasible, out.worst, out.all = false, math.max(out.worst, share), out.all + share
     end
   end
   return out

@@ -77,7 +77,10 @@ end
 local function close(run, solution)
   if not run then return end
   run:finish()
-  if not solution.feasible then message.note("no point keeps all constraints; nearest is %s", solution:violations()) end
+  if not solution.feasible then
+    message.note("no point keeps all constraints; nearest is %s; loosen what is violated, or allow more iterations",
+      solution:violations())
+  end
 end
 
 -- what can be known of a solve that goes on: the function cannot

@@ -63,12 +63,13 @@ local function tell_unreached(self, values, judged, reached)
   end
 end
 
--- feasible before infeasible, then the lower objective; infeasible ones by their worst violation
+-- feasible before infeasible, then the lower objective; infeasible ones by their worst violation, then by all of them
 local function is_better(one, other)
   if not other then return true end
   if one.feasible ~= other.feasible then return one.feasible end
   if one.feasible then return one.values.objective < other.values.objective end
-  return one.judged.worst < other.judged.worst
+  if one.judged.worst ~= other.judged.worst then return one.judged.worst < other.judged.worst end
+  return (one.judged.all or 0) < (other.judged.all or 0)
 end
 
 local function keep_best(self, values, judged)

@@ -27,6 +27,16 @@ local function points_of(def)
   end
   local low, high = points:min():item(), points:max():item()
   if not (low > -math.huge and high < math.huge) then is.fail "cq.Shape.points: a point is not finite" end
+  local seen = {}
+  for p = 1, points:size(1) do
+    local words = {}
+    for d = 1, points:size(2) do words[d] = ("%.17g"):format(points:get(p, d)) end
+    local key = table.concat(words, " ")
+    if seen[key] then
+      is.fail("cq.Shape.points: points %d and %d are in one place; each particle needs a place of its own", seen[key], p)
+    end
+    seen[key] = p
+  end
   return points
 end
 
