@@ -342,7 +342,8 @@ describe("a shape of points", function()
       { points = { { 0, 0 } }, volume = cq.tensor { 1, 2 } })
     fails("above 0", Shape.points, { points = { { 0, 0 } }, volume = cq.tensor { -1 } })
     fails("not finite", Shape.points, { points = cq.tensor { { 0, 0 / 0 } }, spacing = 1 })
-    fails("points 1 and 3 are in one place", Shape.points, { points = { { 0, 0.1 }, { 1, 0 }, { 0, 0.1 } }, spacing = 1 })
+    fails("points 1 and 3 are in one place", Shape.points,
+      { points = { { 0, 0.1 }, { 1, 0 }, { 0, 0.1 } }, spacing = 1 })
   end)
 end)
 
