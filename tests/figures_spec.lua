@@ -12,6 +12,8 @@ local raster = require "cq.picture.raster"
 local scratch = require "tests.scratch"
 local fails = require("tests.sentence").fails
 
+local arrows_of = figures.arrows_of
+
 -- is a pixel of about this colour?
 local function like(wanted)
   local r, g, b = colour.parse(wanted, "test")
@@ -127,6 +129,26 @@ describe("run:figures", function()
     assert.near(contact.impulse:slice(9, 11, 1):mean(1)[1][2]:item() / design.world.control_dt,
       found.force:get(10, 1, 2), 1e-9)
     assert.near(contact.center:get(10, 1, 1), found.at:get(10, 1, 1), 0.02)
+  end)
+
+  it("shows forces in a colour that no signal and no actuator has", function()
+    local run, design = experiment()
+    local made = page(run, { which = design:binarise(run.params.design), width = 1000 })
+    local seen = within(made, paint.force, { 0.38, 0.1, 0.97, 0.4 })
+    figures.arrows_of = function() return function() return { { 0, 0 } }, { { 0, 0 } } end end
+    local bare = page(run, { which = design:binarise(run.params.design), width = 1000 })
+    figures.arrows_of = arrows_of
+    assert(seen > within(bare, paint.force, { 0.38, 0.1, 0.97, 0.4 }) + 10, seen)
+    local far = 1e9
+    local function apart(a, b)
+      local x, y, square = { colour.parse(a, "test") }, { colour.parse(b, "test") }, 0
+      for c = 1, 3 do square = square + (x[c] - y[c]) ^ 2 end
+      return math.sqrt(square)
+    end
+    for _, list in ipairs { paint.signed, paint.categories, { paint.positive, paint.negative } } do
+      for _, one in ipairs(list) do far = math.min(far, apart(one, paint.force)) end
+    end
+    assert(far > 100, far)
   end)
 
   -- a body that sticks to a wall and is drawn away from it, or along it, for 20 control steps

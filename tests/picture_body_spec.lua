@@ -276,6 +276,15 @@ describe("what stands beside bodies", function()
       function(r, g, b) return r > 2 * g and r > 2 * b end)) > 20)
   end)
 
+  it("are arrows with a rim, which are seen on what has their own colour", function()
+    local wall, paint = Boundary.floor { at = 0.6 }, require "cq.picture.paint"
+    local function white(r, g, b) return r + g + b > 600 end
+    local function with(arrows) return (count(scene { walls = wall, arrows = arrows }, white)) end
+    local bare = with()
+    local seen = with { at = { { 0.1, 0.2 } }, vector = { { 2, 0 } }, scale = 0.25, colour = paint.ground }
+    assert(seen > bare + 60, ("%d and %d"):format(bare, seen))
+  end)
+
   it("are walls where they have gone", function()
     local function ground_like(r, g, b) return r < 110 and g < 120 and b < 130 end
     local wall = Boundary.floor { at = 0.1 }

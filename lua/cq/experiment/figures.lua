@@ -160,7 +160,8 @@ end
 
 local function stills_panel(self, def, look, width)
   local times = moments(def, self.steps * self.world.control_dt, look == nil)
-  local forces = def.forces and { by = figures.arrows_of(def.forces, def.world), label = "force of a wall" } or nil
+  local forces = def.forces and { by = figures.arrows_of(def.forces, def.world), label = "force of a wall",
+    colour = paint.force } or nil
   local options = replay.plan(replay.options("stills.png", {
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
     colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,

@@ -147,7 +147,7 @@ function flat.draw(canvas, scene, now)
     marks.cables(canvas, scene, pose.cables)
   end
   marks.flat_goals(canvas, now.goals, view.scale)
-  if now.arrows then marks.flat_arrows(canvas, now.arrows) end
+  if now.arrows then marks.flat_arrows(canvas, now.arrows, view.scale) end
   if scene.trail then
     canvas:disc(now.centre[1], now.centre[2], 6 / view.scale, "#ffffff")
     canvas:disc(now.centre[1], now.centre[2], 4 / view.scale, paint.trail)
