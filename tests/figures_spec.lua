@@ -2,6 +2,7 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local block_design = require "tests.block_design"
+local canvases = require "cq.picture.canvas"
 local colour = require "cq.base.colour"
 local figures = require "cq.experiment.figures"
 local image = require "cq.base.image"
@@ -192,9 +193,60 @@ describe("run:figures", function()
       return cq.Experiment { world = world(walls), steps = 8, objective = function(s) return s:center(robot)[1] end }
     end
     local free, walled = page(of(), { width = 800 }), page(of(cq.Boundary.floor { at = 0.1 }), { width = 800 })
-    assert.equal(free.height + 160 + 10, walled.height)
+    assert.equal(free.height + 200 + 10, walled.height)
     local one = page(of(), { width = 800, stills = { 0.004 }, title = "one" })
     assert.is_true(one.height < free.height)
+  end)
+
+  -- every line of text that is seen on a canvas while `make` draws: { canvas, text, left, right, top, bottom }
+  local function written(make)
+    local class, lines = canvases.class, {}
+    local text, clear = class.text, class.clear
+    function class.text(self, fields)
+      local width = text(self, fields)
+      local size, shift = fields.size or 11, fields.align == "right" and 1 or fields.align == "centre" and 0.5 or 0
+      local left = fields.x - shift * width
+      lines[#lines + 1] = { canvas = self, text = tostring(fields.text), left = left, right = left + width,
+        top = fields.y - size, bottom = fields.y }
+      return width
+    end
+    function class.clear(self, background)
+      for k = #lines, 1, -1 do
+        if lines[k].canvas == self then table.remove(lines, k) end
+      end
+      return clear(self, background)
+    end
+    local fine, problem = pcall(make)
+    class.text, class.clear = text, clear
+    assert(fine, problem)
+    return lines
+  end
+
+  local function require_apart(lines)
+    for k, a in ipairs(lines) do
+      assert(a.left >= 0 and a.right <= a.canvas.width, ("%s is cut off"):format(a.text))
+      for j = 1, k - 1 do
+        local b = lines[j]
+        -- a halo is the same line once more
+        local same = a.text == b.text and a.left == b.left and a.top == b.top
+        local over = a.left < b.right and b.left < a.right and a.top < b.bottom and b.top < a.bottom
+        assert(a.canvas ~= b.canvas or same or not over, ("%s over %s"):format(a.text, b.text))
+      end
+    end
+  end
+
+  it("prints nothing over something else, however narrow it is", function()
+    local run, design = experiment()
+    run.run = { folder = folder }
+    process.write(folder .. "/history.csv",
+      "iteration,loss,material\n1,0.002788,0.9\n2,0.0025,0.3\n3,-0.0021,0.05\n")
+    for _, fields in ipairs { { width = 800 }, { width = 800, stills = { 0.005, 0.01, 0.015, 0.02, 0.025, 0.03 } },
+      { width = 800, stills = { 0.01 }, title = ("a title "):rep(40) },
+      { which = design:binarise(run.params.design) } } do
+      local lines = written(function() page(run, fields) end)
+      assert(#lines > 40, #lines)
+      require_apart(lines)
+    end
   end)
 
   it("writes its file, unless nothing is to be drawn", function()

@@ -33,6 +33,17 @@ describe("a ruler", function()
   end)
 end)
 
+describe("a low picture of several moments", function()
+  it("has all of the body between its label and the numbers of its ruler", function()
+    local s = Shape.box { at = { 0.1, 0.1 }, size = { 0.2, 0.2 }, spacing = 0.02 }:sample()
+    local canvas = Picture.frame { domain = { 1, 1 }, volume = s.volume, width = 164, height = 122, samples = 2,
+      groups = in_red(s), fit = true, walls = Boundary.floor { at = 0.1 }, position = s.position, legend = false }
+    local _, box = count(canvas, reddish)
+    assert(box[2] > 30 and box[4] < 122 - 40, table.concat(box, " "))
+    assert(box[3] - box[1] > 30 and math.abs((box[3] - box[1]) - (box[4] - box[2])) < 6, table.concat(box, " "))
+  end)
+end)
+
 describe("a ruler in space", function()
   it("is one for all moments of a picture, along their way", function()
     local ruler, all = require "cq.picture.ruler", {}

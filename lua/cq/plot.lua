@@ -12,6 +12,7 @@ local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"
 
 local MARGIN = { left = 84, right = 24, top = 64, bottom = 56 }      -- [pixel]
+local TICK = 16                                                      -- [pixel] between two numbers of y, at least
 local TINY = 1e-300                                                  -- what a logarithmic axis cannot show
 
 ---@class cq.Plot.def
@@ -165,9 +166,19 @@ local function log_ticks(low, high)
   return out
 end
 
+-- ticks from the lowest on whose numbers do not run together
+local function thinned(ticks, f)
+  local out = {}
+  for _, tick in ipairs(ticks) do
+    if #out == 0 or f.y(out[#out].at) - f.y(tick.at) >= TICK then out[#out + 1] = tick end
+  end
+  return out
+end
+
 local function y_ticks(self, f)
-  if self.log_y then return log_ticks(f.ys[1], f.ys[2]) end
-  local step, out = ruler.step(f.ys[2] - f.ys[1], 6), {}
+  if self.log_y then return thinned(log_ticks(f.ys[1], f.ys[2]), f) end
+  local count = math.max(2, math.min(6, math.floor((f.bottom - f.top) / TICK)))
+  local step, out = ruler.step(f.ys[2] - f.ys[1], count), {}
   for k in ruler.ticks(f.ys[1], f.ys[2], step) do out[#out + 1] = { at = k * step, text = number(k * step, step) } end
   return out
 end
@@ -179,7 +190,8 @@ local function draw_axes(self, canvas, f)
     canvas:line({ { f.left, y }, { f.right, y } }, 1, grid)
     canvas:text { x = f.left - 10, y = y + 4, size = 9, align = "right", colour = paint.faint, text = tick.text }
   end
-  local step = ruler.step(f.xs[2] - f.xs[1], 8)
+  local step = ruler.fitting_step(canvas, { lo = f.xs[1], hi = f.xs[2], pixels = f.right - f.left, count = 8,
+    write = number })
   for k in ruler.ticks(f.xs[1], f.xs[2], step) do
     local x = f.x(k * step)
     canvas:line({ { x, f.top }, { x, f.bottom } }, 1, grid)

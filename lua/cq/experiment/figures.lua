@@ -14,6 +14,7 @@ local shown = require "cq.experiment.shown"
 local figures = {}
 
 local GAP = 10                -- [pixel] between panels
+local LOWEST = 200            -- [pixel] that a panel of curves is high
 local SAMPLES = 2
 local STILLS = 4
 local WINDOW = 0.01           -- of the run: forces are means over twice as long, since impulses come in spikes
@@ -166,9 +167,7 @@ local function stills_panel(self, def, look, width)
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
     colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,
   }), self)
-  local canvas = replay.picture(options, def.simulate)
-  canvas:text { x = 4, y = 30, size = 13, text = def.title }
-  return canvas
+  return replay.picture(options, def.simulate)
 end
 
 -- ---- how it was found -----------------------------------------------------------------------------------------------
@@ -278,6 +277,14 @@ local function assemble(page, width)
   return sheet
 end
 
+-- a line above everything, smaller where it would be wider than the page
+local function title_panel(title, width)
+  local canvas, size = canvases.new { width = width, height = 26, samples = SAMPLES }, 13
+  size = math.min(size, size * (width - 8) / math.max(1, canvas:text_width(title, size)))
+  canvas:text { x = 4, y = 20, size = size, text = title }
+  return canvas
+end
+
 -- the rollout that is shown, its world and its signals
 local function subject(self, def)
   local solid = text.is_instance(def.which, "cq.Topology.Solid") and def.which or nil
@@ -327,11 +334,13 @@ end
 function figures.page(self, def)
   subject(self, def)
   measure(self, def)
-  local inner, tall, page = def.width - 2 * GAP, math.floor(0.2 * def.width), { rows = {}, height = 0 }
+  local inner, page = def.width - 2 * GAP, { rows = {}, height = 0 }
+  local tall = math.max(LOWEST, math.floor(0.2 * def.width))
   local look = (def.solid or self.design) and look_of(self, def) or nil
   local share = look and math.floor(0.34 * inner) or 0
   local stills = stills_panel(self, def, look, inner - (look and share + GAP or 0))
   local first = look and design_panel(self, def, look, { width = share, height = stills.height }) or nil
+  beside(page, { title_panel(def.title, inner) })
   beside(page, first and { first, stills } or { stills })
   for _, row in ipairs { convergence_panels(self, inner, tall), time_panels(self, def, inner, tall) } do
     if #row > 0 then beside(page, row) end
