@@ -235,6 +235,25 @@ describe("run:figures", function()
     end
   end
 
+  it("names walls that have no name by their numbers, in as many lines as that takes", function()
+    local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.05 },
+      material = block_design.material }
+    local world = cq.World { cells = { 25, 25 }, dx = 0.04, dt = 1e-3, substeps = 5, precision = "float64",
+      threads = 1, damping = 100, gravity = { 3, -5 }, robot:at { 0.12, 0.12 }, walls = {
+        cq.Boundary.half_plane { point = { 0.12, 0 }, normal = { 1, 0 }, kind = "sticky" },
+        cq.Boundary.floor { at = 0.12, kind = "sticky", name = "floor of this room" },
+        cq.Boundary.half_plane { point = { 0.32, 0 }, normal = { -1, 0 }, kind = "sticky" },
+      } }
+    local run = cq.Experiment { world = world, steps = 8, objective = function(s) return s:center(robot)[1] end }
+    local lines = written(function() page(run, { width = 800 }) end)
+    local names = {}
+    for _, line in ipairs(lines) do names[line.text] = true end
+    for _, name in ipairs { "wall 1 x", "wall 1 y", "floor of this room y", "wall 3 x" } do
+      assert(names[name], name)
+    end
+    require_apart(lines)
+  end)
+
   it("prints nothing over something else, however narrow it is", function()
     local run, design = experiment()
     run.run = { folder = folder }

@@ -86,7 +86,7 @@ local function force_panel(found, world, width, height)
   for w, wall in ipairs(world.walls) do
     for d = 1, world.dim do
       local y = found.force:slice(w, w, 2):slice(d, d, 3):flatten()
-      local name = #world.walls == 1 and axes[d] or ("%s %s"):format(wall.name or w, axes[d])
+      local name = #world.walls == 1 and axes[d] or ("%s %s"):format(wall.name or "wall " .. w, axes[d])
       if y:abs():max():item() > 1e-3 * most then series[#series + 1] = { name = name, x = time, y = y } end
     end
   end
