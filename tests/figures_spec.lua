@@ -235,6 +235,21 @@ describe("run:figures", function()
     end
   end
 
+  it("has curves below the design where stills are much higher than it is", function()
+    local run = experiment()
+    run.run = { folder = folder }
+    process.write(folder .. "/history.csv", "iteration,loss,material\n1,3,0.2\n2,2,0.1\n3,1,0.05\n")
+    -- how wide the curve of the objective is drawn
+    local function width_of(stills)
+      local lines = written(function() page(run, { width = 800, stills = stills }) end)
+      for _, line in ipairs(lines) do
+        if line.text == "objective" then return line.canvas.width end
+      end
+    end
+    assert.equal((780 - 10) / 2, width_of { 0.01, 0.03 })
+    assert.equal(math.floor(0.34 * 780), width_of { 0.005, 0.01, 0.015, 0.02, 0.025, 0.03 })
+  end)
+
   it("names walls that have no name by their numbers, in as many lines as that takes", function()
     local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.05 },
       material = block_design.material }
