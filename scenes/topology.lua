@@ -46,8 +46,8 @@ local function hills(floor)
   for k = 0, math.floor(0.7 / spacing + 0.5) do
     heights[k + 1] = floor + 0.5 * HILL * (1 - math.cos(2 * math.pi * k * spacing / PERIOD))
   end
-  return cq.Boundary.height_field { heights = heights, spacing = spacing, origin = FRONT, kind = "sticky",
-    separable = true }
+  return cq.Boundary.height_field { name = "hills", heights = heights, spacing = spacing, origin = FRONT,
+    kind = "sticky", separable = true }
 end
 
 -- "No slip, but free to leave" (eq. 9); between two walls that are as far apart as the block is wide; or held by a
@@ -63,7 +63,8 @@ local function walls_of(name, floor, dx)
       cq.Boundary.box { name = "room", kind = "sticky", separable = true, inset = 0.04 } }
   end
   if name ~= "balancer" then
-    local room = cq.Boundary.box { kind = "sticky", separable = true, inset = floor }
+    local room = cq.Boundary.box { name = name == "terrain" and "room" or nil, kind = "sticky", separable = true,
+      inset = floor }
     return name == "terrain" and { room, hills(floor) } or room
   end
   return cq.Boundary.floor { at = 0.06, kind = "sticky", clamp = true,

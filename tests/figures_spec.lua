@@ -2,6 +2,7 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local block_design = require "tests.block_design"
+local canvases = require "cq.picture.canvas"
 local colour = require "cq.base.colour"
 local figures = require "cq.experiment.figures"
 local image = require "cq.base.image"
@@ -11,6 +12,8 @@ local process = require "tests.process"
 local raster = require "cq.picture.raster"
 local scratch = require "tests.scratch"
 local fails = require("tests.sentence").fails
+
+local arrows_of = figures.arrows_of
 
 -- is a pixel of about this colour?
 local function like(wanted)
@@ -129,6 +132,26 @@ describe("run:figures", function()
     assert.near(contact.center:get(10, 1, 1), found.at:get(10, 1, 1), 0.02)
   end)
 
+  it("shows forces in a colour that no signal and no actuator has", function()
+    local run, design = experiment()
+    local made = page(run, { which = design:binarise(run.params.design), width = 1000 })
+    local seen = within(made, paint.force, { 0.38, 0.1, 0.97, 0.4 })
+    figures.arrows_of = function() return function() return { { 0, 0 } }, { { 0, 0 } } end end
+    local bare = page(run, { which = design:binarise(run.params.design), width = 1000 })
+    figures.arrows_of = arrows_of
+    assert(seen > within(bare, paint.force, { 0.38, 0.1, 0.97, 0.4 }) + 10, seen)
+    local far = 1e9
+    local function apart(a, b)
+      local x, y, square = { colour.parse(a, "test") }, { colour.parse(b, "test") }, 0
+      for c = 1, 3 do square = square + (x[c] - y[c]) ^ 2 end
+      return math.sqrt(square)
+    end
+    for _, list in ipairs { paint.signed, paint.categories, { paint.positive, paint.negative } } do
+      for _, one in ipairs(list) do far = math.min(far, apart(one, paint.force)) end
+    end
+    assert(far > 100, far)
+  end)
+
   -- a body that sticks to a wall and is drawn away from it, or along it, for 20 control steps
   local function stuck(wall, gravity)
     local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.02 },
@@ -170,9 +193,94 @@ describe("run:figures", function()
       return cq.Experiment { world = world(walls), steps = 8, objective = function(s) return s:center(robot)[1] end }
     end
     local free, walled = page(of(), { width = 800 }), page(of(cq.Boundary.floor { at = 0.1 }), { width = 800 })
-    assert.equal(free.height + 160 + 10, walled.height)
+    assert.equal(free.height + 200 + 10, walled.height)
     local one = page(of(), { width = 800, stills = { 0.004 }, title = "one" })
     assert.is_true(one.height < free.height)
+  end)
+
+  -- every line of text that is seen on a canvas while `make` draws: { canvas, text, left, right, top, bottom }
+  local function written(make)
+    local class, lines = canvases.class, {}
+    local text, clear = class.text, class.clear
+    function class.text(self, fields)
+      local width = text(self, fields)
+      local size, shift = fields.size or 11, fields.align == "right" and 1 or fields.align == "centre" and 0.5 or 0
+      local left = fields.x - shift * width
+      lines[#lines + 1] = { canvas = self, text = tostring(fields.text), left = left, right = left + width,
+        top = fields.y - size, bottom = fields.y }
+      return width
+    end
+    function class.clear(self, background)
+      for k = #lines, 1, -1 do
+        if lines[k].canvas == self then table.remove(lines, k) end
+      end
+      return clear(self, background)
+    end
+    local fine, problem = pcall(make)
+    class.text, class.clear = text, clear
+    assert(fine, problem)
+    return lines
+  end
+
+  local function require_apart(lines)
+    for k, a in ipairs(lines) do
+      assert(a.left >= 0 and a.right <= a.canvas.width, ("%s is cut off"):format(a.text))
+      for j = 1, k - 1 do
+        local b = lines[j]
+        -- a halo is the same line once more
+        local same = a.text == b.text and a.left == b.left and a.top == b.top
+        local over = a.left < b.right and b.left < a.right and a.top < b.bottom and b.top < a.bottom
+        assert(a.canvas ~= b.canvas or same or not over, ("%s over %s"):format(a.text, b.text))
+      end
+    end
+  end
+
+  it("has curves below the design where stills are much higher than it is", function()
+    local run = experiment()
+    run.run = { folder = folder }
+    process.write(folder .. "/history.csv", "iteration,loss,material\n1,3,0.2\n2,2,0.1\n3,1,0.05\n")
+    -- how wide the curve of the objective is drawn
+    local function width_of(stills)
+      local lines = written(function() page(run, { width = 800, stills = stills }) end)
+      for _, line in ipairs(lines) do
+        if line.text == "objective" then return line.canvas.width end
+      end
+    end
+    assert.equal((780 - 10) / 2, width_of { 0.01, 0.03 })
+    assert.equal(math.floor(0.34 * 780), width_of { 0.005, 0.01, 0.015, 0.02, 0.025, 0.03 })
+  end)
+
+  it("names walls that have no name by their numbers, in as many lines as that takes", function()
+    local robot = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.05 },
+      material = block_design.material }
+    local world = cq.World { cells = { 25, 25 }, dx = 0.04, dt = 1e-3, substeps = 5, precision = "float64",
+      threads = 1, damping = 100, gravity = { 3, -5 }, robot:at { 0.12, 0.12 }, walls = {
+        cq.Boundary.half_plane { point = { 0.12, 0 }, normal = { 1, 0 }, kind = "sticky" },
+        cq.Boundary.floor { at = 0.12, kind = "sticky", name = "floor of this room" },
+        cq.Boundary.half_plane { point = { 0.32, 0 }, normal = { -1, 0 }, kind = "sticky" },
+      } }
+    local run = cq.Experiment { world = world, steps = 8, objective = function(s) return s:center(robot)[1] end }
+    local lines = written(function() page(run, { width = 800 }) end)
+    local names = {}
+    for _, line in ipairs(lines) do names[line.text] = true end
+    for _, name in ipairs { "wall 1 x", "wall 1 y", "floor of this room y", "wall 3 x" } do
+      assert(names[name], name)
+    end
+    require_apart(lines)
+  end)
+
+  it("prints nothing over something else, however narrow it is", function()
+    local run, design = experiment()
+    run.run = { folder = folder }
+    process.write(folder .. "/history.csv",
+      "iteration,loss,material\n1,0.002788,0.9\n2,0.0025,0.3\n3,-0.0021,0.05\n")
+    for _, fields in ipairs { { width = 800 }, { width = 800, stills = { 0.005, 0.01, 0.015, 0.02, 0.025, 0.03 } },
+      { width = 800, stills = { 0.01 }, title = ("a title "):rep(40) },
+      { which = design:binarise(run.params.design) } } do
+      local lines = written(function() page(run, fields) end)
+      assert(#lines > 40, #lines)
+      require_apart(lines)
+    end
   end)
 
   it("writes its file, unless nothing is to be drawn", function()

@@ -33,6 +33,17 @@ describe("a ruler", function()
   end)
 end)
 
+describe("a low picture of several moments", function()
+  it("has all of the body between its label and the numbers of its ruler", function()
+    local s = Shape.box { at = { 0.1, 0.1 }, size = { 0.2, 0.2 }, spacing = 0.02 }:sample()
+    local canvas = Picture.frame { domain = { 1, 1 }, volume = s.volume, width = 164, height = 122, samples = 2,
+      groups = in_red(s), fit = true, walls = Boundary.floor { at = 0.1 }, position = s.position, legend = false }
+    local _, box = count(canvas, reddish)
+    assert(box[2] > 30 and box[4] < 122 - 40, table.concat(box, " "))
+    assert(box[3] - box[1] > 30 and math.abs((box[3] - box[1]) - (box[4] - box[2])) < 6, table.concat(box, " "))
+  end)
+end)
+
 describe("a ruler in space", function()
   it("is one for all moments of a picture, along their way", function()
     local ruler, all = require "cq.picture.ruler", {}
@@ -274,6 +285,15 @@ describe("what stands beside bodies", function()
     assert((count(space { arrows = { at = T.tensor { { 0.5, 0.32, 0.5 } }, vector = T.tensor { { 0, 1, 0 } },
       scale = 0.2 } },
       function(r, g, b) return r > 2 * g and r > 2 * b end)) > 20)
+  end)
+
+  it("are arrows with a rim, which are seen on what has their own colour", function()
+    local wall, paint = Boundary.floor { at = 0.6 }, require "cq.picture.paint"
+    local function white(r, g, b) return r + g + b > 600 end
+    local function with(arrows) return (count(scene { walls = wall, arrows = arrows }, white)) end
+    local bare = with()
+    local seen = with { at = { { 0.1, 0.2 } }, vector = { { 2, 0 } }, scale = 0.25, colour = paint.ground }
+    assert(seen > bare + 60, ("%d and %d"):format(bare, seen))
   end)
 
   it("are walls where they have gone", function()

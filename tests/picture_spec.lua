@@ -244,7 +244,7 @@ describe("a scene of the plane", function()
     end
     local bare = lit {}
     assert(lit { label = "t = 0.3" } > bare + 300)
-    assert(lit { legend = true } > bare + 600)          -- words, marks and the bar between its ends
+    assert(lit { legend = true } > bare + 4000)         -- a plate under words, marks and the bar between its ends
   end)
 
   -- what the numbers of a ruler differ by from what is behind them, and the lowest row that has some of it

@@ -47,6 +47,27 @@ describe("a plot", function()
     end
   end)
 
+  it("has as many lines of names as there is room beside each other for", function()
+    local methods = getmetatable(Plot { series = { { y = { 1, 2 } } } }).__index
+    local text, series, seen = methods.text, {}, {}
+    for k = 1, 8 do series[k] = { name = "a long name " .. k, y = { k, 2 } } end
+    methods.text = function(self, fields)
+      local width = text(self, fields)
+      local name = tostring(fields.text)
+      if name:match "^a long" then seen[#seen + 1] = { name = name, left = fields.x - width, y = fields.y } end
+      return width
+    end
+    local fine, problem = pcall(Plot, { width = 500, height = 300, series = series })
+    methods.text = text
+    assert(fine, problem)
+    assert.equal(8, #seen)
+    for k, one in ipairs(seen) do
+      assert(one.left > 26, one.name .. " is cut off")       -- the last name is written first, lowest and rightmost
+      assert(k == 1 or one.y < seen[k - 1].y or one.left < seen[k - 1].left, one.name)
+    end
+    assert(seen[8].y < seen[1].y - 15)
+  end)
+
   it("rises where the numbers rise, in a straight line", function()
     local h = curve { 0, 1, 2, 3, 4 }
     local first, middle, last = h[100], h[270], h[440]

@@ -12,6 +12,7 @@ local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"
 
 local MARGIN = { left = 84, right = 24, top = 64, bottom = 56 }      -- [pixel]
+local TICK = 16                                                      -- [pixel] between two numbers of y, at least
 local TINY = 1e-300                                                  -- what a logarithmic axis cannot show
 
 ---@class cq.Plot.def
@@ -130,15 +131,39 @@ local function find_ranges(self)
   return xs, ys
 end
 
+local NAME, LINE = 42, 18          -- [pixel] that the mark of a name takes, and from a line of names to the next
+local LEAST = 24                   -- [pixel] that curves are high
+
+-- Lines of the names of series, by what fits between the sides, last ones first; beside the title where all of them
+-- have room there.
+local function find_names(self, canvas)
+  local room = self.width - MARGIN.right
+  local lines, used, all = {}, math.huge, 0
+  for k = #self.series, 1, -1 do
+    local s = self.series[k]
+    local wide = s.name and canvas:text_width(s.name, 10) + NAME or 0
+    if s.name and used + wide > room then lines[#lines + 1], used = {}, 0 end
+    if s.name then table.insert(lines[#lines], s) end
+    used, all = used + wide, all + wide
+  end
+  local title = self.title and canvas:text_width(self.title, 13) or 0
+  return lines, title + all <= room - MARGIN.left
+end
+
 -- the axes' places on the canvas
-local function frame(self)
+local function frame(self, canvas)
   local xs, ys = find_ranges(self)
-  local wide, tall = self.width - MARGIN.left - MARGIN.right, self.height - MARGIN.top - MARGIN.bottom
+  local names, beside_title = find_names(self, canvas)
+  -- lines of names lie closer where nothing would be left of the curves
+  local spare = math.max(0, self.height - MARGIN.top - MARGIN.bottom - LEAST)
+  local line = math.min(LINE, spare / math.max(1, #names - 1))
+  local left, top = MARGIN.left, MARGIN.top + line * math.max(0, #names - 1)
+  local wide, tall = self.width - left - MARGIN.right, self.height - top - MARGIN.bottom
   return {
-    xs = xs, ys = ys, left = MARGIN.left, right = self.width - MARGIN.right, top = MARGIN.top, bottom = self.height
-      - MARGIN.bottom,
-    x = function(value) return MARGIN.left + (value - xs[1]) / (xs[2] - xs[1]) * wide end,
-    y = function(value) return MARGIN.top + (ys[2] - value) / (ys[2] - ys[1]) * tall end,
+    xs = xs, ys = ys, left = left, right = self.width - MARGIN.right, top = top, bottom = self.height - MARGIN.bottom,
+    names = names, line = line, beside_title = beside_title,
+    x = function(value) return left + (value - xs[1]) / (xs[2] - xs[1]) * wide end,
+    y = function(value) return top + (ys[2] - value) / (ys[2] - ys[1]) * tall end,
   }
 end
 
@@ -165,9 +190,19 @@ local function log_ticks(low, high)
   return out
 end
 
+-- ticks from the lowest on whose numbers do not run together
+local function thinned(ticks, f)
+  local out = {}
+  for _, tick in ipairs(ticks) do
+    if #out == 0 or f.y(out[#out].at) - f.y(tick.at) >= TICK then out[#out + 1] = tick end
+  end
+  return out
+end
+
 local function y_ticks(self, f)
-  if self.log_y then return log_ticks(f.ys[1], f.ys[2]) end
-  local step, out = ruler.step(f.ys[2] - f.ys[1], 6), {}
+  if self.log_y then return thinned(log_ticks(f.ys[1], f.ys[2]), f) end
+  local count = math.max(2, math.min(6, math.floor((f.bottom - f.top) / TICK)))
+  local step, out = ruler.step(f.ys[2] - f.ys[1], count), {}
   for k in ruler.ticks(f.ys[1], f.ys[2], step) do out[#out + 1] = { at = k * step, text = number(k * step, step) } end
   return out
 end
@@ -179,7 +214,8 @@ local function draw_axes(self, canvas, f)
     canvas:line({ { f.left, y }, { f.right, y } }, 1, grid)
     canvas:text { x = f.left - 10, y = y + 4, size = 9, align = "right", colour = paint.faint, text = tick.text }
   end
-  local step = ruler.step(f.xs[2] - f.xs[1], 8)
+  local step = ruler.fitting_step(canvas, { lo = f.xs[1], hi = f.xs[2], pixels = f.right - f.left, count = 8,
+    write = number })
   for k in ruler.ticks(f.xs[1], f.xs[2], step) do
     local x = f.x(k * step)
     canvas:line({ { x, f.top }, { x, f.bottom } }, 1, grid)
@@ -221,24 +257,14 @@ local function draw_curve(self, canvas, f, s)
   flush()
 end
 
--- [pixel] of all names with their lines
-local function legend_width(self, canvas)
-  local width = 0
-  for _, s in ipairs(self.series) do width = width + (s.name and canvas:text_width(s.name, 10) + 42 or 0) end
-  return width
-end
-
 -- on the line of the title, or below it where both do not fit
-local function draw_legend(self, canvas, f)
-  local x, y = f.right, 30
-  local title = self.title and canvas:text_width(self.title, 13) or 0
-  if title + legend_width(self, canvas) > f.right - f.left then y = 52 end
-  for k = #self.series, 1, -1 do
-    local s = self.series[k]
-    if s.name then
+local function draw_legend(canvas, f)
+  for k, line in ipairs(f.names) do
+    local x, y = f.right, f.beside_title and 30 or 52 + f.line * (#f.names - k)
+    for _, s in ipairs(line) do
       local width = canvas:text { x = x, y = y, size = 10, align = "right", text = s.name }
       canvas:line({ { x - width - 26, y - 5 }, { x - width - 8, y - 5 } }, 3, s.colour)
-      x = x - width - 42
+      x = x - width - NAME
     end
   end
 end
@@ -249,12 +275,12 @@ end
 local function plot(_, fields)
   local self = spec(fields)
   for k, s in ipairs(self.series) do self.series[k] = read_series(s, k) end
-  local f = frame(self)
   local canvas = canvases.new { width = self.width, height = self.height, background = "#ffffff" }
+  local f = frame(self, canvas)
   draw_axes(self, canvas, f)
   for _, s in ipairs(self.series) do draw_band(self, canvas, f, s) end
   for _, s in ipairs(self.series) do draw_curve(self, canvas, f, s) end
-  draw_legend(self, canvas, f)
+  draw_legend(canvas, f)
   return canvas
 end
 

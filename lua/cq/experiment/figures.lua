@@ -14,6 +14,7 @@ local shown = require "cq.experiment.shown"
 local figures = {}
 
 local GAP = 10                -- [pixel] between panels
+local LOWEST = 200            -- [pixel] that a panel of curves is high
 local SAMPLES = 2
 local STILLS = 4
 local WINDOW = 0.01           -- of the run: forces are means over twice as long, since impulses come in spikes
@@ -79,18 +80,19 @@ end
 
 local axes = { "x", "y", "z" }
 
-local function force_panel(found, world, width, height)
+local function force_panel(found, world, size)
   local most = found.force:abs():max():item()
   local series, time = {}, (T.arange(1, found.force:size(1)) * world.control_dt):totable()
   for w, wall in ipairs(world.walls) do
     for d = 1, world.dim do
       local y = found.force:slice(w, w, 2):slice(d, d, 3):flatten()
-      local name = #world.walls == 1 and axes[d] or ("%s %s"):format(wall.name or w, axes[d])
+      local name = #world.walls == 1 and axes[d] or ("%s %s"):format(wall.name or "wall " .. w, axes[d])
       if y:abs():max():item() > 1e-3 * most then series[#series + 1] = { name = name, x = time, y = y } end
     end
   end
   if #series == 0 then series = { { x = time, y = found.force:slice(1, 1, 2):slice(1, 1, 3):flatten() } } end
-  return plot { title = "force of the walls", series = series, x_label = "time", width = width, height = height }
+  return plot { title = "force of the walls", series = series, x_label = "time", width = size.width,
+    height = size.height }
 end
 
 -- ---- the body -------------------------------------------------------------------------------------------------------
@@ -160,14 +162,13 @@ end
 
 local function stills_panel(self, def, look, width)
   local times = moments(def, self.steps * self.world.control_dt, look == nil)
-  local forces = def.forces and { by = figures.arrows_of(def.forces, def.world), label = "force of a wall" } or nil
+  local forces = def.forces and { by = figures.arrows_of(def.forces, def.world), label = "force of a wall",
+    colour = paint.force } or nil
   local options = replay.plan(replay.options("stills.png", {
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
     colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,
   }), self)
-  local canvas = replay.picture(options, def.simulate)
-  canvas:text { x = 4, y = 30, size = 13, text = def.title }
-  return canvas
+  return replay.picture(options, def.simulate)
 end
 
 -- ---- how it was found -----------------------------------------------------------------------------------------------
@@ -240,8 +241,8 @@ local function multiplier_panel(self, rows, iteration, size)
     width = size.width, height = size.height }
 end
 
--- curves of the history, as many as there are; none where nothing was optimised
-local function convergence_panels(self, width, height)
+-- makers of curves of the history, as many as there are; none where nothing was optimised
+local function curves_of(self)
   local folder = self.run and self.run.folder
   if not folder or not host.kind(folder .. "/history.csv") then return {} end
   local rows = require("cq.run").read_history(folder)
@@ -249,8 +250,10 @@ local function convergence_panels(self, width, height)
   local makers = { objective_panel }
   if #self.constraints > 0 then makers[2] = constraint_panel end
   if #self.constraints > 0 and has_multipliers(self, rows) then makers[3] = multiplier_panel end
-  local size, out = { width = math.floor((width - (#makers - 1) * GAP) / #makers), height = height }, {}
-  for k, make in ipairs(makers) do out[k] = make(self, rows, column(rows, "iteration"), size) end
+  local out = {}
+  for k, make in ipairs(makers) do
+    out[k] = function(size) return make(self, rows, column(rows, "iteration"), size) end
+  end
   return out
 end
 
@@ -275,6 +278,14 @@ local function assemble(page, width)
     y = y + tallest + GAP
   end
   return sheet
+end
+
+-- a line above everything, smaller where it would be wider than the page
+local function title_panel(title, width)
+  local canvas, size = canvases.new { width = width, height = 26, samples = SAMPLES }, 13
+  size = math.min(size, size * (width - 8) / math.max(1, canvas:text_width(title, size)))
+  canvas:text { x = 4, y = 20, size = size, text = title }
+  return canvas
 end
 
 -- the rollout that is shown, its world and its signals
@@ -306,15 +317,62 @@ local function measure(self, def)
   roll:release()
 end
 
--- signals, and what walls give, over time
-local function time_panels(self, def, width, height)
-  local out, half = {}, math.floor((width - GAP) / 2)
+-- makers of signals, and of what walls give, over time
+local function times_of(self, def)
+  local out = {}
   if def.has_signals then
-    out[1] = raster { values = def.signals, dt = self.world.control_dt, title = "signals",
-      width = def.forces and half or width, height = height }
+    out[1] = function(size)
+      return raster { values = def.signals, dt = self.world.control_dt, title = "signals", width = size.width,
+        height = size.height }
+    end
   end
-  if def.forces then
-    out[#out + 1] = force_panel(def.forces, def.world, def.has_signals and width - half - GAP or width, height)
+  if def.forces then out[#out + 1] = function(size) return force_panel(def.forces, def.world, size) end end
+  return out
+end
+
+-- panels beside each other over some width
+local function row_of(makers, width, height)
+  local size, out = { width = math.floor((width - (#makers - 1) * GAP) / #makers), height = height }, {}
+  for k, make in ipairs(makers) do out[k] = make(size) end
+  return out
+end
+
+local FILLED = 0.75           -- share of a design's picture that its body is wide
+local SOIL = 0.16             -- share of its height below the body
+
+-- how high a picture of a design is that its body fills, with the names of actuators above it and the ground below
+local function height_of_design(look, width)
+  local x = look.world.robots[1].position
+  local side = x:max(1) - x:min(1)
+  local names = 50 + 18 * #look.categories
+  return math.floor((names + FILLED * width * side[2]:item() / side[1]:item()) / (1 - SOIL))
+end
+
+-- Moves panels from rows to a place below the design, as many as there is room for where stills are much higher than it
+-- is: curves one by one, and what is over time together. Gives the height of each.
+local function take_below(curves, times, room, tall)
+  local taken, high = {}, nil
+  local function take(list, count)
+    local each = math.floor(room / (#taken + count)) - GAP
+    if count == 0 or each < math.max(LOWEST, 0.8 * tall) then return false end
+    high = math.min(each, math.floor(1.5 * tall))
+    for _ = 1, count do taken[#taken + 1] = table.remove(list, 1) end
+    return true
+  end
+  while #curves > 0 and take(curves, 1) do end
+  if #curves == 0 then take(times, #times) end
+  return taken, high
+end
+
+-- the design, and below it what has room there
+local function design_column(self, def, look, size, rows)
+  local tall = size.tall
+  local taken, high = take_below(rows.curves, rows.times, size.height - height_of_design(look, size.width), tall)
+  local out = canvases.new { width = size.width, height = size.height, samples = SAMPLES }
+  local top = size.height - #taken * ((high or 0) + GAP)
+  out:paste(design_panel(self, def, look, { width = size.width, height = top }), 0, 0)
+  for k, make in ipairs(taken) do
+    out:paste(make { width = size.width, height = high }, 0, top + (k - 1) * (high + GAP) + GAP)
   end
   return out
 end
@@ -326,14 +384,17 @@ end
 function figures.page(self, def)
   subject(self, def)
   measure(self, def)
-  local inner, tall, page = def.width - 2 * GAP, math.floor(0.2 * def.width), { rows = {}, height = 0 }
+  local inner, page = def.width - 2 * GAP, { rows = {}, height = 0 }
+  local tall = math.max(LOWEST, math.floor(0.2 * def.width))
   local look = (def.solid or self.design) and look_of(self, def) or nil
   local share = look and math.floor(0.34 * inner) or 0
   local stills = stills_panel(self, def, look, inner - (look and share + GAP or 0))
-  local first = look and design_panel(self, def, look, { width = share, height = stills.height }) or nil
+  local rows = { curves = curves_of(self), times = times_of(self, def) }
+  local first = look and design_column(self, def, look, { width = share, height = stills.height, tall = tall }, rows)
+  beside(page, { title_panel(def.title, inner) })
   beside(page, first and { first, stills } or { stills })
-  for _, row in ipairs { convergence_panels(self, inner, tall), time_panels(self, def, inner, tall) } do
-    if #row > 0 then beside(page, row) end
+  for _, makers in ipairs { rows.curves, rows.times } do
+    if #makers > 0 then beside(page, row_of(makers, inner, tall)) end
   end
   return assemble(page, def.width)
 end

@@ -280,13 +280,17 @@ local function go_far(moments)
   return true
 end
 
+local NARROWEST = 200             -- [pixel] that one of several pictures beside each other is wide, where they can be
+
 -- several moments in pictures of their own, beside or below each other
 local function panels(state, options, moments)
   local canvases, world = require "cq.picture.canvas", state.world
   -- wide ones below each other
   local count, strip = #moments, world.dim == 2 and aspect_of(moments) < 0.45
+  local gap = 6
   local columns = strip and 1 or math.min(count, count == 4 and 2 or 3)
-  local rows, gap = math.ceil(count / columns), 6
+  columns = math.max(1, math.min(columns, math.floor((options.width + gap) / (NARROWEST + gap))))
+  local rows = math.ceil(count / columns)
   local wide = math.max(64, math.floor((options.width - (columns - 1) * gap) / columns))
   local high = options.height and math.floor((options.height - (rows - 1) * gap) / rows)
     or height_of(world, moments, wide, 0.2)

@@ -8,6 +8,7 @@ local flat = {}
 
 local OUTLINE = 1.4        -- [pixel] around bodies
 local RULER = 44           -- [pixel] of ground below the ruler's line
+local LABEL = 50           -- [pixel] above bodies that a line of the label takes
 
 ---What of the plane is seen: scale [pixel / length] and the lower left corner.
 function flat.view(scene, centre, box)
@@ -15,12 +16,15 @@ function flat.view(scene, centre, box)
   local width, height = scene.width, scene.height
   if scene.fit then
     -- all that is to be seen, with room for the ground below and for what is written above
-    local below = scene.has_ground and ground >= box.lower[2] - 1e-9 and 0.16 or 0.1
+    local on_ground = scene.has_ground and ground >= box.lower[2] - 1e-9
+    -- shares of the height, more of a low picture, but bodies keep a third of it
+    local below = on_ground and math.min(math.max(0.16, RULER / height), 0.36) or 0.1
+    local above = math.min(math.max(0.18, LABEL / height), 0.3)
     local scale = scene.zoom * math.min(0.84 * width / (box.upper[1] - box.lower[1]),
-      (0.82 - below) * height / (box.upper[2] - box.lower[2]))
+      (1 - above - below) * height / (box.upper[2] - box.lower[2]))
     local middle = { (box.lower[1] + box.upper[1]) / 2, (box.lower[2] + box.upper[2]) / 2 }
-    local bottom = below == 0.16 and ground - math.max(0.16 * height, RULER) / scale or middle[2]
-      - (0.5 + (below - 0.18) / 2) * height / scale
+    local bottom = on_ground and ground - below * height / scale or middle[2]
+      - (0.5 + (below - above) / 2) * height / scale
     return { scale = scale, left = middle[1] - width / scale / 2, bottom = bottom }
   end
   if scene.follow then
@@ -147,7 +151,7 @@ function flat.draw(canvas, scene, now)
     marks.cables(canvas, scene, pose.cables)
   end
   marks.flat_goals(canvas, now.goals, view.scale)
-  if now.arrows then marks.flat_arrows(canvas, now.arrows) end
+  if now.arrows then marks.flat_arrows(canvas, now.arrows, view.scale) end
   if scene.trail then
     canvas:disc(now.centre[1], now.centre[2], 6 / view.scale, "#ffffff")
     canvas:disc(now.centre[1], now.centre[2], 4 / view.scale, paint.trail)

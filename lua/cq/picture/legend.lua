@@ -8,6 +8,7 @@ local legend = {}
 
 local HALO = "#ffffffd0"           -- under what is written, for it to be readable on walls too
 local PLATE = "#ffffffa0"
+local BRIGHT_PLATE = "#ffffffd8"   -- under colours, which must look the same on a wall as on the sky
 
 ---Writes a line that can be read on anything.
 ---@param line table      as canvas:text takes it
@@ -62,17 +63,49 @@ local function arrow(scene, canvas, arrows, right, y)
   return y + 26
 end
 
+-- Takes what is drawn in the place of a canvas, and finds how far to the left it goes.
+local Extent = {}
+Extent.__index = Extent
+
+function Extent:see(x) self.left = math.min(self.left, x) end
+function Extent:rectangle(x) self:see(x) end
+
+function Extent:polygon(points)
+  for _, point in ipairs(points) do self:see(point[1]) end
+end
+
+function Extent:text(line)
+  local width = self.canvas:text_width(line.text, line.size)
+  self:see(line.x - (line.align == "right" and width or line.align == "centre" and width / 2 or 0))
+end
+
+local TOP, RIGHT = 22, 20          -- [pixel] from the sides of the picture
+
 ---What the colours and arrows of a frame mean, one below the other at the top right of a canvas.
 ---@param scene cq.PictureScene
 ---@param canvas cq.Canvas
 ---@param what { valued: boolean, actuated: boolean, arrows: table? }
 ---@return number y       [pixel] below them
 function legend.draw(scene, canvas, what)
-  local right, y = canvas.width - 20, 22
+  local right, y = canvas.width - RIGHT, TOP
   if what.valued then y = scene.scale:legend(canvas, right, y, legend.write)
   elseif what.actuated then y = actuation(canvas, right, y) end
   if scene.tensions_told then y = scene.tension:legend(canvas, right, y, legend.write) end
   return what.arrows and arrow(scene, canvas, what.arrows, right, y) or y
+end
+
+---The same over a picture; in the plane, where walls are dark, on a plate.
+---@param scene cq.PictureScene
+---@param canvas cq.Canvas
+---@param what { valued: boolean, actuated: boolean, arrows: table? }
+function legend.over(scene, canvas, what)
+  local extent = setmetatable({ canvas = canvas, width = canvas.width, left = math.huge }, Extent)
+  local bottom = legend.draw(scene, extent, what)
+  if scene.dim == 2 and extent.left < math.huge then
+    local left, right = extent.left - 8, canvas.width - RIGHT + 8
+    canvas:rectangle(left, TOP - 7, right - left, bottom - TOP + 4, BRIGHT_PLATE)
+  end
+  legend.draw(scene, canvas, what)
 end
 
 return legend

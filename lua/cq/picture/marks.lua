@@ -209,20 +209,29 @@ function marks.arrows(given, scene)
 end
 
 local HEAD, THIN = 0.3, 0.013         -- length of a head in that of the arrow; half a shaft in the longest arrow
+local THINNEST = 0.8                  -- half a shaft [pixel]
+local RIM_WIDE = 1.3                  -- around an arrow, which tells it from what is behind it [pixel]
 
-function marks.flat_arrows(canvas, arrows)
+---Draws the arrows of a scene of the plane.
+---@param canvas cq.Canvas
+---@param arrows table
+---@param pixels_of_length number
+function marks.flat_arrows(canvas, arrows, pixels_of_length)
   local x, v, tint = arrows.at:data(), arrows.vector:data(), colour.number(arrows.colour)
-  local thick = THIN * arrows.longest * arrows.scale
+  local thick = math.max(THIN * arrows.longest * arrows.scale, THINNEST / pixels_of_length)
   for k = 0, arrows.count - 1 do
     local ax, ay, vx, vy = x[2 * k], x[2 * k + 1], v[2 * k] * arrows.scale, v[2 * k + 1] * arrows.scale
     local length = math.sqrt(vx * vx + vy * vy)
     if length > 0.02 * arrows.longest * arrows.scale and length < math.huge then
       local ux, uy, head = vx / length, vy / length, math.min(HEAD * length, 10 * thick)
       local bx, by, wide = ax + vx - head * ux, ay + vy - head * uy, 0.42 * head
-      canvas:polygon({ { ax - thick * uy, ay + thick * ux }, { bx - thick * uy, by + thick * ux },
+      local outline = { { ax - thick * uy, ay + thick * ux }, { bx - thick * uy, by + thick * ux },
         { bx - wide * uy, by + wide * ux }, { ax + vx, ay + vy },
         { bx + wide * uy, by - wide * ux }, { bx + thick * uy, by - thick * ux },
-          { ax + thick * uy, ay - thick * ux } }, tint)
+        { ax + thick * uy, ay - thick * ux } }
+      outline[#outline + 1] = outline[1]
+      canvas:line(outline, 2 * RIM_WIDE, paint.arrow_rim)
+      canvas:polygon(outline, tint)
     end
   end
 end
@@ -267,6 +276,8 @@ function marks.solid_arrows(list, arrows)
   end
 end
 
+local HIDDEN = 0.6                    -- how visible an arrow is within a body
+
 ---Draws what of the arrows lies in bodies, pale.
 function marks.hidden_arrows(canvas, arrows, pixels_of_length)
   local x, v = arrows.at:data(), arrows.vector:data()
@@ -275,7 +286,7 @@ function marks.hidden_arrows(canvas, arrows, pixels_of_length)
     local ends = ffi.new "double[6]"
     for d = 0, 2 do ends[d], ends[3 + d] = x[3 * k + d], x[3 * k + d] + v[3 * k + d] * arrows.scale end
     if arrows.longest > 0 then
-      check(C.cq_picture_wire(canvas.handle, 2, ends, width, colour.number(arrows.colour), 0.4))
+      check(C.cq_picture_wire(canvas.handle, 2, ends, width, colour.number(arrows.colour), HIDDEN))
     end
   end
 end

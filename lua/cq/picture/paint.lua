@@ -19,6 +19,8 @@ paint.ink, paint.faint = "#24303c", "#7b8794"
 paint.trail = "#d1603d"
 paint.cable = "#2b2622"
 paint.goal, paint.arrow = "#2f9e57", "#c2410c"
+-- of forces that are drawn over bodies whose signals are red and blue; and around all arrows
+paint.force, paint.arrow_rim = "#14181d", "#ffffff"
 -- of a number with a sign: from blue by a pale grey to red
 paint.signed = { "#2160ad", "#5b8dc7", "#a3bfdf", "#e9e9ea", "#e5ada6", "#d56b6a", "#c8313a" }
 -- of tensions, apart from those of the bodies that cables run through: from a warm white to a dark red

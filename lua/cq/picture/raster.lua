@@ -1,11 +1,14 @@
 -- raster: numbers over time as colours, a row for each of them: signals.
 local is = require "cq.base.schema"
+local text = require "cq.base.text"
 local canvases = require "cq.picture.canvas"
 local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"
 local scales = require "cq.picture.scale"
 
 local MARGIN = { left = 60, right = 24, top = 64, bottom = 56 }      -- [pixel]
+
+local NUMBER = 14             -- [pixel] from one number of a row to the next, at least
 
 local spec = is.define("cq.Picture raster", {
   values = is.tensor(), dt = is.number { above = 0 }, title = is.string { optional = true },
@@ -42,14 +45,15 @@ return function(fields)
       canvas:rectangle(left + column, top + r * high, 1, high - 3, scale:colour_of(sum / (to - from + 1)))
     end
   end
-  for r = 1, rows do
+  for r = 1, rows, math.ceil(NUMBER / high) do
     canvas:text { x = left - 10, y = top + (r - 0.5) * high + 3, size = 9, align = "right", colour = paint.faint,
       text = tostring(r) }
   end
-  local step = ruler.step(steps * self.dt, 8)
+  local step = ruler.fitting_step(canvas, { lo = 0, hi = steps * self.dt, pixels = wide, count = 8,
+    write = text.number })
   for k in ruler.ticks(0, steps * self.dt, step) do
     canvas:text { x = left + k * step / (steps * self.dt) * wide, y = self.height - MARGIN.bottom + 20, size = 9,
-      align = "centre", colour = paint.faint, text = ("%.6g"):format(k * step) }
+      align = "centre", colour = paint.faint, text = text.number(k * step) }
   end
   canvas:text { x = left + wide / 2, y = self.height - 14, size = 10, align = "centre", text = "time" }
   if self.title then canvas:text { x = left, y = 30, size = 13, text = self.title } end

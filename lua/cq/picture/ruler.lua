@@ -27,6 +27,25 @@ function ruler.ticks(lo, hi, step)
   end
 end
 
+local AIR = 10             -- [pixel] between two numbers, at least
+
+---The step of ticks whose numbers, written along an axis at size 9, do not run together: `count` of them, or fewer.
+---@param canvas cq.Canvas
+---@param axis { lo: number, hi: number, pixels: number, count: integer, write: fun(value: number, step: number): string }
+---@return number
+function ruler.fitting_step(canvas, axis)
+  local range, step = axis.hi - axis.lo, nil
+  for count = axis.count, 1, -1 do
+    step = ruler.step(range, count)
+    local widest = 0
+    for k in ruler.ticks(axis.lo, axis.hi, step) do
+      widest = math.max(widest, canvas:text_width(axis.write(k * step, step), 9))
+    end
+    if widest + AIR <= step / range * axis.pixels then break end
+  end
+  return step
+end
+
 -- is a number that is written around x not cut off by the sides of the picture?
 local function is_whole(canvas, label, x)
   local half = canvas:text_width(label, 9) / 2
@@ -53,7 +72,8 @@ end
 function ruler.flat(canvas, scene, view, ground)
   local width = scene.width / view.scale
   local lo, hi = math.max(view.left, 0), math.min(view.left + width, scene.domain[1])
-  local step = ruler.step(width, 9)
+  local step = ruler.fitting_step(canvas, { lo = view.left, hi = view.left + width, pixels = scene.width,
+    count = 9, write = text.number })
   local y, ink = line_of(scene, view, ground)
   local room = scene.height - y                      -- [pixel] of ground below
   canvas:view()

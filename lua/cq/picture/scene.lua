@@ -356,7 +356,7 @@ function Scene:frame(fields)
   draw(self.canvas, self, now)
   legend.labels(self, def.label)
   self.shows = { valued = def.value ~= nil, actuated = def.actuation ~= nil, arrows = now.arrows }
-  if self.legend then legend.draw(self, self.canvas, self.shows) end
+  if self.legend then legend.over(self, self.canvas, self.shows) end
   return self.canvas
 end
 
