@@ -12,7 +12,7 @@
 --                    steps 2.5 times as long (--substeps of 1 ms: 4), before binary ones (--iterations in all). Where
 --                    a gait is long, the rotator's, the climber's and a walker's of more than 0.5, the adjoint decays
 --                    (--decay, of any; 0: it does not; the rotator's block has half of it). At the end the pulses of
---                    the body are trained anew (--training; 0: they are not)
+--                    the body are trained anew (--training; 0: they are not, as with --method paper unless given)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"
@@ -105,7 +105,7 @@ local function soft_of(soft, count)
 end
 
 -- Of gradients of the block as it is binary, and of its pulses: where they mean something they are of 0.02 to 0.05,
--- now and then of 1 to 250, after which Adam, by its mean squares, stands still for hundreds of iterations.
+-- now and then of 1 to 30,000, after which Adam, by its mean squares, stands still for hundreds of iterations.
 local clips = { walker3d = 0.05 }
 
 local function ours(scene, options)
