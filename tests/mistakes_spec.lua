@@ -221,16 +221,6 @@ describe("a function that does not do the same again", function()
   end)
 end)
 
-describe("a dot in the place of a colon", function()
-  it("is told", function()
-    local world = scene.world(scene.robot())
-    says(sentence(function() world.rollout { steps = 1 } end),
-      "world:rollout: a method is called with a colon: world:rollout { ... }")
-    says(sentence(function() cq.Experiment.class.optimize { iterations = 1 } end),
-      "got nil (a method is called with a colon: run:optimize { ... })")
-  end)
-end)
-
 describe("sizes beyond what is there", function()
   it("are refused before they take all memory", function()
     says(sentence(function() cq.Shape.box({ size = { 1, 1 }, count = { 1e5, 1e5 } }):sample() end),

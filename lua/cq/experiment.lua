@@ -14,6 +14,7 @@
 --   }
 --   run:optimize { iterations = 100 }
 --   run:render "biped.mp4"
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -491,5 +492,7 @@ function Experiment:__tostring()
   return ("cq.Experiment { %s, %s%s }"):format(text.count(self.steps, "control step"), text.count(count, "parameter"),
     self.best and (", best loss %.6g at iteration %d"):format(self.best.loss, self.best.iteration) or "")
 end
+
+method.guard(Experiment, "run")
 
 return setmetatable({ class = Experiment }, { __call = new })

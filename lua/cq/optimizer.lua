@@ -8,6 +8,7 @@
 -- 0.1 }), which is taken in the place of the optimizer's. clip is the largest norm of all gradients together:
 -- longer ones are shortened to it; "median" is that of the last 50. All optimizers go downhill. Constraints are for
 -- augmented_lagrangian, nlopt and ipopt, in lua/cq/optimizer/.
+local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local tensor = require "cq.tensor"
 local class = require "cq.tensor.class"
@@ -427,5 +428,7 @@ function optimizer.parts(given)
   end
   return setmetatable({ kind = "parts", parts = parts, iteration = 0 }, Parts)
 end
+
+method.guard(Optimizer, "optimizer")
 
 return optimizer

@@ -4,6 +4,7 @@
 --   random:normal { 4, 8 }                           random:normal({ 4, 8 }, { mean = 1, deviation = 0.1 })
 --   random:uniform({ 10, 2 }, { min = -1, max = 1 }) random:uniform() a number of rank 0
 --   random:integers({ 5 }, { min = 1, max = 6 })     random:permutation(10)     random:choice(list, 3)
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local option = require "cq.option"
@@ -142,6 +143,8 @@ end
 ---@class cq.RandomModule
 ---@overload fun(def?: cq.random.def): cq.Random
 local random = { Random = Random }
+
+method.guard(Random, "random")
 
 return setmetatable(random, {
   __call = function(_, def)

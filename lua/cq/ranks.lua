@@ -10,6 +10,7 @@
 -- Every rank runs the whole script and has all parameters; each computes its own scenes. Sums are made in an order that
 -- does not depend on the number of ranks (ranks/tree.lua), so that all have the same bits on any number of them, and
 -- with one alone.
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -353,5 +354,7 @@ function Ranks:fetch(path)
 end
 
 function Ranks:__tostring() return ("cq.Ranks: rank %d of %d"):format(self.rank, self.size) end
+
+method.guard(Ranks, "ranks")
 
 return ranks

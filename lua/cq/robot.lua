@@ -15,6 +15,7 @@
 --
 -- Pins hold every node that their particles touch, and so a little of the body beyond: the free part of a beam is 0.1
 -- to 1.1 cells shorter than drawn, 0.8 where its pinned part ends at a node.
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -463,5 +464,8 @@ function Robot:__tostring()
   return ("cq.Robot { %s, %dD, %s, %s, %s }"):format(self.name, self.dim, text.count(self.particle_count, "particle"),
     text.count(#self.group_names, "group"), text.count(self.actuator_count, "signal"))
 end
+
+method.guard(Robot, "robot")
+method.guard(Group, "group")
 
 return setmetatable({ class = Robot }, { __call = new })

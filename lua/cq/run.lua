@@ -17,6 +17,7 @@
 --     if run:interrupted() then break end
 --   end
 --   run:finish(params, state)                      -- saves, and closes the manifest
+local method = require "cq.base.method"
 local bit = require "bit"
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
@@ -439,5 +440,7 @@ function Run.log(fields)
   row.iteration = row.iteration or row.epoch or current.done + 1
   append(current, row, "cq.log")
 end
+
+method.guard(Run, "run", { "restore", "made", "path", "record", "save", "checkpoint", "interrupted", "finish" })
 
 return Run

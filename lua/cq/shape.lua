@@ -9,6 +9,7 @@
 --
 -- a + b is the union, a - b the difference. Angles are in radian. A particle sits in the middle of its cell of a
 -- regular lattice and has the cell's volume.
+local method = require "cq.base.method"
 local class = require "cq.shape.class"
 local primitive = require "cq.shape.primitive"
 require "cq.shape.transform"
@@ -32,5 +33,7 @@ local shape = {
   triangles = solid.triangles,
   union = combine.union,
 }
+
+method.guard(class.Shape, "shape")
 
 return shape

@@ -7,6 +7,7 @@
 --   local mean = cq.sparse.neighbours { points = robot.position, radius = 0.02, weight = function(r) return 1 - r /
 --     0.02 end, normalised = true }
 --   local smooth = mean:product(young)              -- of every particle the weighted mean around it
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -211,5 +212,7 @@ end
 ---@class cq.SparseModule
 ---@overload fun(fields: cq.sparse.def): cq.Sparse
 local sparse = { class = Sparse, neighbours = neighbours }
+
+method.guard(Sparse, "sparse")
 
 return setmetatable(sparse, { __call = from_entries })

@@ -9,6 +9,7 @@
 --   state:stress "arm"              {dim, dim}     Cauchy, the mean over the volume of a group
 --   state:energy()                  one number     kinetic, elastic and potential, of the whole world
 -- In a batch every result has the scene as its first dimension.
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -463,5 +464,7 @@ function State:velocities() return read(self, "gather", "velocity", "mass", nil,
 ---Deformation gradients F of all particles {n, dim, dim}.
 ---@return cq.Tensor
 function State:deformations() return read(self, "gather", "deformation", "mass", nil, "state:deformations") end
+
+method.guard(State, "state")
 
 return state

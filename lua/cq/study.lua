@@ -16,6 +16,7 @@
 --
 --   cqlua study run s.lua --jobs 8        the same command goes on where it was stopped
 --   cqlua study status s.lua              also plot, export, show N, retry --state failed,lost, stop, merge
+local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
@@ -268,5 +269,7 @@ function Study:__tostring()
   return ("cq.Study %s: %s x %s, %s"):format(self.name, text.count(self.points, "point"),
     text.count(self.repeats, "replicate"), self.sampler)
 end
+
+method.guard(Study, "study")
 
 return setmetatable({ class = Study, Pruner = Pruner.class }, { __call = new })

@@ -15,6 +15,7 @@
 --
 -- The robot of the world is the block, with cq.Actuator.isotropic { count = signals }. A positive pulse expands. Each
 -- part of the map can be used alone: cq.Topology.filter, .projection, .interpolation, .layout, .pulses.
+local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -468,5 +469,7 @@ function Topology:__tostring()
     text.count(self.signals, "signal"),
     text.count(count, "variable"))
 end
+
+method.guard(Topology, "design")
 
 return setmetatable(topology, { __call = new })

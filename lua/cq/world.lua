@@ -6,6 +6,7 @@
 --     robot:at { 0.2, 0.05 },
 --   }
 --   local roll = world:rollout { steps = 800, controller = ..., observer = ... }
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -291,7 +292,6 @@ function World:with_robots(robots)
 end
 
 local function require_open(self, what)
-  if getmetatable(self) ~= World then is.fail("%s: a method is called with a colon: %s { ... }", what, what) end
   if not self.handle then is.fail("%s: this world is closed", what) end
 end
 
@@ -458,6 +458,7 @@ function World:__tostring()
     text.number(self.control_dt), self.substeps, self.courant, self.precision)
 end
 
+method.guard(World, "world")
 World.new = new
 
 return setmetatable({ class = World }, { __call = new })

@@ -294,10 +294,7 @@ Schema.__index = Schema
 
 function Schema:__call(given)
   if type(given) ~= "table" or text.class_of(given) then
-    -- run.optimize { ... } makes the fields self
-    local hint = given == nil and self.name:find ":"
-      and (" (a method is called with a colon: %s { ... })"):format(self.name) or ""
-    schema.fail("%s: takes one table of named fields, got %s%s", self.name, text.describe(given), hint)
+    schema.fail("%s: takes one table of named fields, got %s", self.name, text.describe(given))
   end
   local out = {}
   for key, value in pairs(given) do

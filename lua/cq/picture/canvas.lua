@@ -1,5 +1,6 @@
 -- canvas: the engine's rasterizer as an object. Coordinates are pixels, x right and y down, until
 -- view maps a plane with y up.
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local engine = require "cq.base.engine"
@@ -195,5 +196,7 @@ function Canvas:write(path)
   engine.check(C.cq_image_write(path, self.width, self.height, self:pixels()), "picture:write")
   return path
 end
+
+method.guard(Canvas, "canvas")
 
 return { new = new, class = Canvas, number = number, flat = flat }

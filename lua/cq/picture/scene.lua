@@ -1,5 +1,6 @@
 -- scene: what stays the same from frame to frame (bodies' sizes and colours, walls, size of the picture), and what is
 -- remembered between frames (the trail of the centre, a camera that follows it smoothly).
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -393,5 +394,7 @@ function scene.actuation(weights, u)
   end
   return T.tape.pause(function() return weights:matmul(u) end)
 end
+
+method.guard(Scene, "picture_scene")
 
 return scene

@@ -1,4 +1,5 @@
 -- video: frames piped into ffmpeg where it is there; else they stay as numbered PNG files.
+local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local host = require "cq.host"
@@ -222,5 +223,7 @@ function video.encode(fields)
   if film.frames == 0 then is.fail("cq.Picture.encode: there is no %s/000001.png", def.frames) end
   return film:close()
 end
+
+method.guard(Video, "video")
 
 return video

@@ -1,4 +1,5 @@
 -- pulses: signals as trains of Gaussian pulses, each with a sign and a size (Yuhn et al., eqs 24 to 26).
+local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -136,5 +137,7 @@ function Pulses:controller(fields)
   end
   return require "cq.topology.train"(self, { sign = param "sign", size = param "size" }, def.binary)
 end
+
+method.guard(Pulses, "pulses")
 
 return new

@@ -1,5 +1,6 @@
 -- solid: what a design becomes when it is made: solid particles only, each of one signal or
 -- none, and whole pulses or none.
+local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local host = require "cq.host"
 local option = require "cq.option"
@@ -298,5 +299,7 @@ local function binarise(design, params, def)
     }, Solid)
   end)
 end
+
+method.guard(Solid, "solid")
 
 return binarise

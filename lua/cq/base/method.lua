@@ -1,0 +1,32 @@
+-- method: a method that is called with a dot says so.
+--
+-- run.render "gait.mp4" makes a path of what should be the run. At the end of the file that defines a class of the
+-- user's objects, method.guard(Class, word) makes all of its public methods ask for an object of it first.
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
+
+local method = {}
+
+local function guarded(class, word, name, f)
+  return function(self, ...)
+    if not text.is_instance(self, class.__name) then
+      schema.fail("%s:%s: a method is called with a colon, %s:%s(...), not with a dot", word, name, word, name)
+    end
+    return f(self, ...)
+  end
+end
+
+---@param class table      with a __name
+---@param word string      what users call an object of it in front of a colon
+---@param names? string[]  of its methods; all of its functions unless given
+function method.guard(class, word, names)
+  if not names then
+    names = {}
+    for name, f in pairs(class) do
+      if type(f) == "function" and name:sub(1, 2) ~= "__" then names[#names + 1] = name end
+    end
+  end
+  for _, name in ipairs(names) do class[name] = guarded(class, word, name, class[name]) end
+end
+
+return method
