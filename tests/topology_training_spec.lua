@@ -249,7 +249,7 @@ describe("the way to a binary design", function()
     local state = run:rollout({ design = p }).state
     -- in the fourth column and row from the lower left, so in the fourth and the seventh from there
     for _, image in ipairs { 34, 37, 64, 67 } do
-      says(function() state:center { image } end, ("particle %d is void that failed"):format(image))
+      says(function() state:center { image } end, ("particle %d is void that is left out"):format(image))
     end
     assert.same({ 2 }, state:center({ 1 }):shape())
   end)
@@ -271,7 +271,7 @@ describe("the way to a binary design", function()
       assert.same({ count }, shown:shape())
       assert.near(1, shown:get(count), 1e-12)
       assert.is_true((state:center({ 100 }) - state:positions()[count]):abs():max():item() < 1e-6)
-      says(function() state:center { 34 } end, "particle 34 is void that failed in the simulation")
+      says(function() state:center { 34 } end, "particle 34 is void that is left out of the simulation")
     end)
     assert(count < 100 and count > #solid.particles, count)
     assert.equal(31, drawn)
@@ -293,6 +293,43 @@ describe("the way to a binary design", function()
     local state = run:rollout({ design = p }).state
     assert(attempts <= 3, attempts)
     assert(state:positions():size(1) >= #design:binarise(p).particles)
+  end)
+
+  it("leaves out void of a binary body that is far from all solid, but for groups, unless asked for", function()
+    local design = design_of({ filter = { radius = 0.05 } })
+    local p, binary = variables(design), design:with { binary = "all" }
+    for k = 1, 100 do p.density:set((k - 1) % 10 < 2 and 1 or -1, k) end               -- the lower two rows
+    local solid, x = binary:map(p).density:greater(0.5), design.robot.position
+    local near, total = {}, 0
+    for a = 1, 100 do
+      for b = 1, 100 do
+        if solid:get(b) == 1 and (x[a] - x[b]):norm():item() < 0.05 - 1e-9 then near[a] = true end
+      end
+    end
+    for _, k in ipairs(design.robot:group("tip"):particles()) do near[k] = true end
+    for _ in pairs(near) do total = total + 1 end
+    local function of(one)
+      local run = experiment(one)
+      local state = run:rollout({ design = p }).state
+      local loss, grad = T.value_and_grad(function(q) return run:loss(run:rollout { design = q }) end)(p)
+      return loss, state, grad.density
+    end
+    local loss, state, grad = of(binary)
+    assert(total > solid:sum():item() + 20 and total < 80, total)
+    assert.equal(total, state:positions():size(1))
+    says(function() state:center { 56 } end, "particle 56 is void that is left out of the simulation; ask for a group")
+    assert.same({ 2 }, state:center("tip"):shape())
+    local all, whole, other = of(binary:with { binary = "all", far_void = true })
+    assert.equal(100, whole:positions():size(1))
+    assert.equal(100, of(design) and experiment(design):rollout({ design = p }).state:positions():size(1))
+    assert(math.abs(loss - all) < 0.01 * math.abs(all), loss .. ", " .. all)
+    -- the body learns as before; far from it what comes by the filter is left
+    local row = { grad:get(51), other:get(51), grad:get(56), other:get(56) }
+    assert(math.abs(row[1] - row[2]) < 0.05 * math.abs(row[2]) and math.abs(row[3]) < 0.1 * math.abs(row[4]),
+      table.concat(row, " "))
+    -- nothing is solid: then nothing is far from it
+    for k = 1, 100 do p.density:set(-1, k) end
+    assert.equal(100, experiment(binary):rollout({ design = p }).state:positions():size(1))
   end)
 
   it("leaves out void particles one by one where none is near another", function()

@@ -207,19 +207,21 @@ end
 ---@field material? cq.Topology.design.material.def   fields that change
 ---@field layout? cq.Topology.design.layout.def       fields that change
 ---@field binary? "pulses"|"all"     pulses are whole or none; and particles solid or void too
+---@field far_void? boolean           with "all", void that has no solid within the filter's radius is simulated as well
 
 local with_spec = is.define("design:with", {
   material = is.table { default = {} }, layout = is.table { default = {} },
-  binary = is.one_of { "pulses", "all", optional = true },
+  binary = is.one_of { "pulses", "all", optional = true }, far_void = is.boolean { optional = true },
 })
 
 ---The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper
 ---while it is optimised, or is thinner or thicker than it.
 ---
 ---With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay
----free to change while they are binary; with "all" particles are solid or void as well (these still there, as light as
----void says), of one signal or none. All powers are 1 then, unless given: of nothing solid, they change the gradient
----alone, and any other would leave void particles none.
+---free to change while they are binary; with "all" particles are solid or void as well, of one signal or none. Void is
+---still there, as light as it says, where it may become a part of the body: far from all solid it is left out of the
+---simulation, which is quicker, and has gradients that mean something, unless far_void is true. All powers are 1 then,
+---unless given: of nothing solid, they change the gradient alone, and any other would leave void particles none.
 ---@param changes design.with.def
 ---@return cq.Topology
 function Topology:with(changes)
@@ -232,6 +234,7 @@ function Topology:with(changes)
     return all
   end
   out.rounds = def.binary or self.rounds
+  if def.far_void ~= nil then out.far_void = def.far_void end
   local material_def = merged("material", self.material)
   if out.rounds == "all" then
     for _, name in ipairs { "power", "mass_power", "actuation_power" } do

@@ -77,7 +77,7 @@ local function append_name(world, list, name, what)
 end
 
 local function append_number(world, list, value, what)
-  local part = world.part_of                     -- of a design's world, without void that failed
+  local part = world.part_of                     -- of a design's world, without void that is left out
   local count = part and part.count or world.particle_count
   if value % 1 ~= 0 or value < 1 or value > count then
     is.fail("%s: particles are whole numbers from 1 to %d, got %s", what, count, text.describe(value))
@@ -85,7 +85,7 @@ local function append_number(world, list, value, what)
   local own = value
   if part then own = part.place[value] end
   if not own then
-    is.fail("%s: particle %d is void that failed in the simulation, and is left out of it; ask for a group", what, value)
+    is.fail("%s: particle %d is void that is left out of the simulation; ask for a group", what, value)
   end
   list[#list + 1] = own - 1
 end

@@ -1,4 +1,9 @@
--- absent: rollouts of a design without void particles that the simulation cannot bear.
+-- absent: rollouts of a design without void that is far from all solid, or that the simulation cannot bear.
+--
+-- Where a design is binary, void that has no solid within the filter's radius is left out from the start: what became
+-- solid there would hang together with nothing. Its gradients say how a crumb would move the body that it falls on, can
+-- be thousands of times as long as others, and come by the filter to where they mean something. A group that would be
+-- left out as a whole stays.
 --
 -- A void particle has next to no mass and less stiffness, so it goes where the solid around it goes: under a sole it is
 -- pressed flat, a little more with each step, until det F is 0 in the digits that there are. Nothing of that says that
@@ -6,7 +11,7 @@
 -- again without that particle, without the void within the filter's radius of it, which goes the same way, and without
 -- the images of these where the design is symmetric; when it fails again, twice as far around, for a block of which
 -- much is void can fail at thirty places one after another. What is left out has no gradient but that of its
--- neighbours, by way of the filter; the next rollout has it again.
+-- neighbours, by way of the filter; the next rollout has again what failed.
 local T = require "cq.tensor"
 local message = require "cq.base.message"
 local failures = require "cq.rollout.unstable"
@@ -91,10 +96,31 @@ local function culprit_of(robot, kept)
   return kept and kept[culprit.particle] or culprit.particle
 end
 
+-- Void of a binary design that has no solid within the filter's radius.
+---@return table<integer, boolean> gone
+local function far_void(design, density)
+  local is_near, gone = design.filter(density:greater_equal(VOID)):greater(0), {}
+  if is_near:sum():item() == 0 then return gone end                      -- no solid at all
+  for p = 1, is_near.count do
+    if is_near:get(p) == 0 then gone[p] = true end
+  end
+  for _, name in ipairs(design.robot.group_names) do
+    local group, is_gone = design.robot.group_table[name]:particles(), true
+    for _, p in ipairs(group) do is_gone = is_gone and gone[p] end
+    for _, p in ipairs(is_gone and group or {}) do gone[p] = nil end
+  end
+  return gone
+end
+
 -- A rollout, and what is left out of it.
 local function attempt(design, params, fields)
   local world, own, body, kept = design.world, design.robot, fields.robot, nil
   local gone, density, radii = {}, nil, 1
+  if design.rounds == "all" and not design.far_void then
+    density = design:map(params).density:detach()
+    gone = far_void(design, density)
+    if next(gone) then world, own, fields.robot, kept = rest_of(design, body, gone) end
+  end
   while true do
     failures.culprit = nil
     local fine, roll = pcall(world.rollout, world, fields)
