@@ -120,6 +120,7 @@ end
 ---@field signals? integer      4 unless given
 ---@field duration? number      [time]
 ---@field symmetry? cq.Topology.design.symmetry.def    of the body; none, as in the paper, unless given
+---@field one_piece? boolean    once it is binary, the largest piece is all of the body
 ---@field period? number        after which pulses come again; they do not unless given [time]
 ---@field power? number         of stiffness over the design's density; 1, as the paper has it, unless given
 ---@field mass_power? number    of density over the design's density; power unless given
@@ -156,7 +157,7 @@ return function(options)
     layout = { sharpness = s.sharpness }, pulses = { every = every, width = 0.01, height = 100 * every,
       deviation = 0.1, period = options.period },
     solid = options.name == "balancer" and "tip" or nil,
-    symmetry = options.symmetry,
+    symmetry = options.symmetry, one_piece = options.one_piece,
   }
   return {
     world = world, robot = robot, material = material, actuators = actuators, design = design, duration = duration,

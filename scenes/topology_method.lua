@@ -25,12 +25,13 @@ local function experiment(scene, fields)
   return cq.Experiment(fields)
 end
 
--- bodies of whose void all was simulated when they were found, near solid or not: their gaits are known so
-local with_far_void = { climber = true, balancer = true, terrain = true, rotator = true, walker3d = true }
+-- Bodies of whose void all was simulated when they were found, near solid or not, and that might have been in several
+-- pieces: their gaits are known so.
+local as_found = { climber = true, balancer = true, terrain = true, rotator = true, walker3d = true }
 
 local function made_binary(scene)
   return scene.design:with { material = { sharpness = 2 * scene.design.material.sharpness }, binary = "all",
-    far_void = with_far_void[scene.name] or false }
+    far_void = as_found[scene.name] or false }
 end
 
 -- a rate that falls to a tenth; of gradients that are no longer than clip
@@ -242,7 +243,8 @@ function method.once(name, given)
     symmetry = is_symmetric and symmetries[name] or nil,
     signals = given.signals or cq.option("signals", 4),
     duration = duration > 0 and duration or nil, power = cq.option("power", is_paper and 1 or 2), mass_power = 1,
-    substeps = substeps, decay = decay ~= 0 and decay or nil, void = is_paper and 1e-5 or 1e-8 }
+    substeps = substeps, decay = decay ~= 0 and decay or nil, void = is_paper and 1e-5 or 1e-8,
+    one_piece = not is_paper and not as_found[name] }
   local scene = require "scenes.topology"(options)
   local way = is_paper and paper or name == "climber" and climb or name == "rotator" and spin or ours
   local run = way(scene, options)

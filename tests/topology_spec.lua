@@ -254,7 +254,7 @@ describe("a design", function()
     says(function() design:binarise() end, "params must be a table as design.params, got nil")
     says(function() design:binary {} end, "design:binary: needs one of")
     says(function() design:with { filter = { radius = 0.07 } } end, "design:with: unknown field filter",
-      "allowed are binary, layout, material")
+      "allowed are binary, far_void, layout, material")
     says(function() cq.Experiment { world = design.world, steps = 31, design = design, objective = print } end,
       "the design has pulses for 0.03, 30 control steps, and the experiment makes 31")
     says(function() cq.Experiment { world = world_of(block()), steps = 3, design = design, objective = print } end,

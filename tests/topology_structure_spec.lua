@@ -127,6 +127,37 @@ describe("how much of a design hangs loose", function()
   end)
 end)
 
+describe("a body of one piece", function()
+  -- two columns of a block, a wide one and a narrow one; and a corner that touches the wide one
+  local function two(column, row) return column <= 4 or column == 5 and row == 10 or column >= 9 end
+
+  it("is the largest one, once it is binary, and goes on from there", function()
+    local design, p = sharp(two, { one_piece = true })
+    local weight = cq.random({ seed = 1 }):normal { 100 }
+    local loose, whole = sharp(two), design:map(p).density:greater(0.5)
+    local function body(one) return one:with({ binary = "all" }):map(p).density end
+    assert.is_true(body(loose):equal(whole))                               -- as asked for: both
+    local largest = body(design)
+    assert.equal(whole:sum():item() - 20, largest:sum():item())
+    assert.equal(41, largest:sum():item())
+    assert.equal(41, #design:binarise(p).particles)
+    assert.equal(61, #loose:binarise(p).particles)
+    assert.is_true(design:map(p).density:equal(loose:map(p).density))     -- soft: all that there is
+    -- what is an island still learns, as what is void does
+    local function gradient(of)
+      local _, grad = T.value_and_grad(function(density)
+        local map = design:with({ binary = "all" }):map { density = density, layout = p.layout:detach(),
+          sign = p.sign:detach(), size = p.size:detach() }
+        return (of(map) * weight):sum()
+      end)(T.param(p.density:detach() * 0.02))
+      return grad
+    end
+    local runs = gradient(function(map) return map.density end)
+    assert.is_true(runs:equal(gradient(function(map) return map.smooth.density end)))
+    assert(runs:slice(91, 100):abs():min():item() > 0)
+  end)
+end)
+
 describe("members of a design", function()
   local function thin(inside, fields)
     local design, p = sharp(inside)

@@ -69,6 +69,7 @@ describe("an experiment with a design", function()
       ["filter.radius was 0.05 and is 0.07"] = { filter = { radius = 0.07 } },
       ["material.sharpness was 4 and is 6, solid was none"] = { material = { sharpness = 6 }, solid = "tip" },
       ["symmetry was none and is x 2 1 3"] = { symmetry = { axis = "x", signals = { 2, 1, 3 } } },
+      ["one_piece was none and is yes"] = { one_piece = true },
       ["solid was none and is particles 3, 5 to 7"] = { solid = { 3, 5, 6, 7 } },
     } do
       local design = design_of(changes)

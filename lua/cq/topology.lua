@@ -24,6 +24,7 @@ local field = require "cq.base.field"
 local values = require "cq.robot.values"
 local material = require "cq.topology.material"
 local binary = require "cq.topology.binary"
+local islands = require "cq.topology.islands"
 local bound = require "cq.topology.bound"
 local variables = require "cq.topology.variables"
 
@@ -69,7 +70,7 @@ local spec = is.define("cq.Topology", {
   filter = is.table(), material = is.table { default = {} }, layout = is.table { default = {} },
   pulses = is.table { default = {} },
   solid = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
-  symmetry = is.table { optional = true },
+  symmetry = is.table { optional = true }, one_piece = is.boolean { default = false },
   seed = is.integer { min = 0, optional = true },
 })
 
@@ -149,6 +150,8 @@ end
 ---@field solid? string|(string|integer)[]               groups or particles that are solid whatever the variables say
 ---@field symmetry? cq.Topology.design.symmetry.def|cq.Topology.design.symmetry.def[]   bodies that are their own mirror image, over
 ---  one axis or several, or the same after a turn, to the last digit
+---@field one_piece? boolean           once it is binary, the largest piece that hangs together, of particles that are nearer than
+---  1.5 spacings, is all of the body: what else is solid is void
 ---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
 
 ---A design: variables of every particle and pulse, and the map from them to a robot and its controller. Errors:
@@ -173,6 +176,7 @@ local function new(_, fields)
   self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)
   self.fold, self.fold_words, self.images = require "cq.topology.symmetry"(self, def.symmetry)
   self.deviation, self.seed = pulses.deviation, def.seed
+  self.graph = def.one_piece and islands.graph(self.robot.position, 1.5 * self.spacing)
   self.rest = {}                                  -- world without particles that are left out (topology/absent.lua)
   self.params = self:start()
   return self
@@ -271,7 +275,7 @@ end
 function Topology:gives(name) return name == "actuation_weight" or self.solid_values[name] ~= nil end
 
 -- what robot:with takes
-local function body(self, params, density, shares)
+local function robot_of(self, params, density, shares)
   local stiffness, mass, changes = self.stiffness(density), self.mass(density), {}
   variables.check_share(params, stiffness)
   variables.check_share(params, mass)
@@ -287,6 +291,14 @@ end
 -- binary numbers with the gradient of the smooth ones that they were made from
 local function rounded(smooth, round) return smooth + (T.tape.pause(round) - smooth:detach()) end
 
+---The particles of a body: those above a threshold, and of these, if asked for, the largest piece.
+---@internal
+---@return cq.Tensor           {n} of 1 and 0
+function Topology:body(density, threshold)
+  local solid = density:greater(threshold)
+  return self.graph and islands.largest(self.graph, solid) or solid
+end
+
 local function evaluate(self, params)
   variables.check(params)
   local filtered, chosen = self.filter(params.density), self.filter(params.layout)
@@ -298,7 +310,7 @@ local function evaluate(self, params)
   local amplitudes = self.pulses:amplitudes(params.sign, params.size)
   local smooth = { density = density, shares = shares }
   if self.rounds == "all" then
-    density = rounded(density, function() return density:greater(0.5) end)
+    density = rounded(density, function() return self:body(density, 0.5) end)
     shares = rounded(shares, function()          -- of equal ones the first, as design:binarise has it
       return T.arange(1, self.signals + 1):unsqueeze(2):equals(shares:argmax(1, true))
     end)
@@ -309,7 +321,7 @@ local function evaluate(self, params)
   local signals = self.pulses:signals(amplitudes)
   return {
     density = density, shares = shares, amplitudes = amplitudes, signals = signals, smooth = smooth,
-    robot = body(self, params, density, shares), controller = controllers.open_loop(signals),
+    robot = robot_of(self, params, density, shares), controller = controllers.open_loop(signals),
   }
 end
 

@@ -12,7 +12,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
-local sparse = require "cq.sparse"
+local islands = require "cq.topology.islands"
 
 local POWER = 8               -- bridges below a density of about 0.3 let nothing through
 local FLOOR = 1e-9            -- conduction of void: what touches only void is cold
@@ -22,49 +22,22 @@ local CORE = 0.5              -- the core is denser than this share of the dense
 -- who touches whom: entries of the matrix, those of particles with themselves apart
 local function touching(design, radius)
   local points = design.robot.position
-  local near = sparse.neighbours { points = points, radius = radius, weight = function(distance) return distance end }
-  local row, column = near:places()
-  local own = T.tensor(row):equals(T.tensor(column))
+  local graph = islands.graph(points, radius)
+  local near = graph.near
+  local own = T.tensor(graph.row):equals(T.tensor(graph.column))
   if near.count == near.rows then
     is.fail("design:connected: no particle touches another within the radius %s; it must be above the spacing, %s",
       text.number(radius), text.number(design.spacing))
   end
   local extent = (points:max(1) - points:min(1)):max():item()
   local diffusivity = near.value:square():sum():item() / points:size(1) / (2 * points:size(2))
-  return { matrix = near:with(1 - own), row = row, column = column, own = own,
-    leak = diffusivity / (REACH * extent) ^ 2 }
-end
-
--- numbers of the particles that hang together with one, all of them among some
-local function together(graph, among, first, seen)
-  local list, at = { first }, 1
-  seen[first] = true
-  while at <= #list do
-    for e = tonumber(graph.matrix.start[list[at] - 1]), tonumber(graph.matrix.start[list[at]]) - 1 do
-      local other = graph.column[e + 1]
-      if among[other - 1] > 0 and not seen[other] then
-        seen[other] = true
-        list[#list + 1] = other
-      end
-    end
-    at = at + 1
-  end
-  return list
+  graph.matrix, graph.own, graph.leak = near:with(1 - own), own, diffusivity / (REACH * extent) ^ 2
+  return graph
 end
 
 -- the largest part that hangs together, of what is denser than half of the densest particle: 1, or 0
 local function core_of(graph, density)
-  local out, seen, best = T.zeros { density.count }, {}, {}
-  local dense = density:greater(CORE * density:max():item())
-  local among = dense:data()
-  for p = 1, density.count do
-    if among[p - 1] > 0 and not seen[p] then
-      local part = together(graph, among, p, seen)
-      if #part > #best then best = part end
-    end
-  end
-  for _, p in ipairs(best) do out:set(1, p) end
-  return out
+  return islands.largest(graph, density:greater(CORE * density:max():item()))
 end
 
 local function temperatures(graph, density, core)

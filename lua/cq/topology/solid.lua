@@ -229,12 +229,12 @@ end
 
 -- ---- from a design --------------------------------------------------------------------------------------------------
 
--- particles above the threshold, and the signal of each
-local function choose(map, threshold, signals)
-  local density, which = map.density, map.shares:argmax(1)
+-- particles of the body, and the signal of each
+local function choose(map, body, signals)
+  local which = map.shares:argmax(1)
   local particles, actuator, used, unused = {}, {}, {}, {}
-  for p = 1, density.count do
-    if density:get(p) > threshold then
+  for p = 1, body.count do
+    if body:get(p) > 0 then
       local a = which:get(p)
       particles[#particles + 1], actuator[#actuator + 1] = p, a <= signals and a or 0
       used[a] = true
@@ -278,7 +278,7 @@ end
 local function binarise(design, params, def)
   return T.tape.pause(function()
     local map, signals = design:map(params), design.signals
-    local particles, actuator, unused = choose(map, def.threshold, signals)
+    local particles, actuator, unused = choose(map, design:body(map.density, def.threshold), signals)
     if #particles == 0 then
       is.fail("design:binarise: no particle has a density above the threshold %s, the most is %s: the body is empty",
         text.number(def.threshold),

@@ -1,0 +1,54 @@
+-- islands: which particles of a block touch, and what of a body hangs together.
+local T = require "cq.tensor"
+local sparse = require "cq.sparse"
+
+local islands = {}
+
+---@class cq.Topology.islands.graph
+---@field near cq.Sparse       {n, n} distances of particles that touch, and 0 on the diagonal [length]
+---@field row integer[]        of its entries, row after row
+---@field column integer[]
+
+---@param points cq.Tensor     {n, dim}
+---@param radius number        particles nearer than this touch [length]
+---@return cq.Topology.islands.graph
+function islands.graph(points, radius)
+  local near = sparse.neighbours { points = points, radius = radius, weight = function(distance) return distance end }
+  local row, column = near:places()
+  return { near = near, row = row, column = column }
+end
+
+-- numbers of the particles that hang together with one, all of them among some
+local function together(graph, among, first, seen)
+  local list, at = { first }, 1
+  seen[first] = true
+  while at <= #list do
+    for e = tonumber(graph.near.start[list[at] - 1]), tonumber(graph.near.start[list[at]]) - 1 do
+      local other = graph.column[e + 1]
+      if among[other - 1] > 0 and not seen[other] then
+        seen[other] = true
+        list[#list + 1] = other
+      end
+    end
+    at = at + 1
+  end
+  return list
+end
+
+---The largest piece, by particles, of those of a body that hang together; of equal ones the first.
+---@param graph cq.Topology.islands.graph
+---@param body cq.Tensor       {n} 1 for the particles of the body, else 0
+---@return cq.Tensor           {n} 1 for those of the piece, else 0
+function islands.largest(graph, body)
+  local out, seen, best, among = T.zeros { body.count }, {}, {}, body:data()
+  for p = 1, body.count do
+    if among[p - 1] > 0 and not seen[p] then
+      local part = together(graph, among, p, seen)
+      if #part > #best then best = part end
+    end
+  end
+  for _, p in ipairs(best) do out:set(1, p) end
+  return out
+end
+
+return islands
