@@ -129,7 +129,7 @@ end
 ---@field decay? number         of the adjoint; it does not decay unless given [time]
 
 ---@param options scenes.topology.def
----@return { name: string, world: cq.World, robot: cq.Robot, material: cq.Material, actuators: cq.Actuator, design: cq.Topology, objective: any, by_iteration: table, duration: number, adjoint_decay: number? } scene
+---@return { one_piece: boolean?, world: cq.World, robot: cq.Robot, material: cq.Material, actuators: cq.Actuator, design: cq.Topology, objective: any, by_iteration: table, duration: number, adjoint_decay: number? } scene
 return function(options)
   local s, coarse = scenes[options.name], options.coarse or 1
   local dx, dim, duration = 0.01 * coarse, #scenes[options.name].size, options.duration or s.duration
@@ -162,6 +162,6 @@ return function(options)
   return {
     world = world, robot = robot, material = material, actuators = actuators, design = design, duration = duration,
     objective = objectives[options.name](robot, world, options.decay ~= nil), adjoint_decay = options.decay,
-    by_iteration = break_in(options.name), name = options.name,
+    by_iteration = break_in(options.name), one_piece = options.one_piece,
   }
 end

@@ -5,14 +5,15 @@
 --                    iterations, of which --free are soft). From there the block itself goes on, soft (--soft) and then
 --                    binary (--iterations in all). In space, and of long gaits, all but the last binary iterations are
 --                    made in steps 2.5 times as long, with a Courant number of 0.37 in space (--quick iterations of the
---                    block). The climber has stages of its own: --free soft iterations, --light binary ones over half
---                    of the time, with pulses that come again after --period, and --iterations over all of it; it is
---                    its own mirror image (--symmetry no: it is not). The rotator is the same after a quarter of a turn
---                    (--symmetry no: it is not), and has soft iterations, --rough ones of a coarse block and --soft, in
---                    steps 2.5 times as long (--substeps of 1 ms: 4), before binary ones (--iterations in all). Where
---                    a gait is long, the rotator's, the climber's and a walker's of more than 0.5, the adjoint decays
---                    (--decay, of any; 0: it does not; the rotator's block has half of it). At the end the pulses of
---                    the body are trained anew (--training; 0: they are not, as with --method paper unless given)
+--                    block). A walker in the plane is of one piece, unless its gait is long. The climber has stages of
+--                    its own: --free soft iterations, --light binary ones over half of the time, with pulses that come
+--                    again after --period, and --iterations over all of it; it is its own mirror image (--symmetry no:
+--                    it is not). The rotator is the same after a quarter of a turn (--symmetry no: it is not), and has
+--                    soft iterations, --rough ones of a coarse block and --soft, in steps 2.5 times as long (--substeps
+--                    of 1 ms: 4), before binary ones (--iterations in all). Where a gait is long, the rotator's, the
+--                    climber's and a walker's of more than 0.5, the adjoint decays (--decay, of any; 0: it does not;
+--                    the rotator's block has half of it). At the end the pulses of the body are trained anew
+--                    (--training; 0: they are not, as with --method paper unless given)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"
@@ -25,13 +26,11 @@ local function experiment(scene, fields)
   return cq.Experiment(fields)
 end
 
--- Bodies of whose void all was simulated when they were found, near solid or not, and that might have been in several
--- pieces: their gaits are known so.
-local as_found = { climber = true, balancer = true, terrain = true, rotator = true, walker3d = true }
-
+-- A body of one piece has no void in its simulation that is far from all solid. Others were found with it: their gaits
+-- are known so.
 local function made_binary(scene)
   return scene.design:with { material = { sharpness = 2 * scene.design.material.sharpness }, binary = "all",
-    far_void = as_found[scene.name] or false }
+    far_void = not scene.one_piece }
 end
 
 -- a rate that falls to a tenth; of gradients that are no longer than clip
@@ -118,7 +117,7 @@ local function ours(scene, options)
   local soft, count = soft_of(quick > 0 and 0 or 80, quick > 0 and 40 or 140)
   local whole, folder = start(scene, options, quick)
   local hard = made_binary(scene)
-  local inner = adam(math.min(soft, 0.6 * count), count, nil, clips[options.name])
+  local inner = adam(math.min(soft, 0.6 * count), count, nil, not options.decay and clips[options.name] or nil)
   return finish(scene, { count = count, inner = inner, whole = whole, folder = folder,
     by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
@@ -244,7 +243,8 @@ function method.once(name, given)
     signals = given.signals or cq.option("signals", 4),
     duration = duration > 0 and duration or nil, power = cq.option("power", is_paper and 1 or 2), mass_power = 1,
     substeps = substeps, decay = decay ~= 0 and decay or nil, void = is_paper and 1e-5 or 1e-8,
-    one_piece = not is_paper and not as_found[name] }
+    -- one that leaves a foot behind goes farther, and is no walker
+    one_piece = not is_paper and name == "walker" and decay == 0 }
   local scene = require "scenes.topology"(options)
   local way = is_paper and paper or name == "climber" and climb or name == "rotator" and spin or ours
   local run = way(scene, options)
