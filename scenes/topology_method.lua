@@ -5,15 +5,15 @@
 --                    iterations, of which --free are soft). From there the block itself goes on, soft (--soft) and then
 --                    binary (--iterations in all). In space, and of long gaits, all but the last binary iterations are
 --                    made in steps 2.5 times as long, with a Courant number of 0.37 in space (--quick iterations of the
---                    block). A walker in the plane is of one piece, unless its gait is long. The climber has stages of
---                    its own: --free soft iterations, --light binary ones over half of the time, with pulses that come
---                    again after --period, and --iterations over all of it; it is its own mirror image (--symmetry no:
---                    it is not). The rotator is the same after a quarter of a turn (--symmetry no: it is not), and has
---                    soft iterations, --rough ones of a coarse block and --soft, in steps 2.5 times as long (--substeps
---                    of 1 ms: 4), before binary ones (--iterations in all). Where a gait is long, the rotator's, the
---                    climber's and a walker's of more than 0.5, the adjoint decays (--decay, of any; 0: it does not;
---                    the rotator's block has half of it). At the end the pulses of the body are trained anew
---                    (--training; 0: they are not, as with --method paper unless given)
+--                    block). A walker in the plane is of one piece, unless its adjoint decays. The climber has stages
+--                    of its own: --free soft iterations, --light binary ones over half of the time, with pulses that
+--                    come again after --period, and --iterations over all of it; it is its own mirror image (--symmetry
+--                    no: it is not). The rotator is the same after a quarter of a turn (--symmetry no: it is not), and
+--                    has soft iterations, --rough ones of a coarse block and --soft, in steps 2.5 times as long
+--                    (--substeps of 1 ms: 4), before binary ones (--iterations in all). Where a gait is long, the
+--                    rotator's, the climber's and a walker's of more than 0.5, the adjoint decays (--decay, of any; 0:
+--                    it does not; the rotator's block has half of it). At the end the pulses of the body are trained
+--                    anew (--training; 0: they are not, as with --method paper unless given)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"
@@ -26,8 +26,7 @@ local function experiment(scene, fields)
   return cq.Experiment(fields)
 end
 
--- A body of one piece has no void in its simulation that is far from all solid. Others were found with it: their gaits
--- are known so.
+-- A body of one piece is simulated without void that is far from it. The others were found with all of their void.
 local function made_binary(scene)
   return scene.design:with { material = { sharpness = 2 * scene.design.material.sharpness }, binary = "all",
     far_void = not scene.one_piece }

@@ -20,6 +20,7 @@ describe("a dot in the place of a colon", function()
       ["shape:sample"]   = function() cq.Shape.box({ size = { 1, 1 } }).sample { spacing = 0.1 } end,
       ["random:uniform"] = function() random.uniform { 2 } end,             -- was a crash of the program
       ["optimizer:update"] = function() cq.Optimizer.adam { rate = 1 }.update({}, {}) end,
+      ["optimizer:state"] = function() cq.Optimizer.parts({ a = cq.Optimizer.adam { rate = 1 } }).state() end,
       ["sparse:product"] = function() matrix.product(1) end,
     }
     for name, f in pairs(of) do says(sentence(f), told:format(name, name)) end

@@ -143,6 +143,10 @@ describe("a body of one piece", function()
     assert.equal(41, #design:binarise(p).particles)
     assert.equal(61, #loose:binarise(p).particles)
     assert.is_true(design:map(p).density:equal(loose:map(p).density))     -- soft: all that there is
+    -- with particles that are solid whatever the variables say, what hangs together with them
+    local held = sharp(two, { one_piece = true, solid = { 95 } })
+    assert.equal(20, held:with({ binary = "all" }):map(p).density:sum():item())
+    assert.equal(20, #held:binarise(p).particles)
     -- what is an island still learns, as what is void does
     local function gradient(of)
       local _, grad = T.value_and_grad(function(density)
@@ -155,6 +159,22 @@ describe("a body of one piece", function()
     local runs = gradient(function(map) return map.density end)
     assert.is_true(runs:equal(gradient(function(map) return map.smooth.density end)))
     assert(runs:slice(91, 100):abs():min():item() > 0)
+  end)
+end)
+
+describe("one piece of a symmetric design", function()
+  it("has its images, so that it is symmetric", function()
+    local design, p = sharp(function(column) return column <= 3 or column >= 8 end,
+      { one_piece = true, symmetry = { axis = "x" } })
+    assert.equal(60, #design:binarise(p).particles)
+    assert.equal(60, design:with({ binary = "all" }):map(p).density:sum():item())
+  end)
+
+  it("refuses a block that is in pieces", function()
+    local robot = block_design.robot { shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 },
+      spacing = { 0.01, 0.04 } } }
+    says(function() design_of({ one_piece = true }, robot) end, "one_piece: the block itself is in pieces",
+      "1.5 spacings")
   end)
 end)
 

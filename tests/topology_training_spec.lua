@@ -296,9 +296,9 @@ describe("the way to a binary design", function()
     assert(state:positions():size(1) >= #design:binarise(p).particles)
   end)
 
-  it("leaves out void of a binary body that is far from all solid, but for groups, unless asked for", function()
+  it("leaves out void of a binary body that is far from all solid, but for groups, where asked for", function()
     local design = design_of({ filter = { radius = 0.05 } })
-    local p, binary = variables(design), design:with { binary = "all" }
+    local p, binary = variables(design), design:with { binary = "all", far_void = false }
     for k = 1, 100 do p.density:set((k - 1) % 10 < 2 and 1 or -1, k) end               -- the lower two rows
     local solid, x = binary:map(p).density:greater(0.5), design.robot.position
     local near, total = {}, 0
@@ -320,7 +320,7 @@ describe("the way to a binary design", function()
     assert.equal(total, state:positions():size(1))
     says(function() state:center { 56 } end, "particle 56 is void that is left out of the simulation; ask for a group")
     assert.same({ 2 }, state:center("tip"):shape())
-    local all, whole, other = of(binary:with { binary = "all", far_void = true })
+    local all, whole, other = of(design:with { binary = "all" })
     assert.equal(100, whole:positions():size(1))
     assert.equal(100, of(design) and experiment(design):rollout({ design = p }).state:positions():size(1))
     assert(math.abs(loss - all) < 0.01 * math.abs(all), loss .. ", " .. all)
@@ -328,6 +328,19 @@ describe("the way to a binary design", function()
     local row = { grad:get(51), other:get(51), grad:get(56), other:get(56) }
     assert(math.abs(row[1] - row[2]) < 0.05 * math.abs(row[2]) and math.abs(row[3]) < 0.1 * math.abs(row[4]),
       table.concat(row, " "))
+    -- a group is the same by its name and as an object, whose numbers are those of the block
+    local tip = design.robot:group "tip"
+    assert.is_true(state:center("tip"):equal(state:center(tip)))
+    assert.is_true(whole:center("tip"):equal(whole:center(tip)))
+    says(function() design:with { far_void = false } end, "far_void = false is for binary = \"all\"")
+    -- a symmetric body has symmetric neighbours, also where rounding decides whether one is near
+    local mirrored = design_of({ filter = { radius = 0.06 }, symmetry = { axis = "y" } },
+      block_design.robot { groups = {} })
+    local q = variables(mirrored)
+    for k = 1, 100 do q.density:set(math.abs((k - 1) % 10 - 4.5) < 2 and 1 or -1, k) end
+    local rows = experiment(mirrored:with { binary = "all", far_void = false }):rollout({ design = q }).state
+    local rest = rows:positions():size(1)
+    assert(rest == 80 and mirrored:binarise(q).total == 100, rest)
     -- nothing is solid: then nothing is far from it
     for k = 1, 100 do p.density:set(-1, k) end
     assert.equal(100, experiment(binary):rollout({ design = p }).state:positions():size(1))

@@ -2,9 +2,9 @@
 --   cqlua study run examples/studies/topology.lua --jobs 2    cqlua study plot examples/studies/topology.lua
 -- Source: Yuhn et al., 4D topology optimization (CMAME), appendix C: 0.1525, 0.347 and 1.056 m in 0.25, 0.5 and 1 s
 -- with four signals; 0.328 and 0.350 m in 0.5 s with two and eight.
--- Expect: 15 trials; slices.png of the plot has all of them. The best of three: 0.17 and 0.34 m in 0.25 and 0.5 s with
--- four signals, 0.31 and 0.33 m in 0.5 s with two and eight. In 1 s by exact gradients (--decay 0) 0.64 m; with an
--- adjoint that decays, as it is, 0.92 and 1.09 m were found for two seeds by
+-- Expect: 15 trials; slices.png of the plot has all of them. The best of three, of one piece: 0.17 and 0.34 m in 0.25
+-- and 0.5 s with four signals, 0.36 and 0.40 m in 0.5 s with two and eight. In 1 s by exact gradients (--decay 0)
+-- 0.77 m; with an adjoint that decays, as it is, 0.92 and 1.09 m were found for two seeds by
 -- examples/topology_walker.lua --duration 1 --training 120, not by the study.
 local cq = require "cq"
 

@@ -154,6 +154,17 @@ end
 ---  1.5 spacings, is all of the body: what else is solid is void
 ---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
 
+-- which particles touch, of a block that is one piece by that
+local function whole_graph(self)
+  local n, graph = self.robot.particle_count, islands.graph(self.robot.position, 1.5 * self.spacing)
+  local largest = islands.largest(graph, T.ones { n }):sum():item()
+  if largest < n then
+    is.fail("cq.Topology: one_piece: the block itself is in pieces, the largest of %d of the %d particles, for others are farther from it than 1.5 spacings, %s",
+      largest, n, text.number(1.5 * self.spacing))
+  end
+  return graph
+end
+
 ---A design: variables of every particle and pulse, and the map from them to a robot and its controller. Errors:
 ---actuators that particles cannot choose from; a filter with nothing to filter; times of pulses that do not fit;
 ---symmetry of a block without any.
@@ -176,7 +187,7 @@ local function new(_, fields)
   self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)
   self.fold, self.fold_words, self.images = require "cq.topology.symmetry"(self, def.symmetry)
   self.deviation, self.seed = pulses.deviation, def.seed
-  self.graph = def.one_piece and islands.graph(self.robot.position, 1.5 * self.spacing)
+  self.graph = def.one_piece and whole_graph(self)
   self.rest = {}                                  -- world without particles that are left out (topology/absent.lua)
   self.params = self:start()
   return self
@@ -211,7 +222,8 @@ end
 ---@field material? cq.Topology.design.material.def   fields that change
 ---@field layout? cq.Topology.design.layout.def       fields that change
 ---@field binary? "pulses"|"all"     pulses are whole or none; and particles solid or void too
----@field far_void? boolean           with "all", void that has no solid within the filter's radius is simulated as well
+---@field far_void? boolean           false: with "all", void that has no solid within the filter's radius is left out of what runs;
+---  true unless given
 
 local with_spec = is.define("design:with", {
   material = is.table { default = {} }, layout = is.table { default = {} },
@@ -222,10 +234,13 @@ local with_spec = is.define("design:with", {
 ---while it is optimised, or is thinner or thicker than it.
 ---
 ---With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay
----free to change while they are binary; with "all" particles are solid or void as well, of one signal or none. Void is
----still there, as light as it says, where it may become a part of the body: far from all solid it is left out of the
----simulation, which is quicker, and has gradients that mean something, unless far_void is true. All powers are 1 then,
----unless given: of nothing solid, they change the gradient alone, and any other would leave void particles none.
+---free to change while they are binary; with "all" particles are solid or void as well (these still there, as light as
+---void says), of one signal or none. All powers are 1 then, unless given: of nothing solid, they change the gradient
+---alone, and any other would leave void particles none.
+---
+---With far_void = false void is there only within the filter's radius of what is solid, or where a whole group is void:
+---that is quicker, and gradients are less of chance. What reads particles by number cannot read those that are left
+---out, and state:positions() has rows of the others alone.
 ---@param changes design.with.def
 ---@return cq.Topology
 function Topology:with(changes)
@@ -239,6 +254,9 @@ function Topology:with(changes)
   end
   out.rounds = def.binary or self.rounds
   if def.far_void ~= nil then out.far_void = def.far_void end
+  if def.far_void == false and out.rounds ~= "all" then
+    is.fail "design:with: far_void = false is for binary = \"all\": of a soft design all particles count"
+  end
   local material_def = merged("material", self.material)
   if out.rounds == "all" then
     for _, name in ipairs { "power", "mass_power", "actuation_power" } do
@@ -291,12 +309,28 @@ end
 -- binary numbers with the gradient of the smooth ones that they were made from
 local function rounded(smooth, round) return smooth + (T.tape.pause(round) - smooth:detach()) end
 
----The particles of a body: those above a threshold, and of these, if asked for, the largest piece.
+---A particle and its images in a symmetric design, which has images of images as well.
+---@internal
+---@return integer[]
+function Topology:with_images(p)
+  local out = { p }
+  for _, partner in ipairs(self.images or {}) do
+    for k = 1, #out do out[#out + 1] = partner[out[k]] end
+  end
+  return out
+end
+
+---The particles of a body: those above a threshold, and of these, if asked for, one piece.
 ---@internal
 ---@return cq.Tensor           {n} of 1 and 0
 function Topology:body(density, threshold)
   local solid = density:greater(threshold)
-  return self.graph and islands.largest(self.graph, solid) or solid
+  if not self.graph then return solid end
+  local body = self.mask and islands.around(self.graph, solid, self.mask) or islands.largest(self.graph, solid)
+  for p = 1, self.images and body.count or 0 do
+    for _, image in ipairs(body:get(p) > 0 and self:with_images(p) or {}) do body:set(1, image) end
+  end
+  return body
 end
 
 local function evaluate(self, params)

@@ -2,6 +2,7 @@
 -- together, does not suit them all.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local method = require "cq.base.method"
 local leaves = require "cq.tensor.leaves"
 
 local parts = {}
@@ -79,6 +80,7 @@ function parts.methods(Optimizer)
     return ("cq.Optimizer.parts { %s }"):format(table.concat(list, ", "))
   end
 
+  method.guard(Parts, "optimizer")
   return Parts
 end
 

@@ -71,6 +71,17 @@ local function append_group(list, robot, group)
   for k = 0, group.particle_count - 1 do list[#list + 1] = robot.first + group.index[k] end
 end
 
+-- A group as the robot in the world has it, which may be of some of the particles alone.
+local function group_in(robot, group, what)
+  if robot.particle_count == group.robot.particle_count then return group end
+  local own = robot.group_table[group.name]
+  if not own then
+    is.fail("%s: the robot of this world has %s of the %d, and none of the group \"%s\"", what,
+      text.count(robot.particle_count, "particle"), group.robot.particle_count, group.name)
+  end
+  return own
+end
+
 local function append_name(world, list, name, what)
   local robot = robot_with(world, name, what)
   append_group(list, robot, robot.group_table[name])
@@ -101,7 +112,8 @@ local function row(world, which, what)
   if type(which) == "string" then
     append_name(world, list, which, what)
   elseif text.is_instance(which, "cq.Group") then
-    append_group(list, selection.robot(world, which.robot, what), which)
+    local robot = selection.robot(world, which.robot, what)
+    append_group(list, robot, group_in(robot, which, what))
   elseif text.is_instance(which, "cq.Robot") then
     local robot = selection.robot(world, which, what)
     for p = 0, robot.particle_count - 1 do list[#list + 1] = robot.first + p end

@@ -1,9 +1,9 @@
 -- absent: rollouts of a design without void that is far from all solid, or that the simulation cannot bear.
 --
--- Where a design is binary, void that has no solid within the filter's radius is left out from the start: what became
--- solid there would hang together with nothing. Its gradients say how a crumb would move the body that it falls on, can
--- be thousands of times as long as others, and come by the filter to where they mean something. A group that would be
--- left out as a whole stays.
+-- Where a binary design is asked for it (far_void = false), void that has no solid within the filter's radius is left
+-- out from the start: what became solid there would hang together with nothing. Its gradients say how a crumb would
+-- move the body that it falls on, can be thousands of times as long as others, and come by the filter to where they
+-- mean something. A group that would be left out as a whole stays.
 --
 -- A void particle has next to no mass and less stiffness, so it goes where the solid around it goes: under a sole it is
 -- pressed flat, a little more with each step, until det F is 0 in the digits that there are. Nothing of that says that
@@ -20,15 +20,6 @@ local part = require "cq.topology.part"
 local absent = {}
 
 local VOID = 0.01          -- densities below are as good as nothing: the mass of a hundredth of a particle, or less
-
--- A particle and its images in a symmetric design, which has images of images as well.
-local function with_images(design, p)
-  local out = { p }
-  for _, partner in ipairs(design.images or {}) do
-    for k = 1, #out do out[#out + 1] = partner[out[k]] end
-  end
-  return out
-end
 
 -- calls each(other) for every particle within the filter's radius
 local function neighbours(design, p, each)
@@ -55,7 +46,7 @@ local function leave_out(design, density, gone, p, radii)
     if #edge == 0 then break end
   end
   for found in pairs(reached) do
-    for _, image in ipairs(with_images(design, found)) do gone[image] = true end
+    for _, image in ipairs(design:with_images(found)) do gone[image] = true end
   end
   return true
 end
@@ -102,7 +93,10 @@ local function far_void(design, density)
   local is_near, gone = design.filter(density:greater_equal(VOID)):greater(0), {}
   if is_near:sum():item() == 0 then return gone end                      -- no solid at all
   for p = 1, is_near.count do
-    if is_near:get(p) == 0 then gone[p] = true end
+    -- at the radius itself it is rounding that decides, and might not for an image
+    local near = 0
+    for _, image in ipairs(design:with_images(p)) do near = near + is_near:get(image) end
+    if near == 0 then gone[p] = true end
   end
   for _, name in ipairs(design.robot.group_names) do
     local group, is_gone = design.robot.group_table[name]:particles(), true
@@ -116,7 +110,7 @@ end
 local function attempt(design, params, fields)
   local world, own, body, kept = design.world, design.robot, fields.robot, nil
   local gone, density, radii = {}, nil, 1
-  if design.rounds == "all" and not design.far_void then
+  if design.rounds == "all" and design.far_void == false then
     density = design:map(params).density:detach()
     gone = far_void(design, density)
     if next(gone) then world, own, fields.robot, kept = rest_of(design, body, gone) end

@@ -51,4 +51,19 @@ function islands.largest(graph, body)
   return out
 end
 
+---What of a body hangs together with some particles, which are part of it.
+---@param graph cq.Topology.islands.graph
+---@param body cq.Tensor       {n} 1 for the particles of the body, else 0
+---@param root cq.Tensor       {n} 1 for the particles that the rest must hang together with, else 0
+---@return cq.Tensor           {n} 1 for those that do, else 0
+function islands.around(graph, body, root)
+  local out, seen, among = T.zeros { body.count }, {}, body:data()
+  for p = 1, body.count do
+    if root:get(p) > 0 and among[p - 1] > 0 and not seen[p] then
+      for _, other in ipairs(together(graph, among, p, seen)) do out:set(1, other) end
+    end
+  end
+  return out
+end
+
 return islands

@@ -32,7 +32,7 @@ local function words_of(design)
     ["pulses.height"] = digits(pulses.height), ["pulses.period"] = pulses.period and digits(pulses.period) or "none",
     solid = design.mask and numbers_of(design.mask) or "none",
     symmetry = design.fold_words or "none", binary = design.rounds or "none",
-    one_piece = design.graph and "yes" or "none",
+    one_piece = design.graph and "yes" or "none", far_void = design.far_void == false and "left out" or "none",
   }
   for name, value in pairs(design.material) do out["material." .. name] = digits(value) end
   return out
