@@ -50,7 +50,7 @@ describe("examples/studies", function()
     study("topology", "run", "--shard", "4/15", unpack(words))
     study("topology", "merge", unpack(words))
     local out = study("topology", "export", unpack(words))
-    assert(out:find('\n4,2,1,1,done,"0.5 s, 2",-0.', 1, true), out)
+    assert(out:find '\n4,2,1,1,done,"0%.5 s, 2",%-?0%.%d', out)             -- no walker yet after so few
     local head = process.read(folder .. "/out/trials/000004/walker.csv"):match "[^\n]*"
     assert.is_truthy(head:find "share_2$")
   end)
