@@ -5,15 +5,15 @@
 --                    iterations, of which --free are soft). From there the block itself goes on, soft (--soft) and then
 --                    binary (--iterations in all). In space, and of long gaits, all but the last binary iterations are
 --                    made in steps 2.5 times as long, with a Courant number of 0.37 in space (--quick iterations of the
---                    block). A walker in the plane is of one piece, unless its adjoint decays. The climber has stages
---                    of its own: --free soft iterations, --light binary ones over half of the time, with pulses that
---                    come again after --period, and --iterations over all of it; it is its own mirror image (--symmetry
---                    no: it is not). The rotator is the same after a quarter of a turn (--symmetry no: it is not), and
---                    has soft iterations, --rough ones of a coarse block and --soft, in steps 2.5 times as long
---                    (--substeps of 1 ms: 4), before binary ones (--iterations in all). Where a gait is long, the
---                    rotator's, the climber's and a walker's of more than 0.5, the adjoint decays (--decay, of any; 0:
---                    it does not; the rotator's block has half of it). At the end the pulses of the body are trained
---                    anew (--training; 0: they are not, as with --method paper unless given)
+--                    block). A climber is of one piece, and a walker in the plane, unless its adjoint decays. The
+--                    climber has stages of its own: --free soft iterations, --light binary ones over half of the time,
+--                    with pulses that come again after --period, and --iterations over all of it; it is its own mirror
+--                    image (--symmetry no: it is not). The rotator is the same after a quarter of a turn (--symmetry
+--                    no: it is not), and has soft iterations, --rough ones of a coarse block and --soft, in steps 2.5
+--                    times as long (--substeps of 1 ms: 4), before binary ones (--iterations in all). Where a gait is
+--                    long, the rotator's, the climber's and a walker's of more than 0.5, the adjoint decays (--decay,
+--                    of any; 0: it does not; the rotator's block has half of it). At the end the pulses of the body are
+--                    trained anew (--training; 0: they are not, as with --method paper unless given)
 --   --method paper   algorithm 1 of Yuhn et al.: an augmented Lagrangian with the same bounds from the first iteration
 local cq = require "cq"
 local gravity_it_bears = require "scenes.gravity_it_bears"
@@ -109,7 +109,7 @@ end
 
 -- Of gradients of the block as it is binary, and of its pulses: where they mean something they are of 0.02 to 0.05,
 -- now and then of 1 to 30,000, after which Adam, by its mean squares, stands still for hundreds of iterations.
-local clips = { walker = 0.05, walker3d = 0.05 }
+local clips = { walker = 0.05, terrain = 0.05, walker3d = 0.05 }
 
 local function ours(scene, options)
   local quick = cq.option("quick", (#scene.world.cells == 3 or options.decay) and 260 or 0)
@@ -208,6 +208,9 @@ local symmetries = {
   walker3d = { axis = "z" }, climber = { axis = "x" }, rotator = { axis = "y", order = 4 },
 }
 
+-- bodies of one piece; a walker is one, too, where it learns by exact gradients
+local is_one_piece = { terrain = true, climber = true }
+
 ---@class scenes.topology_method.def
 ---@field signals? integer     --signals, or 4, unless given
 ---@field duration? number     --duration, or the paper's, unless given [time]
@@ -243,7 +246,7 @@ function method.once(name, given)
     duration = duration > 0 and duration or nil, power = cq.option("power", is_paper and 1 or 2), mass_power = 1,
     substeps = substeps, decay = decay ~= 0 and decay or nil, void = is_paper and 1e-5 or 1e-8,
     -- one that leaves a foot behind goes farther, and is no walker
-    one_piece = not is_paper and name == "walker" and decay == 0 }
+    one_piece = not is_paper and (is_one_piece[name] or name == "walker" and decay == 0) or nil }
   local scene = require "scenes.topology"(options)
   local way = is_paper and paper or name == "climber" and climb or name == "rotator" and spin or ours
   local run = way(scene, options)

@@ -167,7 +167,7 @@ end
 
 ---A design: variables of every particle and pulse, and the map from them to a robot and its controller. Errors:
 ---actuators that particles cannot choose from; a filter with nothing to filter; times of pulses that do not fit;
----symmetry of a block without any.
+---symmetry of a block without any; one piece of a block that is in pieces.
 ---@param fields cq.Topology.def
 ---@return cq.Topology
 local function new(_, fields)
