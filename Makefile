@@ -102,7 +102,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
-.PHONY: docs results papers study-check mpi mpi-check
+.PHONY: docs results papers verify study-check mpi mpi-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -412,6 +412,11 @@ check-all: ## gcc and clang with warnings as errors, kernels in plain C, tests u
 
 accuracy: $(BUILD)/cqlua ## error of the gradients, beside the paper's
 	@$(BUILD)/cqlua accuracy
+
+# ONLY="bar spin": those cases alone
+verify: $(BUILD)/cqlua ## cases of known answer: tests/verify/results.csv and docs/verification.md; ONLY=name runs one
+	@$(BUILD)/cqlua verify $(ONLY) --csv tests/verify/results.csv; status=$$?; \
+	  $(BUILD)/cqlua -e 'require("tests.verification").write()'; exit $$status
 
 bench: $(BUILD)/cqlua ## speed of the scenes
 	@$(BUILD)/cqlua bench

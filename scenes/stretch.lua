@@ -1,5 +1,5 @@
 -- stretch: homogeneous deformations of a material, one particle for each: pulled along one axis or along two, with
--- free faces, or sheared; and what the books have for them.
+-- free faces, sheared, or swollen alike along all axes; and what the books have for them.
 --
 --   local stress, lateral = stretch.measure(material, "uniaxial", { 1, 1.5, 2 })   P_11, or P_12 of a shear
 --   stretch.closed_form(material, "uniaxial", 1.5)                                  of the incompressible solid
@@ -12,11 +12,14 @@ local deformation = {
   uniaxial = function(l, t) return { { l, 0, 0 }, { 0, t, 0 }, { 0, 0, t } } end,
   biaxial  = function(l, t) return { { l, 0, 0 }, { 0, l, 0 }, { 0, 0, t } } end,
   shear    = function(g) return { { 1, g, 0 }, { 0, 1, 0 }, { 0, 0, 1 } } end,
+  pressure = function(l) return { { l, 0, 0 }, { 0, l, 0 }, { 0, 0, l } } end,
 }
 -- the free stretch of an incompressible solid, where the search begins
 local guess = {
-  uniaxial = function(l) return l ^ -0.5 end, biaxial = function(l) return l ^ -2 end, shear = function() return 1 end,
+  uniaxial = function(l) return l ^ -0.5 end, biaxial = function(l) return l ^ -2 end,
 }
+-- modes without a free face
+local held = { shear = true, pressure = true }
 
 -- P of every F, in a world that holds still
 local function world_of(material, count)
@@ -50,11 +53,11 @@ function stretch.measure(material, mode, amounts)
   end
   local now, before = {}, {}
   for k, amount in ipairs(amounts) do
-    now[k] = guess[mode](amount)
+    now[k] = held[mode] and 1 or guess[mode](amount)
     before[k] = 0.999 * now[k]
   end
   local last, found = at(before), at(now)
-  for _ = 1, mode == "shear" and 0 or 40 do
+  for _ = 1, held[mode] and 0 or 40 do
     for k in ipairs(amounts) do
       local slope = (found[k][3][3] - last[k][3][3]) / (now[k] - before[k])
       before[k] = now[k]

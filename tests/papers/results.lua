@@ -5,6 +5,8 @@
 -- The table has the rows of results.csv that hold something to compare with. Where several rows are of one experiment,
 -- quantity and number of particles, it has the last of them, at the place of the first. The rows of an experiment stand
 -- together. Minutes are those of the whole command, however many runs it makes; "3 each" are those of one run.
+local csv = require "cq.base.csv"
+
 local results = { csv = "tests/papers/results.csv", page = "README.md" }
 
 local COLUMNS = { "experiment", "quantity", "paper", "ours", "runs", "particles", "minutes", "machine", "date",
@@ -13,46 +15,10 @@ local SHOWN = { "experiment", "quantity", "paper", "ours", "runs", "particles", 
 local HEADS = { paper = "paper, theory or measurement" }
 local BEGINS, ENDS = "<!-- results: made from tests/papers/results.csv by `make results` -->", "<!-- end of results -->"
 
--- The cells of one line of a CSV file; a cell in quotes may hold commas, and quotes twice.
-local function cells_of(line)
-  local cells, at = {}, 1
-  repeat
-    local cell, after = line:match('^"([^"]*)"()', at)
-    while cell and line:sub(after, after) == '"' do
-      local more, beyond = line:match('^([^"]*)"()', after + 1)
-      if not more then return nil, "a quote is not closed" end
-      cell, after = cell .. '"' .. more, beyond
-    end
-    if not cell then cell, after = line:match('^([^,"]*)()', at) end
-    local follows = line:sub(after, after)
-    if follows ~= "" and follows ~= "," then return nil, "a quote within a cell, or one that is not closed" end
-    cells[#cells + 1], at = cell, after + 1
-  until follows == ""
-  return cells
-end
-
 ---The rows of a CSV text, as tables with the names of its head.
 ---@param text string
 ---@return table<string, string>[]
-function results.rows(text)
-  local rows, number = {}, 0
-  for line in text:gmatch "[^\n]+" do
-    number = number + 1
-    local cells, problem = cells_of(line)
-    if cells and #cells ~= #COLUMNS then problem = ("%d cells, and not %d"):format(#cells, #COLUMNS) end
-    if problem then error(("%s, line %d: %s"):format(results.csv, number, problem), 0) end
-    local row = {}
-    for k, name in ipairs(COLUMNS) do row[name] = cells[k] end
-    rows[number] = row
-  end
-  local head = table.remove(rows, 1)
-  for _, name in ipairs(COLUMNS) do
-    if head[name] ~= name then
-      error(("%s begins with no head of %s"):format(results.csv, table.concat(COLUMNS, ",")), 0)
-    end
-  end
-  return rows
-end
+function results.rows(text) return csv.read(text, COLUMNS, results.csv) end
 
 ---The rows that the table shows.
 ---@param rows table<string, string>[]

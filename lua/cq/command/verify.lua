@@ -1,0 +1,153 @@
+-- verify: cases whose answer is known without this program.   cqlua verify [NAME...] [--quick] [--json] [--csv FILE]
+--
+-- The cases are the files of tests/verify/ in the source tree. Each prints the exact value, ours from coarse to fine,
+-- the error of the finest, the order of convergence, and whether the error is within what is promised. A case that
+-- falls short says why. --csv FILE keeps the table: rows of the cases that ran replace those that the file has of them.
+-- The exit code is 1 if a case could not run or failed, if a promise was not kept without a reason beside it, or if a
+-- reason stands beside a promise that is kept.
+local engine = require "cq.base.engine"
+local host = require "cq.host"
+local json = require "cq.base.json"
+local machine = require "cq.measure.machine"
+local message = require "cq.base.message"
+local program = require "cq.program"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
+local verification = require "cq.measure.verification"
+
+local is = schema
+local INTERRUPTED = 130
+
+local function load_cases(folder)
+  local cases = verification.cases(folder)
+  if not cases then
+    program.misuse("verify finds no cases: there is no folder %s; they come with the source tree, where tests/verify/ has them",
+      folder)
+  end
+  if #cases == 0 then program.misuse("verify finds no cases: %s has no file of Lua", folder) end
+  return cases
+end
+
+local function chosen(all, words, quick)
+  local names, by_name, list = {}, {}, {}
+  for k, case in ipairs(all) do names[k], by_name[case.name] = case.name, case end
+  for _, word in ipairs(words) do
+    if not by_name[word] then
+      program.misuse("verify has no case %s%s; its cases are %s", word, text.suggestion(word, names),
+        table.concat(names, ", "))
+    end
+    list[#list + 1] = by_name[word]
+  end
+  if #words > 0 then return list end
+  for _, case in ipairs(all) do
+    if not quick or case.quick then list[#list + 1] = case end
+  end
+  return list
+end
+
+-- the first line of what a command prints
+local function output_of(command)
+  local pipe = io.popen(command .. " 2>/dev/null")
+  local line = pipe and pipe:read "*l"
+  if pipe then pipe:close() end
+  return line
+end
+
+-- the commit that the program was built from; with + where sources were changed since
+local function commit()
+  local at = "git -C '" .. host.root:gsub("'", "'\\''") .. "' "
+  local name = output_of(at .. "rev-parse --short=10 HEAD")
+  if not name then return "unknown" end
+  return name .. (output_of(at .. "status --porcelain -- engine lua scenes ':!tests'") and "+" or "")
+end
+
+-- the text of the file to keep the table in, nil where there is none yet; told before any work is done
+local function open_table(path)
+  local file = io.open(path)
+  local old = file and file:read "*a"
+  if file then file:close() end
+  local probe, problem = io.open(path, "a")
+  if not probe then program.misuse("--csv cannot write %s", problem) end
+  probe:close()
+  if old == "" then old = nil end
+  local fine, why = pcall(verification.merged, old, {}, path)
+  if not fine then program.misuse("--csv: %s", why) end
+  return old
+end
+
+local function write_table(path, old, rows)
+  local file, problem = io.open(path, "wb")
+  if not file then error(("--csv cannot write %s"):format(problem), 0) end
+  local written, why = file:write(verification.merged(old, rows, path))
+  local closed, later = file:close()
+  if not written or not closed then error(("--csv cannot write %s: %s"):format(path, why or later), 0) end
+end
+
+local FORMAT = "  %-9s %-38s %10s  %-32s %-28s %9s %5s  %-17s %s"
+
+local function print_row(cells)
+  print((FORMAT:format(cells.method, cells.quantity .. (cells.unit ~= "" and " [" .. cells.unit .. "]" or ""),
+    cells.exact, cells.ours, cells.refined, cells.error, cells.order, cells.promise,
+    cells.kept == "yes" and "kept" or "NOT KEPT"):gsub("%s+$", "")))
+  if cells.note ~= "" then print(("  %9s because %s"):format("", cells.note)) end
+end
+
+-- what is wrong with a judged row, nil if nothing is
+local function surprise(case, row)
+  local name = ("%s, %s%s"):format(case.name, row.method and row.method .. ", " or "", row.quantity)
+  if not row.kept and not row.falls_short then
+    return ("%s: an error of %.3g is beyond what is promised, %.3g"):format(name, row.error, row.promise)
+  end
+  if row.kept and row.falls_short then
+    return ("%s keeps its promise: its reason for falling short must go"):format(name)
+  end
+end
+
+local function tell(options, cells, object)
+  if options.json then
+    object.commit, object.machine, object.date = cells.commit, cells.machine, cells.date
+    print(json.encode(object, verification.columns))
+  else
+    print_row(cells)
+  end
+  io.flush()
+end
+
+return {
+  summary = "cases of known answer: exact, ours, error, order of convergence",
+  arguments = "[NAME...]",
+  options = {
+    json = is.boolean { default = false, help = "one JSON object a line" },
+    quick = is.boolean { default = false, help = "the short cases alone, those of `make test`" },
+    csv = is.string { optional = true, help = "file that keeps the table" },
+    cases = is.string { optional = true, help = "folder of other cases than tests/verify/" },
+  },
+  run = function(options, words)
+    local list = chosen(load_cases(options.cases or host.root .. "/tests/verify"), words, options.quick)
+    local old = options.csv and open_table(options.csv)
+    local facts, at = machine.facts(), commit()
+    local on = ("%s, %s"):format(text.count(facts.cores, "core"), facts.processor)
+    if not options.json then
+      print(("%s, %s, %s\n"):format(on, at, facts.date))
+      print(FORMAT:format("method", "quantity", "exact", "ours", "at", "error", "order", "promised", ""))
+    end
+    local rows, failed = {}, false
+    for _, case in ipairs(list) do
+      if engine.C.cq_interrupted() ~= 0 then return INTERRUPTED end
+      if not options.json then print(("%s: %s"):format(case.name, case.summary)) end
+      local found, problem = verification.run(case)
+      for _, row in ipairs(found) do
+        local cells = verification.cells(case, row)
+        cells.commit, cells.machine, cells.date, cells.command = at, on, facts.date, "cqlua verify " .. case.name
+        tell(options, cells, verification.object(case, row))
+        local wrong = surprise(case, row)
+        if wrong then message.warn("%s", wrong) end
+        failed, rows[#rows + 1] = failed or wrong ~= nil, cells
+      end
+      if problem then message.fault("verify: %s", problem) end
+      failed = failed or problem ~= nil
+      if options.csv and not problem then write_table(options.csv, old, rows) end
+    end
+    return failed and 1 or 0
+  end,
+}

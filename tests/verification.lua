@@ -1,0 +1,106 @@
+-- verification: docs/verification.md, made from tests/verify/results.csv and the heads of the cases.
+--
+--   make verify        runs all cases, keeps their rows in results.csv and writes the page
+local csv = require "cq.base.csv"
+local host = require "cq.host"
+local source = require "tests.source"
+local verify = require "cq.measure.verification"
+
+local verification = { csv = "tests/verify/results.csv", page = "docs/verification.md", folder = "tests/verify" }
+
+local HEAD = [[
+# Verification
+
+Each case has an answer that is known without this program: a closed form, a manufactured solution, finite elements of
+another program, or data of an experiment. `cqlua verify` runs them in the source tree; `cqlua verify NAME` runs one.
+`make verify` runs all, and writes this page from `tests/verify/results.csv`.
+
+- *exact* is the known answer, *ours* what was found at each resolution, from coarse to fine.
+- *error* is that of the finest resolution, relative to the exact answer.
+- *order* is the order of convergence between the two finest: 2 means that half the cell size leaves a quarter of the
+  error.
+- *promised* is the largest error, and for some rows the least order, that the tests hold the case to. A row that does
+  not keep its promise stays here, with the reason below its table.
+]]
+
+local SHOWN = { "method", "quantity", "exact", "ours", "refined", "error", "order", "promise", "kept" }
+local HEADS = { refined = "at", promise = "promised" }
+
+local function line(cells) return "| " .. table.concat(cells, " | ") .. " |" end
+
+-- text in lines of at most 120 columns
+local function wrapped(words, first, rest)
+  local lines, current = {}, first
+  for word in words:gmatch "%S+" do
+    if #current + #word + 1 > 118 and current:find "%S" then
+      lines[#lines + 1], current = current, rest .. word
+    else
+      current = current .. (current:find "%S$" and " " or "") .. word
+    end
+  end
+  lines[#lines + 1] = current
+  return table.concat(lines, "\n")
+end
+
+local function table_of(rows)
+  local heads, rules = {}, {}
+  for k, name in ipairs(SHOWN) do heads[k], rules[k] = HEADS[name] or name, "---" end
+  local lines = { line(heads), "|" .. table.concat(rules, "|") .. "|" }
+  for _, row in ipairs(rows) do
+    local cells = {}
+    for k, name in ipairs(SHOWN) do cells[k] = row[name]:gsub("|", "\\|") end
+    cells[2] = cells[2] .. (row.unit ~= "" and " [" .. row.unit .. "]" or "")
+    lines[#lines + 1] = line(cells)
+  end
+  return table.concat(lines, "\n")
+end
+
+local function section(case, rows)
+  local parts = { "## " .. case.name, wrapped(case.summary:gsub("^%l", string.upper) .. ".", "", ""), table_of(rows) }
+  local notes = {}
+  for _, row in ipairs(rows) do
+    if row.note ~= "" then
+      notes[#notes + 1] = wrapped(("%s%s falls short: %s."):format(row.method ~= "" and row.method .. ", " or "",
+        row.quantity, row.note), "- ", "  ")
+    end
+  end
+  if #notes > 0 then parts[#parts + 1] = table.concat(notes, "\n") end
+  local at = rows[1]
+  parts[#parts + 1] = wrapped(("Exact: %s. Run: `%s`, %s, commit %s, %s."):format(case.source, at.command, at.date,
+    at.commit:gsub("%+$", " and changes"), at.machine), "", "")
+  return table.concat(parts, "\n\n")
+end
+
+---The rows of results.csv, by case.
+---@return table<string, table<string, string>[]>
+function verification.rows()
+  local by_case = {}
+  for _, row in ipairs(csv.read(source.read(verification.csv), verify.columns, verification.csv)) do
+    by_case[row.case] = by_case[row.case] or {}
+    table.insert(by_case[row.case], row)
+  end
+  return by_case
+end
+
+---The page as text.
+---@return string
+function verification.text()
+  local parts, by_case, count, kept = { HEAD }, verification.rows(), 0, 0
+  for _, case in ipairs(verify.cases(host.root .. "/" .. verification.folder)) do
+    local rows = by_case[case.name] or {}
+    for _, row in ipairs(rows) do count, kept = count + 1, kept + (row.kept == "yes" and 1 or 0) end
+    if #rows > 0 then parts[#parts + 1] = section(case, rows) .. "\n" end
+  end
+  table.insert(parts, 2, ("%d of %d rows keep their promise.\n"):format(kept, count))
+  return table.concat(parts, "\n")
+end
+
+---Writes the page.
+function verification.write()
+  local file = assert(io.open(verification.page, "wb"))
+  file:write(verification.text())
+  file:close()
+  print(("wrote %s from %s"):format(verification.page, verification.csv))
+end
+
+return verification
