@@ -102,7 +102,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
-.PHONY: docs results papers verify study-check mpi mpi-check
+.PHONY: docs papers verify study-check mpi mpi-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -390,9 +390,6 @@ fuzz: ## mangled meshes, pictures, parameters and options under the sanitizers, 
 
 COUNT   ?= 1000
 VERBOSE ?= 0
-results: $(BUILD)/cqlua ## README's table of papers against ours, from tests/papers/results.csv
-	@$(BUILD)/cqlua -e 'require("tests.papers.results").write()'
-
 hunt: $(BUILD)/cqlua ## gradients of random scenes against differences: COUNT of them from SEED on; five minutes for 1000
 	@$(BUILD)/cqlua tests/hunt.lua --seed $(SEED) --count $(COUNT) $(if $(filter-out 0,$(VERBOSE)),--verbose)
 
@@ -421,7 +418,8 @@ verify: $(BUILD)/cqlua ## cases of known answer: tests/verify/results.csv and do
 bench: $(BUILD)/cqlua ## speed of the scenes
 	@$(BUILD)/cqlua bench
 
-docs: $(BUILD)/cqlua ## the reference as build/docs/reference.md and reference.html, one page
+docs: $(BUILD)/cqlua ## tables of README.md and docs/ from results.csv and the examples; the reference in build/docs
+	@$(BUILD)/cqlua -e 'require("tests.pages.write").all()'
 	@mkdir -p $(BUILD)/docs
 	@$(BUILD)/cqlua help --format markdown > $(BUILD)/docs/reference.md
 	@$(BUILD)/cqlua help --format html > $(BUILD)/docs/reference.html

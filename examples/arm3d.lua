@@ -9,6 +9,7 @@
 -- particles; --optimizer slsqp takes that of NLopt (libnlopt0), the default is built in. An arm that learns to be soft
 -- under its root is stretched threefold there: with two particles in a cell along it, as 1 / 40 on this grid or --full
 -- on one of 1 / 30, they come to lie more than a cell apart, and it tears.
+-- Size: 3,000 particles, three times 200 x 4 steps; 17,280 with --full. Time: 3 min; 29 min with --full.
 local cq = require "cq"
 
 local full = cq.option("full", false)

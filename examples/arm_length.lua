@@ -2,6 +2,7 @@
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.3.1: one geometric parameter, open loop, Adam,
 -- a goal that the arm cannot reach even when it is stretched; its final error is below 1e-3 within 100 steps. The paper
 -- prints no sizes. Expect: an error of 1.2e-4 after 100 iterations with 1.84 times the length, 0.125 without.
+-- Size: 180 particles, twice 100 x 6 steps. Time: 3 s.
 local cq = require "cq"
 
 local goal, length, width, root = { 0.44, 0.58 }, 0.25, 0.06, 0.05

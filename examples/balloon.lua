@@ -1,6 +1,7 @@
 -- A balloon in the plane, a thick ring of rubber, is blown up by three pressures.          cqlua examples/balloon.lua
 -- Source: the balance of a thick wall, in scenes/balloon.lua. Expect: a growth of the cavity within 3 % of what the
 -- balance gives.
+-- Size: 1,796 particles, 3 times 120 x 32 steps. Time: 2 s.
 local cq = require "cq"
 
 local scene    = require "scenes.balloon" { max = 1, cells = 96, damping = 20 }

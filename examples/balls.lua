@@ -2,6 +2,7 @@
 -- Source: ChainQueen (ICRA 2019) V.A, which infers a relative density of 2.26. Its scene is not published;
 -- this one is such that 2.26 is right: B comes to PLACE when A has that density. Expect: 2.260 after 40
 -- iterations, error below 1e-3.
+-- Size: 1,080 particles, 200 x 8 steps. Time: 2 s.
 local cq = require "cq"
 
 -- density of A, in units of that of B; centre of B at the end

@@ -1,6 +1,7 @@
 -- One of a finger's two cables is wound in, and bends it to its side.                 cqlua examples/cable_bend.lua
 -- Source: the finger of advanced-chainqueen 5.1, in scenes/cable_finger.lua. Expect: an angle 5 to 20 % below that of a
 -- slender beam.
+-- Size: 256 particles, 3 times 300 x 8 steps. Time: 1 s.
 local cq = require "cq"
 
 local scene = require "scenes.cable_finger" { damping = 4 }

@@ -6,6 +6,7 @@
 -- state: with 25 it goes 0.6 body lengths in 30 iterations, with 10 legs are turned inside out; this one has 15. Its
 -- gradient descent at 10 is Adam here, and where its chambers lie is ours. --full has 8 particles along each side of a
 -- block.
+-- Size: 1,407 particles, 400 x 1 steps. Time: 15 s.
 local cq = require "cq"
 
 local full = cq.option("full", false)

@@ -4,6 +4,7 @@
 -- printed: scenes/make_meshes.lua makes this animal, which is told the time as well. --full has the paper's particles
 -- and control steps, --repeats 10 its ten runs. Expect: 1.65 body lengths after 60 iterations, 1.73 with --seed 1; 1.70
 -- with --full after 240, while the rate falls more slowly, in 21 minutes of a core.
+-- Size: 2,844 particles, 400 x 3 steps; 21,884, 800 x 2 with --full. Time: 2 min; 21 min with --full.
 local cq = require "cq"
 local repeats = require "scenes.repeats"
 

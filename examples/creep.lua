@@ -1,6 +1,7 @@
 -- A viscoelastic bar creeps under a load and creeps back, beside an elastic one.             cqlua examples/creep.lua
 -- Source: the standard linear solid, in scenes/creeping_bars.lua. Expect: strains within 3 % of the closed form's
 -- largest; the picture is of a load twenty times as large, just before it goes.
+-- Size: 768 particles, 600 x 30 steps. Time: 3 s.
 local cq = require "cq"
 
 local function experiment(scene, duration)

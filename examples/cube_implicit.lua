@@ -6,6 +6,7 @@
 -- the explicit step on, a cube of half the size from 20 times on. How high it bounces hangs on how often momentum
 -- goes to the grid and back, which takes energy, and on steps of 50 times and more, which take the bounce away; the
 -- longest are late to stop the cube, a third of a cell lower. Time is the processor's: take --threads 1.
+-- Size: 1,024 particles, from 8,000 to 8 steps. Time: 10 s with --threads 1.
 local cq = require "cq"
 
 local dx      = 1e-3

@@ -2,6 +2,7 @@
 -- Source: the closed forms of Rivlin (1948) and Ogden (1972) for incompressible solids; the silicone is of the table of
 -- elastomers. Dots are the engine's bodies with free faces, lines the closed forms. Expect: the two at most 6.2 %
 -- apart, for nu = 0.49 and not 0.5.
+-- Size: 25 particles, 24 bars. Time: 1 s.
 local cq      = require "cq"
 local stretch = require "scenes.stretch"
 

@@ -1,8 +1,10 @@
 -- Everything is the user's own: two tendons, an observer, a controller with a memory, a cost by its worst moment.
+--                                                                                       cqlua examples/custom.lua
 -- Source: the scene is cqlua's own, after the user-written parts of advanced-chainqueen (listings 1 to 3). A stalk is
 -- hit at t = 0 and would swing on for long; its tendons are to calm it, though the controller only sees where the tip
 -- is, not how fast it goes. Expect: the worst excursion after t = 1.5 falls from 0.16 to less than 0.05 in 100
 -- iterations; without the memory (--memory no) it stays above 0.1.
+-- Size: 240 particles, 300 x 9 steps. Time: 6 s.
 local cq = require "cq"
 
 local width, height, spacing, x, y = 0.06, 0.4, 0.01, 0.37, 0.05

@@ -2,6 +2,7 @@
 -- Source: Martin and Moyce (1952), in scenes/dam_break.lua. Expect: a front up to 15 % ahead of theirs, for here the
 -- dam is gone at once and the floor has no friction; from where both pass 1.44 widths on it is within 5 %. And the
 -- volume as it was: only pressure changes it.
+-- Size: 3,321 particles, 120 x 24 steps. Time: 1 s.
 local cq = require "cq"
 
 local scene = require "scenes.dam_break" { across = cq.option("across", 40) }

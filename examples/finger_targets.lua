@@ -4,6 +4,7 @@
 -- is linear, and comes to 1.1e-4 in the larger range (here twice, it is not printed); this is a small network. Expect:
 -- square errors below 1e-4 after 51 rollouts for one goal, 328 for random ones, 1,672 in the larger range, and at the
 -- end 1e-16, 5e-6 and 8.5e-5 in the mean of 512 other goals.
+-- Size: 768 particles, batches of 8, 80 x 1 steps. Time: 2 min.
 local cq = require "cq"
 
 local scene = require "scenes.finger" {}

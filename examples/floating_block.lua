@@ -2,6 +2,7 @@
 -- Source: Archimedes. Expect: it comes to rest within one cell of its draught, here 0.4: the grid moves water and block
 -- by one velocity, so that water clings to its sides and holds it on the last of its way. Let go at its draught it
 -- stays.
+-- Size: 2,400 particles, 1,000 x 13 steps. Time: 2 s.
 local cq = require "cq"
 
 local density = cq.option("density", 0.5)          -- of the block, that of water is 1

@@ -1,6 +1,7 @@
 -- Stiffness, Poisson's ratio and density of a soft finger from noisy motion capture.        cqlua examples/identify.lua
 -- Source: advanced-chainqueen 5.1, with muscles in place of its cables. Truth E 20, nu 0.25, density 2.33; start 15,
 -- 0.3, 3. Expect: all three within 0.2 % of the truth after 100 epochs, and a loss of twice the noise squared, 2e-6.
+-- Size: 256 particles, 10 trials of 200 x 6 steps. Time: 9 s.
 local cq = require "cq"
 
 local trials, steps, copies, batch, noise = 10, 200, 10, 2, 1e-3

@@ -1,6 +1,7 @@
 -- Bars of a metal are pulled beyond their yield stress and let go.                           cqlua examples/metal.lua
 -- Source: linear hardening in closed form, in scenes/metal_bars.lua. Expect: the bar that does not yield is as long as
 -- before, and the others keep a stretch within 1 % of the closed form's.
+-- Size: 3,888 particles, 300 x 5 steps. Time: 3 s.
 local cq = require "cq"
 
 local scene = require "scenes.metal_bars" {}

@@ -2,6 +2,7 @@
 --   cqlua examples/paddle.lua         --check: its gradient beside differences, in float64, and no training
 -- Source: none, a scene of our own. Expect: 0.026 of the tank's length after 30 iterations, 0.0002 before: it learns to
 -- swing with the tank's own period. Gradients agree with differences to 1e-6.
+-- Size: 1,300 particles, 200 x 10 steps. Time: 20 s.
 local cq = require "cq"
 
 local check  = cq.option("check", false)

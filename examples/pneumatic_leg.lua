@@ -7,6 +7,7 @@
 -- are near to ballooning and creep as particles move on over the grid: world:settle, which does not creep, has 8.4 mm
 -- and 1.60. Dropped, it comes down at 1.71 m/s, is 8 mm shorter at most, and the foot rebounds to 139 mm: the law has
 -- no viscosity.
+-- Size: 25,948 particles, 400 x 49 and 500 x 49 steps. Time: 90 s.
 local cq = require "cq"
 
 local kPa      = cq.option("pressure", 80)

@@ -5,6 +5,7 @@
 -- steps are twice the paper's 0.005, in which the same policies learn more slowly. Expect: 1.9 body lengths after
 -- 150 iterations, mean of --seed 0 to 2 (1.92, 2.52, 1.36); with --full 2.2, mean of five, 1.95 to 2.41: it
 -- gallops for three units of time, and the farthest one slides on a folded leg and its nose in the last.
+-- Size: 2,424 particles, 400 x 8 steps; 19,976 with --full. Time: 100 s; 13 min with --full.
 local cq = require "cq"
 local repeats = require "scenes.repeats"
 

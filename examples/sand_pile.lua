@@ -2,6 +2,7 @@
 --   cqlua examples/sand_pile.lua
 -- Source: none, scenes of our own: scenes/sand_pile.lua and scenes/sand_bed.lua. Expect: a pile as steep as the angle
 -- of repose, 30 degrees, and a bed that begins to flow at the same angle, each within 2 degrees.
+-- Size: 1,024 particles, 600 x 25 steps; 2,560 particles. Time: 5 s.
 local cq = require "cq"
 
 local repose = cq.option("repose", 30)                                      -- [degree]

@@ -1,6 +1,7 @@
 -- Water sloshes in a tank, and its pressure at rest is looked at before.                  cqlua examples/sloshing.lua
 -- Source: linear theory of waves, omega^2 = g k tanh(k depth), k = pi / length. Expect: a frequency within 2 % of it,
 -- pressures at rest within 1.5 % of the pressure at the bottom, and no volume lost in 10,000 steps.
+-- Size: 2,178 particles, 778 x 13 steps. Time: 2 s.
 local cq = require "cq"
 
 local amplitude = cq.option("amplitude", 0.05)     -- of the surface at the walls [length]

@@ -1,6 +1,7 @@
 -- Columns of snow are pressed and let go, and a snowball falls on the edge of a block.      cqlua examples/snow.lua
 -- Source: the closed form of scenes/snow_column.lua; scenes/snow_ball.lua is of our own. Expect: the column below its
 -- critical load is as long as before, and the others keep a length within 0.5 % of the closed form's.
+-- Size: 3 x 768 particles, 300 x 40 steps; 1,804, 200 x 40. Time: 4 s.
 local cq = require "cq"
 
 local column = require "scenes.snow_column" {}

@@ -7,6 +7,7 @@
 -- These agree within 10 % up to 10 kPa. Above, where the chambers are near to ballooning, particles that move on over
 -- the grid let the finger creep: explicit steps take it 29 mm down, the farther the slower they are loaded, and
 -- world:settle, which does not creep, has 2.6, 5.6, 9.3 and 13.6 mm. --dim 3 takes minutes.
+-- Size: 1,088 particles, 3 times 160 implicit steps. Time: 40 s with --threads 1.
 local cq      = require "cq"
 local stretch = require "scenes.stretch"
 

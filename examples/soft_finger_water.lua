@@ -5,6 +5,7 @@
 -- of that in water, which presses against the chambers and holds the finger on its way: after half a second 5 kPa have
 -- taken it 87 % as far. A step of pressure takes it to half of its farthest in three times the time, for it moves more
 -- water than it weighs; in air it then swings at 8 Hz, in water hardly. In space water could give way to the sides.
+-- Size: 8,880 and 1,088 particles, 950 x 196 steps. Time: 6 min with --threads 1, six processes on the cores.
 local cq = require "cq"
 
 local G, MM, ROOT = 9.81, 1e-3, 6

@@ -1,6 +1,7 @@
 -- Bars of Dragon Skin 30 are pulled by three loads.                                        cqlua examples/tension.lua
 -- Source: constants of Yeoh's law in scenes/dragon_skin.lua. Expect: stretches within 2 % of those that the law has in
 -- closed form, about 2 at 560 kPa, where the maker's data sheet tells 593 kPa.
+-- Size: 9,216 particles, 100 x 13 steps. Time: 2 s.
 local cq = require "cq"
 
 local scene = require "scenes.dragon_skin" {}

@@ -5,6 +5,7 @@
 -- printed: here hills of 15 and 18 degrees, 0.2 long (--hill). The biped is told the time as well. --full has the
 -- paper's particles, and 17 substeps where it prints 100, --repeats 10 its ten runs; --fall is what the rate is
 -- multiplied by after each iteration.
+-- Size: 2,080 particles, 200 x 12 steps; 36,200, 200 x 17 with --full. Time: 3 min; 37 min with --full.
 local cq = require "cq"
 local repeats = require "scenes.repeats"
 

@@ -2,6 +2,7 @@
 -- Source: the basketball demo of ChainQueen's public release (ICRA 2019); here the room is twice as long, the floor has
 -- friction and the target lies beyond the bounce. Expect: less than 1e-5 from the target after 30 iterations.
 -- The loop is the script's own: an experiment is a function from parameters to a number, with a gradient.
+-- Size: 100 particles, 150 x 2 steps. Time: 3 s.
 local cq = require "cq"
 
 local room  = cq.Boundary.box { kind = "friction", mu = 0.3 }

@@ -3,4 +3,5 @@
 -- 0.0226 m when it is binary. Its top is solid. --method paper is its algorithm 1; ours is that of
 -- examples/topology_walker.lua.
 -- Expect: 0.0069 m, binary, with --seed 1, and 0.0050 m with its pulses trained anew (--training 150).
+-- Size: 1,600 particles, 1,000 x 10 steps. Time: 8 min.
 require("scenes.topology_method").run "balancer"

@@ -3,6 +3,7 @@
 -- each actuator, read as meshes, filled with particles anew, and goes with the same signals.
 -- Expect: 0.361 m with --seed 1, over the first hill and onto the second; from its surfaces 100 % of it, and 93 % with
 -- particles that are closer by a fifth: 821 in the place of 525.
+-- Size: 1,600 particles, 500 x 10 steps. Time: 6 min.
 local cq = require "cq"
 
 -- the body from its files, in the place where it was made

@@ -5,4 +5,5 @@
 -- core. With --substeps 4 --iterations 1000 --training 200, steps of 0.25 ms to the end, 0.411 m in as long; each
 -- goes less in the steps of the other one. Of six coarse ones five only leap once, when time is up, unless the
 -- adjoint decays (--decay 0.3).
+-- Size: 8,000 particles, 500 x 10 steps. Time: 2 h.
 require("scenes.topology_method").run "walker3d"

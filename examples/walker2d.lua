@@ -1,6 +1,7 @@
 -- A soft walker with four vertical actuators learns to walk by gradient descent.            cqlua examples/walker2d.lua
 -- Source: ChainQueen (ICRA 2019), section V.B and fig. 4, with the parameters of its public release.
 -- Expect: 2.5 body lengths in 4 time units after 100 iterations; it first only leans, and gallops from about the 45th.
+-- Size: 2,800 particles, 800 x 2 steps. Time: 20 s.
 local cq = require "cq"
 
 local robot = cq.Robot(require "scenes.walker2d" {})

@@ -1,17 +1,10 @@
--- papers: the table of tests/papers/results.csv in the README, and what its rows name.
+-- papers: what the rows of tests/papers/results.csv name, and the papers' experiments in full.
 local host = require "cq.host"
 local process = require "tests.process"
-local results = require "tests.papers.results"
-
-local HEAD = "experiment,quantity,paper,ours,runs,particles,minutes,machine,date,command\n"
+local results = require "tests.pages.results"
 
 describe("tests/papers/results.csv", function()
-  local rows = results.rows(results.read(results.csv))
-
-  it("is what the README's table was made from", function()
-    local page = results.read(results.page)
-    assert(page == results.into(page, rows), "README.md and tests/papers/results.csv differ: make results")
-  end)
+  local rows = results.read()
 
   it("names examples that exist", function()
     for _, row in ipairs(rows) do
@@ -21,42 +14,23 @@ describe("tests/papers/results.csv", function()
     end
   end)
 
+  it("has the median, best and worst of several runs, and a figure in every row", function()
+    for _, row in ipairs(rows) do
+      local several = tonumber(row.runs) > 1
+      assert(row.ours ~= "" or (several and row.best ~= "" and row.worst ~= ""), row.experiment .. ": " .. row.quantity)
+      assert((row.best == "") == (row.worst == ""), row.experiment .. ": best and worst stand together")
+      assert(several or row.median == "", row.experiment .. ": a median of one run")
+      for _, name in ipairs { "median", "best", "worst" } do
+        assert(row[name] == "" or tonumber(row[name]), ("%s: %s %s"):format(row.experiment, name, row[name]))
+      end
+    end
+  end)
+
   it("has minutes of all runs, or of each of several", function()
     for _, row in ipairs(rows) do
       local each = row.minutes:match "^[%d.]+ each$" ~= nil
       assert(each and tonumber(row.runs) > 1 or tonumber(row.minutes), row.experiment .. ": " .. row.minutes)
     end
-  end)
-end)
-
-describe("the table of results", function()
-  it("has rows with something to compare with, the last of several, experiment by experiment", function()
-    local rows = results.rows(HEAD .. 'walk,way,2,1.5,1,100,1,m,d,cqlua a\nwalk,time,,3,1,100,1,m,d,cqlua a\n'
-      .. 'swim,way,"a ""b"", c",1,1,100,1,m,d,cqlua b\nwalk,way,2,1.9,3,100,1,m,d,cqlua a --x\n'
-      .. "walk,way,2,1.7,3,900,1,m,d,cqlua a\n")
-    assert.equal(5, #rows)
-    local lines = {}
-    for line in results.block(rows):gmatch "[^\n]+" do lines[#lines + 1] = line end
-    assert.same({ "| walk | way | 2 | 1.9 | 3 | 100 | 1 | `cqlua a --x` |",
-      "| walk | way | 2 | 1.7 | 3 | 900 | 1 | `cqlua a` |",
-      '| swim | way | a "b", c | 1 | 1 | 100 | 1 | `cqlua b` |' }, { unpack(lines, 4, #lines - 1) })
-  end)
-
-  it("takes the place of an older one, and changes nothing else", function()
-    local rows = results.rows(HEAD .. "walk,way,2,1|5 %1,1,100,1,m,d,cqlua a\n")
-    local page = "before\n" .. results.block {} .. "\nafter\n"
-    local made = results.into(page, rows)
-    assert.equal("before\n" .. results.block(rows) .. "\nafter\n", made)
-    assert(made:find("| 1\\|5 %1 |", 1, true))
-    assert.equal(made, results.into(made, rows))
-  end)
-
-  it("refuses a page without its place, and a line of other cells", function()
-    assert.has_error(function() results.into("nothing", {}) end)
-    local fine, said = pcall(results.rows, HEAD .. "a,b\n")
-    assert.same({ false, "tests/papers/results.csv, line 2: 2 cells, and not 10" }, { fine, said })
-    fine, said = pcall(results.rows, HEAD .. '"a,b\n')
-    assert(not fine and said:find "line 2: a quote", said)
   end)
 end)
 
@@ -71,7 +45,7 @@ describe("the papers' experiments in full", function()
 
   it("are commands whose results are kept", function()
     local kept = {}
-    for _, row in ipairs(results.rows(results.read(results.csv))) do kept[#kept + 1] = row.command end
+    for _, row in ipairs(results.read()) do kept[#kept + 1] = row.command end
     local all = table.concat(kept, "\n"):gsub("%-%-seed 1 to 5", "--seed 1\ncqlua examples/cable_finger.lua --seed 2\n"
       .. "cqlua examples/cable_finger.lua --seed 3\ncqlua examples/cable_finger.lua --seed 4\n"
       .. "cqlua examples/cable_finger.lua --seed 5")

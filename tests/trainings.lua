@@ -1,4 +1,4 @@
--- trainings: every example to its end, held to what the README says of it. Minutes, so not among the tests.
+-- trainings: every example to its end, held to what its first comment says. Minutes, so not among the tests.
 --   make trainings, or build/cqlua tests/spec.lua tests/trainings.lua [--filter walker2d]
 local process = require "tests.process"
 local run = require "tests.example"

@@ -5,6 +5,7 @@
 -- Expect: the order of the paper, stiffness before density before Poisson's ratio. Mean of the best of ten seeds, as
 -- the way from 0.35: 0.79 with the controller alone, 0.87 with Poisson's ratio, 1.05 with density, 1.22 with
 -- stiffness, 1.60 with all (paper: nearly 50 % more). 10 to 18 s a trial on one core, 80 trials.
+-- Size: 800 particles, 80 trials of 400 x 3 steps. Time: 12 min.
 local cq = require "cq"
 
 local iterations = cq.option("iterations", 100)

@@ -3,6 +3,7 @@
 -- Source: the walker of ChainQueen (ICRA 2019), section V.B, coarser; rates about that of examples/walker2d.lua.
 -- Expect: 0.03 is best: the trunk is at 1.02 (it begins at 0.5) after 40 iterations. 0.1 and 0.3 go in leaps and stay
 -- behind, 1 never comes back from its first steps, 0.001 would need hundreds. 2 s a trial on one core.
+-- Size: 700 particles, 28 trials of 200 x 4 steps. Time: 1 min.
 local cq = require "cq"
 
 local iterations = cq.option("iterations", 40)

@@ -3,6 +3,7 @@
 -- Source: advanced-chainqueen 5.1, as examples/identify.lua; the guesses are points of a scrambled Sobol sequence.
 -- Expect: 26 of 64 within 1 % after 120 iterations. 19 are off by more than half: those whose young / density is less
 -- than a tenth, or more than three times, of the truth's 8.6. The others are on their way. 1.5 s a trial on one core.
+-- Size: 144 particles, 64 trials of 80 x 6 steps. Time: 75 s.
 local cq = require "cq"
 
 local iterations, steps = cq.option("iterations", 120), 80

@@ -6,6 +6,7 @@
 -- and 0.5 s with four signals, 0.36 and 0.40 m in 0.5 s with two and eight. In 1 s by exact gradients (--decay 0)
 -- 0.77 m; with an adjoint that decays, as it is, 0.92 and 1.09 m were found for two seeds by
 -- examples/topology_walker.lua --duration 1 --training 120, not by the study.
+-- Size: 1,600 particles, 15 trials of 250 to 1,000 x 10 steps. Time: 21 min with --decay 0.
 local cq = require "cq"
 
 local cases = {
