@@ -227,6 +227,13 @@ describe("bad files and numbers", function()
     says(sentence(Creature.finger, { count = 3 }), "cq.Creature.finger: no particle lies in its root")
     says(sentence(Creature.finger, { drive = "cables", particles = 4 }), "the first are 0.05 deep")
     says(sentence(Creature.biped, { particles = 100 }), "particles goes with drive = \"cables\"")
+    for _, option in ipairs { "contraction", "friction", "inset", "stiffness" } do
+      says(sentence(Creature.finger, { [option] = 0.01 }), option
+        .. " goes with drive = \"cables\", and has no effect on air chambers")
+    end
+    says(sentence(Creature.finger, { drive = "cables", law = "spool", contraction = 0.4 }),
+      "contraction = 0.4 has no effect under law = \"spool\"")
+    assert.equal(256, Creature.finger({ drive = "cables", law = "spool" }).particle_count)
     says(sentence(Creature.nped, { count = 4, spacing = 0.1 }), "give either count or spacing, not both")
     says(sentence(Creature.biped, { drive = "cables", spacing = 0.1 }), "spacing goes with drive = \"pressure\"")
     says(sentence(Creature.biped, { drive = "cables", count = 4 }), "count goes with drive = \"pressure\"")

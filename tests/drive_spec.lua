@@ -77,7 +77,7 @@ describe("a cable", function()
   -- stiffness, length, friction, signals and what the body is made of, through contact
   local function gradient_scene(law)
     local function cable(x, more)
-      local fields = { path = side(x), stiffness = 0.4, law = law, contraction = 0.3 }
+      local fields = { path = side(x), stiffness = 0.4, law = law }
       for key, value in pairs(more or {}) do fields[key] = value end
       return cq.Actuator.cable(fields)
     end
@@ -173,6 +173,7 @@ describe("a cable", function()
     says(sentence(cable { path = { "tip" } }), "path has 1 point; a cable needs 2 or more, in order")
     says(sentence(cable { stiffness = -1 }), "stiffness must be a finite number at least 0, got -1")
     says(sentence(cable { contraction = 1.5 }), "contraction must be")
+    says(sentence(cable { contraction = 0.4, law = "spool" }), "contraction = 0.4 has no effect under law = \"spool\"")
     says(sentence(cable { path = { "tip", "tpi" } }), "no group \"tpi\" (did you mean tip?)")
     says(sentence(cable { path = { 3, 49 } }), "particles are whole numbers from 1 to 48 or group names, got 49")
     says(sentence(cable { path = { 3, { 0.4, 0.1 } } }), "point 2 of \"cable 1\" is { 0.4, 0.1 }, 0.312",

@@ -474,6 +474,20 @@ describe("an experiment", function()
     says(sentence(drawn, function() return { T.tensor { -1, 0.3 } } end), "goals[1], { -1, 0.3 }, is outside")
   end)
 
+  it("draws into the folder of the script where nothing was trained", function()
+    local path = process.write(folder .. "/fall.lua", [[
+      local cq, scene = require "cq", require "tests.scene"
+      local robot = scene.robot()
+      local run = cq.Experiment { world = scene.world(robot), steps = 2, objective = function(s)
+        return s:center(robot)[1] end }
+      run:render("fall.png", { width = 100 })]])
+    local result = process.cqlua({ path, "--quiet" }, { before = ("cd %s && LUA_PATH='%s/?.lua;;'"):format(folder,
+      host.root) })
+    assert.equal("", result.err)
+    assert.equal("file", host.kind(folder .. "/runs/fall/fall.png"))
+    assert.is_nil(host.kind(folder .. "/fall.png"))
+  end)
+
   it("leaves no half of a film", function()
     local function label(state) return state.step > 5 and error "no words" or "words" end
     local message = sentence(function()

@@ -258,9 +258,32 @@ describe("cqlua help", function()
     has(out, "nothing is called cq.Actuator.force, or speaks of it; nearest are")
     has(out, "\n  cq.Actuator.pressure")
     has(out, "\n  cq.Actuator.follower_pressure")
-    out, code = help "zzzz"
-    assert.equal(1, code)
-    has(out, "nearest are")
+  end)
+
+  it("says that there is nothing where a word is of something else, and guesses at no page", function()
+    for _, word in ipairs { "zzzz", "paraview", "blender", "houdini", "abaqus", "hdf5", "rocket", "banana", "quantum",
+      "ros", "cq.Rocket", "vtk" } do
+      local out, code = help(word)
+      assert.equal(1, code)
+      assert.equal(("nothing is called %s, or speaks of it; cqlua help lists all that there is\n"):format(word), out)
+    end
+  end)
+
+  it("has examples that run as they stand", function()
+    local folder = process.folder()
+    for name, line in pairs { ["tensor:splat"] = "3\t4\n", ["cq.Pruner.median"] = "" } do
+      local _, entry = find.by_name(book, name)
+      local lines = {}
+      for _, text in ipairs(assert(entry, name).text) do lines[#lines + 1] = text:match "^  (.*)" end
+      assert(#lines > 2, name)
+      local script = process.write(folder .. "/example.lua", 'local cq = require "cq"\n' .. table.concat(lines, "\n"))
+      local words = name == "cq.Pruner.median" and { "study", "run", script, "--jobs", "1", "--out", folder .. "/s" }
+        or { script }
+      local result = cqlua(words)
+      assert.equal(0, result.code, result.err)
+      if line ~= "" then assert.equal(line, result.out) end
+    end
+    process.remove(folder)
   end)
 
   it("has pages for the words of others", function()

@@ -2,7 +2,6 @@
 -- fields.
 local cq = require "cq"
 local T = require "cq.tensor"
-local host = require "cq.host"
 local option = require "cq.option"
 local process = require "tests.process"
 local scene = require "tests.scene"
@@ -526,65 +525,5 @@ describe("memory", function()
     assert.is_true(owned.open, world)
     assert.is_true(scene.world(scene.robot()).courant > 0)
     assert.is_false(owned.open)
-  end)
-end)
-
-describe("a script that is checked", function()
-  local head = [[
-    local cq = require "cq"
-    local robot = require("tests.scene").robot()
-    local run = cq.Experiment {
-      world = require("tests.scene").world(robot), steps = 5,
-      objective = function(s) return s:center(robot)[1] * OF end,
-      trainable = { velocity = { init = { 0.1, 0 } } }, optimizer = cq.Optimizer.adam { rate = 0.1 },
-    }
-    run:optimize { iterations = cq.option("iterations", 100) }
-    print(("best %.3f"):format(run.best.loss))
-    run:render "film.mp4"]]
-
-  it("finds what a run leaves, and leaves nothing", function()
-    local result = cqlua { "check", script((head:gsub("OF", "1"))), "--out", folder .. "/a" }
-    assert.equal(0, result.code, result.err)
-    assert.equal("", result.err)
-    assert.matches("velocity: 2 numbers.*\nbest 0.4%d+\n.*nothing wrong was found\n$", result.out)
-    assert.is_nil(host.kind(folder .. "/a"))
-    assert.equal(1, cqlua({ "check", script(loop), "--out", folder .. "/a" }).code)
-    assert.is_nil(host.kind(folder .. "/a"))
-    result = cqlua { "check", script((head:gsub("OF", "1"))), "--out", "/proc/nowhere" }
-    assert.equal(1, result.code)
-    says(result.err, "the folder /proc/nowhere cannot be written")
-  end)
-
-  it("leaves nothing of its folders, neither where it would run nor among the temporary ones", function()
-    local content = 'local run = require("cq.run").open { iterations = 1 }\nprint(run.folder)\nrun:record { loss = 1 }'
-    assert(host.make_folder(folder .. "/temporary"))
-    local shell = { before = ("cd %s && TMPDIR=%s/temporary"):format(folder, folder) }
-    local result = cqlua({ "check", script(content) }, shell)
-    assert.equal(0, result.code, result.err)
-    assert.matches("^" .. folder .. "/temporary/cqlua%-[%w]+\n", result.out)
-    local left = host.entries(folder)
-    table.sort(left)
-    assert.same({ "script.lua", "temporary" }, left)
-    assert.same({}, host.entries(folder .. "/temporary"))
-    result = cqlua({ "check", script(content) }, { before = "TMPDIR=" .. folder .. "/none" })
-    assert.equal(1, result.code)
-    says(result.err, ("script.lua:1: no temporary folder %s/none/cqlua-XXXXXX can be made; set TMPDIR"):format(folder))
-  end)
-
-  it("is not warned of what two control steps cannot know", function()
-    assert.equal("", cqlua({ "check", script((head:gsub("OF", "0"))) }).err)
-  end)
-
-  it("is told as JSON, an object a line", function()
-    local result = cqlua { "check", "--json", script((head:gsub("OF", "1"))) }
-    local lines = {}
-    for line in result.out:gmatch "[^\n]+" do lines[#lines + 1] = line end
-    assert.equal(2, #lines, result.out)
-    assert.matches('^{"script": ".*script.lua", "bytes": %d+, .*"gradients": {"robot.velocity": [%d.]+}', lines[1])
-    assert.matches('^{"script": ".*script.lua", "fine": true}$', lines[2])
-    says(result.err, "best 0.4")
-    result = cqlua { "check", script "error 'no'", "--json" }
-    assert.equal(1, result.code)
-    assert.matches('^{"script": ".*", "fine": false, "problem": ".*script.lua:1: no"}\n$', result.out)
   end)
 end)

@@ -229,6 +229,20 @@ describe("an image shape", function()
     assert.is_true(shape:contains(1.1, 0.9))
   end)
 
+  it("contains a point, given as numbers or as a list", function()
+    local disc, ball = Shape.disc { radius = 1 }, Shape.sphere { radius = 1 }
+    assert.is_true(disc:contains { 0, 0 } and disc:contains(0.6, 0.7) and ball:contains { 0, 0, 0.9 })
+    assert.is_false(disc:contains { 0.8, 0.8 } or ball:contains(0, 0, 1.1))
+    local wanted = "shape:contains: a point of this shape is %d numbers, as { %s }, got %s"
+    for _, case in ipairs {
+      { disc, { { 0 } }, 2, "x, y", "a list of 1" }, { disc, { 0, 0, 0 }, 2, "x, y", "3 numbers" },
+      { ball, { 0, 0 }, 3, "x, y, z", "2 numbers" }, { disc, {}, 2, "x, y", "nil" },
+      { disc, { { 0, "a" } }, 2, "x, y", "a list of 2" }, { disc, { cq.tensor { 0, 0 } }, 2, "x, y", "a cq.Tensor" },
+    } do
+      fails(wanted:format(case[3], case[4], case[5]), case[1].contains, case[1], unpack(case[2]))
+    end
+  end)
+
   it("leaves a background colour out", function()
     local s = Shape.image { path = path, width = 2, background = "#fff", spacing = 0.05 }:sample()
     assert.equal(700 - 40, s.count)

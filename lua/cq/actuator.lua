@@ -222,7 +222,8 @@ local cable = is.define("cq.Actuator.cable", {
 ---k/2 max(0, L - free length)^2 (advanced-chainqueen eq. 17, which is law = "spool"), evaluated at every engine step.
 ---One signal. Stiffness, rest length and friction have gradients: robot:with { cable_stiffness, cable_length,
 ---cable_friction }. A slack cable has none: begin with signals that pull.
----Errors: fewer than two points, points at the same place or far apart, a cable of anchors alone.
+---Errors: fewer than two points, points at the same place or far apart, a cable of anchors alone, contraction with law
+---"spool".
 ---@param fields cq.Actuator.cable.def
 ---@return cq.Actuator
 function actuator.cable(fields)
@@ -231,6 +232,10 @@ function actuator.cable(fields)
     is.fail("cq.Actuator.cable: path has %s; a cable needs 2 or more, in order", text.count(#self.path, "point"))
   end
   self.family = "cable"
+  if self.law == "spool" and fields.contraction ~= nil then
+    is.fail("cq.Actuator.cable: contraction = %s has no effect under law = \"spool\", where the free length is R max(0, u); leave it out, or take law = \"contract\"",
+      text.number(self.contraction))
+  end
   if self.law == "contract" then
     -- the signals -1 to 1 are pulls of 0 to 1
     self.offset, self.slope, self.scale, self.shift = 1, -self.contraction, 0.5, 0.5

@@ -399,12 +399,12 @@ function Experiment:evaluate(which)
   return self:loss(roll):item(), roll
 end
 
--- beside the files of its run, or of the one that a loop of the user's has open, unless the path says where
+-- beside the files of its run, or of the one that a loop of the user's has open, unless the path says where; a script
+-- without a run has the folder that its run would take
 local function place(self, path)
   if path:match "^/" or path:match "^%.%.?/" then return path end
   local run = self.run or require("cq.run").current()
-  local folder = run and run.folder or option.program.out
-  if not folder then return path end
+  local folder = run and run.folder or require("cq.run").default_folder()
   host.make_folder(folder)
   return folder .. "/" .. path
 end
@@ -412,7 +412,8 @@ end
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots
 ---are drawn by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by
 ---particle. Walls stand where they are at that time, cables have the colour of their tension, and pinned parts are
----hatched. A relative path is in the run's folder. `--render no` leaves it out. Of several scenes it is the first;
+---hatched. A relative path is in the run's folder, runs/NAME of the script NAME.lua
+---or --out, where there is no run yet too. `--render no` leaves it out. Of several scenes it is the first;
 ---run:scene(k):render draws another.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def

@@ -202,8 +202,8 @@ local function weight_of(self, name, options) return options_for[name](options).
 ---Mean position of a group, a row for each of a list of groups, or of a robot [length]. By mass, or as weight says, or
 ---as that of the rollout does. Where the density is trained, the mean over mass moves without the body: a robot "walks"
 ---by becoming heavier in front. Means over particles do not.
----@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { weight?: "mass"|"particle"|"volume" }
+---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
+---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:center(which, options)
   local weight = weight_of(self, "center", options)
@@ -211,8 +211,8 @@ function State:center(which, options)
 end
 
 ---Mean velocity, weighed as state:center is [length/time].
----@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { weight?: "mass"|"particle"|"volume" }
+---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
+---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     {dim} or {groups, dim}
 function State:velocity(which, options)
   local weight = weight_of(self, "velocity", options)
@@ -221,17 +221,17 @@ end
 
 ---Mean positions and velocities of groups as one row of numbers, as observers want them: all positions, then all
 ---velocities. Weighed as state:center is.
----@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { weight?: "mass"|"particle"|"volume" }
+---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
+---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     {groups * dim * 2}
 function State:motion(which, options)
   return read(self, "mean_row", "motion", weight_of(self, "motion", options), which, "state:motion")
 end
 
 ---Mean of a field of the state, or of what follows from it, over a group.
----@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param field cq.Quantity
----@param options? { weight?: "mass"|"particle"|"volume" }
+---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     one number, {dim} or {dim, dim}, with a row for each group of a list
 function State:mean(which, field, options)
   field = is.argument("state:mean", "field", field_kind, field)
@@ -242,7 +242,7 @@ end
 ---A field of the particles of a group, or of several joined; or what follows from it. Stresses and
 ---energies are those of the material alone, without actuation. von_mises and speed have a kink where they
 ---are zero, with the derivative zero.
----@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param field? cq.Quantity
 ---@return cq.Tensor     {particles}, {particles, dim} or {particles, dim, dim}
 function State:gather(which, field)
@@ -251,7 +251,7 @@ function State:gather(which, field)
 end
 
 ---Second moment of position or velocity, the weighted mean of q q^T about the group's centre (or "origin").
----@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param options? { field?: "position"|"velocity", about?: "center"|"origin", weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim, dim}, with a row for each group of a list
 function State:moment(which, options)
@@ -264,8 +264,8 @@ function State:moment(which, options)
 end
 
 ---Mean of |v|^2 over a group, weighed as state:center is [length^2/time^2].
----@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { weight?: "mass"|"particle"|"volume" }
+---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
+---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     one number, with a row for each group of a list
 function State:mean_square_velocity(which, options)
   local weight = weight_of(self, "mean_square_velocity", options)
@@ -277,7 +277,7 @@ end
 
 ---Mean stress of a group, weighted by initial volume unless weight says otherwise: Cauchy's P F^T / J, or the first
 ---Piola-Kirchhoff stress P. It is that of the material, without actuation [stress].
----@param which string|string[]|integer[]|cq.Group|cq.Robot
+---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param options? { kind?: "cauchy"|"piola", weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim, dim}, with a row for each group of a list
 function State:stress(which, options)
@@ -288,8 +288,8 @@ end
 ---Mean von Mises stress of a group, weighted by initial volume unless weight says otherwise [stress]. A
 ---plane world is one of plane strain: the stress across it counts too. For the largest one take
 ---state:gather(which, "von_mises"):max().
----@param which string|string[]|integer[]|cq.Group|cq.Robot
----@param options? { weight?: "mass"|"particle"|"volume" }
+---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
+---@param options? { weight?: "mass"|"particle"|"volume" }    what each particle counts in the mean
 ---@return cq.Tensor     one number, with a row for each group of a list
 function State:von_mises(which, options)
   return read(self, "mean", "von_mises", options_for.von_mises(options).weight, which, "state:von_mises")
@@ -315,7 +315,7 @@ local energy_kind = is.one_of { "total", "kinetic", "elastic", "potential", defa
 
 ---Energy of a group, a robot, or the whole world [mass length^2/time^2]: kinetic, with that of the affine velocity C;
 ---elastic; potential, -m g . x, zero at the origin; or their sum. What actuators hold is not in it.
----@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@param kind? "total"|"kinetic"|"elastic"|"potential"
 ---@return cq.Tensor     one number, with a row for each group of a list
 function State:energy(which, kind)
@@ -326,7 +326,7 @@ function State:energy(which, kind)
 end
 
 ---Linear momentum of a group, a robot, or the whole world [mass length/time].
----@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@return cq.Tensor     {dim}, with a row for each group of a list
 function State:momentum(which) return read(self, "sum", "velocity", "mass", which, "state:momentum") end
 
@@ -342,7 +342,7 @@ end
 
 ---Angular momentum of a group, a robot, or the whole world, with that of the affine velocity C, about its own centre of
 ---mass or the origin [mass length^2/time].
----@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@param options? { about?: "center"|"origin" }
 ---@return cq.Tensor     one number in 2D, {3} in 3D, with a row for each group of a list
 function State:angular_momentum(which, options)
@@ -413,7 +413,7 @@ end
 ---Density [mass/length^dim] and momentum for each volume of a group, on the pixels of a window that moves with it: a
 ---picture for convolutions, differentiated to positions, velocities and masses. Particles are spread by quadratic
 ---splines; row 1 is the uppermost.
----@param which? string|string[]|integer[]|cq.Group|cq.Robot
+---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@param options state.raster.def
 ---@return cq.Tensor     {channels, rows, columns}, in 3D {channels, depth, rows, columns}
 function State:raster(which, options)

@@ -1,7 +1,7 @@
 -- help: the reference of the library, made from the annotations and schemas of its sources.
 --   cqlua help                     what there is
 --   cqlua help cq.World            a page; also cq.Shape.box, run:render, cq.zeros, bench
---   cqlua help stress              what speaks of it
+--   cqlua help stress              what speaks of it; a sentence where nothing does
 --   cqlua help --format html       all of it, as one page
 local host = require "cq.host"
 local is = require "cq.base.schema"
@@ -33,6 +33,9 @@ local function terminal_page(book, names)
     return plain.hits(hits, options) .. more
   end
   local near, word = find.nearest(book, names)
+  if #near == 0 then
+    return ("nothing is called %s, or speaks of it; cqlua help lists all that there is\n"):format(asked), true
+  end
   local nearest = word and ("nearest is %s:"):format(word) or "nearest are"
   return ("nothing is called %s, or speaks of it; %s\n\n"):format(asked, nearest) .. plain.hits(near, options), true
 end

@@ -13,25 +13,29 @@ local cabled = {}
 ---@field spacing? number              of chambers: particles lie about so far apart; or count [length]
 ---@field particles? integer           of cables: how many there are, as near as a lattice comes
 ---@field stiffness? number            of a cable [force/length]
----@field contraction? number          of a cable: the part of its length that a signal of 1 winds in [-]
+---@field contraction? number          of a cable of law "contract": the part of its length that a signal of 1 winds in; 0.4 unless given [-]
 ---@field friction? number             of a cable with its sheath, as of cq.Actuator.cable [-]
 ---@field law? "contract"|"spool"      of a cable, as of cq.Actuator.cable
 ---@field inset? number                of a cable from the side [length]
 
-local function fields_of(own, stiffness, contraction)
+local CONTRACTION = 0.4      -- of law "contract", unless the user says it
+
+local function fields_of(own, stiffness)
   own.drive = is.one_of { "pressure", "cables", default = "pressure" }
   own.count, own.spacing = is.integer { min = 1, optional = true }, is.number { above = 0, optional = true }
   own.particles = is.integer { min = 4, optional = true }
-  own.stiffness, own.contraction = is.number { min = 0, default = stiffness },
-    is.number { min = 0, max = 1, default = contraction }
+  own.stiffness = is.number { min = 0, default = stiffness }
+  own.contraction = is.number { min = 0, max = 1, optional = true }
   own.friction = is.number { min = 0, default = 0 }
   own.law = is.one_of { "contract", "spool", default = "contract" }
   own.inset = is.number { above = 0, default = 0.015 }
   return own
 end
 
--- count goes with chambers, particles with cables
-local function check_counts(name, def)
+local OF_CABLES = { "contraction", "friction", "inset", "law", "stiffness" }
+
+-- options of the other drive have no effect: count goes with chambers, particles and what a cable has with cables
+local function check_drive(name, def, given)
   if def.drive == "cables" and (def.count or def.spacing) then
     is.fail("cq.Creature.%s: %s goes with drive = \"pressure\"; with cables say particles", name, def.count and "count"
       or "spacing")
@@ -39,14 +43,20 @@ local function check_counts(name, def)
   if def.drive == "pressure" and def.particles then
     is.fail("cq.Creature.%s: particles goes with drive = \"cables\"; with pressure say count, along each side of a block, or spacing", name)
   end
+  for _, option in ipairs(def.drive == "pressure" and OF_CABLES or {}) do
+    if given[option] ~= nil then
+      is.fail("cq.Creature.%s: %s goes with drive = \"cables\", and has no effect on air chambers", name, option)
+    end
+  end
 end
 
 -- a cable up one side: points from one height to another, so many
 local function cable(def, name, x, from, to, points)
-  local path = {}
+  local path, contraction = {}, def.contraction
+  if def.law == "contract" then contraction = contraction or CONTRACTION end
   for k = 1, points do path[k] = { x, from + (to - from) * (k - 1) / (points - 1) } end
   return actuators.cable {
-    name = name, path = path, stiffness = def.stiffness, contraction = def.contraction, friction = def.friction,
+    name = name, path = path, stiffness = def.stiffness, contraction = contraction, friction = def.friction,
     law = def.law,
   }
 end
@@ -97,7 +107,7 @@ end
 local finger = body.define("finger", fields_of({
   width = is.number { above = 0, default = 0.1 }, height = is.number { above = 0, default = 0.4 },
   root = is.number { above = 0, default = 0.05 },
-}, 2, 0.4))
+}, 2))
 
 ---A finger that stands on its root, which is held. Of air chambers (ChainQueen, ICRA 2019, in its public release): two
 ---side by side under a head, groups "left", "right" and "head"; with 20 particles along each side 1,200, with 40 4,800.
@@ -107,7 +117,7 @@ local finger = body.define("finger", fields_of({
 ---@return cq.Robot
 function cabled.finger(fields)
   local def = finger(fields or {})
-  check_counts("finger", def)
+  check_drive("finger", def, fields or {})
   if def.root >= def.height then
     is.fail("cq.Creature.finger: root must be less than the height, %g, got %g", def.height, def.root)
   end
@@ -118,7 +128,7 @@ end
 
 ---@class cq.Creature.biped.def : cq.Creature.cabled.def
 
-local biped = body.define("biped", fields_of({}, 4, 0.4))
+local biped = body.define("biped", fields_of({}, 4))
 
 local BIPED_POINTS = 7
 local TRUNK, LEG = { 0.3, 0.1 }, { 0.06, 0.15 }          -- with cables
@@ -171,7 +181,7 @@ end
 ---@return cq.Robot
 function cabled.biped(fields)
   local def = biped(fields or {})
-  check_counts("biped", def)
+  check_drive("biped", def, fields or {})
   if def.drive == "cables" then return biped_of_cables(def) end
   local n, spacing = body.fineness("biped", def, COUNT)
   local shapes, chambers = cabled.biped_blocks(function(name, at, size)

@@ -9,9 +9,9 @@ local find = {}
 
 local SHOWN = 24                 -- hits of a search
 local FIELDS_SHOWN = 4           -- of one hit
-local NEAREST_SHOWN = 5
 local USES_SHOWN = 4
-local NEAR = 0.3                 -- edits by letter within which a word is taken for another
+local LETTERS_AN_EDIT = 4        -- a word of so many letters may have one edit and be taken for another, and so on
+local SURE = 6                   -- words of fewer letters are taken for names alone, not for words of the texts
 
 -- What stands under one name in lower case. A constructor comes before the class of what it gives: cq.Topology.filter
 -- before cq.Topology.Filter, cq.sparse before cq.Sparse.
@@ -254,42 +254,46 @@ end
 
 -- ---- nothing fits ---------------------------------------------------------------------------------------------------
 
--- how far two words are apart, by their length
-local function distance(a, b) return text.distance(a, b) / math.max(#a, #b) end
+-- is a word so like another that it may be misspelt?
+local function resembles(word, other)
+  return text.distance(word, other) <= math.floor(#word / LETTERS_AN_EDIT)
+end
 
--- words of names and fields, with the first page each stands on
+-- words of names and fields, with the first page each stands on; `name` where it is one
 local function vocabulary(book)
   local list, seen = {}, {}
-  local function add(word, name)
+  local function add(word, named)
     word = word:lower()
     if #word > 2 and not seen[word] then
       seen[word] = true
-      list[#list + 1] = { word = word, name = name }
+      list[#list + 1] = { word = word, named = named }
     end
   end
-  for _, section in ipairs(book.sections) do add(section.name:match "([%w_]+)$", section.name) end
+  for _, section in ipairs(book.sections) do add(section.name:match "([%w_]+)$", true) end
   for _, entry in ipairs(book.entries) do
-    add(entry.name:match "([%w_]+)$", entry.name)
-    add(entry.name, entry.name)
-    for _, field in ipairs(fields_of(entry)) do add(field.name:gsub("^%-%-", ""), entry.name) end
+    add(entry.name:match "([%w_]+)$", true)
+    add(entry.name, true)
+    for _, field in ipairs(fields_of(entry)) do add(field.name:gsub("^%-%-", ""), true) end
   end
   for _, doc in ipairs(book.documents) do
-    for word in doc.said:gmatch "%f[%a]%a%a%a%a+" do add(word, doc.name) end
+    for word in doc.said:gmatch "%f[%a]%a%a%a%a+" do add(word, false) end
   end
   return list
 end
 
--- the words that are known, nearest to any of the wanted ones first
-local function by_distance(known, wanted)
-  for _, entry in ipairs(known) do
-    entry.far = math.huge
-    for _, word in ipairs(wanted) do entry.far = math.min(entry.far, distance(word:lower(), entry.word)) end
+-- the word of the reference that is spelt almost as one of these; nil if none is
+local function misspelt(book, wanted)
+  local found, least
+  for _, entry in ipairs(vocabulary(book)) do
+    for _, word in ipairs(wanted) do
+      word = word:lower()
+      if (entry.named or #word >= SURE) and resembles(word, entry.word) then
+        local far = text.distance(word, entry.word) / #word
+        if not least or far < least then found, least = entry.word, far end
+      end
+    end
   end
-  table.sort(known, function(a, b)
-    if a.far == b.far then return a.word < b.word end
-    return a.far < b.far
-  end)
-  return known
+  return found
 end
 
 -- What a noun has, of a name that begins with it: "cq.Actuator.force"; the one that is spelt almost so, if any is.
@@ -299,14 +303,14 @@ local function members(book, name)
   for _, page in ipairs(noun and find.pages(book, noun) or {}) do
     for _, entry in ipairs(page.entries or {}) do
       hits[#hits + 1] = { name = entry.name, summary = prose.summary(entry.text), fields = {} }
-      if distance(word, entry.name:match "([%w_]+)$") <= NEAR then return { hits[#hits] } end
+      if resembles(word, entry.name:match "([%w_]+)$") then return { hits[#hits] } end
     end
   end
   return hits
 end
 
----Pages that are nearest to words that nothing speaks of: those of a word that is spelt almost so, those that hold what
----others call so, what a noun has of which this would be a part, or those with the names that look most alike.
+---Pages for words that nothing speaks of: those that hold what others call so, what a noun has of which this would be a
+---part, or those of a word that is spelt almost so. None where the words are of something else.
 ---@param book table
 ---@param wanted string[]
 ---@return { name: string, summary: string, fields: table }[] hits, string? word     that was taken for what was asked
@@ -315,16 +319,9 @@ function find.nearest(book, wanted)
   if #hits > 0 then return hits end
   hits = members(book, wanted[1])
   if #hits > 0 then return hits end
-  local known = by_distance(vocabulary(book), wanted)
-  if known[1].far <= NEAR then return find.search(book, { known[1].word }), known[1].word end
-  local shown = {}
-  for _, entry in ipairs(known) do
-    if not shown[entry.name] and #hits < NEAREST_SHOWN then
-      shown[entry.name] = true
-      hits[#hits + 1] = { name = entry.name, summary = summary_of(book, entry.name), fields = {} }
-    end
-  end
-  return hits
+  local word = misspelt(book, wanted)
+  if word then return (find.search(book, { word })), word end
+  return {}
 end
 
 return find

@@ -42,13 +42,22 @@ function Shape:__tostring()
     table.concat(size, " x "))
 end
 
----Is the point within the shape?
----@param x number
----@param y number
----@param z? number    in 3D
+---Is a point within the shape? disc:contains { 0.1, 0 }, or disc:contains(0.1, 0). Errors: more or fewer numbers than
+---the shape has dimensions.
+---@param place number[]|number    { x, y } or { x, y, z }, or x [length]
+---@param y? number                where x is given as a number [length]
+---@param z? number                likewise, in 3D [length]
 ---@return boolean
-function Shape:contains(x, y, z)
-  return self.inside(x, y, z)
+function Shape:contains(place, y, z)
+  local point = type(place) == "table" and place or { place, y, z }
+  local fits = #point == self.dim and getmetatable(point) == nil
+  for _, number in ipairs(point) do fits = fits and type(number) == "number" and number == number end
+  if not fits then
+    local got = type(place) == "number" and text.count(#point, "number") or text.describe(place)
+    is.fail("shape:contains: a point of this shape is %d numbers, as { %s }, got %s", self.dim,
+      self.dim == 2 and "x, y" or "x, y, z", got)
+  end
+  return self.inside(point[1], point[2], point[3])
 end
 
 return class

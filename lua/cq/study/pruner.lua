@@ -64,15 +64,17 @@ end
 local pruner = { class = Pruner }
 
 ---@class cq.Pruner.asha.def
----@field step? integer         the first rung; the others are its multiples by powers of reduction
----@field reduction? integer    one of so many goes on at each rung
+---@field step? integer         the first step at which values are compared; each further one is reduction times as large
+---@field reduction? integer    the best 1 / reduction of the trials go on at each of these steps
 
 local asha = is.define("cq.Pruner.asha", {
   step = is.integer { min = 1, default = 1 }, reduction = is.integer { min = 2, default = 3 },
 })
 
 ---Asynchronous successive halving (Li et al., A system for massively parallel hyperparameter tuning, MLSys 2020),
----without promotions: a trial that is among the best 1 / reduction at a rung goes on at once, another ends.
+---without promotions. A trial that reports one of the steps `step`, step * reduction, step * reduction^2, ... goes on
+---where its value is among the smallest 1 / reduction of all that have come to this step so far; otherwise it ends. A
+---trial reports as for cq.Pruner.median.
 ---@param def? cq.Pruner.asha.def
 ---@return cq.Pruner
 function pruner.asha(def)
@@ -82,16 +84,31 @@ function pruner.asha(def)
 end
 
 ---@class cq.Pruner.median.def
----@field warmup? integer    no trial ends before this step
----@field trials? integer    or before so many others have come to the step
----@field every? integer     steps between two comparisons
+---@field warmup? integer    the first step at which values are compared
+---@field trials? integer    other trials that must have reached the step; with fewer all go on
+---@field every? integer     values are compared at multiples of so many steps
 
 local median = is.define("cq.Pruner.median", {
   warmup = is.integer { min = 0, default = 0 }, trials = is.integer { min = 1, default = 5 },
     every = is.integer { min = 1, default = 1 },
 })
 
----Ends a trial whose value is worse than the median of the others at the same step.
+---Ends a trial whose value is larger than the median of the values of the other trials at the same step. A step and its
+---value are what the trial reports: trial.report(step, value), or `after = trial.report` of an experiment, where the
+---step is the iteration and the value the loss.
+---
+---  return cq.Study {
+---    name = "rates", space = { rate = cq.Space.log(1e-4, 1e-1) }, trials = 20,
+---    pruner = cq.Pruner.median { warmup = 20, trials = 5, every = 10 },
+---    run = function(point, trial)
+---      local x = 1
+---      for step = 1, 100 do
+---        x = x - point.rate * x
+---        trial.report(step, x)                     -- does not return where the pruner ends the trial
+---      end
+---      return x
+---    end,
+---  }
 ---@param def? cq.Pruner.median.def
 ---@return cq.Pruner
 function pruner.median(def)

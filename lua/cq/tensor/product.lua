@@ -241,10 +241,10 @@ local function check_ranks(what, x, w, rank, input, kernel)
 end
 
 ---@class cq.ConvolutionOptions
----@field bias? cq.Tensor                {channels_out}
----@field stride? integer|integer[]      default 1
----@field padding? integer|integer[]     zeros on both sides, default 0
----@field dilation? integer|integer[]    default 1
+---@field bias? cq.Tensor                {channels_out}, added to each channel
+---@field stride? integer|integer[]      pixels between neighbouring places of the kernel, default 1; conv2d: or { down, right }
+---@field padding? integer|integer[]     zeros added on both sides, default 0; conv2d: or { rows, columns }
+---@field dilation? integer|integer[]    pixels between neighbouring entries of the kernel, default 1; conv2d: or { down, right }
 
 ---Cross-correlation of pictures with kernels.
 ---@param kernel cq.Tensor  {channels_out, channels_in, kh, kw}

@@ -23,10 +23,17 @@ end
 ---@field size integer[]    pixels along x, y (and z)
 ---@field spacing number    size of a pixel [length]
 
----Amounts of points, spread over the pixels around each by quadratic splines: the sum over all pixels is the
----sum over the points, but for what falls outside of the window. Its lower corner is the origin; row 1 is
----the uppermost, as in pictures.
----@param amounts cq.Tensor      {n, channels}, as the points with the batch in front if there is one
+---Draws points as a picture: each point adds its amounts to the three pixels along each axis that are nearest to it,
+---weighted by quadratic splines, with gradients to places and amounts. The tensor holds the places of the points,
+---{n, 2} or {n, 3}, measured from the lower corner of the picture; {batch, n, 2} gives a picture for each entry of the
+---batch. A point adds its whole amounts, unless it lies within a pixel and a half of the border or outside: what
+---falls outside is lost. Row 1 is the uppermost. state:raster does so with a robot's density and momentum.
+---
+---  local places  = cq.tensor { { 0.5, 0.5 }, { 2.5, 1.5 } }             -- of two points
+---  local amounts = cq.tensor { { 1 }, { 2 } }                           -- one channel, as mass
+---  local picture = places:splat(amounts, { size = { 4, 3 }, spacing = 1 })
+---  print(picture:size(2), picture:size(3))                              --> 3  4, rows and columns
+---@param amounts cq.Tensor      {n, channels}, or {batch, n, channels}: what each point adds to each channel
 ---@param options tensor.splat.def
 ---@return cq.Tensor             {channels, rows, columns}, in 3D {channels, depth, rows, columns}, with the batch in front
 function Tensor:splat(amounts, options)

@@ -279,6 +279,10 @@ local function binarise(design, params, def)
   return T.tape.pause(function()
     local map, signals = design:map(params), design.signals
     local particles, actuator, unused = choose(map, design:body(map.density, def.threshold), signals)
+    if #particles == 0 and option.program.check then
+      -- cqlua check does not train: a design may still be all of one density, and the whole block stands for its body
+      particles, actuator, unused = choose(map, T.ones { map.density.count }, signals)
+    end
     if #particles == 0 then
       is.fail("design:binarise: no particle has a density above the threshold %s, the most is %s: the body is empty",
         text.number(def.threshold),
