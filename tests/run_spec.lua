@@ -190,7 +190,7 @@ describe("a run", function()
     cqlua({ script(slow), "--out", out(), "--iterations", "1000" }, { after = meanwhile })
     has(process.read(folder .. "/said"), "second.lua:2: another run is at work in the folder " .. out()
       .. "; choose another with --out")
-    assert.is_nil(require("cq.host").kind(out() .. "/earlier-1"))
+    assert.is_nil(require("cq.host").kind(out() .. "-earlier-1"))
     assert.equal(0, cqlua({ second, "--out", out() }).code)
   end)
 
@@ -299,18 +299,72 @@ describe("a run", function()
     local twice = "local Run = require 'cq.run'\nfor i = 1, 2 do Run.open { iterations = i }:record { loss = i } end"
     local result = cqlua { script(twice), "--out", out() }
     assert.equal(0, result.code, result.err)
-    assert.equal("iteration,loss\n1,1\n", process.read(out() .. "/earlier-1/history.csv"))
+    assert.equal("iteration,loss\n1,1\n", process.read(out() .. "-earlier-1/history.csv"))
   end)
 
-  it("moves an earlier run away instead of overwriting it", function()
+  it("moves the folder of an earlier run away with all that is in it", function()
     cqlua { script(loop), "--out", out() }
+    process.write(out() .. "/film.mp4", "a film of yesterday")
     local before = process.read(out() .. "/history.csv")
-    local result = cqlua { script(loop), "--out", out(), "--iterations", "2" }
-    has(result.err, "is now in " .. out() .. "/earlier-1")
-    assert.equal(before, process.read(out() .. "/earlier-1/history.csv"))
+    local result = cqlua { script(loop), "--out", out() .. "/", "--iterations", "2" }
+    has(result.err, "is now in " .. out() .. "-earlier-1\n")
+    assert.equal(before, process.read(out() .. "-earlier-1/history.csv"))
+    assert.equal("a film of yesterday", process.read(out() .. "-earlier-1/film.mp4"))
+    assert.is_nil(process.read(out() .. "/film.mp4"))
     assert.equal("iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n", process.read(out() .. "/history.csv"))
+    -- an interrupted one as well
+    assert.equal(130, cqlua({ script(loop), "--out", out(), "--interrupt", "3" }).code)
     cqlua { script(loop), "--out", out() }
-    assert.is_not_nil(process.read(out() .. "/earlier-2/manifest.json"))
+    has(process.read(out() .. "-earlier-3/manifest.json"), '"status": "interrupted"')
+    -- and what goes on stays
+    cqlua { script(loop), "--out", out(), "--resume", "--iterations", "6" }
+    assert.is_nil(require("cq.host").kind(out() .. "-earlier-4"))
+  end)
+
+  it("replaces an earlier run with --overwrite, all of it", function()
+    cqlua { script(loop), "--out", out() }
+    local other = script "local run = require('cq.run').open { iterations = 1 }\nrun:record { loss = 1 }"
+    local result = cqlua { other, "--out", out(), "--overwrite" }
+    assert.equal(0, result.code, result.err)
+    assert.equal("iteration,loss\n1,1\n", process.read(out() .. "/history.csv"))
+    -- nothing of the earlier one is left that --resume could take for the new one's
+    assert.is_nil(process.read(out() .. "/optimizer.bin"))
+    assert.is_nil(require("cq.host").kind(out() .. "-earlier-1"))
+  end)
+
+  it("keeps what its script wrote into the folder before it, and runs within", function()
+    local text = [[
+      local Run, option = require "cq.run", require "cq.option"
+      local folder = option("out", "")
+      require("cq.host").make_folder(folder .. "/first")
+      local file = io.open(folder .. "/start.png", "w")
+      file:write(option("word", "old"))
+      file:close()
+      for _, place in ipairs { folder .. "/first", folder } do
+        Run.open { folder = place, iterations = 1 }:record { loss = option("loss", 1) }
+      end
+    ]]
+    cqlua { script(text), "--out", out() }
+    local again = cqlua { script(text), "--out", out(), "--word", "new", "--loss", "2" }
+    assert.equal(0, again.code, again.err)
+    assert.equal("new", process.read(out() .. "/start.png"))
+    assert.equal("iteration,loss\n1,2\n", process.read(out() .. "/first/history.csv"))
+    assert.equal("iteration,loss\n1,1\n", process.read(out() .. "-earlier-1/first-earlier-1/history.csv"))
+    assert.equal("iteration,loss\n1,1\n", process.read(out() .. "-earlier-1/history.csv"))
+  end)
+
+  it("does not move the folder that the program was started in, or that has the script", function()
+    local path = script(loop)
+    cqlua { path, "--out", folder }
+    local before = process.read(folder .. "/history.csv")
+    local result = cqlua { path, "--out", folder, "--iterations", "2" }
+    assert.equal(1, result.code)
+    has(result.err, "script.lua:2: the folder " .. folder .. " has an earlier run and cannot be moved to " .. folder
+      .. "-earlier-1: the script lies in it; choose another folder with --out, or give --overwrite to lose the earlier run")
+    assert.equal(before, process.read(folder .. "/history.csv"))
+    result = cqlua({ path, "--out", "." }, { before = "cd " .. folder .. " &&" })
+    has(result.err, "the program was started in it")
+    assert.equal(0, cqlua({ path, "--out", ".", "--overwrite" }, { before = "cd " .. folder .. " &&" }).code)
   end)
 end)
 
@@ -371,7 +425,7 @@ describe("cq.log", function()
       .. "local run = Run.open {}\nrun:record { loss = 2 }\nrun:finish()\nRun.log { loss = 1 }"), "--out", out() }
     assert.same({ code = 0, out = "loss 1\n", err = "" }, result)
     assert.equal("iteration,loss\n1,2\n", process.read(out() .. "/history.csv"))
-    assert.is_nil(require("cq.host").kind(out() .. "/earlier-1"))
+    assert.is_nil(require("cq.host").kind(out() .. "-earlier-1"))
   end)
 
   it("writes nothing without --out", function()
@@ -425,8 +479,8 @@ describe("a script of several runs", function()
   it("leaves an earlier run in peace that it has not come to", function()
     assert.equal(0, cqlua({ script(several), "--out", out() }).code)
     assert.equal(130, cqlua({ script(several), "--out", out(), "--stop", "1" }).code)
-    assert.is_true(process.read(out() .. "/second/earlier-1/history.csv") ~= nil)
-    assert.is_nil(process.read(out() .. "/earlier-1/history.csv"))
+    assert.is_true(process.read(out() .. "/second-earlier-1/history.csv") ~= nil)
+    assert.is_nil(process.read(out() .. "-earlier-1/history.csv"))
     -- also when there is something to go on from: runs that are finished are not told again
     local again = cqlua { script(several), "--out", out(), "--stop", "3", "--resume" }
     assert.same({ 130, "first\t4\nsecond\t3\n" }, { again.code, again.out })

@@ -4,7 +4,11 @@ local process = require "tests.process"
 local folder
 
 before_each(function() folder = process.folder() end)
-after_each(function() process.remove(folder) end)
+after_each(function()
+  process.remove(folder)
+  process.remove(folder .. "-earlier-1")
+  process.remove(folder .. "-earlier-2")
+end)
 
 -- a script of the user's, run with a few words
 local function run(text, ...)
@@ -54,6 +58,35 @@ describe("cq.seeds", function()
     -- with other options nothing is done
     run(squares, "--more", "1", "--resume")
     assert.same({ 2, 3, 2, 1 }, { seen(1), seen(2), seen(3), seen(4) })
+  end)
+
+  it("moves what the same command left before away, and has a folder for itself", function()
+    run(squares)
+    local result = run(squares, "--more", "1")
+    local said = ("the earlier run in %s is now in %s-earlier-1"):format(folder, folder)
+    assert.is_truthy(result.err:find(said, 1, true), result.err)
+    assert.is_truthy(process.read(folder .. "-earlier-1/seeds.csv"):find("\n1,1.44", 1, true))
+    assert.is_truthy(process.read(folder .. "/seeds.csv"):find("\n1,2.44", 1, true))
+    assert.is_truthy(process.read(folder .. "-earlier-1/seed-2/output.txt"))
+    -- another one meanwhile
+    local host = require "cq.host"
+    local lock = host.lock(folder)
+    local refused = run(squares, "--resume")
+    host.unlock(lock)
+    assert.equal(1, refused.code)
+    assert.is_truthy(refused.err:find("another run is at work in the folder " .. folder, 1, true), refused.err)
+  end)
+
+  it("takes a seed that gives nan for a failed one", function()
+    local text = [[local found = require("cq").seeds { count = 3, run = function(seed)
+      return { loss = seed == 2 and 0 / 0 or seed == 3 and 1 / 0 or 0.5 }
+    end }
+    print(#found.rows, #found.failed, found.best.seed)]]
+    local result = run(text)
+    assert.same({ 0, "1\t2\t1\n" }, { result.code, result.out }, result.err)
+    assert.is_truthy(process.read(folder .. "/seed-2/output.txt"):find(
+      "cq.seeds: run returned nan for loss, which must be a finite number", 1, true))
+    assert.is_truthy(result.err:find("seed 3 came to no result; ", 1, true), result.err)
   end)
 
   it("warns of seeds that change nothing", function()

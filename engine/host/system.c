@@ -7,11 +7,13 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
 // cq.h as LuaJIT reads it: preprocessed, as bytes, by the Makefile
@@ -64,6 +66,26 @@ static int kind(lua_State *lua) {
   struct stat status;
   if (stat(luaL_checkstring(lua, 1), &status) != 0) return failure(lua);
   lua_pushstring(lua, S_ISREG(status.st_mode) ? "file" : S_ISDIR(status.st_mode) ? "folder" : "other");
+  return 1;
+}
+
+// When the program began, by the clock that file systems stamp their files with: it ticks every few milliseconds.
+static struct timespec began;
+
+// changed(path): was it written since the program began?
+static int changed(lua_State *lua) {
+  struct stat status;
+  if (lstat(luaL_checkstring(lua, 1), &status) != 0) return failure(lua);
+  const struct timespec at = status.st_mtim;
+  lua_pushboolean(lua, at.tv_sec != began.tv_sec ? at.tv_sec > began.tv_sec : at.tv_nsec > began.tv_nsec);
+  return 1;
+}
+
+// resolve(path): absolute, without links and dots; nil and why
+static int resolve(lua_State *lua) {
+  char path[PATH_MAX];
+  if (!realpath(luaL_checkstring(lua, 1), path)) return failure(lua);
+  lua_pushstring(lua, path);
   return 1;
 }
 
@@ -151,8 +173,9 @@ void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   static const luaL_Reg functions[] = {
       {"make_folder", make_folder}, {"kind", kind},         {"entries", entries},         {"lock", lock},
       {"unlock", unlock},           {"terminal", terminal}, {"system", operating_system}, {"processors", processors},
-      {"listen", listen_again},     {NULL, NULL},
+      {"listen", listen_again},     {"changed", changed},   {"resolve", resolve},         {NULL, NULL},
   };
+  clock_gettime(CLOCK_REALTIME_COARSE, &began);
   lua_newtable(lua);
   luaL_register(lua, NULL, functions);
   lua_pushlstring(lua, declarations, sizeof declarations);

@@ -25,6 +25,7 @@ local option = {}
 ---@field precision "float32"|"float64"|nil  nil: not given, the world's own choice holds
 ---@field simd "auto"|"baseline"|"avx2"|"avx512"   auto: the best of this machine
 ---@field out string|nil                     folder of the run
+---@field overwrite boolean|nil           an earlier run in the folder is replaced; else it moves away
 ---@field seed integer|nil
 ---@field quiet boolean
 ---@field share integer|nil               processes among which memory is shared, under cqlua study
@@ -46,6 +47,7 @@ option.declared = {
   { name = "precision", kind = is.one_of { "float32", "float64" }, help = "float32 or float64" },
   { name = "simd", kind = is.one_of { "auto", "baseline", "avx2", "avx512" }, help = "auto, baseline, avx2 or avx512" },
   { name = "out", kind = is.string(), help = "folder for what a run leaves" },
+  { name = "overwrite", kind = is.boolean(), help = "a run replaces an earlier one in its folder, which else moves away" },
   { name = "seed", kind = is.integer { min = 0, max = 2 ^ 53 }, help = "of all random numbers" },
   { name = "quiet", kind = is.boolean(), help = "no progress, no notes" },
 }

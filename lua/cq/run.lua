@@ -139,8 +139,8 @@ end
 
 -- the run whose history cq.log appends to
 local current
----@type table<string, true?>       folders in which this process has finished a run
-local finished = {}
+---@type table<string, true?>       folders in which this process has begun, and finished, a run
+local begun, finished = {}, {}
 local gone_on = false              -- this process has gone on with an earlier run
 local told_interruption = false
 ---@type cq.Run?                   that was closed last
@@ -185,6 +185,19 @@ function Run.folder_of(folder, name) return name and (folder or default_folder()
 ---@return string
 function Run.default_folder() return default_folder() end
 
+---@internal
+---Makes room for a run in a folder where an earlier one is: that one moves away, or is removed with --overwrite. What
+---this process has written into the folder so far stays, such as a picture of the start, unless the earlier run is its
+---own; runs of this process in folders within stay always.
+---@param folder string       that this process has locked
+function Run.clear_earlier(folder)
+  if not folders.has_run(folder) then return end
+  if option.program.overwrite then return folders.remove_earlier(folder) end
+  folders.move_earlier(folder, function(name, moved)
+    return begun[folder .. "/" .. name] or not begun[folder] and folders.is_changed(moved)
+  end, program.script)
+end
+
 -- the folder and what is in it: of the first rank alone
 local function open_folder(self, def)
   if option.program.check then
@@ -195,7 +208,8 @@ local function open_folder(self, def)
   folders.make(self.folder)
   folders.lock(self.folder)
   folders.sweep(self.folder)
-  if not def.resume then folders.move_earlier(self.folder) end
+  if not def.resume then Run.clear_earlier(self.folder) end
+  begun[self.folder] = true
 end
 
 -- No run begins after Ctrl-C: a script of several runs ends here, as one whose rollout gave up. The folder of the run

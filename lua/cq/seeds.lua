@@ -16,6 +16,7 @@
 -- same options, stay as they are, and the others go on.
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
+local folders = require "cq.run.folder"
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
@@ -72,6 +73,9 @@ local function values_of(returned, by)
   if type(returned) ~= "table" or type(returned[by]) ~= "number" then
     is.fail("cq.seeds: run must return a table with the number %s, got %s", by,
       type(returned) == "table" and text.describe(returned[by]) or text.describe(returned))
+  end
+  if returned[by] - returned[by] ~= 0 then
+    is.fail("cq.seeds: run returned %s for %s, which must be a finite number", text.number(returned[by]), by)
   end
   local out = {}
   for name, value in pairs(returned) do
@@ -179,6 +183,7 @@ local function words_of(seed, folder, threads)
     if option.program[name] ~= nil then words[#words + 1] = ("--%s=%s"):format(name, option.program[name]) end
   end
   if goes_on then words[#words + 1] = "--resume" end
+  if option.program.overwrite then words[#words + 1] = "--overwrite" end
   for _, word in ipairs { "--quiet", "--seed=" .. seed, "--out=" .. folder, "--threads=" .. threads } do
     words[#words + 1] = word
   end
@@ -211,6 +216,14 @@ end
 local function make_folder(folder)
   local made, problem = host.make_folder(folder)
   if not made then is.fail("cq.seeds: the folder %s cannot be made: %s", folder, tostring(problem)) end
+end
+
+-- one cq.seeds at a time has the folder; what an earlier one left moves away unless this one goes on with it
+local function take_folder(folder)
+  local Run = require "cq.run"
+  folders.make(folder)
+  folders.lock(folder)
+  if not option("resume", false) then Run.clear_earlier(folder) end
 end
 
 -- the seeds that wait to be run, and rows of those that are done already
@@ -346,13 +359,14 @@ local function seeds(_, fields)
   if called then is.fail("cq.seeds: a script calls it once, since its processes run the script up to there") end
   if not program.script or program.script == "-" then is.fail("cq.seeds: needs a script in a file, to be run again") end
   called = true
-  make_folder(folder)
+  take_folder(folder)
   for name, typed in pairs(option.given()) do option.set_silently(name, typed) end     -- its processes ask for them
   work(self, plan(def, folder, self), folder, def)
   if #self.rows == 0 then
     is.fail("cq.seeds: no seed came to its end; %s/seed-%d/output.txt says why", folder, def.first)
   end
   write_table(self, folder)
+  folders.unlock(folder)
   warn_of_copies(self)
   return self
 end

@@ -38,7 +38,7 @@ for count in 1 3 4 7 12; do
   [ "$(grep "^mean" words)" = "$(grep "^mean" alone.words)" ]
   [ "$(grep "^loss" words)" = "$(grep "^loss" alone.words)" ]
   [ "$(cut -d, -f1-3 "of$count/history.csv")" = "$(cut -d, -f1-3 alone/history.csv)" ]
-  [ -s "of$count/three.png" ] && [ ! -d "of$count/earlier-1" ]
+  [ -s "of$count/three.png" ] && [ ! -d "of$count-earlier-1" ]
   grep -q "\"ranks\": $count" "of$count/manifest.json"
 done
 says "12 ranks for 9 scenes: 3 have nothing to do; start at most 9"

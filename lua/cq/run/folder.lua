@@ -60,24 +60,79 @@ function folder.restore(path)
   return true
 end
 
-local files = { "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin", "best.bin", "design.json" }
+-- what a run leaves, by which its folder is known
+local files = {
+  "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin", "best.bin", "saved.bin", "design.json",
+  "seeds.csv",
+}
 
----What an earlier run left here is never overwritten: it moves to earlier-1, earlier-2, ...
-function folder.move_earlier(path)
-  local found = {}
+---Is there a run in this folder, however it ended?
+---@param path string
+---@return boolean
+function folder.has_run(path)
   for _, name in ipairs(files) do
-    if host.kind(path .. "/" .. name) then found[#found + 1] = name end
+    if host.kind(path .. "/" .. name) then return true end
   end
-  if #found == 0 then return end
-  local count = 1
-  while host.kind(("%s/earlier-%d"):format(path, count)) do count = count + 1 end
-  local earlier = ("%s/earlier-%d"):format(path, count)
-  folder.make(earlier)
-  for _, name in ipairs(found) do
-    local moved, problem = os.rename(path .. "/" .. name, earlier .. "/" .. name)
-    if not moved then schema.fail("the earlier run in %s cannot be moved away: %s", path, problem) end
+  return false
+end
+
+-- does a folder hold a path, which may be the folder itself?
+local function holds(path, inner)
+  local outer, resolved = host.resolve(path), host.resolve(inner)
+  return outer and resolved and (resolved .. "/"):sub(1, #outer + 1) == outer .. "/"
+end
+
+-- why a folder cannot be moved; nil: it can
+local function why_not_moved(path, script)
+  if holds(path, ".") then return "the program was started in it" end
+  if script and holds(path, script) then return "the script lies in it" end
+end
+
+---Was this file, or one in this folder, written since the program began?
+---@param path string
+---@return boolean
+function folder.is_changed(path)
+  if host.kind(path) ~= "folder" then return host.changed(path) == true end
+  for _, name in ipairs(host.entries(path) or {}) do
+    if folder.is_changed(path .. "/" .. name) then return true end
+  end
+  return false
+end
+
+-- a name beside a folder that nothing has yet
+local function name_beside(path)
+  local base, count = path:gsub("(.)/+$", "%1"), 1
+  while host.kind(("%s-earlier-%d"):format(base, count)) do count = count + 1 end
+  return ("%s-earlier-%d"):format(base, count)
+end
+
+---What an earlier run left is never overwritten: its folder moves to NAME-earlier-1, -2, ... beside, with all that is
+---in it, and the folder begins empty. What `stays` names goes back into it. The folder is locked before and after.
+---@param path string
+---@param stays fun(name: string, moved: string): boolean   does this entry, which is at `moved` now, belong to the run
+---  that begins?
+---@param script? string                       path of the script that runs
+function folder.move_earlier(path, stays, script)
+  local refused = "the folder %s has an earlier run and cannot be moved to %s: %s; choose another folder with --out, or "
+    .. "give --overwrite to lose the earlier run"
+  local earlier, moved = name_beside(path), nil
+  local problem = why_not_moved(path, script)
+  if not problem then moved, problem = os.rename(path, earlier) end
+  if not moved then schema.fail(refused, path, earlier, problem) end
+  folder.unlock(path)
+  folder.make(path)
+  folder.lock(path)
+  for _, name in ipairs(host.entries(earlier) or {}) do
+    local there = earlier .. "/" .. name
+    if stays(name, there) then os.rename(there, path .. "/" .. name) end
   end
   message.note("the earlier run in %s is now in %s", path, earlier)
+end
+
+---Removes what an earlier run left, so that nothing of it is taken for the new one's.
+---@param path string
+function folder.remove_earlier(path)
+  for _, name in ipairs(files) do os.remove(path .. "/" .. name) end
 end
 
 -- ---- for runs that are only checked ---------------------------------------------------------------------------------
