@@ -102,7 +102,8 @@ describe("verify", function()
     refused(2, "--csv cannot write " .. folder .. "/none/a.csv", result)
     assert.equal("", result.out)
     process.write(folder .. "/b.csv", "a,b\n1,2\n")
-    refused(2, "--csv: " .. folder .. "/b.csv, line 1: 2 cells, and not 16", verify(folder, "--csv", folder .. "/b.csv"))
+    refused(2, "--csv: " .. folder .. "/b.csv, line 1: 2 cells, and not 16",
+      verify(folder, "--csv", folder .. "/b.csv"))
   end))
 
   it("says which case this machine has not the memory for, and runs the others", in_folder(function(folder)

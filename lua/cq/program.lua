@@ -1,8 +1,10 @@
 -- program: the command line of cqlua. main(arguments) gives the exit code:
 -- 0 the script finished, 1 it failed, 2 the command line was wrong, 130 it was interrupted.
+local failure = require "cq.program.failure"
 local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
+local script = require "cq.base.script"
 local text = require "cq.base.text"
 
 local program = {}
@@ -11,11 +13,8 @@ local FINISHED, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
 local commands = host.root .. "/lua/cq/command/"
 
----Ends the program with 2: the command line was wrong, told in one sentence.
-function program.misuse(format, ...)
-  error({ misuse = format:format(...) }, 0)
-end
-local misuse = program.misuse
+local misuse = script.misuse
+script.explain = failure.handle
 
 -- ---- the command line -----------------------------------------------------------------------------------------------
 
@@ -131,13 +130,6 @@ end
 
 -- ---- help -----------------------------------------------------------------------------------------------------------
 
-local function command_names()
-  local names = {}
-  for _, entry in ipairs(host.entries(commands) or {}) do names[#names + 1] = entry:match "^([%w_]+)%.lua$" end
-  table.sort(names)
-  return names
-end
-
 local function print_option(name, kind, help)
   local value = kind.cats == "boolean" and "" or " " .. name:sub(1, 1):upper()
   print(("  --%-16s %s"):format(name .. value, help))
@@ -148,7 +140,7 @@ local function print_help()
   print "  -e CODE            run a piece of Lua; cq is there already\n  -i                 a prompt, after the script or alone"
   for _, declared in ipairs(option.declared) do print_option(declared.name, declared.kind, declared.help) end
   print "  --version, --help\n\ncommands"
-  for _, name in ipairs(command_names()) do print(("  %-18s %s"):format(name, load_command(name).summary)) end
+  for _, name in ipairs(script.commands()) do print(("  %-18s %s"):format(name, load_command(name).summary)) end
   print "\nScripts that train take --iterations N and --render no, which leaves films out; most take --resume, to go on where they stopped."
   print "cqlua script.lua --help shows what a script says of itself."
 end
@@ -165,15 +157,9 @@ local function print_command_help(parsed)
   print "\nand those of the program, such as --device and --threads: cqlua --help"
 end
 
-local function require_script(path)
-  local kind, problem = host.kind(path)
-  if kind == "file" or kind == "other" then return end
-  misuse("cannot open %s: %s%s", path, kind and "it is a folder" or problem, text.suggestion(path, command_names()))
-end
-
 -- the comment at the head of a script is its help
 local function print_script_help(path)
-  require_script(path)
+  script.require(path)
   local file, problem = io.open(path)
   if not file then misuse("cannot open %s", problem) end
   local said = false
@@ -197,17 +183,6 @@ local function convenient_globals()
   end })
 end
 
-local function load_script(path)
-  if path ~= "-" then
-    require_script(path)
-    -- its neighbours can be required, after the library
-    local folder = path:match "^(.*)/[^/]*$" or "."
-    package.path = package.path:gsub("^(" .. ("[^;]*;"):rep(3) .. ")",
-      function(library) return library .. folder .. "/?.lua;" end)
-  end
-  return loadfile(path ~= "-" and path or nil)
-end
-
 local function interrupted()
   local engine = package.loaded["cq.base.engine"]
   return engine ~= nil and engine.C.cq_interrupted() ~= 0
@@ -221,7 +196,7 @@ end
 
 -- message handler: wrong use stays what it is, anything else becomes its message and traceback
 local function explain(problem)
-  return type(problem) == "table" and problem.misuse and problem or require("cq.program.failure").handle(problem)
+  return type(problem) == "table" and problem.misuse and problem or failure.handle(problem)
 end
 
 -- the folder of a run is left in order, however the script ended; false when even that failed
@@ -278,30 +253,12 @@ end
 ---@param words string[]      its arguments
 ---@return boolean finished, string? problem     false after its error was told
 function program.run_script(path, words)
-  local chunk, problem = load_script(path)
+  local chunk, problem = script.load(path, words)
   if not chunk then
     message.fault("%s", problem)
     return false, problem
   end
-  rawset(_G, "arg", { [0] = path, unpack(words) })
-  program.script = path
   return run(chunk, unpack(words))
-end
-
----Runs a script and gives what it returns; its errors are raised.
----@param path string
----@return any
-function program.value_of_script(path)
-  local chunk, problem = load_script(path)
-  if not chunk then error(problem, 0) end
-  rawset(_G, "arg", { [0] = path })
-  program.script = path
-  return (chunk())
-end
-
----Warns of options that were typed and never asked for.
-function program.tell_unused()
-  for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end
 end
 
 -- a command's run gives an exit code, none for 0
@@ -335,15 +292,15 @@ local function dispatch(parsed, arguments)
   if parsed.command then return run_command(parsed) end
   if not parsed.name and #parsed.code == 0 and not parsed.interactive then
     misuse("nothing to run: name a script, a command (%s), or -i; cqlua --help says more",
-      table.concat(command_names(), ", "))
+      table.concat(script.commands(), ", "))
   end
   option.set_given(parsed.given)
-  program.arguments = arguments
+  script.arguments = arguments
   local finished = true
   if #parsed.code > 0 then finished = run_code(parsed) end
   if finished and parsed.name then finished = program.run_script(parsed.name, parsed.positional) end
   if parsed.interactive then require("cq.program.prompt").run(convenient_globals()) end
-  if finished then program.tell_unused() end
+  if finished then script.tell_unused() end
   return interrupted() and INTERRUPTED or finished and FINISHED or FAILED
 end
 

@@ -13,6 +13,7 @@
 local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local script = require "cq.base.script"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local gradient = require "cq.tensor.gradient"
@@ -44,11 +45,8 @@ end
 
 -- same script, same options: other than that, ranks would wait for each other for ever
 local function hash_of_script(processes)
-  local program = require "cq.program"
-  local file = program.script and program.script ~= "-" and io.open(program.script, "rb")
-  local parts = { file and file:read "*a" or "" }
-  if file then file:close() end
-  for _, word in ipairs(program.arguments or {}) do parts[#parts + 1] = word end
+  local parts = { script.text() or "" }
+  for _, word in ipairs(script.arguments or {}) do parts[#parts + 1] = word end
   local all = table.concat(parts, "\0")
   return processes:hash(all, #all, 0)
 end

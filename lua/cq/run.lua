@@ -27,9 +27,9 @@ local host = require "cq.host"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
-local program = require "cq.program"
 local Progress = require "cq.run.progress"
 local schema = require "cq.base.schema"
+local script = require "cq.base.script"
 local tensor = require "cq.tensor"
 local text_of = require "cq.base.text"
 
@@ -70,7 +70,7 @@ local definition = schema.define("cq.Run", {
 -- ---- the folder -----------------------------------------------------------------------------------------------------
 
 local function default_folder()
-  local name = (program.script or "cqlua"):match "([^/]+)$":gsub("%.lua$", "")
+  local name = (script.path or "cqlua"):match "([^/]+)$":gsub("%.lua$", "")
   return option.program.out or "runs/" .. name
 end
 
@@ -88,14 +88,6 @@ function Run.hash(bytes)
   return bit.tohex(hash, 16)
 end
 
-local function script_text()
-  local file = program.script and program.script ~= "-" and io.open(program.script, "rb")
-  if not file then return nil end
-  local all = file:read "*a"
-  file:close()
-  return all
-end
-
 local function date() return os.date "!%Y-%m-%dT%H:%M:%SZ" end
 
 -- as a shell would need it to be typed
@@ -109,14 +101,14 @@ local function current_ranks()
   return Ranks and Ranks.current()
 end
 
-local function manifest_of(def, script)
+local function manifest_of(def, bytes)
   local words = { "cqlua" }
-  for _, word in ipairs(program.arguments or {}) do words[#words + 1] = quoted(word) end
+  for _, word in ipairs(script.arguments or {}) do words[#words + 1] = quoted(word) end
   local system, name = host.system()
   local options = option.given()
   for key, value in pairs(option.program) do options[key] = value end
   return {
-    command = table.concat(words, " "), script = program.script, script_hash = script and Run.hash(script),
+    command = table.concat(words, " "), script = script.path, script_hash = bytes and Run.hash(bytes),
     options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
     started = date(), iterations = def.iterations, notes = def.notes, ranks = current_ranks() and current_ranks().size,
@@ -242,7 +234,7 @@ function Run.open(def)
   if not self.follows then open_folder(self, def) end
   if def.resume and not option.program.check then self:restore(def.fresh) end
   if not self.follows then self.history = History.open(self:path "history.csv", self.done) end
-  self.script = script_text()          -- the one that runs, also when its file is changed meanwhile
+  self.script = script.text()          -- the one that runs, also when its file is changed meanwhile
   self.manifest = manifest_of(def, self.script)
   self.manifest.resumed_at = self.resumed_at
   describe(self)

@@ -23,7 +23,7 @@ local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local process = require "cq.study.process"
-local program = require "cq.program"
+local script = require "cq.base.script"
 local text = require "cq.base.text"
 local C = engine.C
 
@@ -174,7 +174,7 @@ end
 -- the command line of a process: this one's, with a seed, a folder and threads of its own
 local function words_of(seed, folder, threads)
   local goes_on = option("resume", false) and require("cq.run").can_resume(folder)
-  local words = { program.script }
+  local words = { script.path }
   for _, word in ipairs(rawget(_G, "arg") or {}) do words[#words + 1] = word end
   for name, value in pairs(option.given()) do
     if name ~= "resume" then words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, value) end
@@ -208,7 +208,7 @@ local function be_child(def)
   require("cq.run").close_open()
   if C.cq_interrupted() ~= 0 then is.fail("cq.seeds: interrupted") end
   write(folder .. "/seed.json", json.encode(result) .. "\n")
-  program.tell_unused()
+  script.tell_unused()
   io.stdout:flush()
   os.exit(0)
 end
@@ -357,7 +357,7 @@ local function seeds(_, fields)
     return summary(self)
   end
   if called then is.fail("cq.seeds: a script calls it once, since its processes run the script up to there") end
-  if not program.script or program.script == "-" then is.fail("cq.seeds: needs a script in a file, to be run again") end
+  if not script.path or script.path == "-" then is.fail("cq.seeds: needs a script in a file, to be run again") end
   called = true
   take_folder(folder)
   for name, typed in pairs(option.given()) do option.set_silently(name, typed) end     -- its processes ask for them

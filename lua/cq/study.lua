@@ -18,6 +18,7 @@
 --   cqlua study status s.lua              also plot, export, show N, retry --state failed,lost, stop, merge
 local method = require "cq.base.method"
 local is = require "cq.base.schema"
+local script = require "cq.base.script"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -174,7 +175,7 @@ local function new(_, fields)
   if check then check(self) end
   if option.program.check then self:check()
   elseif not Study.under_command then
-    message.note_once("a study is run by: cqlua study run %s", require("cq.program").script or "script.lua")
+    message.note_once("a study is run by: cqlua study run %s", script.path or "script.lua")
   end
   return self
 end

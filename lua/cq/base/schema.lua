@@ -58,8 +58,7 @@ function schema.where()
     level = level + 1
   end
   -- a tail call, return cq.World {...}, leaves no frame: then at least the script
-  local program = package.loaded["cq.program"]
-  return type(program) == "table" and program.script and program.script .. ": " or ""
+  return schema.script and schema.script .. ": " or ""
 end
 
 ---Raises an error at the user's line: what was wrong, what was got, what is allowed.

@@ -15,7 +15,7 @@
 local engine = require "cq.base.engine"
 local json = require "cq.base.json"
 local option = require "cq.option"
-local program = require "cq.program"
+local script = require "cq.base.script"
 local schema = require "cq.base.schema"
 local text = require "cq.base.text"
 local cases = require "cq.measure.cases"
@@ -198,7 +198,7 @@ local columns = {
 -- told before any work is done
 local function open_csv(path)
   local file, problem = io.open(path, "w")
-  return file or program.misuse("--csv cannot write %s", problem)
+  return file or script.misuse("--csv cannot write %s", problem)
 end
 
 -- a table of results for other programs: phases in nanoseconds per particle-step, and the machine in every row

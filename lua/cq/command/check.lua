@@ -5,6 +5,7 @@
 local json = require "cq.base.json"
 local option = require "cq.option"
 local program = require "cq.program"
+local script = require "cq.base.script"
 local is = require "cq.base.schema"
 
 -- what --json tells of an experiment
@@ -35,7 +36,7 @@ return {
   runs_script = true,
   run = function(options, words)
     local path = table.remove(words, 1)
-    if not path then program.misuse "check needs the script to look at, got nothing" end
+    if not path then script.misuse "check needs the script to look at, got nothing" end
     option.set_silently("iterations", "1")
     option.set_silently("render", "no")
     option.program.check = true
@@ -49,7 +50,7 @@ return {
     local fine, problem = program.run_script(path, words)
     if options.json then tell { script = path, fine = fine, problem = problem } end
     if not fine then return 1 end
-    program.tell_unused()
+    script.tell_unused()
     if not options.json then say(("%s: nothing wrong was found"):format(path)) end
   end,
 }

@@ -11,7 +11,7 @@
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local option = require "cq.option"
-local program = require "cq.program"
+local scripts = require "cq.base.script"
 local text = require "cq.base.text"
 
 local INTERRUPTED = 130
@@ -21,7 +21,7 @@ local function desk_of(script, options) return require("cq.study.desk").open(scr
 local function number_of(words, action)
   local number = tonumber(words[1] or "")
   if not number or number < 1 or number % 1 ~= 0 then
-    program.misuse("study %s needs the number of a trial: cqlua study %s script.lua 12, got %s", action, action,
+    scripts.misuse("study %s needs the number of a trial: cqlua study %s script.lua 12, got %s", action, action,
       tostring(words[1] or "nothing"))
   end
   return number
@@ -65,7 +65,7 @@ end
 local function check_parts(desk, options)
   if desk.address then return end
   if options["force-new"] then
-    program.misuse("--force-new goes with --launch where the study is on a server (--store); move %s away, or choose another folder with --out",
+    scripts.misuse("--force-new goes with --launch where the study is on a server (--store); move %s away, or choose another folder with --out",
       desk.folder)
   end
   require("cq.study.shards").of(desk, "1/1")
@@ -81,12 +81,12 @@ end
 
 local function launch(desk, options, words)
   local launcher = require "cq.study.launch"
-  if options.shard then program.misuse "--launch makes the parts itself: leave --shard out" end
+  if options.shard then scripts.misuse "--launch makes the parts itself: leave --shard out" end
   local hosts = words[1]
   if options.launch == "slurm" and not options.workers then
-    program.misuse "--launch slurm needs --workers: how many workers the array has"
+    scripts.misuse "--launch slurm needs --workers: how many workers the array has"
   elseif options.launch == "ssh" and not hosts then
-    program.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
+    scripts.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
   end
   check_parts(desk, options)
   local function ready() make_ready(desk, options) end
@@ -156,11 +156,11 @@ end
 
 local can_retry = { failed = true, lost = true, pruned = true, done = true }
 function actions.retry(options, script)
-  if not options.state then program.misuse "study retry needs --state: which trials, as --state failed,lost" end
+  if not options.state then scripts.misuse "study retry needs --state: which trials, as --state failed,lost" end
   local states = {}
   for state in options.state:gmatch "[^,]+" do
     if not can_retry[state] then
-      program.misuse("--state takes failed, lost, pruned and done, with commas between, got %s", text.describe(state))
+      scripts.misuse("--state takes failed, lost, pruned and done, with commas between, got %s", text.describe(state))
     end
     states[#states + 1] = state
   end
@@ -214,10 +214,10 @@ return {
     -- "show 12 s.lua" is "show s.lua 12"
     if tonumber(script) and words[1] then script, words[1] = words[1], script end
     if not actions[action or ""] then
-      program.misuse("study needs what to do and a script, as cqlua study run s.lua; it knows %s%s",
+      scripts.misuse("study needs what to do and a script, as cqlua study run s.lua; it knows %s%s",
         table.concat(names, ", "), action and ", got " .. text.describe(action) .. text.suggestion(action, names) or "")
     end
-    if not script then program.misuse("study %s needs the script that returns the study, got nothing", action) end
+    if not script then scripts.misuse("study %s needs the script that returns the study, got nothing", action) end
     options.jobs, options.share = options.jobs or 1, options.share or 1
     return actions[action](options, script, words)
   end,

@@ -10,7 +10,7 @@ local host = require "cq.host"
 local json = require "cq.base.json"
 local machine = require "cq.measure.machine"
 local message = require "cq.base.message"
-local program = require "cq.program"
+local script = require "cq.base.script"
 local schema = require "cq.base.schema"
 local text = require "cq.base.text"
 local verification = require "cq.measure.verification"
@@ -21,10 +21,10 @@ local INTERRUPTED = 130
 local function load_cases(folder)
   local cases = verification.cases(folder)
   if not cases then
-    program.misuse("verify finds no cases: there is no folder %s; they come with the source tree, where tests/verify/ has them",
+    script.misuse("verify finds no cases: there is no folder %s; they come with the source tree, where tests/verify/ has them",
       folder)
   end
-  if #cases == 0 then program.misuse("verify finds no cases: %s has no file of Lua", folder) end
+  if #cases == 0 then script.misuse("verify finds no cases: %s has no file of Lua", folder) end
   return cases
 end
 
@@ -33,7 +33,7 @@ local function chosen(all, words, quick)
   for k, case in ipairs(all) do names[k], by_name[case.name] = case.name, case end
   for _, word in ipairs(words) do
     if not by_name[word] then
-      program.misuse("verify has no case %s%s; its cases are %s", word, text.suggestion(word, names),
+      script.misuse("verify has no case %s%s; its cases are %s", word, text.suggestion(word, names),
         table.concat(names, ", "))
     end
     list[#list + 1] = by_name[word]
@@ -67,11 +67,11 @@ local function open_table(path)
   local old = file and file:read "*a"
   if file then file:close() end
   local probe, problem = io.open(path, "a")
-  if not probe then program.misuse("--csv cannot write %s", problem) end
+  if not probe then script.misuse("--csv cannot write %s", problem) end
   probe:close()
   if old == "" then old = nil end
   local fine, why = pcall(verification.merged, old, {}, path)
-  if not fine then program.misuse("--csv: %s", why) end
+  if not fine then script.misuse("--csv: %s", why) end
   return old
 end
 

@@ -1,5 +1,5 @@
 -- cases: choosing among named cases of a subcommand, by name or by a part of it.
-local program = require "cq.program"
+local script = require "cq.base.script"
 local text = require "cq.base.text"
 
 local cases = {}
@@ -26,7 +26,7 @@ function cases.choose(all, wanted, command)
     if case.name:find(wanted, 1, true) or case.name:find(pattern) then chosen[#chosen + 1] = case end
   end
   if #chosen == 0 then
-    program.misuse("%s has no case %s%s; its cases are %s", command, wanted, text.suggestion(wanted, names),
+    script.misuse("%s has no case %s%s; its cases are %s", command, wanted, text.suggestion(wanted, names),
       table.concat(names, ", "))
   end
   return chosen

@@ -6,6 +6,7 @@
 local filesystem = require "cq.study.filesystem"
 local host = require "cq.host"
 local is = require "cq.base.schema"
+local scripts = require "cq.base.script"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -29,12 +30,12 @@ local desk = {}
 ---@return cq.Desk
 function desk.open(script, address)
   if address and not stores.is_server(address) then
-    require("cq.program").misuse("--store takes the address of a PostgreSQL server, postgresql://user@host/database, "
+    scripts.misuse("--store takes the address of a PostgreSQL server, postgresql://user@host/database, "
       .. "got %s; a study on this machine has its file in --out", address)
   end
   local Study = require "cq.study"
   Study.class.under_command = true
-  local study = require("cq.program").value_of_script(script)
+  local study = scripts.value(script)
   if not text.is_instance(study, "cq.Study") then
     is.fail("the script must return a cq.Study (return cq.Study { ... }), it returned %s",
       study == nil and "nothing" or text.describe(study))

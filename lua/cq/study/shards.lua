@@ -31,7 +31,7 @@ function shards.of(desk, typed)
   local part, of = typed:match "^(%d+)/(%d+)$"
   part, of = tonumber(part), tonumber(of)
   if not part or part < 1 or part > of then
-    require("cq.program").misuse("--shard is a part of all, from 1/4 to 4/4, got %s", typed)
+    require("cq.base.script").misuse("--shard is a part of all, from 1/4 to 4/4, got %s", typed)
   end
   local study = desk.study
   if study:adapts() or study.pruner then

@@ -12,6 +12,7 @@ local json = require "cq.base.json"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
 local is = require "cq.base.schema"
+local script = require "cq.base.script"
 local option = require "cq.option"
 local process = require "cq.study.process"
 local text = require "cq.base.text"
@@ -155,7 +156,7 @@ local function write_manifest(study, job, state, result, problem)
   write(job.folder .. "/trial.json", json.encode({
     study = study.name, trial = job.number, state = state, problem = problem, point = point, numbers = job.point,
       seed = job.seed,
-    replicate = job.replicate, attempt = job.attempts, result = result, script = require("cq.program").script,
+    replicate = job.replicate, attempt = job.attempts, result = result, script = script.path,
     script_hash = job.script, options = option.given(), threads = option.program.threads, version = host.version,
     system = system, host = machine, began = job.began, ended = process.now(),
   }, first_keys) .. "\n")
@@ -174,7 +175,7 @@ end
 local function try(study, job, keep, ask)
   local self = described(study, job)
   self.report = reporter(study, self, keep, ask)
-  local explain = require("cq.program.failure").handle
+  local explain = script.explain
   local fine, returned = xpcall(function() return result_of(study, study.run(study:point(job.point), self), keep) end,
     function(problem)
     return problem == Pruned and Pruned or explain(problem)

@@ -1,0 +1,85 @@
+-- script: the script that the program runs. Its path and its arguments, how a script is loaded, and how the program
+-- ends when its command line is wrong.
+local host = require "cq.host"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local schema = require "cq.base.schema"
+local text = require "cq.base.text"
+
+---@class cq.Script
+---@field path string?           of the script; "-" for standard input
+---@field arguments string[]?    of the whole command line
+---@field explain fun(problem: any): string    the program's message handler: the message and the frames that help
+local script = {}
+
+local commands = host.root .. "/lua/cq/command/"
+
+---Ends the program with 2: the command line was wrong, told in one sentence.
+---@param format string
+---@param ... any       for string.format
+function script.misuse(format, ...)
+  error({ misuse = format:format(...) }, 0)
+end
+
+---Names of the program's subcommands, which a path may have been meant for.
+---@return string[]
+function script.commands()
+  local names = {}
+  for _, entry in ipairs(host.entries(commands) or {}) do names[#names + 1] = entry:match "^([%w_]+)%.lua$" end
+  table.sort(names)
+  return names
+end
+
+---The program ends when there is no file of this path.
+---@param path string
+function script.require(path)
+  local kind, problem = host.kind(path)
+  if kind == "file" or kind == "other" then return end
+  script.misuse("cannot open %s: %s%s", path, kind and "it is a folder" or problem,
+    text.suggestion(path, script.commands()))
+end
+
+---Loads a script, and makes it the one that runs.
+---@param path string
+---@param words string[]      its arguments
+---@return function? chunk, string? problem
+function script.load(path, words)
+  if path ~= "-" then
+    script.require(path)
+    -- its neighbours can be required, after the library
+    local folder = path:match "^(.*)/[^/]*$" or "."
+    package.path = package.path:gsub("^(" .. ("[^;]*;"):rep(3) .. ")",
+      function(library) return library .. folder .. "/?.lua;" end)
+  end
+  local chunk, problem = loadfile(path ~= "-" and path or nil)
+  if not chunk then return nil, problem end
+  rawset(_G, "arg", { [0] = path, unpack(words) })
+  script.path, schema.script = path, path
+  return chunk
+end
+
+---Runs a script and gives what it returns; its errors are raised.
+---@param path string
+---@return any
+function script.value(path)
+  local chunk, problem = script.load(path, {})
+  if not chunk then error(problem, 0) end
+  return (chunk())
+end
+
+---The bytes of the script, none when it is standard input or cannot be read.
+---@return string?
+function script.text()
+  local file = script.path and script.path ~= "-" and io.open(script.path, "rb")
+  if not file then return nil end
+  local bytes = file:read "*a"
+  file:close()
+  return bytes
+end
+
+---Warns of options that were typed and never asked for.
+function script.tell_unused()
+  for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end
+end
+
+return script
