@@ -14,7 +14,9 @@ local run = cq.Experiment {
 for _, p in ipairs { 0.3, 0.6, 1 } do
   pressure = p
   local first
-  local roll = run:rollout(run.params, function(state) first = first or state:cavity_volume(scene.pressure):item() end)
+  local roll = run:rollout(run.params, { on_step = function(state)
+    first = first or state:cavity_volume(scene.pressure):item()
+  end })
   print(("under a pressure of %.1f the cavity has %.4f times its area, in balance %.4f"):format(p,
     roll.state:cavity_volume(scene.pressure):item() / first, scene.balance(p)))
 end

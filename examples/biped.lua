@@ -35,7 +35,7 @@ local run = cq.Experiment {
 }
 run:optimize { iterations = cq.option("iterations", 100) }
 
-local _, roll = run:evaluate()
+local roll = run:evaluate().rollout
 print(("ran %.1f body lengths in %d time units"):format((travelled(roll.state):item() - 0.35) / 0.3, 4))
 run:render "biped.mp4"
 run:render("biped.png", { stills = { 0, 1.5, 2.75, 4 }, layout = "together", width = 1600, trail = false })

@@ -48,7 +48,7 @@ end
 local function train(combination, seed)
   local name = ("%s/%d"):format(combination.name, seed)
   local own, run = folder .. "/" .. name, optimize(combination, seed, name, cq.option("substeps", full and 12 or 6))
-  local _, roll = run:evaluate()
+  local roll = run:evaluate().rollout
   combination.ways[#combination.ways + 1] = lengths(roll.state:center(run.robot)[1]:item())
   -- cqlua check leaves no curves
   if cq.Run.can_resume(own) then combination.curves[#combination.curves + 1] = repeats.curve(own, lengths) end

@@ -27,7 +27,7 @@ local run = cq.Experiment {
   optimizer  = cq.Optimizer.adam { rate = 0.1, clip = 1, schedule = function(i) return 0.98 ^ i end },
 }
 run:optimize { iterations = cq.option("iterations", 60) }
-print(("crawled %.2f body lengths in %g time units"):format((-run:evaluate() - start[1] - length / 2) / length,
+print(("crawled %.2f body lengths in %g time units"):format((-run:evaluate().loss - start[1] - length / 2) / length,
   400 * world.control_dt))
 run:render "crawler.mp4"
 run:render("crawler.png", {

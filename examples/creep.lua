@@ -13,11 +13,11 @@ end
 
 local small = require "scenes.creeping_bars" {}
 local run   = experiment(small, 60)
-run:rollout(run.params, function(state)
+run:rollout(run.params, { on_step = function(state)
   if state.step == 0 or state.step % 100 ~= 0 then return end
   print(("t = %2.0f: elastic %8.5f, viscoelastic %8.5f, expected %8.5f"):format(state.time, small.stretch(state, 1) - 1,
     small.stretch(state, 2) - 1, small.creep(state.time)))
-end)
+end })
 
 local large  = require "scenes.creeping_bars" { load = 0.4, modulus = 3 }
 local colour = { by = "von_mises", range = { 0, 0.5 } }

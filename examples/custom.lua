@@ -61,5 +61,5 @@ local run = cq.Experiment {
   optimizer = cq.Optimizer.adam { rate = 0.1, schedule = function(i) return 0.97 ^ i end },
 }
 run:optimize { iterations = cq.option("iterations", 100) }
-print(("worst excursion after t = 1.5: %.4f"):format(run:evaluate()))
+print(("worst excursion after t = 1.5: %.4f"):format(run:evaluate().loss))
 run:render "custom.mp4"

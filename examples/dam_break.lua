@@ -10,9 +10,9 @@ local run   = cq.Experiment {
   world = cq.World(scene.world), duration = 1.2, objective = function(state) return state:center(scene.robot)[2] end,
 }
 local front = {}
-local roll = run:rollout(run.params, function(state)
+local roll = run:rollout(run.params, { on_step = function(state)
   front[#front + 1] = { state.time / scene.unit, scene.front(state) }
-end)
+end })
 local raw, aligned, late = scene.compare(front)
 print(("the front is within %.1f %% of the measured one; %.1f %% with a dam that goes %.2f later"):format(100 * raw,
   100 * aligned, late))

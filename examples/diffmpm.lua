@@ -40,5 +40,5 @@ local run = cq.Experiment {
   optimizer  = cq.Optimizer.gradient_descent { rate = 0.1 },
 }
 run:optimize { iterations = cq.option("iterations", 100) }
-print(("the loss is %.4f"):format(run:evaluate()))
+print(("the loss is %.4f"):format(run:evaluate().loss))
 run:render("diffmpm.mp4", { speed = 0.25 })

@@ -9,7 +9,7 @@ local run   = cq.Experiment {
   world = cq.World(scene.world), duration = scene.duration, controller = scene.controller,
   objective = function(state) return state:center(scene.robots[1])[1] end,
 }
-local _, roll = run:evaluate()
+local roll = run:evaluate().rollout
 for k, load in ipairs(scene.loads) do
   print(("pulled with %.1f yield stresses, it keeps a stretch of %.4f, expected %.4f"):format(load,
     scene.stretch(roll.state, k), scene.expected[k]))

@@ -40,6 +40,6 @@ local run = cq.Experiment {
   objective = function(state) return -way(state) end, optimizer = cq.Optimizer.adam { rate = 0.05 },
 }
 run:optimize { iterations = cq.option("iterations", 30) }
-print(("the water's centre has gone %.3f of the tank's length"):format(-run:evaluate()))
+print(("the water's centre has gone %.3f of the tank's length"):format(-run:evaluate().loss))
 run:render("paddle.mp4", { colour = scene.colour, speed = 1 })
 run:render("paddle.png", { colour = scene.colour, stills = { 1, 2, 3, 4 }, layout = "apart" })

@@ -36,7 +36,7 @@ local bend = cq.Experiment {
   objective = function(state) return state:center("foot")[2] end,
 }
 local start, ends = nil, {}
-bend:rollout(bend.params, function(state)
+bend:rollout(bend.params, { on_step = function(state)
   local x, y, z = mm(state:center("foot"):totable())
   start = start or { x = x, y = y, z = z, volume = state:cavity_volume("fore"):sum():item() }
   local k = math.floor(state.time / turn + 0.5)
@@ -49,7 +49,7 @@ bend:rollout(bend.params, function(state)
   run:record { iteration = k, loss = -away, away = away, aside = aside, lift = y - start.y, air = air, least = least }
   print(("%-5s under %g kPa: the foot %.1f mm away from it, %.1f aside; %.2f times its air; least J %.3f"):format(
     name, kPa, away, aside, air, least))
-end)
+end })
 local middle = {}
 for d = 1, 3 do middle[d] = leg.world.cells[d] / 2 * leg.world.dx end
 bend:render("pneumatic_leg.png", {
@@ -72,7 +72,7 @@ local drop = cq.Experiment {
   controller = function() return cq.zeros(4) end, objective = function(state) return state:center("foot")[2] end,
 }
 local time, foot, mean, top, speed, touch, low = {}, {}, {}, {}, 0, nil, nil
-drop:rollout(drop.params, function(state)
+drop:rollout(drop.params, { on_step = function(state)
   local k, y = #time + 1, state:positions():slice(2, 2, -1)
   time[k], foot[k], top[k] = 1e3 * state.time, 1e3 * (-(-y):max():item() - falling.floor),
     1e3 * (y:max():item() - falling.floor)
@@ -80,7 +80,7 @@ drop:rollout(drop.params, function(state)
   speed = k > 1 and math.max(speed, mean[k - 1] - mean[k]) or 0                -- [m/s], for steps of 1 ms
   touch = touch or foot[k] < 0.5 and k or nil
   if touch and not low and mean[k] > mean[k - 1] then low = k - 1 end
-end)
+end })
 if not low then error("the leg has not come down and turned round: give a longer --duration", 0) end
 print(("dropped from %g mm: down at %.2f m/s after %.0f ms (freely %.2f and %.0f)"):format(1e3 * height, speed,
   time[touch], math.sqrt(2 * 9.81 * height), 1e3 * math.sqrt(2 * height / 9.81)))

@@ -29,7 +29,7 @@ local run = cq.Experiment {
   optimizer  = cq.Optimizer.adam { rate = 5e-3, clip = 1, schedule = function(i) return 0.99 ^ i end },
 }
 run:optimize { iterations = cq.option("iterations", 100) }
-print(("ran %.2f body lengths in 4 time units"):format((-run:evaluate() - start[1] - length / 2) / length))
+print(("ran %.2f body lengths in 4 time units"):format((-run:evaluate().loss - start[1] - length / 2) / length))
 run:render "runner.mp4"
 run:render("runner.png", {
   stills = { 0, 2, 3, 4 }, camera = { eye = { 1.9, 1.9, 4.8 }, target = { 1.4, 0.25, 0.6 } },

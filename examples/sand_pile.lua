@@ -14,7 +14,7 @@ local pile = require "scenes.sand_pile" { repose = repose }
 local run  = cq.Experiment {
   world = cq.World(pile.world), duration = 12, objective = function(state) return state:center(pile.robot)[2] end,
 }
-local _, roll = run:evaluate()
+local roll = run:evaluate().rollout
 print(("the pile is %.1f degrees steep"):format(pile.slope(roll.state)))
 
 -- layers of the column, by the height that each began at

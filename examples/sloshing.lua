@@ -22,13 +22,13 @@ local run = cq.Experiment {
   duration = math.ceil(4.2 * 2 * math.pi / omega / world.control_dt) * world.control_dt,
   objective = function(state) return state:center(water)[1] end,
 }
-local roll = run:rollout(run.params, function(state)
+local roll = run:rollout(run.params, { on_step = function(state)
   local off = state:center(water)[1]:item() - scene.corner[1] - scene.length / 2
   if state.time > 0.1 / omega and before and before * off < 0 then
     passed[#passed + 1] = state.time - world.control_dt * off / (off - before)
   end
   before = off
-end)
+end })
 local measured = math.pi * (#passed - 1) / (passed[#passed] - passed[1])
 print(("it sloshes at %.4f, linear theory %.4f: %+.1f %%"):format(measured, omega, 100 * (measured / omega - 1)))
 -- volumes now: J times the initial ones

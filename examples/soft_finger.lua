@@ -86,7 +86,7 @@ local function bend(law, integrator)
   local scene, shot = finger(law, integrator)
   local out, start = { tip = {}, air = {}, shot = shot, scene = scene }, nil
   local began = os.clock()
-  local roll = shot:rollout(shot.params, function(state)
+  local roll = shot:rollout(shot.params, { on_step = function(state)
     start = start or state:center(scene.robot:group "tip")
     local k = state.time / rest
     if k < 0.5 or math.abs(k - math.floor(k + 0.5)) * rest > length / 2 then return end
@@ -94,7 +94,7 @@ local function bend(law, integrator)
     out.tip[k] = 1e3 * (start - state:center(scene.robot:group "tip"))[2]:item()
     out.air[k] = state:cavity_volume "air":sum():item() / scene.volume
     out.least = math.min(out.least or math.huge, -(-state:gather(scene.robot, "jacobian")):max():item())
-  end)
+  end })
   out.seconds, out.solver = os.clock() - began, roll.solver
   return out
 end

@@ -9,7 +9,7 @@ local run   = cq.Experiment {
   world = cq.World(scene.world), duration = 0.02, controller = scene.pull(),
   objective = function(state) return state:center(scene.robots[1])[1] end,
 }
-local _, roll = run:evaluate()
+local roll = run:evaluate().rollout
 for k, load in ipairs(scene.loads) do
   print(("%3d kPa: a stretch of %.3f, expected %.3f"):format(load, scene.stretch(roll.state, k), scene.expected[k]))
 end

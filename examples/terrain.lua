@@ -54,7 +54,7 @@ local all = repeats.train {
   place = place, way = function(x) return (x - start) / length end,
 }
 -- how far the best one is: of each hill the way up, then the way down
-local _, roll = all.best:evaluate()
+local roll = all.best:evaluate().rollout
 local at, past, hills = place(roll.state):item() - left, {}, 0
 for k, x in ipairs(ground.ends) do
   if at > x - hill / 2 then past[#past + 1] = ("%g up"):format(slopes[k]) end

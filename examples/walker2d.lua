@@ -25,5 +25,5 @@ local run = cq.Experiment {
 run:optimize { iterations = cq.option("iterations", 100) }
 
 local start, length = 0.5, 0.6                    -- of the trunk's centre, of the body
-print(("walked %.2f body lengths"):format((-run:evaluate() - start) / length))
+print(("walked %.2f body lengths"):format((-run:evaluate().loss - start) / length))
 run:render "walker2d.mp4"

@@ -28,7 +28,7 @@ function repeats.train(def)
     local run, name = def.make(first + n - 1), nil
     if def.name or count > 1 then name = ("%s-%d"):format(def.name or "seed", first + n - 1) end
     run:optimize { iterations = def.iterations, name = name }
-    local _, roll = run:evaluate()
+    local roll = run:evaluate().rollout
     local value = def.way(def.place(roll.state):item())
     sum, told[n] = sum + value, ("%.2f"):format(value)
     all.curves[n] = run.run and repeats.curve(run.run.folder, def.way)

@@ -253,7 +253,7 @@ function method.once(name, given)
   if not run.run then return end                  -- cqlua check: nothing was optimised
   local params = run.best.params
   local solid = scene.design:binarise(params)
-  local binary, trained_loss = run:evaluate(solid), nil
+  local binary, trained_loss = run:evaluate { body = solid }.loss, nil
   print(("optimised %.4f, binarised %.4f: %s"):format(run.best.loss, binary, tostring(solid)))
   if training > 0 then
     local trained, loss = train(name, run, solid, training)
@@ -263,8 +263,8 @@ function method.once(name, given)
   solid:save(run.run:path(name .. ".csv"))
   scene.design:save(params, run.run:path(name .. "_design.csv"))
   local files = solid:save_stl(run.run:path(name .. ".stl"))
-  run:render(name .. ".mp4", { which = solid })
-  run:figures(name .. ".png", { which = solid })
+  run:render(name .. ".mp4", { body = solid })
+  run:figures(name .. ".png", { body = solid })
   local values = { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }
   if given.after then given.after(scene, solid, files, values) end
   return values

@@ -66,8 +66,9 @@ end
 -- what a rollout with these parameters says of the constraints
 local function measure(run, params)
   local highest = -math.huge
-  local roll = run:rollout(params, function(state) if state.step > 0 then highest = math.max(highest,
-    height(state):item()) end end)
+  local roll = run:rollout(params, { on_step = function(state)
+    if state.step > 0 then highest = math.max(highest, height(state):item()) end
+  end })
   return {
     place = height(roll.state):item(), rest = roll.state:mean_square_velocity(run.robot):item(), highest = highest,
     strongest = params.controller.u:abs():max():item(), objective = params.controller.u:square():mean():item(),
@@ -195,7 +196,7 @@ describe("an experiment with constraints", function()
   it("takes an optimizer that makes its own loop without constraints", function()
     local run = experiment(cq.Optimizer.nlopt { algorithm = "lbfgs" }, { constraints = {},
       objective = { final = function(state) return (100 * (height(state) - 0.102)):square() end } })
-    local before = run:evaluate()
+    local before = run:evaluate().loss
     local result = run:optimize { iterations = 12, folder = folder .. "/a" }
     assert.is_true(result.best < 1e-2 * before)
   end)
@@ -222,7 +223,7 @@ describe("an experiment with constraints", function()
     local values = run.best.values
     local heights = {}
     run:rollout({ controller = { u = T.full({ STEPS, 2 }, 0.1) } },
-      function(state) heights[state.step] = height(state):item() end)
+      { on_step = function(state) heights[state.step] = height(state):item() end })
     local sum = 0
     for i = 1, STEPS do sum = sum + heights[i] end
     assert.is_true(math.abs(values.sum - 0.02 * sum) < 1e-12)

@@ -92,7 +92,8 @@ describe("scenes/repeats.lua", function()
       iterations = 2, place = place, way = function(x) return 100 * (x - 0.4) end,
     }
     program.out, program.quiet = nil, false
-    local loss, roll = all.best:evaluate()
+    local found = all.best:evaluate()
+    local loss, roll = found.loss, found.rollout
     assert(loss > 9, loss)
     assert.near(100 * (place(roll.state):item() - 0.4), all.mean, 1e-9)
     assert(all.mean > 0 and all.mean < 10, all.mean)

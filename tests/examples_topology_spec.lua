@@ -154,7 +154,7 @@ describe("an adjoint that decays in scenes/topology.lua", function()
       sign = cq.param(random:uniform(first.sign:shape(), { min = -1, max = 1 })), size = first.size }
     local walker = cq.Experiment { world = scene.world, duration = scene.duration, objective = scene.objective,
       design = scene.design, adjoint_decay = scene.adjoint_decay, optimizer = cq.Optimizer.adam { rate = 0.01 } }
-    return (walker:evaluate())
+    return walker:evaluate().loss
   end
 
   it("goes with the same way, as a sum over time", function()

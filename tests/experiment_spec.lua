@@ -34,12 +34,12 @@ end
 describe("an experiment", function()
   it("lowers its objective and writes its history", function()
     local run = experiment()
-    local before = run:evaluate()
+    local before = run:evaluate().loss
     local result = run:optimize { iterations = 12, folder = folder .. "/a" }
     assert.equal(12, result.iterations)
     assert.is_true(result.best < before - 0.01, ("from %g to %g"):format(before, result.best))
     assert.equal(result.best, run.best.loss)
-    assert.is_true(math.abs(run:evaluate() - result.best) < 1e-12)
+    assert.is_true(math.abs(run:evaluate().loss - result.best) < 1e-12)
     local history = lines(folder .. "/a/history.csv")
     assert.equal(13, #history)
     assert.equal("iteration,loss,gradient,seconds", history[1])
@@ -188,7 +188,7 @@ describe("an experiment", function()
   it("has its first parameters as the best ones when no iteration is wanted", function()
     local run = experiment()
     local result = run:optimize { iterations = 0, folder = folder .. "/a" }
-    assert.same({ run:evaluate "last", 0 }, { result.best, run.best.iteration })
+    assert.same({ run:evaluate { params = "last" }.loss, 0 }, { result.best, run.best.iteration })
     assert.is_true(run.best.params.controller.w1:equal(run.params.controller.w1))
     assert.equal(run.best.loss, experiment():optimize({ iterations = 1, folder = folder .. "/b" }).loss)
   end)
@@ -244,7 +244,7 @@ describe("an experiment", function()
     assert.equal(1.5, p.robot.density.trunk:item())
     assert.equal(0.4, p.world.friction:item())
     assert.same({ 2 }, p.world.gravity:shape())
-    local before = run:evaluate()
+    local before = run:evaluate().loss
     run.optimizer.rate = 0.5
     local result = run:optimize { iterations = 5, folder = folder .. "/a" }
     assert.is_true(result.best < before)
@@ -290,10 +290,10 @@ describe("an experiment", function()
   it("reduces running costs as told", function()
     local function loss(reduce)
       return (experiment { objective = { running = function(s) return s:velocity("foot")[2] end,
-        reduce = reduce } }:evaluate())
+        reduce = reduce } }:evaluate().loss)
     end
-    local roll = select(2, experiment {
-      objective = { running = function(s) return s:velocity("foot")[2] end } }:evaluate())
+    local roll = experiment {
+      objective = { running = function(s) return s:velocity("foot")[2] end } }:evaluate().rollout
     local x = roll.running
     assert.same({ 15 }, x:shape())
     for name, want in pairs { sum = x:sum(), mean = x:mean(), max = x:max(), min = x:min(), product = x:prod() } do

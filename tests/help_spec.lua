@@ -90,7 +90,7 @@ describe("the reference", function()
     assert.equal(checker.label, field("cq.world", "substeps").allowed)
     assert.equal("1", field("cq.world", "substeps").default)
     assert.is_false(field("cq.world", "dx").optional)
-    assert.equal('"best"', field("run:render", "which").default)
+    assert.equal('"best"', field("run:render", "params").default)
     -- annotated as a function: the schema knows no more
     assert.equal("fun(iteration: integer): number", field("cq.optimizer.adam", "schedule").allowed)
     assert.equal("a cq.Robot", book.by_name["cq.world"].tables[1].items)

@@ -370,7 +370,7 @@ describe("implicit steps", function()
     end
     local folder = require("tests.process").folder()
     local whole, rest = run(), run()
-    local before = whole:evaluate()
+    local before = whole:evaluate().loss
     whole:optimize { iterations = 4, folder = folder .. "/whole" }
     run():optimize { iterations = 2, folder = folder .. "/parts" }
     rest:optimize { iterations = 4, folder = folder .. "/parts", resume = true }

@@ -143,7 +143,7 @@ describe("run:optimize with seeds", function()
     }
     local result = run:optimize { iterations = 3, seeds = 4 }
     print(run.run.folder, result.iterations, #result.starts)
-    print(("%.15g %.15g %.15g"):format(result.best, run.best.loss, (run:evaluate())))
+    print(("%.15g %.15g %.15g"):format(result.best, run.best.loss, run:evaluate().loss))
   ]]
 
   it("goes on with the best of them", function()

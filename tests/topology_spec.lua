@@ -301,7 +301,7 @@ describe("a design made binary", function()
       objective = function(state, start) return state:center(design.robot)[2] - start:center(design.robot)[2] end,
     }
     for name, tensor in pairs(p) do run.params.design[name]:copy_from(tensor) end
-    local whole, binary = run:evaluate "last", run:evaluate(design:binarise(p))
+    local whole, binary = run:evaluate { params = "last" }.loss, run:evaluate { body = design:binarise(p) }.loss
     assert.is_true(math.abs(whole) > 1e-4)
     -- particles of nearly no mass go with the others and hold nothing
     assert.near(whole, binary, 1e-3 * math.abs(whole))

@@ -268,14 +268,14 @@ describe("the way to a binary design", function()
     local solid, count, drawn = design:binarise(p, { threshold = 1e-3 }), nil, 0
     -- numbers are those of the whole block, as are values that a picture is given
     local opacity = require("cq.experiment.shown").opacity(T.arange(1, 100) / 100)
-    run:rollout({ design = p }, function(state)
+    run:rollout({ design = p }, { on_step = function(state)
       count, drawn = state:positions():size(1), drawn + 1
       local shown = opacity(state)
       assert.same({ count }, shown:shape())
       assert.near(1, shown:get(count), 1e-12)
       assert.is_true((state:center({ 100 }) - state:positions()[count]):abs():max():item() < 1e-6)
       says(function() state:center { 34 } end, "particle 34 is void that is left out of the simulation")
-    end)
+    end })
     assert(count < 100 and count > #solid.particles, count)
     assert.equal(31, drawn)
     assert.is_true(loss ~= 0 and grad.density:norm():item() > 0)
@@ -430,7 +430,7 @@ describe("the way to a binary design", function()
       changes.objective = function(state) return state:center(design.robot):square():sum() end
       local run = cq.Experiment(changes)
       for variable, tensor in pairs(p) do run.params.design[variable]:copy_from(tensor) end
-      local whole, binary = run:evaluate "last", (run:evaluate(solid))
+      local whole, binary = run:evaluate { params = "last" }.loss, run:evaluate { body = solid }.loss
       assert.is_true(binary ~= last)
       assert(math.abs(whole - binary) < 3e-5, name .. whole .. " " .. binary)
       last = binary
@@ -451,7 +451,7 @@ describe("the way to a binary design", function()
       cq.Experiment { world = pair, steps = 30, design = second, robot = pair.robots[2], objective = print }
     end, "give either design, which brings its robot, or robot")
     local run = cq.Experiment { world = design.world, steps = 30, design = design, objective = print }
-    says(function() run:evaluate(design_of():binarise(p)) end, "made of a design for another world")
+    says(function() run:evaluate { body = design_of():binarise(p) } end, "made of a design for another world")
     says(function() solid:train(design, { iterations = 1 }) end, "solid:train: run must be a cq.Experiment")
     says(function() design_of():binarise(p):train(run, { iterations = 1, folder = folder .. "/none" }) end,
       "solid:train: this body was made of a design for another world")
@@ -472,11 +472,11 @@ describe("the way to a binary design", function()
     local run = experiment(design)
     for name, tensor in pairs(p) do run.params.design[name]:copy_from(tensor) end
     local solid = design:binarise(p)
-    local before = run:evaluate(solid)
+    local before = run:evaluate { body = solid }.loss
     local trained, loss = solid:train(run,
       { iterations = 12, folder = folder, optimizer = cq.Optimizer.adam { rate = 0.05 } })
     assert.is_true(loss < before)
-    assert.near(loss, (run:evaluate(trained)), 1e-12)
+    assert.near(loss, run:evaluate { body = trained }.loss, 1e-12)
     assert.is_true(trained.pulses:abs():round():equal(trained.pulses:abs()))
     assert.is_false(trained.pulses:equal(solid.pulses))
     -- or from the design's own signs and sizes, which stay as they are

@@ -182,7 +182,7 @@ describe("an observer with weights", function()
     local again = experiment { observer = eyes(), controller = cq.Controller.linear { seed = 1 } }
     again:optimize { iterations = 3, folder = folder .. "/a", resume = true }
     assert.is_true(again.params.observer.gain:equal(run.params.observer.gain))
-    assert.equal((run:evaluate()), (again:evaluate()))
+    assert.equal(run:evaluate().loss, again:evaluate().loss)
   end)
 
   it("may make them at its first look", function()
@@ -287,7 +287,7 @@ describe("a goal", function()
   it("is what the end misses it by, and more for coming to rest", function()
     local function loss(objective)
       local run = experiment { objective = objective }
-      return (run:evaluate())
+      return run:evaluate().loss
     end
     local function square(s) return (s:center("trunk") - cq.tensor { 0.5, 0.4 }):square():sum() end
     assert.equal(loss(square), loss { goal = { of = "trunk", at = { 0.5, 0.4 } } })

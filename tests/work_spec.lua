@@ -138,12 +138,13 @@ describe("rollout.work", function()
       objective = { final = width, work = function(work) return 3 * work:sum() end },
       optimizer = cq.Optimizer.adam { rate = 0.05 },
     }
-    local loss, roll = run:evaluate()
+    local found = run:evaluate()
+    local loss, roll = found.loss, found.rollout
     assert(roll.work:sum():item() > 1e-4)
     assert.near(width(roll.state):item() + 3 * roll.work:sum():item(), loss, 1e-15)
     run:optimize { iterations = 5, folder = scratch.open() }
     scratch.close()
-    assert(run:evaluate() < loss)
+    assert(run:evaluate().loss < loss)
   end)
 
   it("is refused where it does not follow from the ends of a control step", function()

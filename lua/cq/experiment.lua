@@ -25,6 +25,8 @@ local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
+local changed = require "cq.experiment.changed"
+local evaluate = require "cq.experiment.evaluate"
 local by_iteration = require "cq.experiment.by_iteration"
 local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
@@ -32,7 +34,6 @@ local decay = require "cq.experiment.decay"
 local descent = require "cq.experiment.descent"
 local objectives = require "cq.experiment.objective"
 local goals = require "cq.experiment.goal"
-local made = require "cq.experiment.made"
 local scenes = require "cq.experiment.scenes"
 local setup_of = require "cq.experiment.setup"
 local smoothing = require "cq.experiment.smoothing"
@@ -77,14 +78,7 @@ local function steps_of(def)
   if (def.steps == nil) == (def.duration == nil) then
     is.fail("cq.Experiment: give either duration or steps%s", def.steps and ", not both" or "")
   end
-  if def.steps then return def.steps end
-  local exact = def.duration / def.world.control_dt
-  local steps = math.floor(exact + 0.5)
-  if steps < 1 or math.abs(exact - steps) > 1e-6 * exact then
-    is.fail("cq.Experiment: duration must be a multiple of the control step %s, got %s",
-      text.number(def.world.control_dt), text.number(def.duration))
-  end
-  return steps
+  return def.steps or changed.steps_of(def.duration, def.world, "cq.Experiment")
 end
 
 ---@class cq.Experiment.def
@@ -176,60 +170,69 @@ function Experiment:scene(k)
   return scenes.of(self, k)
 end
 
+-- the robot with its trainable values, but for those of the user's own
+function Experiment:valued(params)
+  local robot = self.design and self.design:map(params.design).robot or self.robot
+  return params.robot and robot:with(params.robot) or robot
+end
+
 ---The robot with its trainable values.
 ---@param params table
 ---@return cq.Robot
-function Experiment:body(params)
-  local robot = self.design and self.design:map(params.design).robot or self.robot
-  return trainables.apply(params.robot and robot:with(params.robot) or robot, self.apply, params.named)
-end
+function Experiment:body(params) return trainables.apply(self:valued(params), self.apply, params.named) end
 
----The rollout with these parameters; of several scenes, that of the first.
----@param params table
----@param watch? fun(state: cq.State, u: cq.Tensor?)
----@param steps? integer     control steps, those of the experiment unless given
----@return cq.Rollout
-function Experiment:rollout(params, watch, steps)
-  if self.scenes then return self:scene(1):rollout(params, watch, steps) end
-  by_iteration.ready(self)
+-- observer and controller with these parameters, or those of a body
+local function policy_of(self, params, body)
+  if body then return nil, body.controller end
   local controller, observer = self.controller, self.observer
   if self.design then controller = self.design:map(params.design).controller end
   if self.controller and params.controller then controller = controller:with(params.controller) end
   if observer and params.observer then observer = observer:with(params.observer) end
+  return observer, controller
+end
+
+---@class run.rollout.def : run.changes.def
+---@field on_step? fun(state: cq.State, u: cq.Tensor?)   called with the state at the start and after each control step
+
+local rollout_spec = is.define("run:rollout", changed.fields { on_step = is.callable { optional = true } })
+
+---The rollout with these parameters, in the experiment's own world or a changed one; of several scenes, that of the
+---first. Errors: those of world:rollout; a body of another design, or that does not stand in the world; values of
+---particles that the robot there cannot take.
+---@param params table
+---@param changes? run.rollout.def
+---@return cq.Rollout
+function Experiment:rollout(params, changes)
+  local def = rollout_spec(changes or {})
+  if self.scenes then return self:scene(1):rollout(params, changes) end
+  by_iteration.ready(self)
+  local world, robot = changed.place(self, def, params)
+  local observer, controller = policy_of(self, params, def.body)
   local fields = {
-    robot = self:body(params), steps = steps or self.steps, observer = observer, controller = controller,
+    robot = robot, steps = changed.steps(self, def, "run:rollout"), observer = observer, controller = controller,
     weight = self.weight,
-    running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = watch,
+    running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = def.on_step,
     contact = self.contact, work = self.objective.work ~= nil, adjoint_decay = self.adjoint_decay,
     record = constrained.recorder(self.constraints),
   }
   by_iteration.fill(self, fields)
   for name, value in pairs(self.of_scene or {}) do fields[name] = value end
   for name, value in pairs(params.world or {}) do fields[name] = value end
-  if not self.design then return self.world:rollout(fields) end
-  return absent.rollout(self.design, params.design, fields)
-end
-
----The rollout of a design that was made binary, with the objective of the experiment; of several scenes, that of the
----first.
----@param solid cq.Topology.Solid
----@param watch? fun(state: cq.State, u: cq.Tensor?)
----@param steps? integer     control steps, those of the experiment unless given
----@return cq.Rollout
-function Experiment:rollout_solid(solid, watch, steps)
-  if self.scenes then return self:scene(1):rollout_solid(solid, watch, steps) end
-  return made.rollout(self, solid, watch, steps or self.steps)
+  changed.fill(def, fields)
+  if self.design and world == self.design.world then return absent.rollout(self.design, params.design, fields) end
+  return world:rollout(fields)
 end
 
 ---The objective of a rollout.
 ---@param roll cq.Rollout
 ---@return cq.Tensor    one number
-function Experiment:loss(roll) return objectives.loss(self.objective, roll) end
+function Experiment:loss(roll) return (objectives.loss(self.objective, roll)) end
 
 -- the objective and all constraints of one evaluation, by name
 local function numbers(self, params, steps)
-  local roll = self:rollout(params, nil, steps)
-  local found = constrained.numbers(self, params, roll)
+  local roll = self:rollout(params, { steps = steps })
+  local found = constrained.values(self, params, roll)
+  found.objective = self:loss(roll)
   if self.design then found.task = found.objective:detach() end
   return found, roll
 end
@@ -368,7 +371,7 @@ function Experiment:optimize(fields)
   end
   -- without an iteration the first parameters are the best
   if not self.best then
-    self.best = { loss = (self:evaluate()), iteration = 0, params = T.leaves.snapshot(self.params) }
+    self.best = { loss = self:evaluate().loss, iteration = 0, params = T.leaves.snapshot(self.params) }
   end
   tell_speed(self, run.done - first, C.cq_clock() - started)
   return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done, solution = solution }
@@ -376,28 +379,17 @@ end
 
 -- ---- looking --------------------------------------------------------------------------------------------------------
 
-local which_kind = is.any_of { is.one_of { "best", "last" }, is.instance "cq.Topology.Solid", default = "best" }
-
-local function is_solid(which) return text.is_instance(which, "cq.Topology.Solid") end
-
-local function params_of(self, which)
-  if which == "best" and self.best then return self.best.params end
-  return self.params
-end
-
----The objective without gradients, with the best parameters so far or the last ones, or of a design that was made
----binary, with the best of what else is trained.
----@param which? "best"|"last"|cq.Topology.Solid
----@return number loss, cq.Rollout|number[] roll    with several scenes, the mean, and the loss of each
-function Experiment:evaluate(which)
-  which = is.argument("run:evaluate", "which", which_kind, which)
-  local function rollout(run)
-    return is_solid(which) and run:rollout_solid(which) or run:rollout(params_of(self, which))
-  end
-  if self.scenes then return scenes.evaluate(self, rollout) end
-  local roll = rollout(self)
-  return self:loss(roll):item(), roll
-end
+---The objective without gradients: with the best parameters so far, the last ones or those of a table, in the
+---experiment's own world or a changed one. With several scenes all numbers are means over them.
+---
+---  run:evaluate().loss                                      as it was trained
+---  run:evaluate { friction = 0.1, duration = 8 }            on ice, for longer
+---  run:evaluate { params = "last" }
+---  run:evaluate { params = { robot = { young = 5 } }, world = other }
+---Errors: those of run:rollout; parameters of other names or shapes.
+---@param fields? run.evaluate.def
+---@return cq.Evaluation
+function Experiment:evaluate(fields) return evaluate.run(self, fields) end
 
 -- beside the files of its run, or of the one that a loop of the user's has open, unless the path says where; a script
 -- without a run has the folder that its run would take
@@ -423,15 +415,18 @@ function Experiment:render(path, options)
   local replay = require "cq.experiment.replay"
   local def = replay.options(path, options, goals.places(self.objective and self.objective.goal))
   if option.program.follows or option.get("render", true) == false then return nil end
-  replay.plan(def, self)
+  local params = evaluate.params(self, def.params, "run:render")
+  local steps = changed.steps(self, def.changes, "run:render")
+  replay.plan(def, { world = def.changes.world or self.world, steps = steps })
   if option.program.check then return nil end
   if C.cq_interrupted() ~= 0 then
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil
   end
-  local function simulate(watch) return self:rollout(params_of(self, def.which), watch) end
-  if is_solid(def.which) then simulate = function(watch) return self:rollout_solid(def.which, watch) end end
-  return replay.film(place(self, path), def, simulate)
+  return replay.film(place(self, path), def, function(on_step)
+    def.changes.on_step = on_step
+    return self:rollout(params, def.changes)
+  end)
 end
 
 ---Draws a page of figures: the design (opacity by density, colours by actuator), moments of its movement coloured by
@@ -480,7 +475,7 @@ function Experiment:check()
         report.gradients[leaf.path], text.count(steps, "control step"))
     end
   else
-    report.loss = self:loss(self:rollout(self.params, nil, steps)):item()
+    report.loss = self:loss(self:rollout(self.params, { steps = steps })):item()
   end
   report.text = table.concat(lines, "\n")
   if option.on_check then option.on_check(report) end

@@ -27,6 +27,7 @@ local field = require "cq.base.field"
 local hydrostatic = require "cq.robot.hydrostatic"
 local stretched = require "cq.robot.stretched"
 local surfaces = require "cq.actuator.surface"
+local transfer = require "cq.robot.transfer"
 local values = require "cq.robot.values"
 
 ---@class cq.Robot
@@ -395,6 +396,13 @@ function Robot:subset(which) return require("cq.robot.subset").make(copy(self), 
 function Robot:with(fields)
   return with_values(self, values.check(self, fields))
 end
+
+---The robot with what with has set of another one. Each particle takes the value of the nearest one there, by its place
+---within the body.
+---@internal
+---@param other cq.Robot
+---@return cq.Robot
+function Robot:with_values_of(other) return with_values(self, transfer.values(self, other)) end
 
 ---The robot whose liquid is at rest under its own weight, from the first step on: hydrostatic pressure. The F of each
 ---particle of a cq.Material.fluid is that of the pressure at its depth, by the material's equation of state, and its

@@ -491,7 +491,7 @@ function Topology:resample(other, params) return require "cq.topology.resample"(
 local binarise_spec = is.define("design:binarise", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
 
 ---What the design is when it is made: solid particles only, each with the signal of its largest share or none, and
----pulses of -1, 0 and 1. run:evaluate and run:render take it.
+---pulses of -1, 0 and 1. run:evaluate and run:render take it as body.
 ---Errors: no particle is solid.
 ---@param params table     as design.params
 ---@param options? design.binarise.def

@@ -39,6 +39,7 @@ local run = cq.Experiment {
 print "told once"
 local result = run:optimize { iterations = cq.option("iterations", 12), after = function(i) iteration = i + 1 end }
 print(("loss %.17g"):format(result.loss))
-local mean, losses = run:evaluate()
+local found = run:evaluate()
+local mean, losses = found.loss, found.losses
 print(("mean %.17g of %d"):format(mean, #losses))
 run:scene(3):render("three.png", { width = 96 })

@@ -102,13 +102,13 @@ local function value_of(c, run, params, roll)
   return number(objectives.reduce(c.reduce, roll.record:slice(c.at, c.at, 2):squeeze(2)), c, "reduce")
 end
 
----The objective of a rollout and the values of all constraints, by name.
+---The values of all constraints, by name.
 ---@param run cq.Experiment
 ---@param params table
 ---@param roll cq.Rollout
 ---@return table<string, cq.Tensor>
-function constrained.numbers(run, params, roll)
-  local out = { objective = run:loss(roll) }
+function constrained.values(run, params, roll)
+  local out = {}
   for _, c in ipairs(run.constraints) do out[c.name] = value_of(c, run, params, roll) end
   return out
 end

@@ -1,6 +1,5 @@
 -- figures: a run on one page: what was designed, how it moves, what it pushes on, and how it was found.
 local is = require "cq.base.schema"
-local text = require "cq.base.text"
 local T = require "cq.tensor"
 local canvases = require "cq.picture.canvas"
 local host = require "cq.host"
@@ -8,6 +7,7 @@ local paint = require "cq.picture.paint"
 local plot = require "cq.plot"
 local raster = require "cq.picture.raster"
 local by_iteration = require "cq.experiment.by_iteration"
+local evaluate = require "cq.experiment.evaluate"
 local replay = require "cq.experiment.replay"
 local shown = require "cq.experiment.shown"
 
@@ -21,13 +21,14 @@ local WINDOW = 0.01           -- of the run: forces are means over twice as long
 local REACH = 1.5             -- cells from a particle to the nodes at which a wall meets it
 
 ---@class run.figures.def
----@field which? "best"|"last"|cq.Topology.Solid   parameters: of the least loss so far, or the present ones; or a design made binary
+---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
+---@field body? cq.Topology.Solid   a design made binary, in the place of the soft one
 ---@field stills? number[]     times of the moments; four from the start to the end unless given [time]
 ---@field title? string        the objective, unless given
 ---@field width? integer       of the page [pixel]
 
 figures.spec = is.define("run:figures", {
-  which = is.any_of { is.one_of { "best", "last" }, is.instance "cq.Topology.Solid", default = "best" },
+  params = evaluate.params_kind, body = is.instance { "cq.Topology.Solid", optional = true },
   stills = is.list(is.number { min = 0 }, { min = 1, optional = true }),
   title = is.string { optional = true },
   width = is.integer { min = 800, max = 4096, default = 1680 },
@@ -290,12 +291,10 @@ end
 
 -- the rollout that is shown, its world and its signals
 local function subject(self, def)
-  local solid = text.is_instance(def.which, "cq.Topology.Solid") and def.which or nil
-  def.solid, def.world = solid, solid and solid.world or self.world
-  def.params = def.which == "best" and self.best and self.best.params or self.params
-  function def.simulate(watch, steps)
-    if solid then return self:rollout_solid(solid, watch, steps) end
-    return self:rollout(def.params, watch, steps)
+  def.solid, def.world = def.body, def.body and def.body.world or self.world
+  def.params = evaluate.params(self, def.params, "run:figures")
+  function def.simulate(on_step, steps)
+    return self:rollout(def.params, { body = def.body, on_step = on_step, steps = steps })
   end
 end
 

@@ -67,30 +67,32 @@ local function start_of(final, roll)
   return roll:start()
 end
 
----The objective of a rollout.
+---The parts that an objective may have, in the order in which they are added.
+objectives.names = { "final", "goal", "running", "effort", "work" }
+
+local parts = {
+  final = function(def, roll) return def.final(roll.state, start_of(def.final, roll)) end,
+  goal = function(def, roll) return goals.miss(def.goal, roll.state) end,
+  running = function(def, roll) return objectives.reduce(def.reduce, roll.running), "objective.reduce" end,
+  effort = function(_, roll) return roll.effort end,
+  work = function(def, roll) return def.work(roll.work) end,
+}
+
+---The objective of a rollout, and the parts that it is the sum of.
 ---@param def cq.Experiment.objective.def
 ---@param roll cq.Rollout
----@return cq.Tensor    one number
+---@return cq.Tensor loss     one number
+---@return table<string, cq.Tensor> parts     by name
 function objectives.loss(def, roll)
-  local loss
-  if def.final then loss = objectives.number(def.final(roll.state, start_of(def.final, roll)), "objective.final") end
-  if def.goal then
-    local miss = goals.miss(def.goal, roll.state)
-    loss = loss and loss + miss or miss
+  local loss, found = nil, {}
+  for _, name in ipairs(objectives.names) do
+    if def[name] then
+      local value, what = parts[name](def, roll)
+      found[name] = objectives.number(value, what or "objective." .. name)
+      loss = loss and loss + found[name] or found[name]
+    end
   end
-  if def.running then
-    local running = objectives.number(objectives.reduce(def.reduce, roll.running), "objective.reduce")
-    loss = loss and loss + running or running
-  end
-  if def.effort then
-    local effort = objectives.number(roll.effort, "objective.effort")
-    loss = loss and loss + effort or effort
-  end
-  if def.work then
-    local work = objectives.number(def.work(roll.work), "objective.work")
-    loss = loss and loss + work or work
-  end
-  return loss
+  return loss, found
 end
 
 return objectives

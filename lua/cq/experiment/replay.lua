@@ -2,6 +2,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local changed = require "cq.experiment.changed"
 local message = require "cq.base.message"
 local shown = require "cq.experiment.shown"
 
@@ -52,7 +53,7 @@ local function held_of(world)
   return out
 end
 
----@class run.render.def
+---@class run.render.def : run.changes.def
 ---@field fps? number            frames in a second of film
 ---@field speed? number          simulated time in a second of film
 ---@field width? integer         [pixel]
@@ -80,9 +81,9 @@ end
 ---  whether the robots have gone far enough to be seen beside each other
 ---@field keep_frames? boolean   keep the frames beside the film
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
----@field which? "best"|"last"|cq.Topology.Solid   parameters: of the least loss so far, or the present ones; or a design made binary
+---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
 
-local spec = is.define("run:render", {
+local spec = is.define("run:render", changed.fields {
   fps = is.number { above = 0, max = 240, default = 30 },
   speed = is.number { above = 0, default = 1 },
   width = is.integer { min = 64, max = 8192, default = 1280 },
@@ -100,7 +101,7 @@ local spec = is.define("run:render", {
   trail = is.boolean { optional = true },
   stills = is.list(is.number { min = 0 }, { min = 1, optional = true }),
   layout = is.one_of { "auto", "together", "apart", default = "auto" },
-  which = is.any_of { is.one_of { "best", "last" }, is.instance "cq.Topology.Solid", default = "best" },
+  params = is.any_of { is.one_of { "best", "last" }, is.tensor(), is.table(), default = "best" },
 })
 
 local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }
@@ -150,6 +151,7 @@ function replay.options(path, given, goals)
     is.fail("run:render: path must end in .png, .mp4, .mkv, .webm or .gif, got %s", text.describe(path))
   end
   local def = spec(given or {})
+  def.changes = changed.take(def)
   def.still = path:match "%.png$" ~= nil
   if def.stills and not def.still then
     is.fail("run:render: stills are moments in one picture, so the path must end in .png, got %s", text.describe(path))

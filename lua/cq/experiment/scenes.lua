@@ -149,17 +149,12 @@ function scenes.passes(run, plan, numbers)
   end
 end
 
----The mean loss of all scenes, and that of each.
+---One number of each scene, and their mean.
 ---@param run cq.Experiment
----@param rollout fun(scene: cq.Experiment): cq.Rollout
----@return number mean, number[] losses
-function scenes.evaluate(run, rollout)
-  local losses, mean = scenes.ranks():map(run.scenes.count, function(k)
-    local scene = run:scene(k)
-    local roll = rollout(scene)
-    return scene:loss(roll), roll
-  end)
-  return mean, losses
+---@param f fun(scene: cq.Experiment, k: integer): cq.Tensor|number, ...   rollouts behind the number are released
+---@return number[] values, number mean
+function scenes.map(run, f)
+  return scenes.ranks():map(run.scenes.count, function(k) return f(run:scene(k), k) end)
 end
 
 ---As run:check, for the first scene; what the others have of their own is looked at.

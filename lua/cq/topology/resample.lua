@@ -2,37 +2,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
-
--- places {n, dim} in shares of the box around the block
-local function relative(robot)
-  local x, low, high = robot.position:detach(), {}, {}
-  local spacing = robot.volume:mean():item() ^ (1 / robot.dim)
-  for d = 1, robot.dim do
-    local along = x:slice(d, d, 2)
-    low[d], high[d] = along:min():item() - spacing / 2, along:max():item() + spacing / 2
-  end
-  low, high = T.tensor(low), T.tensor(high)
-  return (x - low) / (high - low)
-end
-
--- of each point {n, dim} the number of the nearest among the others
-local function nearest(points, others)
-  local out, dim = {}, points:size(2)
-  local a, b = points:data(), others:data()
-  for p = 0, points:size(1) - 1 do
-    local least, at = math.huge, 0
-    for q = 0, others:size(1) - 1 do
-      local distance = 0
-      for d = 0, dim - 1 do
-        local gap = a[p * dim + d] - b[q * dim + d]
-        distance = distance + gap * gap
-      end
-      if distance < least then least, at = distance, q end
-    end
-    out[p + 1] = at + 1
-  end
-  return out
-end
+local transfer = require "cq.robot.transfer"
 
 -- of each pulse the number of the one at its time, or at that time of a period
 local function same_time(pulses, others)
@@ -68,7 +38,7 @@ return function(design, other, params)
       text.count(design.signals, "signal"), design.robot.dim, text.count(other.signals, "signal"), other.robot.dim)
   end
   check_times(design, other)
-  local near, at = nearest(relative(design.robot), relative(other.robot)), same_time(design.pulses, other.pulses)
+  local near, at = transfer.nearest(design.robot, other.robot), same_time(design.pulses, other.pulses)
   local function bounded(x) return T.param(x, { min = -1, max = 1 }) end
   return {
     density = bounded(params.density:detach():gather(near, 1)),

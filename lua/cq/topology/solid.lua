@@ -133,13 +133,15 @@ function Solid:train(run, fields)
   for name, value in pairs(run.given) do
     if name ~= "limits" and name ~= "design" then constant[name] = function() return value end end
   end
-  for name, value in pairs(made.params(run).world or {}) do
+  local params = run.best and run.best.params or run.params
+  for name, value in pairs(params.world or {}) do
     local now = value:detach():copy()
     constant[name] = function() return now end
   end
   local function falling(i) return 1 - 0.9 * math.min(1, i / def.iterations) end
   local signals = require "cq.experiment" {
-    world = self.world, robot = made.body(run, self), steps = run.steps, controller = self:trainable(def.params),
+    world = self.world, robot = made.body(run, self, params), steps = run.steps,
+    controller = self:trainable(def.params),
     objective = run.objective, memory = run.memory,
     optimizer = def.optimizer or require("cq.optimizer").adam { rate = 0.03, schedule = falling },
     by_iteration = constant, contact = run.contact, adjoint_decay = run.adjoint_decay, weight = run.weight,

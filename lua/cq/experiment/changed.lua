@@ -1,0 +1,136 @@
+-- changed: an experiment in another world than its own: with other friction or gravity, for a longer time, on another
+-- ground, or with another robot. What its parameters say of particles goes to the other robot's.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local field = require "cq.base.field"
+local made = require "cq.experiment.made"
+local trainables = require "cq.experiment.trainable"
+
+local changed = {}
+
+---@class run.changes.def
+---@field world? cq.World         that it runs in; what it trains of a robot is given to the first one there
+---@field robot? cq.Robot         a variant of a robot of the world, or one that takes the place of the first
+---@field body? cq.Topology.Solid   a design made binary, in the place of the soft one
+---@field duration? number        a multiple of the world's dt; that of the experiment unless given [time]
+---@field steps? integer          control steps, in the place of duration
+---@field gravity? any            {dim} [length/time^2]
+---@field damping? any            one number [1/time]
+---@field friction? any           one number, or {walls}
+---@field wall_velocity? any      {dim}, or {walls, dim} [length/time]
+
+local kinds = {
+  world = is.instance { "cq.World", optional = true }, robot = is.instance { "cq.Robot", optional = true },
+  body = is.instance { "cq.Topology.Solid", optional = true },
+  duration = is.number { above = 0, optional = true },
+  steps = is.integer { min = 0, max = 2 ^ 31 - 1, optional = true },
+}
+for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
+
+---The fields of a definition with those of changes.
+---@param fields table<string, cq.Checker>
+---@return table<string, cq.Checker>
+function changed.fields(fields)
+  for name, kind in pairs(kinds) do fields[name] = kind end
+  return fields
+end
+
+---Control steps of a duration; an error where it is no multiple of the world's control step.
+---@param duration number
+---@param world cq.World
+---@param what string        for the error
+---@return integer
+function changed.steps_of(duration, world, what)
+  local exact = duration / world.control_dt
+  local steps = math.floor(exact + 0.5)
+  if steps < 1 or math.abs(exact - steps) > 1e-6 * exact then
+    is.fail("%s: duration must be a multiple of the control step %s, got %s", what, text.number(world.control_dt),
+      text.number(duration))
+  end
+  return steps
+end
+
+local function steps_in(run, def, world, what)
+  if def.steps and def.duration then is.fail("%s: give either duration or steps, not both", what) end
+  if def.steps then return def.steps end
+  if not def.duration and world.control_dt == run.world.control_dt then return run.steps end
+  return changed.steps_of(def.duration or run.steps * run.world.control_dt, world, what)
+end
+
+-- is a robot one of a world's, or a variant of one?
+local function is_of(robot, world)
+  for _, own in ipairs(world.robots) do
+    if robot:descends_from(own) or own:descends_from(robot) then return true end
+  end
+  return false
+end
+
+-- a world with another robot in the place of its first
+local function with_first(world, robot)
+  local robots = { robot }
+  for k = 2, #world.robots do robots[k] = world.robots[k] end
+  world = world:with_robots(robots)
+  return world, world.robots[1]
+end
+
+-- a binary body where the block that it was cut from stands in a world, or that stands there itself
+local function place_body(run, body, params, world)
+  if not world then
+    made.require_own(run, body, "cq.Experiment")
+    return body.world, made.body(run, body, params)
+  end
+  if is_of(body.robot, world) then return world, world.robot end
+  local own, block = world.robot, body.design.robot
+  if own.root ~= block.root or own.particle_count ~= block.particle_count then
+    is.fail("the world's first robot, %s, is neither the body nor the block of %s that it was cut from", own.name,
+      text.count(block.particle_count, "particle"))
+  end
+  return with_first(world, own:subset(body.particles):with_values_of(body.robot))
+end
+
+---World and robot of a rollout of an experiment.
+---Errors: a body and a robot; a body of another design, or that does not stand in the world; values of particles that
+---the robot cannot take.
+---@param run cq.Experiment
+---@param def run.changes.def
+---@param params table
+---@return cq.World world
+---@return cq.Robot robot
+function changed.place(run, def, params)
+  local world, robot = def.world or run.world, def.robot
+  if def.body then
+    if robot then is.fail("give either body or robot, not both") end
+    return place_body(run, def.body, params, def.world)
+  end
+  if not def.world and not robot then return world, run:body(params) end
+  robot = robot or world.robot
+  if not is_of(robot, world) then world, robot = with_first(world, robot) end
+  return world, trainables.apply(robot:with_values_of(run:valued(params)), run.apply, params.named)
+end
+
+---Control steps of a rollout.
+---@param run cq.Experiment
+---@param def run.changes.def
+---@param what string
+---@return integer
+function changed.steps(run, def, what) return steps_in(run, def, def.world or run.world, what) end
+
+---Takes changes out of a table that has other fields too.
+---@param def table           of a definition with changed.fields
+---@return run.changes.def
+function changed.take(def)
+  local out = {}
+  for name in pairs(kinds) do out[name], def[name] = def[name], nil end
+  return out
+end
+
+---What of changes a rollout takes as it is.
+---@param def run.changes.def
+---@param fields table         of world:rollout, which gets them
+function changed.fill(def, fields)
+  for _, entry in ipairs(field.of_world) do
+    if def[entry.name] ~= nil then fields[entry.name] = def[entry.name] end
+  end
+end
+
+return changed

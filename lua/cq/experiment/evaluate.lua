@@ -1,0 +1,164 @@
+-- evaluate: an experiment once more, with parameters that are chosen, in its own world or a changed one.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local changed = require "cq.experiment.changed"
+local constrained = require "cq.experiment.constrained"
+local objectives = require "cq.experiment.objective"
+local scenes = require "cq.experiment.scenes"
+
+local evaluate = {}
+
+-- ---- parameters -----------------------------------------------------------------------------------------------------
+
+---@class run.evaluate.def : run.changes.def
+---@field params? "best"|"last"|table|cq.Tensor   of the least loss so far, or the present ones; or values in the shape of
+---  run.params, of which what is left out is as in the best, or one tensor of all numbers in their order
+
+---Which parameters are meant.
+evaluate.params_kind = is.any_of { is.one_of { "best", "last" }, is.tensor(), is.table(), default = "best" }
+
+local spec = is.define("run:evaluate", changed.fields { params = evaluate.params_kind })
+
+-- a tensor of all numbers, one after the other
+local function unpacked(run, all, what)
+  local list, count, at = T.leaves.list(run.params), 0, 0
+  for _, leaf in ipairs(list) do count = count + leaf.tensor.count end
+  if all.count ~= count then
+    is.fail("%s: params must have all %d numbers of the parameters, got %d", what, count, all.count)
+  end
+  local flat = all:reshape { count }
+  return T.leaves.map(run.params, function(tensor)
+    at = at + tensor.count
+    return flat:slice(at - tensor.count + 1, at):reshape(tensor:shape())
+  end)
+end
+
+local function join(path, key) return path == "" and tostring(key) or path .. "." .. tostring(key) end
+
+-- a value of the user's in the place of a tensor
+local function fitted(tensor, value, path, what)
+  if type(value) ~= "number" and type(value) ~= "table" then
+    is.fail("%s: params.%s must be a number, a list or a tensor, got %s", what, path, text.describe(value))
+  end
+  local own, shape = T.as_tensor(value, what), tensor:shape()
+  if own.rank == 0 then return own:expand(shape) end
+  if table.concat(own:shape(), ", ") ~= table.concat(shape, ", ") then
+    is.fail("%s: params.%s must have the shape {%s}, got {%s}", what, path, table.concat(shape, ", "),
+      table.concat(own:shape(), ", "))
+  end
+  return own
+end
+
+-- tables of the user's over those of the experiment
+local function merged(own, given, path, what)
+  if given == nil then return own end
+  if T.is_tensor(own) then return fitted(own, given, path, what) end
+  if type(given) ~= "table" or T.is_tensor(given) then
+    is.fail("%s: params.%s must be a table, got %s", what, path, text.describe(given))
+  end
+  local out, keys = {}, T.leaves.sorted_keys(own)
+  for _, key in ipairs(keys) do out[key] = merged(own[key], given[key], join(path, key), what) end
+  for _, key in ipairs(T.leaves.sorted_keys(given)) do
+    if own[key] == nil then
+      for k, name in ipairs(keys) do keys[k] = tostring(name) end
+      is.fail("%s: params%s has no %s%s; it has %s", what, path == "" and "" or "." .. path, tostring(key),
+        text.suggestion(tostring(key), keys), #keys > 0 and table.concat(keys, ", ") or "nothing")
+    end
+  end
+  return out
+end
+
+---The parameters that a user means.
+---@param run cq.Experiment
+---@param given "best"|"last"|table|cq.Tensor
+---@param what string        for errors
+---@return table
+function evaluate.params(run, given, what)
+  if given == "last" then return run.params end
+  local best = run.best and run.best.params or run.params
+  if given == "best" then return best end
+  return T.is_tensor(given) and unpacked(run, given, what) or merged(best, given, "", what)
+end
+
+-- ---- what comes of them ---------------------------------------------------------------------------------------------
+
+---What run:evaluate found: loss, each part of the objective and each constraint by its name, as numbers.
+---@class cq.Evaluation
+---@field loss number
+---@field losses number[]?          of each scene, where there are several; loss, parts and constraints are means
+---@field rollout cq.Rollout?       of one scene
+---@field [string] number           a part of the objective, as final or running, or a constraint
+local Evaluation = { __name = "cq.Evaluation" }
+Evaluation.__index = Evaluation
+
+-- "loss -0.312, final -0.35, effort 0.038"
+function Evaluation:__tostring()
+  local names, words = {}, { ("loss %.6g"):format(self.loss) }
+  for name, value in pairs(self) do
+    if type(value) == "number" and name ~= "loss" then names[#names + 1] = name end
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do words[#words + 1] = ("%s %.6g"):format(name, self[name]) end
+  return table.concat(words, ", ")
+end
+
+-- names of what stands in an evaluation beside the numbers of constraints
+local function require_free(run)
+  for _, c in ipairs(run.constraints) do
+    if c.name == "losses" or c.name == "rollout" or run.objective[c.name] then
+      is.fail("run:evaluate: the constraint %s has the name of %s; call it otherwise", c.name,
+        run.objective[c.name] and "a part of the objective" or "a field of what this gives")
+    end
+  end
+end
+
+-- loss, parts and constraints of one scene
+local function one(run, params, def)
+  local roll = run:rollout(params, def)
+  local loss, parts = objectives.loss(run.objective, roll)
+  local out = { loss = loss:item() }
+  for name, value in pairs(parts) do out[name] = value:item() end
+  for name, value in pairs(constrained.values(run, params, roll)) do out[name] = value:item() end
+  return out, roll
+end
+
+-- means over scenes, which ranks share: each has seen its own
+local function several(run, params, def)
+  local found = {}
+  local losses, loss = scenes.map(run, function(scene, k)
+    local values, roll = one(scene, params, def)
+    found[k] = values
+    return values.loss, roll
+  end)
+  local out, names = { loss = loss, losses = losses }, {}
+  for _, name in ipairs(objectives.names) do
+    if run.objective[name] then names[#names + 1] = name end
+  end
+  for _, c in ipairs(run.constraints) do names[#names + 1] = c.name end
+  for _, name in ipairs(names) do
+    local _, having = scenes.map(run, function(_, k) return found[k][name] and 1 or 0 end)
+    local _, mean = scenes.map(run, function(_, k) return found[k][name] or 0 end)
+    if having == 1 then out[name] = mean end
+  end
+  return out
+end
+
+---@param run cq.Experiment
+---@param given? run.evaluate.def
+---@return cq.Evaluation
+function evaluate.run(run, given)
+  if type(given) == "string" then
+    is.fail("run:evaluate: takes a table, as { params = %q }, got %s", given, text.describe(given))
+  end
+  local def = spec(given or {})
+  local params = evaluate.params(run, def.params, "run:evaluate")
+  def.params = nil
+  require_free(run)
+  if run.scenes then return setmetatable(several(run, params, def), Evaluation) end
+  local out, roll = one(run, params, def)
+  out.rollout = roll
+  return setmetatable(out, Evaluation)
+end
+
+return evaluate

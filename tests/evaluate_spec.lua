@@ -1,0 +1,211 @@
+-- evaluate: run:evaluate and run:render with parameters that are chosen, and in other worlds than the experiment's own.
+local cq = require "cq"
+local T = require "cq.tensor"
+local block_design = require "tests.block_design"
+local host = require "cq.host"
+local scene = require "tests.scene"
+local scratch = require "tests.scratch"
+local mistake = require "tests.sentence"
+local sentence, says = mistake.of, mistake.says
+
+local folder
+before_each(function() folder = scratch.open() end)
+after_each(scratch.close)
+
+local STEPS = 15
+
+local function height(state) return state:center("trunk")[2] end
+
+local function experiment(changes)
+  local robot = scene.robot()
+  local fields = {
+    world = scene.world(robot), steps = STEPS, observer = cq.Observer.centroid { groups = { "foot", "trunk" } },
+    controller = cq.Controller.linear { seed = 2 },
+    objective = { final = function(s) return -s:velocity("trunk")[1] end,
+      effort = function(u) return 1e-3 * u:square():sum() end },
+  }
+  for key, value in pairs(changes or {}) do fields[key] = value end
+  return cq.Experiment(fields), robot
+end
+
+describe("run:evaluate", function()
+  it("gives loss, parts and constraints by name, and the rollout", function()
+    local run = experiment { constraints = {
+      { name = "height", at_most = 0.5, running = height, reduce = "max" },
+      { name = "rest", at_most = 1, final = function(s) return s:mean_square_velocity(s.world.robot) end } } }
+    local found = run:evaluate()
+    local roll = found.rollout
+    assert.equal(STEPS, roll.steps)
+    assert.equal(-roll.state:velocity("trunk")[1]:item(), found.final)
+    assert.equal(1e-3 * roll.signals:square():sum():item(), found.effort)
+    assert.equal(found.final + found.effort, found.loss)
+    assert.equal(roll.state:mean_square_velocity(run.robot):item(), found.rest)
+    assert.is_true(found.height > 0.2 and found.height < 0.4)
+    says(tostring(found), ("loss %.6g, effort %.6g, final %.6g, height"):format(found.loss, found.effort, found.final))
+  end)
+
+  it("in a changed world gives what a world made so gives", function()
+    local run, robot = experiment()
+    run:evaluate()                                       -- the parameters are made
+    local ice = scene.world(robot, { walls = cq.Boundary.box { kind = "friction", mu = 0.1 } })
+    local other = experiment { world = ice }
+    local wanted = other:evaluate { params = run.params }.loss
+    assert.is_true(math.abs(wanted - run:evaluate().loss) > 1e-6)
+    assert.equal(wanted, run:evaluate { friction = 0.1 }.loss)
+    assert.equal(wanted, run:evaluate { world = ice }.loss)
+    local function rises(changes) return height(run:evaluate(changes).rollout.state):item() end
+    assert.is_true(rises { gravity = { 0, -1 } } > rises())
+  end)
+
+  it("takes what is trained of the world from the changes, where these say it", function()
+    local run = experiment { trainable = { friction = { init = 0.3, min = 0, max = 1 } } }
+    local free = experiment()
+    assert.equal(free:evaluate { friction = 0.3 }.loss, run:evaluate().loss)
+    assert.equal(free:evaluate { friction = 0.1 }.loss, run:evaluate { friction = 0.1 }.loss)
+  end)
+
+  it("runs for another time, and in another world as long as in its own", function()
+    local run, robot = experiment()
+    assert.equal(2 * STEPS, run:evaluate { duration = 2 * STEPS * 6e-3 }.rollout.steps)
+    assert.equal(3, run:evaluate { steps = 3 }.rollout.steps)
+    local finer = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 3e-3, robot:at { 0.4, 0.127 } }
+    assert.equal(2 * STEPS, run:evaluate { world = finer }.rollout.steps)
+    says(sentence(function() run:evaluate { duration = 0.01 } end), "duration must be a multiple of the control step 0.006")
+    says(sentence(function() run:evaluate { duration = 0.06, steps = 10 } end), "either duration or steps, not both")
+  end)
+
+  it("takes parameters by word, by table, in part, and as one tensor", function()
+    local run = experiment { optimizer = cq.Optimizer.adam { rate = 0.1 }, trainable = {
+      young = { per = "robot", init = 9, min = 1, max = 20 } } }
+    run:optimize { iterations = 3, folder = folder .. "/a" }
+    local best, last = run:evaluate().loss, run:evaluate { params = "last" }.loss
+    assert.equal(run.best.loss, best)
+    assert.is_true(best ~= last)
+    assert.equal(best, run:evaluate { params = run.best.params }.loss)
+    assert.equal(last, run:evaluate { params = run.params }.loss)
+    assert.equal(best, run:evaluate { params = cq.load(folder .. "/a/best.bin") }.loss)
+    -- a number where the parameter is one; what is left out is the best
+    local soft = run:evaluate { params = { robot = { young = 3 } } }.loss
+    local whole = T.leaves.snapshot(run.best.params)
+    whole.robot.young = T.tensor(3)
+    assert.equal(run:evaluate { params = whole }.loss, soft)
+    local all = {}
+    for _, leaf in ipairs(T.leaves.list(run.params)) do
+      for _, x in ipairs(leaf.tensor:flatten():totable()) do all[#all + 1] = x end
+    end
+    assert.equal(last, run:evaluate { params = T.tensor(all) }.loss)
+  end)
+
+  it("refuses parameters that do not fit", function()
+    local run = experiment { trainable = { young = { init = 9 } } }
+    says(sentence(function() run:evaluate { params = { robot = { yong = 3 } } } end),
+      "params.robot has no yong (did you mean young")
+    says(sentence(function() run:evaluate { params = { controler = {} } } end), "did you mean controller")
+    says(sentence(function() run:evaluate { params = { controller = { w1 = T.zeros { 3, 2 } } } } end),
+      "params.controller.w1 must have the shape {4, 2}, got {3, 2}")
+    says(sentence(function() run:evaluate { params = { controller = 3 } } end),
+      "params.controller must be a table, got 3")
+    says(sentence(function() run:evaluate { params = T.zeros { 4 } } end), "all 11 numbers of the parameters, got 4")
+    says(sentence(function() run:evaluate { params = "worst" } end), "params must be")
+    says(sentence(function() run:evaluate "last" end), 'takes a table, as { params = "last" }')
+    says(sentence(function() run:evaluate { frction = 0.1 } end), "did you mean friction")
+    says(sentence(function()
+      experiment { constraints = { { name = "final", at_most = 1, final = height } } }:evaluate()
+    end), "the constraint final has the name of a part of the objective")
+  end)
+
+  it("gives what is trained of particles to another robot, to each from the nearest", function()
+    local run = experiment { trainable = { young = { per = "particle", min = 1, max = 100 } } }
+    run.params.robot.young:copy_from(T.arange(1, 32) + 8)
+    local finer = scene.robot { count = 8 }
+    local world = scene.world(finer)
+    local roll = run:evaluate { world = world }.rollout
+    assert.equal(128, roll.state:positions():size(1))
+    -- the first particle of either lies in a corner of the foot; the order of particles is that of the lattice
+    local young = world.robot:with_values_of(run.robot:with { young = run.params.robot.young }).values.young.tensor
+    assert.equal(9, young:get(1))
+    assert.equal(128, young.count)
+    assert.equal(40, young:get(128))
+    local same = world:rollout { steps = STEPS, robot = world.robot:with { young = young }, observer = run.observer,
+      controller = run.controller }
+    assert.is_true(same.state:positions():equal(roll.state:positions()))
+  end)
+
+  it("takes another robot, as a variant or in the place of the first", function()
+    local run, robot = experiment()
+    local soft = run:evaluate { robot = run.world.robot:with { young = 4 } }
+    assert.equal(soft.loss, run:evaluate { robot = robot:at { 0.4, 0.127 }:with { young = 4 } }.loss)
+    assert.is_true(soft.loss ~= run:evaluate().loss)
+    local other = scene.robot { count = 6 }
+    local there = run:evaluate { world = scene.world(other) }.loss
+    assert.equal(there, run:evaluate { robot = other:at { 0.4, 0.127 } }.loss)
+  end)
+
+  it("names both where signals or groups do not fit", function()
+    local run = experiment()
+    run:evaluate()
+    local one = scene.robot { actuators = cq.Actuator.pressure { groups = { "foot" }, axis = "y", max = 2 } }
+    local said = sentence(function() run:evaluate { world = scene.world(one) } end)
+    says(said, "the controller gives 2 signals")
+    local bare = cq.Robot { shape = cq.Shape.box { name = "body", size = { 0.1, 0.2 }, count = { 4, 8 } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      actuators = cq.Actuator.muscle { groups = { "body", "body" }, axis = "y", max = 1 } }
+    said = sentence(function() run:evaluate { world = scene.world(bare) } end)
+    says(said, 'no group "foot"; the groups are body')
+  end)
+
+  it("gives means over scenes", function()
+    local run = experiment { scenes = { count = 3, each = function(k) return { friction = 0.2 * k } end } }
+    local found, sum, final = run:evaluate(), 0, 0
+    for k = 1, 3 do
+      local one = experiment():evaluate { friction = 0.2 * k }
+      assert.equal(one.loss, found.losses[k])
+      sum, final = sum + one.loss, final + one.final
+    end
+    assert.near(sum / 3, found.loss, 1e-15)
+    assert.near(final / 3, found.final, 1e-15)
+    assert.is_nil(found.rollout)
+    -- a change is that of all scenes
+    local ice = run:evaluate { friction = 0.1 }
+    assert.equal(ice.losses[1], ice.losses[2])
+  end)
+
+  it("puts a body that was designed into another world", function()
+    local robot = block_design.robot()
+    local design = block_design.make(nil, robot)
+    local run = cq.Experiment { world = design.world, steps = 30, design = design,
+      objective = function(s) return s:center("tip")[2] end }
+    local body = design:binarise(block_design.variables(design))
+    local here = run:evaluate { body = body }
+    local function world(placed)
+      return cq.World { cells = { 50, 25 }, dx = 0.04, gravity = { 0, -9.8 }, dt = 1e-3, substeps = 5,
+        precision = "float64", threads = 1,
+        walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 0.08 }, placed }
+    end
+    -- the block that it was cut from, or the body itself; sixteen cells further on it does the same, to rounding
+    local there = run:evaluate { body = body, world = world(robot:at { 0.84, 0.08 }) }
+    assert.near(here.loss, there.loss, 1e-9)
+    assert.equal(there.loss, run:evaluate { body = body, world = world(body.robot:at { 0.64, 0 }) }.loss)
+    says(sentence(function() run:evaluate { body = body, world = world(block_design.robot():at { 0.4, 0.08 }) } end),
+      "neither the body nor the block of 100 particles that it was cut from")
+    -- and so does the soft one
+    run.params.design = block_design.variables(design)
+    assert.near(run:evaluate { params = "last" }.loss,
+      run:evaluate { params = "last", world = world(robot:at { 0.84, 0.08 }) }.loss, 1e-9)
+  end)
+end)
+
+describe("run:render", function()
+  it("draws a changed world, with parameters of one's own", function()
+    local run = experiment()
+    local there, steps = folder .. "/ice.png", 0
+    run:render(there, { friction = 0.1, steps = 4, params = { controller = { b1 = 0.5 } }, width = 200,
+      label = function(state)
+        steps = state.step
+        return "ice"
+      end })
+    assert.equal("file", host.kind(there))
+    assert.equal(4, steps)
+    says(sentence(function() run:render(there, { steps = 4, stills = { 0, 0.09 } }) end), "the run ends at 0.024")
+  end)
+end)
