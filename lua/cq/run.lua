@@ -187,7 +187,7 @@ function Run.clear_earlier(folder)
   if option.program.overwrite then return folders.remove_earlier(folder) end
   folders.move_earlier(folder, function(name, moved)
     return begun[folder .. "/" .. name] or not begun[folder] and folders.is_changed(moved)
-  end, program.script)
+  end, script.path)
 end
 
 -- the folder and what is in it: of the first rank alone

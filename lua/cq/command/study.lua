@@ -105,7 +105,7 @@ end
 
 function actions.run(options, script, words)
   if option.program.overwrite then
-    program.misuse "--overwrite is for runs; a study begins anew with --force-new, which keeps the earlier one"
+    scripts.misuse "--overwrite is for runs; a study begins anew with --force-new, which keeps the earlier one"
   end
   local desk = desk_of(script, options)
   if options.launch then return launch(desk, options, words) end
