@@ -210,7 +210,7 @@ describe("cqlua help", function()
 
   it("shows every quantity that can be read of particles: its meaning, its unit, and how it is read", function()
     local all = help "cq.Quantity"
-    for _, info in ipairs(require("cq.state").quantities) do
+    for _, info in ipairs(require("cq.state.readout").quantities) do
       local _, entry = find.by_name(book, info.name)
       local out = plain.entry(entry, {})
       has((out:gsub("%s+", " ")), info.meaning:sub(2) .. " [" .. info.unit .. "]")

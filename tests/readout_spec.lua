@@ -68,7 +68,7 @@ end
 
 describe("derived readouts", function()
   it("are told to editors by their names", function()
-    local file = assert(io.open "lua/cq/state.lua")
+    local file = assert(io.open "lua/cq/state/readout.lua")
     local told = file:read("*a"):match "@alias cq.Quantity\n(.-)\n\n"
     file:close()
     for _, name in ipairs(quantities) do

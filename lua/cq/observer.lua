@@ -13,7 +13,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
-local states = require "cq.state"
+local readout = require "cq.state.readout"
 local C = engine.C
 
 ---@class cq.Observer
@@ -63,8 +63,8 @@ local function field_of(self) return self.position and (self.velocity and "motio
 function Centroid:readouts(world)
   if self.observe ~= Centroid.observe then return nil, nil end
   local groups = self:groups_of(world)
-  return (self.position or self.velocity) and states.row(world, "mean", field_of(self), groups, self.weight) or nil,
-    self.acceleration and states.row(world, "mean", "velocity", groups, self.weight) or nil
+  return (self.position or self.velocity) and readout.row(world, "mean", field_of(self), groups, self.weight) or nil,
+    self.acceleration and readout.row(world, "mean", "velocity", groups, self.weight) or nil
 end
 
 -- found once for a world
@@ -176,7 +176,7 @@ end
 ---@return table? observation
 function Particles:readouts(world)
   if self.observe ~= Particles.observe then return nil end
-  return states.row(world, "gather", field_of(self), world:selection(self.group, "cq.Observer.particles"))
+  return readout.row(world, "gather", field_of(self), world:selection(self.group, "cq.Observer.particles"))
 end
 
 ---@class cq.Observer.particles.def

@@ -10,20 +10,15 @@
 --   state:energy()                  one number     kinetic, elastic and potential, of the whole world
 -- In a batch every result has the scene as its first dimension.
 local method = require "cq.base.method"
-local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 local engine = require "cq.base.engine"
 local gravity = require "cq.rollout.gravity"
+local readout = require "cq.state.readout"
 local surface = require "cq.actuator.surface"
 local C, tape = engine.C, T.tape
-
----What can be read of particles: fields of the state, and what follows from them and from the materials.
----@alias cq.Quantity
----| "position" | "velocity" | "affine" | "deformation" | "piola" | "cauchy" | "von_mises" | "energy_density" |
----"jacobian" | "speed" | "kinetic_energy" | "angular_momentum"
 
 ---@class cq.State
 ---@field step integer      control steps made since the start
@@ -35,48 +30,7 @@ local State = { __name = "cq.State" }
 State.__index = State
 
 local state = { class = State }
-
----What the engine lists of a quantity.
----@class cq.QuantityInfo
----@field name string
----@field unit string
----@field meaning string
----@field rank integer     0 a number, 1 {dim}, 2 {dim, dim}, 3 axial: a number in 2D, {3} in 3D
----@field ids integer[]    of the engine
-
----@type cq.QuantityInfo[]
-state.quantities = {}
-
--- what can be read, as the engine lists it: fields of the state, and what follows from them
-local fields, names = { motion = { ids = { C.CQ_FIELD_POSITION, C.CQ_FIELD_VELOCITY }, rank = 1 } }, {}
-for id = 0, C.CQ_QUANTITY_COUNT - 1 do
-  local info = C.cq_quantity_describe(id)
-  local name = ffi.string(info.name)
-  -- of fields of the state the list of fields says what a script gives: the initial value
-  local meaning = ffi.string(info.meaning):gsub("^initial ", ""):gsub(", times the identity$", "")
-  names[id + 1] = name
-  fields[name] = { name = name, ids = { id }, rank = info.rank, unit = ffi.string(info.unit), meaning = meaning }
-  state.quantities[id + 1] = fields[name]
-end
-
-local function named(default)
-  local list = { default = default }
-  for k, name in ipairs(names) do list[k] = name end
-  return is.one_of(list)
-end
-
----What the engine lists of a quantity: name, unit, meaning and rank; nil for one that is none.
----@param name any
----@return cq.QuantityInfo?
-function state.quantity(name) return name ~= "motion" and fields[name] or nil end
-
----Is a quantity one number for each particle, in 2D and 3D?
----@param info cq.QuantityInfo
----@return boolean
-function state.is_number(info) return info.rank == 0 end
-
-local field_kind = named "position"
-local weights = { mass = C.CQ_WEIGHT_MASS, particle = C.CQ_WEIGHT_PARTICLE, volume = C.CQ_WEIGHT_VOLUME }
+local field_kind = readout.named "position"
 
 ---A view of what a rollout's live state is now.
 ---@param roll table
@@ -91,81 +45,15 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 
 -- ---- readouts -------------------------------------------------------------------------------------------------------
 
--- mean_row, gather_row: as one row of numbers for each scene
-local kinds = {
-  mean = C.CQ_READOUT_MEAN, mean_row = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT,
-  gather = C.CQ_READOUT_GATHER,
-  gather_row = C.CQ_READOUT_GATHER, sum = C.CQ_READOUT_SUM,
-}
-
--- dimensions of a quantity; an axial vector is one number in 2D
-local function dims_of(world, rank)
-  if rank == 3 then return world.dim == 3 and { 3 } or {} end
-  local dims = {}
-  for k = 1, rank do dims[k] = world.dim end
-  return dims
-end
-
--- dimensions of a scene's part
-local function shape_of(world, kind, field, selection)
-  local shape = {}
-  if kind == "mean_row" then return { selection.count * #field.ids * world.dim ^ field.rank } end
-  if kind == "gather_row" then return { selection.total * #field.ids * world.dim ^ field.rank } end
-  if kind == "gather" then shape[1] = selection.total
-  elseif not selection.single then shape[1] = selection.count end
-  for _ = 1, kind == "moment" and 2 or 1 do
-    for _, size in ipairs(dims_of(world, field.rank)) do shape[#shape + 1] = size end
-  end
-  return shape
-end
-
--- the engine's struct for a selection, made once for each world
-local function make(world, kind, field, weight, selection)
-  local def = ffi.new "cq_readout"
-  C.cq_readout_init(def)
-  def.kind, def.fields = kinds[kind], 0
-  for _, id in ipairs(fields[field].ids) do def.fields = def.fields + 2 ^ id end
-  def.weighting = weights[weight]
-  def.group_count, def.group_start, def.particles = selection.count, selection.start, selection.particles
-  return { def = def, selection = selection, shapes = { [0] = shape_of(world, kind, fields[field], selection) } }
-end
-
--- with the batch as its first dimension, if there is one
-local function batched(readout, batch)
-  local shape = { batch }
-  for i, size in ipairs(readout.shapes[0]) do shape[i + 1] = size end
-  readout.shapes[batch] = shape
-  return shape
-end
-
--- made once for each selection
-local function find(world, kind, field, weight, selection)
-  local key = kind .. field .. weight
-  local readout = selection.readouts[key]
-  if not readout then
-    readout = make(world, kind, field, weight, selection)
-    selection.readouts[key] = readout
-  end
-  return readout
-end
-
----The readout of a row of numbers for each scene: means of groups, or what their particles have.
----@param kind "mean"|"gather"
----@param field "position"|"velocity"|"motion"
----@param weight? "mass"|"particle"|"volume"
-function state.row(world, kind, field, selection, weight)
-  return find(world, kind .. "_row", field, weight or "mass", selection)
-end
-
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
 local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.step, what)
-  local readout = find(self.world, kind, field, weight, self.world:selection(which, what))
-  local out = class.make(readout.shapes[self.batched and self.batch or 0] or batched(readout, self.batch))
-  engine.check(C.cq_rollout_read(roll.handle, readout.def, out.pointer), what)
-  return tape.recording() and tape.push(read_back, out, roll, nil, readout.def) or out
+  local found = readout.find(self.world, kind, field, weight, self.world:selection(which, what))
+  local out = class.make(found.shapes[self.batched and self.batch or 0] or readout.batched(found, self.batch))
+  engine.check(C.cq_rollout_read(roll.handle, found.def, out.pointer), what)
+  return tape.recording() and tape.push(read_back, out, roll, nil, found.def) or out
 end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------

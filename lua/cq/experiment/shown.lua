@@ -3,7 +3,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local field = require "cq.base.field"
-local states = require "cq.state"
+local readout = require "cq.state.readout"
 local cables = require "cq.actuator.cable"
 
 local shown = {}
@@ -11,8 +11,8 @@ local shown = {}
 -- ---- numbers of particles -------------------------------------------------------------------------------------------
 
 local names, constants = { "signal", "density" }, {}
-for _, info in ipairs(states.quantities) do
-  if states.is_number(info) then names[#names + 1] = info.name end
+for _, info in ipairs(readout.quantities) do
+  if readout.is_number(info) then names[#names + 1] = info.name end
 end
 for _, entry in ipairs(field.list) do
   if entry.owner == "constant" then names[#names + 1], constants[entry.name] = entry.name, entry end
@@ -70,7 +70,7 @@ local function reader(by, what)
     return function(state, u) return shown.actuation(state, u) or T.zeros { state.world.particle_count } end
   elseif constants[by] then
     return function(state) return constant(state, by) end
-  elseif states.quantity(by) then
+  elseif readout.quantity(by) then
     return function(state) return state:gather(nil, by) end
   end
   is.fail("%s must be one of \"%s\", a function of the state or a tensor, got %s", what, table.concat(names, '", "'),
@@ -113,7 +113,7 @@ local colour_spec = is.define("run:render colour", {
 function shown.colour(given)
   if given == nil then return nil, {} end
   local def = colour_spec(with_by(given, type(given) == "table" and given.by ~= nil))
-  local info = type(def.by) == "string" and (constants[def.by] or states.quantity(def.by)) or nil
+  local info = type(def.by) == "string" and (constants[def.by] or readout.quantity(def.by)) or nil
   local read = reader(def.by, "run:render: colour")
   local signal = def.by == "signal"
   local scale = {

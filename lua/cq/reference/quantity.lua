@@ -1,6 +1,6 @@
 -- quantity: pages of what can be read of particles, from the engine's list of it: what each is, its unit, and how it is
 -- read.
-local states = require "cq.state"
+local readout = require "cq.state.readout"
 
 local quantity = {}
 
@@ -20,14 +20,14 @@ local shapes = {
 ---@return { name: string, quantity: string, call: string, text: string[] }[]
 function quantity.pages()
   local out = {}
-  for k, info in ipairs(states.quantities) do
+  for k, info in ipairs(readout.quantities) do
     local name, shape = info.name, shapes[info.rank]
     local text = {
       ("%s [%s]. It is read by"):format(info.meaning:gsub("^%l", string.upper), info.unit), "",
       ('  state:gather(which, "%s")   %s'):format(name, shape[1]),
       ('  state:mean(which, "%s")     %s, a row for each group of a list'):format(name, shape[2]),
     }
-    if states.is_number(info) then
+    if readout.is_number(info) then
       text[#text + 1] = ('  run:render("film.mp4", { colour = "%s" })'):format(name)
     end
     out[k] = { name = "quantity " .. name, quantity = name, call = ('quantity "%s"'):format(name), text = text }

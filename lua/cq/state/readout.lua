@@ -1,0 +1,126 @@
+-- readout: what can be read of particles, and the engine's structs for it, made once for each selection. States read
+-- with them, and observers that a policy in the engine asks for rows of numbers.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local engine = require "cq.base.engine"
+local C = engine.C
+
+local readout = {}
+
+---What can be read of particles: fields of the state, and what follows from them and from the materials.
+---@alias cq.Quantity
+---| "position" | "velocity" | "affine" | "deformation" | "piola" | "cauchy" | "von_mises" | "energy_density" |
+---"jacobian" | "speed" | "kinetic_energy" | "angular_momentum"
+
+---What the engine lists of a quantity.
+---@class cq.QuantityInfo
+---@field name string
+---@field unit string
+---@field meaning string
+---@field rank integer     0 a number, 1 {dim}, 2 {dim, dim}, 3 axial: a number in 2D, {3} in 3D
+---@field ids integer[]    of the engine
+
+---@type cq.QuantityInfo[]
+readout.quantities = {}
+
+-- what can be read, as the engine lists it: fields of the state, and what follows from them
+local fields, names = { motion = { ids = { C.CQ_FIELD_POSITION, C.CQ_FIELD_VELOCITY }, rank = 1 } }, {}
+for id = 0, C.CQ_QUANTITY_COUNT - 1 do
+  local info = C.cq_quantity_describe(id)
+  local name = ffi.string(info.name)
+  -- of fields of the state the list of fields says what a script gives: the initial value
+  local meaning = ffi.string(info.meaning):gsub("^initial ", ""):gsub(", times the identity$", "")
+  names[id + 1] = name
+  fields[name] = { name = name, ids = { id }, rank = info.rank, unit = ffi.string(info.unit), meaning = meaning }
+  readout.quantities[id + 1] = fields[name]
+end
+
+---A schema of the names of quantities.
+---@param default string
+function readout.named(default)
+  local list = { default = default }
+  for k, name in ipairs(names) do list[k] = name end
+  return is.one_of(list)
+end
+
+---What the engine lists of a quantity: name, unit, meaning and rank; nil for one that is none.
+---@param name any
+---@return cq.QuantityInfo?
+function readout.quantity(name) return name ~= "motion" and fields[name] or nil end
+
+---Is a quantity one number for each particle, in 2D and 3D?
+---@param info cq.QuantityInfo
+---@return boolean
+function readout.is_number(info) return info.rank == 0 end
+
+local weights = { mass = C.CQ_WEIGHT_MASS, particle = C.CQ_WEIGHT_PARTICLE, volume = C.CQ_WEIGHT_VOLUME }
+
+-- mean_row, gather_row: as one row of numbers for each scene
+local kinds = {
+  mean = C.CQ_READOUT_MEAN, mean_row = C.CQ_READOUT_MEAN, moment = C.CQ_READOUT_SECOND_MOMENT,
+  gather = C.CQ_READOUT_GATHER,
+  gather_row = C.CQ_READOUT_GATHER, sum = C.CQ_READOUT_SUM,
+}
+
+-- dimensions of a quantity; an axial vector is one number in 2D
+local function dims_of(world, rank)
+  if rank == 3 then return world.dim == 3 and { 3 } or {} end
+  local dims = {}
+  for k = 1, rank do dims[k] = world.dim end
+  return dims
+end
+
+-- dimensions of a scene's part
+local function shape_of(world, kind, field, selection)
+  local shape = {}
+  if kind == "mean_row" then return { selection.count * #field.ids * world.dim ^ field.rank } end
+  if kind == "gather_row" then return { selection.total * #field.ids * world.dim ^ field.rank } end
+  if kind == "gather" then shape[1] = selection.total
+  elseif not selection.single then shape[1] = selection.count end
+  for _ = 1, kind == "moment" and 2 or 1 do
+    for _, size in ipairs(dims_of(world, field.rank)) do shape[#shape + 1] = size end
+  end
+  return shape
+end
+
+-- the engine's struct for a selection, made once for each world
+local function make(world, kind, field, weight, selection)
+  local def = ffi.new "cq_readout"
+  C.cq_readout_init(def)
+  def.kind, def.fields = kinds[kind], 0
+  for _, id in ipairs(fields[field].ids) do def.fields = def.fields + 2 ^ id end
+  def.weighting = weights[weight]
+  def.group_count, def.group_start, def.particles = selection.count, selection.start, selection.particles
+  return { def = def, selection = selection, shapes = { [0] = shape_of(world, kind, fields[field], selection) } }
+end
+
+---The shape of what is read of a batch, which is its first dimension.
+---@return integer[]
+function readout.batched(found, batch)
+  local shape = { batch }
+  for i, size in ipairs(found.shapes[0]) do shape[i + 1] = size end
+  found.shapes[batch] = shape
+  return shape
+end
+
+---The readout of a selection: the engine's struct, and the shape of what it gives.
+---@return { def: ffi.cdata*, shapes: table<integer, integer[]> }
+function readout.find(world, kind, field, weight, selection)
+  local key = kind .. field .. weight
+  local found = selection.readouts[key]
+  if not found then
+    found = make(world, kind, field, weight, selection)
+    selection.readouts[key] = found
+  end
+  return found
+end
+
+---The readout of a row of numbers for each scene: means of groups, or what their particles have.
+---@param kind "mean"|"gather"
+---@param field "position"|"velocity"|"motion"
+---@param weight? "mass"|"particle"|"volume"
+function readout.row(world, kind, field, selection, weight)
+  return readout.find(world, kind .. "_row", field, weight or "mass", selection)
+end
+
+return readout
