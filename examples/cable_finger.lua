@@ -9,7 +9,7 @@ local cq = require "cq"
 local trials, steps, copies, batch, noise = 10, 200, 10, 2, 1e-3
 local epochs = cq.option("iterations", 100)
 local truth, guess = { young = 20, poisson = 0.25, density = 2.33 }, { young = 15, poisson = 0.3, density = 3 }
-local finger = cq.Creature.finger { drive = "cables", tracked = 100, material = cq.Material.neo_hookean(truth) }
+local finger = cq.Creature.finger { drive = "cables", markers = 100, material = cq.Material.neo_hookean(truth) }
 local world  = cq.World { cells = { 40, 32 }, dx = 1 / 40, dt = 1e-2, substeps = 6, finger:at { 0.5, 0.1 } }
 
 -- each trial winds in the left cable to ten random levels, and the right one to at most a quarter
@@ -21,7 +21,7 @@ local function film(values, u)                                         -- {steps
   local roll = world:rollout {
     robot = finger:with(values), batch = u:size(1), steps = steps,
     controller = cq.Controller.open_loop { u = u, hold = 20 },
-    record = function(state) return state:gather "tracked" end,
+    record = function(state) return state:gather "markers" end,
   }
   return roll.record, roll
 end

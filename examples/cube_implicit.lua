@@ -39,7 +39,7 @@ local function fall(ratio, integrator)
   local steps = math.floor(total / ratio / substeps + 0.5)
   local place = world(ratio * explicit * substeps, substeps, integrator)
   local out, began = { steps = steps * substeps, least = math.huge, time = {}, height = {} }, os.clock()
-  local fine, roll = pcall(place.rollout, place, { steps = steps, watch = function(state)
+  local fine, roll = pcall(place.rollout, place, { steps = steps, on_step = function(state)
     local k = #out.height + 1
     out.time[k], out.height[k] = 1e3 * state.time, 1e3 * (state:center(cube)[2]:item() - across * dx / 2) - 3
     out.least = math.min(out.least, -(-state:gather(cube, "jacobian")):max():item())

@@ -15,7 +15,7 @@ local finger = cq.Robot {
   material  = cq.Material.neo_hookean { young = 20, poisson = 0.25, density = 2.33 },
   -- bends it by half a right angle
   actuators = cq.Actuator.muscle { groups = { "left", "right" }, axis = "y", max = 4 },
-  groups    = { foot = function(_, y) return y < 0.05 end }, pins = "foot", tracked = 100,
+  groups    = { foot = function(_, y) return y < 0.05 end }, pins = "foot", markers = 100,
 }
 local world = cq.World { cells = { 40, 32 }, dx = 1 / 40, dt = 1e-2, substeps = 6, finger:at { 0.5, 0.1 } }
 
@@ -30,7 +30,7 @@ local pulls = cq.concat({ levels(-1, 1), levels(-1, -0.5) }, -1)
 local function film(p, u)                                                                      -- {steps, batch, 100, 2}
   local roll = world:rollout {
     robot = finger:with(p), batch = u:size(1), steps = steps, controller = cq.Controller.open_loop(u),
-    record = function(state) return state:gather "tracked" end,
+    record = function(state) return state:gather "markers" end,
   }
   return roll.record, roll
 end

@@ -56,7 +56,7 @@ local function load_slowly(place, damping)
   local first
   place.world:rollout {
     steps = each * (#levels + 1), damping = damping, controller = function(_, _, t) return cq.tensor { held(t) } end,
-    watch = function(state)
+    on_step = function(state)
       local k = state.step / each
       if k % 1 ~= 0 or k == 0 then return end
       local x = state:center(place.tip)
@@ -81,7 +81,7 @@ local function answer(place, rest)
   local first
   place.world:rollout {
     steps = math.floor(seconds / DT + 0.5), robot = rest, controller = function() return cq.tensor { step } end,
-    watch = function(state)
+    on_step = function(state)
       local y = state:center(place.tip)[2]:item() / MM
       first = first or y
       local n = state.step + 1

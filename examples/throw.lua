@@ -14,8 +14,8 @@ local world  = cq.World { cells = { 60, 30 }, dx = 1 / 30, dt = 1e-2, substeps =
   block }
 local target = cq.tensor { 1.3, 0.3 }
 
-local function throw(p, watch)
-  return world:rollout { robot = block:with { velocity = p.velocity }, steps = 150, watch = watch }
+local function throw(p, on_step)
+  return world:rollout { robot = block:with { velocity = p.velocity }, steps = 150, on_step = on_step }
 end
 local step = cq.value_and_grad(function(p) return (throw(p).state:center(block) - target):pow(2):sum() end)
 

@@ -36,7 +36,7 @@ local function world_of(material, count)
     local out
     world:rollout {
       steps = 1, robot = world.robot:with { deformation = cq.tensor(list) },
-      watch = function(state) if state.step == 0 then out = state:gather("body", "piola"):totable() end end,
+      on_step = function(state) if state.step == 0 then out = state:gather("body", "piola"):totable() end end,
     }
     return out
   end

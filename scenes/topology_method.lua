@@ -58,7 +58,7 @@ local function start_from(other, scene, stage, before)
     by_iteration = { design = function(i) return i <= stage.free and other.design or hard end } })
   local whole = optimise(run, stage, before)
   scene.design.params = scene.design:resample(other.design, run.best.params)
-  return whole, run.run and run.run.folder:match("^(.*)/" .. stage.name .. "$")
+  return whole, run.folder and run.folder:match("^(.*)/" .. stage.name .. "$")
 end
 
 -- A scene of the same problem with other options.
@@ -148,7 +148,7 @@ local function climb(scene, options)
   local hard = made_binary(scene)
   return finish(scene, { count = cq.option("iterations", 40), whole = whole,
     inner = cq.Optimizer.adam { rate = 3e-4, clip = CLIP }, by_iteration = { design = function() return hard end },
-    folder = run.run and run.run.folder:match "^(.*)/light$" })
+    folder = run.folder and run.folder:match "^(.*)/light$" })
 end
 
 -- A rotator turns for all of the time. Its gradient is that of the last leaps unless the adjoint decays (--decay). With
@@ -165,7 +165,7 @@ local function spin(scene, options)
     return i <= soft and 1 or 0.2 * (1 - 0.9 * (i - soft) / math.max(1, count - soft))
   end }
   return finish(scene, { count = count, whole = whole, adjoint_decay = options.decay and options.decay / 2,
-    inner = inner, folder = run.run and run.run.folder:match "^(.*)/rough$",
+    inner = inner, folder = run.folder and run.folder:match "^(.*)/rough$",
     by_iteration = { design = function(i) return i <= soft and scene.design or hard end } })
 end
 
@@ -250,7 +250,7 @@ function method.once(name, given)
   local scene = require "scenes.topology"(options)
   local way = is_paper and paper or name == "climber" and climb or name == "rotator" and spin or ours
   local run = way(scene, options)
-  if not run.run then return end                  -- cqlua check: nothing was optimised
+  if not run.folder then return end                  -- cqlua check: nothing was optimised
   local params = run.best.params
   local solid = scene.design:binarise(params)
   local binary, trained_loss = run:evaluate { body = solid }.loss, nil
@@ -260,9 +260,9 @@ function method.once(name, given)
     print(("pulses trained anew: %.4f"):format(loss))
     solid, trained_loss = trained, loss
   end
-  solid:save(run.run:path(name .. ".csv"))
-  scene.design:save(params, run.run:path(name .. "_design.csv"))
-  local files = solid:save_stl(run.run:path(name .. ".stl"))
+  solid:save(run:path(name .. ".csv"))
+  scene.design:save(params, run:path(name .. "_design.csv"))
+  local files = solid:save_stl(run:path(name .. ".stl"))
   run:render(name .. ".mp4", { body = solid })
   run:figures(name .. ".png", { body = solid })
   local values = { optimised = run.best.loss, binarised = binary, loss = trained_loss or binary }

@@ -65,7 +65,7 @@ end
 local function exact_by_cost(world)
   local p = { u = T.param(spread({ STEPS, 1 }, -0.8, 0.8)),
     velocity = T.param(spread({ world.particle_count, 2 }, -0.3, 0.1)) }
-  local factor, plan = math.exp(-DT / DECAY), world:plan { steps = STEPS }
+  local factor, plan = math.exp(-DT / DECAY), world:memory_plan { steps = STEPS }
   local function costs(q, decay, memory)
     local running = world:rollout { robot = world.robot:with { velocity = q.velocity }, steps = STEPS,
       controller = cq.Controller.open_loop(q.u), adjoint_decay = decay, contact = true, memory = memory,
@@ -110,7 +110,7 @@ describe("adjoint_decay", function()
     assert.is_true((decayed - exact):norm():item() > 0.1 * exact:norm():item())
     -- the last signals have costs at once alone
     near({ decayed[STEPS] }, { exact[STEPS] }, 0)
-    local plan = world:plan { steps = STEPS }
+    local plan = world:memory_plan { steps = STEPS }
     near(ours(DECAY, { memory = math.floor(3.5 * plan.slice_bytes + plan.record_bytes) }), ours(DECAY), 0)
   end)
 

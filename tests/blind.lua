@@ -48,14 +48,14 @@ local function gradients(case, device, memory, watch)
     local fields = fields_of(p.own)
     fields.robot = world.robot:with { young = p.young, density = p.density, position = p.position,
       velocity = p.velocity }
-    fields.gravity, fields.friction, fields.steps, fields.memory, fields.watch = p.gravity, p.friction, STEPS, memory,
+    fields.gravity, fields.friction, fields.steps, fields.memory, fields.on_step = p.gravity, p.friction, STEPS, memory,
       watch
     local r = world:rollout(fields)
     return r.state:center("trunk"):sum() + r.state:velocity("foot"):square():sum()
       + r.state:deformations():square():sum(), r
   end)(params)
   local out = { loss = loss, leaves = T.leaves.list(grads), signals = roll.signals, stops = roll.stops,
-    plan = world:plan { steps = STEPS, memory = memory, batch = roll.batch } }
+    plan = world:memory_plan { steps = STEPS, memory = memory, batch = roll.batch } }
   out.center = roll.state:center { "foot", "trunk" }   -- makes the control steps again
   world:close()
   return out
@@ -103,7 +103,7 @@ function blind.failures(device)
   for k, u in ipairs { wild, broken, both } do
     local controller = cq.Controller.open_loop(u)
     out[k] = scene.failure(world, { steps = STEPS, controller = controller })
-    local watched = scene.failure(world, { steps = STEPS, controller = controller, watch = scene.nobody })
+    local watched = scene.failure(world, { steps = STEPS, controller = controller, on_step = scene.nobody })
     assert(out[k] == watched, ("%s\nbut watched: %s"):format(out[k], watched))
   end
   world:close()

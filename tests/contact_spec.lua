@@ -77,7 +77,7 @@ describe("contact", function()
       local gravity = dim == 2 and { 0.5, -G } or { 0.5, -G, 0.2 }
       local world = block { dim = dim, walls = walls, gravity = gravity, at = 0.21, pins = { 1 } }
       local before = T.zeros { dim }
-      local roll = world:rollout { steps = 300, contact = true, watch = function(state)
+      local roll = world:rollout { steps = 300, contact = true, on_step = function(state)
         local after = state:momentum()
         if state.step > 0 then
           local sum = state:contact(1).impulse + state:contact(2).impulse + state:contact("pins").impulse
@@ -123,7 +123,7 @@ describe("contact", function()
       sentence(function() state:contact "middle" end))
 
     local function weighed(p)
-      local held = world:rollout { steps = 10, contact = true, gravity = p.gravity, watch = function() end }
+      local held = world:rollout { steps = 10, contact = true, gravity = p.gravity, on_step = function() end }
       return held.state:contact("right").impulse:square():sum() + held.contact.pin_groups:slice(1, 1, 2):pow(2):sum()
     end
     derivative.check(weighed, { gravity = T.param(T.tensor { 0.3, -1 }) }, 1e-6)
@@ -204,7 +204,7 @@ describe("contact", function()
     local other = world:rollout { steps = 2 }.state
     assert.matches("give world:rollout, or world:settle, contact = true", sentence(function() other:contact(1) end))
     assert.matches("no control step was made before the first state", sentence(function()
-      world:rollout { steps = 1, contact = true, watch = function(s) s:contact(1) end }
+      world:rollout { steps = 1, contact = true, on_step = function(s) s:contact(1) end }
     end))
     assert.matches('wall 2 %(floor%) has the name "a", which is that of wall 1', sentence(function()
       block { walls = { cq.Boundary.floor { at = 0.1, name = "a" }, cq.Boundary.floor { at = 0.05, name = "a" } } }
@@ -244,7 +244,7 @@ describe("walls whose velocity changes", function()
     local solid = cq.Boundary.obstacle { lower = { 0, 0 }, upper = { 1.5, 0.9 }, clamp = true, motion = motion }
     local world = block { gravity = { 0, 0 }, at = 0.11, walls = solid }
     local start
-    local roll = world:rollout { steps = 200, watch = function(state) start = start or state:positions() end }
+    local roll = world:rollout { steps = 200, on_step = function(state) start = start or state:positions() end }
     local way = roll.state:positions() - start
     for p = 1, world.particle_count, 17 do
       for i = 1, 2 do near(motion(200 * DT)[i], way:get(p, i), 1e-10, "way") end

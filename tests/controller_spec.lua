@@ -46,7 +46,7 @@ describe("a network", function()
     p.b1:set(0.3, 2)
     local seen
     local both = { "foot", "trunk" }
-    local roll = run(linear, { steps = 1, watch = function(s)
+    local roll = run(linear, { steps = 1, on_step = function(s)
       seen = seen or T.concat { s:center(both):flatten(), s:velocity(both):flatten() }
     end })
     assert.is_true(roll.signals[1]:close((seen:matmul(p.w1) + p.b1):tanh(), 1e-14))

@@ -60,7 +60,7 @@ local function outcome(source, kind, options)
   local loss, grads, roll = T.value_and_grad(function(p)
     local fields = fields_of(p.net)
     fields.robot, fields.steps, fields.batch = world.robot:with { velocity = p.velocity }, STEPS, options.batch
-    fields.watch, fields.memory = options.watched and scene.nobody or nil, options.memory
+    fields.on_step, fields.memory = options.watched and scene.nobody or nil, options.memory
     if kind.effort then
       fields.effort = function(u)
         asked = asked + 1
@@ -79,7 +79,7 @@ local function outcome(source, kind, options)
     leaves = T.leaves.list(grads),
     by_engine = roll.engine_policy ~= nil, stops = roll.stops,
     final = T.tape.pause(function() return roll.state:positions() end):copy(),
-    plan = world:plan { steps = STEPS, memory = options.memory, batch = options.batch } }
+    plan = world:memory_plan { steps = STEPS, memory = options.memory, batch = options.batch } }
   world:close()
   return out
 end

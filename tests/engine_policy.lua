@@ -74,14 +74,14 @@ local function gradients(case, device, memory, way)
       observer = way == "lua" and own(case.observer) or case.observer, controller = controller:with(p.net),
       memory = memory, adjoint_decay = case.decay,
       wall_velocity = case.shake, contact = case.shake and true or nil,
-      watch = way == "watched" and scene.nobody or nil,
+      on_step = way == "watched" and scene.nobody or nil,
     }
     return r.state:center("trunk"):sum() + r.state:velocity("foot"):square():sum()
       + r.state:deformations():square():sum(), r
   end)(params)
   local out = { loss = loss, leaves = T.leaves.list(grads), signals = roll.signals,
     by_engine = roll.engine_policy ~= nil, stops = roll.stops,
-    plan = world:plan { steps = STEPS, memory = memory, batch = batch } }
+    plan = world:memory_plan { steps = STEPS, memory = memory, batch = batch } }
   local final = T.tape.pause(function() return roll.state:positions() end)   -- makes the control steps again
   out.final = final:copy()
   world:close()
@@ -138,7 +138,7 @@ function by_engine.failures(device)
     local fields = { steps = STEPS, observer = observer, controller = controller, gravity = k == 1 and { 0, -2000 }
       or nil }
     out[k] = scene.failure(world, fields)
-    fields.watch = scene.nobody
+    fields.on_step = scene.nobody
     local watched = scene.failure(world, fields)
     assert(out[k] == watched, ("%s\nbut watched: %s"):format(out[k], watched))
     fields.observer = own(observer)

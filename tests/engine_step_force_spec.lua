@@ -108,9 +108,9 @@ describe("a force actuator of every engine step", function()
     end
     local u = signals(2)
     local loss, grads = of(u)
-    local plan = world:plan { steps = STEPS }
+    local plan = world:memory_plan { steps = STEPS }
     local memory = math.floor(3.5 * plan.slice_bytes + plan.record_bytes)
-    assert.is_true(world:plan { steps = STEPS, memory = memory }.recompute > 1)
+    assert.is_true(world:memory_plan { steps = STEPS, memory = memory }.recompute > 1)
     local tight, same = of(u, { memory = memory })
     assert.equal(loss, tight)
     assert.is_true(grads.u:equal(same.u) and grads.stiffness:equal(same.stiffness))

@@ -417,7 +417,7 @@ describe("an experiment", function()
       cq.Robot { shape = box, material = cq.Material.neo_hookean { young = 1, poisson = 0.3 } }:at { 0.3, 0.3 },
     }
     local way
-    world:rollout { steps = 10, watch = function(state) way = shown.wall_offset(state) or "none" end }
+    world:rollout { steps = 10, on_step = function(state) way = shown.wall_offset(state) or "none" end }
     for k, wanted in ipairs { { 0, 0 }, { 0.05, 0 }, { 0, 0.02 } } do
       for d = 1, 2 do
         assert(math.abs(way[k][d] - wanted[d]) < 1e-9, ("wall %d, axis %d: %g"):format(k, d, way[k][d]))
@@ -431,14 +431,14 @@ describe("an experiment", function()
           rest_length = 0.2 } }:at { 0.3, 0.3 },
     }
     local told, moved
-    pulled:rollout { steps = 1, controller = function() return T.tensor { 0.2 } end, watch = function(state, u)
+    pulled:rollout { steps = 1, controller = function() return T.tensor { 0.2 } end, on_step = function(state, u)
       local path = shown.cables(state, u, state:positions())[1]
       if u then moved = state:momentum(pulled.robot):norm():item() / 1e-4 else assert.is_nil(path.tension) end
       told = path.tension and path.tension[1]
     end }
     assert(told > 0.1 and math.abs(told / moved - 1) < 1e-3, ("%g and %g"):format(told, moved))
     -- no particle has a colour of actuation, so that no legend explains one
-    pulled:rollout { steps = 1, controller = function() return T.tensor { 0.2 } end, watch = function(state, u)
+    pulled:rollout { steps = 1, controller = function() return T.tensor { 0.2 } end, on_step = function(state, u)
       assert.is_nil(shown.actuation(state, u))
     end }
   end)

@@ -95,7 +95,7 @@ describe("run:figures", function()
     -- a line of curves of 200 pixels; the lowest curve of each panel, in thirds or halves of the page
     local function curves(history)
       process.write(folder .. "/history.csv", history)
-      run.run = { folder = folder }
+      run.folder = folder
       local made, seen = page(run, { width = 1000 }), {}
       assert.equal(before + 200 + 10, made.height)
       for k, share in ipairs { 0.16, 0.53, 0.85 } do
@@ -237,7 +237,7 @@ describe("run:figures", function()
 
   it("has curves below the design where stills are much higher than it is", function()
     local run = experiment()
-    run.run = { folder = folder }
+    run.folder = folder
     process.write(folder .. "/history.csv", "iteration,loss,material\n1,3,0.2\n2,2,0.1\n3,1,0.05\n")
     -- how wide the curve of the objective is drawn
     local function width_of(stills)
@@ -271,7 +271,7 @@ describe("run:figures", function()
 
   it("prints nothing over something else, however narrow it is", function()
     local run, design = experiment()
-    run.run = { folder = folder }
+    run.folder = folder
     process.write(folder .. "/history.csv",
       "iteration,loss,material\n1,0.002788,0.9\n2,0.0025,0.3\n3,-0.0021,0.05\n")
     for _, fields in ipairs { { width = 800 }, { width = 800, stills = { 0.005, 0.01, 0.015, 0.02, 0.025, 0.03 } },

@@ -218,9 +218,9 @@ describe("implicit steps", function()
           threads = how.threads, precision = "float32", integrator = cq.Implicit {}, robot:at(filled(dim, 0.2, 0.2)),
           cells = dim == 2 and { 36, 24 } or nil,
         })
-        local plan = world:plan { steps = steps, memory = "1 GiB" }
+        local plan = world:memory_plan { steps = steps, memory = "1 GiB" }
         local memory = how.tight and math.floor(2.5 * plan.slice_bytes + plan.record_bytes) or "1 GiB"
-        assert.equal(how.tight or false, world:plan({ steps = steps, memory = memory }).recompute > 1)
+        assert.equal(how.tight or false, world:memory_plan({ steps = steps, memory = memory }).recompute > 1)
         local loss2, grads2, roll2 = landing(world, memory, steps)
         loss, grads, roll = loss or loss2, grads or grads2, roll or roll2
         assert.equal(loss, loss2)
@@ -295,7 +295,7 @@ describe("implicit steps", function()
         local before, rise, least = math.huge, -math.huge, math.huge
         local roll = world:rollout {
           steps = 12, robot = world.robot:with { deformation = bent },
-          watch = function(state)
+          on_step = function(state)
             local energy = state:energy():item()
             rise, before = math.max(rise, energy - before), energy
             least = math.min(least, determinants(state):min():item())

@@ -24,7 +24,7 @@ describe("a world that is closed", function()
     world:close()
     world:close()
     says(sentence(function() world:rollout { steps = 1 } end), "world:rollout: this world is closed")
-    says(sentence(function() world:plan { steps = 1 } end), "world:plan: this world is closed")
+    says(sentence(function() world:memory_plan { steps = 1 } end), "world:memory_plan: this world is closed")
     says(sentence(function() world:timers() end), "world:timers: this world is closed")
     says(sentence(function() roll.state:center "foot" end), "its world closed")
   end)
@@ -55,7 +55,7 @@ describe("a coroutine that is left inside a rollout", function()
   -- steps of the rollout that it makes, one for each resume
   local function stepping(world)
     return coroutine.create(function()
-      return world:rollout({ steps = 4, watch = function() coroutine.yield() end }).state:center("foot")[2]:item()
+      return world:rollout({ steps = 4, on_step = function() coroutine.yield() end }).state:center("foot")[2]:item()
     end)
   end
 
@@ -70,7 +70,7 @@ describe("a coroutine that is left inside a rollout", function()
     assert.equal(want, got)
     -- but a rollout within its functions is still one too many
     local nested = coroutine.wrap(function()
-      return sentence(function() world:rollout { steps = 2, watch = function() coroutine.wrap(alone)() end } end)
+      return sentence(function() world:rollout { steps = 2, on_step = function() coroutine.wrap(alone)() end } end)
     end)
     says(nested(), "world:rollout: cannot be called from inside a rollout's own functions")
   end)
@@ -87,7 +87,7 @@ describe("a coroutine that is left inside a rollout", function()
     end
     local function leave() coroutine.yield() return cq.zeros { 2 } end
     local why = "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; what it left would be lost to the gradient "
-    says(of { watch = leave }, why .. "(in watch, at the start)")
+    says(of { on_step = leave }, why .. "(in on_step, at the start)")
     says(of { controller = leave }, why .. "(in the controller, control step 1 of 2)")
     assert.equal(1, world:rollout({ steps = 1 }).steps)
   end)
@@ -267,7 +267,7 @@ describe("memory that runs out", function()
   end
 
   it("is told with what takes less than was planned, where anything does", function()
-    local p = world:plan { steps = 8 }
+    local p = world:memory_plan { steps = 8 }
     says(told({ steps = 8, memory = "1 GiB" }, true),
       ('memory = "%s", or less'):format(require("cq.rollout.memory").text(p.bytes / 2)))
     says(told({ steps = 8, memory = p.record_bytes + p.slice_bytes }, true),

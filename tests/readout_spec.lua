@@ -17,7 +17,7 @@ end
 local function at_start(world, f, fields)
   local out
   fields = fields or {}
-  fields.steps, fields.watch = 1, function(state) if state.step == 0 then out = f(state) end end
+  fields.steps, fields.on_step = 1, function(state) if state.step == 0 then out = f(state) end end
   world:rollout(fields)
   return out
 end
@@ -133,7 +133,7 @@ describe("derived readouts", function()
     for dim = 2, 3 do
       local world = block { dim = dim, substeps = 8 }
       local seen = {}
-      world:rollout { steps = 60, robot = world.robot:with { velocity = tumbling(world, 2) }, watch = function(state)
+      world:rollout { steps = 60, robot = world.robot:with { velocity = tumbling(world, 2) }, on_step = function(state)
         seen[#seen + 1] = { p = state:momentum(), l = state:angular_momentum(),
           o = state:angular_momentum(nil, { about = "origin" }),
           energy = state:energy():item(), kinetic = state:energy(nil, "kinetic"):item() }
@@ -156,7 +156,7 @@ describe("derived readouts", function()
     local world = block { gravity = { 0.5, -4 } }
     local mass = 0.25 ^ 2 * 1.5
     local out = {}
-    world:rollout { steps = 20, watch = function(state)
+    world:rollout { steps = 20, on_step = function(state)
       out[state.step] = { p = state:momentum(), e = state:energy(), k = state:energy(nil, "kinetic") }
     end }
     near(mass * 0.5 * 0.08, out[20].p:get(1), 1e-12)
@@ -243,7 +243,7 @@ describe("derived readouts", function()
     local world = block { damping = 5 }
     local out = {}
     world:rollout { steps = 25, robot = world.robot:with { velocity = { 0.3, 0.1 } },
-      watch = function(state) out[state.step] = state:momentum() end }
+      on_step = function(state) out[state.step] = state:momentum() end }
     near(out[0]:get(1) * math.exp(-5 * 25 * 4e-3), out[25]:get(1), 1e-12, "momentum")
     -- a beam that is held at one end sags, and stays; its energy falls to what the material holds and the weight lost
     local beam = cq.Robot {
@@ -298,7 +298,7 @@ describe("derived readouts", function()
       local wanted = dim == 2 and { 3, 16, 20 } or { 4, 10, 12, 14 }
       local velocity = dim == 2 and { 0.5, -0.25 } or { 0.5, -0.25, 0.125 }
       local options, seen = { size = size, spacing = 1 / 24 }, {}
-      world:rollout { steps = 50, robot = world.robot:with { velocity = velocity }, watch = function(state)
+      world:rollout { steps = 50, robot = world.robot:with { velocity = velocity }, on_step = function(state)
         local center = seen[0] and seen[0].center or state:center "body"
         seen[state.step] = { raster = state:raster("body", options),
           still = state:raster(nil, { size = size, center = center }), center = center }

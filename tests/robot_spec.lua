@@ -22,13 +22,13 @@ end
 describe("a robot", function()
   it("has the particles and groups of its shape, and the user's", function()
     local r = robot { groups = { top = function(_, y) return y > 0.18 end, ends = { "foot", 32 }, ["one"] = { 5 } },
-      tracked = 6 }
+      markers = 6 }
     assert.equal(32, r.particle_count)
     assert.same({ "foot", "trunk" }, r.groups)
     assert.equal(4, r:group("top").particle_count)
     assert.equal(17, r:group("ends").particle_count)
     assert.same({ 5 }, r:group("one"):particles())
-    assert.equal(6, r:group("tracked").particle_count)
+    assert.equal(6, r:group("markers").particle_count)
     assert.is_true(math.abs(r.volume:sum():item() - 0.02) < 1e-15)
     says(tostring(r), "2D, 32 particles")
   end)
@@ -369,7 +369,7 @@ describe("mistakes in a robot", function()
     says(sentence(robot, { groups = { bad = { 0 } } }),
       "particles are whole numbers from 1 to 32 or group names, got 0")
     says(sentence(robot, { pins = "noze" }), "no group \"noze\"")
-    says(sentence(robot, { tracked = 100 }), "tracked is 100, the robot has only 32 particles")
+    says(sentence(robot, { markers = 100 }), "markers is 100, the robot has only 32 particles")
     says(sentence(cq.Material.neo_hookean, { young = 1, poisson = 0.5 }),
       "poisson must be a finite number above -1 and below 0.5, got 0.5")
     says(sentence(cq.Material.linear, { young = 1, poisson = 0.2, density = -1 }),

@@ -214,7 +214,7 @@ describe("a rollout", function()
     local world = scene.world(robot, { precision = precision, threads = threads })
     local p = every_parameter(world)
     local loss, grads = T.value_and_grad(function(q) return felt(rollout(world, q, { memory = memory }), world) end)(p)
-    local plan = world:plan { steps = STEPS, memory = memory }
+    local plan = world:memory_plan { steps = STEPS, memory = memory }
     world:close()
     return loss, T.leaves.list(grads), plan
   end
@@ -452,7 +452,7 @@ describe("a rollout", function()
       local message = sentence(function()
         calls = 0
         T.value_and_grad(function(g)
-          return world:rollout { steps = STEPS, gravity = g, watch = watch or nil, running = function(s)
+          return world:rollout { steps = STEPS, gravity = g, on_step = watch or nil, running = function(s)
             calls = calls + 1
             if calls == STEPS + 2 then C.cq_interrupt(1) end
             return s:center("foot"):sum()
@@ -500,10 +500,15 @@ describe("a rollout", function()
     assert(a == nil and b == nil and #world.pool.entries <= 2)
   end)
 
-  it("shows its states to watch, from the start on", function()
+  it("names what a field is called now", function()
+    local said = require("tests.sentence").of(function() scene.world(scene.robot()):rollout { steps = 1, watch = print } end)
+    assert.is_truthy(said:find("unknown field watch (it is on_step now)", 1, true), said)
+  end)
+
+  it("shows its states to on_step, from the start on", function()
     local world = scene.world(scene.robot())
     local steps, times = {}, {}
-    local roll = world:rollout { steps = 3, watch = function(s, u)
+    local roll = world:rollout { steps = 3, on_step = function(s, u)
       steps[#steps + 1], times[#times + 1] = s.step, u ~= nil
     end }
     assert.same({ 0, 1, 2, 3 }, steps)

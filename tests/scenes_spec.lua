@@ -13,7 +13,7 @@ describe("scenes/dam_break.lua", function()
   it("runs as fast as Martin and Moyce's column once its dam is gone", function()
     local scene = require "scenes.dam_break" { across = 24 }
     local world, front = cq.World(scene.world), {}
-    world:rollout { steps = math.ceil(scene.until_time * scene.unit / world.control_dt) + 1, watch = function(state)
+    world:rollout { steps = math.ceil(scene.until_time * scene.unit / world.control_dt) + 1, on_step = function(state)
       front[#front + 1] = { state.time / scene.unit, scene.front(state) }
     end }
     local raw, aligned, late = scene.compare(front)
@@ -87,7 +87,7 @@ describe("pulled bars", function()
 
   it("creep, and creep back", function()
     local scene, count = require "scenes.creeping_bars" {}, 0
-    cq.World(scene.world):rollout { steps = 450, controller = scene.controller, watch = function(state)
+    cq.World(scene.world):rollout { steps = 450, controller = scene.controller, on_step = function(state)
       local soon = state.time % 30 < 1.5               -- the wave of a load that has just come or gone
       if soon or state.step % 15 ~= 0 then return end
       count = count + 1
@@ -104,7 +104,7 @@ describe("scenes/balloon.lua", function()
     local first
     local roll = cq.World(scene.world):rollout {
       steps = 60, controller = function() return cq.tensor { pressure } end,
-      watch = function(state) first = first or state:cavity_volume(scene.pressure):item() end,
+      on_step = function(state) first = first or state:cavity_volume(scene.pressure):item() end,
     }
     return roll.state:cavity_volume(scene.pressure):item() / first - 1, scene.balance(pressure) - 1
   end

@@ -142,7 +142,7 @@ describe("run:optimize with seeds", function()
         cq.Optimizer.adam { rate = 0.05 } },
     }
     local result = run:optimize { iterations = 3, seeds = 4 }
-    print(run.run.folder, result.iterations, #result.starts)
+    print(run.folder, result.iterations, #result.starts)
     print(("%.15g %.15g %.15g"):format(result.best, run.best.loss, run:evaluate().loss))
   ]]
 

@@ -114,7 +114,8 @@ describe("several numbers of a rollout", function()
         local more = {}
         for key, value in pairs(extra) do if key ~= "name" then more[key] = value end end
         local f, p = fields_of(world, driver, more)
-        assert.equal(extra.name == "a small memory", world:plan({ steps = STEPS, memory = extra.memory }).recompute > 1)
+        local plan = world:memory_plan { steps = STEPS, memory = extra.memory }
+        assert.equal(extra.name == "a small memory", plan.recompute > 1)
         local values, grads, count = check_each(f, p)
         assert.equal(9, count)
         assert.equal(4, values.fixed)
@@ -129,7 +130,7 @@ describe("several numbers of a rollout", function()
   it("run it forward once, and look at no state twice", function()
     local world = scene.world(scene.robot())
     local seen = 0
-    local f, p = fields_of(world, drivers["signals known before"], { watch = function() seen = seen + 1 end })
+    local f, p = fields_of(world, drivers["signals known before"], { on_step = function() seen = seen + 1 end })
     local _, grads, roll = cq.values_and_grads(f)(p)
     assert.equal(STEPS + 1, seen)
     assert.equal(9, #T.leaves.sorted_keys(grads))

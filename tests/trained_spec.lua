@@ -111,7 +111,7 @@ describe("a run with a name", function()
   it("has a folder of its own within that of the script", function()
     local run = experiment()
     run:optimize { iterations = 1, folder = folder, name = "seed 2" }
-    assert.equal(folder .. "/seed 2", run.run.folder)
+    assert.equal(folder .. "/seed 2", run.folder)
     assert.is_truthy(process.read(folder .. "/seed 2/history.csv"))
   end)
 end)

@@ -124,7 +124,7 @@ describe("a tank of water", function()
       local before, passed = nil, {}
       local roll = world:rollout {
         robot = world.robot:with { velocity = velocity }, steps = math.ceil(3.3 * math.pi / omega / 0.02),
-        watch = function(state)
+        on_step = function(state)
           local off = state:center(scene.water)[1]:item() - scene.corner[1] - scene.length / 2
           if state.time > 1 / omega and before * off <= 0 then
             passed[#passed + 1] = state.time - 0.02 * off / (off - before)

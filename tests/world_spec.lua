@@ -79,20 +79,20 @@ describe("a world", function()
   it("takes as many scenes as the engine does", function()
     local w, many = world {}, C.CQ_BATCH_MAX + 1
     local allowed = ("batch must be a whole number at least 1 and at most %d, got %d"):format(C.CQ_BATCH_MAX, many)
-    says(sentence(function() w:plan { steps = 1, batch = many } end), "world:plan: " .. allowed)
+    says(sentence(function() w:memory_plan { steps = 1, batch = many } end), "world:memory_plan: " .. allowed)
     says(sentence(function() w:rollout { steps = 1, batch = many } end), "world:rollout: " .. allowed)
   end)
 
   it("plans memory", function()
     local w = world {}
-    local plan = w:plan { steps = 100, memory = "1 GiB" }
+    local plan = w:memory_plan { steps = 100, memory = "1 GiB" }
     assert.equal(1, plan.recompute)
     assert.equal(100, plan.records)
     assert.is_true(plan.bytes >= 100 * plan.record_bytes)
-    local tight = w:plan { steps = 100, memory = plan.bytes / 10 }
+    local tight = w:memory_plan { steps = 100, memory = plan.bytes / 10 }
     assert.is_true(tight.recompute > 1 and tight.bytes <= plan.bytes / 10)
     says(tight.text, "checkpoints")
-    says(sentence(function() w:plan { steps = 100, memory = "1 KiB" } end), "needs at least")
+    says(sentence(function() w:memory_plan { steps = 100, memory = "1 KiB" } end), "needs at least")
   end)
 
   it("counts the time of its phases", function()

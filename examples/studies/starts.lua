@@ -15,7 +15,7 @@ local finger = cq.Robot {
   shape     = { strip("left", 0, 0.025), strip("core", 0.025, 0.05), strip("right", 0.075, 0.025) },
   material  = cq.Material.neo_hookean { young = 20, poisson = 0.25, density = 2.33 },
   actuators = cq.Actuator.muscle { groups = { "left", "right" }, axis = "y", max = 4 },
-  groups    = { foot = function(_, y) return y < 0.05 end }, pins = "foot", tracked = 40,
+  groups    = { foot = function(_, y) return y < 0.05 end }, pins = "foot", markers = 40,
 }
 local world = cq.World { cells = { 40, 32 }, dx = 1 / 40, dt = 1e-2, substeps = 6, finger:at { 0.5, 0.1 } }
 
@@ -25,7 +25,7 @@ local levels = cq.random { seed = 5 }:uniform({ 8, 1, 2 }, { min = -1, max = 1 }
 local function film(p)
   return world:rollout {
     robot = finger:with(p), steps = steps, controller = cq.Controller.open_loop(levels),
-    record = function(state) return state:gather "tracked" end,
+    record = function(state) return state:gather "markers" end,
   }.record
 end
 

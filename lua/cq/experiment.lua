@@ -47,6 +47,7 @@ local C = engine.C
 ---@field best { loss: number, iteration: integer, params: table }?     of the least loss so far; with constraints of the least among the points
 ---  that keep them, or else of the one that is nearest to it, with feasible and values { objective =, NAME = } beside
 ---@field steps integer         control steps
+---@field folder string?        of its run, once that has begun: history.csv, parameters, pictures
 ---@field world cq.World        that it runs in
 ---@field robot cq.Robot        before its trainable values are set
 local Experiment = { __name = "cq.Experiment" }
@@ -211,7 +212,7 @@ function Experiment:rollout(params, changes)
   local fields = {
     robot = robot, steps = changed.steps(self, def, "run:rollout"), observer = observer, controller = controller,
     weight = self.weight,
-    running = self.objective.running, effort = self.objective.effort, memory = self.memory, watch = def.on_step,
+    running = self.objective.running, effort = self.objective.effort, memory = self.memory, on_step = def.on_step,
     contact = self.contact, work = self.objective.work ~= nil, adjoint_decay = self.adjoint_decay,
     record = constrained.recorder(self.constraints),
   }
@@ -273,7 +274,7 @@ local function tell_plan(self)
   message.note("%s", tostring(world))
   if self.scenes then message.note("%s", scenes.text(self)) end
   message.note("%s on %s; %s", text.count(self.steps, "control step"), world.device,
-    world:plan { steps = self.steps, memory = self.memory }.text)
+    world:memory_plan { steps = self.steps, memory = self.memory }.text)
 end
 
 -- how fast it went, both ways together
@@ -349,7 +350,7 @@ function Experiment:optimize(fields)
     device = self.world.device,
     notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
   }
-  self.run, self.made, self.setup = run, run.done, setup_of(self, def)
+  self.run, self.folder, self.made, self.setup = run, run.folder, run.done, setup_of(self, def)
   keep_design(self, run)
   self.losses = losses_of(self, run)
   if run.done > 0 then by_iteration.set(self, run.done) end
@@ -391,14 +392,21 @@ end
 ---@return cq.Evaluation
 function Experiment:evaluate(fields) return evaluate.run(self, fields) end
 
--- beside the files of its run, or of the one that a loop of the user's has open, unless the path says where; a script
--- without a run has the folder that its run would take
-local function place(self, path)
-  if path:match "^/" or path:match "^%.%.?/" then return path end
-  local run = self.run or require("cq.run").current()
-  local folder = run and run.folder or require("cq.run").default_folder()
+---A file in the folder of its run, which is made: the run of run:optimize or run:load, or the one that a loop of the
+---user's has open; without a run, the folder that it would take.
+---@param name string
+---@return string
+function Experiment:path(name)
+  local Run = require "cq.run"
+  local open = Run.current()
+  local folder = self.folder or open and open.folder or Run.default_folder()
   host.make_folder(folder)
-  return folder .. "/" .. path
+  return folder .. "/" .. name
+end
+
+-- beside the files of its run, unless the path says where
+local function place(self, path)
+  return (path:match "^/" or path:match "^%.%.?/") and path or self:path(path)
 end
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots
@@ -457,7 +465,7 @@ function Experiment:check()
   if self.scenes then return scenes.each_checked(self) end
   local steps = math.min(self.steps, 2)
   local report = { steps = self.steps, gradients = {},
-    plan = self.world:plan { steps = self.steps, memory = self.memory } }
+    plan = self.world:memory_plan { steps = self.steps, memory = self.memory } }
   local lines = { tostring(self.world), ("%s, %s"):format(text.count(self.steps, "control step"), report.plan.text) }
   if self.world.def.integrator then table.insert(lines, 2, self.world:steps_replaced()) end
   if #T.leaves.list(self.params) > 0 then

@@ -5,7 +5,7 @@
 --     material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },  -- or by group name
 --     actuators = cq.Actuator.pressure { groups = { "leg" }, axis = "y", max = 2 },
 --     groups = { feet = { "leg" }, tip = function(x, y) return y > 0.4 end },
---     pins = "feet", tracked = 100,
+--     pins = "feet", markers = 100,
 --   }
 --   local world = cq.World { ..., robot:at { 0.2, 0.1 } }
 --   local body = robot:with { young = p.young, velocity = { 1, 0 } }
@@ -189,7 +189,7 @@ end
 -- `count` particles spread evenly over the order of the particles: multiples of the golden ratio never crowd
 local function spread(self, count)
   local n, list = self.particle_count, {}
-  if count > n then is.fail("cq.Robot: tracked is %d, the robot has only %s", count, text.count(n, "particle")) end
+  if count > n then is.fail("cq.Robot: markers is %d, the robot has only %s", count, text.count(n, "particle")) end
   local taken = {}
   for k = 1, count do
     local i = math.floor((k * 0.6180339887498949 % 1) * n) + 1
@@ -274,7 +274,7 @@ local spec = is.define("cq.Robot", {
   actuators = is.table { optional = true },
   groups = is.table { optional = true },
   pins = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
-  tracked = is.integer { min = 1, optional = true },
+  markers = is.integer { min = 1, optional = true },
   spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true },
   particle_volume = equal, particle_mass = equal,
   name = is.string { default = "robot" },
@@ -303,7 +303,7 @@ end
 ---@field actuators? cq.Actuator|table    one or a list; also tables of one's own with particles, signals, a method force, and every = "engine_step" or "control_step"
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups
 ---@field pins? string|(string|integer)[] groups or particles that are held in place, with every node that they touch
----@field tracked? integer                so many particles, spread evenly, become the group "tracked"
+---@field markers? integer                so many particles, spread evenly, become the group "markers"
 ---@field particle_volume? number|"equal"   of every particle, for its share of the shape; "equal": the mean [length^dim]
 ---@field particle_mass? number|"equal"     of every particle, for density * volume; "equal": the mean of that [mass]
 ---@field name? string                   for errors and messages
@@ -318,7 +318,7 @@ local function new(_, fields)
   self.root = self
   sample(self, def.shape, def.spacing)
   if def.groups then user_groups(self, def.groups) end
-  if def.tracked then add_group(self, "tracked", spread(self, def.tracked)) end
+  if def.markers then add_group(self, "markers", spread(self, def.markers)) end
   constants.set(self, def.material)
   T.tape.pause(set_equal, self, def.particle_volume, def.particle_mass)
   set_actuators(self, def.actuators)

@@ -6,7 +6,7 @@
 -- step run again on a tape of their own, the engine's adjoint makes the substeps backward, and observer and
 -- controller run again to turn gradients of signals into gradients of weights. Memory is the engine's memo alone.
 -- Where nobody in Lua sees the states between, all control steps are one call of the engine, forward and backward:
--- without observer, running, record and watch, or with a network of cq.Controller that sees what one of cq.Observer
+-- without observer, running, record and on_step, or with a network of cq.Controller that sees what one of cq.Observer
 -- gives, which the engine evaluates by itself (engine_policy.lua). effort is a cost of the signals of all control
 -- steps, asked once, and stops nothing.
 local ffi = require "ffi"
@@ -191,15 +191,15 @@ local function store(self, name, i, value, scalar)
   ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
 end
 
-local function watch(self, state, u)
-  if not self.watch then return end
-  self.phase, self.at = "watch", u and self.at or "start"
-  self.watch(state, u)
+local function show(self, state, u)
+  if not self.on_step then return end
+  self.phase, self.at = "on_step", u and self.at or "start"
+  self.on_step(state, u)
 end
 
 -- user functions see the state after control step i, with the signals of that step
 local function after_step(self, i)
-  if not (self.running_cost or self.recorder or self.watch or self.work_asked) then return end
+  if not (self.running_cost or self.recorder or self.on_step or self.work_asked) then return end
   local state, u = states.new(self, i + 1), self.keep:signals_at(i)
   self.at = i
   if self.running_cost then
@@ -212,7 +212,7 @@ local function after_step(self, i)
   end
   self.phase = nil
   if self.work_asked then store(self, "work_rows", i, work.row(state, u), false) end
-  watch(self, state, u)
+  show(self, state, u)
   self.phase = nil
 end
 
@@ -272,7 +272,7 @@ local function forward(self)
   if begun == C.CQ_UNSTABLE then failures.raise(self, begun) end
   engine.check(begun, "world:rollout")
   local hidden, i = control.start(self), 0
-  watch(self, states.new(self, 0), nil)
+  show(self, states.new(self, 0), nil)
   while i < self.steps do
     local to = self.stops and i + 1 or self.steps
     hidden = advance(self, i, to, hidden)
@@ -322,7 +322,7 @@ local kinds = {
   contact = is.boolean { default = false },
   work = is.boolean { default = false },
   weight = is.one_of { "mass", "particle", "volume", default = "mass" },
-  watch = is.callable { optional = true },
+  on_step = is.callable { optional = true },
   memory = is.any { optional = true },
   adjoint_decay = is.number { above = 0, infinite = true, optional = true },
 }
@@ -332,7 +332,7 @@ local spec = is.define("world:rollout", kinds)
 local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {},
-    running_cost = def.running, effort_cost = def.effort, recorder = def.record, watch = def.watch,
+    running_cost = def.running, effort_cost = def.effort, recorder = def.record, on_step = def.on_step,
     adjoint_begun = false,
     contact_asked = def.contact, work_asked = def.work and def.steps > 0, weight = def.weight,
   }, Rollout)
@@ -340,7 +340,7 @@ local function new(world, def, on)
   self.engine_policy = engine_policy.of(self)
   -- do observer, controller or actuators see the states between in Lua, or anybody else?
   self.sees = not (self.engine_policy or control.is_blind(self))
-  self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.watch ~= nil or self.work_asked
+  self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.on_step ~= nil or self.work_asked
   self.wall_motion, self.gravity = wall_motion.collect(world, def), gravity.collect(world, def)
   self.bodies = fields.bodies(world, def.robot)
   self.set = fields.collect(world, def, self.bodies)
@@ -389,7 +389,7 @@ end
 ---@field work? boolean                tell what the actuators do in each control step, for rollout.work: not of forces of your own,
 ---  of open surfaces or of cables with friction; the engine stops for it
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it, in all functions of your own
----@field watch? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
+---@field on_step? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
 ---@field adjoint_decay? number       time in which the adjoint of a state falls by e on the way back, beside what the dynamics do:
 ---  gradients then are no longer exact, but not of chance either where bodies bounce for thousands of steps; for costs

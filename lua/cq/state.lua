@@ -4,7 +4,7 @@
 --   state:center "trunk"     {dim}          mean position of a group, by mass unless weight says "particle" or "volume"
 --   state:center { "left", "right" }  {2, dim}     a row for each
 --   state:center(robot)             {dim}          of the whole robot
---   state:gather "tracked"          {particles, dim}
+--   state:gather "markers"          {particles, dim}
 --   state:gather("arm", "von_mises")  {particles}  or any other quantity that the engine lists
 --   state:stress "arm"              {dim, dim}     Cauchy, the mean over the volume of a group
 --   state:energy()                  one number     kinetic, elastic and potential, of the whole world

@@ -403,31 +403,31 @@ function World:ask(def)
   require("cq.rollout").ask(self, def)
 end
 
----@class world.plan.def
+---@class world.memory_plan.def
 ---@field steps integer             control steps
 ---@field batch? integer            independent scenes
 ---@field memory? string|number     as "2 GiB", or bytes; three quarters of what is free unless given
 
-local plan_spec = is.define("world:plan", {
+local plan_spec = is.define("world:memory_plan", {
   steps = is.integer { min = 1, max = 2 ^ 31 - 1 }, batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
   memory = is.any { optional = true },
 })
 ---What a differentiable rollout would take: bytes, and how often control steps are made again for lack of memory.
----@param fields world.plan.def
+---@param fields world.memory_plan.def
 ---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
-function World:plan(fields)
-  require_open(self, "world:plan")
+function World:memory_plan(fields)
+  require_open(self, "world:memory_plan")
   local def = plan_spec(fields)
   local owner = {}
   local entry = self.pool:acquire(owner, {
     batch = def.batch, steps = def.steps * self.pieces, differentiable = true,
-    memory = memory.budget(def.memory, "world:plan: memory", self),
+    memory = memory.budget(def.memory, "world:memory_plan: memory", self),
   })
   -- the engine plans when a rollout begins, and keeps the memory for the next one
   local status = C.cq_rollout_begin(entry.handle)
   local out = memory.plan(entry.handle)
   entry.owner[1] = nil
-  engine.check(status, "world:plan")
+  engine.check(status, "world:memory_plan")
   return out
 end
 

@@ -70,7 +70,7 @@ local cases = {
   { name = ("within %d MiB"):format(budget), memory = budget * 2 ^ 20, aim = 0.5 },
 }
 for _, case in ipairs(cases) do
-  case.plan = world:plan { steps = control_steps, memory = case.memory }
+  case.plan = world:memory_plan { steps = control_steps, memory = case.memory }
   case.forward, case.backward, case.total = {}, {}, {}
 end
 for k = 0, repeats do

@@ -238,7 +238,7 @@ function scene.make(seed)
   local cost = watched == "state" and running or watched == "signals" and control_word ~= "no signals" and signals_only
     or nil
   local record = draw:chance(0.3) and function(s) return s:center(world.robots[1]) end or nil
-  local memory = draw:chance(0.25) and steps > 4 and world:plan { steps = steps, batch = batch } or nil
+  local memory = draw:chance(0.25) and steps > 4 and world:memory_plan { steps = steps, batch = batch } or nil
   memory = memory and math.floor(3.5 * memory.slice_bytes + memory.record_bytes) * batch
   local weigh = felt(draw)
   -- {scenes, walls, dim} could be of control steps where there are as many of them

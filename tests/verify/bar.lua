@@ -23,7 +23,7 @@ local function swing(cells, integrator)
   local first, before, crossings, last = nil, nil, {}, nil
   world:rollout {
     steps = PERIODS * steps, robot = world.robot:with { velocity = velocity },
-    watch = function(state)
+    on_step = function(state)
       local along = (state:velocities():slice(1, 1, 2) * shape):sum():item()
       local energy = state:energy("bar", "elastic") + state:energy("bar", "kinetic")
       first, last = first or energy:item(), energy:item()

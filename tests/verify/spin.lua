@@ -16,7 +16,7 @@ local function turn(precision, dt, steps, integrator)
   local x = robot.position - cq.tensor { size / 2, size / 2 }
   local velocity = x:matmul(cq.tensor { { 0, SPIN }, { -SPIN, 0 } }) + cq.tensor(DRIFT)
   local start, last
-  world:rollout { steps = steps, robot = world.robot:with { velocity = velocity }, watch = function(state)
+  world:rollout { steps = steps, robot = world.robot:with { velocity = velocity }, on_step = function(state)
     if state.step > 0 and state.step < steps then return end
     local p, l = state:momentum "square", state:angular_momentum "square"
     start, last = start or { p, l }, { p, l }

@@ -291,6 +291,9 @@ end
 local Schema = {}
 Schema.__index = Schema
 
+-- fields that had another name once
+local renamed = { tracked = "markers", watch = "on_step", which = "params" }
+
 function Schema:__call(given)
   if type(given) ~= "table" or text.class_of(given) then
     schema.fail("%s: takes one table of named fields, got %s", self.name, text.describe(given))
@@ -320,6 +323,7 @@ function Schema:unknown(key, given)
       allowed)
   end
   local hint = self.hints and self.hints(key, given)
+    or self.fields[renamed[key]] and ("it is %s now"):format(renamed[key])
   hint = hint and (" (%s)"):format(hint) or text.suggestion(key, self.names)
   schema.fail("%s: unknown field %s%s; %s", self.name, key, hint, allowed)
 end

@@ -9,7 +9,7 @@ local body = {}
 ---@field material? cq.Material        neo-Hookean with E 10, nu 0.3 and density 1 unless given
 ---@field max? number                  stress of a chamber at a signal of 1 [stress]
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups, as of cq.Robot
----@field tracked? integer             so many particles, spread evenly, become the group "tracked"
+---@field markers? integer             so many particles, spread evenly, become the group "markers"
 
 ---A declaration of a creature's fields with those that all have.
 ---@param name string
@@ -19,7 +19,7 @@ function body.define(name, fields)
   fields.material = is.instance { "cq.Material", optional = true }
   fields.max = is.number { above = 0, default = 2 }
   fields.groups = is.table { optional = true }
-  fields.tracked = is.integer { min = 1, optional = true }
+  fields.markers = is.integer { min = 1, optional = true }
   return is.define("cq.Creature." .. name, fields)
 end
 
@@ -78,7 +78,7 @@ function body.make(name, def, parts)
   local material = def.material or require("cq.material").neo_hookean { young = 10, poisson = 0.3, density = 1 }
   return require "cq.robot" {
     shape = parts.shape, spacing = parts.spacing, material = material, actuators = parts.actuators,
-    groups = joined(name, parts.groups, def.groups), pins = parts.pins, tracked = def.tracked, name = name,
+    groups = joined(name, parts.groups, def.groups), pins = parts.pins, markers = def.markers, name = name,
   }
 end
 

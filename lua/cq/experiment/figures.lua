@@ -141,7 +141,7 @@ local function design_panel(self, def, look, size)
     colour = { by = look.by, categories = look.categories }, opacity = look.opacity,
     label = function() return "design" end,
   }), { steps = 1, world = self.world })
-  return replay.picture(options, function(watch) return def.simulate(watch, 1) end)
+  return replay.picture(options, function(on_step) return def.simulate(on_step, 1) end)
 end
 
 -- from the start on, unless the design shows that
@@ -244,7 +244,7 @@ end
 
 -- makers of curves of the history, as many as there are; none where nothing was optimised
 local function curves_of(self)
-  local folder = self.run and self.run.folder
+  local folder = self.folder
   if not folder or not host.kind(folder .. "/history.csv") then return {} end
   local rows = require("cq.run").read_history(folder)
   if #rows == 0 then return {} end

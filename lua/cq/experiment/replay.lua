@@ -248,7 +248,7 @@ local function film(path, options, simulate)
   local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }
   local period, due = options.speed / options.fps, 0
   local fine, problem = pcall(simulate, function(state, u)
-    state.roll.phase = nil           -- what fails here is no function watch of the user's
+    state.roll.phase = nil           -- what fails here is no on_step of the user's
     if not is_due(state, due) then return end
     while is_due(state, due) do due = due + period end
     scene = scene or scene_of(state, options)
@@ -336,7 +336,7 @@ end
 
 ---Draws one moment of a rollout, or several in one picture.
 ---@param options table            from replay.plan
----@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
+---@param simulate fun(on_step: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return cq.Canvas
 function replay.picture(options, simulate)
   local moments, way, due, period, seen = {}, {}, 0, options.speed / options.fps, nil
@@ -364,7 +364,7 @@ end
 ---Draws a rollout into a film, or, when the path ends in .png, into a picture of its last state or of several moments.
 ---@param path string
 ---@param options table            from replay.plan
----@param simulate fun(watch: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
+---@param simulate fun(on_step: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return string path             of the film, of the picture, or of the folder of frames
 function replay.film(path, options, simulate)
   local result = (options.still and still or film)(path, options, simulate)

@@ -26,6 +26,6 @@ return {
     see = { "cq.World", "world:rollout" } },
   { words = "geometry cad sdf stl obj png voxel", see = { "cq.Shape" } },
   { words = "fix fixed anchor clamp dirichlet", see = { "cq.Robot" } },
-  { words = "checkpointing gpu cuda parallel", see = { "world:plan", "cq.World" } },
+  { words = "checkpointing gpu cuda parallel", see = { "world:memory_plan", "cq.World" } },
   { words = "argv arguments cli flags", see = { "cq.option" } },
 }

@@ -134,12 +134,12 @@ end
 ---@param fields table       as world:rollout takes them
 ---@return cq.Rollout
 function absent.rollout(design, params, fields)
-  local watch = fields.watch
-  if not watch then return (attempt(design, params, fields)) end
+  local on_step = fields.on_step
+  if not on_step then return (attempt(design, params, fields)) end
   -- who draws sees no rollout that fails
-  fields.watch = nil
+  fields.on_step = nil
   local _, world = attempt(design, params, fields)
-  fields.watch = watch
+  fields.on_step = on_step
   return world:rollout(fields)
 end
 

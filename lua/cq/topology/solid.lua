@@ -124,7 +124,7 @@ function Solid:train(run, fields)
     is.fail("solid:train: the pulses of this body take %d control steps, the experiment %d: use that of its design",
       self.design.pulses.steps, run.steps)
   end
-  local folder = def.folder or run.run and run.run.folder .. "/pulses" or require("cq.run").folder_of(nil, "pulses")
+  local folder = def.folder or run.folder and run.folder .. "/pulses" or require("cq.run").folder_of(nil, "pulses")
   local resume = def.resume
   if resume == nil then resume = option("resume", false) end
   local same = goes_on(self, folder)
