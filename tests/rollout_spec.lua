@@ -501,7 +501,8 @@ describe("a rollout", function()
   end)
 
   it("names what a field is called now", function()
-    local said = require("tests.sentence").of(function() scene.world(scene.robot()):rollout { steps = 1, watch = print } end)
+    local world = scene.world(scene.robot())
+    local said = require("tests.sentence").of(function() world:rollout { steps = 1, watch = print } end)
     assert.is_truthy(said:find("unknown field watch (it is on_step now)", 1, true), said)
   end)
 
