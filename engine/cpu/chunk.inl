@@ -39,9 +39,14 @@ CQ_INLINE void store_matrix(real *chunk, const int field, const int h, const Rea
   EACH(i) EACH(j) r_store(chunk + (field + i * CQ_DIM + j) * CQ_CHUNK + h, in[i][j]);
 }
 
-// padding follows the last particle of the order: a harmless twin without mass and volume
-CQ_INLINE int32_t padded_particle(const cq_scene *s, const cq_arrangement *a, const int32_t slot) {
-  return slot < s->model->particle_count ? a->order[slot] : a->order[s->model->particle_count - 1];
+// A slot without a particle holds a harmless twin, without mass and volume, of the last one before it in its chunk, or
+// the first one after it.
+CQ_INLINE int32_t padded_particle(const cq_arrangement *a, const int32_t slot) {
+  const int32_t *order = a->order + slot / CQ_CHUNK * CQ_CHUNK;
+  int l = slot % CQ_CHUNK;
+  while (l > 0 && order[l] < 0) l--;
+  while (l < CQ_CHUNK - 1 && order[l] < 0) l++;
+  return order[l];
 }
 
 static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, int32_t chunk_end) {
@@ -49,7 +54,7 @@ static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, in
   const double *field[4] = {s->values.position, s->values.velocity, s->values.affine, s->values.deformation};
   const int32_t first[4] = {X, V, C, F}, width[4] = {CQ_DIM, CQ_DIM, CQ_DIM * CQ_DIM, CQ_DIM * CQ_DIM};
   for (int32_t slot = chunk_begin * CQ_CHUNK; slot < chunk_end * CQ_CHUNK; slot++) {
-    const int64_t p = padded_particle(s, s->arrangement, slot);
+    const int64_t p = padded_particle(s->arrangement, slot);
     for (int q = 0; q < 4; q++)
       for (int k = 0; k < width[q]; k++)
         *slot_at(data, FIELDS, slot, first[q] + k) = (real)field[q][p * width[q] + k];
@@ -66,7 +71,7 @@ static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begi
     a->materials[c] = 0;
     a->actuated[c] = 0;
     for (int32_t slot = c * CQ_CHUNK; slot < (c + 1) * CQ_CHUNK; slot++) {
-      const int32_t p = padded_particle(s, a, slot), real_particle = a->order[slot] >= 0;
+      const int32_t p = padded_particle(a, slot), real_particle = a->order[slot] >= 0;
       *slot_at(data, s->params, slot, CQ_PARAM_MASS) = (real)(real_particle ? s->values.mass[p] : 0);
       *slot_at(data, s->params, slot, CQ_PARAM_VOLUME) = (real)(real_particle ? s->values.volume[p] : 0);
       for (int32_t k = 0; k < m->slot_count; k++)

@@ -1,76 +1,15 @@
 // grid: from the slabs of all ranges to the velocity of each active node, with gravity and walls; and its adjoint.
 
-CQ_INLINE real friction_of(const cq_scene *s, const int32_t wall) { return ((const real *)s->globals)[3 + wall]; }
-CQ_INLINE const real *wall_velocity_of(const cq_scene *s, const int32_t wall) {
-  return (const real *)s->globals + 3 + s->model->wall_count + 3 * wall;
-}
-
-// places of nodes relative to a wall: in double, or over the dual numbers of a test, where normals turn with their wall
-#if defined(CQ_REAL_DUAL)
-#define CQ_WALL_REAL
-typedef real wall_real;
-#define wall_sqrt s_sqrt
-#define wall_value s_value
-#include "../world/wall.inl"
-#else
-typedef double wall_real;
-#define wall_normals cq_wall_normals
-#endif
-
-// the contacts that hold one node, in the order of the walls: those that stay, and every
-// moving wall with all its normals
-enum { CONTACTS = CQ_CONTACTS_MAX + 3 * CQ_WALLS_MAX };
-
-typedef struct {
-  int count;
-  int32_t wall[CONTACTS];
-  real normal[CONTACTS][CQ_DIM];
-  int32_t node[CQ_DIM];      // which the moving walls were asked for
-  real mass, x[CQ_DIM];      // of the node, where impulses are read
-} Contacts;
-
-// room for the normal of one more contact
-CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
-  contacts->wall[contacts->count] = wall;
-  return contacts->normal[contacts->count++];
-}
-
-// since walls have had their velocities: since the start, or since the running control step began
-CQ_INLINE double seconds_of(const cq_scene *s) { return (double)(s->step - s->wall_place_step) * s->model->dt; }
-
-// where a node is for a wall that has moved away from its place at the start
-CQ_INLINE void place_for(const cq_scene *s, const int32_t wall, const int32_t node[CQ_DIM], wall_real x[3]) {
-  const wall_real *made = (const wall_real *)s->wall_place + 3 * wall;
-  x[2] = 0;
-  EACH(i) x[i] = node[i] * s->model->dx - seconds_of(s) * (wall_real)wall_velocity_of(s, wall)[i] - made[i];
-}
-
-static void clear_walls(cq_scene *s) {
-  const int64_t walls = s->model->wall_count, contacts = (int64_t)s->ranges * s->model->contact_count;
-  for (int64_t k = 0; k < 3 * walls; k++) ((wall_real *)s->wall_place)[k] = (wall_real)0;
-  for (int64_t k = 0; k < contacts * CONTACT_WIDTH; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
-  s->wall_place_step = 0;
-}
-
-static void load_walls(cq_scene *s, const int64_t step, const double *velocity, const double *place) {
-  for (int32_t w = 0; w < s->model->wall_count; w++)
-    EACH(i) {
-      ((real *)s->globals)[3 + s->model->wall_count + 3 * w + i] = (real)velocity[w * CQ_DIM + i];
-      ((wall_real *)s->wall_place)[3 * w + i] = (wall_real)place[w * CQ_DIM + i];
-    }
-  s->wall_place_step = step;
-}
-
 // walls that move cover other nodes at each step: where they are now
 static void contacts_add_moving(const cq_scene *s, const cq_column *column, const int32_t z, Contacts *contacts) {
   const cq_model *m = s->model;
-  contacts->node[0] = column->x;
-  contacts->node[1] = column->y;
-  contacts->node[LAST] = z;
+  contacts->place[0] = column->x * m->dx;
+  contacts->place[1] = column->y * m->dx;
+  contacts->place[LAST] = z * m->dx;
   for (int32_t w = 0; w < m->wall_count; w++) {
     if (!m->walls[w].moves) continue;
     wall_real x[3], normals[3][3];
-    place_for(s, w, contacts->node, x);
+    place_for(s, w, contacts->place, x);
     const int32_t count = wall_normals(&m->walls[w], CQ_DIM, 1e-6 * m->dx, x, normals);
     for (int32_t k = 0; k < count; k++) {
       real *normal = contacts_add(contacts, w);
@@ -100,23 +39,6 @@ CQ_INLINE int32_t next_held(const cq_scene *s, const cq_column *column, const in
   return held;
 }
 
-// still: zeros, the velocity of a pin
-CQ_INLINE ContactLaw contact_law(const cq_scene *s, const Contacts *contacts, const int k, const real still[CQ_DIM]) {
-  const int32_t w = contacts->wall[k];
-  ContactLaw law;
-  law.kind = w < 0 ? CQ_CONTACT_STICKY : s->model->walls[w].kind;
-  law.friction = w < 0 ? (real)0 : friction_of(s, w);
-  law.n = contacts->normal[k];
-  law.w = w < 0 ? still : wall_velocity_of(s, w);
-  return law;
-}
-
-CQ_INLINE void contact_one(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM]) {
-  const real still[CQ_DIM] = {(real)0, (real)0};
-  const ContactLaw law = contact_law(s, contacts, k, still);
-  contact(&law, v);
-}
-
 // the place of the node at z of a column, and its mass, for its impulses
 CQ_INLINE void contacts_locate(const cq_scene *s, const cq_column *column, const int32_t z, const real mass,
                                Contacts *contacts) {
@@ -125,34 +47,6 @@ CQ_INLINE void contacts_locate(const cq_scene *s, const cq_column *column, const
   contacts->x[0] = (real)(column->x * dx);
   contacts->x[1] = (real)(column->y * dx);
   contacts->x[LAST] = (real)((column->z + z) * dx);
-}
-
-CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real before[CQ_DIM], const real after[CQ_DIM]) {
-  Touch t;
-  t.mass = contacts->mass;
-  EACH(i) t.normal[i] = contacts->normal[k][i];
-  EACH(i) t.x[i] = contacts->x[i];
-  EACH(i) t.before[i] = before[i];
-  EACH(i) t.after[i] = after[i];
-  return t;
-}
-
-// where the numbers of a wall stand, or of a group of pins, among those of all
-CQ_INLINE int32_t impulse_at(const cq_scene *s, const int32_t wall) {
-  return CONTACT_WIDTH * (wall < 0 ? s->model->contact_count + wall : wall);
-}
-
-// Applies the contacts of one node to its velocity, and adds what each gives to sum {contact_count, CONTACT_WIDTH}.
-static void contact_and_measure_node(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], wall_real *sum) {
-  for (int k = 0; k < contacts->count; k++) {
-    real before[CQ_DIM], out[CONTACT_WIDTH];
-    EACH(i) before[i] = v[i];
-    contact_one(s, contacts, k, v);
-    const Touch t = touch_of(contacts, k, before, v);
-    contact_impulse(&t, out);
-    wall_real *to = sum + impulse_at(s, contacts->wall[k]);
-    for (int i = 0; i < CONTACT_WIDTH; i++) to[i] = to[i] + (wall_real)out[i];
-  }
 }
 
 // the masses of a row of nodes beside their velocities, where contact_and_measure_column finds them
@@ -174,27 +68,8 @@ static void contact_and_measure_column(const cq_scene *s, const cq_column *colum
   for (int32_t z = 0; z < column->count; z++) velocity[4 * z + CQ_DIM] = (real)0;
 }
 
-CQ_INLINE wall_real *impulse_of(const cq_scene *s, const int32_t block) {
-  return (wall_real *)s->impulse + (int64_t)block * s->model->contact_count * CONTACT_WIDTH;
-}
-
-static void store_impulse(cq_scene *s) {
-  const int32_t count = s->model->contact_count * CONTACT_WIDTH;
-  for (int32_t k = 0; k < count; k++) {
-    wall_real sum = (wall_real)0;
-    for (int32_t r = 0; r < s->ranges; r++) sum = sum + impulse_of(s, r)[k];
-    s->impulse_out[k] = (double)s_value(sum);
-  }
-  for (int64_t k = 0; k < (int64_t)s->ranges * count; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
-}
-
 CQ_INLINE int column_has_contacts(const cq_scene *s, const cq_column *column) {
   return column->wall_end > column->wall_begin || s->model->moving_wall_count > 0;
-}
-
-// what damping leaves of a velocity in a step; exactly 1 without damping
-CQ_INLINE real decay_of(const cq_scene *s) {
-  return s_exp(-(real)s->model->dt * ((const real *)s->globals)[3 + 4 * s->model->wall_count]);
 }
 
 // the decay in the components of momentum, 0 elsewhere; and the decay times dt g
@@ -273,66 +148,6 @@ static void grid(cq_scene *s, void *record, int32_t block) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// the velocity of a wall has brought it to where its normals are: (E22)
-static void turn_adj(const cq_scene *s, const int32_t wall, const int32_t node[CQ_DIM], const ContactGrad *grad,
-                     cq_partial *sum) {
-  double x[3], grad_n[3] = {0}, grad_x[3] = {0};
-  place_for(s, wall, node, x);
-  EACH(i) grad_n[i] = (double)grad->n[i];
-  cq_wall_normals_adj(&s->model->walls[wall], CQ_DIM, x, grad_n, grad_x);
-  EACH(i) sum->wall_velocity[wall][i] -= seconds_of(s) * grad_x[i];
-  EACH(i) sum->wall_place[wall][i] -= grad_x[i];
-}
-
-// one wall of a node backward; grad holds what the impulse gives its normal
-static void contact_one_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
-                            real grad_v[CQ_DIM], ContactGrad *grad) {
-  const real still[CQ_DIM] = {0};
-  const ContactLaw law = contact_law(s, contacts, k, still);
-  contact_adj(&law, before, grad_v, grad);
-}
-
-// dL/d(impulse) of contact k to all that it is made of
-CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
-                            const real after[CQ_DIM]) {
-  Touch grad = {0};
-  real grad_out[CONTACT_WIDTH];
-  const Touch t = touch_of(contacts, k, before, after);
-  for (int i = 0; i < CONTACT_WIDTH; i++) grad_out[i] = (real)s->grad_impulse[impulse_at(s, contacts->wall[k]) + i];
-  contact_impulse_adj(&t, &grad, grad_out);
-  return grad;
-}
-
-// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
-// Returns what their impulses give the node's mass.
-static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM],
-                         cq_partial *sum) {
-  real at[CONTACTS + 1][CQ_DIM], grad_mass = 0;
-  for (int k = 0; k < contacts->count; k++) {
-    EACH(i) at[k][i] = v[i];
-    contact_one(s, contacts, k, v);
-  }
-  EACH(i) at[contacts->count][i] = v[i];
-  for (int k = contacts->count - 1; k >= 0; k--) {
-    const int32_t w = contacts->wall[k];
-    ContactGrad grad = {0};
-    Touch felt = {0};
-    if (s->grad_impulse) {
-      felt = impulse_adj(s, contacts, k, at[k], at[k + 1]);
-      EACH(i) grad_v[i] += felt.after[i];
-      EACH(i) grad.n[i] = felt.normal[i];
-      grad_mass += felt.mass;
-    }
-    contact_one_adj(s, contacts, k, at[k], grad_v, &grad);
-    if (s->grad_impulse) EACH(i) grad_v[i] += felt.before[i];
-    if (w < 0) continue;
-    sum->friction[w] += grad.friction;
-    EACH(i) sum->wall_velocity[w][i] += grad.w[i];
-    if (s->model->walls[w].moves) turn_adj(s, w, contacts->node, &grad, sum);
-  }
-  return grad_mass;
-}
-
 // dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; g has no component of mass
 CQ_INLINE Row momentum_adj(const Row p, const Row inverse, const Row g) {
   const Row gp = row_mul(g, inverse), t = row_mul(row_mul(p, inverse), gp);
@@ -371,7 +186,7 @@ static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, c
     const real mass = kept[4 * z + CQ_DIM];
     if (!contacts.count || !(mass > 0)) continue;
     contacts_locate(s, column, z, mass, &contacts);
-    const real grad_mass = contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
+    const real grad_mass = contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, NULL, sum);
     if (s->grad_impulse) grad[4 * z + CQ_DIM] = grad_mass;
   }
 }

@@ -45,6 +45,14 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
+// as turn_adj, of a held node
+static void held_turn_adj(const cq_scene *s, const int32_t wall, const HeldNode *n, const ContactGrad *grad,
+                          cq_partial *sum) {
+  double place[3] = {0}, turned[3];
+  EACH(i) place[i] = n->place[i] * s->model->dx;
+  turn_adj(s, wall, place, grad, turned, sum);
+}
+
 // What the walls that hold a node get: of b - H y, and of the residual where they turn (E90), of friction (E95) and of
 // impulses (E97).
 static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_partial *sum) {
@@ -75,7 +83,7 @@ static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_
     EACH(i) sum->wall_velocity[c->wall][i] += (double)grad.w[i];
     if (!s->model->walls[c->wall].moves) continue;
     if (holds_all(contact_kind(s, c))) {
-      turn_adj(s, c->wall, n->place, &grad, sum);
+      held_turn_adj(s, c->wall, n, &grad, sum);
       continue;
     }
     if (s->model->walls_rub || s->grad_impulse) shares_adj(s, h, n, k, free, &grad);
@@ -85,7 +93,7 @@ static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_
     contact_share(s, h, n, k, force, share);
     EACH(i) press += share[i] * c->normal[i];
     EACH(i) grad.n[i] += press * free[i] - pull * (v[i] - w[i]);
-    turn_adj(s, c->wall, n->place, &grad, sum);
+    held_turn_adj(s, c->wall, n, &grad, sum);
   }
 }
 

@@ -165,7 +165,7 @@ CQ_INLINE void contact_impulse(const Touch *t, real out[CONTACT_WIDTH]) {
   EACH(i) out[CONTACT_MOMENT + i] = normal * t->x[i];
 }
 
-// (E71) nodes of the grid stay where they are: x has no gradient
+// (E71) nodes of the spatial grid stay where they are: only those of a reference grid have a gradient of x
 CQ_INLINE void contact_impulse_adj(const Touch *t, Touch *grad, const real grad_out[CONTACT_WIDTH]) {
   real out[CONTACT_WIDTH], grad_normal = grad_out[CONTACT_NORMAL];
   contact_impulse(t, out);
@@ -179,5 +179,6 @@ CQ_INLINE void contact_impulse_adj(const Touch *t, Touch *grad, const real grad_
     grad->mass = grad->mass + g * (t->after[i] - t->before[i]);
     grad->before[i] = grad->before[i] - t->mass * g;
     grad->after[i] = grad->after[i] + t->mass * g;
+    grad->x[i] = grad->x[i] + out[CONTACT_NORMAL] * grad_out[CONTACT_MOMENT + i];
   }
 }

@@ -1,0 +1,112 @@
+// matter: what a pass knows of a chunk of particles, and the stress and the forces of its particles.
+
+// everything about one chunk that stays during a pass over it
+typedef struct {
+  const cq_model *model;
+  const real *params, *actuation;    // actuation is NULL for a chunk without actuation and forces
+  const real *state;             // of the chunk
+  int pressed;                   // some particle of the chunk is on a surface with a pressure
+  const real *internal;          // NULL where no material has internal variables
+  const cq_material *only;       // the material of a chunk that has but one
+  const uint8_t *material;
+  uint32_t materials;
+} Matter;
+
+// without state and internal variables
+CQ_INLINE Matter matter_at(const cq_scene *s, const int32_t c) {
+  const cq_arrangement *a = s->arrangement;
+  Matter m;
+  m.model = s->model;
+  m.params = (const real *)a->params + AT(c, s->params, 0);
+  m.state = m.internal = NULL;
+  m.actuation = a->actuated[c] ? (const real *)s->actuation + AT(c, ACTUATION_FIELDS, 0) : NULL;
+  m.pressed = a->actuated[c] >> CQ_DRIVE_PRESSURE & 1;
+  m.material = a->material + c * CQ_CHUNK;
+  m.materials = a->materials[c];
+  m.only = NULL;
+  for (int k = 0; m.materials >> k; k++)
+    if (m.materials == 1u << k) m.only = &s->model->materials[k];
+  return m;
+}
+
+CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t c) {
+  Matter m = matter_at(s, c);
+  m.state = (const real *)in->data + AT(c, FIELDS, 0);
+  if (in->internal) m.internal = (const real *)in->internal + AT(c, s->model->internal_count, 0);
+  return m;
+}
+
+CQ_INLINE Real param(const Matter *m, const int which, const int h) { return r_load(m->params + which * CQ_CHUNK + h); }
+
+// the forces of a particle that are given; f: at which pressure follows the surface
+CQ_INLINE void force_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real force[CQ_DIM]) {
+  EACH(i) force[i] = r_set((real)0);
+  if (m->actuation) load_vector(m->actuation, FORCE, h, force);
+  if (!m->pressed) return;
+  Real pressure[CQ_DIM];
+  load_vector(m->actuation, PRESSURE, h, pressure);
+  pressure_force(f, pressure, force);
+}
+
+// lanes of one material: 1 where the material is k, else 0
+CQ_INLINE Real is_material(const Matter *m, const int k, const int h) {
+  real lane[CQ_LANES] __attribute__((aligned(64)));
+  for (int l = 0; l < CQ_LANES; l++) lane[l] = (real)(m->material[h + l] == k);
+  return r_load(lane);
+}
+
+// what a fused law sees
+CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
+                              MaterialPoint *at) {
+  at->law = law;
+  CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) at->c[k] = param(m, CQ_PARAM_SLOTS + k, h);
+  EACH(i) EACH(j) at->f[i][j] = f[i][j];
+}
+
+// what any law sees
+static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
+                     MaterialPoint *at) {
+  at->law = law;
+  at->dt = (real)m->model->dt;
+  for (int k = 0; k < m->model->slot_count; k++) *material_slot(law, at, k) = param(m, CQ_PARAM_SLOTS + k, h);
+  for (int k = 0; k < m->model->internal_count; k++) at->internal[k] = r_load(m->internal + k * CQ_CHUNK + h);
+  if (law->viscous) load_matrix(m->state, C, h, at->rate);
+  EACH(i) EACH(j) at->f[i][j] = f[i][j];
+}
+
+CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
+                             Real tau[CQ_DIM][CQ_DIM]) {
+  MaterialPoint at;
+  point_of(m, law, h, f, &at);
+  return material_kirchhoff_plain(&at, tau);
+}
+
+CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
+                             MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
+  if (!material_is_fused(law)) return stress_of_plain(m, law, h, f, tau);
+  MaterialPoint at;
+  point_of_fused(m, law, h, f, &at);
+  return material_kirchhoff_fused(&at, kept, tau);
+}
+
+// Kirchhoff stress of 16 particles, of as many materials as the chunk has, with actuation; returns det F. kept is of
+// use for a chunk of one material.
+CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
+                         Real tau[CQ_DIM][CQ_DIM]) {
+  Real jac = f[0][0];
+  if (m->only) jac = stress_of_law(m, m->only, h, f, kept, tau);
+  if (!m->only) EACH(i) EACH(j) tau[i][j] = jac;   // overwritten: every lane has a material
+  for (int k = 0; !m->only && m->materials >> k; k++) {
+    if (!(m->materials >> k & 1)) continue;
+    Real t[CQ_DIM][CQ_DIM];
+    jac = stress_of_law(m, &m->model->materials[k], h, f, kept, t);
+    const Real mine = is_material(m, k, h);
+    EACH(i) EACH(j) tau[i][j] = r_pick(mine, t[i][j], tau[i][j]);
+  }
+  if (m->actuation) {
+    Real sigma[CQ_SYM];
+    for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->actuation + (SIGMA + k) * CQ_CHUNK + h);
+    actuation_stress(f, sigma, tau);
+  }
+  return jac;
+}

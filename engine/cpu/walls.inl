@@ -1,0 +1,196 @@
+// walls: the contacts of a node: which walls and pins hold it, what they do to its velocity, and what they are given.
+
+CQ_INLINE real friction_of(const cq_scene *s, const int32_t wall) { return ((const real *)s->globals)[3 + wall]; }
+CQ_INLINE const real *wall_velocity_of(const cq_scene *s, const int32_t wall) {
+  return (const real *)s->globals + 3 + s->model->wall_count + 3 * wall;
+}
+
+// places of nodes relative to a wall: in double, or over the dual numbers of a test, where normals turn with their wall
+#if defined(CQ_REAL_DUAL)
+#define CQ_WALL_REAL
+typedef real wall_real;
+#define wall_sqrt s_sqrt
+#define wall_value s_value
+#include "../world/wall.inl"
+#else
+typedef double wall_real;
+#define wall_normals cq_wall_normals
+#endif
+
+// the contacts that hold one node, in the order of the walls: those that stay, and every
+// moving wall with all its normals
+enum { CONTACTS = CQ_CONTACTS_MAX + 3 * CQ_WALLS_MAX };
+
+typedef struct {
+  int count;
+  int32_t wall[CONTACTS];
+  real normal[CONTACTS][CQ_DIM];
+  wall_real place[3];        // of the node, where walls that move were asked for it, or the node moves
+  real mass, x[CQ_DIM];      // of the node, where impulses are read
+} Contacts;
+
+// room for the normal of one more contact
+CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
+  contacts->wall[contacts->count] = wall;
+  return contacts->normal[contacts->count++];
+}
+
+// since walls have had their velocities: since the start, or since the running control step began
+CQ_INLINE double seconds_of(const cq_scene *s) { return (double)(s->step - s->wall_place_step) * s->model->dt; }
+
+// where a node is for a wall that has moved away from its place at the start
+CQ_INLINE void place_for(const cq_scene *s, const int32_t wall, const wall_real place[3], wall_real x[3]) {
+  const wall_real *made = (const wall_real *)s->wall_place + 3 * wall;
+  x[2] = 0;
+  EACH(i) x[i] = place[i] - seconds_of(s) * (wall_real)wall_velocity_of(s, wall)[i] - made[i];
+}
+
+static void clear_walls(cq_scene *s) {
+  const int64_t walls = s->model->wall_count, contacts = (int64_t)s->ranges * s->model->contact_count;
+  for (int64_t k = 0; k < 3 * walls; k++) ((wall_real *)s->wall_place)[k] = (wall_real)0;
+  for (int64_t k = 0; k < contacts * CONTACT_WIDTH; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
+  s->wall_place_step = 0;
+}
+
+static void load_walls(cq_scene *s, const int64_t step, const double *velocity, const double *place) {
+  for (int32_t w = 0; w < s->model->wall_count; w++)
+    EACH(i) {
+      ((real *)s->globals)[3 + s->model->wall_count + 3 * w + i] = (real)velocity[w * CQ_DIM + i];
+      ((wall_real *)s->wall_place)[3 * w + i] = (wall_real)place[w * CQ_DIM + i];
+    }
+  s->wall_place_step = step;
+}
+
+// still: zeros, the velocity of a pin
+CQ_INLINE ContactLaw contact_law(const cq_scene *s, const Contacts *contacts, const int k, const real still[CQ_DIM]) {
+  const int32_t w = contacts->wall[k];
+  ContactLaw law;
+  law.kind = w < 0 ? CQ_CONTACT_STICKY : s->model->walls[w].kind;
+  law.friction = w < 0 ? (real)0 : friction_of(s, w);
+  law.n = contacts->normal[k];
+  law.w = w < 0 ? still : wall_velocity_of(s, w);
+  return law;
+}
+
+CQ_INLINE void contact_one(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM]) {
+  const real still[CQ_DIM] = {(real)0, (real)0};
+  const ContactLaw law = contact_law(s, contacts, k, still);
+  contact(&law, v);
+}
+
+CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real before[CQ_DIM], const real after[CQ_DIM]) {
+  Touch t;
+  t.mass = contacts->mass;
+  EACH(i) t.normal[i] = contacts->normal[k][i];
+  EACH(i) t.x[i] = contacts->x[i];
+  EACH(i) t.before[i] = before[i];
+  EACH(i) t.after[i] = after[i];
+  return t;
+}
+
+// where the numbers of a wall stand, or of a group of pins, among those of all
+CQ_INLINE int32_t impulse_at(const cq_scene *s, const int32_t wall) {
+  return CONTACT_WIDTH * (wall < 0 ? s->model->contact_count + wall : wall);
+}
+
+// Applies the contacts of one node to its velocity, and adds what each gives to sum {contact_count, CONTACT_WIDTH}.
+static void contact_and_measure_node(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], wall_real *sum) {
+  for (int k = 0; k < contacts->count; k++) {
+    real before[CQ_DIM], out[CONTACT_WIDTH];
+    EACH(i) before[i] = v[i];
+    contact_one(s, contacts, k, v);
+    const Touch t = touch_of(contacts, k, before, v);
+    contact_impulse(&t, out);
+    wall_real *to = sum + impulse_at(s, contacts->wall[k]);
+    for (int i = 0; i < CONTACT_WIDTH; i++) to[i] = to[i] + (wall_real)out[i];
+  }
+}
+
+CQ_INLINE wall_real *impulse_of(const cq_scene *s, const int32_t block) {
+  return (wall_real *)s->impulse + (int64_t)block * s->model->contact_count * CONTACT_WIDTH;
+}
+
+static void store_impulse(cq_scene *s) {
+  const int32_t count = s->model->contact_count * CONTACT_WIDTH;
+  for (int32_t k = 0; k < count; k++) {
+    wall_real sum = (wall_real)0;
+    for (int32_t r = 0; r < s->ranges; r++) sum = sum + impulse_of(s, r)[k];
+    s->impulse_out[k] = (double)s_value(sum);
+  }
+  for (int64_t k = 0; k < (int64_t)s->ranges * count; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
+}
+
+// what damping leaves of a velocity in a step; exactly 1 without damping
+CQ_INLINE real decay_of(const cq_scene *s) {
+  return s_exp(-(real)s->model->dt * ((const real *)s->globals)[3 + 4 * s->model->wall_count]);
+}
+
+#if !defined(CQ_REAL_DUAL)
+
+// What the normal of a wall at a place gives to the place, and to the velocity that has brought the wall there. (E22)
+static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3], const ContactGrad *grad,
+                     double grad_x[3], cq_partial *sum) {
+  double x[3], grad_n[3] = {0};
+  place_for(s, wall, place, x);
+  for (int i = 0; i < 3; i++) grad_x[i] = 0;
+  EACH(i) grad_n[i] = (double)grad->n[i];
+  cq_wall_normals_adj(&s->model->walls[wall], CQ_DIM, x, grad_n, grad_x);
+  if (!s->model->walls[wall].moves) return;
+  EACH(i) sum->wall_velocity[wall][i] -= seconds_of(s) * grad_x[i];
+  EACH(i) sum->wall_place[wall][i] -= grad_x[i];
+}
+
+// one wall of a node backward; grad holds what the impulse gives its normal
+static void contact_one_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
+                            real grad_v[CQ_DIM], ContactGrad *grad) {
+  const real still[CQ_DIM] = {0};
+  const ContactLaw law = contact_law(s, contacts, k, still);
+  contact_adj(&law, before, grad_v, grad);
+}
+
+// dL/d(impulse) of contact k to all that it is made of
+CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
+                            const real after[CQ_DIM]) {
+  Touch grad = {0};
+  real grad_out[CONTACT_WIDTH];
+  const Touch t = touch_of(contacts, k, before, after);
+  for (int i = 0; i < CONTACT_WIDTH; i++) grad_out[i] = (real)s->grad_impulse[impulse_at(s, contacts->wall[k]) + i];
+  contact_impulse_adj(&t, &grad, grad_out);
+  return grad;
+}
+
+// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
+// grad_x: NULL, or what the place of a node that moves gets. Returns what their impulses give the node's mass.
+static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM],
+                         double grad_x[CQ_DIM], cq_partial *sum) {
+  real at[CONTACTS + 1][CQ_DIM], grad_mass = 0;
+  for (int k = 0; k < contacts->count; k++) {
+    EACH(i) at[k][i] = v[i];
+    contact_one(s, contacts, k, v);
+  }
+  EACH(i) at[contacts->count][i] = v[i];
+  for (int k = contacts->count - 1; k >= 0; k--) {
+    const int32_t w = contacts->wall[k];
+    ContactGrad grad = {0};
+    Touch felt = {0};
+    if (s->grad_impulse) {
+      felt = impulse_adj(s, contacts, k, at[k], at[k + 1]);
+      EACH(i) grad_v[i] += felt.after[i];
+      EACH(i) grad.n[i] = felt.normal[i];
+      if (grad_x) EACH(i) grad_x[i] += (double)felt.x[i];
+      grad_mass += felt.mass;
+    }
+    contact_one_adj(s, contacts, k, at[k], grad_v, &grad);
+    if (s->grad_impulse) EACH(i) grad_v[i] += felt.before[i];
+    if (w < 0) continue;
+    sum->friction[w] += grad.friction;
+    EACH(i) sum->wall_velocity[w][i] += grad.w[i];
+    double turned[3];
+    if (!grad_x && !s->model->walls[w].moves) continue;
+    turn_adj(s, w, contacts->place, &grad, turned, sum);
+    if (grad_x) EACH(i) grad_x[i] += turned[i];
+  }
+  return grad_mass;
+}
+
+#endif
