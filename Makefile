@@ -53,7 +53,7 @@ MPICC       ?= $(shell command -v mpicc 2>/dev/null)
 
 # ---- flags ----------------------------------------------------------------------------------------------------------
 WARNINGS := -Wall -Wextra -Wpedantic -Wshadow -Wvla
-C_WARNINGS := $(WARNINGS) -Wmissing-prototypes
+C_WARNINGS := $(WARNINGS) -Wmissing-prototypes -Werror=implicit-function-declaration
 ifeq ($(WERROR),1)
 WARNINGS += -Werror
 C_WARNINGS += -Werror

@@ -89,23 +89,29 @@
 
 // ---- laws of materials ----------------------------------------------------------------------------------------------
 
-// Each is a file of physics/material/ that holds the functions LAW_energy, LAW_stress, ... and a cq_law.
-//    ID             law            meaning
-#define CQ_LAWS(L)                                                                                       \
-  L(NEO_HOOKEAN,     neo_hookean,   "neo-Hookean")                                                       \
-  L(COROTATED,       corotated,     "fixed corotated")                                                   \
-  L(LINEAR,          linear,        "small-strain linear elasticity")                                    \
-  L(SAINT_VENANT_KIRCHHOFF, saint_venant_kirchhoff, "Saint Venant-Kirchhoff")                            \
-  L(MOONEY_RIVLIN,   mooney_rivlin, "Mooney-Rivlin")                                                     \
-  L(YEOH,            yeoh,          "Yeoh of three terms")                                               \
-  L(OGDEN,           ogden,         "Ogden of three terms")                                              \
-  L(TRANSVERSELY_ISOTROPIC, transversely_isotropic, "neo-Hookean with one family of fibres") \
-  L(FLUID,           fluid,         "weakly compressible fluid")                                         \
-  L(VON_MISES,       von_mises,     "von Mises plasticity")                                              \
-  L(DRUCKER_PRAGER,  drucker_prager, "Drucker-Prager sand")                                              \
-  L(SNOW,            snow,          "snow")
+// Each is a file of physics/material/ with a cq_law and the functions LAW_energy, LAW_stress, LAW_stress_derivative and
+// LAW_grad_constants. A row says of each further hook whether the law has its own or none; physics/laws.inl makes the
+// calls of all hooks from this list, so a function that a row names and no file defines is an error of the build.
+//  energy_grad  LAW_energy_grad; none: the energy is linear in the constants and knows no internal variables
+//  across       LAW_across and LAW_across_adj, of 2D builds; none: P_zz is not known
+//  update       LAW_update and LAW_update_adj; none: F and internal variables stay as the step left them
 
-#define CQ_LAW_ID(ID, law, meaning) CQ_MATERIAL_##ID,
+//  ID                      law                     energy_grad, across, update; meaning
+#define CQ_LAWS(L)                                                                                                     \
+  L(NEO_HOOKEAN,            neo_hookean,            none, own,  none, "neo-Hookean")                                   \
+  L(COROTATED,              corotated,              none, own,  none, "fixed corotated")                               \
+  L(LINEAR,                 linear,                 none, own,  none, "small-strain linear elasticity")                \
+  L(SAINT_VENANT_KIRCHHOFF, saint_venant_kirchhoff, none, own,  none, "Saint Venant-Kirchhoff")                        \
+  L(MOONEY_RIVLIN,          mooney_rivlin,          none, own,  none, "Mooney-Rivlin")                                 \
+  L(YEOH,                   yeoh,                   none, own,  none, "Yeoh of three terms")                           \
+  L(OGDEN,                  ogden,                  own,  own,  none, "Ogden of three terms")                          \
+  L(TRANSVERSELY_ISOTROPIC, transversely_isotropic, own,  own,  none, "neo-Hookean with one family of fibres")         \
+  L(FLUID,                  fluid,                  own,  none, own,  "weakly compressible fluid")                     \
+  L(VON_MISES,              von_mises,              none, none, own,  "von Mises plasticity")                          \
+  L(DRUCKER_PRAGER,         drucker_prager,         none, none, own,  "Drucker-Prager sand")                           \
+  L(SNOW,                   snow,                   own,  own,  own,  "snow")
+
+#define CQ_LAW_ID(ID, ...) CQ_MATERIAL_##ID,
 
 // ---- derived readouts -----------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ static inline double r_pick(double c, double a, double b) { return c > 0 ? a : b
 
 const cq_law *cq_law_of(int32_t kind) {
   switch (kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: return &law##_law;
+#define CQ_LAW_CASE(ID, law, ...) case CQ_MATERIAL_##ID: return &law##_law;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
   }
@@ -34,7 +34,19 @@ int cq_law_is_volumetric(const cq_law *law) {
   return found;
 }
 
-int cq_law_is_hyperelastic(const cq_law *law) { return !law->updates && !law->small_strain && !law->internal_count[1]; }
+// Does the row of CQ_LAWS name an update of its own?
+static int has_update(int32_t kind) {
+  enum { none, own };
+#define CQ_LAW_UPDATE(ID, law, energy_grad, across, update, meaning) update,
+  static const int of[CQ_MATERIAL_COUNT] = {CQ_LAWS(CQ_LAW_UPDATE)};
+#undef CQ_LAW_UPDATE
+  return of[kind];
+}
+
+int cq_law_is_hyperelastic(int32_t kind) {
+  const cq_law *law = cq_law_of(kind);
+  return !has_update(kind) && !law->small_strain && !law->internal_count[1];
+}
 
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]) {
   static const int32_t branch[2 * CQ_BRANCHES_MAX] = {CQ_FIELD_BRANCH_MODULUS_1, CQ_FIELD_RELAXATION_TIME_1,
@@ -53,9 +65,7 @@ int32_t cq_material_internals(const cq_material *material, int32_t dim) {
   return branches + cq_law_of(material->kind)->internal_count[dim == 3];
 }
 
-int cq_material_updates(const cq_material *material) {
-  return material->branches || cq_law_of(material->kind)->updates;
-}
+int cq_material_updates(const cq_material *material) { return material->branches || has_update(material->kind); }
 
 cq_status cq_material_check(const cq_material *material, const double *slot, int64_t particle) {
   const cq_law *law = cq_law_of(material->kind);

@@ -12,12 +12,17 @@
 #include "material/drucker_prager.inl"
 #include "material/snow.inl"
 
+// A switch over the laws is made from CQ_LAWS. Of a hook that a law need not have, its case holds the call where the
+// law's row says `own`, and nothing where it says `none`.
+#define CQ_HOOK_own(...) __VA_ARGS__
+#define CQ_HOOK_none(...)
+
 // ---- energy density, first Piola-Kirchhoff stress, its derivative ---------------------------------------------------
 
 CQ_LAW Real law_energy(const MaterialPoint *at) {
   Real psi = at->f[0][0] * (real)0;
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: psi = law##_energy(at); break;
+#define CQ_LAW_CASE(ID, law, ...) case CQ_MATERIAL_##ID: psi = law##_energy(at); break;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
   }
@@ -29,7 +34,7 @@ CQ_LAW Real law_energy(const MaterialPoint *at) {
 CQ_LAW void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) p[i][j] = at->f[i][j] * (real)0;
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress(at, p); break;
+#define CQ_LAW_CASE(ID, law, ...) case CQ_MATERIAL_##ID: law##_stress(at, p); break;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
   }
@@ -43,7 +48,7 @@ CQ_LAW void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
 CQ_LAW void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) dp[i][j] = df[i][j] * (real)0;
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_stress_derivative(at, df, dp); break;
+#define CQ_LAW_CASE(ID, law, ...) case CQ_MATERIAL_##ID: law##_stress_derivative(at, df, dp); break;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
   }
@@ -53,7 +58,7 @@ CQ_LAW void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM]
 
 CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, meaning) case CQ_MATERIAL_##ID: law##_grad_constants(at, grad, grad_p); break;
+#define CQ_LAW_CASE(ID, law, ...) case CQ_MATERIAL_##ID: law##_grad_constants(at, grad, grad_p); break;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
   }
@@ -69,10 +74,10 @@ CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, con
 // is 1 and the others are 0. Another law has LAW_energy_grad.
 CQ_LAW void law_energy_grad(const MaterialPoint *at, const int constants, MaterialPoint *grad, const Real grad_psi) {
   switch (at->law->kind) {
-    case CQ_MATERIAL_OGDEN: ogden_energy_grad(at, grad, grad_psi); return;
-    case CQ_MATERIAL_TRANSVERSELY_ISOTROPIC: transversely_isotropic_energy_grad(at, grad, grad_psi); return;
-    case CQ_MATERIAL_FLUID: fluid_energy_grad(at, grad, grad_psi); return;
-    case CQ_MATERIAL_SNOW: snow_energy_grad(at, grad, grad_psi); return;
+#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
+  case CQ_MATERIAL_##ID: CQ_HOOK_##energy_grad(law##_energy_grad(at, grad, grad_psi); return;) break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
   }
   const Real zero = grad_psi * (real)0;
   MaterialPoint unit = *at;
@@ -87,41 +92,12 @@ CQ_LAW void law_energy_grad(const MaterialPoint *at, const int constants, Materi
 // ---- stress across the plane ----------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-// (E56) P_zz of plane strain of a law psi = W + U(J), where W is isochoric in space. The trace of its Kirchhoff stress
-// in space is 3 J U', and the part of that trace in the plane is <P, F>. P_zz is the difference, since plane strain
-// holds F_zz at 1.
-CQ_RARE Real isochoric_across(const MaterialPoint *at, const Real bulk) {
-  Real p[CQ_DIM][CQ_DIM];
-  const Real jac = mat_det(at->f);
-  law_stress(at, p);
-  return (real)3 * jac * bulk_slope(bulk, jac) - mat_dot(p, at->f);
-}
-
-CQ_RARE void isochoric_across_adj(const MaterialPoint *at, MaterialPoint *grad, const int bulk, const Real grad_p) {
-  Real p[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
-  mat_cofactor(at->f, cof);
-  const Real jac = mat_det_of(at->f, cof), thrice = (real)3 * grad_p * jac;
-  EACH(i) EACH(j) back[i][j] = -grad_p * at->f[i][j];
-  law_stress(at, p);
-  law_stress_derivative(at, back, dp);
-  law_grad_constants(at, grad, back);
-  // d(J U')/dJ = K J
-  EACH(i) EACH(j) grad->f[i][j] += dp[i][j] - grad_p * p[i][j] + thrice * at->c[bulk] * cof[i][j];
-  grad->c[bulk] += thrice * bulk_slope(jac * (real)0 + (real)1, jac);
-}
-
 CQ_LAW int law_across(const MaterialPoint *at, Real *p) {
   switch (at->law->kind) {
-    case CQ_MATERIAL_NEO_HOOKEAN: *p = neo_hookean_across(at); break;
-    case CQ_MATERIAL_COROTATED: *p = corotated_across(at); break;
-    case CQ_MATERIAL_LINEAR: *p = linear_across(at); break;
-    case CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF: *p = saint_venant_kirchhoff_across(at); break;
-    case CQ_MATERIAL_MOONEY_RIVLIN: *p = isochoric_across(at, at->c[MOONEY_BULK]); break;
-    case CQ_MATERIAL_YEOH: *p = isochoric_across(at, at->c[YEOH_BULK]); break;
-    case CQ_MATERIAL_OGDEN: *p = isochoric_across(at, at->c[OGDEN_BULK]); break;
-    case CQ_MATERIAL_TRANSVERSELY_ISOTROPIC: *p = transversely_isotropic_across(at); break;
-    case CQ_MATERIAL_SNOW: *p = snow_across(at); break;
-    default: return 0;
+#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
+  case CQ_MATERIAL_##ID: CQ_HOOK_##across(*p = law##_across(at); break;) return 0;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
   }
   const int power = material_power(at->law);
   const Real jac = mat_det(at->f);
@@ -131,16 +107,10 @@ CQ_LAW int law_across(const MaterialPoint *at, Real *p) {
 
 CQ_LAW void law_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   switch (at->law->kind) {
-    case CQ_MATERIAL_NEO_HOOKEAN: neo_hookean_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_COROTATED: corotated_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_LINEAR: linear_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF: saint_venant_kirchhoff_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_MOONEY_RIVLIN: isochoric_across_adj(at, grad, MOONEY_BULK, grad_p); break;
-    case CQ_MATERIAL_YEOH: isochoric_across_adj(at, grad, YEOH_BULK, grad_p); break;
-    case CQ_MATERIAL_OGDEN: isochoric_across_adj(at, grad, OGDEN_BULK, grad_p); break;
-    case CQ_MATERIAL_TRANSVERSELY_ISOTROPIC: transversely_isotropic_across_adj(at, grad, grad_p); break;
-    case CQ_MATERIAL_SNOW: snow_across_adj(at, grad, grad_p); break;
-    default: return;
+#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
+  case CQ_MATERIAL_##ID: CQ_HOOK_##across(law##_across_adj(at, grad, grad_p); break;) return;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
   }
   const int power = material_power(at->law);
   if (!power) return;
@@ -157,20 +127,20 @@ CQ_LAW void law_across_adj(const MaterialPoint *at, MaterialPoint *grad, const R
 
 CQ_LAW void material_update(MaterialPoint *at) {
   switch (at->law->kind) {
-    case CQ_MATERIAL_FLUID: fluid_update(at); break;
-    case CQ_MATERIAL_VON_MISES: von_mises_update(at); break;
-    case CQ_MATERIAL_DRUCKER_PRAGER: drucker_prager_update(at); break;
-    case CQ_MATERIAL_SNOW: snow_update(at); break;
+#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
+  case CQ_MATERIAL_##ID: CQ_HOOK_##update(law##_update(at);) break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
   }
   if (at->law->branches) maxwell_update(at);
 }
 
 CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   switch (at->law->kind) {
-    case CQ_MATERIAL_FLUID: fluid_update_adj(at, grad); break;
-    case CQ_MATERIAL_VON_MISES: von_mises_update_adj(at, grad); break;
-    case CQ_MATERIAL_DRUCKER_PRAGER: drucker_prager_update_adj(at, grad); break;
-    case CQ_MATERIAL_SNOW: snow_update_adj(at, grad); break;
+#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
+  case CQ_MATERIAL_##ID: CQ_HOOK_##update(law##_update_adj(at, grad);) break;
+    CQ_LAWS(CQ_LAW_CASE)
+#undef CQ_LAW_CASE
   }
   if (at->law->branches) maxwell_update_adj(at, grad);
 }

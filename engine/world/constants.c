@@ -39,12 +39,13 @@ const cq_field_info *cq_field_describe(int32_t field) {
       {#law, meaning, lame, 1, 0}, { #law, meaning, lame, 1, 1 }                                                       \
     }                                                                                                                  \
   }
-#define LAW_ROW(ID, law, meaning) {LAW_INFO(law, meaning, 0), LAW_INFO(law, meaning, 1)},
+#define LAW_ROW(ID, law, energy_grad, across, update, meaning) \
+  {LAW_INFO(law, meaning, 0), LAW_INFO(law, meaning, 1)},
 
 const cq_law_info *cq_law_describe(int32_t kind) {
   static const cq_law_info info[CQ_MATERIAL_COUNT][2][2][2] = {CQ_LAWS(LAW_ROW)};
   const cq_law *law = cq_law_of(kind);
-  return law ? &info[kind][law->slot[0] == CQ_SLOT_MU][cq_law_is_volumetric(law)][cq_law_is_hyperelastic(law)] : NULL;
+  return law ? &info[kind][law->slot[0] == CQ_SLOT_MU][cq_law_is_volumetric(law)][cq_law_is_hyperelastic(kind)] : NULL;
 }
 
 cq_status cq_field_check(int32_t field, const char *name, int64_t index, double value) {

@@ -104,7 +104,7 @@ static cq_status check_beside(const cq_material *m, const cq_law *law) {
   if (m->viscous != 0 && m->viscous != 1) return cq_fail(CQ_INVALID, "viscous is %d; it must be 0 or 1", m->viscous);
   if (m->branches < 0 || m->branches > CQ_BRANCHES_MAX)
     return cq_fail(CQ_INVALID, "%d Maxwell branches; a material has 0 to %d", m->branches, CQ_BRANCHES_MAX);
-  if (m->branches && !cq_law_is_hyperelastic(law))
+  if (m->branches && !cq_law_is_hyperelastic(m->kind))
     return cq_fail(CQ_INVALID, "%d Maxwell branches beside the law %s; they need a hyperelastic law of finite strain",
                    m->branches, law->name);
   if (m->viscous + 2 * m->branches + law->slot_count > CQ_SLOTS_MAX)
@@ -117,7 +117,7 @@ static cq_status check_beside(const cq_material *m, const cq_law *law) {
 static cq_status check_averaging(const cq_material *m, const cq_law *law, double share) {
   if (!(share >= 0 && share <= 1))
     return cq_fail(CQ_INVALID, "dilatation_averaging is %g; it is a share, from 0 (none) to 1", share);
-  if (share > 0 && (!cq_law_is_hyperelastic(law) || m->branches))
+  if (share > 0 && (!cq_law_is_hyperelastic(m->kind) || m->branches))
     return cq_fail(CQ_INVALID, "dilatation_averaging stands beside the law %s%s; it needs a hyperelastic law of finite "
                    "strain, without Maxwell branches", law->name, m->branches ? " with Maxwell branches" : "");
   return CQ_OK;

@@ -16,7 +16,6 @@ static const cq_law drucker_prager_law = {
     .name = "drucker_prager",
     .slot_count = SAND_COUNT,
     .internal_count = {1, 1},
-    .updates = 1,
     .slot = {CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_FIELD_FRICTION_ANGLE, CQ_FIELD_COHESION},
     .modulus = lame_modulus};
 #endif

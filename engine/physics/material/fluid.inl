@@ -13,7 +13,7 @@ static double fluid_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[FLUID_BULK];
 }
-static const cq_law fluid_law = {.name = "fluid", .slot_count = FLUID_COUNT, .updates = 1, .modulus = fluid_modulus,
+static const cq_law fluid_law = {.name = "fluid", .slot_count = FLUID_COUNT, .modulus = fluid_modulus,
                                  .slot = {CQ_FIELD_BULK, CQ_FIELD_EXPONENT, CQ_FIELD_TENSION}};
 #endif
 

@@ -88,3 +88,28 @@ CQ_INLINE void invariants_stress_derivative(const Real f[CQ_DIM][CQ_DIM], const 
       dp[i][j] += w->second * ((real)2 * root * root * (dh[i][j] - (real)(4.0 / 3) * grow * h[i][j]) +
                                moved * of->cof[i][j] - twice * of->second * dcof[i][j]);
 }
+
+#if CQ_DIM == 2
+// (E56) P_zz of plane strain of a law psi = W + U(J), where W is isochoric in space. The trace of its Kirchhoff stress
+// in space is 3 J U', and the part of that trace in the plane is <P, F>. P_zz is the difference, since plane strain
+// holds F_zz at 1. K is the constant `bulk` of the law.
+CQ_RARE Real isochoric_across(const MaterialPoint *at, const int bulk) {
+  Real p[CQ_DIM][CQ_DIM];
+  const Real jac = mat_det(at->f);
+  law_stress(at, p);
+  return (real)3 * jac * bulk_slope(at->c[bulk], jac) - mat_dot(p, at->f);
+}
+
+CQ_RARE void isochoric_across_adj(const MaterialPoint *at, MaterialPoint *grad, const int bulk, const Real grad_p) {
+  Real p[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  const Real jac = mat_det_of(at->f, cof), thrice = (real)3 * grad_p * jac;
+  EACH(i) EACH(j) back[i][j] = -grad_p * at->f[i][j];
+  law_stress(at, p);
+  law_stress_derivative(at, back, dp);
+  law_grad_constants(at, grad, back);
+  // d(J U')/dJ = K J
+  EACH(i) EACH(j) grad->f[i][j] += dp[i][j] - grad_p * p[i][j] + thrice * at->c[bulk] * cof[i][j];
+  grad->c[bulk] += thrice * bulk_slope(jac * (real)0 + (real)1, jac);
+}
+#endif

@@ -27,7 +27,6 @@ typedef struct cq_law {
   int32_t slot[CQ_SLOTS_MAX];            // cq_field of each, or CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_SLOT_VOLUMETRIC
   int32_t internal_count[2];             // internal variables of a particle in 2D and in 3D
   double internal_start;                 // their value at the start
-  int32_t updates;                       // 1: F or the internal variables change after the step (material_update)
   // 1: the stress changes if the body turns, so no Maxwell branch can stand beside the law
   int32_t small_strain;
   // Upper bound on rho c^2 for waves about the state at rest [stress], from the slots.
@@ -41,13 +40,14 @@ typedef struct cq_law {
 const cq_law *cq_law_of(int32_t kind);
 
 int cq_law_is_volumetric(const cq_law *law);     // it may have the Bonet-Wood term
-int cq_law_is_hyperelastic(const cq_law *law);   // of finite strain: Maxwell branches may stand beside it
+int cq_law_is_hyperelastic(int32_t kind);        // of finite strain: Maxwell branches may stand beside it
 
 // Slots of a material: first those of what stands beside its law (material_extras), then the
 // law's own. Returns how many.
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]);
 int32_t cq_material_internals(const cq_material *material, int32_t dim);   // internal variables of a particle
-int cq_material_updates(const cq_material *material);                      // as cq_law.updates
+// Do F or the internal variables change after the step (material_update)?
+int cq_material_updates(const cq_material *material);
 // Are the constants of a particle good together? From all slots of the material; else a sentence.
 cq_status cq_material_check(const cq_material *material, const double *slot, int64_t particle);
 // Upper bound on rho c^2 for waves about the state at rest [stress], from all slots of the material.

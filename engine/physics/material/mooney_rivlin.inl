@@ -59,3 +59,10 @@ CQ_INLINE void mooney_rivlin_grad_constants(const MaterialPoint *at, MaterialPoi
   grad->c[MOONEY_C01] += mat_dot(of.grad_second, grad_p);
   grad->c[MOONEY_BULK] += bulk_slope(of.jac * (real)0 + (real)1, of.jac) * mat_dot(of.cof, grad_p);
 }
+
+#if CQ_DIM == 2
+CQ_INLINE Real mooney_rivlin_across(const MaterialPoint *at) { return isochoric_across(at, MOONEY_BULK); }
+CQ_INLINE void mooney_rivlin_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  isochoric_across_adj(at, grad, MOONEY_BULK, grad_p);
+}
+#endif

@@ -143,3 +143,10 @@ CQ_INLINE void ogden_energy_grad(const MaterialPoint *at, MaterialPoint *grad, c
   }
   grad->c[OGDEN_BULK] += grad_psi * bulk_energy(zero + (real)1, q.jac);
 }
+
+#if CQ_DIM == 2
+CQ_INLINE Real ogden_across(const MaterialPoint *at) { return isochoric_across(at, OGDEN_BULK); }
+CQ_INLINE void ogden_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  isochoric_across_adj(at, grad, OGDEN_BULK, grad_p);
+}
+#endif

@@ -11,7 +11,6 @@ static const cq_law snow_law = {.name = "snow",
                                 .slot_count = SNOW_COUNT,
                                 .internal_count = {1, 1},
                                 .internal_start = 1,
-                                .updates = 1,
                                 .slot = {CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_FIELD_SNOW_HARDENING,
                                          CQ_FIELD_CRITICAL_COMPRESSION, CQ_FIELD_CRITICAL_STRETCH},
                                 .modulus = lame_modulus};

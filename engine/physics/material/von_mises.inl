@@ -11,7 +11,6 @@ enum { VON_MISES_YIELD = LAME_COUNT, VON_MISES_HARDENING, VON_MISES_COUNT };
 static const cq_law von_mises_law = {.name = "von_mises",
                                      .slot_count = VON_MISES_COUNT,
                                      .internal_count = {1, 1},
-                                     .updates = 1,
                                      .slot = {LAME_SLOTS, CQ_FIELD_YIELD_STRESS, CQ_FIELD_HARDENING},
                                      .modulus = lame_modulus};
 #endif

@@ -61,3 +61,10 @@ CQ_INLINE void yeoh_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
   grad->c[YEOH_C30] += (real)3 * x * x * along;
   grad->c[YEOH_BULK] += bulk_slope(x * (real)0 + (real)1, of.jac) * mat_dot(of.cof, grad_p);
 }
+
+#if CQ_DIM == 2
+CQ_INLINE Real yeoh_across(const MaterialPoint *at) { return isochoric_across(at, YEOH_BULK); }
+CQ_INLINE void yeoh_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  isochoric_across_adj(at, grad, YEOH_BULK, grad_p);
+}
+#endif
