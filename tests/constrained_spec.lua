@@ -103,7 +103,7 @@ describe("an experiment with constraints", function()
       says(columns, "iteration,loss,")
       local best = rows[run.best.iteration]
       for key, value in pairs(run.best.values) do assert.equal(value, best[key == "objective" and "loss" or key]) end
-      assert.is_true(T.load(folder .. "/a/best.bin").controller.u:equal(run.best.params.controller.u))
+      assert.is_true(cq.load(folder .. "/a").parameters.controller.u:equal(run.best.params.controller.u))
     end)
   end
 

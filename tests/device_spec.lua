@@ -232,7 +232,7 @@ end)
 describe("a GPU that other programs use", function()
   it("is told to be busy, and what lies in the folder stays as it is", function()
     assert.equal(0, train("run", { "--iterations", "2" }).code)
-    local files = { "history.csv", "params.bin", "optimizer.bin", "best.bin", "manifest.json" }
+    local files = { "history.csv", "params.bin", "optimizer.bin", "saved.bin", "manifest.json" }
     local before = {}
     for i, name in ipairs(files) do before[i] = process.read(folder .. "/run/" .. name) end
     local busy = train("run", { "--device", "cuda", "--resume" }, "fail_call=cudaSetDevice fail_after=0 fail_error=46")

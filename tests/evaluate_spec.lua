@@ -83,7 +83,7 @@ describe("run:evaluate", function()
     assert.is_true(best ~= last)
     assert.equal(best, run:evaluate { params = run.best.params }.loss)
     assert.equal(last, run:evaluate { params = run.params }.loss)
-    assert.equal(best, run:evaluate { params = cq.load(folder .. "/a/best.bin") }.loss)
+    assert.equal(best, run:evaluate { params = cq.load(folder .. "/a").parameters }.loss)
     -- a number where the parameter is one; what is left out is the best
     local soft = run:evaluate { params = { robot = { young = 3 } } }.loss
     local whole = T.leaves.snapshot(run.best.params)

@@ -46,12 +46,12 @@ describe("examples/codesign.lua", function()
     assert(history[4].loss < fixed[4], "co-design adds nothing")
     local added = 100 * ((-history[4].loss - 0.5) / (-fixed[4] - 0.5) - 1)
     assert.near(added, tonumber(out:match "([+-]%d+) %%\n$"), 0.51)
-    local young = cq.load(folder() .. "/best.bin").robot.young
+    local young = cq.load(folder()).parameters.robot.young
     assert.equal(2800, young.count)
     local least, most = young:min():item(), young:max():item()
     assert(least >= 7 and most <= 20)
     assert(least < 9.8 and most > 10.2, "the stiffness did not move")
-    assert.is_nil(cq.load(folder() .. "/fixed/best.bin").robot)
+    assert.is_nil(cq.load(folder() .. "/fixed").parameters.robot)
   end)
 end)
 

@@ -44,7 +44,7 @@ describe("an experiment", function()
     assert.equal(13, #history)
     assert.equal("iteration,loss,gradient,seconds", history[1])
     assert.equal(before, tonumber(history[2]:match "^1,([^,]+)"))
-    local best = T.load(folder .. "/a/best.bin")
+    local best = cq.load(folder .. "/a").parameters
     assert.is_true(best.controller.w1:equal(run.best.params.controller.w1))
   end)
 
@@ -58,7 +58,7 @@ describe("an experiment", function()
     assert.is_true(rest.params.controller.w1:equal(whole.params.controller.w1))
     assert.equal(whole.best.loss, rest.best.loss)
     assert.equal(9, #lines(folder .. "/parts/history.csv"))
-    local best = T.load(folder .. "/parts/best.bin").controller.w1
+    local best = cq.load(folder .. "/parts").parameters.controller.w1
     assert.is_true(best.trainable)
     says(sentence(function()
       experiment { controller = cq.Controller.mlp {} }:optimize { iterations = 9, folder = folder .. "/parts",
@@ -166,7 +166,8 @@ describe("an experiment", function()
   it("keeps the bounds of what was best", function()
     local run = experiment { trainable = { gravity = { min = -5, max = 5 } } }
     run:optimize { iterations = 1, folder = folder .. "/a" }
-    for _, params in ipairs { T.load(folder .. "/a/best.bin"), T.load(folder .. "/a/params.bin"), run.best.params } do
+    local best = cq.load(folder .. "/a").parameters
+    for _, params in ipairs { best, T.load(folder .. "/a/params.bin"), run.best.params } do
       assert.same({ min = -5, max = 5 }, params.world.gravity.bounds)
     end
   end)

@@ -28,6 +28,7 @@ local message = require "cq.base.message"
 ---@field velocity_at? fun(time: number): any   the same, where it changes
 ---@field motion? fun(time: number): any        the way that it has made, where that is given
 ---@field name string?           that state:contact finds it by
+---@field given table           what the constructor was given
 ---@field moves boolean         the solid region moves with its velocity; else it stays, as a conveyor does
 local Boundary = { __name = "cq.Boundary" }
 Boundary.__index = Boundary
@@ -105,7 +106,8 @@ local function family(name, fields, finish)
   local spec = is.define("cq.Boundary." .. name, fields)
   return function(given)
     local self = spec(given == nil and {} or given)
-    self.family = name
+    self.family, self.given = name, {}
+    for key, value in pairs(given or {}) do self.given[key] = value end
     self.kind = self.kind or (self.mu and "friction" or "sticky")
     check_kind(self, name)
     check_motion(self, name)

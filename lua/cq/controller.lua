@@ -17,6 +17,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local fit = require "cq.controller.fit"
+local message = require "cq.base.message"
 local T = require "cq.tensor"
 
 ---@class cq.Controller
@@ -25,6 +26,9 @@ local T = require "cq.tensor"
 local Controller = { __name = "cq.Controller" }
 Controller.__index = Controller
 
+---@class cq.ControllerModule
+local controller = { class = Controller }
+
 function Controller:__tostring()
   local count = 0
   for _, tensor in pairs(self.params or {}) do count = count + tensor.count end
@@ -32,22 +36,66 @@ function Controller:__tostring()
     or "not prepared")
 end
 
----@class cq.ControllerModule
-local controller = { class = Controller }
-
 local function family(name, methods)
   methods.__name, methods.family, methods.__tostring = "cq.Controller", name, Controller.__tostring
   methods.__index = methods
   return setmetatable(methods, { __index = Controller })
 end
 
----The same controller with other parameters.
+-- what must be alike for parameters to mean the same
+local alike = { "activation", "hidden", "count", "frequency", "hold" }
+
+---A controller in words, by what its parameters depend on: "mlp, activation relu, hidden {64, 64}".
+---@internal
+---@param kind string
+---@param fields table
+---@return string
+function controller.words(kind, fields)
+  local parts, known = { kind }, is.registry["cq.Controller." .. kind]
+  for _, name in ipairs(alike) do
+    local value = known and known.fields[name] and fields[name]
+    if value then
+      parts[#parts + 1] = ("%s %s"):format(name,
+        type(value) == "table" and "{" .. table.concat(value, ", ") .. "}" or tostring(value))
+    end
+  end
+  return table.concat(parts, ", ")
+end
+
+---@type table<cq.Tensor, { words: string, what: string }>    parameters that a file has said of which controller they are
+local origins = setmetatable({}, { __mode = "k" })
+
+---Parameters of a file know the controller that they are of.
+---@internal
+---@param params table<string, cq.Tensor>
+---@param words string
+---@param what string           the file
+function controller.mark(params, words, what)
+  for _, leaf in ipairs(T.leaves.list(params)) do origins[leaf.tensor] = { words = words, what = what } end
+end
+
+-- tells of parameters that are of another controller
+local function tell_origin(self, params)
+  for _, name in ipairs(T.leaves.sorted_keys(params)) do
+    local origin, own = origins[params[name]], nil
+    if origin then own = controller.words(self.family, self) end
+    if origin and origin.words ~= own then
+      message.warn("parameters of %s are of a controller %s, and are given to one of %s: it will do something else",
+        origin.what, origin.words, own)
+      return
+    end
+  end
+end
+
+---The same controller with other parameters. Parameters that cq.load has read from a run of another kind of controller,
+---or of another activation, are warned of.
 ---@param params table<string, cq.Tensor>   with the names and shapes of controller.params
 ---@return cq.Controller
 function Controller:with(params)
   if type(params) ~= "table" or T.is_tensor(params) then
     is.fail("controller:with: needs a table of tensors, as controller.params, got %s", text.describe(params))
   end
+  tell_origin(self, params)
   local out = setmetatable({}, getmetatable(self))
   for key, value in pairs(self) do out[key] = value end
   out.params = params
@@ -64,13 +112,32 @@ function Controller:prepare(world, observer, robot)
   return self.params
 end
 
+-- names of the signals of all robots of a world
+local function signals_of(world)
+  local out = {}
+  for _, robot in ipairs(world.robots) do
+    for _, name in ipairs(robot.signals) do out[#out + 1] = name end
+  end
+  return out
+end
+
+-- refuses robots of other signals than those that a controller of a file was made for
+local function require_names(self, world)
+  local wanted, there = table.concat(self.signal_names, ", "), table.concat(signals_of(world), ", ")
+  if wanted ~= there then
+    is.fail("world:rollout: the controller of %s gives the signals %s, the robots take %s", self.of, wanted,
+      there == "" and "none" or there)
+  end
+end
+
 ---Called when a rollout begins. The first one tells how many signals the controller gives; later ones must want as
----many.
+---many, and one of a file the same.
 ---@internal
 function Controller:check_rollout(roll)
+  if self.signal_names then require_names(self, roll.world) end
   if self.signals and self.signals ~= roll.signal_count then
-    is.fail("world:rollout: the controller gives %s, the robots take %d", text.count(self.signals, "signal"),
-      roll.signal_count)
+    is.fail("world:rollout: the controller gives %s, the robots take %d (%s)", text.count(self.signals, "signal"),
+      roll.signal_count, table.concat(signals_of(roll.world), ", "))
   end
   self.signals = roll.signal_count
 end
@@ -108,6 +175,7 @@ end
 
 -- parameters that were drawn, but for those that the user gives by name
 local function with_own(self, params)
+  tell_origin(self, self.init or {})
   local what, names = ("cq.Controller.%s: init"):format(self.family), T.leaves.sorted_keys(params)
   for name, value in pairs(self.init or {}) do
     if not params[name] then

@@ -30,6 +30,7 @@
 ---@field Pruner cq.PrunerModule
 ---@field Ranks cq.RanksModule
 ---@field random cq.RandomModule
+---@field load fun(path: string): table|cq.Saved
 ---@field seeds fun(fields: cq.seeds.def): cq.Seeds
 ---@field sparse cq.SparseModule
 ---@field option cq.OptionModule
@@ -45,14 +46,14 @@ local nouns = {
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
   Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks",
   random = "cq.random", option = "cq.option",
-  seeds = "cq.seeds", sparse = "cq.sparse", Topology = "cq.topology",
+  load = "cq.load", seeds = "cq.seeds", sparse = "cq.sparse", Topology = "cq.topology",
 }
 
 -- functions of the tensor library that are named often
 local tensor_functions = {
   "tensor", "as_tensor", "is_tensor", "zeros", "ones", "full", "empty", "eye", "arange", "range", "param", "concat",
   "stack",
-  "pad", "where", "minimum", "maximum", "grad", "value_and_grad", "values_and_grads", "check_gradient", "save", "load",
+  "pad", "where", "minimum", "maximum", "grad", "value_and_grad", "values_and_grads", "check_gradient", "save",
   "tape",
 }
 local is_tensor_function = {}

@@ -5,7 +5,8 @@
 --   script.lua       the script as it was
 --   params.bin       parameters, as cq.load reads them
 --   optimizer.bin    parameters with the optimizer's state: what --resume goes on from
---   best.bin         of an experiment: the parameters of the least loss
+--   saved.bin        of an experiment or a solve: the best so far, to be used without the script (cq.load)
+--   sources/         the Lua files that the script has loaded
 --
 -- A loop:
 --   local run = Run.open { iterations = 100, resume = true }
@@ -121,8 +122,23 @@ local function write_manifest(self)
   write_file(self:path "manifest.json", json.encode(self.manifest, manifest_keys) .. "\n")
 end
 
+-- the Lua files that the script has loaded, each under its name; and their hashes
+local function write_sources(self)
+  local sources = {}
+  for name, bytes in pairs(script.sources()) do
+    local path = self:path("sources/" .. name)
+    if not option.program.check then
+      host.make_folder((path:match "^(.*)/"))
+      write_file(path, bytes)
+    end
+    sources[name] = Run.hash(bytes)
+  end
+  self.manifest.sources = next(sources) and sources or nil
+end
+
 local function describe(self)
   if self.follows then return end
+  write_sources(self)
   write_manifest(self)
   if self.script then write_file(self:path "script.lua", self.script) end
 end

@@ -7,7 +7,7 @@
 --     return { loss = run.best.loss }
 --   end }
 --   print(found)                                     -- each seed, the median and the best
---   local params = cq.load(found.best.folder .. "/best.bin")
+--   local params = cq.load(found.best.folder).parameters
 --
 --   seeds.csv        a line for each seed, with what run gave
 --   seed-1, ...      the folder of each seed; what it printed is in output.txt, what it gave in seed.json

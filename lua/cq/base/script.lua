@@ -77,6 +77,24 @@ function script.text()
   return bytes
 end
 
+-- of Lua itself, and of the library
+local function is_own(name) return name:match "^cq$" or name:match "^cq%." or name == "_G" end
+
+---The Lua files that the script has loaded with require, but for the library's: by the names that they are kept under.
+---@return table<string, string> files     bytes
+function script.sources()
+  local out = {}
+  for name in pairs(package.loaded) do
+    local path = not is_own(name) and package.searchpath(name, package.path)
+    local file = path and io.open(path, "rb")
+    if file then
+      out[name:gsub("%.", "/") .. ".lua"] = file:read "*a"
+      file:close()
+    end
+  end
+  return out
+end
+
 ---Warns of options that were typed and never asked for.
 function script.tell_unused()
   for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end

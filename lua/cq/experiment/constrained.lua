@@ -144,7 +144,8 @@ function constrained.optimize(run, folder, def, numbers)
   problem = solver.new {
     optimizer = run.optimizer, params = run.params, constraints = run.constraints, iterations = def.iterations,
     stages = def.stages, setup = run.setup,
-    what = "run:optimize", run = folder, saved = folder.saved and folder.saved.optimizer, after = after,
+    what = "run:optimize", run = folder, experiment = run,
+    saved = folder.saved and folder.saved.optimizer, after = after,
     evaluator = function(what, plan)
       local evaluate = run.scenes and scenes.passes(run, plan, numbers)
         or gradient.passes(what, function(params) return numbers(run, params) end, plan)

@@ -5,6 +5,7 @@ local engine = require "cq.base.engine"
 local message = require "cq.base.message"
 local backtrack = require "cq.experiment.backtrack"
 local by_iteration = require "cq.experiment.by_iteration"
+local saved_runs = require "cq.saved.run"
 local scenes = require "cq.experiment.scenes"
 local setup = require "cq.run.setup"
 local smoothing = require "cq.experiment.smoothing"
@@ -26,7 +27,7 @@ end
 
 local function save(self, run, iteration)
   run:save(iteration, self.params, progress_of(self))
-  if self.best then T.save(run:path "best.bin", self.best.params) end
+  if self.best then saved_runs.write(run, self.best, self) end
 end
 
 local function restore(self, run)
@@ -71,7 +72,7 @@ local function fail_iteration(self, run, i, problem)
   local saved = pcall(save, self, run, self.made)
   if saved and self.made > 0 then
     message.note("kept in %s: the parameters after iteration %d%s", run.folder, self.made,
-      self.best and (", and the best, of iteration %d, in best.bin"):format(self.best.iteration) or "")
+      self.best and (", and the best, of iteration %d, in saved.bin"):format(self.best.iteration) or "")
   end
   if type(problem) == "string" then
     local ours = problem == is.failure

@@ -195,11 +195,18 @@ function Solver:state()
   }
 end
 
+-- what cq.load reads of it
+local function write_best(self)
+  local best = self.best
+  require("cq.saved.run").write(self.run, { loss = best.values.objective, iteration = best.iteration,
+    params = boxed(best.params), values = best.values, feasible = best.feasible }, self.experiment)
+end
+
 ---Saves into the folder of the run.
 function Solver:save()
   local began, state = C.cq_clock(), self:state()
   self.run:save(self.noted, state.params, state)
-  if self.best then T.save(self.run:path "best.bin", boxed(self.best.params)) end
+  if self.best then write_best(self) end
   self.saving = C.cq_clock() - began
 end
 
@@ -217,6 +224,7 @@ end
 ---@field after? function
 ---@field what string           for errors
 ---@field run? cq.Run           that is open
+---@field experiment? cq.Experiment   whose best is kept in the folder of the run with all that it was found in
 ---@field saved? table          to go on from
 ---@field setup cq.Setup         what saved must have been made with
 ---@field changing? fun(evaluations: integer): boolean   will f or the limits be others than in the last evaluation?
@@ -250,7 +258,7 @@ end
 local function fail_evaluation(self, problem)
   local saved = self.run and pcall(self.save, self)
   if saved and self.best then
-    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in best.bin",
+    message.note("kept in %s: the parameters after iteration %d, and the best, of iteration %d, in saved.bin",
       self.run.folder, self.noted,
       self.best.iteration)
   end

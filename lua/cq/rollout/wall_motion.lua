@@ -42,8 +42,13 @@ function wall_motion.ask(f, time, dim, what)
   return require_finite(out, what, time)
 end
 
--- the velocity of a wall of the world in the control step that begins at a time
-local function velocity_of(wall, k, time, world)
+---The velocity of a wall of the world in the control step that begins at a time.
+---@param wall cq.Boundary
+---@param k integer             its place among the walls
+---@param time number
+---@param world cq.World
+---@return cq.Tensor            {dim}
+function wall_motion.velocity(wall, k, time, world)
   local dim, dt, name = world.dim, world.control_dt, ("cq.Boundary.%s (wall %d): "):format(wall.family, k)
   if wall.velocity_at then return wall_motion.ask(wall.velocity_at, time, dim, name .. "velocity") end
   if not wall.motion then return world.layout.base.wall_velocity[k] end
@@ -63,7 +68,7 @@ local function of_world(world, steps)
   local rows = {}
   for i = 1, steps do
     local row = {}
-    for k, wall in ipairs(world.walls) do row[k] = velocity_of(wall, k, (i - 1) * world.control_dt, world) end
+    for k, wall in ipairs(world.walls) do row[k] = wall_motion.velocity(wall, k, (i - 1) * world.control_dt, world) end
     rows[i] = T.stack(row, 1)
   end
   return T.stack(rows, 1)

@@ -1,0 +1,199 @@
+-- load: what was saved, read again: tables of tensors, and what a run has left in its folder.
+--
+--   local params = cq.load "weights.bin"                    -- a table, as cq.save wrote it
+--   local saved = cq.load "runs/walk"                       -- a run, without the script that made it
+--   local world = cq.World { cells = { 200, 50 }, dx = 0.01, dt = 1e-3, substeps = 10, saved.robot:at { 0.5, 0.1 } }
+--   world:rollout { steps = 500, controller = saved.controller, observer = saved.observer }
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local json = require "cq.base.json"
+local text = require "cq.base.text"
+local method = require "cq.base.method"
+local T = require "cq.tensor"
+local controllers = require "cq.controller"
+local policy = require "cq.saved.policy"
+local robots = require "cq.saved.robot"
+local runs = require "cq.saved.run"
+local worlds = require "cq.saved.world"
+
+---What a run has left, from cq.load. What is made of it, is made when it is first asked for.
+---@class cq.Saved
+---@field parameters table          of the least loss, cq.param each, in the shape of the experiment's params
+---@field result { loss: number, iteration: integer, feasible: boolean?, values: table<string, number>? }   of these
+---@field manifest table            manifest.json of the run, or who made the file: program, command, script, sources
+---@field path string               of the file
+---@field steps integer             control steps of a rollout
+---@field duration number           of a rollout [time]
+---@field controller cq.Controller?   with its parameters; refuses robots of other signals
+---@field observer cq.Observer?     of the groups of its robots, or of those of their names in another world
+---@field robot cq.Robot            that was trained, with the values of the best, at the origin of its shape
+---@field robots cq.Robot[]         all of the world, where they stood
+---@field world table               what cq.World takes, with the robots
+---@field design table?             density {n}, shares {signals + 1, n}, amplitudes {pulses, signals} and signals {steps, signals} of a
+---  cq.Topology
+local Saved = { __name = "cq.Saved" }
+
+-- ---- what is made when it is asked for ------------------------------------------------------------------------------
+
+local made = {}
+
+local function require_world(self)
+  if not self.data.world then
+    is.fail("%s has parameters alone; it was made by %s", self.path,
+      self.data.version == 0 and "a program that kept no more" or "an optimizer without an experiment")
+  end
+end
+
+function made.robots(self)
+  require_world(self)
+  local out = {}
+  for k, data in ipairs(self.data.robots) do out[k] = robots.make(data, self.path) end
+  return out
+end
+
+function made.robot(self)
+  local robot, back = self.robots[self.data.robots.first], {}
+  for d, offset in ipairs(robot.offset) do back[d] = -offset end
+  return robot:at(back)
+end
+
+function made.world(self)
+  require_world(self)
+  local out = worlds.fields(self.data.world)
+  for k, robot in ipairs(self.robots) do out[k] = robot end
+  return out
+end
+
+function made.observer(self)
+  require_world(self)
+  local observer = self.data.observer and policy.observer(self.data.observer, self.robots, self.path)
+  return observer and self.parameters.observer and observer:with(self.parameters.observer) or observer
+end
+
+function made.controller(self)
+  require_world(self)
+  return self.data.controller and policy.controller(self.data.controller, self.parameters.controller, self.path)
+end
+
+function Saved:__index(key)
+  if Saved[key] ~= nil then return Saved[key] end
+  if made[key] then
+    local value = made[key](self)
+    rawset(self, key, value)
+    return value
+  end
+end
+
+-- ---- using it -------------------------------------------------------------------------------------------------------
+
+---The rollout that was trained, in its own world; fields are those of world:rollout, in the place of what it had.
+---@param fields? world.rollout.def
+---@return cq.Rollout
+function Saved:rollout(fields)
+  local all = { steps = self.steps, observer = self.observer, controller = self.controller, weight = self.data.weight }
+  for name, value in pairs(fields or {}) do all[name] = value end
+  self.made_world = self.made_world or require "cq.world"(self.world)
+  return self.made_world:rollout(all)
+end
+
+---The groups of all robots, by their names.
+---@internal
+---@return string[]
+function Saved:groups()
+  local out = {}
+  for _, robot in ipairs(self.data.robots or {}) do
+    for _, entry in ipairs(robot.indices) do out[#out + 1] = entry.name end
+  end
+  return out
+end
+
+function Saved:__tostring()
+  local loss = self.result and (": loss %.6g at iteration %d"):format(self.result.loss, self.result.iteration) or ""
+  local data = self.data
+  local controller = data.controller and ("; controller %s, of %s"):format(policy.words(data.controller),
+    text.count(#(data.controller.signals or {}), "signal")) or ""
+  return ("cq.Saved { %s%s%s }"):format(self.path, loss, controller)
+end
+
+-- ---- reading --------------------------------------------------------------------------------------------------------
+
+local file_fields = {
+  format = is.one_of { runs.format }, version = is.integer { min = 0 }, parameters = is.table(),
+  result = is.table { optional = true }, origin = is.table { optional = true },
+  world = is.table { optional = true }, robots = is.table { optional = true },
+}
+
+local function read_text(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local bytes = file:read "*a"
+  file:close()
+  return bytes
+end
+
+-- the folder's, as far as it can be read
+local function manifest_of(folder)
+  local bytes = folder and read_text(folder .. "/manifest.json")
+  local fine, manifest = pcall(json.decode, bytes or "")
+  return fine and type(manifest) == "table" and manifest or nil
+end
+
+local function check(data, path)
+  if type(data.version) == "number" and data.version > runs.version then
+    is.fail("cq.load: %s has version %d, this program (%s) reads up to version %d; take a newer program", path,
+      data.version, host.version, runs.version)
+  end
+  local problem = is.problem(file_fields, data)
+  if problem then is.fail("cq.load: %s is damaged: %s", path, problem) end
+end
+
+local function saved_of(data, path, folder)
+  check(data, path)
+  local self = setmetatable({ data = data, path = path, result = data.result, parameters = data.parameters,
+    manifest = manifest_of(folder) or data.origin or {}, steps = data.steps }, Saved)
+  self.duration = data.world and data.steps * data.world.fields.dt
+  if data.controller and data.parameters.controller then
+    controllers.mark(data.parameters.controller, policy.words(data.controller), path)
+  end
+  return self
+end
+
+-- what there is in a folder, for an error
+local function contents(folder)
+  local names = host.entries(folder) or {}
+  table.sort(names)
+  if #names > 8 then names[8] = ("and %d more"):format(#names - 7) end
+  return #names == 0 and "it is empty" or "it has " .. table.concat(names, ", ", 1, math.min(#names, 8))
+end
+
+local function of_folder(folder)
+  local path = folder .. "/" .. runs.name
+  if host.kind(path) then return saved_of(T.load(path), path, folder) end
+  -- runs of programs before there was saved.bin
+  local best = folder .. "/best.bin"
+  if host.kind(best) then
+    return saved_of({ format = runs.format, version = 0, parameters = T.load(best) }, best, folder)
+  end
+  is.fail("cq.load: the folder %s is none of a run with a best result: it lacks %s; %s", folder, runs.name,
+    contents(folder))
+end
+
+---Reads what was saved: of a file of cq.save the table, params again with their bounds; of the folder of a run, or of
+---its saved.bin, a cq.Saved, which has its controller, observer, parameters, design, robot and world without the script
+---that made them. A controller or an observer that the script wrote itself is an error where it is asked for: run:load
+---reads these in their script.
+---Errors: no such file; a file that is damaged, cut short or of a newer program; a folder without a result.
+---@param path string
+---@return table|cq.Saved
+local function load(_, path)
+  is.argument("cq.load", "path", is.string(), path)
+  path = path:gsub("(.)/+$", "%1")
+  if host.kind(path) == "folder" then return of_folder(path) end
+  local data = T.load(path)
+  if data.format ~= runs.format then return data end
+  return saved_of(data, path, path:match "^(.*)/[^/]*$")
+end
+
+method.guard(Saved, "saved", { "rollout", "groups" })
+
+return setmetatable({ class = Saved }, { __call = load })

@@ -1,0 +1,130 @@
+-- policy: observers and controllers as data: kind, fields, and the names of the groups and signals that they expect.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local controllers = require "cq.controller"
+local observers = require "cq.observer"
+local plain = require "cq.saved.plain"
+
+local policy = {}
+
+-- fields of a definition by the name of its constructor
+local function fields_of(object, name, but)
+  local out = {}
+  for _, key in ipairs(is.registry[name].names) do
+    if not (but and but[key]) then out[key] = plain.copy(object[key]) end
+  end
+  return out
+end
+
+-- ---- observers ------------------------------------------------------------------------------------------------------
+
+-- a group, a robot, or lists of names and numbers; robots by their place in the world
+local function of_groups(value, robots)
+  local function place(robot)
+    for k, own in ipairs(robots) do
+      if own == robot or own.root == robot.root then return k end
+    end
+  end
+  if text.is_instance(value, "cq.Group") then return { group = value.name, robot = place(value.robot) } end
+  if text.is_instance(value, "cq.Robot") then return { robot = place(value) } end
+  if type(value) ~= "table" then return value end
+  local out = {}
+  for k, entry in ipairs(value) do out[k] = of_groups(entry, robots) end
+  return out
+end
+
+local function to_groups(value, robots)
+  if type(value) ~= "table" then return value end
+  if value.robot then
+    local robot = robots[value.robot]
+    return value.group and robot:group(value.group) or robot
+  end
+  local out = {}
+  for k, entry in ipairs(value) do out[k] = to_groups(entry, robots) end
+  return out
+end
+
+-- a table or a function of the user's
+local function own(object, method)
+  local f = object.f or object.table and object.table[method] or object.own and object.own[method]
+  return { kind = "own", where = plain.where(f or object[method]) }
+end
+
+---An observer as data; nil of none.
+---@param observer any          of cq.Observer, or as an experiment holds one of the user's
+---@param robots cq.Robot[]     of the world
+---@return table?
+function policy.observer_data(observer, robots)
+  if not observer then return nil end
+  local family = rawget(observer, "family")
+  if not family or rawget(observer, "observe") then return own(observer, "observe") end
+  local out = { kind = family, fields = fields_of(observer, "cq.Observer." .. family, { groups = true, group = true }) }
+  for _, name in ipairs { "groups", "group" } do
+    if observer[name] then out[name] = of_groups(observer[name], robots) end
+  end
+  return out
+end
+
+---@param data table            from policy.observer_data
+---@param robots cq.Robot[]     that groups are of
+---@param what string           whose it is, for errors
+---@return cq.Observer
+function policy.observer(data, robots, what)
+  if data.kind == "own" then
+    is.fail("%s: its observer is the script's own (%s); run:load reads this in that script", what, data.where)
+  end
+  if not rawget(observers, data.kind) then is.fail("%s: this program has no cq.Observer.%s", what, data.kind) end
+  local fields = plain.copy(data.fields)
+  fields.groups, fields.group = to_groups(data.groups, robots), to_groups(data.group, robots)
+  return observers[data.kind](fields)
+end
+
+-- ---- controllers ----------------------------------------------------------------------------------------------------
+
+---A controller as data; nil of none.
+---@param controller cq.Controller?
+---@param signals string[]      names of the signals that it gives
+---@return table?
+function policy.controller_data(controller, signals)
+  if not controller then return nil end
+  local family = controller.family
+  -- a train of pulses is the signals that it gives
+  if controller.loop then
+    return { kind = "open_loop", signals = plain.copy(signals), fields = { hold = 1 },
+      u = controller.loop.params.u:detach() }
+  end
+  if not rawget(controllers, family) or rawget(controller, "act") then return own(controller, "act") end
+  local out = { kind = family, signals = plain.copy(signals) }
+  out.fields = fields_of(controller, "cq.Controller." .. family, { init = true, u = true, signals = true })
+  if out.fields.inputs then out.fields.signals = controller.signals end
+  return out
+end
+
+---A controller in words, by what its parameters depend on.
+---@param data table?           from policy.controller_data
+---@return string
+function policy.words(data)
+  if not data then return "none" end
+  return data.kind == "own" and "the script's own" or controllers.words(data.kind, data.fields)
+end
+
+---@param data table            from policy.controller_data
+---@param params table<string, cq.Tensor>
+---@param what string           whose it is, for errors
+---@return cq.Controller
+function policy.controller(data, params, what)
+  if data.kind == "own" then
+    is.fail("%s: its controller is the script's own (%s); run:load reads this in that script", what, data.where)
+  end
+  if not rawget(controllers, data.kind) then is.fail("%s: this program has no cq.Controller.%s", what, data.kind) end
+  local out
+  if data.kind == "open_loop" then
+    out = controllers.open_loop { u = data.u or params.u, hold = data.fields.hold }
+  else
+    out = controllers[data.kind](plain.copy(data.fields)):with(params)
+  end
+  out.signal_names, out.of = data.signals, what
+  return out
+end
+
+return policy

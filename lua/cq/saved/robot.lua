@@ -1,0 +1,180 @@
+-- robot: a robot as data, and made from it: particles with all values, groups, materials, actuators, pins and place.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local T = require "cq.tensor"
+local field = require "cq.base.field"
+local materials = require "cq.material"
+local actuators = require "cq.actuator"
+local plain = require "cq.saved.plain"
+local robots = require "cq.robot"
+local values = require "cq.robot.values"
+
+local robot = {}
+
+-- fields of a robot that are plain as they stand
+local as_they_are = {
+  "name", "dim", "particle_count", "lower", "size", "offset", "groups", "signals", "weight_columns", "actuator_count",
+  "pins", "wall_names",
+}
+
+local surface_fields = { "name", "closed", "area", "arm", "ends", "stress" }
+
+-- ---- to data --------------------------------------------------------------------------------------------------------
+
+local function of_material(material)
+  local out, names = plain.fields(material), {}
+  for k, constant in ipairs(material.constants) do names[k] = constant.name end
+  out.constants = names
+  return out
+end
+
+-- an actuator, whose particles the robot has bound already
+local function of_actuator(actuator)
+  local out = {}
+  for key, value in pairs(actuator) do
+    if key ~= "path" and key ~= "surface" then out[key] = plain.copy(value) end
+  end
+  return out
+end
+
+local function of_stress(stress)
+  local out = plain.copy { signal = stress.signal, stress = stress.stress, count = stress.count,
+    weighed = stress.weighed, column = stress.column, scale = stress.scale, shift = stress.shift }
+  out.index = stress.index and plain.numbers(stress.index, stress.count) or nil
+  return out
+end
+
+local function of_cable(cable)
+  local out = { name = cable.name, stress = cable.stress, actuator = of_actuator(cable.actuator), points = {} }
+  for k, point in ipairs(cable.points) do
+    out.points[k] = { index = point.index and plain.numbers(point.index), anchor = plain.copy(point.anchor) }
+  end
+  return out
+end
+
+local function of_surface(surface)
+  local out = { actuator = of_actuator(surface.actuator), index = plain.numbers(surface.index) }
+  for _, name in ipairs(surface_fields) do out[name] = plain.copy(surface[name]) end
+  return out
+end
+
+local function mapped(list, f)
+  local out = {}
+  for k, entry in ipairs(list) do out[k] = f(entry) end
+  return out
+end
+
+-- what robot:with has set; of groups, spread over the particles
+local function of_values(given)
+  local out = {}
+  for name, value in pairs(given.values or {}) do
+    local tensor = not value.list and not value.measured and (value.tensor or values.spread(given, name))
+    out[name] = { tensor = tensor and tensor:detach() or nil, relative = value.relative, measured = value.measured,
+      list = value.list and mapped(value.list, plain.copy) }
+  end
+  return out
+end
+
+-- points and triangles of the mesh that a body came from, where its particles are
+local function of_mesh(given)
+  local corner, count = given.surface()
+  local out = T.empty { count, 3, 3 }
+  ffi.copy(out:data(), corner, out.count * ffi.sizeof "double")
+  return { corners = out, rest = given.root.position:detach() }
+end
+
+---A robot as data.
+---@param given cq.Robot       as a world holds it
+---@param body cq.Robot        this one or a variant, which has the values
+---@return table
+function robot.data(given, body)
+  local out = { constants = {}, indices = {}, laws = mapped(given.laws, of_material) }
+  for _, name in ipairs(as_they_are) do out[name] = plain.copy(given[name]) end
+  for _, entry in ipairs(field.of_robot) do
+    local own = rawget(given, entry.name)
+    if own then out.constants[entry.name] = own:detach() end
+  end
+  out.law = plain.numbers(given.law, given.particle_count)
+  for _, name in ipairs(given.group_names) do
+    local group = given.group_table[name]
+    out.indices[#out.indices + 1] = { name = name, index = plain.numbers(group.index, group.particle_count) }
+  end
+  out.stresses, out.cables = mapped(given.stresses, of_stress), mapped(given.cables, of_cable)
+  out.surfaces = mapped(given.surfaces, of_surface)
+  out.values = of_values(body)
+  out.mesh = given.surface and of_mesh(given) or nil
+  if #given.forces > 0 then out.own = plain.where(given.forces[1].actuator.force) end
+  return out
+end
+
+-- ---- from data ------------------------------------------------------------------------------------------------------
+
+local function to_material(data)
+  local out = setmetatable({}, materials.class)
+  for key, value in pairs(data) do out[key] = value end
+  out.constants = mapped(data.constants, function(name)
+    return field.by_name[name] or is.fail("a material has the constant %s, which this program does not know", name)
+  end)
+  return out
+end
+
+local function to_actuator(data)
+  local out = setmetatable({}, actuators.class)
+  for key, value in pairs(data) do out[key] = value end
+  return out
+end
+
+local function to_stress(data)
+  local out = plain.copy(data)
+  if data.index then out.index, out.count = plain.index(data.index) end
+  return out
+end
+
+local function to_cable(data)
+  return { name = data.name, stress = data.stress, actuator = to_actuator(data.actuator),
+    points = mapped(data.points, function(point)
+      return { index = point.index and plain.list(point.index), anchor = point.anchor }
+    end) }
+end
+
+local function to_surface(data)
+  local out = { actuator = to_actuator(data.actuator), index = plain.list(data.index) }
+  for _, name in ipairs(surface_fields) do out[name] = data[name] end
+  return out
+end
+
+-- the mesh of a body; rest: where its particles were in it
+local function to_mesh(out, data)
+  if not data.mesh then return end
+  out.surface = function() return data.mesh.corners:data(), data.mesh.corners:size(1) end
+  out.root = { position = data.mesh.rest }
+end
+
+---The robot that data was made from, as it was placed. Its particles are the same for all robots that are made of this
+---one, so that what refers to it is found in worlds that hold them.
+---@param data table           from robot.data
+---@param what string          whose it is, for errors
+---@return cq.Robot
+function robot.make(data, what)
+  if data.own then
+    is.fail("%s: the robot %s has forces of the script's own (%s); run:load reads this in that script", what, data.name,
+      data.own)
+  end
+  local out = setmetatable({ group_table = {}, group_names = {} }, robots.class)
+  out.root = out
+  for _, name in ipairs(as_they_are) do out[name] = plain.copy(data[name]) end
+  for name, tensor in pairs(data.constants) do out[name] = tensor end
+  out.law = plain.index(data.law)
+  out.laws = mapped(data.laws, to_material)
+  for k, material in ipairs(out.laws) do out.laws[material:engine_key()] = k - 1 end
+  out.laws.having = {}
+  for _, entry in ipairs(data.indices) do out:add_group(entry.name, entry.index:totable()) end
+  out.actuators, out.forces = {}, {}
+  out.stresses, out.cables = mapped(data.stresses, to_stress), mapped(data.cables, to_cable)
+  out.surfaces = mapped(data.surfaces, to_surface)
+  if next(data.values) then out.values = data.values end
+  to_mesh(out, data)
+  return out
+end
+
+return robot

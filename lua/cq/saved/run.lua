@@ -1,0 +1,87 @@
+-- run: saved.bin, what a run leaves so that it can be used without its script: a file of tensors with
+--
+--   format, version     "cqlua run", and that of what follows
+--   origin              program, command, date, Lua files with their hashes
+--   result, parameters  loss and iteration of the best, and its parameters, cq.param each
+--   steps, weight       of a rollout
+--   robots, world       with the values of the best: particles, groups, materials, actuators; grid, walls, steps
+--   observer, controller, design
+local T = require "cq.tensor"
+local host = require "cq.host"
+local option = require "cq.option"
+local plain = require "cq.saved.plain"
+local policy = require "cq.saved.policy"
+local robots = require "cq.saved.robot"
+local selection = require "cq.robot.selection"
+local worlds = require "cq.saved.world"
+
+local run = { format = "cqlua run", version = 1, name = "saved.bin" }
+
+-- values that a rollout of the best has in the place of the world's own
+local function changes_of(experiment, params)
+  local out = {}
+  for name, value in pairs(experiment.given) do out[name] = value end
+  for name, value in pairs(experiment.of_scene or {}) do out[name] = value end
+  for name, value in pairs(params.world or {}) do out[name] = value:detach() end
+  return out
+end
+
+local function signals_of(world)
+  local out = {}
+  for _, robot in ipairs(world.robots) do
+    for _, name in ipairs(robot.signals) do out[#out + 1] = name end
+  end
+  return out
+end
+
+-- the robots of a world, of which one has the values of the best
+local function of_robots(world, body)
+  local out, own = {}, selection.robot(world, body, "saved.bin")
+  for k, placed in ipairs(world.robots) do
+    out[k] = robots.data(placed, placed == own and body or placed)
+    if placed == own then out.first = k end
+  end
+  return out
+end
+
+-- world, robot and policy of the best
+local function setting(experiment, params)
+  local world, body = experiment.world, experiment:body(params)
+  local controller, design = experiment.controller, nil
+  if experiment.design then
+    local map = experiment.design:map(params.design)
+    controller = map.controller
+    design = { density = map.density, shares = map.shares, amplitudes = map.amplitudes, signals = map.signals }
+  end
+  return world, body, controller, design
+end
+
+local function describe(experiment, best)
+  local world, body, controller, design = setting(experiment, best.params)
+  return {
+    steps = experiment.steps, weight = experiment.weight, robots = of_robots(world, body),
+    world = worlds.data(world, experiment.steps, changes_of(experiment, best.params)),
+    observer = policy.observer_data(experiment.observer, world.robots),
+    controller = policy.controller_data(controller, signals_of(world)),
+    design = design and plain.copy(design),
+  }
+end
+
+---Writes saved.bin of a run.
+---@param folder cq.Run
+---@param best { loss: number, iteration: integer, params: table, values: table?, feasible: boolean? }
+---@param experiment? cq.Experiment    nil: parameters of a function of the user's
+function run.write(folder, best, experiment)
+  if option.program.follows then return end
+  local out = experiment and T.tape.pause(describe, experiment, best) or {}
+  out.format, out.version = run.format, run.version
+  local manifest = folder.manifest
+  out.origin = { program = host.version, command = manifest.command, script = manifest.script,
+    started = manifest.started, sources = plain.copy(manifest.sources) }
+  out.result = { loss = best.loss, iteration = best.iteration, feasible = best.feasible,
+    values = plain.copy(best.values) }
+  out.parameters = best.params
+  T.save(folder:path(run.name), out)
+end
+
+return run

@@ -1,0 +1,238 @@
+-- saved: what a run leaves, used without its script: cq.load of folders and files, in new processes and other worlds.
+local cq = require "cq"
+local T = require "cq.tensor"
+local host = require "cq.host"
+local process = require "tests.process"
+local scene = require "tests.scene"
+local scratch = require "tests.scratch"
+local mistake = require "tests.sentence"
+local sentence, says = mistake.of, mistake.says
+
+local folder
+before_each(function() folder = scratch.open() end)
+after_each(scratch.close)
+
+local STEPS = 15
+
+local function experiment(changes, robot)
+  robot = robot or scene.robot()
+  local fields = {
+    world = scene.world(robot), steps = STEPS, controller = cq.Controller.mlp { hidden = { 8 }, activation = "tanh" },
+    observer = cq.Observer.centroid { groups = { "foot", robot:group "trunk" }, velocity = true },
+    optimizer = cq.Optimizer.adam { rate = 0.05 },
+    objective = function(s) return -s:velocity("trunk")[2] end,
+  }
+  for key, value in pairs(changes or {}) do fields[key] = value end
+  return cq.Experiment(fields)
+end
+
+local function trained(changes, robot)
+  local run = experiment(changes, robot)
+  run:optimize { iterations = 3, folder = folder .. "/a" }
+  return run, cq.load(folder .. "/a")
+end
+
+local function loss_of(saved, changes) return -saved:rollout(changes).state:velocity("trunk")[2]:item() end
+
+-- what the program says of a piece of Lua, in a process of its own
+local function told(code)
+  local said = process.cqlua { "--quiet", process.write(folder .. "/piece.lua", code) }
+  assert.equal("", said.err)
+  return said.out
+end
+
+describe("a run that was saved", function()
+  it("gives equal bits in a new process, without its script", function()
+    local run = trained { trainable = {
+      young = { per = "particle", min = 1, max = 30 }, density = { per = "group", min = 0.5, max = 2 },
+      friction = { min = 0, max = 2 }, gravity = {} } }
+    local wanted = run:evaluate().loss
+    assert.is_true(wanted ~= experiment():evaluate().loss)
+    local out = told(([[
+      local cq = require "cq"
+      local saved = cq.load %q
+      local velocity = saved:rollout().state:velocity("trunk")[2]:item()
+      print(("%%.17g %%.17g %%d"):format(-velocity, saved.result.loss, saved.steps))
+    ]]):format(folder .. "/a"))
+    assert.equal(("%.17g %.17g %d\n"):format(wanted, run.best.loss, STEPS), out)
+  end)
+
+  it("keeps every kind of robot and actuator to the bit", function()
+    local muscle = cq.Actuator.muscle { groups = { "foot" }, axis = "x", max = 1 }
+    local cable = cq.Actuator.cable { path = { "foot", "trunk", { anchor = { 0.5, 0.5 } } }, stiffness = 3,
+      friction = 0.1, gap = 1 }
+    local pressed = cq.Actuator.follower_pressure { max = 0.5,
+      surface = { particles = { 1, 2, 3 }, area = 0.02, normal = { 0, -1 } } }
+    local viscous = cq.Material.viscoelastic { modulus = { 0.5 }, time = { 0.1 },
+      base = cq.Material.neo_hookean { young = 10, poisson = 0.4 } }
+    local sand = cq.Material.drucker_prager { young = 10, poisson = 0.3, friction_angle = 0.6 }
+    for _, case in ipairs {
+      { actuators = { muscle, cable, pressed, cq.Actuator.isotropic { count = 2, max = 1 } }, weighed = true },
+      { actuators = muscle, material = viscous },
+      { actuators = cq.Actuator.pressure { groups = { "foot", "trunk" }, axis = "y", max = 2 },
+        material = { foot = sand, default = viscous } },
+    } do
+      local robot = scene.robot(case)
+      if case.weighed then
+        local random = cq.random { seed = 1 }
+        robot = robot:with { actuation_weight = random:uniform { robot.particle_count, 3 } }
+      end
+      local run = experiment({ optimizer = cq.Optimizer.adam { rate = 1e-4 } }, robot)
+      run:optimize { iterations = 1, folder = folder .. "/a" }
+      assert.equal(run:evaluate().loss, loss_of(cq.load(folder .. "/a")))
+    end
+  end)
+
+  it("keeps walls, steps and functions of time", function()
+    local robot = scene.robot()
+    local function shakes(t) return { 0.2 * math.sin(40 * t), 0 } end
+    local world = cq.World {
+      cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = "auto", damping = 0.1, precision = "float64",
+      gravity = function(t) return { math.sin(30 * t), -4 } end,
+      walls = { cq.Boundary.floor { at = 0.125, mu = 0.4, velocity = shakes }, cq.Boundary.box { kind = "slip" },
+        cq.Boundary.half_plane { point = { 0, 0.12 }, normal = { 0.1, 1 }, kind = "separate",
+          motion = function(t) return { 0, t * t } end } },
+      robot:at { 0.4, 0.14 },
+    }
+    local run, saved = trained({ world = world }, robot)
+    assert.equal(run:evaluate().loss, loss_of(saved))
+    assert.equal(world.substeps, saved.world.substeps)
+    says(sentence(function() saved:rollout { steps = STEPS + 1 } end), "kept as it was at 15 control steps")
+    local implicit = scene.robot()
+    run, saved = trained({ world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, precision = "float64",
+      integrator = cq.Implicit { tolerance = 1e-6 }, implicit:at { 0.4, 0.2 } } }, implicit)
+    assert.equal(run:evaluate().loss, loss_of(saved))
+  end)
+
+  it("goes into another world", function()
+    local _, saved = trained()
+    local world = scene.world(saved.robot, { walls = cq.Boundary.box { kind = "friction", mu = 0.1 } })
+    local roll = world:rollout { steps = 2 * STEPS, controller = saved.controller, observer = saved.observer }
+    assert.equal(2 * STEPS, roll.steps)
+    -- as data: the world of the run with another gravity
+    local fields = saved.world
+    fields.gravity = { 0, -1 }
+    local there = cq.World(fields):rollout { steps = STEPS, controller = saved.controller, observer = saved.observer }
+    assert.equal(loss_of(saved, { gravity = { 0, -1 } }), -there.state:velocity("trunk")[2]:item())
+  end)
+
+  it("names both where groups or signals do not fit", function()
+    local _, saved = trained()
+    local function with(robot) return scene.world(robot):rollout {
+      steps = 2, controller = saved.controller, observer = saved.observer } end
+    local bare = cq.Robot { shape = cq.Shape.box { name = "body", size = { 0.1, 0.2 }, count = { 4, 8 } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      actuators = cq.Actuator.muscle { groups = { "body", "body" }, axis = "y", max = 1 } }
+    local said = sentence(with, bare)
+    says(said, "gives the signals foot, trunk, the robots take body, body")
+    local renamed = cq.Robot { shape = { cq.Shape.box { name = "foot", size = { 0.1, 0.1 }, count = { 4, 4 } },
+      cq.Shape.box { name = "head", at = { 0, 0.1 }, size = { 0.1, 0.1 }, count = { 4, 4 } } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 }, groups = { trunk = "head" },
+      actuators = cq.Actuator.pressure { groups = { "foot", "trunk" }, axis = "y", max = 2 } }
+    says(sentence(with, renamed), "this robot is not in the world")
+    local _, named = trained { observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true } }
+    assert.equal(2, scene.world(renamed):rollout { steps = 2, controller = named.controller,
+      observer = named.observer }.steps)
+    local other = cq.Robot { shape = cq.Shape.box { name = "foot", size = { 0.1, 0.2 }, count = { 4, 8 } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      actuators = { cq.Actuator.pressure { groups = { "foot" }, axis = "y", max = 2 },
+        cq.Actuator.cable { path = { "foot", { anchor = { 0.5, 0.5 } } }, stiffness = 1, name = "trunk" } } }
+    says(sentence(function() scene.world(other):rollout { steps = 2, controller = named.controller,
+      observer = named.observer } end), 'no group "trunk"; the groups are foot')
+  end)
+
+  it("tells what only its script can read", function()
+    local _, saved = trained { observer = function(s) return s:center "foot" end }
+    says(sentence(function() return saved.observer end), "its observer is the script's own (")
+    says(sentence(function() return saved.observer end), "saved_spec.lua:")
+    says(sentence(function() return saved.observer end), "run:load reads this in that script")
+    assert.is_truthy(saved.controller)
+    local _, own = trained { controller = function() return T.zeros { 2 } end,
+      trainable = { young = { min = 1, max = 20, init = 9 } } }
+    says(sentence(function() return own.controller end), "its controller is the script's own (")
+    local pushed = scene.robot { actuators = { { particles = "foot", signals = 2,
+      force = function(_, u, x) return 1e-3 * u:reshape { 1, 2 } * T.ones(x:shape()) end } } }
+    local _, forced = trained(nil, pushed)
+    says(sentence(function() return forced.robot end), "has forces of the script's own (")
+  end)
+
+  it("tells of parameters that go into another network", function()
+    local _, saved = trained()
+    local message, heard = require "cq.base.message", {}
+    local warn = message.warn
+    message.warn = function(...) heard[#heard + 1] = string.format(...) end
+    cq.Controller.mlp { hidden = { 8 }, activation = "tanh", inputs = 8, signals = 2,
+      init = saved.parameters.controller }
+    cq.Controller.mlp { hidden = { 8 }, activation = "relu", inputs = 8, signals = 2,
+      init = saved.parameters.controller }
+    cq.Controller.mlp { hidden = { 8 }, activation = "relu" }:with(saved.parameters.controller)
+    message.warn = warn
+    assert.equal(2, #heard)
+    for _, text in ipairs(heard) do
+      says(text, "are of a controller mlp, activation tanh, hidden {8}, and are given to one of mlp, activation relu")
+    end
+  end)
+
+  it("has a manifest, sources and a page that prints", function()
+    process.write(folder .. "/body.lua", "return require('tests.scene')")
+    local out = told(([[
+      local cq = require "cq"
+      local scene = require "body"
+      local run = cq.Experiment { world = scene.world(scene.robot()), steps = 3, objective = function(s)
+        return s:center("foot")[1] end, optimizer = cq.Optimizer.adam { rate = 1e-3 },
+        controller = cq.Controller.sines {} }
+      run:optimize { iterations = 1, folder = %q }
+    ]]):format(folder .. "/b"))
+    local saved = cq.load(folder .. "/b/")
+    assert.equal(1, saved.manifest.iterations, out)
+    assert.equal(process.read(folder .. "/body.lua"), process.read(folder .. "/b/sources/body.lua"))
+    assert.equal(require("cq.run").hash(process.read(folder .. "/body.lua")), saved.manifest.sources["body.lua"])
+    assert.is_truthy(saved.data.origin.sources["tests/scene.lua"])
+    says(tostring(saved), "controller sines, count 4, frequency {1}, of 2 signals")
+  end)
+end)
+
+describe("cq.load", function()
+  it("reads tables of tensors as ever", function()
+    cq.save(folder .. "/w.bin", { w = cq.tensor { 1, 2 } })
+    assert.same({ 1, 2 }, cq.load(folder .. "/w.bin").w:totable())
+  end)
+
+  it("says what is wrong with a folder or a file", function()
+    says(sentence(cq.load, folder), "is none of a run with a best result: it lacks saved.bin; it is empty")
+    process.write(folder .. "/notes.txt", "x")
+    says(sentence(function() cq.load(folder) end), "it has notes.txt")
+    says(sentence(function() cq.load(folder .. "/absent") end), "No such file")
+    says(sentence(function() cq.load(3) end), "path must be a string")
+    trained()
+    local path = folder .. "/a/saved.bin"
+    local bytes = process.read(path)
+    process.write(path, bytes:sub(1, #bytes - 100))
+    says(sentence(function() cq.load(folder .. "/a") end), "is cut short")
+    process.write(path, "")
+    says(sentence(function() cq.load(folder .. "/a") end), "is not a file of tensors")
+    process.write(path, bytes)
+    local data = T.load(path)
+    data.version = 99
+    T.save(path, data)
+    says(sentence(function() cq.load(path) end), "has version 99, this program")
+    says(sentence(function() cq.load(path) end), "reads up to version 1; take a newer program")
+    data.version, data.parameters = 1, nil
+    T.save(path, data)
+    says(sentence(function() cq.load(path) end), "is damaged: parameters must be a table, got nil")
+  end)
+
+  it("reads runs of programs that kept parameters alone, and of solves", function()
+    host.make_folder(folder .. "/old")
+    cq.save(folder .. "/old/best.bin", { controller = { w1 = cq.param { 1 } } })
+    local saved = cq.load(folder .. "/old")
+    assert.same({ 1 }, saved.parameters.controller.w1:totable())
+    says(sentence(function() return saved.robot end), "has parameters alone; it was made by a program that kept no more")
+    local params = { x = cq.param { 1, 2 } }
+    cq.Optimizer.nlopt { algorithm = "lbfgs" }:solve(params, function(p) return p.x:square():sum() end,
+      { iterations = 9, folder = folder .. "/solve" })
+    saved = cq.load(folder .. "/solve")
+    assert.is_true(saved.parameters.x:equal(params.x))
+    says(sentence(function() return saved.controller end), "made by an optimizer without an experiment")
+  end)
+end)
