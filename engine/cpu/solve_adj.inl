@@ -53,19 +53,37 @@ static void held_turn_adj(const cq_scene *s, const int32_t wall, const HeldNode 
   turn_adj(s, wall, place, grad, turned, sum);
 }
 
+// (E90) v = N^+ (n_k.w_k) + (I - N^+ N) w where a contact holds all that the normals N leave: a second way by which v
+// depends on the normal of contact k. rest: b - H y.
+static void normal_beside_whole_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k,
+                                    const real rest[CQ_DIM], ContactGrad *grad) {
+  const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
+  int whole = n->count - 1;
+  while (whole >= 0 && !((n->active >> whole & 1) && holds_all(contact_kind(s, held_contact(h, n, whole))))) whole--;
+  if (whole < 0) return;
+  real w[CQ_DIM], row[CQ_DIM], share[CQ_DIM], along = 0;
+  contact_velocity(s, held_contact(h, n, whole), w);
+  impulse_row(s, h, n, k, row);
+  EACH(i) along += row[i] * (v[i] - w[i]);
+  contact_share(s, h, n, whole, rest, share);
+  EACH(i) grad->n[i] += along * share[i];
+}
+
 // What the walls that hold a node get: of b - H y, and of the residual where they turn (E90), of friction (E95) and of
 // impulses (E97).
 static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_partial *sum) {
   const int64_t at = 4 * n->node;
   const real *b = grid_vector(s, CQ_GRID_RESIDUAL) + at, *y = grid_vector(s, CQ_GRID_STEP) + at;
   const real *hy = grid_vector(s, CQ_GRID_PRODUCT) + at, *v = grid_vector(s, CQ_GRID_VELOCITY) + at;
-  const real *force = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + at;
-  real rest[CQ_DIM], free[CQ_DIM], rubbed[CQ_DIM], still[CQ_DIM] = {0};
+  const real *residual_at = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + at;
+  real force[CQ_DIM], rest[CQ_DIM], free[CQ_DIM], rubbed[CQ_DIM], still[CQ_DIM] = {0};
   Freedom f;
   contacts_keep(s, h, n, &f, still);
   freedom_apply(&f, y, free);
   rub_product(s, h, n, v, free, rubbed);
   EACH(i) rest[i] = b[i] - hy[i] - rubbed[i];
+  rub_node(s, h, n, v, force);   // other walls stand against friction
+  EACH(i) force[i] += residual_at[i];
   for (int k = 0; k < n->count; k++) {
     const HeldContact *c = held_contact(h, n, k);
     if (!(n->active >> k & 1)) continue;
@@ -93,6 +111,7 @@ static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_
     contact_share(s, h, n, k, force, share);
     EACH(i) press += share[i] * c->normal[i];
     EACH(i) grad.n[i] += press * free[i] - pull * (v[i] - w[i]);
+    normal_beside_whole_adj(s, h, n, k, rest, &grad);
     held_turn_adj(s, c->wall, n, &grad, sum);
   }
 }

@@ -93,6 +93,16 @@ static void heavy(test_scene *s) {
   if (floor_kind == CQ_CONTACT_SEPARATE) s->walls[2].kind = CQ_CONTACT_SEPARATE;
 }
 
+// a ball that moves and a floor that does not, on the same nodes
+static int32_t ball_kind;
+static void paired(test_scene *s) {
+  implicit(s);
+  s->walls[0].kind = floor_kind;
+  s->walls[2].kind = ball_kind;
+  s->walls[2].moves = 1;
+  for (int i = 0; i < 3; i++) s->walls[2].velocity[i] = 0.1 - 0.07 * i;
+}
+
 int main(void) {
   plane::control_steps = space::control_steps = 4;
   plane::check_scene(5, false, implicit);
@@ -110,6 +120,16 @@ int main(void) {
     plane::check_scene(6, true, heavy);
     space::check_scene(3, true, heavy);
   }
+  plane::control_steps = space::control_steps = 2;
+  const int32_t pairs[][2] = {{CQ_CONTACT_STICKY, CQ_CONTACT_SLIP}, {CQ_CONTACT_FRICTION, CQ_CONTACT_SLIP},
+                              {CQ_CONTACT_SEPARATE, CQ_CONTACT_FRICTION}, {CQ_CONTACT_HOLD, CQ_CONTACT_SEPARATE}};
+  for (const auto &pair : pairs) {
+    floor_kind = pair[0];
+    ball_kind = pair[1];
+    plane::check_scene(4, true, paired);
+    space::check_scene(3, true, paired);
+  }
+  plane::control_steps = space::control_steps = 1;
   plane::check_scene(6, false, averaged);
   plane::check_scene(6, true, pressed);
   plane::check_scene(6, true, averaged_pressed);
