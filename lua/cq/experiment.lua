@@ -316,6 +316,14 @@ local function losses_of(self, run)
   return out
 end
 
+---Takes the parameters of an earlier run, of this script or of another one, for what comes: run:evaluate, run:render,
+---and run:optimize, which begins with them (as every experiment does with --from DIR). How the worlds differ is told. Values of particles go to other robots from the nearest particles; what it trained and this experiment
+---does not is warned of.
+---Errors: no run there; another controller, observer or other signals, with both; parameters of other shapes.
+---@param path string       the folder of the run, or a file that cq.load reads
+---@return cq.Saved
+function Experiment:load(path) return require("cq.experiment.warm").load(self, path) end
+
 ---Optimises; with several scenes, the mean of their losses. Writes history.csv, parameters, optimizer state and the
 ---best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the next iteration and
 ---saves; before the first one is made that is an error, and where another run would begin the script ends. What was
@@ -343,6 +351,7 @@ function Experiment:optimize(fields)
       is.fail("run:optimize: smoothing is for first-order optimizers without constraints")
     end
   end
+  require("cq.experiment.warm").begin(self, def)
   if option.program.check then return only_check(self, def) end
   if def.seeds > 1 then return require("cq.experiment.starts").optimize(self, def) end
   local run = require("cq.run").open {
@@ -373,6 +382,7 @@ function Experiment:optimize(fields)
   -- without an iteration the first parameters are the best
   if not self.best then
     self.best = { loss = self:evaluate().loss, iteration = 0, params = T.leaves.snapshot(self.params) }
+    require("cq.saved.run").write(run, self.best, self)
   end
   tell_speed(self, run.done - first, C.cq_clock() - started)
   return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done, solution = solution }
@@ -392,8 +402,8 @@ end
 ---@return cq.Evaluation
 function Experiment:evaluate(fields) return evaluate.run(self, fields) end
 
----A file in the folder of its run, which is made: the run of run:optimize or run:load, or the one that a loop of the
----user's has open; without a run, the folder that it would take.
+---A file in the folder of its run, which is made: the run of run:optimize, or the one that a loop of the user's has
+---open; without a run, the folder that it would take.
 ---@param name string
 ---@return string
 function Experiment:path(name)

@@ -41,7 +41,7 @@ local function restore(self, run)
   end
   local problem = is.problem(progress_fields, progress) or progress.best and is.problem(best_fields, progress.best)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", run:path "optimizer.bin", problem) end
-  setup.check(progress.setup, self.setup, "run:optimize: " .. run.folder)
+  setup.check(progress.setup, self.setup, "run:optimize: " .. run.folder, run.folder)
   T.leaves.load(self.params, saved.params, "run:optimize: " .. run:path "optimizer.bin")
   self.optimizer:restore(progress.optimizer)
   self.best, self.loss_last = progress.best, progress.loss

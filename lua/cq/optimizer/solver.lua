@@ -164,7 +164,8 @@ local function require_same(self, saved)
   if before and before ~= now then
     is.fail("%s: the constraints were %s, and are %s; go on with the same ones, or start anew", self.what, before, now)
   end
-  setup.check(saved.setup, self.setup, self.what .. (self.run and ": " .. self.run.folder or ""))
+  setup.check(saved.setup, self.setup, self.what .. (self.run and ": " .. self.run.folder or ""),
+    self.experiment and self.run.folder)
 end
 
 -- what was saved begins here

@@ -99,14 +99,15 @@ end
 ---@param before any            a cq.Setup; nil: of a time when it was not kept
 ---@param now cq.Setup
 ---@param what string           for the sentences
-function setup.check(before, now, what)
+---@param folder? string        of a run that another one can begin from
+function setup.check(before, now, what, folder)
   if before == nil then return end
   local odd = is.problem(fields, before)
   if odd then is.fail("%s: what was saved is damaged: setup: %s; start anew", what, odd) end
   local problem = setup.changes(before.problem, now.problem)
   if problem ~= "" then
-    is.fail("%s: what was saved is of another problem: %s; go on with the same one, or start anew", what,
-      problem)
+    is.fail("%s: what was saved is of another problem: %s; go on with the same one, or start anew%s", what, problem,
+      folder and (" from its parameters, with --from %s in the place of --resume"):format(folder) or "")
   end
   local manner = setup.changes(before.manner, now.manner)
   if manner ~= "" then message.warn("%s: goes on in another manner: %s", what, manner) end

@@ -1,0 +1,174 @@
+-- warm: the parameters of an earlier run as those of an experiment, in the same world or in another one.
+local is = require "cq.base.schema"
+local host = require "cq.host"
+local load = require "cq.load"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local plain = require "cq.saved.plain"
+local policy = require "cq.saved.policy"
+local selection = require "cq.robot.selection"
+local setup = require "cq.run.setup"
+local text = require "cq.base.text"
+local transfer = require "cq.robot.transfer"
+local worlds = require "cq.saved.world"
+local T = require "cq.tensor"
+
+local warm = {}
+
+-- ---- what cannot be the same weights --------------------------------------------------------------------------------
+
+local function names_of(list) return #list > 0 and table.concat(list, ", ") or "none" end
+
+local function refuse(saved, what, there, here)
+  if there ~= here then is.fail("run:load: %s has %s %s, this experiment has %s", saved.path, what, there, here) end
+end
+
+-- an observer in words; groups by their names
+local function observer_words(data)
+  if not data then return "none" end
+  if data.kind == "own" then return "the script's own" end
+  local fields = plain.copy(data.fields)
+  fields.groups, fields.group = data.groups, data.group
+  local names, parts = T.leaves.sorted_keys(fields), { data.kind }
+  for _, name in ipairs(names) do
+    local value = fields[name]
+    if type(value) == "table" then
+      local list = {}
+      for k, entry in ipairs(value) do list[k] = type(entry) == "table" and entry.group or tostring(entry) end
+      value = "{" .. table.concat(list, ", ") .. "}"
+    end
+    parts[#parts + 1] = ("%s %s"):format(name, tostring(value))
+  end
+  return table.concat(parts, ", ")
+end
+
+local function check_policy(run, saved)
+  local data, robots, signals = saved.data, run.world.robots, {}
+  for _, robot in ipairs(robots) do
+    for _, name in ipairs(robot.signals) do signals[#signals + 1] = name end
+  end
+  local own = policy.controller_data(run.controller, signals)
+  if own and data.controller then
+    refuse(saved, "the controller", policy.words(data.controller), policy.words(own))
+    refuse(saved, "the signals", names_of(data.controller.signals or signals), names_of(signals))
+    refuse(saved, "the observer", observer_words(data.observer), observer_words(policy.observer_data(run.observer,
+      robots)))
+  end
+end
+
+-- ---- what is told ---------------------------------------------------------------------------------------------------
+
+local function words_of(data, steps)
+  local out = { ["control steps"] = setup.word(steps), walls = setup.word(#data.walls) }
+  for name, value in pairs(data.fields) do out[name] = setup.word(value) end
+  for k, wall in ipairs(data.walls) do
+    out["wall " .. k] = ("%s %s"):format(wall.family, wall.given.mu and "friction " .. text.number(wall.given.mu)
+      or wall.given.kind or "sticky")
+  end
+  return out
+end
+
+local function tell_worlds(run, saved)
+  if not saved.data.world then return end
+  local changes = setup.changes(words_of(saved.data.world, saved.steps),
+    words_of(worlds.data(run.world, run.steps), run.steps))
+  if changes ~= "" then message.note("run:load: the world of %s is another: %s", saved.path, changes) end
+end
+
+-- ---- parameters -----------------------------------------------------------------------------------------------------
+
+local function shape_text(tensor) return "{" .. table.concat(tensor:shape(), ", ") .. "}" end
+
+local function same_shape(a, b) return shape_text(a) == shape_text(b) end
+
+-- which dimension of a value is that of particles; nil: none
+local function particle_axis(path, tensor, count)
+  local axis = path == "design.layout" and 2 or (path:match "^robot%." or path == "design.density") and 1
+  return axis and tensor.rank >= axis and tensor:size(axis) == count and axis or nil
+end
+
+-- values of particles, from the nearest ones
+local function transferred(run, saved, path, own, other)
+  local robot = run.design and run.design.robot or selection.robot(run.world, run.robot, "run:load")
+  local there = saved.data.robots and saved.robot
+  local axis = there and particle_axis(path, own, robot.particle_count)
+  if not axis or particle_axis(path, other, there.particle_count) ~= axis then
+    is.fail("run:load: %s has the parameter %s of shape %s, this experiment of shape %s", saved.path, path,
+      shape_text(other), shape_text(own))
+  end
+  return other:gather(transfer.nearest(robot, there), axis)
+end
+
+local function by_path(params)
+  local out, paths = {}, {}
+  for k, leaf in ipairs(T.leaves.list(params)) do out[leaf.path], paths[k] = leaf.tensor, leaf.path end
+  return out, paths
+end
+
+-- within the bounds of this experiment
+local function bounded(tensor, bounds)
+  if not bounds or not (bounds.min or bounds.max) then return tensor end
+  return tensor:clamp(bounds.min or -math.huge, bounds.max or math.huge)
+end
+
+local function take(run, saved)
+  local given, names = by_path(saved.parameters)
+  local own, own_names = by_path(run.params)
+  local new, lacking, unused = {}, {}, {}
+  for _, path in ipairs(own_names) do
+    local other, tensor = given[path], own[path]
+    if not other then
+      lacking[#lacking + 1] = path
+    else
+      new[path] = same_shape(tensor, other) and other or transferred(run, saved, path, tensor, other)
+    end
+  end
+  for _, path in ipairs(names) do
+    if not own[path] then unused[#unused + 1] = path end
+  end
+  if not next(new) then
+    is.fail("run:load: %s has none of the parameters of this experiment: %s there, %s here", saved.path, names_of(names),
+      names_of(own_names))
+  end
+  for path, tensor in pairs(new) do own[path]:copy_from(bounded(tensor, own[path].bounds)) end
+  if #lacking > 0 then
+    message.note("run:load: %s has no %s, which begins as the script says", saved.path, table.concat(lacking, ", "))
+  end
+  if #unused > 0 then
+    message.warn("run:load: %s has %s too, which this experiment does not train: it is not taken", saved.path,
+      table.concat(unused, ", "))
+  end
+end
+
+---Takes the parameters of an earlier run.
+---@param run cq.Experiment
+---@param path string         its folder, or a file that cq.load reads
+---@return cq.Saved
+function warm.load(run, path)
+  local saved = load(path)
+  if not text.is_instance(saved, "cq.Saved") then
+    saved = { path = path, parameters = saved.params or saved, data = {} }
+  end
+  T.tape.pause(function()
+    check_policy(run, saved)
+    take(run, saved)
+  end)
+  tell_worlds(run, saved)
+  run.best, run.loss_last = nil, nil
+  return saved
+end
+
+---Begins where --from says, unless the run goes on in its folder.
+---@param run cq.Experiment
+---@param def run.optimize.def
+function warm.begin(run, def)
+  local from, resume = option("from", ""), def.resume
+  if resume == nil then resume = option("resume", false) end
+  if from == "" or resume then return end
+  local named = def.name and from .. "/" .. def.name
+  from = named and host.kind(named .. "/saved.bin") and named or from
+  warm.load(run, from)
+  message.note("begins with the parameters of %s", from)
+end
+
+return warm
