@@ -317,8 +317,9 @@ local function losses_of(self, run)
 end
 
 ---Takes the parameters of an earlier run, of this script or of another one, for what comes: run:evaluate, run:render,
----and run:optimize, which begins with them (as every experiment does with --from DIR). How the worlds differ is told. Values of particles go to other robots from the nearest particles; what it trained and this experiment
----does not is warned of.
+---and run:optimize, which begins with them (as every experiment does with --from DIR). How the worlds differ is told.
+---Values of particles go to other robots from the nearest particles; what it trained and this experiment does not is
+---warned of.
 ---Errors: no run there; another controller, observer or other signals, with both; parameters of other shapes.
 ---@param path string       the folder of the run, or a file that cq.load reads
 ---@return cq.Saved
