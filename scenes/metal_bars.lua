@@ -20,14 +20,15 @@ local function expected(load)
   return math.exp(math.max(0, load * math.exp(strain) - YIELD) / HARDENING)
 end
 
----@param options? { loads?: number[], across?: integer, precision?: string, device?: string }
+---@param options? { loads?: number[], across?: integer, slowness?: number, precision?: string, device?: string }
 ---  loads: force by the undeformed section of each bar, in yield stresses, 0.9, 1.6 and 2.2 unless given; across:
----  particles along a side, 6 unless given
+---  particles along a side, 6 unless given; slowness: times of loading and rest by those of the scene, 1 unless given
 ---@return table
 ---  what scenes.pulled_bars returns, with loads; duration; controller: pulls and lets go; expected: the stretch of each
 ---  bar at the end
 return function(options)
   local given = options or {}
+  local slow = given.slowness or 1
   local loads, materials, stretches = given.loads or { 0.9, 1.6, 2.2 }, {}, {}
   for k, load in ipairs(loads) do
     materials[k] = cq.Material.von_mises {
@@ -39,9 +40,9 @@ return function(options)
     materials = materials, loads = loads, dt = 0.1, damping = 3, across = given.across or 6, reach = 1.8,
     precision = given.precision, device = given.device,
   }
-  scene.loads, scene.expected, scene.duration = loads, stretches, DURATION
+  scene.loads, scene.expected, scene.duration = loads, stretches, slow * DURATION
   scene.controller = scene.pull(function(t)
-    return math.max(0, math.min(1, t / PULL, (RELEASE - t) / (RELEASE - REST)))
+    return math.max(0, math.min(1, t / (slow * PULL), (slow * RELEASE - t) / (slow * (RELEASE - REST))))
   end)
   return scene
 end

@@ -3,6 +3,7 @@
 -- Its slopes flow from tan(slope) = sin(friction angle) on (Davis 1968). Damping takes the speed: sand that falls
 -- freely runs on past its repose, and ends flatter by ten degrees.
 local cq = require "cq"
+local trend = require "scenes.trend"
 
 local WIDTH, HEIGHT, WALL = 0.3, 0.3, 3
 
@@ -15,14 +16,12 @@ local function slope(position, foot, dx)
     top[column], peak = math.max(top[column] or 0, y), math.max(peak, y)
   end
   local function flank(side)
-    local n, sx, sy, sxx, sxy = 0, 0, 0, 0, 0
+    local line = trend.new()
     for column, y in pairs(top) do
       local away = side * (column + 0.5) * dx
-      if away > 0 and y > 0.2 * peak and y < 0.8 * peak then
-        n, sx, sy, sxx, sxy = n + 1, sx + away, sy + y, sxx + away * away, sxy + away * y
-      end
+      if away > 0 and y > 0.2 * peak and y < 0.8 * peak then line:add(away, y) end
     end
-    return math.deg(math.atan(-(n * sxy - sx * sy) / (n * sxx - sx * sx)))
+    return math.deg(math.atan(-line:slope()))
   end
   return (flank(1) + flank(-1)) / 2
 end

@@ -7,7 +7,7 @@ local cq = require "cq"
 local bisect = require "scenes.bisect"
 
 local YOUNG, POISSON, HARDENING, COMPRESSION = 100, 0.2, 5, 0.05
-local WIDTH, HEIGHT, WALL, IN_WALL = 8, 16, 3, 2                 -- [cells]
+local WIDTH, WALL, IN_WALL = 0.5, 3, 2                           -- half its height; [cells], [cells]
 -- when the whole load is there, when it begins to go, is gone, and the end
 local PRESS, REST, RELEASE, DURATION = 6, 10, 12, 15
 
@@ -20,15 +20,17 @@ local function expected(load)
   return bisect(function(j) return load - math.exp(HARDENING * (1 - j)) / j end, 0.1, 1)
 end
 
----@param options? { loads?: number[], precision?: string, device?: string }
----  loads: on the top, by the load that begins to compact, 0.8, 1.5 and 2.5 unless given
+---@param options? { loads?: number[], cells?: integer, precision?: string, device?: string }
+---  loads: on the top, by the load that begins to compact, 0.8, 1.5 and 2.5 unless given; cells: across the
+---  column, 8 unless given
 ---@return { robot: cq.Robot, world: cq.World.def, loads: number[], expected: number[], steps: integer, press: fun(world: cq.World): cq.State, kept: fun(state: cq.State, k: integer): number }
 ---  press: presses columns side by side in a batch and lets them go; kept, expected: part of its length that each keeps
 return function(options)
   local given = options or {}
-  local dx, dt = 1 / 16, 0.05
+  local cells = given.cells or 8
+  local dx, dt, high = WIDTH / cells, 0.05, 2 * cells
   local loads, list, steps = given.loads or { 0.8, 1.5, 2.5 }, {}, math.floor(DURATION / dt + 0.5)
-  local width, height = WIDTH * dx, HEIGHT * dx
+  local width, height = WIDTH, 2 * WIDTH
   local plate = { particles = "top", signals = 1 }
   function plate:force(u, x)
     local down = cq.tensor { 0, -YIELD * (width + 2 * IN_WALL * dx) / x:size(-2) }
@@ -38,7 +40,7 @@ return function(options)
     name = "snow", actuators = { plate },
     shape = cq.Shape.box {
       name = "column", size = { width + 2 * IN_WALL * dx, height },
-      count = { 2 * (WIDTH + 2 * IN_WALL), 2 * HEIGHT },
+      count = { 2 * (cells + 2 * IN_WALL), 2 * high },
     },
     material = cq.Material.snow {
       young = YOUNG, poisson = POISSON, density = 1, snow_hardening = HARDENING, critical_compression = COMPRESSION,
@@ -69,7 +71,7 @@ return function(options)
       return (way.rank == 2 and way[k] or way)[2]:item() / (height - 9 * dx)
     end,
     world = {
-      cells = { WIDTH + 2 * WALL, HEIGHT + 2 * WALL + 2 }, dx = dx, dt = dt, substeps = 40, damping = 3,
+      cells = { cells + 2 * WALL, high + 2 * WALL + 2 }, dx = dx, dt = dt, substeps = 5 * cells, damping = 3,
       precision = given.precision, device = given.device,
       walls = cq.Boundary.box { kind = "slip", clamp = true }, robot:at { (WALL - IN_WALL) * dx, WALL * dx },
     },

@@ -1,0 +1,85 @@
+-- maxwell: rubber with a Maxwell branch. The stress of a held shear relaxes by exp(-t / tau), and in a layer that
+-- swings stress and strain have the storage and the loss modulus of the standard linear solid.
+local cq = require "cq"
+
+local SHEAR, BULK, MODULUS, TIME = 1, 10, 0.5, 0.1
+
+-- the shear stress of the branch after a time, in a body whose every node is held; steps of dt
+local function relax(dt, duration)
+  local robot = cq.Robot {
+    shape = cq.Shape.box { name = "body", size = { 0.1, 0.1 }, count = { 2, 2 } }, pins = "body",
+    material = cq.Material.viscoelastic { base = cq.Material.neo_hookean { shear = SHEAR, bulk = BULK, density = 100 },
+      modulus = { MODULUS }, time = { TIME } },
+  }
+  local world = cq.World { cells = { 8, 8 }, dx = 0.1, dt = dt, precision = "float64", robot:at { 0.4, 0.4 } }
+  local f = cq.tensor { { 1, 0.2 }, { 0, 1 } }:reshape({ 1, 2, 2 }):expand { 4, 2, 2 }
+  local last
+  world:rollout { steps = math.floor(duration / dt + 0.5), robot = world.robot:with { deformation = f },
+    on_step = function(state)
+      last = state:stress "body"[1][2]:item()
+    end }
+  world:close()
+  return last
+end
+
+-- storage and loss modulus of a layer between two plates, of which the upper one swings
+local function swing(omega, cells)
+  local dx, height, amplitude = 0.1 / cells, 0.1, 1e-4
+  local wall = 4 * dx
+  local robot = cq.Robot {
+    shape = cq.Shape.box { name = "layer", at = { 0, -2 * dx }, size = { 4 * height, height + 4 * dx },
+      spacing = dx / 2 },
+    groups = { middle = function(x, y)
+      return math.abs(x - 2 * height) < height / 2 and y > height / 4 and y < 3 * height / 4
+    end },
+    material = cq.Material.viscoelastic { base = cq.Material.neo_hookean { shear = SHEAR, bulk = BULK, density = 0.01 },
+      modulus = { MODULUS }, time = { TIME } },
+  }
+  local steps, periods = 200, 4
+  local world = cq.World {
+    cells = { 4 * cells + 8, cells + 8 }, dx = dx, dt = 2 * math.pi / omega / steps, substeps = "auto",
+    precision = "float64", robot:at { wall, wall },
+    walls = {
+      cq.Boundary.floor { at = wall, kind = "sticky", clamp = true },
+      cq.Boundary.half_plane { point = { 0, wall + height }, normal = { 0, -1 }, kind = "sticky", clamp = true,
+        moves = false, velocity = function(t) return { amplitude * height * omega * math.cos(omega * t), 0 } end },
+    },
+  }
+  local re, im, strain_re, strain_im = 0, 0, 0, 0
+  world:rollout { steps = periods * steps, on_step = function(state)
+    if state.step <= (periods - 1) * steps then return end
+    local s, c = math.sin(omega * state.time), math.cos(omega * state.time)
+    local stress, strain = state:stress "middle"[1][2]:item(), state:mean("middle", "deformation")[1][2]:item()
+    re, im, strain_re, strain_im = re + stress * s, im + stress * c, strain_re + strain * s, strain_im + strain * c
+  end }
+  world:close()
+  local size = strain_re ^ 2 + strain_im ^ 2
+  return (re * strain_re + im * strain_im) / size, (im * strain_re - re * strain_im) / size
+end
+
+return {
+  summary = "a Maxwell branch: relaxation of a held shear, storage and loss modulus of a layer that swings",
+  source = "the standard linear solid: G gamma + G_1 gamma exp(-t / tau), G' = G + G_1 (w tau)^2 / (1 + (w tau)^2),"
+    .. " G'' = G_1 w tau / (1 + (w tau)^2)",
+  quick = true,
+  run = function(row)
+    for _, t in ipairs { 0.05, 0.2 } do
+      local steps, ours = { 10, 20, 40 }, {}
+      for k, n in ipairs(steps) do
+        ours[k] = relax(t / n, t)
+      end
+      row { method = "explicit", quantity = ("shear stress after %g relaxation times"):format(t / TIME),
+        exact = 0.2 * (SHEAR + MODULUS * math.exp(-t / TIME)), ours = ours, refined = steps, by = "steps",
+        promise = 2e-3, order = 0.9 }
+    end
+    for _, slow in ipairs { 0.3, 1, 3 } do
+      local cells, storage, loss = { 4, 8 }, {}, {}
+      for k, n in ipairs(cells) do storage[k], loss[k] = swing(slow / TIME, n) end
+      local name = ("modulus at w tau = %g"):format(slow)
+      row { method = "explicit", quantity = "storage " .. name, exact = SHEAR + MODULUS * slow ^ 2 / (1 + slow ^ 2),
+        ours = storage, refined = cells, by = "cells across", promise = 0.01 }
+      row { method = "explicit", quantity = "loss " .. name, exact = MODULUS * slow / (1 + slow ^ 2),
+        ours = loss, refined = cells, by = "cells across", promise = 0.01 }
+    end
+  end,
+}
