@@ -209,3 +209,46 @@ describe("run:render", function()
     says(sentence(function() run:render(there, { steps = 4, stills = { 0, 0.09 } }) end), "the run ends at 0.024")
   end)
 end)
+
+describe("rollout:render and world:render", function()
+  it("draw what is no experiment", function()
+    local robot = scene.robot()
+    local world = scene.world(robot)
+    local seen = {}
+    local function label(state)
+      seen[#seen + 1] = state.step
+      return "here"
+    end
+    assert.equal(folder .. "/start.png", world:render(folder .. "/start.png", { width = 100, label = label }))
+    assert.same({ 0 }, seen)
+    seen = {}
+    world:render(folder .. "/fall.png", { duration = 5 * 6e-3, width = 100, label = label, stills = { 0, 0.03 } })
+    assert.same({ 0, 5 }, seen)
+    local signals = T.full({ 8, 2 }, 0.5)
+    local roll = world:rollout { steps = 8, controller = cq.Controller.open_loop(signals), gravity = { 0, 1 } }
+    local last
+    local film = roll:render(folder .. "/fall.mp4", { width = 64, samples = 1, fps = 200, keep_frames = true,
+      label = function(state)
+        last = state
+        return "there"
+      end })
+    assert.equal("folder", host.kind(folder .. "/fall_frames") or host.kind(film))
+    assert.equal(8, last.step)
+    assert.equal(roll.state:center("trunk")[2]:item(), last:center("trunk")[2]:item())
+    assert.equal("file", host.kind(roll:render(folder .. "/last.png", { width = 100 })))
+  end)
+
+  it("say what is wrong", function()
+    local world = scene.world(scene.robot())
+    says(sentence(function() world:render(folder .. "/fall.mp4") end), "world:render: needs steps or duration")
+    local function told(options) return sentence(function() world:render(folder .. "/fall.png", options) end) end
+    says(sentence(function() world:render(folder .. "/fall.avi") end), "world:render: path must end in .png")
+    says(told { steps = 2, duration = 1 }, "not both")
+    says(told { step = 2 }, "did you mean steps")
+    says(told { colour = "blue" }, "world:render: colour must be one of")
+    local batch = world:rollout { steps = 2, batch = 2 }
+    says(sentence(function() batch:render(folder .. "/fall.png") end), "a batch of 2 scenes is not drawn")
+    says(sentence(function() batch:render(folder .. "/fall.png", { stills = { 1, 0 } }) end),
+      "rollout:render: stills must be")
+  end)
+end)

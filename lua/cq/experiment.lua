@@ -415,11 +415,6 @@ function Experiment:path(name)
   return folder .. "/" .. name
 end
 
--- beside the files of its run, unless the path says where
-local function place(self, path)
-  return (path:match "^/" or path:match "^%.%.?/") and path or self:path(path)
-end
-
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots
 ---are drawn by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by
 ---particle. Walls stand where they are at that time, cables have the colour of their tension, and pinned parts are
@@ -430,10 +425,9 @@ end
 ---@param options? run.render.def
 ---@return string? path
 function Experiment:render(path, options)
-  is.argument("run:render", "path", is.string(), path)
   local replay = require "cq.experiment.replay"
   local def = replay.options(path, options, goals.places(self.objective and self.objective.goal))
-  if option.program.follows or option.get("render", true) == false then return nil end
+  if replay.is_left_out() then return nil end
   local params = evaluate.params(self, def.params, "run:render")
   local steps = changed.steps(self, def.changes, "run:render")
   replay.plan(def, { world = def.changes.world or self.world, steps = steps })
@@ -442,7 +436,7 @@ function Experiment:render(path, options)
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil
   end
-  return replay.film(place(self, path), def, function(on_step)
+  return replay.film(replay.place(path, self), def, function(on_step)
     def.changes.on_step = on_step
     return self:rollout(params, def.changes)
   end)
@@ -462,7 +456,7 @@ function Experiment:figures(path, options)
   local figures = require "cq.experiment.figures"
   local def = figures.spec(options or {})
   if option.program.check or option.program.follows or option.get("render", true) == false then return nil end
-  path = place(self, path)
+  path = require("cq.experiment.replay").place(path, self)
   figures.page(self, def):write(path)
   message.note("%s", path)
   return path

@@ -150,6 +150,13 @@ function Rollout:start()
   return self.started.state
 end
 
+---Runs once more and draws it, as run:render does: a film, or a picture of the last state or of several moments. The
+---controller and the observer have the parameters that they have now.
+---@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a relative one is in the folder of the run
+---@param options? rollout.render.def
+---@return string? path
+function Rollout:render(path, options) return require("cq.experiment.filmed").rollout(self, path, options) end
+
 -- ---- forward --------------------------------------------------------------------------------------------------------
 
 local function shape_told(dims) return dims == "" and "one number" or "{" .. dims .. "}" end
@@ -329,6 +336,16 @@ local kinds = {
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
 local spec = is.define("world:rollout", kinds)
 
+---The fields that a definition shares with world:rollout where somebody only looks on.
+---@internal
+---@param others table<string, cq.Checker>
+---@return table<string, cq.Checker>
+function rollout.fields(others)
+  for _, name in ipairs { "robot", "controller", "observer", "contact" } do others[name] = kinds[name] end
+  for _, entry in ipairs(field.of_world) do others[entry.name] = kinds[entry.name] end
+  return others
+end
+
 local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {},
@@ -412,7 +429,10 @@ end
 function rollout.run(world, given)
   if world.within:is_inside() then is.fail("world:rollout: cannot be called from inside a rollout's own functions") end
   local def, on = spec(given), tape.recording()
+  local again = {}
+  for name, value in pairs(def) do again[name] = value end
   local self = new(world, def, on)
+  self.again = again
   guarded_inside(self, forward)
   self.running = self.outputs.running and self.outputs.running.tensor
   self.record = self.outputs.record and self.outputs.record.tensor

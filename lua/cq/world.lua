@@ -395,6 +395,18 @@ function World:rollout(fields)
   return require("cq.rollout").run(self, fields)
 end
 
+---Draws a rollout, as run:render does that of an experiment; without steps or duration, a picture of the start.
+---
+---  world:render("fall.mp4", { duration = 2 })
+---  world:render "start.png"
+---@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a relative one is in the folder of the run
+---@param options? world.render.def
+---@return string? path
+function World:render(path, options)
+  require_open(self, "world:render")
+  return require("cq.experiment.filmed").world(self, path, options)
+end
+
 ---Asks observer and controller about the state that rollouts start from, as rollout.ask has it.
 ---@internal
 ---@param def { controller: any, observer: any, robot: cq.Robot? }

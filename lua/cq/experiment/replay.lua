@@ -4,6 +4,9 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local changed = require "cq.experiment.changed"
 local message = require "cq.base.message"
+local host = require "cq.host"
+local option = require "cq.option"
+local rollouts = require "cq.rollout"
 local shown = require "cq.experiment.shown"
 
 local replay = {}
@@ -53,7 +56,7 @@ local function held_of(world)
   return out
 end
 
----@class run.render.def : run.changes.def
+---@class rollout.render.def
 ---@field fps? number            frames in a second of film
 ---@field speed? number          simulated time in a second of film
 ---@field width? integer         [pixel]
@@ -81,55 +84,105 @@ end
 ---  whether the robots have gone far enough to be seen beside each other
 ---@field keep_frames? boolean   keep the frames beside the film
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
+
+local function drawing()
+  return {
+    fps = is.number { above = 0, max = 240, default = 30 },
+    speed = is.number { above = 0, default = 1 },
+    width = is.integer { min = 64, max = 8192, default = 1280 },
+    height = is.integer { min = 64, max = 8192, optional = true },
+    samples = is.integer { min = 1, max = 4, optional = true },
+    follow = is.boolean { optional = true },
+    zoom = is.number { above = 0, default = 1 },
+    camera = is.any { optional = true },
+    keep_frames = is.boolean { default = false },
+    label = is.any_of { is.string(), is.callable(), optional = true },
+    colour = is.any { optional = true },
+    opacity = is.any { optional = true },
+    arrows = is.any { optional = true },
+    goals = is.any { optional = true },
+    trail = is.boolean { optional = true },
+    stills = is.list(is.number { min = 0 }, { min = 1, optional = true }),
+    layout = is.one_of { "auto", "together", "apart", default = "auto" },
+  }
+end
+
+-- fields of a definition beside those of the drawing
+local function with_drawing(fields)
+  for name, kind in pairs(drawing()) do fields[name] = kind end
+  return fields
+end
+
+---@class run.render.def : rollout.render.def, run.changes.def
 ---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
 
-local spec = is.define("run:render", changed.fields {
-  fps = is.number { above = 0, max = 240, default = 30 },
-  speed = is.number { above = 0, default = 1 },
-  width = is.integer { min = 64, max = 8192, default = 1280 },
-  height = is.integer { min = 64, max = 8192, optional = true },
-  samples = is.integer { min = 1, max = 4, optional = true },
-  follow = is.boolean { optional = true },
-  zoom = is.number { above = 0, default = 1 },
-  camera = is.any { optional = true },
-  keep_frames = is.boolean { default = false },
-  label = is.any_of { is.string(), is.callable(), optional = true },
-  colour = is.any { optional = true },
-  opacity = is.any { optional = true },
-  arrows = is.any { optional = true },
-  goals = is.any { optional = true },
-  trail = is.boolean { optional = true },
-  stills = is.list(is.number { min = 0 }, { min = 1, optional = true }),
-  layout = is.one_of { "auto", "together", "apart", default = "auto" },
-  params = is.any_of { is.one_of { "best", "last" }, is.tensor(), is.table(), default = "best" },
-})
+---@class world.render.def : rollout.render.def
+---@field steps? integer          control steps; or duration; of a picture without either it is the start
+---@field duration? number        a multiple of the world's dt [time]
+---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
+---@field controller? any         of cq.Controller, or the user's own
+---@field observer? any           of cq.Observer, or the user's own
+---@field contact? boolean        read what walls and pins give, for state:contact in colour, arrows and label
+---@field gravity? any            as world:rollout takes it
+---@field damping? any            as world:rollout takes it
+---@field friction? any           as world:rollout takes it
+---@field wall_velocity? any      as world:rollout takes it
+
+local specs = {
+  ["run:render"] = is.define("run:render", changed.fields(with_drawing {
+    params = is.any_of { is.one_of { "best", "last" }, is.tensor(), is.table(), default = "best" },
+  })),
+  ["rollout:render"] = is.define("rollout:render", with_drawing {}),
+  ["world:render"] = is.define("world:render", rollouts.fields(with_drawing {
+    steps = is.integer { min = 0, max = 2 ^ 31 - 1, optional = true },
+    duration = is.number { above = 0, optional = true },
+  })),
+}
 
 local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }
 
-local function require_rising(stills)
+local function require_rising(stills, what)
   for k = 2, #stills do
     if stills[k] <= stills[k - 1] then
-      is.fail("run:render: stills must be times that rise, got %s after %s", text.number(stills[k]),
+      is.fail("%s: stills must be times that rise, got %s after %s", what, text.number(stills[k]),
         text.number(stills[k - 1]))
     end
   end
 end
 
 -- The control steps after which stills are drawn: each the first whose state is less than half a step before its time.
-local function steps_of_stills(stills, run)
+local function steps_of_stills(stills, run, what)
   local out, dt = {}, run.world.control_dt
   for k, time in ipairs(stills) do
     out[k] = math.floor(time / dt + 0.5)
     if out[k] > run.steps then
-      is.fail("run:render: a still is wanted at time %s, the run ends at %s", text.number(time),
+      is.fail("%s: a still is wanted at time %s, the run ends at %s", what, text.number(time),
         text.number(run.steps * dt))
     elseif out[k] == out[k - 1] then
-      is.fail("run:render: stills %s and %s are closer than a control step, %s", text.number(stills[k - 1]),
+      is.fail("%s: stills %s and %s are closer than a control step, %s", what, text.number(stills[k - 1]),
         text.number(time), text.number(dt))
     end
   end
   return out
 end
+
+---Where a picture goes: a relative path is in the folder of the run, or of the one that the script would have.
+---@param path string
+---@param run? cq.Experiment
+---@return string
+function replay.place(path, run)
+  if path:match "^/" or path:match "^%.%.?/" then return path end
+  if run then return run:path(path) end
+  local Run = require "cq.run"
+  local open = Run.current()
+  local folder = open and open.folder or Run.default_folder()
+  host.make_folder(folder)
+  return folder .. "/" .. path
+end
+
+---Are pictures left out: by --render no, or on all ranks but the first?
+---@return boolean
+function replay.is_left_out() return option.program.follows or option.get("render", true) == false end
 
 ---Finds the control steps of stills, before anything is simulated.
 ---Errors: stills beyond the end, or two of one control step.
@@ -137,26 +190,31 @@ end
 ---@param run { steps: integer, world: cq.World }   what will be simulated
 ---@return table options
 function replay.plan(options, run)
-  options.still_steps = options.stills and steps_of_stills(options.stills, run)
+  options.still_steps = options.stills and steps_of_stills(options.stills, run, options.what)
   return options
 end
 
----Checks the path and the options of run:render.
+---Checks the path and the options of what draws.
 ---@param path string
----@param given? run.render.def
+---@param given? run.render.def|world.render.def|rollout.render.def
 ---@param goals? number[][]       that are shown unless the options say which
+---@param what? "run:render"|"rollout:render"|"world:render"   run:render unless given
 ---@return table
-function replay.options(path, given, goals)
+function replay.options(path, given, goals, what)
+  what = what or "run:render"
+  is.argument(what, "path", is.string(), path)
+  shown.name = what
   if not endings[path:match "%.(%w+)$"] then
-    is.fail("run:render: path must end in .png, .mp4, .mkv, .webm or .gif, got %s", text.describe(path))
+    is.fail("%s: path must end in .png, .mp4, .mkv, .webm or .gif, got %s", what, text.describe(path))
   end
-  local def = spec(given or {})
-  def.changes = changed.take(def)
+  local def = specs[what](given or {})
+  def.what = what
+  if what == "run:render" then def.changes = changed.take(def) end
   def.still = path:match "%.png$" ~= nil
   if def.stills and not def.still then
-    is.fail("run:render: stills are moments in one picture, so the path must end in .png, got %s", text.describe(path))
+    is.fail("%s: stills are moments in one picture, so the path must end in .png, got %s", what, text.describe(path))
   end
-  require_rising(def.stills or {})
+  require_rising(def.stills or {}, what)
   def.read_colour, def.scale = shown.colour(def.colour)
   def.read_opacity, def.read_arrows, def.read_goals = shown.opacity(def.opacity), shown.arrows(def.arrows),
     shown.goals(def.goals or goals)
@@ -176,7 +234,7 @@ local function read(options, name, f, state, u)
   if not f then return nil end
   local roll, given = state.roll, options[name]
   if type(given) == "table" and not T.is_tensor(given) and given.by ~= nil then given = given.by end
-  roll.phase = text.is_callable(given) and not T.is_tensor(given) and name .. " of run:render" or nil
+  roll.phase = text.is_callable(given) and not T.is_tensor(given) and ("%s of %s"):format(name, options.what) or nil
   local out = f(state, u)
   roll.phase = nil
   return out

@@ -6,7 +6,9 @@ local field = require "cq.base.field"
 local readout = require "cq.state.readout"
 local cables = require "cq.actuator.cable"
 
-local shown = {}
+---@class cq.Shown
+---@field name string     what the user called, for errors
+local shown = { name = "run:render" }
 
 -- ---- numbers of particles -------------------------------------------------------------------------------------------
 
@@ -56,7 +58,7 @@ end
 local function constant(state, name)
   if name ~= "density" then
     local value = shown.value(state, name)
-    if not value then is.fail("run:render: no material of this world has the constant %s", name) end
+    if not value then is.fail(shown.name .. ": no material of this world has the constant %s", name) end
     return value
   end
   return shown.value(state, "mass") / shown.value(state, "volume")
@@ -73,7 +75,7 @@ local function reader(by, what)
   elseif readout.quantity(by) then
     return function(state) return state:gather(nil, by) end
   end
-  is.fail("%s must be one of \"%s\", a function of the state or a tensor, got %s", what, table.concat(names, '", "'),
+  is.fail(shown.name .. ": %s must be one of \"%s\", a function of the state or a tensor, got %s", what, table.concat(names, '", "'),
     text.describe(by))
 end
 
@@ -83,7 +85,7 @@ local function numbers(read, state, u, what)
   local n, part = state.world.particle_count, state.world.part_of
   if part and values.rank == 1 and values:size(1) == part.count then values = values:gather(part.kept, 1) end
   if values.rank ~= 1 or values:size(1) ~= n then
-    is.fail("run:render: %s must give a number for each of the %d particles, got a tensor {%s}", what, n,
+    is.fail(shown.name .. ": %s must give a number for each of the %d particles, got a tensor {%s}", what, n,
       table.concat(values:shape(), ", "))
   end
   return values
@@ -102,7 +104,7 @@ end
 ---@field by string|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   a quantity, a constant of the materials, "signal", or a function that
 ---  gives a number for each particle of the world {n}
 
-local colour_spec = is.define("run:render colour", {
+local colour_spec = is.define("render: colour", {
   by = is.any(), label = is.string { optional = true }, unit = is.string { optional = true },
   range = is.vector { size = 2, optional = true }, categories = is.list(is.string(), { min = 1, optional = true }),
   palette = is.one_of { "rising", "signed", "tension", optional = true },
@@ -114,7 +116,7 @@ function shown.colour(given)
   if given == nil then return nil, {} end
   local def = colour_spec(with_by(given, type(given) == "table" and given.by ~= nil))
   local info = type(def.by) == "string" and (constants[def.by] or readout.quantity(def.by)) or nil
-  local read = reader(def.by, "run:render: colour")
+  local read = reader(def.by, "colour")
   local signal = def.by == "signal"
   local scale = {
     label = def.label or titles[def.by] or info and (info.name:gsub("_", " ")) or nil, unit = def.unit or info
@@ -129,7 +131,7 @@ end
 ---@field by string|cq.Tensor|fun(state: cq.State): cq.Tensor   as of colour
 ---@field range? number[]      {2} numbers of particles that cannot be seen, and of those that hide what is behind
 
-local opacity_spec = is.define("run:render opacity",
+local opacity_spec = is.define("render: opacity",
   { by = is.any(), range = is.vector { size = 2, default = { 0, 1 } } })
 
 ---How opaque particles are: a function of state and signals that gives {n}.
@@ -138,9 +140,10 @@ function shown.opacity(given)
   if given == nil then return nil end
   local def = opacity_spec(with_by(given, type(given) == "table" and given.by ~= nil))
   if not (def.range[1] < def.range[2]) then
-    is.fail("run:render opacity: range must rise, got { %s, %s }", text.number(def.range[1]), text.number(def.range[2]))
+    is.fail(shown.name .. ": opacity: range must rise, got { %s, %s }", text.number(def.range[1]),
+      text.number(def.range[2]))
   end
-  local read = reader(def.by, "run:render: opacity")
+  local read = reader(def.by, "opacity")
   return function(state, u)
     return (numbers(read, state, u, "opacity") - def.range[1]) / (def.range[2] - def.range[1])
   end
@@ -159,7 +162,7 @@ local ARROWS = 90          -- of particles, about
 ---@field unit? string      of the vectors
 ---@field colour? string    "#rrggbb"
 
-local arrows_spec = is.define("run:render arrows", {
+local arrows_spec = is.define("render: arrows", {
   by = is.any(), every = is.integer { min = 1, optional = true },
   scale = is.number { above = 0, optional = true }, label = is.string { optional = true },
   unit = is.string { optional = true },
@@ -179,7 +182,7 @@ function shown.arrows(given)
   if given == nil then return nil end
   local def = arrows_spec(with_by(given, type(given) == "table" and not text.is_callable(given)))
   if def.by ~= "velocity" and not (text.is_callable(def.by) and not T.is_tensor(def.by)) then
-    is.fail("run:render: arrows must be \"velocity\" or a function of the state, got %s", text.describe(def.by))
+    is.fail(shown.name .. ": arrows must be \"velocity\" or a function of the state, got %s", text.describe(def.by))
   end
   local by = def.by == "velocity" and function(state) return state:velocities() end or def.by
   local label, unit = def.label or def.by == "velocity" and "velocity" or nil, def.unit or def.by == "velocity"
@@ -190,7 +193,7 @@ function shown.arrows(given)
       at, vector = state:positions(), T.as_tensor(at)
       local n = at:size(1)
       if vector.rank ~= 2 or vector:size(1) ~= n then
-        is.fail("run:render: arrows must give a vector for each of the %d particles, or places and vectors; got a tensor {%s}", n,
+        is.fail(shown.name .. ": arrows must give a vector for each of the %d particles, or places and vectors; got a tensor {%s}", n,
           table.concat(vector:shape(), ", "))
       end
       at, vector = thinned(at, vector, def.every or math.max(1, math.floor(n / ARROWS)))
@@ -209,7 +212,7 @@ local function require_inside(list, world)
     if T.is_tensor(at) then at = at:totable() end
     for d = 1, type(at) == "table" and #at == world.dim and world.dim or 0 do
       if type(at[d]) == "number" and (at[d] < 0 or at[d] > size[d]) then
-        is.fail("run:render: goals[%d], %s, is outside of the world, which reaches from the origin to %s", k,
+        is.fail(shown.name .. ": goals[%d], %s, is outside of the world, which reaches from the origin to %s", k,
           text.place(at), text.place(size))
       end
     end
@@ -225,13 +228,13 @@ function shown.goals(given)
     return function(state, u)
       local list = given(state, u)
       if type(list) ~= "table" then
-        is.fail("run:render: goals must give a list of places, got %s", text.describe(list))
+        is.fail(shown.name .. ": goals must give a list of places, got %s", text.describe(list))
       end
       return require_inside(list, state.world)
     end
   end
   if type(given) ~= "table" then
-    is.fail("run:render: goals must be a list of places, or a function that gives one, got %s", text.describe(given))
+    is.fail(shown.name .. ": goals must be a list of places, or a function that gives one, got %s", text.describe(given))
   end
   return function(state) return require_inside(given, state.world) end
 end

@@ -59,12 +59,14 @@ end
 
 -- ---- examples -------------------------------------------------------------------------------------------------------
 
--- what a use of a name looks like; nil for methods that several classes have
+-- What a use of a name looks like. A method that several classes have is one of an object with the name of its class.
 local function use_of(book, name)
   local method = name:match ":([%w_]+)$"
   if not method then return "%f[%w_]" .. name:gsub("%p", "%%%0") .. "%f[^%w_]" end
   for _, entry in ipairs(book.entries) do
-    if entry.name ~= name and entry.name:match ":([%w_]+)$" == method then return nil end
+    if entry.name ~= name and entry.name:match ":([%w_]+)$" == method then
+      return "%f[%w_]" .. name .. "%f[^%w_]"
+    end
   end
   return ":" .. method .. "%f[^%w_]"
 end

@@ -1,0 +1,56 @@
+-- filmed: films and pictures of what is no experiment: of a rollout, and of a world.
+local is = require "cq.base.schema"
+local option = require "cq.option"
+local changed = require "cq.experiment.changed"
+local replay = require "cq.experiment.replay"
+local T = require "cq.tensor"
+
+local filmed = {}
+
+-- one scene through control steps, drawn
+local function draw(world, path, def, fields)
+  if replay.is_left_out() then return nil end
+  replay.plan(def, { world = world, steps = fields.steps })
+  if option.program.check then return nil end
+  return replay.film(replay.place(path), def, function(on_step)
+    fields.on_step = on_step
+    return T.tape.pause(world.rollout, world, fields)
+  end)
+end
+
+---@param roll cq.Rollout
+---@param path string
+---@param options? rollout.render.def
+---@return string?
+function filmed.rollout(roll, path, options)
+  local def, fields = replay.options(path, options, nil, "rollout:render"), {}
+  if roll.batched then is.fail("rollout:render: a batch of %d scenes is not drawn; run one of them alone", roll.batch) end
+  for name, value in pairs(roll.again) do fields[name] = value end
+  -- what only costs time is not asked again
+  fields.running, fields.effort, fields.record, fields.work = nil, nil, nil, nil
+  return draw(roll.world, path, def, fields)
+end
+
+local of_rollout = { "robot", "controller", "observer", "contact", "gravity", "damping", "friction", "wall_velocity" }
+
+-- control steps, by number or by time; a picture may be of the start
+local function steps_of(world, def)
+  if def.steps and def.duration then is.fail "world:render: give either duration or steps, not both" end
+  if def.duration then return changed.steps_of(def.duration, world, "world:render") end
+  if def.steps then return def.steps end
+  if not def.still or def.stills then is.fail "world:render: needs steps or duration, how long is to be drawn" end
+  return 0
+end
+
+---@param world cq.World
+---@param path string
+---@param options? world.render.def
+---@return string?
+function filmed.world(world, path, options)
+  local def = replay.options(path, options, nil, "world:render")
+  local fields = { steps = steps_of(world, def) }
+  for _, name in ipairs(of_rollout) do fields[name] = def[name] end
+  return draw(world, path, def, fields)
+end
+
+return filmed
