@@ -102,7 +102,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
-.PHONY: docs papers verify study-check mpi mpi-check
+.PHONY: zoo docs papers verify study-check mpi mpi-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -415,6 +415,9 @@ verify: $(BUILD)/cqlua ## cases of known answer: tests/verify/results.csv and do
 	@$(BUILD)/cqlua verify $(ONLY) --csv tests/verify/results.csv; status=$$?; \
 	  $(BUILD)/cqlua -e 'require("tests.verification").write()'; exit $$status
 
+zoo: $(BUILD)/cqlua ## trained robots of zoo/ run again, their figures beside the claimed ones
+	@$(BUILD)/cqlua replay --all
+
 bench: $(BUILD)/cqlua ## speed of the scenes
 	@$(BUILD)/cqlua bench
 
@@ -428,7 +431,7 @@ docs: $(BUILD)/cqlua ## tables of README.md and docs/ from results.csv and the e
 install: $(BUILD)/cqlua ## to PREFIX (/usr/local)
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cqlua
 	@install $(BUILD)/cqlua $(DESTDIR)$(PREFIX)/bin/cqlua
-	@cp -R lua scenes examples docs LICENSE $(DESTDIR)$(PREFIX)/share/cqlua/
+	@cp -R lua scenes examples docs zoo LICENSE $(DESTDIR)$(PREFIX)/share/cqlua/
 	@if [ -f $(BUILD)/cqlua-cuda.so ]; then install -D $(BUILD)/cqlua-cuda.so $(DESTDIR)$(PREFIX)/lib/cqlua/cqlua-cuda.so; fi
 	@if [ -f $(BUILD)/cqlua-mpi.so ]; then install -D $(BUILD)/cqlua-mpi.so $(DESTDIR)$(PREFIX)/lib/cqlua/cqlua-mpi.so; fi
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/cqlua and $(DESTDIR)$(PREFIX)/share/cqlua"

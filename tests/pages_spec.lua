@@ -6,7 +6,7 @@ local source = require "tests.source"
 local write = require "tests.pages.write"
 
 local HEAD = "experiment,quantity,unit,paper,ours,median,best,worst,runs,particles,minutes,machine,date,command,"
-  .. "headline,note\n"
+  .. "headline,note,artefact\n"
 
 describe("a page with generated tables", function()
   for path, page in pairs(write.pages()) do
@@ -33,15 +33,15 @@ describe("the front page", function()
 end)
 
 describe("a table of results", function()
-  local rows = results.rows(HEAD .. 'walk,way,m,"a ""b"", c",,2,3,1,8,100,1,m,d,cqlua a,A walk,steps | half\n'
-    .. "swim,way [m],m,,1.5,,,,1,100,1,m,d,cqlua b,,\n")
+  local rows = results.rows(HEAD .. 'walk,way,m,"a ""b"", c",,2,3,1,8,100,1,m,d,cqlua a,A walk,steps | half,walker\n'
+    .. "swim,way [m],m,,1.5,,,,1,100,1,m,d,cqlua b,,,none\n")
 
   it("has all rows, with units, and spread of several runs", function()
     local lines = {}
     for line in results.all(rows):gmatch "[^\n]+" do lines[#lines + 1] = line end
     assert.same({
-      '| walk | way [m] | a "b", c | median 2, 3 to 1 in 8 runs | 100 | 1 | `cqlua a` | steps \\| half |',
-      "| swim | way [m] |  | 1.5 | 100 | 1 | `cqlua b` |  |" }, { unpack(lines, 3) })
+      '| walk | way [m] | a "b", c | median 2, 3 to 1 in 8 runs | 100 | 1 | `cqlua a` | walker | steps \\| half |',
+      "| swim | way [m] |  | 1.5 | 100 | 1 | `cqlua b` | none |  |" }, { unpack(lines, 3) })
   end)
 
   it("has headlines alone in the README", function()
@@ -51,7 +51,7 @@ describe("a table of results", function()
 
   it("refuses a line of other cells", function()
     local fine, said = pcall(results.rows, HEAD .. "a,b\n")
-    assert.same({ false, "tests/papers/results.csv, line 2: 2 cells, and not 16" }, { fine, said })
+    assert.same({ false, "tests/papers/results.csv, line 2: 2 cells, and not 17" }, { fine, said })
     fine, said = pcall(results.rows, HEAD .. '"a,b\n')
     assert(not fine and said:find "line 2: a quote", said)
     assert.has_error(function() results.rows "a,b\n" end)

@@ -26,6 +26,12 @@ describe("tests/papers/results.csv", function()
     end
   end)
 
+  it("names artefacts of the zoo, or none", function()
+    local known = { none = true }
+    for _, entry in ipairs(require("cq.zoo").entries()) do known[entry.name] = true end
+    for _, row in ipairs(rows) do assert(known[row.artefact], row.experiment .. ": " .. row.artefact) end
+  end)
+
   it("has minutes of all runs, or of each of several", function()
     for _, row in ipairs(rows) do
       local each = row.minutes:match "^[%d.]+ each$" ~= nil

@@ -500,6 +500,15 @@ describe("a rollout", function()
     assert(a == nil and b == nil and #world.pool.entries <= 2)
   end)
 
+  it("weighs means of its start as it does those of its end", function()
+    local world = scene.world(scene.robot())
+    local robot = world.robot:with { density = T.arange(1, 32) }
+    for _, weight in ipairs { "mass", "particle" } do
+      local roll = world:rollout { steps = 0, robot = robot, weight = weight }
+      assert.equal(roll.state:center(robot)[1]:item(), roll:start():center(robot)[1]:item())
+    end
+  end)
+
   it("names what a field is called now", function()
     local world = scene.world(scene.robot())
     local said = require("tests.sentence").of(function() world:rollout { steps = 1, watch = print } end)

@@ -3,7 +3,7 @@ local host = require "cq.host"
 local source = require "tests.source"
 local types = require "cq.reference.type"
 
-local files = source.files { "engine", "cuda", "mpi", "lua", "scenes", "examples", "tests" }
+local files = source.files { "engine", "cuda", "mpi", "lua", "scenes", "examples", "tests", "zoo" }
 
 -- every problem at once, so that one run of the tests is enough to mend them
 local function none(problems)

@@ -144,6 +144,34 @@ describe("a file of tensors", function()
     refused(function() T.load(path) end, path, "a second entry a")
   end)
 
+  it("in float32 takes half of the bytes, and next to none of equal numbers", function()
+    local third = T.param({ 0.7, 1.1, 20 }, { min = 0.7, max = 20 })         -- 0.7 is rounded down
+    T.save(path, { third = third, equal = T.full({ 100, 100 }, 0.1), free = T.param { 1, 2 },
+      odd = T { 0 / 0, 1, -0.0 }, none = T.zeros { 0, 2 }, big = T.arange(1, 10000) }, "float32")
+    local bytes = read()
+    assert(#bytes < 41000, #bytes)
+    local back = T.load(path)
+    assert.equal(0.1, back.equal:get(77, 3))
+    -- what was at a bound is there still
+    assert.equal(0.7, back.third:get(1))
+    assert(math.abs(back.third:get(2) - 1.1) < 1e-7 and back.third:get(2) ~= 1.1)
+    assert.equal(20, back.third.bounds.max)
+    assert(back.free.trainable and back.free.bounds.min == nil)
+    assert(back.odd:get(1) ~= back.odd:get(1) and 1 / back.odd:get(3) == -math.huge)
+    assert.same({ 0, 2 }, back.none:shape())
+    assert(back.big:equal(T.arange(1, 10000)))
+    for count = 1, #bytes - 1, 13 do
+      write(bytes:sub(1, count))
+      refused(function() T.load(path) end, path)
+    end
+    -- few bytes cannot ask for much memory
+    T.save(path, { equal = T.full({ 3, 3 }, 0.1) }, "float32")
+    local three = "\3" .. ("\0"):rep(7)
+    write((read():gsub(three .. three, ("\0\0\0\64\0\0\0\0"):rep(2))))
+    refused(function() T.load(path) end, "equal numbers at byte")
+    refused(function() T.save(path, {}, "float16") end, "precision must be one of")
+  end)
+
   it("says what it is when it is something else", function()
     write("a text that is no tensor at all")
     refused(function() T.load(path) end, "not a file of tensors")

@@ -361,7 +361,7 @@ local function new(world, def, on)
   self.wall_motion, self.gravity = wall_motion.collect(world, def), gravity.collect(world, def)
   self.bodies = fields.bodies(world, def.robot)
   self.set = fields.collect(world, def, self.bodies)
-  self.beginning = { robot = def.robot, batch = def.batch, steps = 0,
+  self.beginning = { robot = def.robot, batch = def.batch, steps = 0, weight = def.weight,
     gravity = self.gravity and gravity.of_step(self.gravity, 1) or def.gravity }
   if def.contact then contact.check(world) end
   if def.work then work.check(self) end

@@ -1,5 +1,6 @@
 -- results: tests/papers/results.csv as tables. All of its rows are for docs/papers.md, those that have a headline for
--- the README. Minutes are those of the whole command, however many runs it makes; "3 each" are those of one run.
+-- the README. Minutes are those of the whole command, however many runs it makes; "3 each" are those of one run. An
+-- artefact is one of zoo/, which cqlua replay runs again, or none.
 local csv = require "cq.base.csv"
 local marks = require "tests.pages.marks"
 local source = require "tests.source"
@@ -7,7 +8,7 @@ local source = require "tests.source"
 local results = { csv = "tests/papers/results.csv" }
 
 local COLUMNS = { "experiment", "quantity", "unit", "paper", "ours", "median", "best", "worst", "runs", "particles",
-  "minutes", "machine", "date", "command", "headline", "note" }
+  "minutes", "machine", "date", "command", "headline", "note", "artefact" }
 
 ---The rows of a CSV text, as tables with the names of its head.
 ---@param text string
@@ -39,10 +40,10 @@ function results.all(rows)
   local out = {}
   for k, row in ipairs(rows) do
     out[k] = { row.experiment, with_unit(row), row.paper, ours(row), row.particles, row.minutes,
-      "`" .. row.command .. "`", row.note }
+      "`" .. row.command .. "`", row.artefact, row.note }
   end
   return marks.table({ "experiment", "quantity", "paper, theory or measurement", "ours", "particles", "minutes",
-    "command", "note" }, out)
+    "command", "artefact", "note" }, out)
 end
 
 ---The rows that have a headline.

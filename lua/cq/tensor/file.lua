@@ -1,12 +1,14 @@
 -- file: tables of tensors on disk, in a simple format. All numbers are little endian.
 --
 --   8 bytes   "cqtensor"
---   uint32    version, 1
+--   uint32    version: 2 where there are values of kind 8 to 10, else 1
 --   uint32    number of entries
 --   each entry: a key (a value of kind 3 or 4) and a value. A value is a uint8, its kind, and then
 --     2 boolean: uint8   3 number: double   4 string: uint32 length, bytes   5 table: uint32 number of entries, entries
 --     6 tensor: uint8 rank, rank x uint64 sizes, doubles
 --     7 param: two doubles, min and max (-inf, inf without bounds), then as 6
+--     8 tensor: rank and sizes as 6, floats   9 tensor of equal numbers: rank and sizes as 6, one double
+--     10 param: two doubles as 7, then a value of kind 8 or 9
 --   8 bytes   uint64 count of all bytes before: a file cut short does not have it
 local ffi = require "ffi"
 local schema = require "cq.base.schema"
@@ -19,9 +21,10 @@ local option = require "cq.option"
 local C = engine.C
 
 local fail = schema.fail
-local magic, version = "cqtensor", 1
+local magic, version, small_version = "cqtensor", 1, 2
 local deepest = 100                      -- tables within tables, both ways
-local kinds = { boolean = 2, number = 3, string = 4, table = 5, tensor = 6, param = 7 }
+local kinds = { boolean = 2, number = 3, string = 4, table = 5, tensor = 6, param = 7, single = 8,
+  uniform = 9, bounded = 10 }
 
 local file = {}
 
@@ -44,16 +47,49 @@ function Writer:u64(value) scratch.u64 = value; self:add(ffi.string(scratch, 8),
 function Writer:number(value) scratch.number = value; self:add(ffi.string(scratch, 8), 8) end
 function Writer:string(value) self:u32(#value); self:add(value, #value) end
 
-function Writer:tensor(t)
+function Writer:shape(t)
   self:u8(t.rank)
   for _, size in ipairs(t.dims) do self:u64(size) end
+end
+
+function Writer:tensor(t)
+  self:shape(t)
   self:add(t, t.count * 8)
 end
 
+-- are all numbers of a tensor the same bits?
+local function is_uniform(t)
+  local words = ffi.cast("const uint64_t *", t.pointer)
+  for k = 1, t.count - 1 do
+    if words[k] ~= words[0] then return false end
+  end
+  return t.count > 0
+end
+
+function Writer:single(t)
+  self:u8(is_uniform(t) and kinds.uniform or kinds.single)
+  self:shape(t)
+  if is_uniform(t) then return self:number(t.pointer[0]) end
+  local floats = ffi.new("float[?]", t.count)
+  for k = 0, t.count - 1 do floats[k] = t.pointer[k] end
+  self:add(ffi.string(floats, t.count * 4), t.count * 4)
+end
+
+function Writer:bounds(t)
+  self:number(t.bounds.min or -math.huge)
+  self:number(t.bounds.max or math.huge)
+end
+
 function Writer:value(value, path)
-  if class.is_tensor(value) then
+  if class.is_tensor(value) and self.small then
+    if value.trainable then
+      self:u8(kinds.bounded)
+      self:bounds(value)
+    end
+    return self:single(value)
+  elseif class.is_tensor(value) then
     self:u8(value.trainable and kinds.param or kinds.tensor)
-    if value.trainable then self:number(value.bounds.min or -math.huge); self:number(value.bounds.max or math.huge) end
+    if value.trainable then self:bounds(value) end
     return self:tensor(value)
   end
   local kind = type(value)
@@ -79,19 +115,23 @@ function Writer:table(value, path)
   self.open[value], self.depth = nil, self.depth - 1
 end
 
+local precision_kind = schema.one_of { "float64", "float32", default = "float64" }
+
 ---Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these. The file is
 ---replaced whole, or left as it was: on a full disk, say.
 ---@param path string     of the file
 ---@param value table     of named or numbered entries
-function file.save(path, value)
+---@param precision? "float64"|"float32"   float32: tensors in half of the bytes, rounded; float64 unless given
+function file.save(path, value, precision)
   schema.argument("tensor.save", "path", schema.string(), path)
+  precision = schema.argument("tensor.save", "precision", precision_kind, precision)
   if option.program.follows then return end
   if type(value) ~= "table" or getmetatable(value) then
     fail("tensor.save: needs a table, got %s; put a tensor into one", schema.describe(value))
   end
-  local writer = setmetatable({ size = 0, open = {}, depth = 0 }, Writer)
+  local writer = setmetatable({ size = 0, open = {}, depth = 0, small = precision == "float32" }, Writer)
   writer:add(magic, #magic)
-  writer:u32(version)
+  writer:u32(writer.small and small_version or version)
   writer:table(value, "the table")
   writer:u64(writer.size)
   -- a tensor's memory serves as the buffer: it may be larger than Lua's own
@@ -151,8 +191,13 @@ function Reader:string()
 end
 
 local chunk = 2^20                       -- bytes read at once
+local UNIFORM_MOST = 2^26                -- equal numbers that a few bytes of a file may ask memory for
 
-function Reader:tensor()
+local readers = {}
+for name, number in pairs(kinds) do readers[number] = name end
+
+-- an empty tensor of the shape that comes, which takes so many bytes of the file for each number, or for all
+function Reader:shape(each, whole)
   local rank, dims, count = self:u8(), {}, 1
   if rank > C.CQ_TENSOR_RANK_MAX then self:damaged(("a tensor of rank %d"):format(rank)) end
   for i = 1, rank do
@@ -160,30 +205,71 @@ function Reader:tensor()
     if dims[i] >= 2^31 then self:damaged(("a dimension of size %.0f"):format(dims[i])) end
     count = count * dims[i]
   end
-  self:check_room(count * 8)
-  local t = class.make(dims)
-  local bytes, at = ffi.cast("uint8_t *", t.pointer), 0
-  while at < count * 8 do
-    local size = math.min(chunk, count * 8 - at)
+  self:check_room(whole or count * each)
+  if whole and count > UNIFORM_MOST then self:damaged(("%.0f equal numbers"):format(count)) end
+  return class.make(dims)
+end
+
+-- reads into memory, a part at a time
+function Reader:into(memory, count)
+  local bytes, at = ffi.cast("uint8_t *", memory), 0
+  while at < count do
+    local size = math.min(chunk, count - at)
     ffi.copy(bytes + at, self:bytes(size), size)
     at = at + size
   end
-  C.cq_tensor_canonical(count, t.pointer)
+end
+
+function Reader:tensor()
+  local t = self:shape(8)
+  self:into(t.pointer, t.count * 8)
+  C.cq_tensor_canonical(t.count, t.pointer)
   return t
 end
 
-function Reader:param(path)
+function Reader:single()
+  local t = self:shape(4)
+  local floats = ffi.new("float[?]", t.count)
+  self:into(floats, t.count * 4)
+  for k = 0, t.count - 1 do t.pointer[k] = floats[k] end
+  C.cq_tensor_canonical(t.count, t.pointer)
+  return t
+end
+
+function Reader:uniform()
+  local t = self:shape(0, 8)
+  C.cq_tensor_fill(t.count, self:number(), t.pointer)
+  return t
+end
+
+-- rounding may have carried numbers beyond their bounds
+function Reader:bounded(path)
+  return self:param(path, function()
+    local kind = self:u8()
+    if kind ~= kinds.single and kind ~= kinds.uniform then self:damaged(("a param of kind %d"):format(kind)) end
+    return self[readers[kind]](self)
+  end)
+end
+
+-- a number that a bound rounds to is that bound
+local function within(t, bound, is_beyond)
+  for k = 0, t.count - 1 do
+    local x = t.pointer[k]
+    if is_beyond(x, bound) and math.abs(x - bound) <= 1e-7 * math.abs(bound) then t.pointer[k] = bound end
+  end
+end
+
+function Reader:param(path, rounded)
   local min, max = self:number(), self:number()
   if min ~= min or max ~= max then self:damaged("a bound that is nan") end
   min, max = min > -math.huge and min or nil, max < math.huge and max or nil
-  local t = self:tensor()
+  local t = (rounded or self.tensor)(self)
+  if rounded and min then within(t, min, function(x, bound) return x < bound end) end
+  if rounded and max then within(t, max, function(x, bound) return x > bound end) end
   local problem = make.why_no_param(t, min, max)
   if problem then fail("tensor.load: %s: param %s: %s", self.path, path, problem) end
   return make.as_param(t, min, max)
 end
-
-local readers = {}
-for name, number in pairs(kinds) do readers[number] = name end
 
 -- a path is told only of what is wrong, and may hold anything
 local function shown(key) return type(key) == "string" and key:gsub("[^%w_ -]", "?"):sub(1, 40) or tostring(key) end
@@ -227,8 +313,9 @@ local function read(self)
     fail("tensor.load: %s is not a file of tensors: it does not begin with %s", self.path, magic)
   end
   local found = self:u32()
-  if found ~= version then
-    fail("tensor.load: %s has format version %d, this program reads version %d", self.path, found, version)
+  if found ~= version and found ~= small_version then
+    fail("tensor.load: %s has format version %d, this program reads version %d and %d", self.path, found, version,
+      small_version)
   end
   local out = self:table()
   local size = self.at

@@ -1,0 +1,69 @@
+-- zoo: trained robots that come with the program, in zoo/: each a run's saved.bin in float32, with the figure that it
+-- is claimed to reach.
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local load = require "cq.load"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+local zoo = { folder = host.root .. "/zoo" }
+
+---@class cq.Zoo.Entry
+---@field name string
+---@field made string            the command that trained it, without cqlua
+---@field says string            the figure in words, for string.format
+---@field claimed number
+---@field measure fun(first: cq.State, last: cq.State, robots: cq.Robot[]): number
+---@field early { steps: integer, is: number, within: number }   for the tests
+
+---All entries, in the order of zoo/index.lua.
+---@return cq.Zoo.Entry[]
+function zoo.entries() return dofile(zoo.folder .. "/index.lua") end
+
+---@param name string
+---@return cq.Zoo.Entry
+function zoo.entry(name)
+  local names = {}
+  for k, entry in ipairs(zoo.entries()) do
+    if entry.name == name then return entry end
+    names[k] = entry.name
+  end
+  is.fail("the zoo has no %s%s; it has %s", text.describe(name), text.suggestion(name, names),
+    table.concat(names, ", "))
+end
+
+---@param entry cq.Zoo.Entry
+---@return string
+function zoo.path(entry) return ("%s/%s.bin"):format(zoo.folder, entry.name) end
+
+---Runs it again.
+---@param entry cq.Zoo.Entry
+---@param steps? integer         control steps, as many as it was trained for unless given
+---@return number figure
+---@return cq.Saved saved
+function zoo.measure(entry, steps)
+  local saved = load(zoo.path(entry))
+  local roll = saved:rollout { steps = steps or saved.steps }
+  return entry.measure(roll:start(), roll.state, roll.world.robots), saved
+end
+
+---Puts what a run has left into the zoo.
+---Errors: a run whose controller or observer only its script can read.
+---@param name string
+---@param folder string          of the run
+---@return string path
+---@return integer bytes
+function zoo.keep(name, folder)
+  local saved = load(folder)
+  if not text.is_instance(saved, "cq.Saved") then is.fail("%s is of no run", folder) end
+  local path = ("%s/%s.bin"):format(zoo.folder, name)
+  -- what cannot be used without its script is told now
+  for _, part in ipairs { "controller", "observer", "world" } do local _ = saved[part] end
+  T.save(path, saved.data, "float32")
+  local file = assert(io.open(path, "rb"))
+  local bytes = file:seek "end"
+  file:close()
+  return path, bytes
+end
+
+return zoo

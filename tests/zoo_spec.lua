@@ -1,0 +1,57 @@
+-- zoo: trained artefacts: all are there, small, and do on this machine what they are claimed to do.
+local host = require "cq.host"
+local process = require "tests.process"
+local zoo = require "cq.zoo"
+local mistake = require "tests.sentence"
+local says = mistake.says
+
+local LARGEST = 3e6               -- bytes of all files together
+
+describe("the zoo", function()
+  it("has a file of each entry, no other, and is small", function()
+    local known, bytes = { ["index.lua"] = true, ["README.md"] = true }, 0
+    for _, entry in ipairs(zoo.entries()) do
+      known[entry.name .. ".bin"] = true
+      bytes = bytes + #process.read(zoo.path(entry))
+      assert.equal("file", host.kind(host.root .. "/" .. entry.made:match "^%S+"))
+    end
+    for _, name in ipairs(host.entries(zoo.folder)) do assert(known[name], name .. " is of no entry") end
+    assert(bytes < LARGEST, bytes)
+  end)
+
+  for _, entry in ipairs(zoo.entries()) do
+    it(("replays: %s"):format(entry.name), function()
+      local early = entry.early
+      local figure = zoo.measure(entry, early.steps)
+      assert.near(early.is, figure, early.within)
+      assert.is_true(figure > 10 * early.within)
+    end)
+  end
+end)
+
+describe("cqlua replay", function()
+  it("lists, prints the figure beside the claimed one, and films", function()
+    local list = process.cqlua { "replay" }
+    says(list.out, "biped        ran 4.23 body lengths in 4 time units; cqlua examples/biped.lua --particles 20")
+    local folder = process.folder()
+    local said = process.cqlua { "replay", "crawler", "--out", folder }
+    assert.equal(0, said.code, said.err)
+    says(said.out, "crawler: crawled 1.24 body lengths in 2 time units; claimed 1.24 (cqlua examples/crawler.lua)")
+    assert.equal("file", host.kind(folder .. "/crawler.mp4"))
+    local bare = process.cqlua { "replay", "crawler", "--out", folder .. "/b", "--render", "no" }
+    assert.equal(0, bare.code, bare.err)
+    assert.is_nil(host.kind(folder .. "/b"))
+    process.remove(folder)
+  end)
+
+  it("says what is wrong", function()
+    local unknown = process.cqlua { "replay", "bipet" }
+    assert.equal(1, unknown.code)
+    says(unknown.err, 'the zoo has no "bipet" (did you mean biped?)')
+    local many = process.cqlua { "replay", "biped", "crawler" }
+    assert.equal(2, many.code)
+    local kept = process.cqlua { "replay", "biped", "--keep", "/nowhere" }
+    assert.equal(1, kept.code)
+    says(kept.err, "No such file")
+  end)
+end)

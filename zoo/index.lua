@@ -1,0 +1,37 @@
+-- index: what each trained robot of this folder is claimed to do, and how that is measured.
+--
+--   name      of NAME.bin, a run's saved.bin in float32
+--   made      the command that trained it
+--   says      the figure in words; claimed: what it was after training
+--   measure   the figure, of the states at the start and at the end, and the robots of the world
+--   early     for the tests: after so many control steps the figure is `is`, to `within`. --simd baseline, avx2 and
+--             avx512 differ by less than a tenth of that; later gaits may part
+local function way(of, length)
+  return function(first, last, robots)
+    local which = of or robots[1]
+    return (last:center(which)[1] - first:center(which)[1]):item() / (length or robots[1].size[1])
+  end
+end
+
+return {
+  { name = "biped", made = "examples/biped.lua --particles 20", says = "ran %.2f body lengths in 4 time units",
+    claimed = 4.23, measure = way(nil, 0.3), early = { steps = 300, is = 0.6965, within = 1e-3 } },
+  { name = "walker2d", made = "examples/walker2d.lua", says = "walked %.2f body lengths in 4 time units",
+    claimed = 2.56, measure = way("trunk", 0.6), early = { steps = 300, is = 0.4048, within = 1e-3 } },
+  { name = "codesign", made = "examples/codesign.lua", says = "its trunk went %.2f in 4 time units, with a body of its own",
+    claimed = 2.20, measure = way("trunk", 1), early = { steps = 300, is = 0.3119, within = 1e-3 } },
+  { name = "crawler", made = "examples/crawler.lua", says = "crawled %.2f body lengths in 2 time units",
+    claimed = 1.24, measure = way(), early = { steps = 200, is = 0.2665, within = 1e-3 } },
+  { name = "runner", made = "examples/runner.lua", says = "ran %.2f body lengths in 4 time units",
+    claimed = 1.07, measure = way(), early = { steps = 30, is = 0.0659, within = 1e-3 } },
+  { name = "cable_biped", made = "examples/cable_biped.lua", says = "walked %.2f body lengths in 4 time units",
+    claimed = 2.89, measure = way(), early = { steps = 300, is = 1.0961, within = 1e-3 } },
+  { name = "quadruped", made = "examples/quadruped.lua --legs 4 --codesign",
+    says = "walked %.2f body lengths in 3 time units, with a body of its own", claimed = 4.51, measure = way(),
+    early = { steps = 24, is = 0.8120, within = 1e-3 } },
+  { name = "gripper", made = "examples/gripper.lua", says = "holds the ball %.2f mm over where it lay, its table gone",
+    claimed = 2.07, early = { steps = 20, is = 0.6364, within = 1e-3 },
+    measure = function(first, last, robots)
+      return (last:center(robots[2])[2] - first:center(robots[2])[2]):item() / 1e-3
+    end },
+}
