@@ -587,8 +587,9 @@ void cq_random_uniform(cq_random *random, int64_t count, double min, double max,
 void cq_random_normal(cq_random *random, int64_t count, double mean, double deviation, double *x);
 void cq_random_integers(cq_random *random, int64_t count, int64_t min, int64_t max, double *x);  // both ends included
 void cq_random_permutation(cq_random *random, int64_t count, double *x);                         // of 1..count
-// Writes a whole file or leaves the old one as it was: a temporary beside it, flushed to disk, renamed over it.
-cq_status cq_file_replace(const char *path, const void *bytes, int64_t size);
+// Writes a whole file or leaves the old one as it was: a temporary beside it, renamed over it. Durable: flushed to disk
+// first, so that it outlives a power cut. A device or a pipe is written to as it is.
+cq_status cq_file_replace(const char *path, const void *bytes, int64_t size, int32_t durable);
 
 #include "bodies.h"
 #include "pictures.h"

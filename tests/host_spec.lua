@@ -338,7 +338,7 @@ describe("the engine", function()
 
   it("turns a status into an error at the user's line", function()
     engine.check(engine.C.CQ_OK)
-    local status = engine.C.cq_file_replace("/nowhere/at/all", "x", 1)
+    local status = engine.C.cq_file_replace("/nowhere/at/all", "x", 1, 1)
     local fine, problem = pcall(function() engine.check(status, "saving") end)
     assert.is_false(fine)
     assert.matches("^tests/host_spec.lua:%d+: saving: .*No such file", problem)

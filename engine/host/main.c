@@ -116,9 +116,11 @@ int main(int argc, char **argv) {
   cq_host_catch_signals();
   const int code = run_program(lua, argc, argv);
   lua_close(lua);
-  // a full disk shows when the last bytes go out
-  if (fflush(stdout) != 0 && code == 0) {
-    perror("cqlua: standard output");
+  // a full disk shows in any write, and when the last bytes go out
+  const int failed_before = ferror(stdout);
+  if ((fflush(stdout) != 0 || failed_before) && code == 0) {
+    if (failed_before) fprintf(stderr, "cqlua: standard output could not be written, as on a full disk\n");
+    else perror("cqlua: standard output");
     return EXIT_BROKEN;
   }
   return code;

@@ -15,11 +15,11 @@
 --   run:optimize { iterations = 100 }
 --   run:render "biped.mp4"
 local method = require "cq.base.method"
-local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local absent = require "cq.topology.absent"
+local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
 local message = require "cq.base.message"
@@ -300,8 +300,7 @@ local function keep_design(self, run)
   local same, path = require "cq.topology.same", run:path "design.json"
   if run.done > 0 then same.check(self.first_design, path) end
   if option.program.follows then return end
-  local words = same.encode(self.first_design)
-  engine.check(C.cq_file_replace(path, ffi.cast("const void *", words), #words))
+  atomic_file.write(path, same.encode(self.first_design), { durable = true })
 end
 
 -- of each iteration that a run has made, for what changes with them

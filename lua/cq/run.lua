@@ -20,7 +20,7 @@
 --   run:finish(params, state)                      -- saves, and closes the manifest
 local method = require "cq.base.method"
 local bit = require "bit"
-local ffi = require "ffi"
+local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
 local folders = require "cq.run.folder"
 local History = require "cq.run.history"
@@ -75,10 +75,6 @@ local function default_folder()
   return option.program.out or "runs/" .. name
 end
 
-local function write_file(path, bytes)
-  engine.check(C.cq_file_replace(path, ffi.cast("const void *", bytes), #bytes))
-end
-
 -- ---- the manifest ---------------------------------------------------------------------------------------------------
 
 ---@internal
@@ -119,7 +115,7 @@ end
 local manifest_keys = { "command", "script", "script_hash", "started", "finished", "status" }
 
 local function write_manifest(self)
-  write_file(self:path "manifest.json", json.encode(self.manifest, manifest_keys) .. "\n")
+  atomic_file.write(self:path "manifest.json", json.encode(self.manifest, manifest_keys) .. "\n", { durable = true })
 end
 
 -- the Lua files that the script has loaded, each under its name; and their hashes
@@ -140,7 +136,7 @@ local function describe(self)
   if self.follows then return end
   write_sources(self)
   write_manifest(self)
-  if self.script then write_file(self:path "script.lua", self.script) end
+  if self.script then atomic_file.write(self:path "script.lua", self.script, { durable = true }) end
 end
 
 -- ---- opening and going on -------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@
 -- A process runs the script again, up to cq.seeds and not beyond it. With --resume seeds that are done, with the
 -- same options, stay as they are, and the others go on.
 local ffi = require "ffi"
+local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
 local folders = require "cq.run.folder"
 local host = require "cq.host"
@@ -48,10 +49,6 @@ local spec = is.define("cq.seeds", {
 local reserved = { seed = true, folder = true, seconds = true }
 
 -- ---- what a seed gave -----------------------------------------------------------------------------------------------
-
-local function write(path, content)
-  engine.check(C.cq_file_replace(path, ffi.cast("const void *", content), #content))
-end
 
 -- options of the command line that a result depends on
 local function command()
@@ -153,7 +150,7 @@ local function write_table(self, folder)
     cells[#cells + 1] = ("%.4g"):format(row.seconds)
     lines[#lines + 1] = table.concat(cells, ",")
   end
-  write(folder .. "/seeds.csv", table.concat(lines, "\n") .. "\n")
+  atomic_file.write(folder .. "/seeds.csv", table.concat(lines, "\n") .. "\n", { durable = true })
 end
 
 function Seeds:__tostring()
@@ -207,7 +204,7 @@ local function be_child(def)
   local result = carry_out(def, seed, folder)
   require("cq.run").close_open()
   if C.cq_interrupted() ~= 0 then is.fail("cq.seeds: interrupted") end
-  write(folder .. "/seed.json", json.encode(result) .. "\n")
+  atomic_file.write(folder .. "/seed.json", json.encode(result) .. "\n", { durable = true })
   script.tell_unused()
   io.stdout:flush()
   os.exit(0)

@@ -135,9 +135,13 @@ end
 schema.boolean = of_type("boolean", "true or false")
 schema.table = of_type("table", "a table")
 
----A string that is not empty.
+---A string that is not empty and has no NUL byte, at which a path would end.
 function schema.string(options)
-  return checker(options or {}, "a string", "string", function(value) return type(value) == "string" and #value > 0 end)
+  return checker(options or {}, "a string", "string", function(value)
+    if type(value) ~= "string" or #value == 0 then return false end
+    local at = value:find("\0", 1, true)
+    return not at, at and (" with a NUL byte at position %d"):format(at) or nil
+  end)
 end
 
 ---Anything but nil.

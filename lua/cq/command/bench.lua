@@ -12,6 +12,7 @@
 -- with 100 particles). The last line says what they took.
 -- A figure is the median of the repetitions (--repeat N); --steps N measures another number of
 -- steps. --csv keeps the table.
+local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
 local json = require "cq.base.json"
 local option = require "cq.option"
@@ -196,17 +197,17 @@ local columns = {
 }
 
 -- told before any work is done
-local function open_csv(path)
-  local file, problem = io.open(path, "w")
-  return file or script.misuse("--csv cannot write %s", problem)
+local function check_csv(path)
+  local problem = atomic_file.problem(path)
+  if problem then script.misuse("--csv cannot write %s: %s", path, problem) end
 end
 
 -- a table of results for other programs: phases in nanoseconds per particle-step, and the machine in every row
-local function write_csv(file, results)
+local function write_csv(path, results)
   local facts, phases, head = machine.facts(), kernel.phases(), {}
   for _, name in ipairs(columns) do head[#head + 1] = name end
   for _, name in ipairs(phases) do head[#head + 1] = name .. "_ns" end
-  file:write(table.concat(head, ","), ",processor,cores,date\n")
+  local lines = { table.concat(head, ",") .. ",processor,cores,date\n" }
   for _, result in ipairs(results) do
     local row = {}
     for _, name in ipairs(columns) do
@@ -214,9 +215,9 @@ local function write_csv(file, results)
       row[#row + 1] = type(value) == "number" and ("%.6g"):format(value) or '"' .. value .. '"'
     end
     for _, name in ipairs(phases) do row[#row + 1] = ("%.4g"):format(result.phase_ns[name]) end
-    file:write(table.concat(row, ","), (',"%s",%d,%s\n'):format(facts.processor, facts.cores, facts.date))
+    lines[#lines + 1] = table.concat(row, ",") .. (',"%s",%d,%s\n'):format(facts.processor, facts.cores, facts.date)
   end
-  file:close()
+  atomic_file.write(path, table.concat(lines), { what = "--csv" })
 end
 
 -- a case in a precision that was asked for twice is measured once
@@ -241,7 +242,7 @@ return {
   },
   run = function(options)
     local chosen, results = without_doubles(cases.choose(all, options.case, "bench")), {}
-    local csv = options.csv and open_csv(options.csv)
+    if options.csv then check_csv(options.csv) end
     if not options.json then print_head() end
     for _, case in ipairs(chosen) do
       if engine.C.cq_interrupted() ~= 0 then return 130 end
@@ -255,6 +256,6 @@ return {
       end
     end
     if not options.json then print_phases(results) end
-    if csv then write_csv(csv, results) end
+    if options.csv then write_csv(options.csv, results) end
   end,
 }

@@ -5,6 +5,7 @@
 -- falls short says why. --csv FILE keeps the table: rows of the cases that ran replace those that the file has of them.
 -- The exit code is 1 if a case could not run or failed, if a promise was not kept without a reason beside it, or if a
 -- reason stands beside a promise that is kept.
+local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
 local json = require "cq.base.json"
@@ -66,9 +67,8 @@ local function open_table(path)
   local file = io.open(path)
   local old = file and file:read "*a"
   if file then file:close() end
-  local probe, problem = io.open(path, "a")
-  if not probe then script.misuse("--csv cannot write %s", problem) end
-  probe:close()
+  local problem = atomic_file.problem(path)
+  if problem then script.misuse("--csv cannot write %s: %s", path, problem) end
   if old == "" then old = nil end
   local fine, why = pcall(verification.merged, old, {}, path)
   if not fine then script.misuse("--csv: %s", why) end
@@ -76,11 +76,7 @@ local function open_table(path)
 end
 
 local function write_table(path, old, rows)
-  local file, problem = io.open(path, "wb")
-  if not file then error(("--csv cannot write %s"):format(problem), 0) end
-  local written, why = file:write(verification.merged(old, rows, path))
-  local closed, later = file:close()
-  if not written or not closed then error(("--csv cannot write %s: %s"):format(path, why or later), 0) end
+  atomic_file.write(path, verification.merged(old, rows, path), { what = "--csv" })
 end
 
 local FORMAT = "  %-9s %-38s %10s  %-32s %-28s %9s %5s  %-17s %s"

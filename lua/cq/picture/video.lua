@@ -1,11 +1,11 @@
 -- video: frames piped into ffmpeg where it is there; else they stay as numbered PNG files.
 local method = require "cq.base.method"
 local ffi = require "ffi"
+local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
-local part = require "cq.run.part"
 local text = require "cq.base.text"
 
 ---@class cq.Video
@@ -52,14 +52,6 @@ local function read_all(path)
   return all
 end
 
--- the file can be written: told before any frame is drawn
-local function probe(path)
-  local file, problem = io.open(path, "wb")
-  if not file then is.fail("cq.Picture.video: cannot write '%s': %s", path, (problem:gsub("^.-: ", ""))) end
-  file:close()
-  os.remove(path)
-end
-
 local function make_frame_folder(self)
   self.folder = self.path:gsub("%.%w+$", "") .. "_frames"
   local made, problem = host.make_folder(self.folder)
@@ -90,11 +82,12 @@ function video.new(fields)
   if not formats[self.kind] then
     is.fail("cq.Picture.video: the path must end in .%s, got \"%s\"", table.concat(kinds, ", ."), self.path)
   end
-  self.frames, self.part = 0, part.of(self.path)
+  self.frames, self.part = 0, atomic_file.of(self.path)
   if option.program.follows then return self end
-  self.log, self.status = part.of(self.path .. ".log"), part.of(self.path .. ".status")
-  part.sweep_of(self.path)
-  probe(self.part)
+  self.log, self.status = atomic_file.of(self.path .. ".log"), atomic_file.of(self.path .. ".status")
+  atomic_file.sweep_of(self.path)
+  local problem = atomic_file.problem(self.path)       -- told before any frame is drawn
+  if problem then is.fail("cq.Picture.video: cannot write '%s': %s", self.path, problem) end
   self.encoded = has_ffmpeg()
   if not self.encoded or self.keep_frames then make_frame_folder(self) end
   return self
@@ -151,10 +144,23 @@ local function remove_files(self)
   os.remove(self.part)
 end
 
+-- ffmpeg ends with code 0 also where the last bytes of the film could not be written, and only says so
+local cut_short = {
+  "Error writing", "Error closing", "Error submitting", "No space left", "File too large", "quota exceeded",
+  "Input/output error",
+}
+
+local function is_cut_short(log)
+  for _, words in ipairs(cut_short) do
+    if log:find(words, 1, true) then return true end
+  end
+  return false
+end
+
 local function finish(self)
   self.pipe:close()
   local status, log = read_all(self.status):match "%d+", read_all(self.log)
-  if status ~= "0" then
+  if status ~= "0" or is_cut_short(log) then
     local said = log ~= "" and last_lines(log) or cannot_write(self) or "it said nothing"
     remove_files(self)
     is.fail("cq.Picture.video: ffmpeg failed to make '%s' (exit code %s): %s", self.path, status or "unknown", said)

@@ -1,8 +1,8 @@
 -- folder: where a run leaves its files: made, kept from other runs, and cleared of earlier ones.
 local ffi = require "ffi"
+local atomic_file = require "cq.base.atomic_file"
 local host = require "cq.host"
 local message = require "cq.base.message"
-local part = require "cq.run.part"
 local schema = require "cq.base.schema"
 
 ffi.cdef "char *mkdtemp(char *pattern);"
@@ -47,7 +47,7 @@ function folder.unlock(path)
 end
 
 ---Removes what killed runs were writing here.
-function folder.sweep(path) part.sweep(path) end
+function folder.sweep(path) atomic_file.sweep(path) end
 
 ---Makes one that was removed while its run went on.
 ---@return boolean made      false: it is there

@@ -1,6 +1,5 @@
 -- history: numbers of each iteration as a CSV file, a line as soon as it is known. Columns begin iteration,loss.
-local ffi = require "ffi"
-local engine = require "cq.base.engine"
+local atomic_file = require "cq.base.atomic_file"
 local host = require "cq.host"
 local message = require "cq.base.message"
 local schema = require "cq.base.schema"
@@ -155,7 +154,7 @@ end
 function History:rewrite(lines)
   lines[#lines + 1] = ""
   local all = table.concat(self.columns, ",") .. "\n" .. table.concat(lines, "\n")
-  engine.check(engine.C.cq_file_replace(self.path, ffi.cast("const void *", all), #all))
+  atomic_file.write(self.path, all, { durable = true })
   if self.file then self.file:close() end
   self.file = nil
   local file, problem = io.open(self.path, "a+")

@@ -1,8 +1,7 @@
 -- launch: puts workers of a study on other machines: each on a part of it in a file of its own (--shard), or all on one
 -- store of a PostgreSQL server (--store). Slurm gets an array of long workers, never a job for each trial; hosts that
 -- ssh reaches are given theirs by GNU parallel. All of them see the study's folder under the same path.
-local engine = require "cq.base.engine"
-local ffi = require "ffi"
+local atomic_file = require "cq.base.atomic_file"
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local option = require "cq.option"
@@ -48,10 +47,6 @@ local function command_of(desk, options, shard)
     words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, quote(value))
   end
   return table.concat(words, " ")
-end
-
-local function write(path, content)
-  engine.check(engine.C.cq_file_replace(path, ffi.cast("const void *", content), #content))
 end
 
 local function make_folder(desk)
@@ -100,7 +95,7 @@ function launch.slurm(desk, options, ready)
   while first < options.workers do
     local count = math.min(limit, options.workers - first)
     paths[#paths + 1] = ("%s/slurm-%d.sh"):format(folder, #paths + 1)
-    write(paths[#paths], job_script(desk, options, first, count))
+    atomic_file.write(paths[#paths], job_script(desk, options, first, count))
     first = first + count
   end
   if not is_there "sbatch" then
@@ -143,7 +138,7 @@ function launch.ssh(desk, options, hosts, ready)
   local command = ("parallel --will-cite --jobs 1 %s--sshlogin %s --wd %s --joblog %s %s ::: %s"):format(
     desk.address and "-N0 " or "", quote(hosts),
     quote(here), quote(folder .. "/ssh.log"), quote(worker), table.concat(shards, " "))
-  write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")
+  atomic_file.write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")
   ready()
   return os.execute("sh " .. quote(folder .. "/ssh.sh"))
 end

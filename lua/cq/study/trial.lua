@@ -8,6 +8,7 @@
 --   failed JSON                  { problem = the sentence }
 --   ended NUMBER CODE SIGNAL     the trial's own process has ended so
 --   last                         this process takes no other trial after this one
+local atomic_file = require "cq.base.atomic_file"
 local json = require "cq.base.json"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
@@ -104,13 +105,6 @@ end
 
 -- ---- what it leaves ------------------------------------------------------------------------------------------------
 
-local function write(path, content)
-  local file, problem = io.open(path, "w")
-  local fine = file and file:write(content)
-  if file then fine = file:close() and fine end
-  if not fine then is.fail("%s cannot be written: %s", path, tostring(problem or "the disk may be full")) end
-end
-
 -- what an earlier attempt has left is kept under another name
 local function make_folder(folder)
   if host.kind(folder) then
@@ -141,7 +135,7 @@ local function write_history(folder, kept)
     for k, name in ipairs(names) do cells[k + 1] = rows[step][name] and text.exact(rows[step][name]) or "" end
     lines[#lines + 1] = table.concat(cells, ",")
   end
-  write(folder .. "/history.csv", table.concat(lines, "\n") .. "\n")
+  atomic_file.write(folder .. "/history.csv", table.concat(lines, "\n") .. "\n")
 end
 
 local first_keys = { "study", "trial", "state", "problem", "point", "seed", "replicate" }
@@ -153,7 +147,7 @@ local function write_manifest(study, job, state, result, problem)
     point[entry.name] = entry.parameter.kind == "choice" and entry.parameter:label(x) or x
   end
   local system, machine = host.system()
-  write(job.folder .. "/trial.json", json.encode({
+  atomic_file.write(job.folder .. "/trial.json", json.encode({
     study = study.name, trial = job.number, state = state, problem = problem, point = point, numbers = job.point,
       seed = job.seed,
     replicate = job.replicate, attempt = job.attempts, result = result, script = script.path,

@@ -142,7 +142,7 @@ function file.save(path, value, precision)
     ffi.copy(bytes + at, type(piece) == "string" and piece or piece.pointer, size)
     at = at + size
   end
-  engine.check(C.cq_file_replace(path, bytes, writer.size), "tensor.save")
+  engine.check(C.cq_file_replace(path, bytes, writer.size, 1), "tensor.save")
 end
 
 -- ---- reading --------------------------------------------------------------------------------------------------------

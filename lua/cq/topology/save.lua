@@ -1,4 +1,5 @@
 -- save: a design, or the body that it becomes, as tables that other programs read.
+local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local option = require "cq.option"
 local text = require "cq.base.text"
@@ -7,12 +8,7 @@ local axes = { "x", "y", "z" }
 
 local function write(what, path, rows)
   if option.program.follows then return end
-  local file, problem = io.open(path, "w")
-  if not file then is.fail("%s: %s", what, problem) end
-  local fine
-  fine, problem = file:write(table.concat(rows, "\n"), "\n")
-  local closed, worse = file:close()
-  if not (fine and closed) then is.fail("%s: %s: %s", what, path, tostring(problem or worse)) end
+  atomic_file.write(path, table.concat(rows, "\n") .. "\n", { what = what })
 end
 
 -- x, y, density, actuator and the share of each signal, a line for each particle

@@ -6,7 +6,7 @@
 -- cut into simplices (triangles; tetrahedra along one diagonal), in which fields are linear: planes cut off what is
 -- outside, and part from part. There are no cases to choose between, no holes, and no gaps where parts meet.
 local ffi = require "ffi"
-local is = require "cq.base.schema"
+local atomic_file = require "cq.base.atomic_file"
 local option = require "cq.option"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -220,12 +220,9 @@ function surface.write_stl(path, triangles)
     count = count + (is_line and 0 or 1)
   end
   if option.program.follows then return end
-  local file, problem = io.open(path, "wb")
-  if not file then is.fail("solid:save_stl: %s", problem) end
   local head = ("cqlua; %s"):format(text.count(count, "triangle"))
-  file:write(head, (" "):rep(80 - #head), ffi.string(ffi.new("uint32_t[1]", count), 4),
-    ffi.string(facets, count * 50))
-  file:close()
+  atomic_file.write(path, head .. (" "):rep(80 - #head) .. ffi.string(ffi.new("uint32_t[1]", count), 4)
+    .. ffi.string(facets, count * 50), { what = "solid:save_stl" })
 end
 
 return surface

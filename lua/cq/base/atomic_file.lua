@@ -1,0 +1,71 @@
+-- atomic_file: files that are written whole or not at all: as NAME.PID.part beside, which is renamed. A process that is
+-- killed leaves its part.
+--
+--   atomic_file.write("table.csv", text)              an error where any of it cannot be written
+--   atomic_file.write("params.bin", bytes, { durable = true })
+local ffi = require "ffi"
+local engine = require "cq.base.engine"
+local host = require "cq.host"
+
+ffi.cdef "int getpid(void); int kill(int pid, int signal);"
+
+local atomic_file = {}
+
+---Replaces a file, or leaves what stood there as it was: an error then, as on a full disk.
+---@param path string
+---@param content string
+---@param how? { what: string?, durable: boolean? }    who writes, for errors; durable: flushed to disk, for what a power cut must not
+---  take
+function atomic_file.write(path, content, how)
+  engine.check(engine.C.cq_file_replace(path, ffi.cast("const void *", content), #content,
+    how and how.durable and 1 or 0), how and how.what)
+end
+
+---Why a file cannot be written; nil where it can. What stands there stays.
+---@param path string
+---@return string?
+function atomic_file.problem(path)
+  if host.kind(path) == "folder" then return "it is a folder" end
+  local probe = atomic_file.of(path)
+  local file, problem = io.open(probe, "wb")
+  if not file then return (tostring(problem):gsub("^.-: ", "", 1)) end
+  file:close()
+  os.remove(probe)
+end
+
+local ESRCH = 3              -- there is no such process
+
+---Where this process writes what will be `path`.
+---@param path string
+---@return string
+function atomic_file.of(path) return ("%s.%d.part"):format(path, ffi.C.getpid()) end
+
+local function is_alive(process) return ffi.C.kill(process, 0) == 0 or ffi.errno() ~= ESRCH end
+
+-- what runs write: no other program's parts are touched
+local kinds = {
+  csv = true, json = true, lua = true, bin = true, png = true, stl = true, mp4 = true, mkv = true, webm = true,
+  gif = true, log = true, status = true,
+}
+
+---Removes what killed processes have left in a folder.
+---@param folder string
+---@param begins? string      only names that begin so
+function atomic_file.sweep(folder, begins)
+  for _, name in ipairs(host.entries(folder) or {}) do
+    local kind, process = name:match "%.(%a%w*)%.([1-9]%d*)%.part$"
+    process = tonumber(process)
+    local ours = kinds[kind] and process < 2 ^ 31 and (not begins or name:sub(1, #begins) == begins)
+    if ours and not is_alive(process) then os.remove(folder .. "/" .. name) end
+  end
+end
+
+---Removes what killed processes have left of a file.
+---@param path string
+function atomic_file.sweep_of(path)
+  local folder, name = path:match "^(.*)/([^/]*)$"
+  if folder == "" then folder = "/" end
+  atomic_file.sweep(folder or ".", (name or path) .. ".")
+end
+
+return atomic_file
