@@ -298,6 +298,9 @@ void cq_rollout_def_init(cq_rollout_def *def);
 cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **rollout);
 void cq_rollout_destroy(cq_rollout *rollout);
 void cq_rollout_plan(const cq_rollout *rollout, cq_plan *plan);
+// {steps, B, force_count, dim} the forces that the memo keeps; those that are written here before a run are not copied.
+// NULL: forward only, nothing is kept.
+double *cq_rollout_forces(cq_rollout *rollout);
 // {steps, B, substeps, CQ_SOLVER_WIDTH} what the solver did in the implicit steps that were made; NULL: explicit steps.
 const double *cq_rollout_solver(const cq_rollout *rollout);
 
@@ -587,9 +590,6 @@ void cq_random_uniform(cq_random *random, int64_t count, double min, double max,
 void cq_random_normal(cq_random *random, int64_t count, double mean, double deviation, double *x);
 void cq_random_integers(cq_random *random, int64_t count, int64_t min, int64_t max, double *x);  // both ends included
 void cq_random_permutation(cq_random *random, int64_t count, double *x);                         // of 1..count
-// Writes a whole file or leaves the old one as it was: a temporary beside it, renamed over it. Durable: flushed to disk
-// first, so that it outlives a power cut. A device or a pipe is written to as it is.
-cq_status cq_file_replace(const char *path, const void *bytes, int64_t size, int32_t durable);
 
 #include "bodies.h"
 #include "pictures.h"

@@ -112,7 +112,12 @@ void cq_picture_hatch(cq_picture *picture, const cq_skin *skin, const uint8_t *m
 cq_status cq_picture_paste(cq_picture *picture, const cq_picture *from, int32_t x, int32_t y);
 
 void cq_picture_pixels(const cq_picture *picture, uint8_t *rgba);         // {height, width, 4}, the top row first
-// PNG, written beside and renamed
-cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba);
+
+// ---- files ----------------------------------------------------------------------------------------------------------
+
+// Writes a whole file or leaves the old one as it was: a temporary beside it, renamed over it. Durable: flushed to disk
+// first, so that it outlives a power cut. A device or a pipe is written to as it is.
+cq_status cq_file_replace(const char *path, const void *bytes, int64_t size, int32_t durable);
+cq_status cq_image_write(const char *path, int32_t width, int32_t height, const uint8_t *rgba);   // PNG, likewise
 
 #endif

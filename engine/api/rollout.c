@@ -101,6 +101,7 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   return CQ_OK;
 }
 
+double *cq_rollout_forces(cq_rollout *r) { return cq_memo_forces(r->memo); }
 const double *cq_rollout_solver(const cq_rollout *r) { return r->track.solver; }
 
 void cq_rollout_plan(const cq_rollout *r, cq_plan *plan) { *plan = *cq_memo_plan(r->memo); }

@@ -8,8 +8,9 @@ struct cq_memo {
   cq_plan plan;
   int32_t at;                // live state
   int32_t made;              // control steps of the forward pass
-  double *signals, *forces;  // {steps, ...} as they were given
+  double *signals, *forces;  // {steps, ...} kept for the way back, and what a policy gives; forward only no forces
   int32_t has_forces;
+  cq_controls given;         // forward only: those of the present call, from the control step given.at on
   int32_t block;             // control steps of a block: as many as there are records
   cq_record **records;       // {block}; record of step i is i % block
   int32_t record_capacity;
@@ -54,7 +55,8 @@ cq_status cq_memo_create(const cq_memo_def *def, cq_memo **out) {
   if (!memo) return CQ_MEMORY;
   memo->def = *def;
   memo->signals = cq_alloc((size_t)def->steps * (size_t)def->signals, sizeof(double), "memo of the signals");
-  memo->forces = cq_alloc((size_t)def->steps * (size_t)def->forces, sizeof(double), "memo of the forces");
+  const int32_t kept = def->differentiable ? def->steps : 0;
+  memo->forces = cq_alloc((size_t)kept * (size_t)def->forces, sizeof(double), "memo of the forces");
   if (!memo->signals || !memo->forces) {
     cq_memo_destroy(memo);
     return CQ_MEMORY;
@@ -70,9 +72,18 @@ static int64_t forward_steps(int64_t steps, int64_t block, int64_t marks) {
   return steps + block * cq_schedule_cost(blocks, marks - 1);
 }
 
-static cq_status too_little(const cq_plan *plan, int64_t budget) {
-  const cq_amount least = cq_amount_of(plan->record_bytes + plan->slice_bytes), has = cq_amount_of(budget);
+static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces) {
+  const cq_amount least = cq_amount_of(plan->record_bytes + plan->slice_bytes + forces), has = cq_amount_of(budget);
   const cq_amount record = cq_amount_of(plan->record_bytes), mark = cq_amount_of(plan->slice_bytes);
+  if (forces) {
+    const cq_amount force = cq_amount_of(forces);
+    return cq_fail(CQ_MEMORY,
+                   "the memo needs at least %.3g %s (one control step of %.3g %s, a checkpoint of %.3g %s, and %.3g %s "
+                   "for forces of the user's of all control steps), its budget is %.3g %s: give it more memory, put "
+                   "forces on fewer particles, or make fewer control steps",
+                   least.number, least.unit, record.number, record.unit, mark.number, mark.unit, force.number,
+                   force.unit, has.number, has.unit);
+  }
   return cq_fail(CQ_MEMORY,
                  "the memo needs at least %.3g %s (one control step of %.3g %s and a checkpoint of %.3g %s), its "
                  "budget is %.3g %s, "
@@ -84,17 +95,18 @@ static cq_status too_little(const cq_plan *plan, int64_t budget) {
 // Block size and number of checkpoints with the fewest steps made again within the budget.
 static cq_status make_plan(cq_memo *memo) {
   cq_plan *plan = &memo->plan;
-  const int64_t steps = memo->def.steps, budget = memo->def.budget;
+  const int64_t steps = memo->def.steps, forces = steps * memo->def.forces * (int64_t)sizeof(double);
+  const int64_t budget = memo->def.budget - forces;    // of records and checkpoints
   *plan = (cq_plan){.recompute = 1};
   if (!memo->def.differentiable) return CQ_OK;
   plan->record_bytes = backend_of(memo)->record_bytes(memo->def.device);
   plan->slice_bytes = backend_of(memo)->mark_bytes(memo->def.device);
   if (steps <= budget / plan->record_bytes) {
     plan->records = (int32_t)steps;
-    plan->bytes = steps * plan->record_bytes;
+    plan->bytes = steps * plan->record_bytes + forces;
     return CQ_OK;
   }
-  if (plan->record_bytes + plan->slice_bytes > budget) return too_little(plan, budget);
+  if (plan->record_bytes + plan->slice_bytes > budget) return too_little(plan, memo->def.budget, forces);
   int64_t best = INT64_MAX;
   for (int64_t block = 1; block <= steps && block * plan->record_bytes + plan->slice_bytes <= budget; block++) {
     const int64_t blocks = (steps + block - 1) / block;
@@ -106,7 +118,7 @@ static cq_status make_plan(cq_memo *memo) {
     plan->records = (int32_t)block;
     plan->checkpoints = (int32_t)marks;
   }
-  plan->bytes = plan->records * plan->record_bytes + plan->checkpoints * plan->slice_bytes;
+  plan->bytes = plan->records * plan->record_bytes + plan->checkpoints * plan->slice_bytes + forces;
   plan->recompute = (double)best / (double)steps;
   return CQ_OK;
 }
@@ -144,6 +156,7 @@ cq_status cq_memo_begin(cq_memo *memo) {
   cq_memo_forget(memo);
   memo->at = memo->made = 0;
   memo->has_forces = 0;
+  memo->given = (cq_controls){0};
   cq_status status = make_plan(memo);
   if (!status) status = reserve(memo);
   memo->block = memo->plan.records ? memo->plan.records : 1;
@@ -151,18 +164,25 @@ cq_status cq_memo_begin(cq_memo *memo) {
   return status;
 }
 
+double *cq_memo_forces(cq_memo *memo) { return memo->def.differentiable ? memo->forces : NULL; }
+
 const cq_plan *cq_memo_plan(const cq_memo *memo) { return &memo->plan; }
 int32_t cq_memo_at(const cq_memo *memo) { return memo->at; }
 
 static double *at_step(double *all, int64_t width, int64_t step) { return all ? all + step * width : NULL; }
 
+static const double *given_at(const double *given, int64_t width, int32_t steps) {
+  return given ? given + steps * width : NULL;
+}
+
 // what control steps were given, from one on
 static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count) {
+  const cq_controls *given = &memo->given;
   return (cq_controls){.at = from,
                        .count = count,
                        .track = memo->def.track,
-                       .signals = at_step(memo->signals, memo->def.signals, from),
-                       .forces = memo->has_forces ? at_step(memo->forces, memo->def.forces, from) : NULL};
+                       .signals = given_at(given->signals, memo->def.signals, from - given->at),
+                       .forces = given_at(given->forces, memo->def.forces, from - given->at)};
 }
 
 // room for the records of control steps of one block, from the live state on
@@ -218,23 +238,31 @@ static cq_status run_to(cq_memo *memo, int64_t end, int64_t last, const cq_polic
   return status;
 }
 
-static void keep_controls(cq_memo *memo, const cq_controls *c) {
-  const size_t signals = (size_t)(c->count * memo->def.signals), forces = (size_t)(c->count * memo->def.forces);
-  double *to_signals = at_step(memo->signals, memo->def.signals, memo->at),
-         *to_forces = at_step(memo->forces, memo->def.forces, memo->at);
-  if (signals && !c->policy_run) memcpy(to_signals, c->signals, signals * sizeof *to_signals);
-  if (c->forces) {
-    memcpy(to_forces, c->forces, forces * sizeof *to_forces);
-    memo->has_forces = 1;
-  } else if (forces) {
-    memset(to_forces, 0, forces * sizeof *to_forces);
+// copies what was given, unless it was put here already
+static void keep(double *to, const double *from, int64_t count) {
+  if (count && to != from) memcpy(to, from, (size_t)count * sizeof *to);
+}
+
+// What control steps are given is kept where there is a way back; else it stays the caller's, for the time of the call.
+static void take_controls(cq_memo *memo, const cq_controls *c) {
+  const int64_t signals = c->count * memo->def.signals, forces = c->count * memo->def.forces;
+  double *to_signals = at_step(memo->signals, memo->def.signals, memo->at);
+  if (!memo->def.differentiable) {
+    memo->given = (cq_controls){.at = memo->at, .signals = c->policy_run ? to_signals : c->signals,
+                                .forces = c->forces};
+    return;
   }
+  double *to_forces = at_step(memo->forces, memo->def.forces, memo->at);
+  if (!c->policy_run) keep(to_signals, c->signals, signals);
+  if (c->forces) keep(to_forces, c->forces, forces), memo->has_forces = 1;
+  else if (forces) memset(to_forces, 0, (size_t)forces * sizeof *to_forces);
+  memo->given = (cq_controls){.signals = memo->signals, .forces = memo->has_forces ? memo->forces : NULL};
 }
 
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   const int32_t i = memo->at, count = controls->count;
   if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
-  keep_controls(memo, controls);
+  take_controls(memo, controls);
   forget_end(memo);
   const cq_status status =
       run_to(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,

@@ -24,6 +24,7 @@ void cq_memo_destroy(cq_memo *memo);
 void cq_memo_forget(cq_memo *memo);                   // before the device begins again, which may use the memory
 cq_status cq_memo_begin(cq_memo *memo);               // the device has begun: plans, and forgets what it had
 const cq_plan *cq_memo_plan(const cq_memo *memo);
+double *cq_memo_forces(cq_memo *memo);                // {steps, batch, ...} that it keeps; NULL: forward only
 int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
 // Control steps forward from the live state and back from it, of which there are as many, with controls as
 // cq_rollout_run, cq_rollout_run_policy and their adjoints have them.

@@ -14,6 +14,7 @@
 -- A controller of one's own is a function(observation, hidden, t) or a table { params, start(self),
 -- act(self, observation, hidden, t) }; both give the signals, and the hidden value that they want to be
 -- handed at the next control step.
+local capacity = require "cq.base.capacity"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local fit = require "cq.controller.fit"
@@ -273,11 +274,22 @@ function Network:layers(inputs)
   return out
 end
 
+-- parameters that hidden layers need at least, before anybody knows how many observations and signals there are
+local function require_capacity(self)
+  local count, last = 0, self.inputs or 1
+  for k = 1, #self.hidden + 1 do
+    local width = self.hidden[k] or self.signals or 1
+    count, last = count + (last + 1) * width, width
+  end
+  capacity.require(count, ("cq.Controller.%s: hidden = { %s }"):format(self.family, table.concat(self.hidden, ", ")))
+end
+
 local function network(self)
   if (self.inputs == nil) ~= (self.signals == nil) then
     is.fail("cq.Controller.%s: inputs and signals go together, %s is missing", self.family or "mlp", self.inputs
       and "signals" or "inputs")
   end
+  require_capacity(self)
   if self.inputs then make_layers(self, self.inputs) end
   return self
 end
@@ -366,6 +378,7 @@ local sines = is.define("cq.Controller.sines", {
 ---@return cq.Controller
 function controller.sines(fields)
   local self = sines(fields or {})
+  capacity.require(self.count, ("cq.Controller.sines: count = %d"):format(self.count))
   if type(self.frequency) == "number" then self.frequency = { self.frequency } end
   return setmetatable(self, Sines)
 end
@@ -446,7 +459,10 @@ function controller.open_loop(given)
     if (self.u == nil) == (self.steps == nil) then
       is.fail("cq.Controller.open_loop: give either steps or u%s", self.u and ", not both" or "")
     end
-    if self.steps then return setmetatable(self, OpenLoop) end
+    if self.steps then
+      capacity.require(self.steps / self.hold, ("cq.Controller.open_loop: steps = %d"):format(self.steps))
+      return setmetatable(self, OpenLoop)
+    end
     given, hold = self.u, self.hold
   end
   if not (type(given) == "table") then

@@ -26,7 +26,7 @@ end
 local nped = body.define("nped", {
   legs = is.one_of { 4, 6, 8, default = 4 },
   count = count_of, spacing = spacing_of,
-  body = is.vector { size = 2, integer = true, min = 2, default = { 3, 3 } },
+  body = is.vector { size = 2, integer = true, min = 2, max = 1000, default = { 3, 3 } },
   side = is.number { above = 0, default = 0.1 },
 })
 
@@ -107,7 +107,7 @@ end
 ---@field root? number         length that is held, and with it every node that it touches [length]
 
 local arm = body.define("arm", {
-  links = is.integer { min = 1, default = 2 },
+  links = is.integer { min = 1, max = 1000, default = 2 },
   dim = is.one_of { 2, 3, default = 3 },
   count = count_of, spacing = spacing_of,
   width = is.number { above = 0, default = 0.2 }, chamber = is.number { above = 0, default = 0.2 },

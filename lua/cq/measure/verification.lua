@@ -17,6 +17,7 @@ local csv = require "cq.base.csv"
 local engine = require "cq.base.engine"
 local failure = require "cq.program.failure"
 local host = require "cq.host"
+local capacity = require "cq.base.capacity"
 local memory = require "cq.rollout.memory"
 local text = require "cq.base.text"
 
@@ -98,7 +99,7 @@ function verification.run(case)
   local free = tonumber(engine.C.cq_memory_available())
   if needed > free then
     return {}, ("%s needs %s of memory, and this machine has %s free: it was not run"):format(case.name, case.memory,
-      memory.text(free))
+      capacity.text(free))
   end
   local rows = {}
   local fine, problem = xpcall(case.run, failure.handle,

@@ -2,12 +2,15 @@
 -- remembered of it for the way back.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local capacity = require "cq.base.capacity"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 local tree = require "cq.rollout.tree"
 local controllers = require "cq.controller"
 local observers = require "cq.observer"
+
+local C = require("cq.base.engine").C
 
 local control = {}
 
@@ -31,6 +34,8 @@ function control.prepare(self, def)
   self.controller = def.controller and controllers.of(def.controller, "world:rollout")
   self.forces = self.world.layout.force.actuators
   self.signal_count = self.world.actuator_count
+  capacity.require(self.steps * self.batch * self.signal_count, ("world:rollout: %s in %s of %s"):format(
+    text.count(self.signal_count, "signal"), text.count(self.steps, "control step"), text.count(self.batch, "scene")))
   if self.controller and self.signal_count == 0 then
     is.fail("world:rollout: a controller is given, but the robots of the world have no actuators")
   end
@@ -205,7 +210,7 @@ Keep.__index = Keep
 ---Room for signals, and for what the way back needs beside the engine's memo.
 ---@param differentiable boolean
 function control.keep(self, differentiable)
-  local layout = self.world.layout
+  local layout, signals = self.world.layout, self.steps * self.batch * self.signal_count
   local force_width = layout.force.count * self.world.dim
   local out = {
     batch = self.batch, batched = self.batched,
@@ -213,11 +218,12 @@ function control.keep(self, differentiable)
     shape = by_scene(self, { self.signal_count }),
     stresses = layout.stress.stresses,
     force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
-    u = ffi.new("double[?]", math.max(self.steps * self.batch * self.signal_count, 1)), engine_steps = 0,
+    u = ffi.new("double[?]", math.max(signals, 1)), engine_steps = 0,
   }
-  -- forward only, one step's forces are enough
-  local force_steps = differentiable and self.steps * out.pieces or 1
-  if force_width > 0 then out.f = ffi.new("double[?]", force_steps * self.batch * force_width) end
+  -- the engine's memo keeps the forces of all steps; forward only, one step's are enough
+  if force_width > 0 then
+    out.f = differentiable and C.cq_rollout_forces(self.handle) or ffi.new("double[?]", self.batch * force_width)
+  end
   return setmetatable(out, Keep)
 end
 

@@ -1,5 +1,6 @@
 -- memory: amounts of it as people write them, "2 GiB", and what a rollout plans to take.
 local ffi = require "ffi"
+local capacity = require "cq.base.capacity"
 local engine = require "cq.base.engine"
 local is = require "cq.base.schema"
 local option = require "cq.option"
@@ -43,16 +44,6 @@ function memory.budget(amount, what, world)
   return math.floor(free / 4 * 3 / share)
 end
 
----An amount for people.
----@param bytes number
----@return string
-function memory.text(bytes)
-  for _, unit in ipairs { "TiB", "GiB", "MiB", "KiB" } do
-    if bytes >= 999.5 / 1024 * units[unit] then return ("%.3g %s"):format(bytes / units[unit], unit) end
-  end
-  return ("%d B"):format(bytes)
-end
-
 ---The plan of an engine's rollout that has begun.
 ---@param handle ffi.cdata*      cq_rollout
 ---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
@@ -61,7 +52,7 @@ function memory.plan(handle)
   engine.C.cq_rollout_plan(handle, raw)
   local out = { records = raw.records, checkpoints = raw.checkpoints, recompute = raw.recompute }
   for _, name in ipairs { "bytes", "record_bytes", "slice_bytes" } do out[name] = tonumber(raw[name]) end
-  out.text = ("memory %s, %s"):format(memory.text(out.bytes), out.recompute <= 1 and "every control step kept"
+  out.text = ("memory %s, %s"):format(capacity.text(out.bytes), out.recompute <= 1 and "every control step kept"
     or ("%s, control steps made %.2f times"):format(text.count(out.checkpoints, "checkpoint"), out.recompute))
   return out
 end

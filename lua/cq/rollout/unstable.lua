@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local capacity = require "cq.base.capacity"
 local engine = require "cq.base.engine"
 local assembly = require "cq.world.assembly"
 local memory = require "cq.rollout.memory"
@@ -39,7 +40,7 @@ local function what_saves(plan)
   if half < plan.record_bytes + plan.slice_bytes then
     return "shorter control steps, and fewer particles or scenes, take less"
   end
-  return ("memory = \"%s\", or less, makes it take less"):format(memory.text(half))
+  return ("memory = \"%s\", or less, makes it take less"):format(capacity.text(half))
 end
 
 -- Of a cavity that is blown up from how it was drawn: where a body is to come to rest, and in the first step.

@@ -2,6 +2,7 @@
 -- the engine, which Lua's collector knows only as a pointer: so the collector is called when the bytes
 -- behind such pointers have grown.
 local ffi = require "ffi"
+local capacity = require "cq.base.capacity"
 local engine = require "cq.base.engine"
 local C = engine.C
 
@@ -41,6 +42,7 @@ local function collect()
 end
 
 local function block(count, zeroed)
+  capacity.require(count, "cq.tensor: a tensor of this size")
   local bytes = charged(count)
   if outstanding + bytes > limit then collect() end
   local pointer = C.cq_tensor_alloc(count, zeroed and 1 or 0)
