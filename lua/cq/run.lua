@@ -125,7 +125,7 @@ local function write_sources(self)
     local path = self:path("sources/" .. name)
     if not option.program.check then
       host.make_folder((path:match "^(.*)/"))
-      write_file(path, bytes)
+      atomic_file.write(path, bytes, { durable = true })
     end
     sources[name] = Run.hash(bytes)
   end
