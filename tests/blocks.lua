@@ -60,6 +60,8 @@ function blocks.of(path)
   return found
 end
 
+local function shortened(line) return (line:gsub("iterations = %d+", "iterations = 2"):gsub("trials = %d+", "trials = 2")) end
+
 -- the script of a block: what it continues stands before it, each line at its number in the document
 local function script_of(block)
   local lines, chain = {}, {}
@@ -71,7 +73,7 @@ local function script_of(block)
   for n = 1, block.last do lines[n] = "" end
   local prefix = { 'require("cq.option").set_silently("render", "no") ' }
   for _, part in ipairs(chain) do
-    for k, line in ipairs(part.lines) do lines[part.first + k - 1] = line:gsub("iterations = %d+", "iterations = 2") end
+    for k, line in ipairs(part.lines) do lines[part.first + k - 1] = shortened(line) end
     local name = part.marks["runs with"]
     if name then
       assert(blocks.set_up[name], ("%s:%d: no set-up is called %s"):format(block.path, part.first, name))
@@ -89,13 +91,26 @@ function blocks.give(name)
   for key, value in pairs(blocks.set_up[name](require "cq")) do rawset(_G, key, value) end
 end
 
----Runs a block; nil, or what was wrong.
+-- a study that a script returned, run: each of its trials must come to its end
+local function problem_of_trials(script, out)
+  local words = { script, "--out", out, "--quiet", "--threads", "1" }
+  local result = process.cqlua { "study", "run", unpack(words) }
+  if result.code ~= 0 then return "its trials: " .. result.err end
+  for line in process.cqlua({ "study", "export", unpack(words) }).out:gmatch "\n([^\n]+)" do
+    if not line:find ",done," and not line:find ",pruned," then return "a trial: " .. line end
+  end
+end
+
+---Runs a block, and the trials of a study that it returns; nil, or what was wrong.
 ---@param block table
 ---@return string? problem
 function blocks.problem(block)
   local folder = process.folder()
   local script = process.write(folder .. "/" .. block.path:match "([^/]+)$", script_of(block))
-  local result = process.cqlua { script, "--out", folder .. "/out", "--quiet", "--threads", "1" }
+  local result, of_trials = process.cqlua { script, "--out", folder .. "/out", "--quiet", "--threads", "1" }, nil
+  if result.code == 0 and block.lines[#block.lines] and table.concat(block.lines, "\n"):find "return cq%.Study" then
+    of_trials = problem_of_trials(script, folder .. "/out")
+  end
   process.remove(folder)
   local wanted = block.marks["fails with"]
   if wanted then
@@ -103,6 +118,7 @@ function blocks.problem(block)
     return not result.err:find(wanted, 1, true) and "it failed with: " .. result.err or nil
   end
   if result.code ~= 0 or result.err ~= "" then return result.err end
+  return of_trials
 end
 
 return blocks

@@ -54,7 +54,7 @@ return cq.Study {
   process = "job", space = { x = cq.Space.uniform(-1, 1), y = cq.Space.log(1e-2, 1e2) },
   run = function(p, trial)
     if trial.number == cq.option("fails", 0) then error "it fell over" end
-    return { loss = p.x ^ 2 + math.log(p.y) ^ 2 + trial.seed, seed = trial.seed, path = { 3, 2, 1 } }
+    return { loss = p.x ^ 2 + math.log(p.y) ^ 2 + trial.seed, own = trial.seed, path = { 3, 2, 1 } }
   end,
 }]]
 
@@ -127,12 +127,80 @@ describe("a study", function()
     assert.equal(1, refused.code)
     has(refused.err, 'sampler was "sobol" and is "random"')
     has(refused.err, "--force-new")
-    script((plain:gsub("trial.seed, seed", "2 * trial.seed, seed")))
+    script((plain:gsub("trial.seed, own", "2 * trial.seed, own")))
     has(study("run", "--trials", "6").err, "was changed since the study plain began")
     fine(study("run", "--go-on", "--trials", "6"))
     fine(study("run", "--force-new"))
     assert.equal("folder", host.kind(folder .. "/out/earlier-1/trials"))
     assert.equal(8, count(rows_of(), "done"))
+  end)
+
+  it("keeps values as values in trial.json, and names the best trial beside the best point", function()
+    script [[
+    return cq.Study {
+      name = "values", repeats = 2, vary = { net = { "mlp", "sines" }, width = { 8, 16 }, both = { { 1, 2 } }, flag = { false } },
+      run = function(p, trial) return { loss = p.width + trial.seed / 10 + (p.net == "mlp" and 0 or 1) } end,
+    }
+    ]]
+    fine(study("run", "--seed", "3"))
+    local kept = json.decode(process.read(folder .. "/out/trials/000007/trial.json"))
+    assert.same({ net = "sines", width = 16, both = { 1, 2 }, flag = false }, kept.point)
+    assert.is_nil(kept.numbers)
+    assert.same({ 3, 1 }, { kept.seed, kept.replicate })
+    has(fine(study("status", "--seed", "3")), "best loss 8.35 (point 1, mean of 2, the best of them trial 1)")
+  end)
+
+  it("refuses names that are columns of its table", function()
+    local function failure(report, result)
+      script(([[return cq.Study { name = "a", vary = { x = { 1 } }, run = function(_, trial)
+        trial.report(1, %s)
+        return %s
+      end }]]):format(report, result))
+      study("run", "--force-new")
+      return rows_of()[1].problem
+    end
+    has(failure("{ seconds = 1 }", "1"), "trial.report: seconds is a column that the study's table has of its own")
+    has(failure("1", "{ loss = 1; problem = 2 }"), "run returned: problem is a column")
+    has(failure("1", "{ loss = 1; state = { 1, 2 } }"), "run returned: state is a column")
+    script "return cq.Study { name = 'a', minimize = 'trial', vary = { x = { 1 } }, run = print }"
+    has(study("run", "--force-new").err, "cq.Study: an objective: trial is a column that the study's table has of its own")
+    script "return cq.Study { name = 'a', vary = { attempts = { 1 } }, run = print }"
+    has(study("run", "--force-new").err, "cq.Study: a parameter: attempts is a column")
+    -- a parameter called seed stands in the place of the study's own
+    script "return cq.Study { name = 'a', vary = { seed = cq.range(11, 12) }, run = function(p) return p.seed end }"
+    fine(study("run", "--force-new"))
+    assert.equal("trial,point,replicate,state,seed,loss,step,attempts,seconds,problem",
+      study("export").out:match "^[^\n]*")
+  end)
+
+  it("takes lists of ten thousand values", function()
+    script [[return cq.Study { name = "long", vary = { x = cq.range(1, 10000) }, pruner = cq.Pruner.median {},
+      run = function(p) return p.x end }]]
+    has(cqlua({ "check", folder .. "/s.lua" }).out, "10000 points")
+    local others = {}
+    for k = 1, 20000 do others[k] = k end
+    assert.is_true(require("cq.study.pruner").median {}:ends(15000, others))
+  end)
+
+  it("notices that its folder was removed, and keeps what it knows", function()
+    script [[
+    return cq.Study {
+      name = "gone", vary = { x = { 1, 2, 3, 4 } },
+      run = function(p, trial)
+        if p.x == 3 then os.execute(("rm -r %s/out"):format(cq.option("folder", ""))) end
+        return { loss = p.x + 0.5 }
+      end,
+    }
+    ]]
+    local result = study("run", "--folder", folder)
+    assert.equal(1, result.code)
+    has(result.err, ("the folder %s/out was removed while its study went on; what is known of its trials is in %s/out/study.sqlite again"):format(folder,
+      folder))
+    local rows = rows_of()
+    assert.same({ "1.5", "2.5" }, { rows[1].loss, rows[2].loss })
+    script((process.read(folder .. "/s.lua"):gsub('local cq = require "cq"\n', "", 1):gsub("if p.x == 3", "if false")))
+    fine(study("run", "--go-on", "--folder", folder))
+    assert.equal(4, count(rows_of(), "done"))
   end)
 
   it("is the same whatever the number of jobs", function()

@@ -23,6 +23,7 @@ local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local Pruner = require "cq.study.pruner"
+local require_name = require "cq.study.column"
 local samplers = require "cq.study.sampler"
 local space_of = require "cq.study.space"
 local text = require "cq.base.text"
@@ -53,7 +54,7 @@ local spec = is.define("cq.Study", {
   space = is.table { optional = true },
   vary = is.table { optional = true },
   sampler = is.one_of { "grid", "random", "latin_hypercube", "sobol", "tpe", "cma_es", optional = true },
-  trials = is.integer { min = 1, max = 1e9, optional = true },
+  trials = is.integer { min = 1, max = 1e7, optional = true },
   pruner = is.instance { "cq.Pruner", optional = true },
   retries = is.integer { min = 0, max = 1000, default = 2 },
   process = is.one_of { "trial", "job", default = "trial" },
@@ -82,6 +83,7 @@ local function space_list(def)
   local out = {}
   for d, name in ipairs(sorted_names(def.space or def.vary, def.space and "space" or "vary")) do
     local given = (def.space or def.vary)[name]
+    if name ~= "seed" then require_name(name, "cq.Study: a parameter") end
     if def.space and not text.is_instance(given, "cq.Parameter") then
       is.fail("cq.Study: space.%s must be one of cq.Space, such as cq.Space.uniform(0, 1), got %s", name,
         text.describe(given))
@@ -96,9 +98,7 @@ local function objectives_of(def)
   local function add(given, sign)
     for _, name in ipairs(type(given) == "string" and { given } or given or {}) do
       if seen[name] then is.fail("cq.Study: %s is named twice in minimize and maximize", name) end
-      if name:find "[,%c\"]" then
-        is.fail("cq.Study: an objective's name has no commas, quotes and line ends, got %s", text.describe(name))
-      end
+      require_name(name, "cq.Study: an objective")
       seen[name], out[#out + 1] = true, { name = name, sign = sign }
     end
   end

@@ -67,10 +67,16 @@ local SLURM_DEFAULT = 1001       -- MaxArraySize where a site says nothing; the 
 -- the array's job script: tasks 1 to count work on the parts first + 1 to first + count
 local function job_script(desk, options, first, count)
   local cores = option.program.threads > 0 and option.program.threads or options.jobs
+  local folder = absolute(desk.folder)
+  -- a line of #SBATCH ends at its end, and Slurm reads words with % in its own way
+  if folder:find "[%c\"\\%%]" then
+    is.fail("the folder %s has a character that #SBATCH --output cannot hold; choose another with --out",
+      text.describe(folder))
+  end
   local lines = {
     "#!/bin/sh", "#SBATCH --job-name=" .. desk.study.name, ("#SBATCH --array=1-%d"):format(count),
     "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=" .. cores,
-    ("#SBATCH --output=%s/launch/%%A-%%a.log"):format(absolute(desk.folder)),
+    ('#SBATCH --output="%s/launch/%%A-%%a.log"'):format(folder),
   }
   for word in (options.sbatch or ""):gmatch "%S+" do lines[#lines + 1] = "#SBATCH " .. word end
   lines[#lines + 1] = "cd " .. quote(absolute ".":gsub("/%.$", "")) .. " || exit 1"

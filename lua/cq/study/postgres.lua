@@ -229,6 +229,9 @@ end
 ---Until the end of this transaction no other process passes here.
 function Postgres:turn() self:rows("SELECT pg_advisory_xact_lock(?, hashtext(?))", TURN, self.schema) end
 
+---A server's tables are in no folder that somebody could remove.
+function Postgres:is_removed() return false end
+
 function Postgres:has_table(name)
   return self:value("SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = ?", self.schema, name) ~= nil
 end

@@ -44,8 +44,8 @@ function progress.best(study, store)
   local best = store:best(study.repeats)
   if not best then return nil end
   local first = study.objectives[1]
-  local of = study.repeats > 1 and ("point %d, mean of %d"):format(best.k, best.count)
-    or ("trial %d"):format(best.number)
+  local of = study.repeats > 1 and ("point %d, mean of %d, the best of them trial %d"):format(best.k, best.count,
+    best.trial) or ("trial %d"):format(best.number)
   return ("best %s %.6g (%s)"):format(first.name, best.value * first.sign, of), best
 end
 

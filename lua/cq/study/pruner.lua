@@ -31,7 +31,7 @@ function Pruner:ends(value, others)
   if value ~= value then return true end
   if self.kind == "median" then
     if #others < self.trials then return false end
-    local sorted = { unpack(others) }
+    local sorted = table.move(others, 1, #others, 1, {})
     table.sort(sorted)
     local half = #sorted / 2
     local median = #sorted % 2 == 1 and sorted[math.ceil(half)] or (sorted[half] + sorted[half + 1]) / 2

@@ -216,7 +216,11 @@ function report.export(desk, curves)
   if curves then return export_curves(store) end
   local rows = store:trials()
   local results = result_names(study, rows)
-  local head = { "trial", "point", "replicate", "seed", "state" }
+  -- a parameter called seed stands in the place of the study's own
+  local has_seed = false
+  for _, entry in ipairs(study.space) do has_seed = has_seed or entry.name == "seed" end
+  local head = { "trial", "point", "replicate", "state" }
+  if not has_seed then table.insert(head, 4, "seed") end
   for _, entry in ipairs(study.space) do head[#head + 1] = entry.name end
   for _, name in ipairs(results) do head[#head + 1] = name end
   for _, name in ipairs { "step", "attempts", "seconds", "problem" } do head[#head + 1] = name end
@@ -224,7 +228,11 @@ function report.export(desk, curves)
   print_line(head, count)
   for _, row in ipairs(rows) do
     local k, replicate = study:place(row.number)
-    local cells, at = { row.number, k, replicate, study.seed + replicate - 1, row.state }, 5
+    local cells, at = { row.number, k, replicate, row.state }, 4
+    if not has_seed then
+      table.insert(cells, 4, study.seed + replicate - 1)
+      at = 5
+    end
     for _, entry in ipairs(study.space) do
       local x, choice = row.point and row.point[entry.name], entry.parameter.kind == "choice"
       at = at + 1

@@ -2,6 +2,7 @@
 -- process for each, keeps what the processes say and beats for them. The runner alone writes to the store.
 local engine = require "cq.base.engine"
 local History = require "cq.study.history"
+local is = require "cq.base.schema"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
@@ -113,6 +114,8 @@ local function flush(self, child)
 end
 
 local function finish(self, child, ended)
+  -- what a trial says whose folder was removed under it is nothing to keep
+  if self.store:is_removed() then return end
   local claimed = child.claimed
   ended.step = child.last.step
   local taken = self.store.base:transaction(function()
@@ -280,6 +283,7 @@ local function work(self)
   self.waiting = true
   while C.cq_interrupted() == 0 do
     tick(self)
+    if self.store:is_removed() then return "removed" end
     if not self.stopping then start_trials(self) end
     if is_over(self) then return self.stopping and "stopped" or "finished" end
     local wait = self.busy < self.jobs and not self.stopping and LOOK or 2 * LOOK
@@ -289,6 +293,7 @@ local function work(self)
 end
 
 ---Works until nothing is left to do.
+---Errors: the folder of the study was removed meanwhile; what is known is written anew first.
 ---@return "finished"|"stopped"|"interrupted"
 function Runner:run()
   local fine, outcome = pcall(work, self)
@@ -297,6 +302,9 @@ function Runner:run()
   if self.tell and ended then self.tell(true) end
   if not fine then error(outcome, 0) end
   if not ended then error(problem, 0) end
+  if outcome == "removed" then
+    is.fail("the folder %s was removed while its study went on; %s", self.folder, self.store:keep_anew())
+  end
   return outcome
 end
 

@@ -81,6 +81,23 @@ function Parameter:label(x)
 end
 
 ---@internal
+---A number of this parameter as a value that JSON can hold; what it cannot hold, such as a function, as its word.
+---@return number|string|boolean|table
+function Parameter:plain(x)
+  if self.kind ~= "choice" then return x end
+  local value = self.values[x]
+  local function is_plain(v)
+    if type(v) ~= "table" then return type(v) ~= "function" and type(v) ~= "userdata" and type(v) ~= "cdata" end
+    if getmetatable(v) then return false end
+    for key, one in pairs(v) do
+      if type(key) ~= "string" and type(key) ~= "number" or not is_plain(one) then return false end
+    end
+    return true
+  end
+  return is_plain(value) and value or value ~= false and word(value)
+end
+
+---@internal
 ---Has it an order that a plot can show as a number? Those of a list of numbers do.
 ---@return boolean
 function Parameter:is_numeric()
@@ -160,7 +177,7 @@ function space.choice(values)
   if type(values) ~= "table" or getmetatable(values) or not text.is_list(values) or #values == 0 then
     is.fail("cq.Space.choice: takes a list of at least one value, got %s", text.describe(values))
   end
-  return setmetatable({ kind = "choice", values = { unpack(values) } }, Parameter)
+  return setmetatable({ kind = "choice", values = table.move(values, 1, #values, 1, {}) }, Parameter)
 end
 
 ---@internal

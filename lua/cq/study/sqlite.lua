@@ -14,6 +14,7 @@ const char *sqlite3_libversion(void);
 int sqlite3_libversion_number(void);
 int sqlite3_open_v2(const char *path, sqlite3 **out, int flags, const char *vfs);
 int sqlite3_close_v2(sqlite3 *base);
+int sqlite3_file_control(sqlite3 *base, const char *name, int operation, void *out);
 int sqlite3_busy_timeout(sqlite3 *base, int milliseconds);
 const char *sqlite3_errmsg(sqlite3 *base);
 int sqlite3_prepare_v2(sqlite3 *base, const char *sql, int bytes, sqlite3_stmt **out, const char **tail);
@@ -37,6 +38,7 @@ int sqlite3_changes(sqlite3 *base);
 local OK, BUSY, LOCKED, READONLY, IOERR, CORRUPT, FULL, CANTOPEN, NOTADB, ROW, DONE = 0, 5, 6, 8, 10, 11, 13, 14, 26,
   100, 101
 local READ_ONLY, READ_WRITE, CREATE = 1, 2, 4
+local HAS_MOVED = 20           -- an operation of sqlite3_file_control
 local INTEGER, FLOAT, NULL = 1, 2, 5
 local WHOLE = 2 ^ 53
 local RETURNING = 3035000            -- the version that knows UPDATE ... RETURNING
@@ -202,6 +204,17 @@ function Sqlite:transaction(f)
   end
   return result
 end
+
+---Was the file removed or moved away since it was opened? What is written then goes where nobody finds it.
+---@return boolean
+function Sqlite:is_removed()
+  local out = ffi.new "int[1]"
+  return library.sqlite3_file_control(self.handle, nil, HAS_MOVED, out) == OK and out[0] ~= 0
+end
+
+---Writes all that is known into a new file.
+---@param path string
+function Sqlite:copy_to(path) self:run("VACUUM INTO ?", path) end
 
 ---A transaction has the whole file for itself.
 function Sqlite:turn() end

@@ -62,6 +62,20 @@ end
 
 function Store:close() self.base:close() end
 
+---Was the file of the store removed? What is written is lost then, unless it is kept anew.
+---@return boolean
+function Store:is_removed() return self.base:is_removed() end
+
+---Writes what is known where the file was, unless another one is there by now.
+---@return string sentence      what came of it
+function Store:keep_anew()
+  local host = require "cq.host"
+  host.make_folder(self.path:match "^(.*)/" or ".")
+  if host.kind(self.path) then return ("%s is another one by now, and was left alone"):format(self.path) end
+  self.base:copy_to(self.path)
+  return ("what is known of its trials is in %s again, without their files; the same command goes on"):format(self.path)
+end
+
 -- ---- the definition ------------------------------------------------------------------------------------------------
 
 ---Parts of the definition as they are stored; nil before there is one.
@@ -269,10 +283,15 @@ end
 
 ---The best point by the mean of its replicates, of those with the most replicates done.
 ---@param repeats integer
----@return { k: integer, value: number, count: integer, number: integer }?
+---@return { k: integer, value: number, count: integer, number: integer, trial: integer }?    number: the first trial of the
+---  point, trial: the best of them
 function Store:best(repeats)
-  return self.base:rows([[SELECT (number - 1) / ?1 + 1 AS k, avg(value) AS value, count(*) AS count,
+  local best = self.base:rows([[SELECT (number - 1) / ?1 + 1 AS k, avg(value) AS value, count(*) AS count,
     min(number) AS number FROM trial WHERE state = 'done' GROUP BY k ORDER BY count DESC, value LIMIT 1]], repeats)[1]
+  if not best then return nil end
+  best.trial = self.base:value([[SELECT number FROM trial WHERE state = 'done' AND number BETWEEN ? AND ?
+    ORDER BY value, number LIMIT 1]], (best.k - 1) * repeats + 1, best.k * repeats)
+  return best
 end
 
 -- ---- looking -------------------------------------------------------------------------------------------------------

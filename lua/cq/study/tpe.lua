@@ -150,7 +150,7 @@ local function crowding(list)
   local out = {}
   for _, entry in ipairs(list) do out[entry] = 0 end
   for m = 1, #list[1].values do
-    local order = { unpack(list) }
+    local order = table.move(list, 1, #list, 1, {})
     table.sort(order, function(a, b)
       if a.values[m] == b.values[m] then return a.number < b.number end
       return a.values[m] < b.values[m]
@@ -172,7 +172,7 @@ local function sorted(points)
     if entry.state == "done" then done[#done + 1] = entry end
   end
   if #done > 0 and #done[1].values > 1 then rank, crowd = tpe.fronts(done), crowding(done) end
-  local order = { unpack(points) }
+  local order = table.move(points, 1, #points, 1, {})
   table.sort(order, function(a, b)
     if a.state ~= b.state then return classes[a.state] < classes[b.state] end
     if a.state == "done" and rank then

@@ -16,6 +16,7 @@ local is = require "cq.base.schema"
 local script = require "cq.base.script"
 local option = require "cq.option"
 local process = require "cq.study.process"
+local require_name = require "cq.study.column"
 local text = require "cq.base.text"
 
 local trial = {}
@@ -37,9 +38,7 @@ local function named(study, value)
   if type(value) ~= "table" or text.class_of(value) then value = { [study.objectives[1].name] = value } end
   local list = {}
   for name, one in pairs(value) do
-    if type(name) ~= "string" or name:find "[,%c\"]" then
-      is.fail("trial.report: names have no commas, quotes and line ends, got %s", text.describe(name))
-    end
+    require_name(name, "trial.report")
     list[#list + 1] = { name = name, value = number_of(one, "trial.report: " .. name) }
   end
   table.sort(list, function(a, b) return a.name < b.name end)
@@ -87,6 +86,7 @@ local function result_of(study, returned, keep)
   for name, value in pairs(returned) do
     local curve = type(name) == "string" and curve_of(value)
     if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
+    if curve or type(name) == "string" and type(value) == "number" then require_name(name, "run returned") end
     if curve then
       for step, y in ipairs(curve) do keep(name, step, y) end
     elseif type(name) == "string" and type(value) == "number" then
@@ -142,15 +142,11 @@ local first_keys = { "study", "trial", "state", "problem", "point", "seed", "rep
 
 local function write_manifest(study, job, state, result, problem)
   local point = {}
-  for _, entry in ipairs(study.space) do
-    local x = job.point[entry.name]
-    point[entry.name] = entry.parameter.kind == "choice" and entry.parameter:label(x) or x
-  end
+  for _, entry in ipairs(study.space) do point[entry.name] = entry.parameter:plain(job.point[entry.name]) end
   local system, machine = host.system()
   atomic_file.write(job.folder .. "/trial.json", json.encode({
-    study = study.name, trial = job.number, state = state, problem = problem, point = point, numbers = job.point,
-      seed = job.seed,
-    replicate = job.replicate, attempt = job.attempts, result = result, script = script.path,
+    study = study.name, trial = job.number, state = state, problem = problem, point = point,
+    seed = job.seed, replicate = job.replicate, attempt = job.attempts, result = result, script = script.path,
     script_hash = job.script, options = option.given(), threads = option.program.threads, version = host.version,
     system = system, host = machine, began = job.began, ended = process.now(),
   }, first_keys) .. "\n")
@@ -207,6 +203,7 @@ local function carry_out(study, job, keep, ask)
   close_run(state == "failed" and problem:match "^[^\n]*" or state == "pruned" and tostring(Pruned) or nil)
   -- a trial that was asked to stop has no result
   if engine.C.cq_interrupted() ~= 0 then return "interrupted" end
+  host.make_folder(job.folder)          -- it may have been removed meanwhile
   write_history(job.folder, kept)
   local sentence = problem and problem:match "^[^\n]*"
   write_manifest(study, job, state, state == "done" and result or nil, sentence)

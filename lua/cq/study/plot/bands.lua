@@ -54,7 +54,7 @@ end
 -- the points to show with their trials, the best first
 local function groups_of(data)
   if data.study.repeats == 1 then return { { entries = data.all, text = "all trials: median and 90 %" } } end
-  local by_k, points = {}, { unpack(data.points) }
+  local by_k, points = {}, table.move(data.points, 1, #data.points, 1, {})
   for _, entry in ipairs(data.done) do
     by_k[entry.k] = by_k[entry.k] or {}
     table.insert(by_k[entry.k], entry)

@@ -54,7 +54,7 @@ return function(data)
   for _, entry in ipairs(data.failed) do line(entry, colour.number(panels.FAILED, 0.35), 1) end
   for _, entry in ipairs(data.pruned) do line(entry, colour.number(panels.PRUNED, 0.3), 1) end
   -- the scale goes by rank, so that a few bad ones do not take all colours; the worst are drawn first
-  local done = { unpack(data.done) }
+  local done = table.move(data.done, 1, #data.done, 1, {})
   table.sort(done, function(a, b)
     if a.value ~= b.value then return a.value * data.sign > b.value * data.sign end
     return a.number < b.number

@@ -1,0 +1,19 @@
+-- column: names that a study's table can have beside its own: of parameters, objectives, results and reports.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+
+-- columns that the table has of its own
+local own = { trial = true, point = true, replicate = true, seed = true, state = true, step = true, attempts = true,
+  seconds = true, problem = true }
+
+---Refuses a name that cannot be a column.
+---@param name any
+---@param what string       that has the name, for errors
+return function(name, what)
+  if type(name) ~= "string" or name == "" or name:find "[,%c\"]" then
+    is.fail("%s: a name is a word without commas, quotes and line ends, got %s", what, text.describe(name))
+  end
+  if own[name] then
+    is.fail("%s: %s is a column that the study's table has of its own; take another name", what, name)
+  end
+end
