@@ -146,15 +146,6 @@ end
 ---@field process? "trial"|"job"         a process for each trial; or one for each job, which goes on with the next
 ---  trial: for trials of a few milliseconds
 
----What a trial is told of itself.
----@class cq.Trial
----@field number integer        from 1
----@field seed integer          of the study plus the replicate less 1; what --seed says within the trial
----@field replicate integer     from 1 to repeats
----@field folder string         what cq.Run and run:optimize write goes here
----@field report fun(step: number, value: number|table<string, number>)   keeps a curve, and lets the pruner end the
----  trial; it can stand for after in run:optimize
-
 ---A study. Errors: an empty space, neither or both of space and vary, a sampler that does not fit.
 ---@param fields cq.Study.def
 ---@return cq.Study

@@ -66,7 +66,7 @@ local function is_there(self) return self.address ~= nil or host.kind(self:path(
 
 -- on a server each study has tables of its own
 local function open_store(self, path, def)
-  def.schema = "cqlua_" .. self.study.name
+  def.schema, def.study = "cqlua_" .. self.study.name, self.study
   return stores.open(path, def)
 end
 

@@ -81,6 +81,15 @@ function Parameter:label(x)
 end
 
 ---@internal
+---Is this a number that the parameter can have?
+---@return boolean
+function Parameter:holds(x)
+  if type(x) ~= "number" then return false end
+  if self.kind == "choice" then return self.values[x] ~= nil end
+  return x >= self.min and x <= self.max
+end
+
+---@internal
 ---A number of this parameter as a value that JSON can hold; what it cannot hold, such as a function, as its word.
 ---@return number|string|boolean|table
 function Parameter:plain(x)

@@ -12,6 +12,7 @@
 local json = require "cq.base.json"
 local is = require "cq.base.schema"
 local sqlite = require "cq.study.sqlite"
+local text = require "cq.base.text"
 
 ---@class cq.Store
 ---@field path string
@@ -36,6 +37,68 @@ local tables = {
 
 local store = { LOST = LOST }
 
+-- ---- what cells may hold -------------------------------------------------------------------------------------------
+
+-- SQLite keeps anything in any column: what must be true of each row, by table and column
+local real = "typeof(%s) IN ('null', 'real', 'integer')"
+local time = "typeof(%s) IN ('null', 'real', 'integer') AND abs(coalesce(%s, 0)) < 1e12"
+local sound = { trial = {
+  { "number", "typeof(number) = 'integer' AND number BETWEEN 1 AND 2147483647" },
+  { "state", "typeof(state) = 'text' AND state IN ('waiting', 'running', 'done', 'failed', 'pruned', 'lost')" },
+  { "attempts", "typeof(attempts) = 'integer' AND attempts BETWEEN 0 AND 1000000" },
+  { "worker", "typeof(worker) = 'text' OR typeof(worker) = 'null' AND state <> 'running'" },
+  { "beat", time:format("beat", "beat") .. " AND (beat IS NOT NULL OR state <> 'running')" },
+  { "began", time:format("began", "began") }, { "ended", time:format("ended", "ended") },
+  { "step", real:format "step" },
+  { "value", "typeof(value) IN ('real', 'integer') OR typeof(value) = 'null' AND state <> 'done'" },
+  { "serial", "typeof(serial) = 'integer' OR typeof(serial) = 'null' AND state NOT IN ('done', 'failed', 'pruned', 'lost')" },
+  { "problem", "typeof(problem) = 'text' OR typeof(problem) = 'null' AND state NOT IN ('failed', 'lost')" },
+  { "point", "typeof(point) = 'text' OR typeof(point) = 'null' AND state <> 'done'" },
+  { "result", "typeof(result) = 'text' OR typeof(result) = 'null' AND state <> 'done'" },
+}, report = {
+  { "trial", "typeof(trial) = 'integer'" }, { "name", "typeof(name) = 'text'" },
+  { "step", "typeof(step) IN ('real', 'integer')" }, { "value", real:format "value" },
+}, rung = {
+  { "trial", "typeof(trial) = 'integer'" }, { "step", "typeof(step) IN ('real', 'integer')" },
+  { "value", "typeof(value) IN ('real', 'integer')" },
+} }
+
+local function damaged(self, where, column, value)
+  is.fail("%s is damaged, or its study is another one than the script's: %s has %s = %s; cqlua study run --force-new begins anew, and keeps what is there",
+    self.path, where, column, text.describe(value))
+end
+
+-- refuses a file with nonsense in its cells
+local function require_sound(self)
+  for name, columns in pairs(sound) do
+    for _, one in ipairs(columns) do
+      local row = self.base:rows(("SELECT rowid AS at, %s AS cell FROM %s WHERE NOT (%s) LIMIT 1"):format(one[1], name,
+        one[2]))[1]
+      if row then damaged(self, ("row %s of %s"):format(tostring(row.at), name), one[1], row.cell) end
+    end
+  end
+end
+
+-- a table of finite numbers by name from its text
+local function numbers_of(self, row, column)
+  local fine, numbers = pcall(json.decode, row[column])
+  fine = fine and type(numbers) == "table"
+  for name, value in pairs(fine and numbers or {}) do
+    fine = fine and type(name) == "string" and type(value) == "number"
+  end
+  if not fine then damaged(self, "trial " .. row.number, column, row[column]) end
+  return numbers
+end
+
+-- refuses a point that the study's parameters cannot have
+local function require_point(self, row, numbers)
+  for _, entry in ipairs(self.study and self.study.space or {}) do
+    if not entry.parameter:holds(numbers[entry.name]) then
+      damaged(self, "trial " .. row.number, "point", json.encode(numbers))
+    end
+  end
+end
+
 ---Is this the address of a server, and not the path of a file?
 ---@param path string
 ---@return boolean
@@ -43,6 +106,7 @@ function store.is_server(path) return path:find "^postgres%a*://" ~= nil end
 
 ---@class cq.Store.def: cq.Sqlite.def
 ---@field schema? string        of the study on a server
+---@field study? cq.Study        whose trials it holds
 
 ---@param path string           of a file, or the address of a server
 ---@param def? cq.Store.def
@@ -50,12 +114,14 @@ function store.is_server(path) return path:find "^postgres%a*://" ~= nil end
 function store.open(path, def)
   local driver = store.is_server(path) and require "cq.study.postgres" or sqlite
   local self = setmetatable({ base = driver.open(path, def) }, Store)
-  self.path = self.base.path
+  self.path, self.study = self.base.path, def and def.study
   if not (def and def.read_only) and not self.base:has_table "rung" then
     self.base:transaction(function()
       self.base:turn()
       for _, sql in ipairs(tables) do self.base:run(sql) end
     end)
+  elseif driver == sqlite and self.base:has_table "rung" then
+    require_sound(self)
   end
   return self
 end
@@ -83,8 +149,12 @@ end
 function Store:definition()
   local out
   for _, row in ipairs(self.base:rows "SELECT key, value FROM study WHERE key LIKE 'def.%'") do
+    local fine, value = pcall(json.decode, row.value)
+    if not fine or row.key == "def.trials" and type(value) ~= "number" then
+      damaged(self, "the definition", tostring(row.key), row.value)
+    end
     out = out or {}
-    out[row.key:sub(5)] = json.decode(row.value)
+    out[row.key:sub(5)] = value
   end
   return out
 end
@@ -120,6 +190,7 @@ local add_trial = "INSERT INTO trial (number) VALUES (?) ON CONFLICT (number) DO
 function Store:fill(count, keep)
   self.base:transaction(function()
     local first = (self.base:value "SELECT max(number) FROM trial" or 0) + 1
+    if first > count + 1 then damaged(self, "a trial", "number", first - 1) end
     for number = first, count do
       if not keep or keep(number) then self.base:run(add_trial, number) end
     end
@@ -139,7 +210,9 @@ local take = [[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat
 ---@return { number: integer, attempts: integer, point: string? }?
 function Store:claim(worker, limit, now)
   limit = math.min(limit, LARGEST)
-  return self.base:rows((take):format(self.base.skip_locked), worker, limit, now)[1]
+  local claimed = self.base:rows((take):format(self.base.skip_locked), worker, limit, now)[1]
+  if claimed and claimed.point then require_point(self, claimed, numbers_of(self, claimed, "point")) end
+  return claimed
 end
 
 ---Keeps the point of a claimed trial, and forgets what an earlier attempt has reported.
@@ -306,8 +379,13 @@ function Store:counts()
   return out
 end
 
-local function decoded(row)
-  row.point, row.result = row.point and json.decode(row.point), row.result and json.decode(row.result)
+local function decoded(self, row)
+  local point, study = row.point, self.study
+  row.point, row.result = point and numbers_of(self, row, "point"), row.result and numbers_of(self, row, "result")
+  if point then require_point(self, row, row.point) end
+  for _, entry in ipairs(row.state == "done" and study and study.objectives or {}) do
+    if not row.result[entry.name] then damaged(self, "trial " .. row.number, "result", json.encode(row.result)) end
+  end
   return row
 end
 
@@ -316,7 +394,7 @@ end
 ---@return table[]
 function Store:trials(where, ...)
   local rows = self.base:rows("SELECT * FROM trial " .. (where and "WHERE " .. where or "") .. " ORDER BY number", ...)
-  for _, row in ipairs(rows) do decoded(row) end
+  for _, row in ipairs(rows) do decoded(self, row) end
   return rows
 end
 
@@ -332,7 +410,7 @@ end
 ---@return table[]
 function Store:ended(serial)
   local rows = self.base:rows("SELECT * FROM trial WHERE serial > ? ORDER BY serial", serial)
-  for _, row in ipairs(rows) do decoded(row) end
+  for _, row in ipairs(rows) do decoded(self, row) end
   return rows
 end
 

@@ -19,6 +19,19 @@ local process = require "cq.study.process"
 local require_name = require "cq.study.column"
 local text = require "cq.base.text"
 
+---What a trial is told of itself.
+---@class cq.Trial
+---@field number integer        from 1
+---@field seed integer          of the study plus the replicate less 1; what --seed says within the trial
+---@field replicate integer     from 1 to repeats
+---@field folder string         what cq.Run and run:optimize write goes here
+---@field report fun(step: number, value: number|table<string, number>)   keeps a curve, and lets the pruner end the
+---  trial; it can stand for after in run:optimize
+local Trial = { __name = "cq.Trial" }
+Trial.__index = Trial
+
+function Trial:__tostring() return ("cq.Trial %d: seed %d, in %s"):format(self.number, self.seed, self.folder) end
+
 local trial = {}
 
 -- raised by trial.report to leave run; no sentence, so that nobody takes it for a failure
@@ -155,10 +168,10 @@ end
 -- ---- running -------------------------------------------------------------------------------------------------------
 
 local function described(study, given)
-  return {
+  return setmetatable({
     number = given.number or 1, seed = given.seed or study.seed, replicate = given.replicate or 1,
-      folder = given.folder or ".",
-  }
+    folder = given.folder or ".",
+  }, Trial)
 end
 
 -- "done" and its numbers, "pruned", or "failed" and the sentence

@@ -1,0 +1,89 @@
+-- cells: a study's file with nonsense in its cells is told in one sentence, whatever is done with it.
+local process = require "tests.process"
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local study = [[
+local cq = require "cq"
+return cq.Study {
+  name = "cells", trials = 4, repeats = 2, space = { x = cq.Space.uniform(0, 1), net = cq.Space.choice { "a", "b" } },
+  sampler = "tpe", pruner = cq.Pruner.median { trials = 2 }, process = "job",
+  run = function(p, trial)
+    trial.report(1, p.x)
+    if trial.number == 3 then error "as it must" end
+    return { loss = p.x, more = 2 }
+  end,
+}]]
+
+-- Mangles cells of a copy, one at a time, and looks at it in every way; prints each error.
+local mangle = [[
+local sqlite, desks = require "cq.study.sqlite", require "cq.study.desk"
+local report, runners = require "cq.study.report", require "cq.study.runner"
+local option, random = require "cq.option", require "cq".random { seed = 5 }
+local folder = option("folder", "")
+option.program.out, option.program.quiet = folder .. "/out", true
+local columns = {
+  trial = { "number", "state", "point", "attempts", "worker", "began", "beat", "ended", "result", "problem", "step",
+    "value", "serial" },
+  report = { "trial", "name", "step", "value" }, rung = { "step", "trial", "value" }, study = { "key", "value" },
+}
+local tables = { "trial", "trial", "trial", "report", "rung", "study" }
+local nonsense = { "NULL", "''", "'running'", "'done'", "'nonsense'", "-1", "0.5", "9e999", "1e15", "x'00ff80'", "'{}'",
+  "'[1]'", "'{\"x\": \"a\"}'", "'{\"x\": 7, \"net\": 9}'", "'{\"loss\": null}'", "'{'", "'[[[[1'", "'a/b/c'" }
+local function pick(list) return list[random:integers({ 1 }, { min = 1, max = #list }):item()] end
+local show = print
+print = function() end
+local told = 0
+for k = 1, option("count", 300) do
+  os.execute(("rm -f %s/out/study.sqlite*; cp %s/kept.sqlite %s/out/study.sqlite"):format(folder, folder, folder))
+  local name = pick(tables)
+  local column, value = pick(columns[name]), pick(nonsense)
+  local change = ("UPDATE OR IGNORE %s SET %s = %s WHERE rowid = %d"):format(name, column, value,
+    random:integers({ 1 }, { min = 1, max = 6 }):item())
+  local base = sqlite.open(folder .. "/out/study.sqlite")
+  pcall(base.run, base, change)
+  base:close()
+  local desk = desks.open(folder .. "/s.lua")
+  local looks = {
+    status = function() report.status(desk) end, json = function() report.status(desk, true) end,
+    show = function() report.show(desk, k % 8 + 1) end, export = function() report.export(desk) end,
+    curves = function() report.export(desk, true) end,
+    begin = function()
+      local store = desk:begin {}
+      local one = store:claim("a/1/1", 100, 1e9)
+      if one and one.point then require("cq.base.json").decode(one.point) end
+      require("cq.study.history").new(desk.study, store):refresh()
+    end,
+    plot = function() if k % 10 == 0 then desk:look() require "cq.study.plot"(desk.study, desk.store, folder .. "/plots") end end,
+  }
+  for look, f in pairs(looks) do
+    local fine, problem = xpcall(f, function(p) return p == require("cq.base.schema").failure and "told" or debug.traceback(tostring(p)) end)
+    if desk.store then pcall(desk.store.close, desk.store) end
+    desk.store = nil
+    if not fine and problem ~= "told" then show(look, change, problem) end
+    told = told + (problem == "told" and 1 or 0)
+  end
+end
+show("told", told)
+]]
+
+describe("a study's file with nonsense in a cell", function()
+  it("is told in one sentence", function()
+    process.write(folder .. "/s.lua", study)
+    local run = process.cqlua { "study", "run", folder .. "/s.lua", "--out", folder .. "/out", "--quiet" }
+    assert(run.code == 0, run.err)
+    local base = require("cq.study.sqlite").open(folder .. "/out/study.sqlite")
+    base:run "UPDATE trial SET state = 'waiting', serial = NULL WHERE number = 8"
+    base:copy_to(folder .. "/kept.sqlite")
+    base:close()
+    local script = process.write(folder .. "/mangle.lua", mangle)
+    local result = process.cqlua { script, "--folder", folder, "--count", "100" }
+    assert(result.code == 0, result.err)
+    local told = result.out:match "^told\t(%d+)\n$"
+    assert.is_truthy(told, result.out:sub(1, 3000))
+    assert.is_true(tonumber(told) > 60, told)
+  end)
+end)
