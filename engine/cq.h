@@ -298,8 +298,7 @@ void cq_rollout_def_init(cq_rollout_def *def);
 cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **rollout);
 void cq_rollout_destroy(cq_rollout *rollout);
 void cq_rollout_plan(const cq_rollout *rollout, cq_plan *plan);
-// {steps, B, force_count, dim} the forces that the memo keeps; those that are written here before a run are not copied.
-// NULL: forward only, nothing is kept.
+// {steps, B, force_count, dim} that the memo keeps, and need not copy where they are written here; NULL: forward only
 double *cq_rollout_forces(cq_rollout *rollout);
 // {steps, B, substeps, CQ_SOLVER_WIDTH} what the solver did in the implicit steps that were made; NULL: explicit steps.
 const double *cq_rollout_solver(const cq_rollout *rollout);

@@ -60,7 +60,9 @@ function blocks.of(path)
   return found
 end
 
-local function shortened(line) return (line:gsub("iterations = %d+", "iterations = 2"):gsub("trials = %d+", "trials = 2")) end
+local function shortened(line)
+  return (line:gsub("iterations = %d+", "iterations = 2"):gsub("trials = %d+", "trials = 2"))
+end
 
 -- the script of a block: what it continues stands before it, each line at its number in the document
 local function script_of(block)

@@ -321,6 +321,19 @@ describe("a run", function()
     assert.is_nil(require("cq.host").kind(out() .. "-earlier-4"))
   end)
 
+  it("tells what was changed in the script of a run that goes on, and keeps what it was", function()
+    cqlua { script(loop), "--out", out(), "--iterations", "3" }
+    local same = cqlua { script(loop), "--out", out(), "--iterations", "4", "--resume" }
+    assert.is_nil(same.err:find("was changed", 1, true), same.err)
+    local other = loop:gsub("loss = 1 / i", "loss = 2 / i")
+    local result = cqlua { script(other), "--out", out(), "--iterations", "5", "--resume" }
+    assert.equal(0, result.code, result.err)
+    has(result.err, "the script was changed since iteration 4 of the run in " .. out()
+      .. ': line 8 was "run:record { iteration = i, loss = 1 / i, w = w }" and is "run:record { iteration = i, loss = 2')
+    assert.equal(loop, process.read(out() .. "/script-4.lua"))
+    assert.equal(other, process.read(out() .. "/script.lua"))
+  end)
+
   it("replaces an earlier run with --overwrite, all of it", function()
     cqlua { script(loop), "--out", out() }
     local other = script "local run = require('cq.run').open { iterations = 1 }\nrun:record { loss = 1 }"

@@ -57,10 +57,16 @@ for k = 1, option("count", 300) do
       if one and one.point then require("cq.base.json").decode(one.point) end
       require("cq.study.history").new(desk.study, store):refresh()
     end,
-    plot = function() if k % 10 == 0 then desk:look() require "cq.study.plot"(desk.study, desk.store, folder .. "/plots") end end,
+    plot = function()
+      if k % 10 ~= 0 then return end
+      desk:look()
+      require "cq.study.plot"(desk.study, desk.store, folder .. "/plots")
+    end,
   }
   for look, f in pairs(looks) do
-    local fine, problem = xpcall(f, function(p) return p == require("cq.base.schema").failure and "told" or debug.traceback(tostring(p)) end)
+    local fine, problem = xpcall(f, function(p)
+      return p == require("cq.base.schema").failure and "told" or debug.traceback(tostring(p))
+    end)
     if desk.store then pcall(desk.store.close, desk.store) end
     desk.store = nil
     if not fine and problem ~= "told" then show(look, change, problem) end

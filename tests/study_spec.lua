@@ -138,7 +138,8 @@ describe("a study", function()
   it("keeps values as values in trial.json, and names the best trial beside the best point", function()
     script [[
     return cq.Study {
-      name = "values", repeats = 2, vary = { net = { "mlp", "sines" }, width = { 8, 16 }, both = { { 1, 2 } }, flag = { false } },
+      name = "values", repeats = 2,
+      vary = { net = { "mlp", "sines" }, width = { 8, 16 }, both = { { 1, 2 } }, flag = { false } },
       run = function(p, trial) return { loss = p.width + trial.seed / 10 + (p.net == "mlp" and 0 or 1) } end,
     }
     ]]

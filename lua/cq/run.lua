@@ -22,6 +22,7 @@ local method = require "cq.base.method"
 local bit = require "bit"
 local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
+local changed_script = require "cq.run.changed_script"
 local folders = require "cq.run.folder"
 local History = require "cq.run.history"
 local host = require "cq.host"
@@ -249,6 +250,7 @@ function Run.open(def)
   self.script = script.text()          -- the one that runs, also when its file is changed meanwhile
   self.manifest = manifest_of(def, self.script)
   self.manifest.resumed_at = self.resumed_at
+  if self.resumed_at and not self.follows then changed_script(self) end
   describe(self)
   self.progress = Progress.new(self.iterations, self.done)
   current = self

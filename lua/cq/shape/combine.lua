@@ -306,7 +306,8 @@ end
 ---@field count integer      copies
 ---@field step number[]      {dim} from each copy to the next [length]
 
-local repeated = is.define("shape:repeated", { count = is.integer { min = 1, max = 1e5 }, step = is.vector { size = { 2, 3 } } })
+local repeated = is.define("shape:repeated",
+  { count = is.integer { min = 1, max = 1e5 }, step = is.vector { size = { 2, 3 } } })
 
 -- a copy of a list, or of a table of lists
 local function deep(value)
