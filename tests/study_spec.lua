@@ -97,6 +97,39 @@ describe("a study", function()
     assert.equal("done", manifest.state)
   end)
 
+  it("shows and draws the best, from what it has found and with a policy of the script's own", function()
+    script [[
+      local scene = require "tests.scene"
+      return cq.Study { name = "gait", seed = 1, repeats = 2, minimize = "loss",
+        vary = { rate = { 0.01, 0.1 }, net = { "tanh", "relu" } }, run = function(p, trial)
+          local run = cq.Experiment { world = scene.world(scene.robot()), steps = 5,
+            observer = function(state) return state:center "foot" end,
+            controller = cq.Controller.mlp { hidden = { 4 }, activation = p.net },
+            objective = function(state) return -state:velocity("trunk")[2] end,
+            optimizer = cq.Optimizer.adam { rate = p.rate } }
+          run:optimize { iterations = 3, after = trial.report }
+                    return { loss = run.best.loss }
+        end }]]
+    fine(study "run")
+    local status = fine(study "status")
+    local best = status:match "mean of 2, the best of them trial (%d+)"
+    assert.is_truthy(best, status)
+    local shown = fine(study("show", "best"))
+    has(shown, ("trial %s: done"):format(best))
+    local at = ("%s/out/trials/%06d"):format(folder, best)
+    local manifest, before = json.decode(process.read(at .. "/trial.json")), process.read(at .. "/history.csv")
+    assert.equal("number", type(manifest.point.rate))
+    assert.is_nil(manifest.numbers)
+    local drawn = fine(study("render", "best", "--quiet"))
+    has(drawn, at .. "/trial.mp4")
+    assert.equal("file", host.kind(at .. "/trial.mp4"))
+    -- nothing was trained again, and nothing moved away
+    assert.equal(before, process.read(at .. "/history.csv"))
+    assert.is_nil(host.kind(at .. "-earlier-1"))
+    has(study("render", "99").err, "99")
+    has(fine(cqlua { "help", "cq.Trial" }), "what cq.Run and run:optimize write goes here")
+  end)
+
   it("says what failed, goes on with the others, and tries them again when asked", function()
     script(plain)
     local result = study("run", "--fails", "3")

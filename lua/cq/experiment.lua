@@ -351,6 +351,7 @@ function Experiment:optimize(fields)
       is.fail("run:optimize: smoothing is for first-order optimizers without constraints")
     end
   end
+  if option.program.replay then return require("cq.experiment.warm").replay(self, def) end
   require("cq.experiment.warm").begin(self, def)
   if option.program.check then return only_check(self, def) end
   if def.seeds > 1 then return require("cq.experiment.starts").optimize(self, def) end

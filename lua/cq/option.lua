@@ -30,6 +30,7 @@ local option = {}
 ---@field quiet boolean
 ---@field share integer|nil               processes among which memory is shared, under cqlua study
 ---@field check boolean|nil               true under cqlua check: nothing is trained or drawn
+---@field replay boolean|nil              true under cqlua study render: run:optimize loads what it has found
 ---@field follows boolean|nil             true on all ranks but the first: nothing is written
 option.program = { threads = 0, simd = "auto", quiet = false }
 

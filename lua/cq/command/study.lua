@@ -3,6 +3,7 @@
 --   status   how far it has come, and the best
 --   show N   all that is known of trial N, and the command that reruns it alone
 --   rerun N  tries trial N once more, beside the study
+--   render N draws a film of trial N from what it has found; N of show, rerun and render may be the word best
 --   plot     curves, parameters and progress as PNG files
 --   export   a table as CSV
 --   merge    joins the parts that workers with --shard, or of --launch, have made
@@ -18,10 +19,14 @@ local INTERRUPTED = 130
 
 local function desk_of(script, options) return require("cq.study.desk").open(script, options.store) end
 
-local function number_of(words, action)
+local function number_of(words, action, desk)
+  if words[1] == "best" then
+    local best = desk:look():best(desk.study.repeats)
+    return best and best.trial or is.fail "the study has no trial that is done"
+  end
   local number = tonumber(words[1] or "")
   if not number or number < 1 or number % 1 ~= 0 then
-    scripts.misuse("study %s needs the number of a trial: cqlua study %s script.lua 12, got %s", action, action,
+    scripts.misuse("study %s needs the number of a trial: cqlua study %s script.lua 12, or best, got %s", action, action,
       tostring(words[1] or "nothing"))
   end
   return number
@@ -135,12 +140,17 @@ end
 
 function actions.show(options, script, words)
   local desk = desk_of(script, options)
-  require("cq.study.report").show(desk, number_of(words, "show"))
+  require("cq.study.report").show(desk, number_of(words, "show", desk))
 end
 
 function actions.rerun(options, script, words)
   local desk = desk_of(script, options)
-  return require("cq.study.report").rerun(desk, number_of(words, "rerun"))
+  return require("cq.study.report").rerun(desk, number_of(words, "rerun", desk))
+end
+
+function actions.render(options, script, words)
+  local desk = desk_of(script, options)
+  require("cq.study.report").render(desk, number_of(words, "render", desk))
 end
 
 function actions.export(options, script)
@@ -184,7 +194,7 @@ function actions.stop(options, script)
   print "running trials will end, and no more are begun"
 end
 
-local names = { "run", "status", "show", "rerun", "plot", "export", "merge", "retry", "stop" }
+local names = { "run", "status", "show", "rerun", "render", "plot", "export", "merge", "retry", "stop" }
 
 return {
   summary = "runs a parameter study and shows what came of it: " .. table.concat(names, ", "),
@@ -212,7 +222,7 @@ return {
   run = function(options, words)
     local action, script = table.remove(words, 1), table.remove(words, 1)
     -- "show 12 s.lua" is "show s.lua 12"
-    if tonumber(script) and words[1] then script, words[1] = words[1], script end
+    if (tonumber(script) or script == "best") and words[1] then script, words[1] = words[1], script end
     if not actions[action or ""] then
       scripts.misuse("study needs what to do and a script, as cqlua study run s.lua; it knows %s%s",
         table.concat(names, ", "), action and ", got " .. text.describe(action) .. text.suggestion(action, names) or "")

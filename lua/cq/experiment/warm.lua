@@ -13,6 +13,8 @@ local transfer = require "cq.robot.transfer"
 local worlds = require "cq.saved.world"
 local T = require "cq.tensor"
 
+---@class cq.Warm
+---@field replayed cq.Experiment?     that was replayed last
 local warm = {}
 
 -- ---- what cannot be the same weights --------------------------------------------------------------------------------
@@ -169,6 +171,19 @@ function warm.begin(run, def)
   from = named and host.kind(named .. "/saved.bin") and named or from
   warm.load(run, from)
   message.note("begins with the parameters of %s", from)
+end
+
+---In the place of optimising, where what was found is only to be looked at.
+---@param run cq.Experiment
+---@param def run.optimize.def
+---@return table                what run:optimize gives
+function warm.replay(run, def)
+  run.folder = def.folder or require("cq.run").default_folder()
+  local saved = warm.load(run, run.folder)
+  run.best = { loss = saved.result.loss, iteration = saved.result.iteration, params = T.leaves.snapshot(run.params),
+    values = saved.result.values, feasible = saved.result.feasible }
+  warm.replayed = run
+  return { loss = run.best.loss, best = run.best.loss, iterations = run.best.iteration }
 end
 
 return warm

@@ -172,6 +172,20 @@ function report.rerun(desk, number)
     job.folder))
 end
 
+---Draws a trial with what it has found, without training: its function runs, and run:optimize loads.
+---@param desk cq.Desk
+---@param number integer
+function report.render(desk, number)
+  local study, row, folder = desk.study, desk:look():trial(number), folder_of(desk, number)
+  if row.state ~= "done" then is.fail("trial %d is %s: it has no result to draw", number, row.state) end
+  local _, replicate = study:place(number)
+  local run = require("cq.study.trial").replay(study, { number = number, point = row.point, replicate = replicate,
+    seed = study.seed + replicate - 1, folder = folder })
+  if not run then is.fail("trial %d has optimised no experiment: there is nothing to draw", number) end
+  run:render "trial.mp4"
+  print(folder .. "/trial.mp4")
+end
+
 -- ---- tables --------------------------------------------------------------------------------------------------------
 
 local function cell(value)

@@ -223,6 +223,18 @@ local function carry_out(study, job, keep, ask)
   return state, state == "done" and result or sentence
 end
 
+---Runs a trial's function with its best in the place of training: run:optimize loads what is in its folder.
+---@param study cq.Study
+---@param job table
+---@return cq.Experiment?        that was optimised last
+function trial.replay(study, job)
+  option.program.out, option.program.seed, option.program.replay = job.folder, job.seed, true
+  local self = described(study, job)
+  self.report = function() end
+  study.run(study:point(job.point), self)
+  return require("cq.experiment.warm").replayed
+end
+
 ---A trial on its own, outside of any store.
 ---@return string state, table|string|nil result
 function trial.alone(study, job)
