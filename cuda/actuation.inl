@@ -16,13 +16,13 @@ CQ_KERNEL load_actuation(const cq_frame *s, const cq_actuation *d) {
     for (int64_t k = d->start[p]; k < d->start[p + 1]; k++) {
       const int32_t actuator = d->actuator[k];
       const double amount =
-          d->weight[scene * d->weight_stride + d->entry[k]] * d->signal[(int64_t)scene * d->actuators + actuator];
+          d->weight[scene * d->weight_stride + d->entry[k]] * d->signals[(int64_t)scene * d->actuators + actuator];
       EACH (i)
         for (int j = 0; j <= i; j++) sum[SIGMA + sym_at(i, j)] += (real)(amount * direction_at(d, actuator, i, j));
     }
     const int32_t f = d->force_of && d->force ? d->force_of[p] : -1;
     for (int64_t k = d->surface_start ? d->surface_start[p] : 0; d->surface_start && k < d->surface_start[p + 1]; k++) {
-      const double pressure = d->signal[(int64_t)scene * d->actuators + d->surface_actuator[k]];
+      const double pressure = d->signals[(int64_t)scene * d->actuators + d->surface_actuator[k]];
       EACH(i) sum[PRESSURE + i] += (real)(pressure * d->surface_area[k * CQ_DIM + i]);
     }
     EACH(i) if (f >= 0) sum[FORCE + i] = (real)d->force[((int64_t)scene * d->forces + f) * CQ_DIM + i];
@@ -53,7 +53,7 @@ CQ_KERNEL actuation_shares(const cq_frame *s, const cq_actuation *d) {
         along += (double)slot_in(s->actuation_adj, ACTUATION_FIELDS, slot)[(SIGMA + sym_at(i, j)) * CQ_GROUP] *
                  direction_at(d, actuator, i, j);
     d->share[n] = d->weight[scene * d->weight_stride + d->by_entry[k]] * along;
-    d->grad_weight[scene * d->entries + d->by_entry[k]] += d->signal[scene * d->actuators + actuator] * along;
+    d->grad_weight[scene * d->entries + d->by_entry[k]] += d->signals[scene * d->actuators + actuator] * along;
   }
 }
 
@@ -93,7 +93,7 @@ CQ_KERNEL actuation_signals(const cq_frame *s, const cq_actuation *d) {
     sum = block_sum(shared, sum);
     if (threadIdx.x) continue;
     for (int32_t c = 0; c < d->cables.count; c++)
-      if (d->cables.actuator[c] == actuator) sum += d->cables.grad_signal[scene * d->cables.count + c];
-    d->grad_signal[n] = sum;
+      if (d->cables.actuator[c] == actuator) sum += d->cables.grad_signals[scene * d->cables.count + c];
+    d->grad_signals[n] = sum;
   }
 }

@@ -275,9 +275,9 @@ cq_status cq_cuda_read_progress(cq_device *d);                     // waits for 
 void cq_cuda_graphs_destroy(cq_device *d);
 
 // control_step.cu
-cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
+cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
 cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted);
-cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made);
+cq_status cq_cuda_reverse(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
 cq_status cq_cuda_discount_adjoint(cq_device *d, double factor);
 cq_status cq_cuda_finish(cq_device *d);
 
@@ -315,18 +315,18 @@ void cq_cuda_reading_sums(cq_device *d, const cq_reading *r);
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r);
 
 // policy.cu: the policy of a rollout.
-// - set takes the weights to the device.
-// - signals computes the signals of a run that was sent, from the state before its control step. It notes them in a
-//   row; the rows of successive control steps follow each other from row 0 on.
-// - fetch brings rows to the host, and tell hands one out after the host has waited for it.
-// - Backward, between begin, for a number of control steps from a given one on, and end: from the gradients of the
-//   signals of a control step to the adjoint of the state before it.
+// - set copies the weights to the device.
+// - signals computes the signals of a run that was sent, from the state before its control step, and copies them to a
+//   row. The rows of consecutive control steps follow each other, beginning with row 0.
+// - fetch starts the copy of rows to the host; after the host has waited, store copies one to the caller's arrays.
+// - begin_adj, adj, end_adj reverse `rows` control steps, the first of which is `step`. adj turns the gradients of the
+//   signals of one control step into the adjoint of the state before it.
 cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *f);
 int32_t cq_cuda_policy_rows(const cq_device *d);
 cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *f, int32_t step, const cq_slice *state,
                                  int32_t row);
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows);
-void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *f, int32_t step, int32_t row, double *signals);
+void cq_cuda_policy_store(const cq_device *d, const cq_policy_run *f, int32_t step, int32_t row, double *signals);
 cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *f, int32_t step, int32_t rows);
 cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *f, int32_t step);
 cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy_run *f);

@@ -11,7 +11,7 @@ CQ_GPU double cable_value(const cq_pulling *c, const int which, const int64_t sc
 CQ_GPU Cable cable_of(const cq_actuation *d, const int64_t scene, const int32_t k) {
   const cq_pulling *c = &d->cables;
   return {cable_value(c, 0, scene, k), cable_value(c, 1, scene, k), cable_value(c, 2, scene, k),
-          d->signal[scene * d->actuators + c->actuator[k]], c->offset[k], c->slope[k],
+          d->signals[scene * d->actuators + c->actuator[k]], c->offset[k], c->slope[k],
           (int32_t)(c->start[k + 1] - c->start[k])};
 }
 
@@ -101,7 +101,7 @@ static __global__ void pull_cables_adj(const cq_frame *s, const cq_actuation *d,
       c->grad_value[at] += grad.stiffness;
       c->grad_value[all + at] += grad.length;
       c->grad_value[2 * all + at] += grad.friction;
-      c->grad_signal[at] += grad.signal;
+      c->grad_signals[at] += grad.signal;
     }
     __syncthreads();
     for (int64_t n = threadIdx.x; n < c->pulled_count; n += CABLE_THREADS) {

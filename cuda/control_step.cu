@@ -114,8 +114,8 @@ static cq_status finish_chain(cq_device *d, const Chain *c) {
   if (!status) status = cq_cuda_read_progress(d);
   const int32_t first = (c->at + d->model->substeps - 1) / d->model->substeps;
   for (int32_t k = 0; k < c->policy_steps && !status; k++)
-    cq_cuda_policy_tell(d, c->controls->policy_run, c->controls->at + first + k, k,
-                        c->controls->made + (size_t)(first + k) * cq_signal_count(d));
+    cq_cuda_policy_store(d, c->controls->policy_run, c->controls->at + first + k, k,
+                         c->controls->policy_signals + (size_t)(first + k) * cq_signal_count(d));
   return status;
 }
 
@@ -192,7 +192,7 @@ static cq_status run_chain(cq_device *d, Chain *c) {
   return status;
 }
 
-cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *made) {
+cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *steps_done) {
   const int32_t substeps = d->model->substeps;
   Chain chain = {};
   chain.controls = controls;
@@ -204,7 +204,7 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
     // may still read memory of the launches, so the host waits for them before.
     if (status == CQ_MEMORY && cq_cuda_drop_start(d)) status = cq_cuda_read_progress(d);
   }
-  *made = chain.at / substeps;
+  *steps_done = chain.at / substeps;
   return status;
 }
 
@@ -361,7 +361,7 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
   return CQ_OK;
 }
 
-cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
+cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *steps_done) {
   const int64_t most = work_ahead / d->slots / d->model->substeps;
   int32_t count = c->count < d->control_rows ? c->count : d->control_rows;
   cq_status status = c->policy_run ? cq_cuda_policy_set(d, c->policy_run) : CQ_OK;
@@ -384,7 +384,7 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
     status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
                             c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);
   if (!status) status = cq_cuda_walls_fetch(d, c->at + first, count);
-  if (!status) *made = count;
+  if (!status) *steps_done = count;
   return status;
 }
 

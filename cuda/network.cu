@@ -10,25 +10,25 @@ enum { THREADS = 128 };
 
 // The inputs of layer l, and its units in an array that is laid out as the values are.
 CQ_GPU const double *layer_in(const cq_network *n, const int64_t scene, const int l) {
-  return l ? n->value + scene * n->values + n->start[l - 1] : n->seen + scene * n->width[0];
+  return l ? n->value + scene * n->values + n->start[l - 1] : n->inputs + scene * n->width[0];
 }
 CQ_GPU double *units_of(const cq_network *n, double *values, const int64_t scene, const int l) {
   return values + scene * n->values + n->start[l];
 }
 
-CQ_GPU void see(const cq_network *n, const int64_t scene) {
-  double *seen = n->seen + scene * n->width[0];
+CQ_GPU void load_inputs(const cq_network *n, const int64_t scene) {
+  double *inputs = n->inputs + scene * n->width[0];
   for (int32_t i = (int32_t)threadIdx.x; i < n->observed; i += THREADS)
-    seen[i] = n->observation[scene * n->observed + i];
+    inputs[i] = n->observation[scene * n->observed + i];
   for (int32_t i = (int32_t)threadIdx.x; i < n->changes; i += THREADS) {
     const int64_t at = scene * n->changes + i;
-    seen[n->observed + i] = n->before ? (n->now[at] - n->before[at]) / n->interval : 0;
+    inputs[n->observed + i] = n->before ? (n->now[at] - n->before[at]) / n->interval : 0;
   }
 }
 
 // The gradient of input i of the network, written as that of the observation, or of the two readouts whose difference
 // it was.
-CQ_GPU void see_adj(const cq_network *n, const int64_t scene, const int32_t i, const double grad) {
+CQ_GPU void load_inputs_adj(const cq_network *n, const int64_t scene, const int32_t i, const double grad) {
   if (i < n->observed) {
     n->grad_observation[scene * n->observed + i] = grad;
     return;
@@ -39,9 +39,9 @@ CQ_GPU void see_adj(const cq_network *n, const int64_t scene, const int32_t i, c
   n->grad_before[at] = -share;
 }
 
-// The inputs of a scene, then all layers. All threads of its block call it.
-CQ_GPU void make_values(const cq_network *n, const int64_t scene) {
-  see(n, scene);
+// Loads the inputs of a scene and evaluates all layers. All threads of its block call it.
+CQ_GPU void network_values(const cq_network *n, const int64_t scene) {
+  load_inputs(n, scene);
   __syncthreads();
   for (int l = 0; l < n->layers; l++) {
     const int32_t in = n->width[l], out = n->width[l + 1];
@@ -60,28 +60,28 @@ CQ_KERNEL network_signals(const cq_network n) {
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
     const int32_t outputs = n.width[n.layers];
     const double *y = units_of(&n, n.value, scene, n.layers - 1);
-    double *told = n.told + (int64_t)n.batch * n.actuators + scene * outputs;
-    double *told_now = n.told + (int64_t)n.batch * (n.actuators + outputs) + scene * n.changes;
-    make_values(&n, scene);
+    double *host_outputs = n.host_row + (int64_t)n.batch * n.actuators + scene * outputs;
+    double *host_now = n.host_row + (int64_t)n.batch * (n.actuators + outputs) + scene * n.changes;
+    network_values(&n, scene);
     for (int32_t a = (int32_t)threadIdx.x; a < n.actuators; a += THREADS) {
       // the host computes the same signals from y, and does not contract the product and the sum
       const double signal = CQ_PRODUCT(n.scale[a], y[n.output[a]]) + n.shift[a];
-      n.signal[scene * n.actuators + a] = n.told[scene * n.actuators + a] = signal;
+      n.signals[scene * n.actuators + a] = n.host_row[scene * n.actuators + a] = signal;
     }
-    for (int32_t j = (int32_t)threadIdx.x; j < outputs; j += THREADS) told[j] = y[j];
-    for (int32_t i = (int32_t)threadIdx.x; i < n.changes; i += THREADS) told_now[i] = n.now[scene * n.changes + i];
+    for (int32_t j = (int32_t)threadIdx.x; j < outputs; j += THREADS) host_outputs[j] = y[j];
+    for (int32_t i = (int32_t)threadIdx.x; i < n.changes; i += THREADS) host_now[i] = n.now[scene * n.changes + i];
   }
 }
 
-// from gradients of signals to those of the inputs
-CQ_KERNEL actuation_adj(const cq_network n) {
+// The adjoint of network_signals, down to the inputs of each scene; add_gradients then sums over scenes.
+CQ_KERNEL network_signals_adj(const cq_network n) {
   const int last = n.layers - 1;
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
-    make_values(&n, scene);
+    network_values(&n, scene);
     for (int32_t j = (int32_t)threadIdx.x; j < n.width[n.layers]; j += THREADS) {
       double grad = n.grad_output[scene * n.width[n.layers] + j];
       for (int32_t a = 0; a < n.actuators; a++)
-        if (n.output[a] == j) grad += n.scale[a] * n.grad_signal[scene * n.actuators + a];
+        if (n.output[a] == j) grad += n.scale[a] * n.grad_signals[scene * n.actuators + a];
       units_of(&n, n.delta, scene, last)[j] =
           grad * activation_slope(n.activation[last], units_of(&n, n.value, scene, last)[j]);
     }
@@ -96,7 +96,7 @@ CQ_KERNEL actuation_adj(const cq_network n) {
         if (l)
           units_of(&n, n.delta, scene, l - 1)[i] = grad * activation_slope(n.activation[l - 1], x[i]);
         else
-          see_adj(&n, scene, i, grad);
+          load_inputs_adj(&n, scene, i, grad);
       }
     }
   }
@@ -121,6 +121,6 @@ void cq_network_signals(cudaStream_t stream, const cq_network *n) {
 }
 
 void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *n) {
-  CQ_LAUNCH(actuation_adj, n->batch, THREADS, stream, *n);
+  CQ_LAUNCH(network_signals_adj, n->batch, THREADS, stream, *n);
   CQ_LAUNCH(add_gradients, blocks, THREADS, stream, *n);
 }

@@ -9,10 +9,10 @@
 // biases {out}, of each layer.
 typedef struct cq_network {
   int32_t batch, actuators, layers, values;
-  int32_t observed, changes;          // numbers of a scene that are seen as they are, and whose change is seen
-  double interval;                    // that their change is divided by
+  int32_t observed, changes;          // numbers of a scene in the two readouts: as they are, and by their change
+  double interval;                    // [time] between two control steps, by which the change is divided
   int64_t parameter_count;
-  int32_t width[CQ_LAYERS_MAX + 1];   // of what is seen, then of each layer
+  int32_t width[CQ_LAYERS_MAX + 1];   // of the inputs, then of each layer
   int32_t activation[CQ_LAYERS_MAX];
   int32_t start[CQ_LAYERS_MAX];       // of a layer in the values
   int64_t weight[CQ_LAYERS_MAX];      // of a layer in the parameters
@@ -21,12 +21,12 @@ typedef struct cq_network {
   const double *scale, *shift;
   const double *observation;          // {batch, observed}
   const double *now, *before;         // {batch, changes}, and a control step earlier; before NULL: there was none
-  double *seen;                       // {batch, width[0]} what is observed, then what changes
+  double *inputs;                     // {batch, width[0]} the observation, then the rate of change of `now`
   double *value;                      // {batch, values}
-  double *signal;                     // {batch, actuators}
-  double *told;                       // {batch, actuators} signals, then {batch, y}, then now: for the host
+  double *signals;                    // {batch, actuators}
+  double *host_row;                   // {batch, actuators} signals, then {batch, y}, then now: copied to the host
   // backward
-  const double *grad_signal;
+  const double *grad_signals;
   const double *grad_output;          // {batch, y} from elsewhere
   double *grad_observation, *grad_now;   // as they are
   // in: what the control step after gives to now; out: what this one gives to before

@@ -8,15 +8,15 @@ struct cq_device_network {
   cq_network network;
   int32_t rows;              // control steps whose results are copied to the host at once
   size_t signals, outputs, changes;   // numbers of one control step, of all scenes
-  size_t told;               // the sum of these three: what a control step sends to the host
+  size_t row_size;           // the sum of these three: the row that a control step sends to the host
   size_t sent_bytes;         // parameters, scale, shift, output
   char *sent, *next;         // on the host: the values that the device has, and those of the present policy
   int32_t valid;             // 1: the device has the values of `sent`
   double *grad;              // on the host: gradients of the parameters, then grad_before
-  double *pinned;            // on the host {rows, told}, then {changes}
+  double *pinned;            // on the host {rows, row_size}, then {changes}
   // On the device, laid out as `pinned`. Backward: gradients of outputs {rows_back, outputs}, then {rows_back,
   // changes}.
-  double *rows_told;
+  double *device_rows;
   int32_t rows_back;
   cq_memory *memory, *changing;       // changing: work memory of the readout whose change the policy sees
 };
@@ -64,37 +64,37 @@ static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run
 }
 
 // Allocates everything that a network of these layers needs on the device and on the host.
-static cq_status make(cq_device *d, const cq_network *layers) {
+static cq_status network_create(cq_device *d, const cq_network *layers) {
   cq_device_network *f = (cq_device_network *)cq_alloc(1, sizeof *f, what);
   if (!f) return CQ_MEMORY;
   d->network_state = f;
   f->network = *layers;
   cq_network *n = &f->network;
   const size_t batch = (size_t)n->batch, parameters = (size_t)n->parameter_count, actuators = (size_t)n->actuators;
-  const size_t values = batch * (size_t)n->values, seen = batch * (size_t)n->width[0];
+  const size_t values = batch * (size_t)n->values, inputs = batch * (size_t)n->width[0];
   f->signals = batch * actuators;
   f->outputs = batch * (size_t)n->width[n->layers];
   f->changes = batch * (size_t)n->changes;
-  f->told = f->signals + f->outputs + f->changes;
-  const size_t fit = CQ_STAGING / f->told;
+  f->row_size = f->signals + f->outputs + f->changes;
+  const size_t fit = CQ_STAGING / f->row_size;
   f->rows = fit < 1 ? 1 : fit < CQ_RUNS_AHEAD ? (int32_t)fit : CQ_RUNS_AHEAD;
   f->sent_bytes = (parameters + 2 * actuators) * sizeof(double) + actuators * sizeof(int32_t);
   f->sent = (char *)cq_alloc(f->sent_bytes, 1, what);
   f->next = (char *)cq_alloc(f->sent_bytes, 1, what);
   f->grad = (double *)cq_alloc(parameters + f->changes, sizeof *f->grad, what);
   if (!f->sent || !f->next || !f->grad) return CQ_MEMORY;
-  const size_t rows = (size_t)f->rows * f->told + f->changes,
-               doubles = parameters + f->changes + seen + 2 * values + rows;
+  const size_t rows = (size_t)f->rows * f->row_size + f->changes,
+               doubles = parameters + f->changes + inputs + 2 * values + rows;
   cq_status status = cq_pinned_take(rows * sizeof *f->pinned, what, (void **)&f->pinned);
   if (!status) status = cq_pool_take(&d->context->pool, doubles * sizeof(double) + f->sent_bytes, what, &f->memory);
   if (status) return status;
   n->grad = (double *)f->memory->data;
   n->grad_before = n->grad + parameters;
-  n->seen = n->grad_before + f->changes;
-  n->value = n->seen + seen;
+  n->inputs = n->grad_before + f->changes;
+  n->value = n->inputs + inputs;
   n->delta = n->value + values;
-  f->rows_told = n->delta + values;
-  n->parameters = f->rows_told + rows;
+  f->device_rows = n->delta + values;
+  n->parameters = f->device_rows + rows;
   n->scale = n->parameters + parameters;
   n->shift = n->scale + actuators;
   n->output = (const int32_t *)(n->shift + actuators);
@@ -126,7 +126,7 @@ cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *policy_run) {
   cq_status status = CQ_OK;
   if (!d->network_state || !same_layers(&d->network_state->network, &layers)) {
     cq_cuda_policy_destroy(d);
-    status = make(d, &layers);
+    status = network_create(d, &layers);
     if (status) cq_cuda_policy_destroy(d);
   }
   if (status) return status;
@@ -143,9 +143,9 @@ cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *policy_run) {
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
 // The two readouts of a state that a policy may see: one as it is, one by its change since the last control step.
-typedef struct Seen {
+typedef struct Observed {
   cq_reading observation, change;
-} Seen;
+} Observed;
 
 static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
                           cq_memory **room, cq_reading *r) {
@@ -154,26 +154,27 @@ static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count
 
 // Launches the readouts of a state. over: a word on the device that is not 0 if the state was not computed, when
 // nothing is read; NULL: it was computed.
-static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *state, const int32_t *over, Seen *seen) {
+static cq_status read_state(cq_device *d, const cq_policy *p, const cq_slice *state, const int32_t *over,
+                            Observed *observed) {
   cq_device_network *f = d->network_state;
-  *seen = {};
-  cq_status status = read_one(d, p->observation, f->network.observed, state, &d->reading, &seen->observation);
-  if (!status) status = read_one(d, p->change, f->network.changes, state, &f->changing, &seen->change);
+  *observed = {};
+  cq_status status = read_one(d, p->observation, f->network.observed, state, &d->reading, &observed->observation);
+  if (!status) status = read_one(d, p->change, f->network.changes, state, &f->changing, &observed->change);
   if (status) return status;
-  seen->observation.over = seen->change.over = over;
-  if (p->observation) cq_cuda_reading_sums(d, &seen->observation);
-  if (p->change) cq_cuda_reading_sums(d, &seen->change);
+  observed->observation.over = observed->change.over = over;
+  if (p->observation) cq_cuda_reading_sums(d, &observed->observation);
+  if (p->change) cq_cuda_reading_sums(d, &observed->change);
   return CQ_OK;
 }
 
 // The input of the kernel for one control step. The caller adds where its signals are written to.
-static cq_network network_at(const cq_device_network *f, const Seen *seen, const double *before) {
+static cq_network network_at(const cq_device_network *f, const Observed *observed, const double *before) {
   cq_network n = f->network;
-  n.observation = seen->observation.out;
-  n.now = seen->change.out;
+  n.observation = observed->observation.out;
+  n.now = observed->change.out;
   n.before = before;
-  n.grad_observation = (double *)seen->observation.grad_out;
-  n.grad_now = (double *)seen->change.grad_out;
+  n.grad_observation = (double *)observed->observation.grad_out;
+  n.grad_now = (double *)observed->change.grad_out;
   return n;
 }
 
@@ -186,13 +187,13 @@ int32_t cq_cuda_policy_rows(const cq_device *d) { return d->network_state->rows;
 static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
                              const double **before) {
   const cq_device_network *f = d->network_state;
-  const size_t bytes = f->changes * sizeof *f->pinned, end = (size_t)f->rows * f->told;
+  const size_t bytes = f->changes * sizeof *f->pinned, end = (size_t)f->rows * f->row_size;
   *before = NULL;
   if (!step || !f->changes) return CQ_OK;
-  *before = row ? f->rows_told + (size_t)row * f->told - f->changes : f->rows_told + end;
+  *before = row ? f->device_rows + (size_t)row * f->row_size - f->changes : f->device_rows + end;
   if (row) return CQ_OK;
   memcpy(f->pinned + end, policy_run->kept + (size_t)(step - 1) * f->changes, bytes);
-  return copy(d, f->rows_told + end, f->pinned + end, bytes, cudaMemcpyHostToDevice);
+  return copy(d, f->device_rows + end, f->pinned + end, bytes, cudaMemcpyHostToDevice);
 }
 
 cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, int32_t step, const cq_slice *state,
@@ -200,30 +201,30 @@ cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, 
   cq_device_network *f = d->network_state;
   cq_upload *on_device = (cq_upload *)d->on_device->data;
   const double *before;
-  Seen seen;
+  Observed observed;
   cq_status status = find_before(d, policy_run, step, row, &before);
-  if (!status) status = read_state(d, policy_run->policy, state, &on_device->progress.over, &seen);
+  if (!status) status = read_state(d, policy_run->policy, state, &on_device->progress.over, &observed);
   if (status) return status;
-  cq_network n = network_at(f, &seen, before);
-  n.signal = cq_upload_controls(d, on_device);
-  n.told = f->rows_told + (size_t)row * f->told;
+  cq_network n = network_at(f, &observed, before);
+  n.signals = cq_upload_controls(d, on_device);
+  n.host_row = f->device_rows + (size_t)row * f->row_size;
   cq_network_signals(d->context->stream, &n);
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows) {
   const cq_device_network *f = d->network_state;
-  return copy(d, f->pinned, f->rows_told, (size_t)rows * f->told * sizeof *f->pinned, cudaMemcpyDeviceToHost);
+  return copy(d, f->pinned, f->device_rows, (size_t)rows * f->row_size * sizeof *f->pinned, cudaMemcpyDeviceToHost);
 }
 
 static void put_doubles(double *to, const double *from, size_t count) {
   if (count) memcpy(to, from, count * sizeof *from);
 }
 
-void cq_cuda_policy_tell(const cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
-                         double *signals) {
+void cq_cuda_policy_store(const cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
+                          double *signals) {
   const cq_device_network *f = d->network_state;
-  const double *from = f->pinned + (size_t)row * f->told;
+  const double *from = f->pinned + (size_t)row * f->row_size;
   put_doubles(signals, from, f->signals);
   put_doubles(policy_run->outputs + (size_t)(step - policy_run->first) * f->outputs, from + f->signals, f->outputs);
   if (f->changes) put_doubles(policy_run->kept + (size_t)step * f->changes, from + f->signals + f->outputs, f->changes);
@@ -245,7 +246,7 @@ static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_
   if (f->changes)
     put_doubles(f->pinned + outputs + skipped, policy_run->kept + (size_t)step * f->changes + skipped - f->changes,
                 changes - skipped);
-  return copy(d, f->rows_told, f->pinned, (outputs + changes) * sizeof *f->pinned, cudaMemcpyHostToDevice);
+  return copy(d, f->device_rows, f->pinned, (outputs + changes) * sizeof *f->pinned, cudaMemcpyHostToDevice);
 }
 
 static size_t grad_bytes(const cq_device_network *f) {
@@ -272,16 +273,16 @@ cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *policy_run, int3
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;
   const size_t row = (size_t)d->control_row;
-  Seen seen;
-  const cq_status status = read_state(d, p, d->live, NULL, &seen);
+  Observed observed;
+  const cq_status status = read_state(d, p, d->live, NULL, &observed);
   if (status) return status;
-  const double *before = f->rows_told + (size_t)f->rows_back * f->outputs + row * f->changes;
-  cq_network n = network_at(f, &seen, step && f->changes ? before : NULL);
-  n.grad_signal = (const double *)d->grad_controls->data + row * f->signals;
-  n.grad_output = f->rows_told + row * f->outputs;
+  const double *before = f->device_rows + (size_t)f->rows_back * f->outputs + row * f->changes;
+  cq_network n = network_at(f, &observed, step && f->changes ? before : NULL);
+  n.grad_signals = (const double *)d->grad_controls->data + row * f->signals;
+  n.grad_output = f->device_rows + row * f->outputs;
   cq_network_adj(d->context->stream, cq_cuda_blocks(d, n.parameter_count, 128), &n);
-  if (p->observation) cq_cuda_reading_adj(d, &seen.observation);
-  if (p->change) cq_cuda_reading_adj(d, &seen.change);
+  if (p->observation) cq_cuda_reading_adj(d, &observed.observation);
+  if (p->change) cq_cuda_reading_adj(d, &observed.change);
   return cq_cuda_check(cudaGetLastError(), what);
 }
 

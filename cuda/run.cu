@@ -138,8 +138,8 @@ static void fill_cables(const cq_device *d, cq_pulling *out) {
   out->share = out->grad + places;
   if (!d->differentiable) return;
   out->grad_value = (double *)d->grad_cables->data;
-  out->grad_signal = out->grad_value + cq_cable_values(d);
-  out->grad_base = out->grad_signal + (size_t)d->batch * (size_t)out->count;
+  out->grad_signals = out->grad_value + cq_cable_values(d);
+  out->grad_base = out->grad_signals + (size_t)d->batch * (size_t)out->count;
 }
 
 static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *controls, cq_actuation *out) {
@@ -147,7 +147,7 @@ static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *
   *out = d->context->actuation;
   out->weight = (const double *)d->given.weight->data;
   out->weight_stride = d->given.weight_stride;
-  out->signal = controls;
+  out->signals = controls;
   out->force = d->forces ? controls + signals : NULL;
   out->out = data_of(d->actuation);
   out->slot_of = a->slot_of;
@@ -156,7 +156,7 @@ static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *
   out->share = (double *)d->share->data;
   out->grad_weight = (double *)d->grad_weight->data;
   double *grad = (double *)d->grad_controls->data;
-  out->grad_signal = grad + row * signals;
+  out->grad_signals = grad + row * signals;
   out->grad_force = d->model->force_count ? grad + rows * signals + row * cq_force_count(d) : NULL;
 }
 

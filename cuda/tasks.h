@@ -79,7 +79,7 @@ typedef struct cq_pulling {
   double *x, *force, *grad, *share;
   // backward, added to
   double *grad_value;            // {3, batch, count}
-  double *grad_signal;           // {batch, count} of the running control step
+  double *grad_signals;          // {batch, count} of the running control step
   // {batch, pulled, dim} of the forces that a script gives pulled particles in the running control step
   double *grad_base;
 } cq_pulling;
@@ -96,7 +96,7 @@ typedef struct cq_actuation {
   const int32_t *force_of;       // {particles} NULL: no forces
   const double *weight;          // {entries} by the user's index, of each scene weight_stride further
   int64_t weight_stride;
-  const double *signal, *force;  // {batch, actuators}, {batch, forces, dim}; force NULL: none in this control step
+  const double *signals, *force; // {batch, actuators}, {batch, forces, dim}; force NULL: none in this control step
   void *out;                     // {CQ_SYM + 2 dim, slots}
   const int64_t *surface_start;  // {particles + 1} entries of surfaces of a particle; NULL: there are none
   const int32_t *surface_actuator;
@@ -113,7 +113,7 @@ typedef struct cq_actuation {
   const int32_t *force_particle; // {forces}
   double *share;                 // {batch, entries} of each entry in its signal's gradient
   double *grad_weight;           // {batch, entries} by the user's index; added to
-  double *grad_signal, *grad_force;
+  double *grad_signals, *grad_force;
 } cq_actuation;
 
 // ---- readout --------------------------------------------------------------------------------------------------------

@@ -313,9 +313,9 @@ cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data,
 double cq_rollout_courant(const cq_rollout *rollout);
 
 cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
-// So many control steps with signals u {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A
-// GPU makes them without a word to the host between; what comes out does not depend on how many there are in a call.
-cq_status cq_rollout_run(cq_rollout *rollout, int32_t count, const double *u, const double *forces);
+// Runs `count` control steps with signals {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A
+// GPU runs all of them before it answers; results do not depend on how control steps are divided among calls.
+cq_status cq_rollout_run(cq_rollout *rollout, int32_t count, const double *signals, const double *forces);
 int32_t cq_rollout_at(const cq_rollout *rollout);         // control steps made: the index of the live state
 void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of the last failure
 
@@ -327,9 +327,9 @@ void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
 // A factor of the adjoint of each state between two control steps of a call, 1 unless set; and between two calls.
 cq_status cq_rollout_set_discount(cq_rollout *rollout, double factor);
 cq_status cq_rollout_discount(cq_rollout *rollout);
-// The last count control steps before the live state; the live state is then the one before them. grad_u {count, B,
+// Reverses the last `count` control steps; the live state is then the one before them. grad_signals {count, B,
 // actuators} and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
-cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_u, double *grad_forces);
+cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_signals, double *grad_forces);
 // After a way back, whole or not: to the last state of the way there again, from where another adjoint can begin. Makes
 // again what its checkpoints need.
 cq_status cq_rollout_return(cq_rollout *rollout);

@@ -5,8 +5,8 @@
 
 void cq_policy_init(cq_policy *policy) { *policy = (cq_policy){.cookie = CQ_COOKIE}; }
 
-static cq_status check_layers(const cq_policy *p, int64_t seen) {
-  int64_t width = seen;
+static cq_status check_layers(const cq_policy *p, int64_t inputs) {
+  int64_t width = inputs;
   for (int32_t l = 0; l < p->layer_count; l++) {
     const cq_layer *layer = &p->layers[l];
     const int32_t f = layer->activation;
@@ -46,23 +46,24 @@ static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
 
 // Numbers of one control step. Of a scene, `value` holds the inputs of the network, then the outputs of each layer.
 typedef struct Work {
-  int64_t observed, changes, seen, values, outputs, signals;
+  int64_t observed, changes, inputs, values, outputs, signal_count;
   double *observation;       // {batch, observed}; backward its gradient
   double *grad_change;       // {batch, changes}
-  double *value, *grad;      // {seen + values} of one scene
-  double *signal;            // {batch, actuators}; backward its gradient
+  double *value, *grad;      // {inputs + values} of one scene
+  double *signals;           // {batch, actuators}; backward their gradient
 } Work;
 
 static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
-  *w = (Work){.seen = p->layers[0].in, .outputs = cq_policy_outputs(p), .signals = r->world->model.actuator_count};
+  *w = (Work){.inputs = p->layers[0].in, .outputs = cq_policy_outputs(p)};
+  w->signal_count = r->world->model.actuator_count;
   w->changes = readout_count(r, p->change);
-  w->observed = w->seen - w->changes;
+  w->observed = w->inputs - w->changes;
   for (int32_t l = 0; l < p->layer_count; l++) w->values += p->layers[l].out;
-  const int64_t batch = r->def.batch, all = w->seen + w->values;
-  w->observation = cq_alloc((size_t)(batch * (w->seen + w->signals) + 2 * all), sizeof(double), "a policy");
+  const int64_t batch = r->def.batch, all = w->inputs + w->values;
+  w->observation = cq_alloc((size_t)(batch * (w->inputs + w->signal_count) + 2 * all), sizeof(double), "a policy");
   w->grad_change = w->observation + batch * w->observed;
-  w->signal = w->observation + batch * w->seen;
-  w->value = w->signal + batch * w->signals;
+  w->signals = w->observation + batch * w->inputs;
+  w->value = w->signals + batch * w->signal_count;
   w->grad = w->value + all;
   return w->observation ? CQ_OK : CQ_MEMORY;
 }
@@ -77,7 +78,7 @@ static cq_status read_state(cq_rollout *r, const cq_policy *p, const Work *w) {
 }
 
 // Fills the inputs of the network for a scene: the observation, then the rate of change of the second readout.
-static void see(const cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
+static void load_inputs(const cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
   if (w->observed) memcpy(w->value, w->observation + scene * w->observed, (size_t)w->observed * sizeof(double));
   if (!w->changes) return;
   const double *now = r->changing.kept + cq_rollout_at(r) * r->changing.width + scene * w->changes;
@@ -87,7 +88,7 @@ static void see(const cq_rollout *r, const cq_policy *p, const Work *w, int64_t 
 
 // Turns the gradients of the inputs of a scene into gradients of the two readouts. The second readout of the control
 // step before has its share, which waits in changing.grad.
-static void see_adj(cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
+static void load_inputs_adj(cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
   if (w->observed) memcpy(w->observation + scene * w->observed, w->grad, (size_t)w->observed * sizeof(double));
   if (!w->changes) return;
   double *grad = w->grad_change + scene * w->changes, *before = r->changing.grad + scene * w->changes;
@@ -116,7 +117,7 @@ static const double *network_values(const cq_policy *p, double *value) {
 // grad ends with dL/d(outputs of the last layer). Writes the gradients before it, down to those of the inputs, and adds
 // to the gradients of weights and biases.
 static void network_adj(const cq_policy *p, const Work *w) {
-  int64_t at = w->seen + w->values - w->outputs;
+  int64_t at = w->inputs + w->values - w->outputs;
   memset(w->grad, 0, (size_t)at * sizeof(double));
   for (const cq_layer *l = p->layers + p->layer_count - 1; l >= p->layers; l--) {
     const cq_dense dense = dense_of(l);
@@ -130,28 +131,29 @@ static void network_adj(const cq_policy *p, const Work *w) {
 static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, double *outputs) {
   cq_status status = read_state(r, p, w);
   for (int32_t s = 0; s < r->def.batch && !status; s++) {
-    see(r, p, w, s);
+    load_inputs(r, p, w, s);
     const double *y = network_values(p, w->value);
     memcpy(outputs + s * w->outputs, y, (size_t)w->outputs * sizeof(double));
-    for (int64_t a = 0; a < w->signals; a++)
-      w->signal[s * w->signals + a] = p->scale[a] * y[p->output[a]] + p->shift[a];
+    for (int64_t a = 0; a < w->signal_count; a++)
+      w->signals[s * w->signal_count + a] = p->scale[a] * y[p->output[a]] + p->shift[a];
   }
-  return status ? status : cq_rollout_forward(r, &(cq_controls){.count = 1, .signals = w->signal});
+  return status ? status : cq_rollout_forward(r, &(cq_controls){.count = 1, .signals = w->signals});
 }
 
 // grad_outputs {batch, outputs} NULL: none
 static cq_status policy_step_adj(cq_rollout *r, const cq_policy *p, const Work *w, const double *grad_outputs) {
   const cq_backend *b = r->world->backend;
-  cq_status status = cq_rollout_backward(r, &(cq_controls){.count = 1, .grad_signals = w->signal});
+  cq_status status = cq_rollout_backward(r, &(cq_controls){.count = 1, .grad_signals = w->signals});
   if (!status) status = read_state(r, p, w);
   for (int32_t s = 0; s < r->def.batch && !status; s++) {
-    double *grad_y = w->grad + w->seen + w->values - w->outputs;
-    see(r, p, w, s);
+    double *grad_y = w->grad + w->inputs + w->values - w->outputs;
+    load_inputs(r, p, w, s);
     network_values(p, w->value);
     for (int64_t j = 0; j < w->outputs; j++) grad_y[j] = grad_outputs ? grad_outputs[s * w->outputs + j] : 0;
-    for (int64_t a = 0; a < w->signals; a++) grad_y[p->output[a]] += p->scale[a] * w->signal[s * w->signals + a];
+    for (int64_t a = 0; a < w->signal_count; a++)
+      grad_y[p->output[a]] += p->scale[a] * w->signals[s * w->signal_count + a];
     network_adj(p, w);
-    see_adj(r, p, w, s);
+    load_inputs_adj(r, p, w, s);
   }
   if (!status && p->observation) status = b->read_adjoint(r->device, p->observation, w->observed, w->observation);
   return status || !p->change ? status : b->read_adjoint(r->device, p->change, w->changes, w->grad_change);

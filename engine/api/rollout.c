@@ -249,17 +249,17 @@ cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
   return status;
 }
 
-cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *u, const double *forces) {
+cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *signals, const double *forces) {
   cq_status status = cq_rollout_ready(r, count);
   if (status) return status;
   const cq_model *m = &r->world->model;
-  if (!u && count && m->actuator_count)
+  if (!signals && count && m->actuator_count)
     return cq_fail(CQ_INVALID, "there are no signals, the actuators need %d of them", m->actuator_count);
-  const int64_t signals[2] = {count, (int64_t)r->def.batch * m->actuator_count};
+  const int64_t signal_rows[2] = {count, (int64_t)r->def.batch * m->actuator_count};
   const int64_t components[2] = {count, r->def.batch * m->force_count * m->dim};
-  status = check_finite(r, "signal", "signal", u, signals);
+  status = check_finite(r, "signal", "signal", signals, signal_rows);
   if (!status) status = check_finite(r, "force component", "force", forces, components);
-  return status ? status : cq_rollout_forward(r, &(cq_controls){.count = count, .signals = u, .forces = forces});
+  return status ? status : cq_rollout_forward(r, &(cq_controls){.count = count, .signals = signals, .forces = forces});
 }
 
 int32_t cq_rollout_at(const cq_rollout *r) { return cq_memo_at(r->memo); }
@@ -304,12 +304,12 @@ cq_status cq_rollout_discount(cq_rollout *r) {
   return r->world->backend->discount_adjoint(r->device, r->discount);
 }
 
-cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_u, double *grad_forces) {
+cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_signals, double *grad_forces) {
   cq_status status = cq_rollout_ready_adjoint(r, count);
   if (!status && count) status = cq_changing_done(r);
   return status ? status
                 : cq_rollout_backward(
-                      r, &(cq_controls){.count = count, .grad_signals = grad_u, .grad_forces = grad_forces});
+                      r, &(cq_controls){.count = count, .grad_signals = grad_signals, .grad_forces = grad_forces});
 }
 
 // ---- gradients ------------------------------------------------------------------------------------------------------

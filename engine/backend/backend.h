@@ -62,16 +62,17 @@ typedef struct cq_wall_track {
   double *grad_gravity;                  // backward: the same, overwritten; NULL: not wanted
 } cq_wall_track;
 
-// What control steps in a row are given. A device makes as many of them as it likes to before it comes back, at least
-// one unless it fails, and says how many: made.
+// The input of consecutive control steps. A device runs at least one of them unless it fails, and says how many
+// (steps_done).
 typedef struct cq_controls {
   int32_t at, count;                     // at: control step of the rollout that the first one is
   // {count, batch, actuators}, {count, batch, force_count, dim}; forces NULL: none
   const double *signals, *forces;
   double *grad_signals, *grad_forces;    // backward: the same; NULL: not wanted
-  // NULL, or what gives the signals: forward they are written to made, backward the adjoint goes on through it.
+  // NULL, or the policy that computes the signals: forward the device writes them to policy_signals, backward the
+  // adjoint of the signals continues through the policy to the readouts.
   const cq_policy_run *policy_run;
-  double *made;                          // {count, batch, actuators}
+  double *policy_signals;                // {count, batch, actuators}
   const cq_wall_track *track;            // of the whole rollout
 } cq_controls;
 
@@ -93,7 +94,7 @@ typedef struct cq_backend {
   // values {batch}, kept by pointer; changed: bits (1 << cq_field) of those that may differ from the last begin that
   // succeeded. A device may have kept what it made of the others.
   cq_status (*begin)(cq_device *device, const cq_values *values, uint64_t changed);
-  cq_status (*advance)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
+  cq_status (*advance)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
   const cq_health *(*health)(const cq_device *device);                     // of the first scene that failed
 
   cq_status (*record_create)(cq_device *device, cq_record **record);
@@ -108,7 +109,7 @@ typedef struct cq_backend {
   // the adjoint: of the live state; of the control steps that led to it, the last ones of those given, with what they
   // had. wanted: bits (1 << cq_field) of the gradients that will be asked for
   cq_status (*begin_adjoint)(cq_device *device, uint64_t wanted);
-  cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made);
+  cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
   cq_status (*discount_adjoint)(cq_device *device, double factor);         // of the live state, times a factor
   cq_status (*finish)(cq_device *device);                                  // at step 0: gradients are complete
   const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);

@@ -268,10 +268,11 @@ static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index
 }
 
 // makes the first of the control steps
-static cq_status advance(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made) {
+static cq_status advance(cq_device *device, const cq_controls *controls, cq_record *const *records,
+                         int32_t *steps_done) {
   one_step first = step_of(device, controls, records, 0);
   const cq_status status = run(device, advance_scene, &first, &device->context->forward);
-  *made = !status;
+  *steps_done = !status;
   return status;
 }
 
@@ -414,10 +415,11 @@ static cq_status discount_adjoint(cq_device *device, double factor) {
 }
 
 // reverses the last of the control steps
-static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *made) {
+static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records,
+                         int32_t *steps_done) {
   one_step last = step_of(device, controls, records, controls->count - 1);
   const cq_status status = run(device, reverse_scene, &last, &device->context->backward);
-  *made = !status;
+  *steps_done = !status;
   return status;
 }
 

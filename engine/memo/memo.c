@@ -7,8 +7,8 @@ struct cq_memo {
   cq_memo_def def;
   cq_plan plan;
   int32_t at;                // live state
-  int32_t made;              // control steps of the forward pass
-  double *signals, *forces;  // {steps, ...} kept for the way back, and what a policy gives; forward only no forces
+  int32_t forward_end;       // control steps that the forward pass ran
+  double *signals, *forces;  // {steps, ...} kept for the adjoint, and those of a policy; forward only no forces
   int32_t has_forces;
   cq_controls given;         // forward only: those of the present call, from the control step given.at on
   int32_t block;             // control steps of a block: as many as there are records
@@ -23,14 +23,14 @@ struct cq_memo {
 
 static const cq_backend *backend_of(const cq_memo *memo) { return memo->def.backend; }
 
-static void forget_end(cq_memo *memo) {
+static void drop_end(cq_memo *memo) {
   if (memo->end) backend_of(memo)->mark_destroy(memo->def.device, memo->end);
   memo->end = NULL;
 }
 
 void cq_memo_forget(cq_memo *memo) {
   cq_device *device = memo->def.device;
-  forget_end(memo);
+  drop_end(memo);
   for (int32_t k = 0; k < memo->record_capacity; k++)
     if (memo->records[k]) backend_of(memo)->record_clear(device, memo->records[k]);
   while (memo->mark_count) backend_of(memo)->mark_destroy(device, memo->marks[--memo->mark_count]);
@@ -154,7 +154,7 @@ static cq_status push_mark(cq_memo *memo) {
 
 cq_status cq_memo_begin(cq_memo *memo) {
   cq_memo_forget(memo);
-  memo->at = memo->made = 0;
+  memo->at = memo->forward_end = 0;
   memo->has_forces = 0;
   memo->given = (cq_controls){0};
   cq_status status = make_plan(memo);
@@ -204,11 +204,11 @@ static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_po
     if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d", memo->at);
     cq_controls controls = controls_of(memo, memo->at, end - memo->at);
     controls.policy_run = policy_run;
-    controls.made = at_step(memo->signals, memo->def.signals, memo->at);
-    int32_t made = 0;
+    controls.policy_signals = at_step(memo->signals, memo->def.signals, memo->at);
+    int32_t steps_done = 0;
     status = backend_of(memo)->advance(memo->def.device, &controls,
-                                       recorded ? &memo->records[memo->at % memo->block] : NULL, &made);
-    memo->at += made;
+                                       recorded ? &memo->records[memo->at % memo->block] : NULL, &steps_done);
+    memo->at += steps_done;
     if (recorded) memo->recorded_end = memo->at;
   }
   return status;
@@ -261,13 +261,14 @@ static void take_controls(cq_memo *memo, const cq_controls *c) {
 
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   const int32_t i = memo->at, count = controls->count;
-  if (i != memo->made) return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
+  if (i != memo->forward_end)
+    return cq_fail(CQ_INVALID, "a rollout that goes backward cannot step forward; begin again");
   take_controls(memo, controls);
-  forget_end(memo);
+  drop_end(memo);
   const cq_status status =
       run_to(memo, (int64_t)i + count, memo->def.differentiable ? (memo->def.steps - 1) / memo->block : -1,
              controls->policy_run);
-  memo->made = memo->at;
+  memo->forward_end = memo->at;
   return status;
 }
 
@@ -306,24 +307,24 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, double disco
     controls.grad_signals = at_step(wanted->grad_signals, memo->def.signals, from - first);
     controls.grad_forces = at_step(wanted->grad_forces, memo->def.forces, from - first);
     controls.policy_run = wanted->policy_run;
-    int32_t made = 0;
+    int32_t steps_done = 0;
     if (discount != 1 && memo->at < last) status = backend_of(memo)->discount_adjoint(memo->def.device, discount);
     if (status) return status;
-    status = backend_of(memo)->reverse(memo->def.device, &controls, &memo->records[from % memo->block], &made);
+    status = backend_of(memo)->reverse(memo->def.device, &controls, &memo->records[from % memo->block], &steps_done);
     if (status) return status;
-    memo->at -= made;
+    memo->at -= steps_done;
   }
   return CQ_OK;
 }
 
 cq_status cq_memo_return(cq_memo *memo) {
-  if (memo->at == memo->made) return CQ_OK;
+  if (memo->at == memo->forward_end) return CQ_OK;
   if (!memo->end) {
     // the schedule is the best one from the first checkpoint on
     while (memo->mark_count > 1) backend_of(memo)->mark_destroy(memo->def.device, memo->marks[--memo->mark_count]);
-    return record_block(memo, memo->made - 1);
+    return record_block(memo, memo->forward_end - 1);
   }
   backend_of(memo)->resume(memo->def.device, memo->end);
-  memo->at = memo->made;
+  memo->at = memo->forward_end;
   return CQ_OK;
 }

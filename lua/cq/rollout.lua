@@ -198,28 +198,28 @@ local function store(self, name, i, value, scalar)
   ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
 end
 
-local function show(self, state, u)
+local function show(self, state, signals)
   if not self.on_step then return end
-  self.phase, self.at = "on_step", u and self.at or "start"
-  self.on_step(state, u)
+  self.phase, self.at = "on_step", signals and self.at or "start"
+  self.on_step(state, signals)
 end
 
 -- user functions see the state after control step i, with the signals of that step
 local function after_step(self, i)
   if not (self.running_cost or self.recorder or self.on_step or self.work_asked) then return end
-  local state, u = states.new(self, i + 1), self.keep:signals_at(i)
+  local state, signals = states.new(self, i + 1), self.keep:signals_at(i)
   self.at = i
   if self.running_cost then
     self.phase = "running"
-    store(self, "running", i, self.running_cost(state, u), true)
+    store(self, "running", i, self.running_cost(state, signals), true)
   end
   if self.recorder then
     self.phase = "record"
-    store(self, "record", i, self.recorder(state, u), false)
+    store(self, "record", i, self.recorder(state, signals), false)
   end
   self.phase = nil
-  if self.work_asked then store(self, "work_rows", i, work.row(state, u), false) end
-  show(self, state, u)
+  if self.work_asked then store(self, "work_rows", i, work.row(state, signals), false) end
+  show(self, state, signals)
   self.phase = nil
 end
 
@@ -235,11 +235,11 @@ end
 local function prepare_steps(self, from, to, hidden)
   local keep = self.keep
   for i = from, to - 1 do
-    local u, forces
+    local signals, forces
     self.at = i
     keep:save_hidden(i, hidden)
-    u, hidden, forces = control.step(self, states.new(self, i), hidden)
-    keep:save(i, u, forces)
+    signals, hidden, forces = control.step(self, states.new(self, i), hidden)
+    keep:save(i, signals, forces)
   end
   return hidden
 end
@@ -248,12 +248,12 @@ end
 local function between(self, to)
   local pieces, keep = self.world.pieces, self.keep
   if pieces == 1 then return end
-  local u, forces = keep:signals_at(to - 1), keep.forces_now
+  local signals, forces = keep:signals_at(to - 1), keep.forces_now
   self.at = to - 1
   for k = 1, pieces - 1 do
     local step = to - 1 + k / pieces
     check(self, make(self, step))
-    forces = control.forces(self, states.new(self, step), u, forces)
+    forces = control.forces(self, states.new(self, step), signals, forces)
     keep:save_forces(self:engine_step(step), forces)
   end
 end
@@ -288,7 +288,7 @@ local function forward(self)
   self.phase, self.finished = nil, true
   if self.contact_asked then self.outputs.contact_rows = contact.rows(self) end
   self.solver = solver.of(self)
-  if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:signals()):detach():copy() end
+  if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:all_signals()):detach():copy() end
 end
 
 -- ", control step 3 of 5", where one was being made
@@ -398,15 +398,15 @@ end
 ---@field batch? integer              independent scenes, a dimension of every result, also with a batch of 1; none without it
 ---@field controller? any             of cq.Controller, or the user's own
 ---@field observer? any               of cq.Observer, or the user's own
----@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number   a cost after each control step; the engine stops for it
----@field effort? fun(u: cq.Tensor): cq.Tensor|number   a cost of all signals {steps, signals} or {steps, batch, signals}; one number, or
+---@field running? fun(state: cq.State, signals: cq.Tensor): cq.Tensor|number   a cost after each control step; the engine stops for it
+---@field effort? fun(signals: cq.Tensor): cq.Tensor|number   a cost of all signals {steps, signals} or {steps, batch, signals}; one number, or
 ---  {batch}. It stops nothing, so that it is the quickest way to punish signals and their changes
----@field record? fun(state: cq.State, u: cq.Tensor): cq.Tensor             what is kept after each control step
+---@field record? fun(state: cq.State, signals: cq.Tensor): cq.Tensor             what is kept after each control step
 ---@field contact? boolean             read what walls and pins give in each control step, for rollout.contact and state:contact
 ---@field work? boolean                tell what the actuators do in each control step, for rollout.work: not of forces of your own,
 ---  of open surfaces or of cables with friction; the engine stops for it
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it, in all functions of your own
----@field on_step? fun(state: cq.State, u: cq.Tensor?)   for looking on: at the start (u nil), and after each control step
+---@field on_step? fun(state: cq.State, signals: cq.Tensor?)   for looking on: at the start (signals nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
 ---@field adjoint_decay? number       time in which the adjoint of a state falls by e on the way back, beside what the dynamics do:
 ---  gradients then are no longer exact, but not of chance either where bodies bounce for thousands of steps; for costs
@@ -438,7 +438,7 @@ function rollout.run(world, given)
   self.record = self.outputs.record and self.outputs.record.tensor
   self.effort, self.contact_rows = self.outputs.effort, self.outputs.contact_rows
   self.work_rows = self.outputs.work_rows and self.outputs.work_rows.tensor
-  self.signals = self.keep:signals()
+  self.signals = self.keep:all_signals()
   self.state = states.new(self, self.steps)
   if on then
     self.link = T.zeros {}

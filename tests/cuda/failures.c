@@ -372,7 +372,7 @@ static const struct { const char *name, *what;
                 {"grid_adj", "recording the launches of a run"},
                 {"a kernel whose blocks work together", "a run of substeps"},
                 {"network_signals", "a policy"},
-                {"actuation_adj", "a policy"},
+                {"network_signals_adj", "a policy"},
                 {"add_gradients", "a policy"},
                 {"actuation_shares", "the adjoint of the controls"},
                 {"actuation_signals", "the adjoint of the controls"},

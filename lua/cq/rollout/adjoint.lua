@@ -41,18 +41,18 @@ local function slice_of(grads, tensor, i, steps)
 end
 
 -- running, record and work once more, on the state after control step i, with its signals as a leaf
-local function evaluate(self, i, u)
+local function evaluate(self, i, signals)
   local state, outputs = states.new(self, i + 1), {}
   if self.wanted.running then
     self.phase = "running"
-    outputs[#outputs + 1] = T.as_tensor(self.running_cost(state, u))
+    outputs[#outputs + 1] = T.as_tensor(self.running_cost(state, signals))
   end
   if self.wanted.record then
     self.phase = "record"
-    outputs[#outputs + 1] = T.as_tensor(self.recorder(state, u))
+    outputs[#outputs + 1] = T.as_tensor(self.recorder(state, signals))
   end
   self.phase = nil
-  if self.wanted.work_rows then outputs[#outputs + 1] = work.row(state, u) end
+  if self.wanted.work_rows then outputs[#outputs + 1] = work.row(state, signals) end
   return outputs
 end
 
@@ -66,13 +66,13 @@ Back.__index = Back
 local function back_of(self)
   local keep, width = self.keep, self.batch * self.signal_count
   local out = setmetatable({ roll = self, width = width,
-    grad_u = ffi.new("double[?]", math.max(self.steps * width, 1)) }, Back)
+    grad_signals = ffi.new("double[?]", math.max(self.steps * width, 1)) }, Back)
   if self.engine_policy then
     self.engine_policy:begin_adjoint()
     return out
   end
   out.stress_width = self.batch * #keep.stresses
-  out.engine_grad = ffi.new("double[?]", math.max((self.sees and 1 or self.steps) * out.stress_width, 1))
+  out.grad_engine_signals = ffi.new("double[?]", math.max((self.sees and 1 or self.steps) * out.stress_width, 1))
   out.force_grad = keep.f and ffi.new("double[?]", self.batch * keep.force_width) or nil
   out.held_grad = keep.f and ffi.new("double[?]", self.batch * keep.force_width) or nil
   return out
@@ -95,30 +95,32 @@ end
 function Back:reach(step)
   local roll = self.roll
   if roll.world.pieces > 1 then return self:reach_by_pieces(step) end
-  local count, grad_u = C.cq_rollout_at(roll.handle) - step, self.grad_u + step * self.width
+  local count, grad_signals = C.cq_rollout_at(roll.handle) - step, self.grad_signals + step * self.width
   if count == 0 then return end
   if roll.engine_policy then
-    return require_back(roll, roll.engine_policy:adjoint(roll, count, self.has_costs and grad_u or nil))
+    return require_back(roll, roll.engine_policy:adjoint(roll, count, self.has_costs and grad_signals or nil))
   end
-  require_back(roll, C.cq_rollout_run_adjoint(roll.handle, count, self.stress_width > 0 and self.engine_grad or nil,
-    self.force_grad))
-  for k = 0, count - 1 do roll.keep:add_signals(grad_u + k * self.width, self.engine_grad + k * self.stress_width) end
+  require_back(roll, C.cq_rollout_run_adjoint(roll.handle, count,
+    self.stress_width > 0 and self.grad_engine_signals or nil, self.force_grad))
+  for k = 0, count - 1 do
+    roll.keep:add_signals(grad_signals + k * self.width, self.grad_engine_signals + k * self.stress_width)
+  end
 end
 
 -- The forces of every engine step once more, within control step i, to the state before it and to the signals.
 local function forces_adj(self, i, state)
   local roll, inner = self.roll, tape.new()
-  local u = leaf(roll.keep:signals_at(i))
+  local signals = leaf(roll.keep:signals_at(i))
   roll.at = i
-  local forces = tape.with(inner, control.forces, roll, state, u, roll.keep.forces_now)
+  local forces = tape.with(inner, control.forces, roll, state, signals, roll.keep.forces_now)
   local all, outputs, grads = roll.keep:spread_forces(self.force_grad), {}, {}
   for k, force in ipairs(roll.forces) do
     if not force.held then outputs[#outputs + 1], grads[#grads + 1] = forces[k], all[k] end
   end
   inner:backward(outputs, grads)
-  if not u.grad then return end
-  local to, from = self.grad_u + i * u.count, u.grad:data()
-  for k = 0, u.count - 1 do to[k] = to[k] + from[k] end
+  if not signals.grad then return end
+  local to, from = self.grad_signals + i * signals.count, signals.grad:data()
+  for k = 0, signals.count - 1 do to[k] = to[k] + from[k] end
 end
 
 ---Goes back over one control step by engine steps, at each of which some forces were evaluated. held_grad sums the
@@ -130,9 +132,9 @@ function Back:reach_by_pieces(step)
   local count = roll.batch * roll.keep.force_width
   ffi.fill(self.held_grad, count * DOUBLE)
   for at = from - 1, to, -1 do
-    require_back(roll, C.cq_rollout_run_adjoint(roll.handle, 1, self.stress_width > 0 and self.engine_grad or nil,
-      self.force_grad))
-    roll.keep:add_signals(self.grad_u + step * self.width, self.engine_grad)
+    require_back(roll, C.cq_rollout_run_adjoint(roll.handle, 1,
+      self.stress_width > 0 and self.grad_engine_signals or nil, self.force_grad))
+    roll.keep:add_signals(self.grad_signals + step * self.width, self.grad_engine_signals)
     for k = 0, count - 1 do self.held_grad[k] = self.held_grad[k] + self.force_grad[k] end
     if at > to then
       forces_adj(self, step, states.new(roll, at / pieces))
@@ -158,8 +160,8 @@ end
 -- running, record and work of control step i: to the state after it, and to its signals
 local function after_step_adj(self, inner, i)
   self.at = i
-  local u = leaf(self.keep:signals_at(i))
-  local outputs = tape.with(inner, evaluate, self, i, u)
+  local signals = leaf(self.keep:signals_at(i))
+  local outputs = tape.with(inner, evaluate, self, i, signals)
   local grads, at = {}, 1
   for _, name in ipairs { "running", "record", "work_rows" } do
     local all = self.wanted[name]
@@ -171,27 +173,28 @@ local function after_step_adj(self, inner, i)
     end
   end
   inner:backward(outputs, grads)
-  if not u.grad then return end
+  if not signals.grad then return end
   self.back.has_costs = true
-  local to, from = self.back.grad_u + i * u.count, u.grad:data()
-  for k = 0, u.count - 1 do to[k] = to[k] + from[k] end
+  local to, from = self.back.grad_signals + i * signals.count, signals.grad:data()
+  for k = 0, signals.count - 1 do to[k] = to[k] + from[k] end
 end
 
 -- effort once more, to the signals of all control steps
 local function effort_adj(self, inner)
   local grad = self.wanted.effort
   if not grad then return end
-  local u = leaf(self.keep:signals())
-  local cost = tape.with(inner, control.effort, self, u)
+  local signals = leaf(self.keep:all_signals())
+  local cost = tape.with(inner, control.effort, self, signals)
   require_same(self, "effort", cost:detach():equal(self.effort:detach()))
   inner:backward({ cost }, { grad })
-  if not u.grad then return end
+  if not signals.grad then return end
   self.back.has_costs = true
-  ffi.copy(self.back.grad_u, u.grad:data(), u.count * DOUBLE)
+  ffi.copy(self.back.grad_signals, signals.grad:data(), signals.count * DOUBLE)
 end
 
--- what the controller carried from one control step to the next decays as the state does
-local function discounted(self, grads)
+-- The gradients of hidden states that pass from one control step to the one before, times the factor by which the
+-- adjoint of the state decays over a control step (adjoint_decay).
+local function decay_hidden(self, grads)
   if self.discount == 1 then return grads end
   for _, grad in ipairs(grads) do
     local data = grad and grad:data()
@@ -204,12 +207,12 @@ end
 local function control_step_adj(self, inner, i, grad_hidden)
   if not self.controller and #self.forces == 0 then return grad_hidden end
   self.at = i
-  local grad_u, grad_forces = self.keep:row(self.back.grad_u, i), self.back:forces()
+  local grad_signals, grad_forces = self.keep:row(self.back.grad_signals, i), self.back:forces()
   local kept = self.keep.hidden[i]
   local hidden = kept and tree.map(kept, "the hidden state", leaf) or {}
-  local u, after, forces = tape.with(inner, control.step, self, states.new(self, i), hidden)
-  require_same(self, "the controller", self.keep:are_signals(i, u))
-  local outputs, grads = { u }, { grad_u }
+  local signals, after, forces = tape.with(inner, control.step, self, states.new(self, i), hidden)
+  require_same(self, "the controller", self.keep:are_signals(i, signals))
+  local outputs, grads = { signals }, { grad_signals }
   if control.carries(after) then
     for k, tensor in ipairs(tree.flatten(after, "the hidden state")) do
       outputs[#outputs + 1], grads[#grads + 1] = tensor, grad_hidden[k] or false
@@ -223,7 +226,7 @@ local function control_step_adj(self, inner, i, grad_hidden)
   if kept then
     for k, tensor in ipairs(tree.flatten(hidden, "the hidden state")) do carried[k] = tensor.grad or false end
   end
-  return i > 0 and discounted(self, carried) or carried
+  return i > 0 and decay_hidden(self, carried) or carried
 end
 
 -- the first hidden state may depend on parameters too

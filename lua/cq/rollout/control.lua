@@ -71,12 +71,12 @@ function control.carries(hidden) return hidden.observer ~= nil or hidden.control
 
 -- ---- signals --------------------------------------------------------------------------------------------------------
 
-local function check_finite(u, noun)
-  if u:finite() then return u end
-  local data, at = u:data(), 0
+local function check_finite(values, noun)
+  if values:finite() then return values end
+  local data, at = values:data(), 0
   while data[at] - data[at] == 0 do at = at + 1 end
   noun = noun or "signal"
-  local width = u.rank > 0 and u:size(-1) or 1
+  local width = values.rank > 0 and values:size(-1) or 1
   is.fail("%s %d is %s; %ss must be finite", noun, at % width + 1, text.number(data[at]), noun)
 end
 
@@ -89,25 +89,27 @@ function control.require_finite(self, i)
 end
 
 -- the controller's answer to an observation, as {signals} or {batch, signals}
-local function check_signals(self, u, observation)
+local function check_signals(self, signals, observation)
   local k, batch, batched = self.signal_count, self.batch, self.batched
-  if not batched and T.is_tensor(u) and u.rank == 1 and u.count == k then return check_finite(u) end
-  if type(u) ~= "number" and type(u) ~= "table" then
-    is.fail("the controller must give %d signal%s as a tensor, got %s", k, k == 1 and "" or "s", text.describe(u))
+  local is_row = T.is_tensor(signals) and signals.rank == 1 and signals.count == k
+  if is_row and not batched then return check_finite(signals) end
+  if type(signals) ~= "number" and type(signals) ~= "table" then
+    is.fail("the controller must give %d signal%s as a tensor, got %s", k, k == 1 and "" or "s", text.describe(signals))
   end
-  u = T.as_tensor(u, "the controller's signals")
-  local shape = u:shape()
-  if u.rank == 0 and k == 1 then
-    u = u:reshape { 1 }
-  elseif u.rank == 2 and not batched and shape[1] == 1 and shape[2] == k then
-    u = u:reshape { k }
-  elseif not (u.rank == 1 and shape[1] == k or batched and u.rank == 2 and shape[1] == batch and shape[2] == k) then
+  signals = T.as_tensor(signals, "the controller's signals")
+  local shape = signals:shape()
+  if signals.rank == 0 and k == 1 then
+    signals = signals:reshape { 1 }
+  elseif signals.rank == 2 and not batched and shape[1] == 1 and shape[2] == k then
+    signals = signals:reshape { k }
+  elseif not (signals.rank == 1 and shape[1] == k
+    or batched and signals.rank == 2 and shape[1] == batch and shape[2] == k) then
     is.fail("the controller must give signals of shape {%d}%s, one for each actuator signal, got {%s}%s", k,
       batched and (" or {%d, %d}"):format(batch, k) or "", table.concat(shape, ", "),
       observation and (" of observations {%s}"):format(table.concat(observation:shape(), ", ")) or "")
   end
-  if batched and u.rank == 1 then u = u:unsqueeze(1):expand { batch, k } end
-  return check_finite(u)
+  if batched and signals.rank == 1 then signals = signals:unsqueeze(1):expand { batch, k } end
+  return check_finite(signals)
 end
 
 -- does the user's method want velocities too?
@@ -118,9 +120,9 @@ local function wants_velocity(f)
 end
 
 -- forces of one actuator {k, dim}, with the batch before it
-local function force_of(force, u, state)
+local function force_of(force, signals, state)
   local own
-  if force.signals > 0 then own = u:slice(force.first + 1, force.first + force.signals, -1) end
+  if force.signals > 0 then own = signals:slice(force.first + 1, force.first + force.signals, -1) end
   local x = state:gather(force.selection)
   local v = wants_velocity(force.actuator.force) and state:gather(force.selection, "velocity") or nil
   local f = force.actuator:force(own, x, v)
@@ -138,11 +140,11 @@ local function force_of(force, u, state)
 end
 
 ---What observer and controller make of a state.
----@return cq.Tensor u         {signals} or {batch, signals}
+---@return cq.Tensor signals         {signals} or {batch, signals}
 ---@return table hidden        for the next step
 function control.answer(self, state, hidden)
   local after, controller = {}, self.controller
-  local observation, u
+  local observation, signals
   if self.observer and not (controller and controller.blind) then
     self.phase = "the observer"
     observation, after.observer = self.observer:observe(state, hidden.observer)
@@ -150,34 +152,34 @@ function control.answer(self, state, hidden)
   end
   if controller then
     self.phase = "the controller"
-    u, after.controller = controller:act(observation, hidden.controller, state.time, state.step + 1)
-    u = check_signals(self, u, observation)
+    signals, after.controller = controller:act(observation, hidden.controller, state.time, state.step + 1)
+    signals = check_signals(self, signals, observation)
   else
-    u = T.zeros(by_scene(self, { self.signal_count }))
+    signals = T.zeros(by_scene(self, { self.signal_count }))
   end
   self.phase = nil
-  return u, after
+  return signals, after
 end
 
 ---One control step in Lua, on the tape if one records.
----@return cq.Tensor u         {signals} or {batch, signals}
+---@return cq.Tensor signals         {signals} or {batch, signals}
 ---@return table hidden        for the next step
 ---@return cq.Tensor[] forces  of each force actuator
 function control.step(self, state, hidden)
-  local u, after = control.answer(self, state, hidden)
-  return u, after, control.forces(self, state, u)
+  local signals, after = control.answer(self, state, hidden)
+  return signals, after, control.forces(self, state, signals)
 end
 
 ---Forces of each actuator. With those at the beginning of the control step: only the actuators of every engine step are
 ---asked again.
----@param u cq.Tensor
+---@param signals cq.Tensor
 ---@param begun? cq.Tensor[]
 ---@return cq.Tensor[]
-function control.forces(self, state, u, begun)
+function control.forces(self, state, signals, begun)
   local forces = {}
   for k, force in ipairs(self.forces) do
     self.phase = ("force actuator %d"):format(k)
-    forces[k] = begun and force.held and begun[k] or force_of(force, u, state)
+    forces[k] = begun and force.held and begun[k] or force_of(force, signals, state)
   end
   self.phase = nil
   return forces
@@ -185,9 +187,9 @@ end
 
 ---The user's cost of all signals {steps, signals} or {steps, batch, signals}.
 ---@return cq.Tensor           one number, or {batch}
-function control.effort(self, u)
+function control.effort(self, signals)
   self.phase, self.at = "effort", nil
-  local cost = self.effort_cost(u)
+  local cost = self.effort_cost(signals)
   if type(cost) ~= "number" and not T.is_tensor(cost) then
     is.fail("effort must give one number, got %s", text.describe(cost))
   end
@@ -218,7 +220,7 @@ function control.keep(self, differentiable)
     shape = by_scene(self, { self.signal_count }),
     stresses = layout.stress.stresses,
     force_width = force_width, forces = self.forces, dim = self.world.dim, differentiable = differentiable, hidden = {},
-    u = ffi.new("double[?]", math.max(signals, 1)), engine_steps = 0,
+    signals = ffi.new("double[?]", math.max(signals, 1)), engine_steps = 0,
   }
   -- the engine's memo keeps the forces of all steps; forward only, one step's are enough
   if force_width > 0 then
@@ -237,9 +239,9 @@ function Keep:save_hidden(i, hidden)
 end
 
 ---Keeps signals {batch, signals} of a control step, and the forces at its beginning.
-function Keep:save(i, u, forces)
+function Keep:save(i, signals, forces)
   local count = self.batch * self.width
-  if count > 0 then ffi.copy(self.u + i * count, u:data(), count * DOUBLE) end
+  if count > 0 then ffi.copy(self.signals + i * count, signals:data(), count * DOUBLE) end
   self.forces_now = forces
   self:save_forces(i * self.pieces, forces)
 end
@@ -287,15 +289,15 @@ end
 function Keep:engine_signals(step, count)
   local stresses, rows = self.stresses, count * self.batch
   if self.engine_steps < count then
-    self.engine_u, self.engine_steps = ffi.new("double[?]", math.max(rows * #stresses, 1)), count
+    self.engine_buffer, self.engine_steps = ffi.new("double[?]", math.max(rows * #stresses, 1)), count
   end
-  local out, at = self.engine_u, 0
+  local out, at = self.engine_buffer, 0
   for k = 0, rows - 1 do
-    local u = self.u + math.floor((step + math.floor(k / self.batch)) / self.pieces) * self.batch * self.width
-    local row = k % self.batch
+    local control_step, row = math.floor((step + math.floor(k / self.batch)) / self.pieces), k % self.batch
+    local signals = self.signals + control_step * self.batch * self.width
     for a = 1, #stresses do
       local stress = stresses[a]
-      out[at] = stress.scale * u[row * self.width + stress.signal] + stress.shift
+      out[at] = stress.scale * signals[row * self.width + stress.signal] + stress.shift
       at = at + 1
     end
   end
@@ -321,9 +323,9 @@ function Keep:engine_forces(step)
 end
 
 ---Are these the signals of a control step, bit for bit?
-function Keep:are_signals(i, u)
-  local data, kept = u:data(), self.u + i * u.count
-  for k = 0, u.count - 1 do
+function Keep:are_signals(i, signals)
+  local data, kept = signals:data(), self.signals + i * signals.count
+  for k = 0, signals.count - 1 do
     if data[k] ~= kept[k] then return false end
   end
   return true
@@ -337,12 +339,12 @@ function Keep:row(all, i)
 end
 
 ---The signals of a control step.
-function Keep:signals_at(i) return self:row(self.u, i) end
+function Keep:signals_at(i) return self:row(self.signals, i) end
 
 ---The signals of all control steps {steps, signals} or {steps, batch, signals}.
-function Keep:signals()
+function Keep:all_signals()
   local out = T.empty { self.steps, unpack(self.shape) }
-  if out.count > 0 then ffi.copy(out:data(), self.u, out.count * DOUBLE) end
+  if out.count > 0 then ffi.copy(out:data(), self.signals, out.count * DOUBLE) end
   return out
 end
 

@@ -64,7 +64,8 @@ end
 ---Control steps from one on; what the controller gives is kept.
 ---@return integer status     cq_status
 function EnginePolicy:forward(roll, first, count)
-  return C.cq_rollout_run_policy(roll.handle, self.def, count, roll.keep.u + first * roll.batch * roll.signal_count)
+  local outputs = roll.keep.signals + first * roll.batch * roll.signal_count
+  return C.cq_rollout_run_policy(roll.handle, self.def, count, outputs)
 end
 
 ---Before the first control step back.

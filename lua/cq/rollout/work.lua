@@ -7,7 +7,7 @@
 --
 -- A stress is within the body, and gives where the body follows it: one that pulls, where the body contracts. After
 -- each control step a row is kept: the displacement of each engine signal (the sum of -V S : E, V or L) and the
--- engine's own amplitude. So the rows have adjoints as a record has.
+-- engine's signal itself. So the rows have adjoints as a record has.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -133,21 +133,21 @@ end
 
 ---What is kept after a control step: displacements, and what its signals are for the engine.
 ---@param state cq.State
----@param u cq.Tensor     {signals} or {batch, signals}
+---@param signals cq.Tensor  {signals} or {batch, signals}
 ---@return cq.Tensor      {2 n} or {batch, 2 n}
-function work.row(state, u)
-  local amplitudes = {}
+function work.row(state, signals)
+  local engine_signals = {}
   for a, stress in ipairs(state.world.layout.stress.stresses) do
-    amplitudes[a] = u:slice(stress.signal + 1, stress.signal + 1, -1) * stress.scale + stress.shift
+    engine_signals[a] = signals:slice(stress.signal + 1, stress.signal + 1, -1) * stress.scale + stress.shift
   end
-  return T.concat({ displacements(state), T.concat(amplitudes, -1) }, -1)
+  return T.concat({ displacements(state), T.concat(engine_signals, -1) }, -1)
 end
 
 -- the energy of a cable's spring at these lengths
-local function spring(roll, c, entry, length, amplitude)
+local function spring(roll, c, entry, length, engine_signal)
   local actuator = entry.cable.actuator
   local function own(name) return value(roll, name):slice(c, c, -1) end
-  local free = (own "cable_length" * (amplitude * actuator.slope + actuator.offset)):relu()
+  local free = (own "cable_length" * (engine_signal * actuator.slope + actuator.offset)):relu()
   return own "cable_stiffness" * (length - free):relu():square() * 0.5
 end
 
@@ -162,10 +162,10 @@ function work.of(roll, rows)
   local after, start = rows:slice(1, count, -1), displacements(roll:start()):unsqueeze(1)
   local before = steps > 1 and T.concat({ start, after:slice(1, steps - 1, 1) }, 1) or start
   for a, stress in ipairs(layout.stress.stresses) do
-    local amplitude = rows:slice(count + a, count + a, -1)
+    local engine_signal = rows:slice(count + a, count + a, -1)
     local from, to, cable = before:slice(a, a, -1), after:slice(a, a, -1), cable_of[a]
-    local done = cable and spring(roll, cable.c, cable.entry, from, amplitude)
-      - spring(roll, cable.c, cable.entry, to, amplitude) or amplitude * (to - from)
+    local done = cable and spring(roll, cable.c, cable.entry, from, engine_signal)
+      - spring(roll, cable.c, cable.entry, to, engine_signal) or engine_signal * (to - from)
     local signal = stress.signal + 1
     by_signal[signal] = by_signal[signal] and by_signal[signal] + done or done
   end
