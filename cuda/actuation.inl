@@ -1,5 +1,5 @@
-// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa
-// u_a S_a and a force, and back.
+// actuation: from the signals and forces of one control step to the stress sigma = sum_a w_pa u_a S_a, the force and
+// the pressure of each particle, and the adjoint.
 
 enum { SUM_THREADS = 256 };
 
@@ -68,7 +68,7 @@ CQ_GPU double block_sum(double *shared, const double value) {
   return shared[threadIdx.x];   // its own: no barrier
 }
 
-// what the pressures at the surfaces of an actuator are worth, from every SUM_THREADS-th entry
+// dL/d(signal) of an actuator by its pressures, summed over every SUM_THREADS-th surface entry
 CQ_GPU double pressure_share(const cq_frame *s, const cq_actuation *d, const int64_t scene, const int64_t actuator) {
   double sum = 0;
   for (int64_t k = d->surface_by_start[actuator] + threadIdx.x; k < d->surface_by_start[actuator + 1];

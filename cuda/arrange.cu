@@ -120,7 +120,7 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
   cq_status status = cq_cuda_arrangement_create(d, out);
   if (status) return status;
   cq_arrangement *a = *out;
-  a->made = d->step;
+  a->sorted_at = d->step;
   a->tile_count = d->found_host->tiles;
   a->block_count = d->found_host->tiles + d->found_host->ring;
   const size_t blocks = (size_t)a->block_count;
@@ -181,7 +181,7 @@ cq_status cq_cuda_arrange_first(cq_device *d) {
   cq_status status = cq_cuda_slice_create(d, &slice);
   if (!status) status = cq_cuda_arrangement_create(d, &a);
   if (!status) {
-    a->made = -1;
+    a->sorted_at = -1;
     cq_window_first(d->context->stream, blocks_of(d), d->slots, d->particles, d->context->material, a);
     status = cq_cuda_check(cudaGetLastError(), what);
   }

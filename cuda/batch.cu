@@ -24,7 +24,7 @@ cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out) {
   return CQ_OK;
 }
 
-cq_slice *cq_cuda_slice_hold(cq_slice *slice) {
+cq_slice *cq_cuda_slice_retain(cq_slice *slice) {
   slice->references++;
   return slice;
 }
@@ -56,7 +56,7 @@ cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
   return CQ_OK;
 }
 
-cq_arrangement *cq_cuda_arrangement_hold(cq_arrangement *a) {
+cq_arrangement *cq_cuda_arrangement_retain(cq_arrangement *a) {
   a->references++;
   return a;
 }
@@ -77,8 +77,8 @@ void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
 }
 
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step) {
-  cq_cuda_slice_hold(slice);
-  cq_cuda_arrangement_hold(arrangement);
+  cq_cuda_slice_retain(slice);
+  cq_cuda_arrangement_retain(arrangement);
   cq_cuda_slice_release(d, d->live);
   cq_cuda_arrangement_release(d, d->arrangement);
   d->live = slice;
@@ -388,8 +388,8 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   cq_pool_give(&d->context->pool, work);
   if (!status) status = cq_cuda_arrange(d);
   if (status) return status;
-  d->start = cq_cuda_slice_hold(d->live);
-  d->start_arrangement = cq_cuda_arrangement_hold(d->arrangement);
+  d->start = cq_cuda_slice_retain(d->live);
+  d->start_arrangement = cq_cuda_arrangement_retain(d->arrangement);
   return CQ_OK;
 }
 

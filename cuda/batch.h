@@ -1,5 +1,5 @@
-// batch: the scenes of a batch on the GPU, all in one set of arrays and in step. What is live, what is remembered, and
-// the work memory of a rollout; the twin of engine/cpu/batch.h.
+// batch: the scenes of a batch on the GPU. All scenes share one set of arrays and run in step. Holds the live state,
+// the records and checkpoints, and the work memory of a rollout; the twin of engine/cpu/scene.h.
 #ifndef CQ_CUDA_BATCH_H
 #define CQ_CUDA_BATCH_H
 
@@ -17,8 +17,8 @@ enum {
 // How particles lie in memory; immutable once made, shared by all slices of the same order.
 typedef struct cq_arrangement {
   int32_t references;
-  // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
-  int64_t made;
+  // the engine step at which particles were sorted so, -1 for the user's order: it identifies the order in a rollout
+  int64_t sorted_at;
   int32_t tile_count, block_count;
   int32_t *order, *slot_of;  // {stride} user id of each slot, slot of each user id
   void *params;              // {params, slots}
@@ -230,7 +230,7 @@ static inline size_t cq_cable_grads(const cq_device *d) {
   const cq_cables *c = &d->model->cables;
   return cq_cable_values(d) + (size_t)d->batch * (size_t)(c->count + c->pulled_count * d->model->dim);
 }
-// blocks of a launch whose threads walk over so many things
+// blocks of a launch whose threads walk over `count` items
 int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads);
 
 // context.cu: the world on the device
@@ -248,10 +248,10 @@ void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t r
 cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
 void cq_cuda_destroy(cq_device *d);
 cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out);
-cq_slice *cq_cuda_slice_hold(cq_slice *slice);
+cq_slice *cq_cuda_slice_retain(cq_slice *slice);
 void cq_cuda_slice_release(cq_device *d, cq_slice *slice);
 cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out);   // without tiles
-cq_arrangement *cq_cuda_arrangement_hold(cq_arrangement *a);
+cq_arrangement *cq_cuda_arrangement_retain(cq_arrangement *a);
 void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a);
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record);       // drops references, keeps the grid memory
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step);
@@ -265,11 +265,11 @@ cq_status cq_cuda_arrange_first(cq_device *d);       // the user's order, with c
 // run.cu: runs of engine steps. cq_cuda_prepare makes work arrays for an arrangement and fills the upload, except for
 // its substeps. first: the number of engine steps between the live state and the run, which are launched already.
 cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first);
-// Sends what was prepared to the GPU, for the run that follows. controls 0: without signals and forces.
+// Sends the prepared upload to the GPU, for the run that follows. controls 0: without signals and forces.
 cq_status cq_cuda_send(cq_device *d, int32_t controls);
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count);
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count);
-cq_status cq_cuda_run_actuation_adj(cq_device *d);                 // the adjoint of the controls of the last run
+cq_status cq_cuda_run_load_actuation_adj(cq_device *d);                 // the adjoint of the controls of the last run
 cq_status cq_cuda_run_probe(cq_device *d);                         // P2G of state 0 alone
 cq_status cq_cuda_read_progress(cq_device *d);                     // waits for all runs, and copies progress
 void cq_cuda_graphs_destroy(cq_device *d);

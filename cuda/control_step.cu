@@ -54,7 +54,7 @@ static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
 // when particles must be sorted, and do nothing from there on. Launches beyond that are wasted, so the number is
 // guessed from how many engine steps the last arrangement served.
 static int64_t substeps_ahead(const cq_device *d) {
-  const int64_t age = d->step - d->arrangement->made, most = work_ahead / d->slots,
+  const int64_t age = d->step - d->arrangement->sorted_at, most = work_ahead / d->slots,
                 more = age / 2 > least_ahead ? age / 2 : least_ahead;
   const int64_t guess = age < d->span ? d->span - age : more;
   return guess < most ? guess : most;
@@ -71,8 +71,8 @@ static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
     cq_cuda_step_record_clear(d, record);
     status = cq_pool_reserve(&d->context->pool, &record->grid, grid, "memo of the grid");
     if (!status) status = cq_cuda_slice_create(d, &record->out);
-    record->in = cq_cuda_slice_hold(in);
-    record->arrangement = cq_cuda_arrangement_hold(d->arrangement);
+    record->in = cq_cuda_slice_retain(in);
+    record->arrangement = cq_cuda_arrangement_retain(d->arrangement);
   } else if (count < 2) {
     status = cq_cuda_slice_create(d, &c->turn[(count + 1) % 2]);
   }
@@ -108,7 +108,7 @@ static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   return status;
 }
 
-// Waits for a chain, and takes what its policy gave.
+// Waits for a chain, and copies the signals and outputs of its policy to the host.
 static cq_status finish_chain(cq_device *d, const Chain *c) {
   cq_status status = c->policy_steps ? cq_cuda_policy_fetch(d, c->policy_steps) : CQ_OK;
   if (!status) status = cq_cuda_read_progress(d);
@@ -139,7 +139,7 @@ static cq_status keep_impulses(cq_device *d, const Chain *c, int32_t made) {
   return !status && (c->at + made) % substeps ? cq_cuda_impulse_keep(d, rows) : status;
 }
 
-// Makes the last good state live. If it is before the end of what was launched, particles are sorted.
+// Makes the last good state live. If engine steps were launched beyond it, particles are sorted there.
 static cq_status conclude(cq_device *d, Chain *c) {
   const cq_progress p = *d->progress;
   const int32_t failed = p.bad < c->sent && p.bad <= p.stop, made = failed             ? p.bad
@@ -152,7 +152,7 @@ static cq_status conclude(cq_device *d, Chain *c) {
   c->at += made;
   if (failed) return fail_step(d, c, after);
   if (made == c->sent) return CQ_OK;
-  d->span = d->step - d->arrangement->made;
+  d->span = d->step - d->arrangement->sorted_at;
   if (d->span == 0)
     return cq_fail(CQ_DEVICE, "the GPU sorted particles into tiles that do not hold them; its memory may be faulty");
   return cq_cuda_arrange(d);
@@ -232,15 +232,15 @@ static cq_status begin_sums(cq_device *d, const cq_arrangement *a) {
   return status ? status : clear(d, d->sums, bytes);
 }
 
-static void hold_adjoint_order(cq_device *d, cq_arrangement *a) {
-  cq_cuda_arrangement_hold(a);
+static void set_adjoint_order(cq_device *d, cq_arrangement *a) {
+  cq_cuda_arrangement_retain(a);
   cq_cuda_arrangement_release(d, d->adj_arrangement);
   d->adj_arrangement = a;
 }
 
 cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   d->wanted = wanted;
-  hold_adjoint_order(d, d->arrangement);
+  set_adjoint_order(d, d->arrangement);
   const size_t entries = (size_t)d->batch * (size_t)d->model->actuation_count;
   cq_status status = clear(d, d->adj, cq_slice_size(d));
   if (!status) status = clear(d, d->params_adj, (size_t)d->params * (size_t)d->stride * d->real_bytes);
@@ -296,7 +296,7 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   swap(&d->actuation_adj, &d->actuation_adj_other);
   status = cq_cuda_check(cudaGetLastError(), "sorting the adjoint");
   if (!status) status = begin_sums(d, to);
-  hold_adjoint_order(d, to);
+  set_adjoint_order(d, to);
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
@@ -304,9 +304,9 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
 static cq_status run_backward(cq_device *d, const cq_step_record *records, int32_t end, int32_t *left) {
   cq_arrangement *a = records[end - 1].arrangement;
   int32_t begin = end - 1;
-  while (begin > 0 && end - begin < CQ_RUN_MAX && records[begin - 1].arrangement->made == a->made) begin--;
+  while (begin > 0 && end - begin < CQ_RUN_MAX && records[begin - 1].arrangement->sorted_at == a->sorted_at) begin--;
   *left = begin;
-  cq_status status = a->made == d->adj_arrangement->made ? CQ_OK : cross_sorting(d, a);
+  cq_status status = a->sorted_at == d->adj_arrangement->sorted_at ? CQ_OK : cross_sorting(d, a);
   if (!status) status = cq_cuda_timer_begin(d->context, CQ_PHASE_P2G_ADJ);
   if (status) return status;
   d->step -= end - begin;   // for walls that move
@@ -325,14 +325,14 @@ static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   if (!status) status = cq_cuda_walls_sum(d);
   if (!status && d->actuation) {
     status = cq_cuda_timer_begin(d->context, CQ_PHASE_ACTUATION);
-    if (!status) status = cq_cuda_run_actuation_adj(d);
+    if (!status) status = cq_cuda_run_load_actuation_adj(d);
     if (!status) status = clear(d, d->actuation_adj, actuation_bytes(d));
     if (!status && d->grad_cables) status = clear_cable_controls(d);
     if (!status) status = cq_cuda_timer_end(d->context);
   }
   if (status) return status;
   cq_cuda_resume(d, records[0].in, records[0].arrangement, d->step);
-  hold_adjoint_order(d, d->arrangement);
+  set_adjoint_order(d, d->arrangement);
   return CQ_OK;
 }
 

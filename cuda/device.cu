@@ -47,7 +47,7 @@ static void record_destroy(cq_device *d, cq_record *record) {
 static cq_status mark_create(cq_device *d, cq_mark **out) {
   cq_mark *mark = (cq_mark *)cq_alloc(1, sizeof *mark, "checkpoint");
   if (!mark) return CQ_MEMORY;
-  *mark = {cq_cuda_slice_hold(d->live), cq_cuda_arrangement_hold(d->arrangement), d->step};
+  *mark = {cq_cuda_slice_retain(d->live), cq_cuda_arrangement_retain(d->arrangement), d->step};
   *out = mark;
   return CQ_OK;
 }

@@ -61,8 +61,8 @@ typedef struct cq_progress {
   int32_t over;
 } cq_progress;
 
-// inv_dx = 1 / dx; dt: of one engine step; limit: largest coordinate [cells], that is cells, and a little for what
-// rounding puts on the upper edge
+// inv_dx = 1 / dx; dt: of one engine step; limit: largest coordinate [cells]: the cells of the axis and a little more,
+// because rounding may put a particle on the upper edge
 #define CQ_SCALES(type) struct { type dx, inv_dx, dt, limit[3]; }
 
 typedef struct cq_frame {

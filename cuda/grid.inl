@@ -57,7 +57,7 @@ CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, c
   const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
   Node v = {{0, 0, 0, 0}};
   free_velocity(s, tile->scene, p, v.c);
-  return may_touch(s, tile) ? touch_walls(s, n, k, v) : v;
+  return may_touch(s, tile) ? node_contacts(s, n, k, v) : v;
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
@@ -129,13 +129,13 @@ CQ_GPU void sync_group(void) {
 // Reverses contact j of each node of the group. The gradients of a wall are added by one thread, in the order of the
 // nodes.
 template <int THREADS>
-CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad,
+CQ_GPU void group_contact_adj(const cq_frame *s, const GridNode *w, const int32_t j, const Node *v0, Node *grad,
                               const Group *group) {
   Shared *shared = group->shared;
   double *sums = group->sums;
   const int n = group_node(), walls = s->wall_count;
   const WallGrad *grads = shared->grads;
-  shared->wall[n] = meet_adj(s, w, j, v0, grad, &shared->grads[n]);
+  shared->wall[n] = reverse_contact(s, w, j, v0, grad, &shared->grads[n]);
   sync_group<THREADS>();
   if (n < walls) {
     double *friction = sums + CQ_AT_FRICTION + n, *velocity = sums + CQ_AT_FRICTION + walls + 3 * n,
@@ -153,13 +153,13 @@ CQ_GPU void group_contact_adj(const cq_frame *s, const Where *w, const int32_t j
 // Reverses all contacts of the nodes of a tile, the last one first; nodes with fewer contacts wait. v: velocity before
 // the contacts, and mass. grad: dL/dv after them. Returns dL/dv before them, and dL/dm by way of the impulses.
 template <int THREADS>
-CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad,
+CQ_RARE Node node_contacts_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad,
                              const Group group) {
   Shared *shared = group.shared;
-  Where w;
+  GridNode w;
   Node after = v;
   find_node(s, n, k, &w);
-  const int32_t count = meet_walls(s, &w, INT32_MAX, after.c);
+  const int32_t count = apply_contacts(s, &w, INT32_MAX, after.c);
   if (group_node() == 0) shared->most = 0;
   sync_group<THREADS>();
   if (count) atomicMax(&shared->most, count);
@@ -170,12 +170,13 @@ CQ_RARE Node touch_walls_adj(const cq_frame *s, const int64_t n, const int32_t k
 }
 
 // The same for one node alone, where no gradients of walls are wanted.
-CQ_RARE Node leave_walls_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad) {
-  Where w;
+CQ_RARE Node node_contacts_adj_alone(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad) {
+  GridNode w;
   Node after = v;
   WallGrad unused;
   find_node(s, n, k, &w);
-  for (int32_t j = meet_walls(s, &w, INT32_MAX, after.c) - 1; j >= 0; j--) meet_adj(s, &w, j, &v, &grad, &unused);
+  for (int32_t j = apply_contacts(s, &w, INT32_MAX, after.c) - 1; j >= 0; j--)
+    reverse_contact(s, &w, j, &v, &grad, &unused);
   return grad;
 }
 
@@ -244,7 +245,7 @@ CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more
     Node grad = arenas_sum(s, k, block, at), v = {{0, 0, 0, 0}};
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
     v.c[CQ_DIM] = p.c[CQ_DIM];
-    if (may_touch(s, tile)) grad = touch_walls_adj<THREADS>(s, n, k, v, grad, {shared, sums});
+    if (may_touch(s, tile)) grad = node_contacts_adj<THREADS>(s, n, k, v, grad, {shared, sums});
     const double along = decay_adj(s, tile->scene, &v, &grad);
     add_gravity<THREADS>(s, shared, &grad, along, sums);
     if (!STORE) continue;

@@ -39,7 +39,7 @@ static int32_t axis_outside(const State *q, int64_t id) {
   return axis;
 }
 
-static void tell(cq_health *h, int32_t bad, int64_t particle, double value) {
+static void set_health(cq_health *h, int32_t bad, int64_t particle, double value) {
   h->bad = bad;
   h->particle = particle;
   h->value = value;
@@ -54,24 +54,24 @@ static void diagnose(const State *q, int32_t scene, cq_health *h) {
   for (int64_t p = 0; p < n; p++)
     for (int32_t f = 0; f < d->fields; f++) {
       const double value = field_of(q, first + p, f);
-      if (value - value != 0) return tell(h, CQ_HEALTH_NOT_FINITE, p, value);
+      if (value - value != 0) return set_health(h, CQ_HEALTH_NOT_FINITE, p, value);
     }
   for (int64_t p = 0; p < n; p++) {
     h->axis = axis_outside(q, first + p);
-    if (h->axis < d->model->dim) return tell(h, CQ_HEALTH_LEFT_GRID, p, field_of(q, first + p, h->axis));
+    if (h->axis < d->model->dim) return set_health(h, CQ_HEALTH_LEFT_GRID, p, field_of(q, first + p, h->axis));
   }
   h->axis = 0;
   h->value = INFINITY;
   for (int64_t p = 0; p < n; p++) {
     const double det = determinant(q, first + p);
-    if (det < h->value) tell(h, det > 0 ? CQ_HEALTH_GOOD : CQ_HEALTH_INVERTED, p, det);
+    if (det < h->value) set_health(h, det > 0 ? CQ_HEALTH_GOOD : CQ_HEALTH_INVERTED, p, det);
     if (h->bad) return;
   }
 }
 
 // Takes the first scene with such a particle, before the step or after it. If no scene has one, the determinant was
 // not positive for the kernels' precision and is for double: its particle is named.
-static void find_culprit(cq_device *d, const State *before, const State *after) {
+static void find_failed_particle(cq_device *d, const State *before, const State *after) {
   cq_health worst = {};
   worst.step = d->step;
   worst.value = INFINITY;
@@ -115,7 +115,7 @@ cq_status cq_cuda_diagnose(cq_device *d, const cq_slice *in, const cq_slice *out
                                            cudaMemcpyDeviceToHost, d->context->stream), what);
   if (!status) status = cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
   if (!status) {
-    find_culprit(d, &before, &after);
+    find_failed_particle(d, &before, &after);
     status = cq_health_fail(&d->health, d->batch);
   }
   cq_free(before.data);

@@ -9,8 +9,8 @@ typedef struct Impulses {
 
 // Contact j of a node and its impulse; v is the velocity before the contact and becomes that after it. Returns the
 // wall, as in Impulses.wall.
-CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const Where *w, const int32_t j, const real mass, real v[CQ_DIM],
-                                  real value[CONTACT_WIDTH]) {
+CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const GridNode *w, const int32_t j, const real mass,
+                                  real v[CQ_DIM], real value[CONTACT_WIDTH]) {
   Contact c;
   Touch t;
   if (!contact_of(s, w, j, &c)) return -1;
@@ -25,12 +25,12 @@ template <int THREADS>
 CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p, Impulses *shared,
                           double *sums) {
   const int node = group_node();
-  Where w;
+  GridNode w;
   Node v = {{0, 0, 0, 0}};
   find_node(s, n, k, &w);
   free_velocity(s, w.scene, &p, v.c);
   Node after = v;
-  const int32_t count = meet_walls(s, &w, INT32_MAX, after.c);
+  const int32_t count = apply_contacts(s, &w, INT32_MAX, after.c);
   if (node == 0) shared->most = 0;
   sync_group<THREADS>();
   if (count) atomicMax(&shared->most, count);

@@ -130,7 +130,7 @@ static void launch_load_actuation(cudaStream_t stream, int32_t blocks, const cq_
                               const cq_actuation *actuation) {
   CQ_LAUNCH(load_actuation, blocks, SLOT_THREADS, stream, frame, actuation);
 }
-static void launch_actuation_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
+static void launch_load_actuation_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
                              const cq_actuation *actuation) {
   CQ_LAUNCH(actuation_shares, blocks, SLOT_THREADS, stream, frame, actuation);
   CQ_LAUNCH(actuation_signals, blocks, SUM_THREADS, stream, frame, actuation);
@@ -180,6 +180,6 @@ const cq_cuda_kernels CQ_TABLE = {
     launch_resident, launch_resident_adj, room,
     launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params_adj,
     launch_discount,
-    launch_load_actuation, launch_actuation_adj, launch_pull_cables, launch_pull_cables_adj,
+    launch_load_actuation, launch_load_actuation_adj, launch_pull_cables, launch_pull_cables_adj,
     launch_read, launch_read_weights, launch_read_adj,
 };

@@ -1,6 +1,6 @@
-// kernels: what kernels.cu offers the host, one table for each {dimension, precision}. Every function launches a kernel
-// on a stream and returns at once. blocks: of the launch. Its threads walk over all tiles, or all slots, whatever their
-// number is, so that one captured graph serves every arrangement.
+// kernels: the kernels of one {dimension, precision}, as a table for the host. Every function launches a kernel on a
+// stream and returns at once. blocks: of the launch. Its threads walk over all tiles, or all slots, whatever their
+// number, so that one captured graph serves every arrangement.
 #ifndef CQ_CUDA_KERNELS_H
 #define CQ_CUDA_KERNELS_H
 
@@ -25,8 +25,8 @@ typedef struct cq_cuda_kernels {
   int32_t dim, real_bytes;
   int32_t round;             // particles that a block goes over at once, backward; forward they are no fewer
 
-  // Forward, k: substep. p2g scatters state k. grid makes velocities of momenta. impulse sums what walls and pins give
-  // to the nodes. g2p makes state k + 1. g2p2g makes state k + 1 and scatters it.
+  // Forward, k: substep. p2g scatters state k. grid computes velocities from momenta. impulse sums the impulses of
+  // walls and pins. g2p computes state k + 1. g2p2g computes state k + 1 and scatters it.
   void (*p2g)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*grid)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*impulse)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
@@ -60,7 +60,7 @@ typedef struct cq_cuda_kernels {
   // From the controls to stresses and forces of particles; and back, to the gradients of signals, weights and forces.
   // actuation lies in device memory.
   void (*load_actuation)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation);
-  void (*actuation_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation);
+  void (*load_actuation_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation);
 
   // Cables in state k, a block for each scene: adds their pull to the forces of particles; and its adjoint, after
   // p2g_adj of substep k.

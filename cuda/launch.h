@@ -13,35 +13,37 @@
   // an array that the threads of a block share
   #define CQ_SHARED(type, name, count) __shared__ type name[count]
   #define CQ_NOINLINE __noinline__
-  // hides where an int comes from, so that what follows from it is not kept in registers from turn to turn of a loop
+  // Hides the value of an int from the compiler, which then keeps nothing computed from it in registers from one turn
+  // of a loop to the next.
   #define CQ_OPAQUE(x) asm volatile("" : "+r"(x))
   #define CQ_ROLLED _Pragma("unroll 1")
   #define CQ_UNROLLED _Pragma("unroll")
-  // of a loop that waits for memory: so many turns' loads are on their way together
+  // A loop that waits for memory: the loads of 16 turns are issued before the first one is used.
   #define CQ_UNROLLED_16 _Pragma("unroll 16")
   // a pointer that was read from memory: of the device's, not of a block's
   #define CQ_GLOBAL(p) __builtin_assume(__isGlobal(p))
-  // one that a call was given: to what the block shares
+  // A pointer argument that points to shared memory.
   #define CQ_BLOCKS_OWN(p) __builtin_assume(__isShared(p))
   // of doubles, rounded before anything is added to it
   #define CQ_PRODUCT(a, b) __dmul_rn(a, b)
 
-// Waits for so many threads of the block, whole warps, that meet at one of its barriers 1 to 15.
+// Waits at barrier 1 to 15 of the block until `threads` threads, in whole warps, have arrived.
 static __device__ __forceinline__ void cq_sync_some(int barrier, int threads) {
   asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-// Two barriers of all blocks of a launch that has them on the GPU together (kernels.cu): who leaves sees what all wrote
-// before they came. The cluster's is the machine's own, from 9.0 on; for an older one nobody makes a cluster.
+// Two barriers of all blocks of a launch whose blocks are on the GPU at the same time (kernels.cu). Behind the barrier
+// a thread sees all that other threads wrote before it. The barrier of a cluster is an instruction, from compute
+// capability 9.0 on; on an older GPU no cluster is launched.
 static __device__ __forceinline__ void cq_sync_cluster(void) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
 #endif
 }
 
-// That of the grid is a counter in global memory. The blocks add up to 2^31 each time: the last to come turns its
-// highest bit, the others are as before, and nobody has to set it back. A block's first thread speaks for it:
-// __syncthreads hands on to it, and from it, what the other threads wrote and may read.
+// The barrier of the grid is a counter in global memory. In each round the blocks add 2^31 in all, so that the last one
+// flips the highest bit, the other bits return to their values, and the counter needs no reset. The first thread of a
+// block arrives for the block: __syncthreads before and after it orders the writes and reads of the other threads.
 static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -64,8 +66,8 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 #define CQ_PRODUCT(a, b) ((a) * (b))
 #endif
 
-// A kernel on a stream. What fails shows at cq_cuda_check; until then no other is launched, for it
-// would work on what was not made.
+// Launches a kernel on a stream. A failure is reported by cq_cuda_check; until then no other kernel is launched,
+// because its input was not computed.
 #define CQ_LAUNCH(kernel, blocks, threads, stream, ...)                                               \
   do {                                                                                                \
     if (cudaPeekAtLastError() == cudaSuccess) CQ_START(kernel, blocks, threads, stream, __VA_ARGS__); \
@@ -81,7 +83,7 @@ static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
 template <class T> CQ_GPU T load_volatile(const T *from) { return *(const volatile T *)from; }
 template <class T> CQ_GPU void store_volatile(T *to, const T value) { *(volatile T *)to = value; }
 
-// Every call of the CUDA runtime goes through here: its failure becomes a sentence that says what to do.
+// Every call of the CUDA runtime goes through here, which turns a failure into a sentence with a remedy.
 cq_status cq_cuda_check(cudaError_t error, const char *what);
 
 #endif

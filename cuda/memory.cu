@@ -1,5 +1,5 @@
-// memory: a pool of device memory, which keeps what is given back for the next request of that size; and the sentences
-// of failed calls.
+// memory: a pool of device memory, which keeps freed blocks for the next request of their size; and the sentences of
+// failed calls.
 #include "memory.h"
 
 static const size_t UNIT = 256;             // sizes are rounded up to a multiple of it [bytes]

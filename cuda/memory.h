@@ -1,5 +1,5 @@
-// memory: device memory from a pool that is shared by all rollouts of a world, and memory of the host that the device
-// copies from and to without a detour. All work is on one stream, so what is given back may be taken again at once.
+// memory: device memory from a pool that all rollouts of a world share, and pinned memory of the host. All work is on
+// one stream, so that a freed block may be taken again at once.
 #ifndef CQ_CUDA_MEMORY_H
 #define CQ_CUDA_MEMORY_H
 
@@ -26,7 +26,7 @@ typedef struct cq_pool {
 // what: for the sentence, e.g. "state slice"
 cq_status cq_pool_take(cq_pool *pool, size_t bytes, const char *what, cq_memory **out);
 void cq_pool_give(cq_pool *pool, cq_memory *memory);   // NULL: nothing
-// Memory for so many bytes at least, whose contents are lost when it grows.
+// Memory of at least `bytes` bytes, whose contents are lost when it grows.
 cq_status cq_pool_reserve(cq_pool *pool, cq_memory **memory, size_t bytes, const char *what);
 void cq_pool_close(cq_pool *pool);
 

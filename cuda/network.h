@@ -5,7 +5,7 @@
 #include "../engine/cq.h"
 #include "launch.h"
 
-// Values of a scene are what its layers give, one layer after another. Parameters are weights {in, out}, then
+// The values of a scene are the outputs of its layers, one layer after another. Parameters are weights {in, out}, then
 // biases {out}, of each layer.
 typedef struct cq_network {
   int32_t batch, actuators, layers, values;
@@ -29,14 +29,14 @@ typedef struct cq_network {
   const double *grad_signals;
   const double *grad_output;          // {batch, y} from elsewhere
   double *grad_observation, *grad_now;   // as they are
-  // in: what the control step after gives to now; out: what this one gives to before
+  // in: the gradient of `now` from the next control step; out: that of `before` from this one
   double *grad_before;
   double *delta;                      // as value: gradients of the sums of the units
   double *grad;                       // as the parameters, added to
 } cq_network;
 
 void cq_network_signals(cudaStream_t stream, const cq_network *network);
-// blocks: for what walks over parameters
+// blocks: of the kernel that walks over parameters
 void cq_network_adj(cudaStream_t stream, int32_t blocks, const cq_network *network);
 
 #endif

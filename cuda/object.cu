@@ -1,4 +1,4 @@
-// What the shared object tells of itself and of the machine before any world is made.
+// object: the build number of the shared object, and the GPUs of the machine, for a program that has no world yet.
 #include "../engine/backend/backend.h"
 #include "launch.h"
 #include <stdio.h>

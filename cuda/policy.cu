@@ -142,7 +142,7 @@ cq_status cq_cuda_policy_set(cq_device *d, const cq_policy_run *policy_run) {
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// The two readouts of a state that a policy may see: one as it is, one by its change since the last control step.
+// The two readouts of a state that a policy may take: one as it is, one by its change since the last control step.
 typedef struct Observed {
   cq_reading observation, change;
 } Observed;
@@ -232,7 +232,7 @@ void cq_cuda_policy_store(const cq_device *d, const cq_policy_run *policy_run, i
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// Sends what the adjoint of some control steps needs: the gradients of the outputs, and for each control step the
+// Sends the input of the adjoint of some control steps: the gradients of the outputs, and for each control step the
 // second readout of the control step before it.
 static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
   cq_device_network *f = d->network_state;

@@ -5,13 +5,13 @@
 
 enum { PORTION = 1024 };     // particles of a list that a block sums up
 
-// A list of groups as the user gave it, and what the kernels need of it.
+// The list of groups of a readout, as the user gave it, and the tables that the kernels read.
 struct cq_list {
   int64_t used;              // number of the last use, counted over all lists
-  int32_t groups, listed, portions, who_count;
+  int32_t groups, listed, portions, distinct_count;
   int32_t *host;             // {groups + 1} starts from 0, {listed} particles
   cq_memory *memory;
-  const int32_t *list, *group_of, *portion_start, *who, *place_start, *place;
+  const int32_t *list, *group_of, *portion_start, *distinct, *place_start, *place;
   const cq_portion *portion;
 };
 
@@ -37,7 +37,7 @@ static int32_t is_list_of(const cq_list *l, const cq_readout *r, int64_t listed)
 
 // tables that the host makes of a list, in one piece for one copy
 typedef struct Tables {
-  int32_t *list, *group_of, *portion_start, *who, *place_start, *place;
+  int32_t *list, *group_of, *portion_start, *distinct, *place_start, *place;
   cq_portion *portion;
 } Tables;
 
@@ -49,10 +49,10 @@ static size_t lay_out(const cq_list *l, char *at, Tables *t) {
   t->group_of = t->list + listed;
   t->place = t->group_of + listed;
   t->portion_start = t->place + listed;
-  t->who = t->portion_start + l->groups + 1;
-  t->place_start = t->who + l->who_count;
+  t->distinct = t->portion_start + l->groups + 1;
+  t->place_start = t->distinct + l->distinct_count;
   return (size_t)l->portions * sizeof(cq_portion) +
-         (3 * listed + (size_t)l->groups + 1 + 2 * (size_t)l->who_count + 1) * size;
+         (3 * listed + (size_t)l->groups + 1 + 2 * (size_t)l->distinct_count + 1) * size;
 }
 
 static void cut_portions(const cq_list *l, const Tables *t) {
@@ -69,17 +69,17 @@ static void cut_portions(const cq_list *l, const Tables *t) {
 
 // the places of each particle, in the order of the list; number: of each particle of a scene, or -1
 static void invert(const cq_list *l, const Tables *t, const int32_t *number) {
-  memset(t->place_start, 0, ((size_t)l->who_count + 1) * sizeof(int32_t));
+  memset(t->place_start, 0, ((size_t)l->distinct_count + 1) * sizeof(int32_t));
   for (int32_t k = 0; k < l->listed; k++) t->place_start[number[t->list[k]] + 1]++;
-  for (int32_t w = 0; w < l->who_count; w++) t->place_start[w + 1] += t->place_start[w];
+  for (int32_t w = 0; w < l->distinct_count; w++) t->place_start[w + 1] += t->place_start[w];
   for (int32_t k = l->listed; k-- > 0;) {
     const int32_t w = number[t->list[k]];
-    t->who[w] = t->list[k];
+    t->distinct[w] = t->list[k];
     t->place[--t->place_start[w + 1]] = k;
   }
   // place_start[w + 1] is now where those of w begin
-  for (int32_t w = 0; w < l->who_count; w++) t->place_start[w] = t->place_start[w + 1];
-  t->place_start[l->who_count] = l->listed;
+  for (int32_t w = 0; w < l->distinct_count; w++) t->place_start[w] = t->place_start[w + 1];
+  t->place_start[l->distinct_count] = l->listed;
 }
 
 static cq_status list_upload(cq_device *d, cq_list *l, const int32_t *number) {
@@ -104,7 +104,7 @@ static cq_status list_upload(cq_device *d, cq_list *l, const int32_t *number) {
   l->list = on_device.list;
   l->group_of = on_device.group_of;
   l->portion_start = on_device.portion_start;
-  l->who = on_device.who;
+  l->distinct = on_device.distinct;
   l->place_start = on_device.place_start;
   l->place = on_device.place;
   l->portion = on_device.portion;
@@ -122,7 +122,7 @@ static cq_status list_fill(cq_device *d, const cq_readout *r, cq_list *l) {
     for (int32_t p = 0; p < d->particles; p++) number[p] = -1;
     for (int32_t k = 0; k < l->listed; k++) {
       const int32_t p = l->host[l->groups + 1 + k];
-      if (number[p] < 0) number[p] = l->who_count++;
+      if (number[p] < 0) number[p] = l->distinct_count++;
     }
     status = list_upload(d, l, number);
   }
@@ -169,8 +169,8 @@ static void fill_list(const cq_list *l, cq_reading *r) {
   r->list = l->list;
   r->portion = l->portion;
   r->portion_start = l->portion_start;
-  r->who_count = l->who_count;
-  r->who = l->who;
+  r->distinct_count = l->distinct_count;
+  r->distinct = l->distinct;
   r->place_start = l->place_start;
   r->place = l->place;
   r->group_of = l->group_of;
@@ -193,7 +193,7 @@ static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
   }
 }
 
-// what the formulas of derived quantities need
+// the arrays from which the kernels fill the point of a derived quantity
 static void fill_points(const cq_device *d, cq_reading *r) {
   const cq_model *m = d->model;
   r->params = d->arrangement->params;
@@ -268,7 +268,7 @@ void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
   const int32_t which = r->weight == d->given.mass->data ? CQ_PARAM_MASS : CQ_PARAM_VOLUME;
   if (reads_weights(d, r)) r->grad_weight = params + (int64_t)which * d->slots;
   r->grad_slots = params + (int64_t)CQ_PARAM_SLOTS * d->slots;
-  d->kernels->read_adj(d->context->stream, cq_cuda_blocks(d, (int64_t)d->batch * r->who_count, 256), r);
+  d->kernels->read_adj(d->context->stream, cq_cuda_blocks(d, (int64_t)d->batch * r->distinct_count, 256), r);
 }
 
 static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t count, double *out) {

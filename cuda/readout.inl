@@ -1,6 +1,6 @@
-// readout: means, sums, second moments and gathers of the live state and of what follows from it, with adjoints. Sums
-// run in double over portions of the user's list, each in a fixed tree, and then over the portions in another: they do
-// not depend on how particles lie.
+// readout: means, sums, second moments and gathers of the live state and of quantities derived from it, with adjoints.
+// Sums run in double over portions of the user's list, each in a fixed tree, and then over the portions in another
+// fixed tree, so that they do not depend on the order of particles in memory.
 
 CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t p) {
   return r->weight ? r->weight[scene * r->weight_stride + p] : 1;
@@ -23,8 +23,8 @@ CQ_GPU const cq_part *part_of(const cq_reading *r, const int32_t c) {
   return part;
 }
 
-// component c of what the particle at a place of the list adds to its group's sums: its
-// weight, then that times q or q q^T
+// Component c of the term that the particle at a place of the list adds to its group's sums: its weight w, then w q or
+// w q q^T.
 CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int64_t place, const int32_t c) {
   const double w = weight_of(r, scene, r->list[place]);
   if (c == 0) return w;
@@ -34,7 +34,8 @@ CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int64_t pl
   return w * value_at(r, scene, place, part, k / part->width) * value_at(r, scene, place, part, k % part->width);
 }
 
-CQ_GPU int is_made(const cq_reading *r) { return !r->over || !*r->over; }
+// Was the state that is read computed?
+CQ_GPU int is_computed(const cq_reading *r) { return !r->over || !*r->over; }
 
 // ---- derived quantities ---------------------------------------------------------------------------------------------
 
@@ -56,7 +57,7 @@ CQ_RARE void readout_point(const cq_reading *r, const int32_t slot, ReadoutPoint
   readout_as(at, material, constant);
 }
 
-// by: what is wanted of a quantity of a particle, by user id
+// by: dL/d(quantity) of a particle; id: its number in the order of the user
 CQ_RARE void derived_adj(const cq_reading *r, const int64_t id, const int32_t quantity, const real by[READOUT_WIDTH]) {
   ReadoutPoint at, grad;
   const int32_t slot = r->adj_slot_of[id];
@@ -82,7 +83,7 @@ CQ_RARE void derived_adj(const cq_reading *r, const int64_t id, const int32_t qu
 
 // a thread for each {scene, place in the list}
 CQ_KERNEL read_derive(const __grid_constant__ cq_reading r) {
-  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.listed : 0;
+  const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.listed : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
     ReadoutPoint at;
     real value[READOUT_WIDTH];
@@ -98,7 +99,7 @@ CQ_KERNEL read_derive(const __grid_constant__ cq_reading r) {
 // a block for each {scene, portion, component}
 CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components) {
   CQ_SHARED(double, shared, SUM_THREADS);
-  if (!is_made(&r)) return;
+  if (!is_computed(&r)) return;
   for (int64_t n = blockIdx.x; n < (int64_t)r.batch * r.portions * components; n += gridDim.x) {
     const int32_t c = (int32_t)(n % components);
     const int64_t portion = n / components % r.portions, scene = n / components / r.portions;
@@ -112,7 +113,7 @@ CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components
 
 // a warp for each {scene, group, component}, whose lanes take the portions in turn
 CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) {
-  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.groups * components : 0,
+  const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.groups * components : 0,
                 first = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x;
   const int32_t lane = (int32_t)threadIdx.x % WARP;
   for (int64_t n = first / WARP; n < all; n += (int64_t)gridDim.x * (SLOT_THREADS / WARP)) {
@@ -138,7 +139,7 @@ CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) 
 }
 
 CQ_KERNEL read_gather(const __grid_constant__ cq_reading r) {
-  const int64_t all = is_made(&r) ? (int64_t)r.batch * r.listed : 0;
+  const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.listed : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
     const int64_t scene = n / r.listed, place = n % r.listed;
     for (const cq_part *part = r.part; part < r.part + r.parts; part++)
@@ -180,14 +181,15 @@ CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t i
 
 // a thread for each {scene, particle that is listed}
 CQ_KERNEL read_adj(const __grid_constant__ cq_reading r) {
-  const int64_t all = (int64_t)r.batch * r.who_count;
+  const int64_t all = (int64_t)r.batch * r.distinct_count;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
-    const int64_t scene = n / r.who_count, who = n % r.who_count, id = scene * r.particles + r.who[who];
-    for (int32_t k = r.place_start[who]; k < r.place_start[who + 1]; k++) {
+    const int64_t scene = n / r.distinct_count, member = n % r.distinct_count,
+                  id = scene * r.particles + r.distinct[member];
+    for (int32_t k = r.place_start[member]; k < r.place_start[member + 1]; k++) {
       double total = 1, share = 1, along = 0;
       if (r.kind != CQ_READOUT_GATHER) {
         if (r.kind != CQ_READOUT_SUM) total = r.sum[(scene * r.groups + r.group_of[r.place[k]]) * r.components];
-        share = weight_of(&r, scene, r.who[who]) / total;
+        share = weight_of(&r, scene, r.distinct[member]) / total;
       }
       for (const cq_part *part = r.part; part < r.part + r.parts; part++)
         along += part_adj(&r, scene, id, r.place[k], part, share);

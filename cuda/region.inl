@@ -76,7 +76,7 @@ CQ_GPU void region_velocity_adj(Node region[NODES], const cq_frame *s, const int
     Node grad = node_sum(s, n, k), v = {{0, 0, 0, 0}};
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
     v.c[CQ_DIM] = p.c[CQ_DIM];
-    if (may_touch(s, tile)) grad = leave_walls_adj(s, n, k, v, grad);
+    if (may_touch(s, tile)) grad = node_contacts_adj_alone(s, n, k, v, grad);
     decay_adj(s, tile->scene, &v, &grad);
     return free_velocity_adj(&p, inverse, &grad);
   });

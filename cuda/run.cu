@@ -362,10 +362,10 @@ cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
                       : launch_passes(d, &d->backward[count], launch_backward, count);
 }
 
-cq_status cq_cuda_run_actuation_adj(cq_device *d) {
+cq_status cq_cuda_run_load_actuation_adj(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   const int64_t shares = d->batch * (d->model->actuation_count + d->model->force_count);
-  d->kernels->actuation_adj(d->context->stream, cq_cuda_blocks(d, shares, 256), &u->frame, &u->actuation);
+  d->kernels->load_actuation_adj(d->context->stream, cq_cuda_blocks(d, shares, 256), &u->frame, &u->actuation);
   return cq_cuda_check(cudaGetLastError(), "the adjoint of the controls");
 }
 

@@ -1,6 +1,6 @@
-// step: what particles do in one engine step. A block works on a tile. Gathering (G2P) makes the state after the step.
-// Scattering (P2G) gives a state to the grid. Between two steps of one arrangement one kernel does both: it gathers,
-// and scatters the new state while that is still in registers.
+// step: the particles in one engine step. A block works on a tile. G2P gathers the state after the step from the nodes;
+// P2G scatters a state to them. Between two steps of one arrangement one kernel does both: it gathers, and scatters the
+// new state while that is still in registers.
 
 CQ_GPU void load_vector(const void *data, const int field, const int32_t p, real out[CQ_DIM]) {
   EACH(i) out[i] = slot_in(data, FIELDS, p)[(field + i) * CQ_GROUP];
@@ -34,7 +34,7 @@ typedef struct Matter {
   MaterialPoint point;       // constants and F of a fused law: nothing else of it is set
 } Matter;
 
-// what a pressure on the particle's surface adds to its force
+// the force of a pressure on the particle's surface (physics/drive/pressure.inl)
 CQ_RARE void pressure_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], real force[CQ_DIM]) {
   real pressure[CQ_DIM];
   EACH(i) pressure[i] = slot_in(s->actuation, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP];
@@ -158,7 +158,7 @@ CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile
   return in_world(s, inv_dx, next->x) && poison == 0;
 }
 
-// Makes what a particle gives to the grid. Returns 0 where it is inverted.
+// Computes the terms that a particle scatters to its nodes. Returns 0 if the particle is inverted.
 CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, const State *q, const Place *at,
                         Exchange *give) {
   const GridStep step = grid_step_of(s);

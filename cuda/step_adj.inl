@@ -2,8 +2,8 @@
 // does what lies between two grid passes: the adjoint of scattering in step k, then that of gathering in step k - 1.
 // AGAIN: there are too few registers to keep the state over the walk through the stencil, so it is loaded twice.
 
-// The same slot, but the compiler cannot know that: it loads from it anew, and keeps no register for the second use.
-CQ_GPU int32_t unknown(int32_t p) {
+// The same slot, hidden from the compiler, which then loads from it a second time and keeps no registers for that.
+CQ_GPU int32_t opaque(int32_t p) {
   CQ_OPAQUE(p);
   return p;
 }
@@ -130,7 +130,7 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Around *of, const cq_tile *tile
   transfer_to_grid(&step, &source, &give);
   visit<1, 1, 1>(of->region, &at, &give, &sums, slopes);
   if (AGAIN) {
-    state_load(in, unknown(p), q);
+    state_load(in, opaque(p), q);
     source_of(&m, q, &at, tau, &source);
     EACH(i) EACH(j) m.point.f[i][j] = q->f[i][j];
   }
@@ -163,8 +163,8 @@ CQ_GPU void gather_adj(const cq_frame *s, const Around *of, const Place *at, Sta
   real slopes[CQ_DIM] = {0}, grad_arm[CQ_DIM] = {0};
   visit<0, 1, 0>(of->region, at, give, NULL, slopes);
   if (AGAIN) {
-    load_vector(of->state, V, unknown(of->p), q->v);
-    load_matrix(of->state, C, unknown(of->p), q->c);
+    load_vector(of->state, V, opaque(of->p), q->v);
+    load_matrix(of->state, C, opaque(of->p), q->c);
   }
   transfer_to_particle_adj_rest(&step, q, give, grad_arm, adj->f);
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad_arm[i]);

@@ -8,7 +8,7 @@
 
 // ---- sorting --------------------------------------------------------------------------------------------------------
 
-// what a sorting found
+// the result of a sorting
 typedef struct cq_found {
   int32_t outside;           // a position is not in the world, or not finite
   int32_t lower[3], upper[3];     // box of the tiles with particles; unset if the window is the world
@@ -145,13 +145,14 @@ typedef struct cq_reading {
   const int32_t *slot_of;        // {slots} of the state
   const double *weight;          // NULL: every particle counts 1
   int64_t weight_stride;         // from scene to scene
-  const int32_t *over;           // 1: the state may not have been made, nothing is read; NULL: it has been
+  // not 0: an earlier step of the run failed or stopped, so the state was not computed and is not read; NULL: it was
+  const int32_t *over;
   double *partial, *sum;         // {batch, portions, components}, {batch, groups, components}
   double *out;                   // {batch, count}
   // backward, by particle
-  int32_t who_count;
-  const int32_t *who;            // {who_count} particles that are listed
-  const int32_t *place_start;    // {who_count + 1}
+  int32_t distinct_count;
+  const int32_t *distinct;       // {distinct_count} the listed particles, each once
+  const int32_t *place_start;    // {distinct_count + 1}
   const int32_t *place;          // {listed} places in the list
   const int32_t *group_of;       // {listed} by place
   const double *grad_out;        // {batch, count}
@@ -159,7 +160,7 @@ typedef struct cq_reading {
   const int32_t *adj_slot_of;    // {slots}
   double *grad_weight;           // {slots} by user id, added to; NULL: not wanted
   double *grad_slots;            // {constants, slots} by user id, added to: those of materials
-  // of derived quantities, which are made before they are summed
+  // derived quantities, which are computed before they are summed
   int32_t derived_width;         // numbers of a particle, 0: there are none
   double *derived;               // {batch, listed, derived_width}
   const void *params;            // {params, slots} in the order of the state

@@ -255,7 +255,7 @@ CQ_GPU int sort_round(const Round<THREADS> *round, const int mine, const int cel
   return at;
 }
 
-// what the particles of a cell give to plane i of its stencil: w (q + b o), w m
+// the sums over the particles of a cell of w (q + b o) and w m, for the nodes of plane i of its stencil
 template <int THREADS>
 CQ_GPU void plane_sums(const Round<THREADS> *round, const int cell, const int i, Node sums[ROWS_Y][3]) {
   const int32_t begin = round->start[cell], end = round->start[cell + 1];

@@ -1,5 +1,5 @@
-// wall: what walls and pins do to one node of the grid, what a contact gives (its impulse), and their adjoints. Over
-// the scalar real, for few nodes touch a wall.
+// wall: the contacts of one node of the grid with walls and pins, the impulse of each contact, and their adjoints. In
+// scalar reals, because few nodes touch a wall.
 
 CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
   return (const real *)s->globals + (int64_t)scene * s->global_stride;
@@ -14,18 +14,18 @@ CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, cons
 // ---- contacts of a node ---------------------------------------------------------------------------------------------
 
 // a node, and its entries in the wall map
-typedef struct Where {
+typedef struct GridNode {
   int32_t at[3], scene;      // first axes and last, as the wall map counts: y is 0 in 2D
-  double time;               // since the walls have had their velocities
+  double time;               // [time] since the walls took their present velocities
   const cq_wall_node *entry;
   int32_t count;             // entries
   int32_t pinned;            // the one entry is a pin, which overrides all walls
-} Where;
+} GridNode;
 
 // Can a wall or a pin hold nodes of this tile?
 CQ_GPU int may_touch(const cq_frame *s, const cq_tile *tile) { return tile->held || s->moving_wall_count; }
 
-CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, Where *w) {
+CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, GridNode *w) {
   const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
   const int64_t held = s->held[n];
   int at[CQ_DIM];
@@ -46,18 +46,18 @@ typedef struct Contact {
 } Contact;
 
 // Position of a node relative to a wall that has moved since the start.
-CQ_GPU void place_for(const cq_frame *s, const Where *w, const int32_t wall, double x[3]) {
+CQ_GPU void place_relative_to(const cq_frame *s, const GridNode *w, const int32_t wall, double x[3]) {
   const real *velocity = wall_velocity_of(s, w->scene, wall);
-  const double *made = s->wall_place ? s->wall_place + 3 * ((int64_t)w->scene * s->wall_count + wall) : NULL;
+  const double *displacement = s->wall_place ? s->wall_place + 3 * ((int64_t)w->scene * s->wall_count + wall) : NULL;
   x[0] = w->at[0] * s->scales_8.dx;
   x[1] = w->at[1] * s->scales_8.dx;
   x[2] = 0;
   x[LAST] = w->at[2] * s->scales_8.dx;
-  EACH(i) x[i] -= w->time * (double)velocity[i] + (made ? made[i] : 0);
+  EACH(i) x[i] -= w->time * (double)velocity[i] + (displacement ? displacement[i] : 0);
 }
 
 // Contact j of a node. Walls at rest come first, then walls that move, at their present place. 0: there are fewer.
-CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contact *contact) {
+CQ_GPU int contact_of(const cq_frame *s, const GridNode *w, const int32_t j, Contact *contact) {
   if (j < w->count) {
     contact->wall = w->entry[j].wall;
     EACH(i) contact->normal[i] = (real)w->entry[j].normal[i];
@@ -68,7 +68,7 @@ CQ_GPU int contact_of(const cq_frame *s, const Where *w, const int32_t j, Contac
   for (int32_t m = 0; m < s->wall_count; m++) {
     if (!s->walls[m].moves) continue;
     double x[3], normals[3][3];
-    place_for(s, w, m, x);
+    place_relative_to(s, w, m, x);
     const int32_t count = wall_normals(&s->walls[m], CQ_DIM, 1e-6 * s->scales_8.dx, x, normals);
     if (left < count) {
       contact->wall = m;
@@ -84,7 +84,8 @@ CQ_GPU ContactLaw law_of(const cq_frame *s, const int32_t scene, const Contact *
   return {s->walls[c->wall].kind, friction_of(s, scene, c->wall), c->normal, wall_velocity_of(s, scene, c->wall)};
 }
 
-CQ_GPU void meet(const cq_frame *s, const int32_t scene, const Contact *c, real v[CQ_DIM]) {
+// Applies one contact to the velocity of a node.
+CQ_GPU void apply_contact(const cq_frame *s, const int32_t scene, const Contact *c, real v[CQ_DIM]) {
   const real still[3] = {0, 0, 0};
   if (c->wall < 0) {
     const ContactLaw pin = {CQ_CONTACT_STICKY, 0, c->normal, still};
@@ -95,42 +96,44 @@ CQ_GPU void meet(const cq_frame *s, const int32_t scene, const Contact *c, real 
   }
 }
 
-// velocity after the first contacts, at most `most` of them; returns how many there were
-CQ_GPU int32_t meet_walls(const cq_frame *s, const Where *w, const int32_t most, real v[CQ_DIM]) {
+// Applies the first contacts of a node, at most `most` of them, to its velocity. Returns how many there were.
+CQ_GPU int32_t apply_contacts(const cq_frame *s, const GridNode *w, const int32_t most, real v[CQ_DIM]) {
   Contact c;
   int32_t j = 0;
-  for (; j < most && contact_of(s, w, j, &c); j++) meet(s, w->scene, &c, v);
+  for (; j < most && contact_of(s, w, j, &c); j++) apply_contact(s, w->scene, &c, v);
   return j;
 }
 
-CQ_RARE Node touch_walls(const cq_frame *s, const int64_t n, const int32_t k, Node v) {
-  Where w;
+// Applies all contacts of node n to its velocity.
+CQ_RARE Node node_contacts(const cq_frame *s, const int64_t n, const int32_t k, Node v) {
+  GridNode w;
   find_node(s, n, k, &w);
-  meet_walls(s, &w, INT32_MAX, v.c);
+  apply_contacts(s, &w, INT32_MAX, v.c);
   return v;
 }
 
 // ---- impulses -------------------------------------------------------------------------------------------------------
 
-// where the numbers of a wall stand, or of a group of pins, among those of all
+// index of the impulse of a wall, or of a group of pins, among those of all
 CQ_GPU int32_t impulse_at(const cq_frame *s, const int32_t wall) {
   return (wall < 0 ? s->impulse_count : 0) + CONTACT_WIDTH * wall;
 }
 
-// A contact of a node of this mass, whose velocity is v before it and becomes the one after it.
-CQ_GPU void touch_of(const cq_frame *s, const Where *w, const Contact *c, const real mass, real v[CQ_DIM], Touch *t) {
+// Applies a contact of a node of this mass to its velocity v, and describes it in t for the impulse.
+CQ_GPU void touch_of(const cq_frame *s, const GridNode *w, const Contact *c, const real mass, real v[CQ_DIM],
+                     Touch *t) {
   t->mass = mass;
   t->x[0] = (real)(w->at[0] * s->scales_8.dx);
   t->x[1] = (real)(w->at[1] * s->scales_8.dx);
   t->x[LAST] = (real)(w->at[2] * s->scales_8.dx);
   EACH(i) t->normal[i] = c->normal[i];
   EACH(i) t->before[i] = v[i];
-  meet(s, w->scene, c, v);
+  apply_contact(s, w->scene, c, v);
   EACH(i) t->after[i] = v[i];
 }
 
-// From dL/d(impulse) of a contact to velocity, mass and normal; v: velocity before it.
-CQ_RARE Touch impulse_adj(const cq_frame *s, const Where *w, const Contact *c, const Node v) {
+// The gradients of velocity, mass and normal from dL/d(impulse) of a contact. v: velocity before it, and mass.
+CQ_RARE Touch impulse_adj(const cq_frame *s, const GridNode *w, const Contact *c, const Node v) {
   const double *given = s->grad_impulse + (int64_t)w->scene * s->impulse_count + impulse_at(s, c->wall);
   real after[CQ_DIM], grad_out[CONTACT_WIDTH];
   Touch t, grad = {};
@@ -143,24 +146,24 @@ CQ_RARE Touch impulse_adj(const cq_frame *s, const Where *w, const Contact *c, c
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// what a contact of a node gives to its wall
+// gradients of a wall by one contact of a node
 typedef struct WallGrad {
   real friction, velocity[CQ_DIM], place[CQ_DIM];
 } WallGrad;
 
-// The normals of a wall are those of where it has come to: (E22)
-CQ_GPU void turn_adj(const cq_frame *s, const Where *w, const int32_t wall, const ContactGrad *of, WallGrad *grad) {
+// (E22) The normals of a moving wall are those of its present place: their gradient goes to its velocity and place.
+CQ_GPU void turn_adj(const cq_frame *s, const GridNode *w, const int32_t wall, const ContactGrad *of, WallGrad *grad) {
   double x[3], grad_n[3] = {0, 0, 0}, grad_x[3] = {0, 0, 0};
-  place_for(s, w, wall, x);
+  place_relative_to(s, w, wall, x);
   EACH(i) grad_n[i] = (double)of->n[i];
   wall_normals_adj(&s->walls[wall], CQ_DIM, x, grad_n, grad_x);
   EACH(i) grad->velocity[i] -= (real)(w->time * grad_x[i]);
   EACH(i) grad->place[i] = -(real)grad_x[i];
 }
 
-// one contact backward: v is the velocity before it, of holds what its impulse gives the normal
-CQ_GPU void meet_one_adj(const cq_frame *s, const Where *w, const Contact *c, const real v[CQ_DIM], real grad_v[CQ_DIM],
-                         ContactGrad *of) {
+// Adjoint of apply_contact. v: velocity before the contact; of: on entry the gradient of the normal by the impulse.
+CQ_GPU void apply_contact_adj(const cq_frame *s, const GridNode *w, const Contact *c, const real v[CQ_DIM],
+                              real grad_v[CQ_DIM], ContactGrad *of) {
   const real still[3] = {0, 0, 0};
   if (c->wall < 0) {
     const ContactLaw pin = {CQ_CONTACT_STICKY, 0, c->normal, still};
@@ -173,7 +176,7 @@ CQ_GPU void meet_one_adj(const cq_frame *s, const Where *w, const Contact *c, co
 
 // Reverses contact j of a node. v0: velocity before all contacts, and mass. grad: dL/dv after the contact becomes dL/dv
 // before it, with dL/dm by way of the impulse beside it. grad_wall is written. Returns the wall; -1: there is none.
-CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, const Node *v0, Node *grad,
+CQ_GPU int32_t reverse_contact(const cq_frame *s, const GridNode *w, const int32_t j, const Node *v0, Node *grad,
                         WallGrad *grad_wall) {
   Node v = *v0;
   ContactGrad of = {};
@@ -182,14 +185,14 @@ CQ_GPU int32_t meet_adj(const cq_frame *s, const Where *w, const int32_t j, cons
   c.wall = -1;
   *grad_wall = {};
   if (j < 0 || !contact_of(s, w, j, &c)) return -1;
-  meet_walls(s, w, j, v.c);
+  apply_contacts(s, w, j, v.c);
   if (s->grad_impulse) {
     felt = impulse_adj(s, w, &c, v);
     EACH(i) grad->c[i] += felt.after[i];
     EACH(i) of.n[i] = felt.normal[i];
     grad->c[CQ_DIM] += felt.mass;
   }
-  meet_one_adj(s, w, &c, v.c, grad->c, &of);
+  apply_contact_adj(s, w, &c, v.c, grad->c, &of);
   if (s->grad_impulse) EACH(i) grad->c[i] += felt.before[i];
   if (c.wall < 0) return -1;
   EACH(i) grad_wall->velocity[i] = of.w[i];

@@ -83,7 +83,7 @@ CQ_GPU Before scan_block(Before *shared, const Before mine, Before *sum) {
   return before;
 }
 
-CQ_GPU void tell(const cq_sorting *s, const Before all) {
+CQ_GPU void store_counts(const cq_sorting *s, const Before all) {
   s->found->tiles = all.tiles;
   s->found->ring = all.ring;
 }
@@ -103,7 +103,7 @@ CQ_KERNEL scan_parts(const cq_sorting s) {
   scan_block(shared, mine, &sum);
   if (threadIdx.x) return;
   ((Before *)s.partial)[blockIdx.x] = gridDim.x > 1 ? sum : Before{0, 0, 0};
-  if (gridDim.x == 1) tell(&s, sum);
+  if (gridDim.x == 1) store_counts(&s, sum);
 }
 
 // One block turns the sums of all blocks into sums over those before each.
@@ -118,7 +118,7 @@ CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
     if (k < parts) part[k] = add(all, before);
     all = add(all, sum);
   }
-  if (threadIdx.x == 0) tell(&s, all);
+  if (threadIdx.x == 0) store_counts(&s, all);
 }
 
 CQ_KERNEL scan_tiles(const cq_sorting s) {
@@ -183,7 +183,7 @@ void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
 }
 
 // Entries of the node (x, y, z) in the wall map, packed as in cq_frame.held.
-CQ_GPU int64_t held_at(const cq_wall_map *map, const int32_t x, const int32_t y, const int32_t z) {
+CQ_GPU int64_t wall_entries_at(const cq_wall_map *map, const int32_t x, const int32_t y, const int32_t z) {
   if (x < 0 || x >= map->size[0] || y < 0 || y >= map->size[1]) return 0;
   const int64_t column = (int64_t)x * map->size[1] + y, end = map->start[column + 1];
   int64_t low = map->start[column], high = end;
@@ -202,13 +202,13 @@ CQ_GPU int64_t held_at(const cq_wall_map *map, const int32_t x, const int32_t y,
 }
 
 // a block for each tile, a thread for each node
-CQ_KERNEL hold_nodes(int32_t block_count, int32_t dim, const cq_wall_map map, cq_tile *tiles, int64_t *held) {
+CQ_KERNEL fill_wall_entries(int32_t block_count, int32_t dim, const cq_wall_map map, cq_tile *tiles, int64_t *held) {
   const int32_t n = (int32_t)threadIdx.x, side = dim == 3 ? 4 : 8;
   for (int32_t t = (int32_t)blockIdx.x; t < block_count; t += (int32_t)gridDim.x) {
     const int32_t *lower = tiles[t].lower;
     const int32_t x = lower[0] + (dim == 3 ? n / 16 : n / 8), y = dim == 3 ? lower[1] + n / 4 % 4 : 0,
                   z = lower[dim - 1] + n % side;
-    const int64_t at = held_at(&map, x - map.lower[0], y - map.lower[1], z);
+    const int64_t at = wall_entries_at(&map, x - map.lower[0], y - map.lower[1], z);
     held[(int64_t)t * CQ_TILE_NODES + n] = at;
     if (at) store_volatile(&tiles[t].held, 1);
   }
@@ -216,8 +216,8 @@ CQ_KERNEL hold_nodes(int32_t block_count, int32_t dim, const cq_wall_map map, cq
 
 void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles,
                      int64_t *held) {
-  CQ_LAUNCH(hold_nodes, block_count < 65535 ? block_count : 65535, CQ_TILE_NODES, stream, block_count, dim, map, tiles,
-            held);
+  CQ_LAUNCH(fill_wall_entries, block_count < 65535 ? block_count : 65535, CQ_TILE_NODES, stream, block_count, dim, map,
+            tiles, held);
 }
 
 // ---- order ----------------------------------------------------------------------------------------------------------

@@ -47,17 +47,17 @@ typedef enum cq_precision { CQ_FLOAT32 = 4, CQ_FLOAT64 = 8 } cq_precision;
 
 typedef enum cq_device_kind {
   CQ_DEVICE_CPU = 0,
-  CQ_DEVICE_CUDA,                       // a GPU, or an error that says how to get it
-  // a GPU where there is one and the particles are worth it, else the CPU; cq_world_device tells
+  CQ_DEVICE_CUDA,                       // a GPU, or an error that says what is missing
+  // a GPU if there is one and the world has enough particles for it, else the CPU: see cq_world_device
   CQ_DEVICE_AUTO,
 } cq_device_kind;
 
-typedef enum cq_field {                 // what can be set, and what has a gradient: see lists.h
+typedef enum cq_field {                 // the fields that a rollout can set and differentiate: see lists.h
   CQ_FIELDS(CQ_FIELD_ID) CQ_FIELD_COUNT
 } cq_field;
 
-typedef enum cq_owner {                 // what a field has a value for
-  CQ_OWNER_STATE = 0,                   // each particle, and every time slice: what readouts see
+typedef enum cq_owner {                 // a field has a value for each of these
+  CQ_OWNER_STATE = 0,                   // each particle in each state; readouts take these
   CQ_OWNER_PARTICLE,                    // each particle
   CQ_OWNER_CONSTANT,                    // each particle of a material that has the constant
   CQ_OWNER_ENTRY,                       // each actuation entry
@@ -72,10 +72,10 @@ typedef struct cq_field_info {
   int32_t rank;                         // 0 a number, 1 {dim}, 2 {dim, dim}
   double lower, upper;                  // bounds; infinite: none
   int32_t closed;                       // 1: the lower bound itself is allowed; the upper never is
-  double value;                         // when nothing is given, of a matrix times the identity; NaN: it must be given
+  double value;                         // the default, of a matrix times the identity; NaN: there is none
 } cq_field_info;
 
-const cq_field_info *cq_field_describe(int32_t field);   // NULL for one that is none
+const cq_field_info *cq_field_describe(int32_t field);   // NULL: there is no such field
 
 typedef enum cq_material_kind {         // see lists.h
   CQ_LAWS(CQ_LAW_ID) CQ_MATERIAL_COUNT
@@ -83,12 +83,12 @@ typedef enum cq_material_kind {         // see lists.h
 
 typedef struct cq_law_info {
   const char *name, *meaning;           // that of the constructor in Lua; for people
-  int32_t lame;                         // 1: it has Lame's constants: any cq_elasticity gives them
+  int32_t lame;                         // 1: by Lame's constants, which follow from any cq_elasticity
   int32_t incompressible;               // 1: it may have a Bonet-Wood term
   int32_t branches;                     // 1: Maxwell branches may stand beside it
 } cq_law_info;
 
-const cq_law_info *cq_law_describe(int32_t kind);        // NULL for a kind that is none
+const cq_law_info *cq_law_describe(int32_t kind);        // NULL: there is no such law
 
 typedef enum cq_elasticity {            // constants that an isotropic law at rest is given by
   CQ_ELASTICITY_YOUNG_POISSON = 0,      // CQ_FIELD_YOUNG and CQ_FIELD_POISSON
@@ -105,7 +105,7 @@ typedef struct cq_material {
 } cq_material;
 enum { CQ_BRANCHES_MAX = 3 };
 
-// Constants that a material takes: their fields, at most `most`; returns how many there are.
+// Writes the fields of the constants of a material, at most `most` of them, and returns how many there are.
 int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most);
 
 typedef enum cq_drive_kind {            // see lists.h
@@ -130,7 +130,7 @@ typedef enum cq_contact_kind {
   CQ_CONTACT_SLIP,                      // no motion along the normal
   CQ_CONTACT_SEPARATE,                  // slip, but free to leave
   CQ_CONTACT_FRICTION,                  // separate with Coulomb friction
-  CQ_CONTACT_HOLD,                      // v <- wall velocity of what presses against it, free to leave
+  CQ_CONTACT_HOLD,                      // v <- wall velocity of a node that moves into the wall; a node may leave
 } cq_contact_kind;
 
 typedef enum cq_wall_shape {
@@ -156,8 +156,8 @@ typedef struct cq_wall {
 
 typedef struct cq_world cq_world;
 
-// How engine steps are made: explicit MLS-MPM, or backward Euler as the minimum of the incremental potential over the
-// velocities of the grid's nodes, by Newton's method with conjugate gradients.
+// Time integration of engine steps: explicit MLS-MPM, or backward Euler as the minimum of the incremental potential
+// over the velocities of the grid's nodes, by Newton's method with conjugate gradients.
 typedef enum cq_integrator_kind { CQ_INTEGRATOR_EXPLICIT = 0, CQ_INTEGRATOR_IMPLICIT } cq_integrator_kind;
 
 typedef struct cq_integrator {          // of the implicit kind; zeros are defaults
@@ -241,9 +241,9 @@ void cq_world_def_init(cq_world_def *def);
 void cq_wall_init(cq_wall *wall);
 cq_status cq_world_create(const cq_world_def *def, cq_world **world);
 void cq_world_destroy(cq_world *world);
-double cq_world_courant(const cq_world *world);          // of all that waves, diffusion and cables ask for
+double cq_world_courant(const cq_world *world);          // the largest of those of waves, viscosity and cables
 const char *cq_world_device(const cq_world *world);      // for people: device, instruction set, threads
-int32_t cq_world_device_kind(const cq_world *world);     // CQ_DEVICE_CPU or CQ_DEVICE_CUDA: what was taken
+int32_t cq_world_device_kind(const cq_world *world);     // CQ_DEVICE_CPU or CQ_DEVICE_CUDA
 
 typedef struct cq_gpu {
   char name[256];
@@ -266,16 +266,16 @@ typedef struct cq_rollout_def {
   int32_t cookie;
   int32_t batch;                        // scenes, 1 to CQ_BATCH_MAX
   int32_t steps;                        // control steps at most
-  int32_t differentiable;               // 0: forward only, nothing is remembered
-  int32_t contact;                      // 1: what walls and pins give is read at every control step: cq_rollout_contact
+  int32_t differentiable;               // 0: forward only, without memo
+  int32_t contact;                      // 1: sums impulses of walls and pins: cq_rollout_contact
   int64_t memory;                       // budget for the memo [bytes]; 0: three quarters of what is available
 } cq_rollout_def;
 
-typedef struct cq_plan {                // what the memo will do within its budget
-  int64_t bytes;                        // that it will take at most
+typedef struct cq_plan {                // the plan of the memo within its budget
+  int64_t bytes;                        // that the memo takes at most
   int64_t record_bytes, slice_bytes;    // of one control step kept for its adjoint; of one checkpoint
   int32_t records, checkpoints;         // how many of each
-  // forward control steps made per control step of the rollout, 1 when all is kept
+  // control steps that are run forward for each control step of the rollout, 1 if all records are kept
   double recompute;
 } cq_plan;
 
@@ -284,13 +284,13 @@ typedef struct cq_health {              // of the first bad step, or zeros
   int32_t scene;
   int64_t step;                         // engine step from the start of the rollout
   int64_t particle;                     // user's index
-  double value;                         // determinant, coordinate, velocity, or what the kind says
+  double value;                         // determinant, coordinate, velocity, or as the kind says
   int32_t axis;                         // of a particle that left
 } cq_health;
 
 typedef enum cq_health_kind {
   CQ_HEALTH_GOOD = 0, CQ_HEALTH_NOT_FINITE, CQ_HEALTH_INVERTED, CQ_HEALTH_LEFT_GRID,
-  // of implicit steps: relative residual, cells, and products made
+  // of implicit steps; value: relative residual, cells moved, number of products
   CQ_HEALTH_NOT_CONVERGED, CQ_HEALTH_TOO_FAR, CQ_HEALTH_NO_GRADIENT, CQ_HEALTH_SADDLE,
 } cq_health_kind;
 
@@ -298,9 +298,9 @@ void cq_rollout_def_init(cq_rollout_def *def);
 cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **rollout);
 void cq_rollout_destroy(cq_rollout *rollout);
 void cq_rollout_plan(const cq_rollout *rollout, cq_plan *plan);
-// {steps, B, force_count, dim} that the memo keeps, and need not copy where they are written here; NULL: forward only
+// The memo's forces {steps, B, force_count, dim}; those written here are not copied. NULL: forward only.
 double *cq_rollout_forces(cq_rollout *rollout);
-// {steps, B, substeps, CQ_SOLVER_WIDTH} what the solver did in the implicit steps that were made; NULL: explicit steps.
+// {steps, B, substeps, CQ_SOLVER_WIDTH} iterations and residuals of all implicit steps so far; NULL: explicit steps.
 const double *cq_rollout_solver(const cq_rollout *rollout);
 
 // Elements of a field for one scene.
@@ -309,7 +309,7 @@ int64_t cq_field_count(const cq_world *world, int32_t field);
 // Takes effect at the next cq_rollout_begin. Fields never set have the world's values.
 cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data, int32_t per_scene);
 
-// The Courant number of what was set, as cq_world_courant has that of the world: the largest of all scenes.
+// The largest Courant number of all scenes, with the values that were set.
 double cq_rollout_courant(const cq_rollout *rollout);
 
 cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
@@ -319,19 +319,18 @@ cq_status cq_rollout_run(cq_rollout *rollout, int32_t count, const double *signa
 int32_t cq_rollout_at(const cq_rollout *rollout);         // control steps made: the index of the live state
 void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of the last failure
 
-// Backward: begin at the live state, then from the last control step to the first: add the adjoints of readouts of the
-// live state with cq_rollout_read_adjoint, and go back over as many control steps as there are to the next with some.
+// The adjoint begins at the live state. Then, from the last control step to the first: add the adjoints of readouts of
+// the live state with cq_rollout_read_adjoint, and reverse all control steps up to the next state with readouts.
 cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
-// Which gradients will be asked for from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each, or all.
+// Which gradients will be read from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each. Default: all.
 void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
-// A factor of the adjoint of each state between two control steps of a call, 1 unless set; and between two calls.
+// A factor of the adjoint of the state between two control steps of a call, 1 unless set; discount applies it once.
 cq_status cq_rollout_set_discount(cq_rollout *rollout, double factor);
 cq_status cq_rollout_discount(cq_rollout *rollout);
 // Reverses the last `count` control steps; the live state is then the one before them. grad_signals {count, B,
 // actuators} and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_signals, double *grad_forces);
-// After a way back, whole or not: to the last state of the way there again, from where another adjoint can begin. Makes
-// again what its checkpoints need.
+// Returns to the last state of the forward pass, where another adjoint can begin; recomputes records that are gone.
 cq_status cq_rollout_return(cq_rollout *rollout);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
 cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);
@@ -358,13 +357,13 @@ typedef struct cq_quantity_info {       // of a state field or a derived quantit
   int32_t rank;                         // 0 a number, 1 {dim}, 2 {dim, dim}, 3 axial: a number in 2D, {3} in 3D
 } cq_quantity_info;
 
-// by cq_field or cq_derived; NULL for one that is none
+// by cq_field or cq_derived; NULL: there is no such quantity
 const cq_quantity_info *cq_quantity_describe(int32_t quantity);
 
 typedef struct cq_readout {             // out: for each scene one quantity after the other, in the order of their bits
   int32_t cookie;
   int32_t kind;                         // cq_readout_kind
-  // bits (1 << cq_field) of state fields, (1 << cq_derived) of what follows from them
+  // bits (1 << cq_field) of state fields and (1 << cq_derived) of derived quantities
   uint32_t fields;
   int32_t weighting;                    // cq_weighting, of mean, moment and sum
   int32_t group_count;
@@ -375,35 +374,36 @@ typedef struct cq_readout {             // out: for each scene one quantity afte
 void cq_readout_init(cq_readout *readout);
 int64_t cq_readout_count(const cq_world *world, const cq_readout *readout);   // elements of out for one scene
 cq_status cq_rollout_read(cq_rollout *rollout, const cq_readout *readout, double *out);
-// Adds the adjoint of a readout of the live state: grad_out as out.
+// Adds the adjoint of a readout of the live state; grad_out has the layout of out.
 cq_status cq_rollout_read_adjoint(cq_rollout *rollout, const cq_readout *readout, const double *grad_out);
 
-// ---- readouts of a step: what walls and pins give, and walls whose velocity changes ---------------------------------
+// ---- readouts of a step: impulses of walls and pins; walls whose velocity changes -----------------------------------
 
-// Numbers of a wall at a control step, sums over its nodes and over the engine steps: impulse {dim}, that which nodes
-// gain in contact [mass length/time]; its part along the normals; its tangential part {dim}; part along the normal
-// times place {dim}, whose quotient by the sum of these parts is the centre of pressure. Of pins all is tangential.
+// Numbers of a wall in a control step, sums over its nodes and over the engine steps: the impulse {dim} on the nodes
+// [mass length/time]; its part along the normals; its tangential part {dim}; and the part along the normal times the
+// place {dim}, which divided by the part along the normals is the centre of pressure. The impulse of pins is all
+// tangential.
 int32_t cq_contact_width(int32_t dim);
 int32_t cq_contact_count(const cq_world_def *def);   // of the walls, then of the groups of pins: at least one
-// {steps, B, cq_contact_count, width} of the control steps made. NULL: the rollout was made without contact.
+// {steps, B, cq_contact_count, width} of all control steps so far. NULL: the rollout was created without contact.
 const double *cq_rollout_contact(const cq_rollout *rollout);
-// Adds to the gradient {count, B, cq_contact_count, width} of control steps, before the adjoint goes back over them.
+// Adds to the gradient {count, B, cq_contact_count, width} of control steps, before these are reversed.
 cq_status cq_rollout_contact_adjoint(cq_rollout *rollout, int32_t step, int32_t count, const double *grad);
 
-// Velocities of walls that are held over each control step, in the place of CQ_FIELD_WALL_VELOCITY: {steps, walls, dim}
-// for all scenes, or for each {B, steps, walls, dim}. A wall that moves has made the way that is their integral. NULL:
-// those of the field again. Takes effect at the next cq_rollout_begin.
+// Velocities of walls, constant over each control step, in the place of CQ_FIELD_WALL_VELOCITY: {steps, walls, dim} for
+// all scenes, or {B, steps, walls, dim} for each. Their integral is the displacement of a moving wall. NULL: those of
+// the field again. Takes effect at the next cq_rollout_begin.
 cq_status cq_rollout_set_walls(cq_rollout *rollout, const double *velocity, int32_t per_scene);
 // Their gradient, as cq_rollout_gradient gives those of fields.
 cq_status cq_rollout_walls_gradient(cq_rollout *rollout, double *out, int32_t per_scene);
 
-// Gravity that is held over each control step, in the place of CQ_FIELD_GRAVITY: {steps, dim} for all scenes, or for
-// each {B, steps, dim}. NULL: that of the field again. Takes effect at the next cq_rollout_begin. CQ_DEVICE on CUDA.
+// Gravity, constant over each control step, in the place of CQ_FIELD_GRAVITY: {steps, dim} for all scenes, or {B,
+// steps, dim} for each. NULL: that of the field again. Takes effect at the next cq_rollout_begin. CQ_DEVICE on CUDA.
 cq_status cq_rollout_set_gravity(cq_rollout *rollout, const double *gravity, int32_t per_scene);
 // Its gradient, as cq_rollout_gradient gives those of fields.
 cq_status cq_rollout_gravity_gradient(cq_rollout *rollout, double *out, int32_t per_scene);
 
-// ---- a policy: a network that sees readouts of the state and gives the signals --------------------------------------
+// ---- a policy: a network from readouts of the state to the signals --------------------------------------------------
 
 enum { CQ_LAYERS_MAX = 16 };            // of a policy
 
@@ -417,9 +417,9 @@ typedef struct cq_layer {               // y {out} = f(x {in} w {in, out} + b {o
 typedef struct cq_policy {
   int32_t cookie;
   int32_t layer_count;                  // 1 to CQ_LAYERS_MAX
-  const cq_layer *layers;               // the first one takes what is seen of a scene, the last one gives y
-  // What is seen: a readout, then how much another one has changed since the control step before, divided by the
-  // interval, and 0 before the first control step. NULL: there is none.
+  const cq_layer *layers;               // the first one takes the inputs of a scene, the last one gives y
+  // The inputs: a readout, then the change of another one since the control step before, divided by the interval; 0
+  // before the first control step. NULL: there is none.
   const cq_readout *observation, *change;
   double interval;                      // [time]
   const int32_t *output;                // {actuators} the signal of actuator a is scale[a] * y[output[a]] + shift[a]
@@ -427,12 +427,12 @@ typedef struct cq_policy {
 } cq_policy;
 
 void cq_policy_init(cq_policy *policy);
-// As cq_rollout_run, with signals from the policy, which sees the state before each control step: outputs {count, B,
-// y} are written. One that sees a change gives the signals from the first control step on, in as many calls as one
-// likes; and all the way back.
+// As cq_rollout_run, with signals that the policy computes from the state before each control step; its outputs {count,
+// B, y} are written. A policy with a change must run from the first control step on, in any number of calls, and the
+// adjoint must reverse all of its control steps.
 cq_status cq_rollout_run_policy(cq_rollout *rollout, const cq_policy *policy, int32_t count, double *outputs);
-// The adjoint of control steps that were made so, back through signals, network and readout. grad_outputs {count, B,
-// y}, in the order of time: what reaches the outputs from elsewhere; NULL: nothing.
+// The adjoint of control steps of a policy, through signals, network and readouts. grad_outputs {count, B, y}, in the
+// order of time: gradients of the outputs from elsewhere; NULL: none.
 cq_status cq_rollout_run_policy_adjoint(cq_rollout *rollout, const cq_policy *policy, int32_t count,
                                         const double *grad_outputs);
 

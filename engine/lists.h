@@ -23,7 +23,7 @@
   F(VOLUME, volume, 0, "length^dim", POSITIVE, NAN, "initial volume, area in 2D")                                      \
   F(MASS,   mass,   0, "mass",       POSITIVE, NAN, "mass")
 
-// Constants of materials, by the names of the literature. Which of them a material has is told by its file.
+// Constants of materials, by the names of the literature. The file of a law says which of them it has.
 #define CQ_CONSTANT_FIELDS(F)                                                                                          \
   F(YOUNG, young, 0, "stress", FROM_ZERO, NAN, "Young's modulus E")                                                    \
   F(POISSON, poisson, 0, "-", BETWEEN(-1, 0.5), NAN, "Poisson's ratio nu")                                             \

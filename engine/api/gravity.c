@@ -12,7 +12,7 @@ void cq_gravity_close(cq_rollout *r) {
 }
 
 // Allocates {steps, batch, dim}, unless that was done.
-static int take(const cq_rollout *r, double **array) {
+static int reserve(const cq_rollout *r, double **array) {
   if (!*array) *array = cq_alloc((size_t)(r->def.steps * width_of(r)), sizeof(double), "gravity of control steps");
   return *array != NULL;
 }
@@ -20,12 +20,12 @@ static int take(const cq_rollout *r, double **array) {
 cq_status cq_rollout_set_gravity(cq_rollout *r, const double *gravity, int32_t per_scene) {
   const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
   if (gravity && !r->world->backend->changes_gravity)
-    return cq_fail(CQ_DEVICE, "gravity that changes with time is not there on CUDA; take device \"cpu\"");
+    return cq_fail(CQ_DEVICE, "gravity that changes with time is not there on CUDA; reserve device \"cpu\"");
   for (int64_t k = 0; gravity && k < (per_scene ? batch : 1) * steps * dim; k++)
     if (!isfinite(gravity[k]))
       return cq_fail(CQ_INVALID, "gravity is %g at control step %lld; it must be finite", gravity[k],
                      (long long)(k / dim % steps) + 1);
-  if (gravity && (!take(r, &r->gravity_next) || (r->def.differentiable && !take(r, &r->track.grad_gravity))))
+  if (gravity && (!reserve(r, &r->gravity_next) || (r->def.differentiable && !reserve(r, &r->track.grad_gravity))))
     return CQ_MEMORY;
   for (int64_t row = 0; gravity && row < steps * batch; row++) {
     const int64_t from = per_scene ? row % batch * steps + row / batch : row / batch;

@@ -161,7 +161,7 @@ static cq_status policy_step_adj(cq_rollout *r, const cq_policy *p, const Work *
 
 // ---- the change of a readout ----------------------------------------------------------------------------------------
 
-cq_status cq_changing_done(const cq_rollout *r) {
+cq_status cq_policy_change_done(const cq_rollout *r) {
   if (!r->changing.pending) return CQ_OK;
   return cq_fail(CQ_INVALID,
                  "a policy that sees a change went back to control step %d; it must go on, or the adjoint begin again",
@@ -171,7 +171,7 @@ cq_status cq_changing_done(const cq_rollout *r) {
 // Makes room for the second readout of all control steps. A rollout that is past its first control step must have that
 // room, with the readouts of a policy that sees as many numbers.
 static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
-  cq_changing *c = &r->changing;
+  cq_policy_change *c = &r->changing;
   const int64_t width = r->def.batch * readout_count(r, p->change);
   if (!p->change) return CQ_OK;
   if (cq_rollout_at(r) && (c->steps != cq_rollout_at(r) || c->width != width))
@@ -189,8 +189,8 @@ static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
 }
 
 static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
-  cq_changing *c = &r->changing;
-  if (!p->change) return cq_changing_done(r);
+  cq_policy_change *c = &r->changing;
+  if (!p->change) return cq_policy_change_done(r);
   if (c->steps < cq_rollout_at(r) || c->width != r->def.batch * readout_count(r, p->change))
     return cq_fail(CQ_INVALID, "the control steps before %d were not made by a policy that sees this change",
                    cq_rollout_at(r));

@@ -203,7 +203,7 @@ static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
 }
 
-// Numbers {count, width}: a row for each control step. what names one of them in the sentence, kind all of them.
+// Checks numbers {count, width}, a row for each control step. `what` names one number in the sentence, `kind` all.
 static cq_status check_finite(const cq_rollout *r, const char *what, const char *kind, const double *number,
                               const int64_t shape[2]) {
   for (int64_t k = 0; number && k < shape[0] * shape[1]; k++)
@@ -306,7 +306,7 @@ cq_status cq_rollout_discount(cq_rollout *r) {
 
 cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_signals, double *grad_forces) {
   cq_status status = cq_rollout_ready_adjoint(r, count);
-  if (!status && count) status = cq_changing_done(r);
+  if (!status && count) status = cq_policy_change_done(r);
   return status ? status
                 : cq_rollout_backward(
                       r, &(cq_controls){.count = count, .grad_signals = grad_signals, .grad_forces = grad_forces});

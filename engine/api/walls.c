@@ -46,17 +46,17 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count,
 // ---- their velocities -----------------------------------------------------------------------------------------------
 
 // Allocates {steps, batch, walls, dim}, unless that was done.
-static int take(const cq_rollout *r, double **array) {
+static int reserve(const cq_rollout *r, double **array) {
   const size_t count = (size_t)(r->def.steps * velocity_count(r));
   if (!*array) *array = cq_alloc(count, sizeof(double), "velocities of walls");
   return *array != NULL;
 }
 
-static cq_status take_all(cq_rollout *r) {
+static cq_status reserve_motion(cq_rollout *r) {
   cq_walls *next = &r->walls_next;
-  if (!take(r, &next->velocity) || !take(r, &next->place)) return CQ_MEMORY;
+  if (!reserve(r, &next->velocity) || !reserve(r, &next->place)) return CQ_MEMORY;
   if (!r->def.differentiable) return CQ_OK;
-  return take(r, &r->track.grad_velocity) && take(r, &r->track.grad_place) ? CQ_OK : CQ_MEMORY;
+  return reserve(r, &r->track.grad_velocity) && reserve(r, &r->track.grad_place) ? CQ_OK : CQ_MEMORY;
 }
 
 // Adds up the displacement of each wall before each control step.
@@ -77,7 +77,7 @@ cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t pe
     if (!isfinite(velocity[k]))
       return cq_fail(CQ_INVALID, "velocity of wall %lld is %g at control step %lld; it must be finite",
                      (long long)(k % numbers / m->dim) + 1, velocity[k], (long long)(k / numbers % steps) + 1);
-  const cq_status status = velocity ? take_all(r) : CQ_OK;
+  const cq_status status = velocity ? reserve_motion(r) : CQ_OK;
   if (status) return status;
   for (int64_t row = 0; velocity && row < steps * batch; row++) {
     const int64_t from = per_scene ? row % batch * steps + row / batch : row / batch;

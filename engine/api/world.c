@@ -9,7 +9,7 @@ enum { AUTO_CUDA_PARTICLES = 20000 };
 
 // Takes a GPU if there is one and it pays, else the CPU. That is a choice and no failure: the description of the world
 // says why.
-static cq_status take_either(cq_world *world, char *why, size_t size) {
+static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
   const long long particles = (long long)world->model.particle_count;
   if (particles >= AUTO_CUDA_PARTICLES) {
     cq_status status = cq_cuda_load(&world->backend);
@@ -23,7 +23,7 @@ static cq_status take_either(cq_world *world, char *why, size_t size) {
   return world->backend->context_create(&world->model, &world->context);
 }
 
-static cq_status take_device(cq_world *world, int32_t kind) {
+static cq_status open_device(cq_world *world, int32_t kind) {
   const int implicit = cq_is_implicit(&world->model);
   if (implicit && kind == CQ_DEVICE_CUDA)
     return cq_fail(CQ_INVALID, "implicit steps are made on the CPU only; take device = \"cpu\"");
@@ -33,7 +33,7 @@ static cq_status take_device(cq_world *world, int32_t kind) {
   char why[512] = "";
   cq_status status = CQ_OK;
   if (kind == CQ_DEVICE_AUTO) {
-    status = take_either(world, why, sizeof why);
+    status = open_gpu_or_cpu(world, why, sizeof why);
   } else {
     world->backend = cq_backend_cpu();
     if (kind == CQ_DEVICE_CUDA) status = cq_cuda_load(&world->backend);
@@ -48,7 +48,7 @@ cq_status cq_world_create(const cq_world_def *def, cq_world **out) {
   cq_world *world = cq_alloc(1, sizeof *world, "world");
   if (!world) return CQ_MEMORY;
   cq_status status = cq_model_create(def, &world->model);
-  if (!status) status = take_device(world, def->device);
+  if (!status) status = open_device(world, def->device);
   if (status) {
     cq_model_destroy(&world->model);
     cq_free(world);

@@ -12,15 +12,14 @@ struct cq_world {
   char description[768];      // of the device, and why it was taken
 };
 
-// A policy may see how a readout changes. This keeps the readout before each control step, and on the way back its
-// gradient.
-typedef struct cq_changing {
+// A policy may see how a readout changes. This keeps the readout before each control step, and backward its gradient.
+typedef struct cq_policy_change {
   int64_t width;              // doubles of a control step, all scenes
   int32_t steps;              // rows of `kept` that are filled
   int32_t pending;            // grad must still be added to the control step before
   double *kept;               // {steps, width}
   double *grad;               // {width} of the readout one control step before the live state
-} cq_changing;
+} cq_policy_change;
 
 // How walls move in each control step.
 typedef struct cq_walls {
@@ -41,7 +40,7 @@ struct cq_rollout {
   double *friction, *wall_velocity;    // the world's walls as fields
   cq_values *values, *values_next;     // {batch} of the last begin; for the next
   uint64_t changed;           // fields that were set since the last begin
-  cq_changing changing;
+  cq_policy_change changing;
   cq_wall_track track;        // what the device reads and writes of walls
   cq_walls walls_begun, walls_next;   // of the last begin, for the next one
   int32_t walls_set;          // walls_next holds velocities
@@ -70,7 +69,7 @@ void cq_gravity_begin(cq_rollout *r);
 void cq_gravity_begin_adjoint(cq_rollout *r);
 void cq_gravity_close(cq_rollout *r);
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q);
-cq_status cq_changing_done(const cq_rollout *r);   // CQ_INVALID while changing.grad must still be added
+cq_status cq_policy_change_done(const cq_rollout *r);   // CQ_INVALID while changing.grad must still be added
 // Controls are checked before.
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls);
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls);

@@ -23,8 +23,8 @@ typedef struct cq_values {
   CQ_FIELD_UNION(const double, CQ_FIELDS, CQ_FIELD_CONST_POINTER, CQ_FIELD_COUNT);
 } cq_values;
 
-// Gradients for one scene, in the user's order, of everything since begin_adjoint; those of material constants by slot,
-// for api knows what they were made from, and none in value.
+// Gradients of one scene since begin_adjoint, in the user's order. Those of material constants are in `slot`, which api
+// turns into fields; `value` has none of them.
 typedef struct cq_gradients {
   CQ_FIELD_UNION(double, CQ_FIELDS, CQ_FIELD_POINTER, CQ_FIELD_COUNT);
   double *slot[CQ_SLOTS_MAX];           // {n} of each
@@ -34,11 +34,11 @@ static inline uint64_t cq_bit(int32_t field) { return (uint64_t)1 << field; }
 // of fields: all that are material constants
 static inline uint64_t cq_constant_bits(void) { return cq_bit(CQ_FIELD_ACTUATION_WEIGHT) - cq_bit(CQ_FIELD_YOUNG); }
 
-// A policy that gives the signals of control steps, and what is kept of it. Only for a device that follows.
+// A policy that computes the signals of control steps, with its results. Only for devices with runs_policies.
 typedef struct cq_policy_run {
   const cq_policy *policy;
   int32_t first;                         // control step of the rollout that the rows of outputs begin with
-  double *outputs;                       // forward {.., batch, y}: what the network gives
+  double *outputs;                       // forward {.., batch, y}: outputs of the network
   const double *grad_outputs;            // backward the same; NULL: none
   int32_t changes;                       // numbers of a scene whose change the policy sees
   double *kept;                          // {steps of the rollout, batch, changes}: them, written forward, read backward
@@ -56,7 +56,7 @@ typedef struct cq_wall_track {
   // {.., contact_count, cq_contact_width}: of each wall and each group of pins; NULL: not wanted
   double *impulse;
   const double *grad_impulse;            // backward: the same; NULL: none
-  // {.., substeps, CQ_SOLVER_WIDTH}: what the solver of implicit steps did; NULL: steps are explicit
+  // {.., substeps, CQ_SOLVER_WIDTH}: iterations and residuals of implicit steps; NULL: steps are explicit
   double *solver;
   const double *gravity;                 // {.., dim}; NULL: that of all times
   double *grad_gravity;                  // backward: the same, overwritten; NULL: not wanted
@@ -91,8 +91,8 @@ typedef struct cq_backend {
   // REQUIRED: device of a rollout
   cq_status (*create)(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
   void (*destroy)(cq_device *device);
-  // values {batch}, kept by pointer; changed: bits (1 << cq_field) of those that may differ from the last begin that
-  // succeeded. A device may have kept what it made of the others.
+  // values {batch}, kept by pointer; changed: bits (1 << cq_field) of the fields that may differ from the last begin
+  // that succeeded. A device may reuse its copies of the others.
   cq_status (*begin)(cq_device *device, const cq_values *values, uint64_t changed);
   cq_status (*advance)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
   const cq_health *(*health)(const cq_device *device);                     // of the first scene that failed
@@ -106,8 +106,8 @@ typedef struct cq_backend {
   int64_t (*mark_bytes)(const cq_device *device);                          // one mark, about
   int64_t (*record_bytes)(const cq_device *device);                        // one record, about
 
-  // the adjoint: of the live state; of the control steps that led to it, the last ones of those given, with what they
-  // had. wanted: bits (1 << cq_field) of the gradients that will be asked for
+  // The adjoint begins with zero at the live state. reverse takes the last of the given control steps, with the
+  // controls that they had forward. wanted: bits (1 << cq_field) of the gradients that will be read.
   cq_status (*begin_adjoint)(cq_device *device, uint64_t wanted);
   cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
   cq_status (*discount_adjoint)(cq_device *device, double factor);         // of the live state, times a factor
@@ -133,12 +133,12 @@ const cq_backend *cq_backend_cpu(void);
 
 // ---- the CUDA device: a shared object that is loaded when it is wanted ----------------------------------------------
 
-// Finds and loads it; CQ_DEVICE and a sentence that says what to do if that cannot be. CQLUA_CUDA may name the file.
+// Finds and loads the object. On failure CQ_DEVICE, and a sentence with a remedy. CQLUA_CUDA may name the file.
 cq_status cq_cuda_load(const cq_backend **backend);
 cq_status cq_cuda_find_gpu(int32_t index, cq_gpu *gpu);
 
-// What the object exports beside its table. The number tells objects of another build, also
-// when nobody thought of CQ_ABI.
+// The functions that the object exports. The number differs for an object of another build, even if CQ_ABI was not
+// raised.
 #define CQ_BACKEND_EXPORT __attribute__((visibility("default")))
 CQ_BACKEND_EXPORT const cq_backend *cq_backend_cuda(void);
 CQ_BACKEND_EXPORT int64_t cq_backend_cuda_abi(void);

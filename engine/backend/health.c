@@ -1,4 +1,4 @@
-// health: what a device says of a simulation that failed.
+// health: the sentence of a simulation that became unstable.
 #include "backend.h"
 #include <stdio.h>
 

@@ -15,7 +15,8 @@ enum { CQ_ALIGNMENT = 128 };   // of every engine array: two cache lines, and an
 // return cq_fail(CQ_INVALID, "...").
 cq_status cq_fail(cq_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-// Zeroed and aligned memory, NULL (and the sentence) when there is none. what: for the sentence, e.g. "particle state".
+// Zeroed and aligned memory; NULL, with a sentence, when memory is exhausted. what: for the sentence, e.g. "particle
+// state".
 void *cq_alloc(size_t count, size_t size, const char *what);
 void cq_free(void *memory);
 

@@ -1,7 +1,7 @@
-// actuation: what the controls of one control step make of each particle, sigma = sum_a w_pa u_a S_a, a force, and the
-// pressure times area that F turns into a force at every step; and back.
-// A weight row holds what one actuator does to one chunk: the weights of its sixteen
-// particles, and whose entries they are.
+// actuation: from the signals and forces of one control step to the rows of each particle, and the adjoint: the stress
+// sigma = sum_a w_pa u_a S_a, the force, and pressure times area, which F turns into a force at every engine step. A
+// weight row is one actuator on one chunk: the weights of its sixteen particles, and the entries that these weights
+// belong to.
 
 // row and column of the symmetric direction S_a of an actuator
 CQ_INLINE double direction_at(const cq_model *m, const int32_t actuator, const int row, const int column) {
@@ -42,7 +42,7 @@ static void make_weight_rows(cq_scene *s, const int32_t range) {
     s->weight_rows[c] = count;
     first += count;
   }
-  s->rows_made[range] = a->made;
+  s->rows_sorted_at[range] = a->sorted_at;
 }
 
 // the forces that the script gives; rows that cables add to begin with them
@@ -80,7 +80,7 @@ static void load_pressure_adj(const cq_scene *s, const int32_t c, const real *ch
 static void load_actuation(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
-  if (s->rows_made[range] != a->made) make_weight_rows(s, range);
+  if (s->rows_sorted_at[range] != a->sorted_at) make_weight_rows(s, range);
   int64_t weight_row = (int64_t)s->range_start[range] * s->row_width;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     if (!a->actuated[c]) continue;
@@ -114,13 +114,14 @@ CQ_INLINE double dot_of_chunk(const real *x, const real *y) {
   return part[0];
 }
 
-// actuation_adj of one range to weights, forces and this range's signals_partial; actuation_adj is cleared
-static void actuation_adj(cq_scene *s, int32_t range) {
+// Adjoint of load_actuation. The gradients of stresses, forces and pressures of a range's particles stand in
+// s->actuation_adj, which is cleared; those of weights, forces and signals are added to.
+static void load_actuation_adj(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
   const int by_weight = (s->wanted & cq_bit(CQ_FIELD_ACTUATION_WEIGHT)) != 0;
   double *signals = s->signals_partial + (int64_t)range * m->actuator_count;
-  if (s->rows_made[range] != a->made) make_weight_rows(s, range);
+  if (s->rows_sorted_at[range] != a->sorted_at) make_weight_rows(s, range);
   int64_t weight_row = (int64_t)s->range_start[range] * s->row_width;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     if (!a->actuated[c]) continue;

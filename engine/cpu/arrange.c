@@ -98,12 +98,13 @@ static void place_planes(cq_scene *s, const box *b) {
   s->plane[planes] = sum;
 }
 
-// 2D sorts planes once, 3D twice; it all ends in source
-static int32_t *dealt(const cq_scene *s) { return s->model->dim == 3 ? s->source : s->source_other; }
+// The slots of all ranges by plane. Each plane is then sorted along its other axes, once in 2D and twice in 3D, each
+// time from one of two arrays to the other, so that the order ends in s->source.
+static int32_t *slots_by_plane(const cq_scene *s) { return s->model->dim == 3 ? s->source : s->source_other; }
 
-static void deal(cq_scene *s, int32_t range, const box *b) {
+static void place_slots(cq_scene *s, int32_t range, const box *b) {
   const int32_t *base = s->base, end = range_end(s, range), lower = b->lower[0];
-  int32_t *tally = tally_of(s, range), *out = dealt(s);
+  int32_t *tally = tally_of(s, range), *out = slots_by_plane(s);
   for (int32_t slot = range_begin(s, range); slot < end; slot++) out[tally[base_at(base, slot, 0) - lower]++] = slot;
 }
 
@@ -134,7 +135,7 @@ static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
   for (int32_t x = 0; x <= b->upper[0] - b->lower[0]; x++) {
     const int32_t at = s->plane[x], count = s->plane[x + 1] - at;
     if (at < begin || at >= end || count == 0) continue;
-    int32_t *from = dealt(s) + at, *to = (dealt(s) == s->source ? s->source_other : s->source) + at;
+    int32_t *from = slots_by_plane(s) + at, *to = (slots_by_plane(s) == s->source ? s->source_other : s->source) + at;
     const sorting plane = {s->base, b, count, tally_of(s, worker->rank)};
     sort_along(&plane, 2, from, to);
     if (s->model->dim == 3) sort_along(&plane, 1, to, from);
@@ -325,7 +326,7 @@ static cq_status prepare(cq_scene *s, const box *b) {
   s->next = cq_slice_create(s);
   s->next_arrangement = cq_arrangement_create(s);
   if (!s->next || !s->next_arrangement) return CQ_MEMORY;
-  s->next_arrangement->made = s->step;
+  s->next_arrangement->sorted_at = s->step;
   set_window(s, s->next_arrangement, b->lower, b->upper);
   const cq_status status = check_window(s, s->next_arrangement);
   if (status) return status;
@@ -360,7 +361,7 @@ static void fill_range(cq_scene *s, int32_t range) {
   s->kernels->reorder(s, s->live->data, s->next->data, cq_scene_fields(s), begin, end);
   if (s->next->internal)
     s->kernels->reorder(s, s->live->internal, s->next->internal, s->model->internal_count, begin, end);
-  if (s->arrangement->made < 0)
+  if (s->arrangement->sorted_at < 0)
     s->kernels->load_params(s, a, begin, end);
   else
     s->kernels->reorder_params(s, s->arrangement, a, begin, end);
@@ -380,7 +381,7 @@ int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice) {
   int begin, end, outside = 0;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) {
-    s->kernels->bases(s, slice, s->range_start[r], s->range_start[r + 1], &s->partial[r]);
+    s->kernels->find_bases(s, slice, s->range_start[r], s->range_start[r + 1], &s->partial[r]);
   }
   cq_worker_wait(worker);
   for (int32_t r = 0; r < s->ranges; r++) outside |= s->partial[r].outside;
@@ -415,7 +416,7 @@ cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
     if (worker->rank == 0) drop_prepared(s);
     return status;
   }
-  for (int32_t r = begin; r < end; r++) deal(s, r, &b);
+  for (int32_t r = begin; r < end; r++) place_slots(s, r, &b);
   cq_worker_wait(worker);
   sort_planes(s, worker, &b);
   cq_worker_wait(worker);
@@ -431,7 +432,7 @@ cq_status cq_arrange_first(cq_scene *s) {
   cq_slice *slice = cq_slice_create(s);
   cq_arrangement *a = cq_arrangement_create(s);
   if (slice && a) {
-    a->made = -1;
+    a->sorted_at = -1;
     for (int32_t slot = 0; slot < s->chunks * CQ_CHUNK; slot++) {
       const int32_t p = slot < s->model->particle_count ? slot : -1;
       a->order[slot] = p;

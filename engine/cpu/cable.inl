@@ -76,7 +76,8 @@ static void take_force_adj(cq_scene *s) {
   }
 }
 
-// From what forces of points get, at the places of points: what cables and signals get, and grad_x {points, dim} takes.
+// Adjoint of the pull of all cables: from the gradients of the forces of points to those of the constants of cables, of
+// signals, and of the places of points, grad_x {points, dim}.
 static void cables_adj(cq_scene *s, wide *grad_x) {
   const cq_cables *c = &s->model->cables;
   for (int32_t k = 0; k < c->count; k++) {

@@ -90,9 +90,9 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   status = reserve_grid_record(s, record);
   if (status) return status;
   cq_step_record_clear(s, record);
-  record->in = cq_slice_hold(s->live);
-  record->out = cq_slice_hold(s->next);
-  record->arrangement = cq_arrangement_hold(s->arrangement);
+  record->in = cq_slice_retain(s->live);
+  record->out = cq_slice_retain(s->next);
+  record->arrangement = cq_arrangement_retain(s->arrangement);
   s->record = record->grid;
   return CQ_OK;
 }
@@ -104,7 +104,7 @@ static void drop_next(cq_scene *s) {
 
 // An inverted particle shows in the state before, one that is not finite or has left the world in the state after. If
 // neither shows, a determinant was positive in double only.
-static void find_culprit(cq_scene *s) {
+static void find_failed_particle(cq_scene *s) {
   s->health = (cq_health){.step = s->step};
   s->kernels->diagnose(s, s->live, &s->health);
   if (s->health.bad) return;
@@ -137,8 +137,8 @@ static cq_status node_velocities(cq_scene *s, cq_worker *worker, const cq_slice 
   return status;
 }
 
-// A particle that crosses more than a cell in a step does not feel what lies between.
-static cq_status check_way(cq_scene *s, cq_worker *worker, double fastest) {
+// A particle that crosses more than a cell in a step passes through walls and bodies: that is an error.
+static cq_status check_step_length(cq_scene *s, cq_worker *worker, double fastest) {
   const double cells = fastest * s->model->dt / s->model->dx;
   if (s->model->integrator.statics || !(cells > 1)) return CQ_OK;
   if (worker->rank == 0) s->health = (cq_health){.bad = CQ_HEALTH_TOO_FAR, .step = s->step, .value = cells};
@@ -224,13 +224,13 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
     if (found[r].fastest > sum.fastest) sum.fastest = found[r].fastest;
     sum.bad |= found[r].bad;
   }
-  if (!status && cq_is_implicit(s->model)) status = check_way(s, worker, sum.fastest);
+  if (!status && cq_is_implicit(s->model)) status = check_step_length(s, worker, sum.fastest);
   const double drifted = *drift + sum.fastest * s->model->dt / s->model->dx + drift_of_rounding(s);
-  // who cannot have come to the edge of the world need not be asked
+  // particles that cannot have reached the edge of the world are not checked
   if (!status && !sum.bad && drifted > s->arrangement->room) sum.bad = cq_arrange_outside(s, worker, next);
   if (status || sum.bad) {
     if (worker->rank == 0) {
-      if (!status) find_culprit(s);
+      if (!status) find_failed_particle(s);
       drop_next(s);
     }
     cq_worker_wait(worker);
@@ -299,15 +299,15 @@ cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *recor
 // ---- backward -------------------------------------------------------------------------------------------------------
 
 // The adjoint is in the order of the live state from here on.
-static void hold_adjoint_order(cq_scene *s) {
+static void set_adjoint_order(cq_scene *s) {
   cq_arrangement *old = s->adj_arrangement;
-  s->adj_arrangement = cq_arrangement_hold(s->arrangement);
+  s->adj_arrangement = cq_arrangement_retain(s->arrangement);
   cq_arrangement_release(s, old);
 }
 
 void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
   if (worker->rank == 0) {
-    hold_adjoint_order(s);
+    set_adjoint_order(s);
     const cq_model *m = s->model;
     const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)s->chunks * CQ_CHUNK;
     const size_t real = sizeof(double);
@@ -353,7 +353,7 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   cq_worker_wait(worker);   // for the adjoint of all ranges
   for (int32_t r = begin; r < end; r++) {
     s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
-    s->kernels->actuation_adj(s, r);
+    s->kernels->load_actuation_adj(s, r);
     for (int32_t slot = s->range_start[r] * CQ_CHUNK; slot < s->range_start[r + 1] * CQ_CHUNK; slot++)
       s->source[slot] = s->arrangement->slot[to->order[slot < n ? slot : n - 1]];
     s->kernels->reorder(s, s->adj, s->adj_other, cq_scene_fields(s), s->range_start[r], s->range_start[r + 1]);
@@ -424,7 +424,7 @@ static void sum_signals(cq_scene *s) {
     }
 }
 
-// what the control step gives the velocities of walls, and the way that they have made before it
+// gradients of the velocities of walls in the control step, and of their displacement before it
 static void sum_walls(cq_scene *s) {
   const int32_t dim = s->model->dim;
   memset(s->grad_wall_velocity, 0, (size_t)(s->model->wall_count * dim) * sizeof(double));
@@ -440,7 +440,7 @@ static void sum_walls(cq_scene *s) {
   }
 }
 
-// what the control step gives its gravity
+// gradient of the gravity of the control step
 static void sum_gravity(cq_scene *s) {
   memset(s->grad_gravity, 0, (size_t)s->model->dim * sizeof(double));
   for (int32_t r = 0; r < s->ranges; r++) {
@@ -453,16 +453,18 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   if (worker->rank == 0) {
     s->status = CQ_OK;
     // the steps were made again from a checkpoint, up to before a sorting that the adjoint has not crossed yet
-    if (s->adj_arrangement->made != s->arrangement->made) cq_scene_resume(s, s->live, s->adj_arrangement, 0, s->step);
+    if (s->adj_arrangement->sorted_at != s->arrangement->sorted_at)
+      cq_scene_resume(s, s->live, s->adj_arrangement, 0, s->step);
     memset(s->forces_adj, 0, (size_t)s->model->force_count * (size_t)s->model->dim * sizeof(double));
     clear_padding(s);
     if (cq_is_implicit(s->model)) s->status = cq_implicit_reserve(s);
   }
   cq_worker_wait(worker);
   if (s->status) return s->status;
-  if (records[s->model->substeps - 1].arrangement->made == s->arrangement->made) load_actuation(s, worker);
+  if (records[s->model->substeps - 1].arrangement->sorted_at == s->arrangement->sorted_at) load_actuation(s, worker);
   for (int32_t k = s->model->substeps - 1; k >= 0; k--) {
-    if (records[k].arrangement->made != s->arrangement->made) cross_sorting(s, worker, records[k].arrangement);
+    if (records[k].arrangement->sorted_at != s->arrangement->sorted_at)
+      cross_sorting(s, worker, records[k].arrangement);
     if (k == s->model->substeps - 1) average_volume_adj(s, worker, records[k].out);
     if (s->status) return s->status;
     if (worker->rank == 0) s->step--;   // for walls that move; read after the first barrier of the step
@@ -471,14 +473,14 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   }
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
-  for (int32_t r = begin; r < end; r++) s->kernels->actuation_adj(s, r);
+  for (int32_t r = begin; r < end; r++) s->kernels->load_actuation_adj(s, r);
   cq_worker_wait(worker);
   if (worker->rank == 0) {
     sum_signals(s);
     if (s->grad_wall_velocity) sum_walls(s);
     if (s->grad_gravity) sum_gravity(s);
     cq_scene_resume(s, records[0].in, s->arrangement, 0, s->step);
-    hold_adjoint_order(s);
+    set_adjoint_order(s);
   }
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);

@@ -1,7 +1,7 @@
 // device: the CPU behind the table of operations. A single scene is shared by all threads;
 // several are spread over them.
 #include "kernels.h"
-#include "pace.h"
+#include "thread_choice.h"
 #include "thread_pool.h"
 #include <stdatomic.h>
 #include <stdio.h>
@@ -11,14 +11,14 @@ struct cq_context {
   const cq_model *model;
   const cq_kernels *kernels;
   cq_thread_pool *thread_pool;
-  cq_pace forward, backward, reading, reading_adj;   // of all rollouts: each has the same particles
+  cq_thread_choice forward, backward, reading, reading_adj;   // of all rollouts: each has the same particles
   double ticks[CQ_PHASE_COUNT];
   char description[128];
 };
 
 enum {
-  TIMED_CHUNKS = 64,         // below so many chunks not every call is timed
-  TIMED_EVERY = 7,           // but one of so many, a prime: other things happen every second or tenth call
+  TIMED_CHUNKS = 64,         // scenes with fewer chunks are not timed in every call
+  TIMED_EVERY = 7,           // but in every seventh: a prime, because other work recurs every second or tenth call
 };
 
 struct cq_device {
@@ -151,17 +151,18 @@ static int most_threads(const cq_device *device) {
                  device->batch > 1 ? device->batch : device->scenes[0].ranges);
 }
 
-// Does a piece of work for all scenes, and returns the first failure. One scene is done on as many threads as are
-// quickest: by p, the measured pace of this work, or, where p is NULL, by that of forward steps.
-static cq_status run(cq_device *device, scene_work *work, void *argument, cq_pace *p) {
+// Does a piece of work for all scenes, and returns the first failure. The threads of a single scene are those of
+// `choice`, which records this call, or, where it is NULL, those that are best for forward steps.
+static cq_status run(cq_device *device, scene_work *work, void *argument, cq_thread_choice *choice) {
   scene_job j = {.device = device, .work = work, .argument = argument, .status = device->status};
   j.weight = weight_of_call(device);
   const int most = most_threads(device), chosen = device->batch == 1 && most > 1;
   int threads = most;
-  if (chosen) threads = p ? cq_pace_choose(p, most) : cq_pace_quicker(&device->context->forward, most);
+  if (chosen)
+    threads = choice ? cq_thread_choice_next(choice, most) : cq_thread_choice_best(&device->context->forward, most);
   const double start = chosen ? cq_clock() : 0;
   cq_thread_pool_run(device->context->thread_pool, threads, run_job, &j);
-  if (chosen && p) cq_pace_note(p, threads, 1, cq_clock() - start);
+  if (chosen && choice) cq_thread_choice_record(choice, threads, 1, cq_clock() - start);
   int32_t first = 0;
   while (first < device->batch && !device->status[first]) first++;
   if (first == device->batch) return CQ_OK;
@@ -204,7 +205,7 @@ static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, 
   const cq_values *values = argument;
   if (worker->rank == 0) {
     scene->values = values[index];
-    for (int r = 0; r < CQ_RANGES_MAX; r++) scene->rows_made[r] = -1;
+    for (int r = 0; r < CQ_RANGES_MAX; r++) scene->rows_sorted_at[r] = -1;
   }
   cq_worker_wait(worker);
   return cq_scene_begin(scene, worker);
@@ -217,7 +218,7 @@ static cq_status begin(cq_device *device, const cq_values *values, uint64_t chan
   return run(device, begin_scene, (void *)values, NULL);
 }
 
-// what one control step is made of
+// the arguments of one control step
 typedef struct one_step {
   const double *signals, *forces;
   cq_step_record *steps;
@@ -238,7 +239,8 @@ static one_step step_of(const cq_device *device, const cq_controls *c, cq_record
   };
 }
 
-// what walls and gravity of a scene do in a control step, and where what they give goes
+// Sets the velocities of walls and the gravity of a scene in a control step, and the arrays that take impulses and
+// gradients.
 static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   const cq_model *m = scene->model;
   const cq_wall_track *t = c->track;
@@ -320,7 +322,8 @@ static cq_status mark_create(cq_device *device, cq_mark **out) {
   for (int32_t s = 0; s < device->batch; s++) {
     const cq_scene *scene = &device->scenes[s];
     mark->scenes[s] =
-        (scene_mark){cq_slice_hold(scene->live), cq_arrangement_hold(scene->arrangement), scene->drift, scene->step};
+        (scene_mark){cq_slice_retain(scene->live), cq_arrangement_retain(scene->arrangement), scene->drift,
+                     scene->step};
   }
   *out = mark;
   return CQ_OK;
@@ -523,7 +526,7 @@ static void read_adjoint_job(void *argument, int rank, int size) {
   }
 }
 
-static cq_status read_together(reading *job, cq_thread_pool_function *function, cq_pace *p) {
+static cq_status read_together(reading *job, cq_thread_pool_function *function, cq_thread_choice *choice) {
   const double start = cq_clock(), ticks = cq_ticks();
   cq_device *device = job->device;
   const cq_readout *r = job->readout;
@@ -538,12 +541,12 @@ static cq_status read_together(reading *job, cq_thread_pool_function *function, 
     if (!device->sums) return CQ_MEMORY;
   }
   const int most = entries < READ_TOGETHER ? 1 : cq_thread_pool_size(device->context->thread_pool),
-            threads = cq_pace_choose(p, most);
+            threads = cq_thread_choice_next(choice, most);
   cq_thread_pool_run(device->context->thread_pool, threads, function, job);
   const double seconds = cq_clock() - start;
   // for each number that was read: readouts are of any size
   const double numbers = (double)entries * cq_readout_width(CQ_READOUT_MEAN, r->fields, device->context->model->dim);
-  if (most > 1) cq_pace_note(p, threads, numbers, seconds);
+  if (most > 1) cq_thread_choice_record(choice, threads, numbers, seconds);
   device->context->ticks[CQ_PHASE_READOUT] += cq_ticks() - ticks;
   return CQ_OK;
 }

@@ -9,7 +9,7 @@ static void contacts_add_moving(const cq_scene *s, const cq_column *column, cons
   for (int32_t w = 0; w < m->wall_count; w++) {
     if (!m->walls[w].moves) continue;
     wall_real x[3], normals[3][3];
-    place_for(s, w, contacts->place, x);
+    place_relative_to(s, w, contacts->place, x);
     const int32_t count = wall_normals(&m->walls[w], CQ_DIM, 1e-6 * m->dx, x, normals);
     for (int32_t k = 0; k < count; k++) {
       real *normal = contacts_add(contacts, w);
@@ -142,7 +142,7 @@ static void grid(cq_scene *s, void *record, int32_t block) {
       continue;
     }
     for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)
-      for (int k = 0; k < contacts.count; k++) contact_one(s, &contacts, k, velocity + 4 * z);
+      for (int k = 0; k < contacts.count; k++) apply_contact(s, &contacts, k, velocity + 4 * z);
   }
 }
 

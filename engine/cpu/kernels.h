@@ -24,7 +24,7 @@ typedef struct cq_kernels {
   // sigma and forces of the running control step; and back to signals, weights and forces, whose partial sums go to
   // signals_partial of the range
   void (*load_actuation)(cq_scene *s, int32_t range);
-  void (*actuation_adj)(cq_scene *s, int32_t range);
+  void (*load_actuation_adj)(cq_scene *s, int32_t range);
   // Cables of the running control step, after load_actuation of all ranges; and their pull at the positions of a state,
   // added to the forces of their particles.
   void (*load_cables)(cq_scene *s);
@@ -40,7 +40,7 @@ typedef struct cq_kernels {
 
   // sorting: base cells of the slots and the box of them, or that some position is not in the world; and particles into
   // another order, from s->source
-  void (*bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, cq_partial *found);
+  void (*find_bases)(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, cq_partial *found);
   void (*reorder)(const cq_scene *s, const void *in, void *out, int32_t fields, int32_t chunk_begin, int32_t chunk_end);
 
   // one engine step; p2g sets what it found, g2p adds to it

@@ -1,6 +1,6 @@
-// readout: means, sums, second moments and gathers of the live state and of what follows from it (physics/readout.inl),
-// with adjoints. Sums run in double and in the order of the user's list, every sixteenth entry in one lane: they depend
-// neither on the sorting nor on threads.
+// readout: means, sums, second moments and gathers of the live state and of quantities derived from it
+// (physics/readout.inl), with adjoints. Sums run in double and in the order of the user's list, every sixteenth entry
+// in one lane: they depend neither on the sorting nor on threads.
 
 enum {
   LANES = 16,                // of a sum, whatever the vectors of the machine
@@ -148,7 +148,7 @@ static void store_point_adj(cq_scene *s, const int32_t slot, ReadoutPoint *grad,
     *slot_at((real *)s->internal_adj, m->internal_count, slot, q) += ((const real *)&grad->material.internal[q])[l];
 }
 
-// by: what is wanted of the quantity of each entry
+// by: dL/d(quantity) of each entry
 static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, quantities by) {
   const int width = cq_quantity_width(quantity, CQ_DIM);
   for (int k = 0; k < e->count; k += CQ_LANES) {
@@ -252,7 +252,7 @@ static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, i
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// a quantity of some entries, and what is wanted of it
+// a quantity of some entries, and its gradient
 typedef struct {
   int width;
   quantities value, by;

@@ -135,7 +135,7 @@ ROW_INLINE Part part_scale(real s, Part a) { return s * a; }
 
 enum { QUADS = CQ_LANES / 4 };   // quads that make up a Real
 
-// A store past the caches, of what will not be read before they have forgotten it; seen by others after stream_end.
+// A store that bypasses the caches, for data that is not read again soon. Other threads see it after stream_end.
 ROW_INLINE void r_stream(real *p, Real x) {
 #if CQ_LANES == 16
   _mm512_stream_ps(p, (__m512)x);

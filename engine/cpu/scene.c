@@ -48,7 +48,7 @@ static int alloc_weight_rows(cq_scene *s) {
   s->row_actuator = cq_alloc(weight_rows, sizeof *s->row_actuator, "actuation");
   s->row_weight = cq_alloc(weight_rows * CQ_CHUNK, (size_t)s->kernels->real_bytes, "actuation");
   s->row_entry = cq_alloc(weight_rows * CQ_CHUNK, sizeof *s->row_entry, "actuation");
-  for (int r = 0; r < CQ_RANGES_MAX; r++) s->rows_made[r] = -1;
+  for (int r = 0; r < CQ_RANGES_MAX; r++) s->rows_sorted_at[r] = -1;
   return s->weight_rows && s->row_actuator && s->row_weight && s->row_entry;
 }
 
@@ -251,7 +251,7 @@ cq_slice *cq_slice_create(cq_scene *s) {
   return slice;
 }
 
-cq_slice *cq_slice_hold(cq_slice *slice) {
+cq_slice *cq_slice_retain(cq_slice *slice) {
   slice->references++;
   return slice;
 }
@@ -288,7 +288,7 @@ cq_arrangement *cq_arrangement_create(cq_scene *s) {
   return a;
 }
 
-cq_arrangement *cq_arrangement_hold(cq_arrangement *a) {
+cq_arrangement *cq_arrangement_retain(cq_arrangement *a) {
   a->references++;
   return a;
 }
@@ -315,8 +315,8 @@ void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
 }
 
 void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step) {
-  cq_slice_hold(slice);
-  cq_arrangement_hold(arrangement);
+  cq_slice_retain(slice);
+  cq_arrangement_retain(arrangement);
   cq_slice_release(s, s->live);
   cq_arrangement_release(s, s->arrangement);
   s->live = slice;

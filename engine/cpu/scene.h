@@ -26,7 +26,7 @@ enum {
   CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,
 };
 
-// what the kernels need of a particle all the time: mass, volume, and the slots of its material from CQ_PARAM_SLOTS on
+// parameters of a particle, which every pass reads: mass, volume, and from CQ_PARAM_SLOTS on the slots of its material
 enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_SLOTS };
 
 typedef struct cq_column {
@@ -41,8 +41,8 @@ typedef struct cq_column {
 // How particles and active nodes lie in memory; immutable once made, shared by all slices of the same order.
 typedef struct cq_arrangement {
   int32_t references;
-  // engine step it was made at, -1 for the user's order: equal in one rollout means the same order
-  int64_t made;
+  // the engine step at which particles were sorted so, -1 for the user's order: it identifies the order in a rollout
+  int64_t sorted_at;
   int32_t *order;            // {chunks * 16} particle of each slot, -1 for padding
   int32_t *slot;             // {n} slot of each particle
   void *params;              // {chunks, params, 16}
@@ -90,7 +90,8 @@ typedef struct cq_group_grad {
   const double *grad[CQ_QUANTITY_COUNT];    // dL/d(out) of each quantity
 } cq_group_grad;
 
-// What one range or column block summed up backward; added in order, in double. And what it found while sorting.
+// The sums of one range or block of columns in the adjoint, which are added in order and in double; and its results
+// while sorting.
 typedef struct cq_partial {
   int32_t outside;           // a position is not in the world, or not finite
   int32_t lower[3], upper[3];     // box of the base cells
@@ -114,8 +115,8 @@ typedef struct cq_scene {
   double *slot[CQ_SLOTS_MAX];          // {n} of values
   void *globals;                       // reals: gravity {3}, friction {walls}, wall velocity {walls, 3}, damping
 
-  // walls: the way that those that move have made up to an engine step, doubles {walls, 3}; what each gave in the
-  // running control step, doubles {ranges, contact_count, contact width}
+  // walls: displacement of each up to an engine step, doubles {walls, 3}; its impulses in the running control step,
+  // doubles {ranges, contact_count, contact width}
   void *wall_place, *impulse;
   int64_t wall_place_step;
 
@@ -126,7 +127,7 @@ typedef struct cq_scene {
   int64_t step;                        // engine steps made
   cq_health health;
 
-  // the running step or sorting: what the first worker prepares for the others
+  // the running step or sorting: prepared by the first worker for the others
   cq_status status;
   char sentence[256];                  // of the last failure
   cq_slice *next;
@@ -173,7 +174,7 @@ typedef struct cq_scene {
   int32_t *row_actuator;              // {chunks * row_width}
   void *row_weight;                   // {chunks * row_width, 16}
   int64_t *row_entry;                 // {chunks * row_width, 16} the user's, -1: none
-  int64_t rows_made[CQ_RANGES_MAX];        // the arrangement (its made) that a range has weight rows for, -1: none
+  int64_t rows_sorted_at[CQ_RANGES_MAX];   // sorted_at of the arrangement that a range has weight rows for, -1: none
 
   // adjoint of the live state; in the order it was left in, for the live state may be made again
   // from a checkpoint in another
@@ -216,10 +217,10 @@ static inline double *cq_scene_weights_adj(const cq_scene *s, const cq_readout *
 
 // Slices and arrangements are shared by reference.
 cq_slice *cq_slice_create(cq_scene *s);              // NULL without memory
-cq_slice *cq_slice_hold(cq_slice *slice);
+cq_slice *cq_slice_retain(cq_slice *slice);
 void cq_slice_release(cq_scene *s, cq_slice *slice);
 cq_arrangement *cq_arrangement_create(cq_scene *s);
-cq_arrangement *cq_arrangement_hold(cq_arrangement *a);
+cq_arrangement *cq_arrangement_retain(cq_arrangement *a);
 void cq_arrangement_release(cq_scene *s, cq_arrangement *a);
 void cq_step_record_clear(cq_scene *s, cq_step_record *record);   // drops references, keeps the grid memory
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record);

@@ -1,7 +1,7 @@
 // sort: where particles are, and moving them into another order.
 
 // lanes that hold whole numbers
-CQ_INLINE void whole_store(int32_t *out, const Real x) {
+CQ_INLINE void integer_store(int32_t *out, const Real x) {
 #if CQ_LANES == 1
   *out = (int32_t)s_value(x);
 #else
@@ -13,7 +13,8 @@ CQ_INLINE void whole_store(int32_t *out, const Real x) {
 CQ_INLINE Real r_min(const Real a, const Real b) { return r_pick(b - a, a, b); }
 
 // Base cells of the slots, and the box of them. outside: some position is not in the world, or not finite.
-static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end, cq_partial *found) {
+static void find_bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end,
+                       cq_partial *found) {
   const real *data = (const real *)in->data, inv_dx = (real)(1 / s->model->dx);
   Real poison = r_set((real)0);
   found->outside = 0;
@@ -30,7 +31,7 @@ static void bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, in
         first = r_min(first, base);
         last = r_max(last, base);
         poison += (real)0 * x;   // stays zero unless something is not finite
-        whole_store(s->base + AT(c, 3, axis) + h, base);
+        integer_store(s->base + AT(c, 3, axis) + h, base);
       }
     found->lower[axis] = (int32_t)s_value(r_smallest(first));
     found->upper[axis] = (int32_t)s_value(r_largest(last));

@@ -3,8 +3,8 @@
 
 enum { ROWS = CQ_DIM == 3 ? 9 : 3, LAST = CQ_DIM - 1 };
 
-// first quads of what a record holds: momentum and mass of the middle node, and their slopes along each axis; three
-// weights of each axis; what g2p_adj scattered; what is gathered
+// the first quad of each part of a record: momentum and mass of the middle node, and their slopes along each axis;
+// three weights of each axis; the terms that g2p_adj scattered; the gathered sums
 enum {
   MOVE = 0, WEIGHT = 4, MOVE_ADJ = 8,
   SUM = 12, EXCHANGE = SUM + CQ_DIM + 1, RECORD_QUADS = 20,

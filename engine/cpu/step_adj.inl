@@ -1,6 +1,5 @@
-// step_adj: the adjoint of one engine step. g2p_adj scatters what the particles want of the node velocities;
-// the grid pass turns it into what the nodes want of momentum and mass; p2g_adj gathers that into the
-// adjoint of the state before.
+// step_adj: the adjoint of one engine step. g2p_adj scatters the gradients of node velocities from the particles; the
+// grid pass turns them into gradients of momentum and mass; p2g_adj gathers these into the adjoint of the state before.
 
 // Gradients of a chunk.
 typedef struct {
@@ -172,7 +171,7 @@ CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, c
 #endif
 }
 
-// what the first half of p2g_adj has for the second
+// results of the first half of p2g_adj for the second
 typedef struct {
   Real tau[CQ_DIM][CQ_DIM];
   MaterialKept kept;

@@ -12,9 +12,9 @@ enum {
   THREADS_MAX = 256,
 };
 
-// [s] Waiting spins so long before it sleeps. At a barrier: more than a fair wait, and about what it
-// takes to wake; less than a time slice, for the one that is waited for may want this core. Between runs:
-// the next one is usually near.
+// [s] A waiting thread spins for this time before it sleeps. At a barrier: longer than an ordinary wait, about as long
+// as waking takes, and shorter than a time slice, because the thread that is waited for may need this core. Between
+// runs: longer, because the next run usually follows soon.
 static const double spin_at_barrier = 50e-6, spin_between_runs = 300e-6;
 
 // a number that one thread changes and others wait for
@@ -40,7 +40,7 @@ typedef struct pool_thread {
 
 struct cq_thread_pool {
   int size;
-  cq_thread_pool_function *function;      // NULL: go home
+  cq_thread_pool_function *function;      // NULL: threads end
   void *argument;
   struct cq_barrier barrier;
   cpu_set_t allowed;               // cores, empty if not known
@@ -104,9 +104,10 @@ static void barrier_wait(struct cq_barrier *b) {
 
 // ---- pool -----------------------------------------------------------------------------------------------------------
 
-// The kernel may wake a thread on the core of the one that woke it, and leaves both there for tens of milliseconds,
-// though another core idles. Who finds itself on the core of one before it leaves that, and may go anywhere afterwards.
-static void stay_apart(cq_thread_pool *pool, int rank) {
+// The kernel may wake a thread on the core of the thread that woke it, and leaves both there for tens of milliseconds,
+// although another core is idle. A thread that finds a lower rank on its core moves to another one, and is then free to
+// run on all cores again.
+static void leave_shared_core(cq_thread_pool *pool, int rank) {
   const int core = sched_getcpu();
   atomic_store_explicit(&pool->core[rank], core, memory_order_relaxed);
   cpu_set_t others = pool->allowed;
@@ -122,14 +123,14 @@ static void stay_apart(cq_thread_pool *pool, int rank) {
   atomic_store_explicit(&pool->core[rank], sched_getcpu(), memory_order_relaxed);
 }
 
-static void *work(void *argument) {
+static void *thread_main(void *argument) {
   pool_thread *w = argument;
   cq_thread_pool *pool = w->pool;
   cq_denormals_flush();
   for (unsigned turn = 0;; turn++) {
     gate_wait(&w->go, turn, spin_between_runs);
     if (!pool->function) return NULL;
-    stay_apart(pool, w->rank);
+    leave_shared_core(pool, w->rank);
     pool->function(pool->argument, w->rank, pool->barrier.size);
     barrier_wait(&pool->barrier);
   }
@@ -151,7 +152,7 @@ cq_thread_pool *cq_thread_pool_create(int threads) {
     w->pool = pool;
     w->rank = k;
     gate_init(&w->go);
-    if (pthread_create(&w->thread, NULL, work, w)) {
+    if (pthread_create(&w->thread, NULL, thread_main, w)) {
       gate_destroy(&w->go);
       break;
     }

@@ -13,7 +13,7 @@ int cq_thread_pool_size(const cq_thread_pool *pool);
 // Runs a function on `count` threads, of which the caller is the first, and waits for all.
 // They flush denormals meanwhile.
 void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function *function, void *argument);
-// Where all threads of a run of so many meet; NULL for one.
+// The barrier of a run of `count` threads; NULL for one thread.
 struct cq_barrier *cq_thread_pool_barrier(cq_thread_pool *pool, int count);
 
 #endif

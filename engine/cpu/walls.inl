@@ -39,10 +39,10 @@ CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
 CQ_INLINE double seconds_of(const cq_scene *s) { return (double)(s->step - s->wall_place_step) * s->model->dt; }
 
 // where a node is for a wall that has moved away from its place at the start
-CQ_INLINE void place_for(const cq_scene *s, const int32_t wall, const wall_real place[3], wall_real x[3]) {
-  const wall_real *made = (const wall_real *)s->wall_place + 3 * wall;
+CQ_INLINE void place_relative_to(const cq_scene *s, const int32_t wall, const wall_real place[3], wall_real x[3]) {
+  const wall_real *displacement = (const wall_real *)s->wall_place + 3 * wall;
   x[2] = 0;
-  EACH(i) x[i] = place[i] - seconds_of(s) * (wall_real)wall_velocity_of(s, wall)[i] - made[i];
+  EACH(i) x[i] = place[i] - seconds_of(s) * (wall_real)wall_velocity_of(s, wall)[i] - displacement[i];
 }
 
 static void clear_walls(cq_scene *s) {
@@ -72,7 +72,7 @@ CQ_INLINE ContactLaw contact_law(const cq_scene *s, const Contacts *contacts, co
   return law;
 }
 
-CQ_INLINE void contact_one(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM]) {
+CQ_INLINE void apply_contact(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM]) {
   const real still[CQ_DIM] = {(real)0, (real)0};
   const ContactLaw law = contact_law(s, contacts, k, still);
   contact(&law, v);
@@ -98,7 +98,7 @@ static void contact_and_measure_node(const cq_scene *s, const Contacts *contacts
   for (int k = 0; k < contacts->count; k++) {
     real before[CQ_DIM], out[CONTACT_WIDTH];
     EACH(i) before[i] = v[i];
-    contact_one(s, contacts, k, v);
+    apply_contact(s, contacts, k, v);
     const Touch t = touch_of(contacts, k, before, v);
     contact_impulse(&t, out);
     wall_real *to = sum + impulse_at(s, contacts->wall[k]);
@@ -131,7 +131,7 @@ CQ_INLINE real decay_of(const cq_scene *s) {
 static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3], const ContactGrad *grad,
                      double grad_x[3], cq_partial *sum) {
   double x[3], grad_n[3] = {0};
-  place_for(s, wall, place, x);
+  place_relative_to(s, wall, place, x);
   for (int i = 0; i < 3; i++) grad_x[i] = 0;
   EACH(i) grad_n[i] = (double)grad->n[i];
   cq_wall_normals_adj(&s->model->walls[wall], CQ_DIM, x, grad_n, grad_x);
@@ -141,7 +141,7 @@ static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3
 }
 
 // one wall of a node backward; grad holds what the impulse gives its normal
-static void contact_one_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
+static void apply_contact_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
                             real grad_v[CQ_DIM], ContactGrad *grad) {
   const real still[CQ_DIM] = {0};
   const ContactLaw law = contact_law(s, contacts, k, still);
@@ -166,7 +166,7 @@ static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
   real at[CONTACTS + 1][CQ_DIM], grad_mass = 0;
   for (int k = 0; k < contacts->count; k++) {
     EACH(i) at[k][i] = v[i];
-    contact_one(s, contacts, k, v);
+    apply_contact(s, contacts, k, v);
   }
   EACH(i) at[contacts->count][i] = v[i];
   for (int k = contacts->count - 1; k >= 0; k--) {
@@ -180,7 +180,7 @@ static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
       if (grad_x) EACH(i) grad_x[i] += (double)felt.x[i];
       grad_mass += felt.mass;
     }
-    contact_one_adj(s, contacts, k, at[k], grad_v, &grad);
+    apply_contact_adj(s, contacts, k, at[k], grad_v, &grad);
     if (s->grad_impulse) EACH(i) grad_v[i] += felt.before[i];
     if (w < 0) continue;
     sum->friction[w] += grad.friction;

@@ -1,4 +1,4 @@
-// What a Gmsh file (MSH 2.2, 4.0 or 4.1) says, before anything is made of it. Inside the geometry room.
+// The contents of a Gmsh file (MSH 2.2, 4.0 or 4.1) as they were read. Inside the geometry room.
 #ifndef CQ_GMSH_H
 #define CQ_GMSH_H
 

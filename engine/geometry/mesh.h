@@ -1,4 +1,4 @@
-// Triangle meshes inside the geometry room: what the readers fill and the winding test asks.
+// Triangle meshes: the arrays that the readers fill and the winding test reads. Inside the geometry room.
 #ifndef CQ_MESH_H
 #define CQ_MESH_H
 
@@ -56,16 +56,16 @@ typedef struct mesh_text {
 cq_status mesh_text_read(mesh_text *text, const char *path);
 void mesh_text_free(mesh_text *text);
 size_t mesh_text_mark(const mesh_text *text);             // bytes of a mark of UTF-8 at the beginning
-// from the first line, as often as one likes; no text holds a zero
+// Returns to the first line. CQ_INVALID if the text holds a zero byte.
 cq_status mesh_text_begin(mesh_text *text);
 char *mesh_text_line(mesh_text *text);                    // without its first blanks and its end; NULL after the last
 int mesh_text_is(const char *line, const char *keyword);  // does it begin with this word
 int mesh_text_word(char **at, const char **word);         // the length of the next word; 0: there is none
-// what stands there without blanks around it, and cut to fit
+// The line without blanks around it, cut to the length of a name.
 void mesh_text_rest(const char *line, char name[MESH_PART_NAME]);
 // A word of a text that ends with a zero, as a finite number: 1, or 0 if it is none.
 int mesh_text_number(const char *word, int length, double *number);
-// The numbers of a line, at most so many: how many there are; -1, and the sentence, when a word is no finite number.
+// Reads at most `most` numbers of a line and returns how many; -1, with a sentence, if a word is not a finite number.
 int mesh_text_numbers(const mesh_text *text, char *at, int most, double *number);
 
 #endif

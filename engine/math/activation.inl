@@ -1,5 +1,5 @@
-// activation: what the units of a layer do to their sums, in double. Who includes it defines CQ_ACTIVATION:
-// static inline, or for a GPU.
+// activation: the activation functions of networks, in double. The including file defines CQ_ACTIVATION: static inline,
+// or the qualifier of a GPU function.
 
 // f(z), by cq_unary
 CQ_ACTIVATION double activation_value(int kind, double z) {

@@ -24,8 +24,8 @@
 #define CQ_ROLL _Pragma("GCC unroll 1")
 #endif
 
-// A function that is never inlined: large, or for few particles. Inlined, its registers would slow what calls it. The
-// CUDA device has its own word for it (cuda/launch.h).
+// A function that is never inlined: it is large, or few particles reach it. Inlined, its registers would slow its
+// callers. The CUDA device defines its own (cuda/launch.h).
 #if !defined(CQ_RARE)
 #define CQ_RARE static __attribute__((noinline, unused))
 #endif

@@ -65,7 +65,7 @@ cq_status cq_memo_create(const cq_memo_def *def, cq_memo **out) {
   return CQ_OK;
 }
 
-// control steps made in all, for blocks of a size and so many checkpoints
+// control steps that are run forward in all, for a block size and a number of checkpoints
 static int64_t forward_steps(int64_t steps, int64_t block, int64_t marks) {
   const int64_t blocks = (steps + block - 1) / block;
   // every block is recorded once; the first pass is the first of the advances
@@ -175,7 +175,7 @@ static const double *given_at(const double *given, int64_t width, int32_t steps)
   return given ? given + steps * width : NULL;
 }
 
-// what control steps were given, from one on
+// the controls of `count` control steps, the first of which is `from`
 static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count) {
   const cq_controls *given = &memo->given;
   return (cq_controls){.at = from,
@@ -196,8 +196,8 @@ static cq_status take_records(cq_memo *memo, int32_t count) {
   return CQ_OK;
 }
 
-// Control steps from the live state: recorded, which is within one block, or not. policy_run:
-// NULL, or who gives the signals
+// Runs control steps from the live state. recorded: within one block, their records are kept. policy_run: NULL, or the
+// policy that computes their signals.
 static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_policy_run *policy_run) {
   cq_status status = recorded ? take_records(memo, count) : CQ_OK;
   for (const int32_t end = memo->at + count; memo->at < end && !status;) {

@@ -1,6 +1,6 @@
-// memo: what is remembered of a rollout, within a budget of memory. Everything is kept if it fits; else
-// checkpoints on the binomial schedule, from which blocks of control steps are made again. Does not know which
-// device holds what it remembers.
+// memo: the records and checkpoints of a rollout, within a budget of memory. All records are kept if they fit.
+// Otherwise there are checkpoints on the binomial schedule, from which blocks of control steps are computed again.
+// Devices hold the records; the memo only decides which of them exist.
 #ifndef CQ_MEMO_H
 #define CQ_MEMO_H
 
@@ -29,7 +29,7 @@ int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
 // Control steps forward from the live state and back from it, of which there are as many, with controls as
 // cq_rollout_run, cq_rollout_run_policy and their adjoints have them.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
-// discount: of the adjoint between two control steps on the way back.
+// discount: factor of the adjoint between two control steps.
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls, double discount);
 // Back to the last state of the forward pass, to be reversed again. Makes nothing again where everything is kept.
 cq_status cq_memo_return(cq_memo *memo);

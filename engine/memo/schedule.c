@@ -1,4 +1,4 @@
-// schedule: which states are kept as checkpoints within a budget, and what is computed again for it.
+// schedule: where a given number of checkpoints lie, and how many control steps are computed again with them.
 #include "schedule.h"
 
 static const int64_t MANY = INT64_MAX / 4;   // more than any rollout makes

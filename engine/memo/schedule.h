@@ -5,12 +5,12 @@
 
 #include "../base/base.h"
 
-// To reverse length blocks from a checkpoint, with so many free checkpoints: blocks to advance before the next one, in
-// 1 .. length - 1. Needs length >= 2 and free >= 1.
+// To reverse `length` blocks from a checkpoint with `free` other checkpoints: the number of blocks to advance before
+// the next one, in 1 .. length - 1. Needs length >= 2 and free >= 1.
 int64_t cq_schedule_split(int64_t length, int64_t free);
 
-// Blocks advanced in all while length blocks are reversed from a checkpoint with so many free ones, the passes
-// that record a block not counted.
+// The number of blocks that are advanced while `length` blocks are reversed from a checkpoint with `free` other ones.
+// Passes that record a block are not counted.
 int64_t cq_schedule_cost(int64_t length, int64_t free);
 
 #endif

@@ -1,5 +1,5 @@
-// contact: what a wall does to the velocity of a grid node (advanced-chainqueen 3.2 and B1-B15, re-derived). Over the
-// scalar real, for few nodes touch a wall. The laws have kinks; the subgradient chosen is that of the branch that the
+// contact: the effect of a wall on the velocity of a grid node (advanced-chainqueen 3.2 and B1-B15, re-derived). In
+// scalar reals, because few nodes touch a wall. The laws have kinks; the subgradient is that of the branch that the
 // value took: a node that leaves at exactly zero speed is free, one that friction holds does not move.
 
 // The law of a contact at a node, with the unit normal n out of the solid and the velocity w of the wall.

@@ -1,6 +1,6 @@
-// material: the laws of materials. Each is a file in material/; laws.inl chooses between them. Here is what may stand
-// beside a law (Maxwell branches, viscosity), and what follows for all of them from an energy: the Kirchhoff stress tau
-// = P F^T that the step needs, and its adjoint.
+// material: the laws of materials. Each is a file in material/; laws.inl chooses between them. This file adds Maxwell
+// branches and viscosity to any law, and derives from P the Kirchhoff stress tau = P F^T that the step needs, with its
+// adjoint.
 #include "material/law.h"
 #include "material/point.inl"
 #include "material/volumetric.inl"
@@ -18,7 +18,7 @@
 #define CQ_LAW CQ_RARE
 #endif
 
-// energy density psi of the law alone, without what stands beside it
+// energy density psi of the law alone, without Maxwell branches
 CQ_LAW Real law_energy(const MaterialPoint *at);
 // P = d psi / dF
 CQ_LAW void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]);
@@ -26,7 +26,7 @@ CQ_LAW void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]);
 CQ_LAW void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]);
 // grad->c += <dP/dc, grad_p>, and the same of the law's internal variables
 CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]);
-// The gradient of the energy by the law's constants, so many, and by internal variables. (E55)
+// (E55) grad->c += grad_psi dpsi/dc of the law's constants, `constants` in number, and the same of internal variables
 CQ_LAW void law_energy_grad(const MaterialPoint *at, int constants, MaterialPoint *grad, Real grad_psi);
 #if CQ_DIM == 2
 // (E52) Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of the law. That of a
@@ -37,8 +37,8 @@ CQ_LAW void law_across_adj(const MaterialPoint *at, MaterialPoint *grad, Real gr
 // What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J
 // alone. Only for materials that update (cq_material_updates).
 CQ_LAW void material_update(MaterialPoint *at);
-// at: before the update. grad: on entry what is wanted of F and the internal variables after it, on return of
-// those before it; c is added to.
+// at: before the update. grad: on entry the gradients of F and the internal variables after it, on return those before
+// it; grad->c is added to.
 CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad);
 
 // power of the Bonet-Wood term of a law, 0 for none
@@ -69,7 +69,7 @@ CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[C
   if (at->law->branches) maxwell_stress(at, df, dp);
 }
 
-// grad->f += dP(grad_p), and to constants and internal variables what P has of them
+// grad->f += dP(grad_p), and the gradients of <P, grad_p> by constants and internal variables
 CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real dp[CQ_DIM][CQ_DIM];
   material_stress_derivative(at, grad_p, dp);

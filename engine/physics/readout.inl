@@ -1,8 +1,7 @@
-// readout: what follows from the state and the constants of one particle (CQ_READOUTS in lists.h), each with
-// its adjoint. No arrays: the devices bring particles and weights. A new one is a row of the list, a case in
-// readout and one in readout_adj.
-// Stresses and energies are those of the material alone: actuation belongs to a control step, and a state lies between
-// two.   (E51-E55)
+// readout: quantities derived from the state and the constants of one particle (CQ_READOUTS in lists.h), each with its
+// adjoint. No arrays: the devices load particles and weights. A new one is a row of the list, a case in readout and one
+// in readout_adj. Stresses and energies are those of the material alone: actuation belongs to a control step, and a
+// state lies between two.   (E51-E55)
 
 enum { READOUT_WIDTH = CQ_DIM * CQ_DIM };   // of the widest one
 
@@ -21,7 +20,7 @@ CQ_INLINE void readout_as(ReadoutPoint *at, const cq_material *material, const R
   if (material->viscous) EACH(i) EACH(j) at->material.rate[i][j] = at->c[i][j];
 }
 
-// A gradient that is zero, of a point; and at its end what reached the rate, to the affine velocity that it was.
+// Sets the gradient of a point to zero; the end adds the gradient of the rate to that of the affine velocity.
 CQ_INLINE void readout_grad_begin(const ReadoutPoint *at, ReadoutPoint *grad) {
   memset((void *)grad, 0, sizeof *grad);
   grad->material.law = at->material.law;

@@ -1,6 +1,5 @@
-// transfer: what one particle gives to its nodes and takes from them, between the sums over nodes. Node
-// offsets o run over {-1, 0, 1} from the middle node of the stencil, in cells; arm = position of the middle
-// node from the particle, in cells.
+// transfer: P2G and G2P of one particle without the sums over nodes. Node offsets o run over {-1, 0, 1} from the middle
+// node of the stencil, in cells; arm = position of the middle node from the particle, in cells.
 
 typedef struct GridStep {
   real dx, dt;               // side of a cell, duration of an engine step
@@ -86,7 +85,7 @@ CQ_INLINE void transfer_to_particle(const GridStep *step, const Real arm[CQ_DIM]
   EACH(i) EACH(j) after->f[i][j] = before->f[i][j] + dt * after->f[i][j];
 }
 
-// First half, before the nodes: what the particle gives to them, q = dL/dn0 and b = dL/dn1, which has all of dL/dC'.
+// First half, before the nodes: the particle's terms q = dL/dn0 and b = dL/dn1, which has all of dL/dC'.
 CQ_INLINE void transfer_to_particle_adj(const GridStep *step, const Real arm[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                                         const State *grad_after, Exchange *give) {
   const real dx = step->dx, dt = step->dt;

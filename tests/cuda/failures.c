@@ -358,7 +358,7 @@ static const struct { const char *name, *what;
                 {"scan_sums", "sorting"},
                 {"scan_tiles", "sorting"},
                 {"write_tiles<2>", "sorting"},
-                {"hold_nodes", "sorting"},
+                {"fill_wall_entries", "sorting"},
                 {"place_slots", "sorting"},
                 {"order_tiles", "sorting"},
                 {"move_slots", "sorting"},

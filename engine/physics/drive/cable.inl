@@ -88,7 +88,7 @@ CQ_RARE wide cable_energy(const Cable *c, const wide *x) {
   return stretch > 0 ? 0.5 * c->stiffness * stretch * stretch : stretch - stretch;
 }
 
-// h . e of a segment, h = dL/dforce_s - dL/dforce_s+1: what its tension is worth
+// dL/d(tension) of a segment: h . e, h = dL/dforce_s - dL/dforce_s+1
 CQ_INLINE wide cable_worth(const wide *grad_force, const wide e[CQ_DIM], wide h[CQ_DIM]) {
   wide sum = 0;
   EACH(i) {

@@ -31,7 +31,7 @@ CQ_INLINE void drucker_prager_grad_constants(const MaterialPoint *at, MaterialPo
   hencky_grad_constants(at, grad, grad_p);
 }
 
-// what the yield surface is made of
+// the terms of the yield surface (E47)
 typedef struct {
   Real sine, cosine;            // of the angle of friction
   Real stiffness;               // k
@@ -73,7 +73,7 @@ CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, F
   flow->over = r_pick(y->excess, one, r_pick(y->cone, one, at->internal[0]));
 }
 
-// what the yield surface wants of its constants
+// gradients of the constants of the yield surface
 CQ_INLINE void sand_yield_grad(const MaterialPoint *at, MaterialPoint *grad, const SandYield *y, const Real grad_excess,
                               const Real grad_slope, const Real grad_tip) {
   const Real cohesion = at->c[SAND_COHESION], per = grad_tip / (y->stiffness * y->sine),

@@ -95,8 +95,8 @@ CQ_INLINE Real flow_strain(const Hencky *h, const Flow *flow, const int i) {
   return flow->scale * h->dev[i] + (real)(1.0 / CQ_DIM) * flow->sum;
 }
 
-// First half of the adjoint, from grad_f of F after the flow: what scale and sum want; a law adds to these what its
-// internal variables want, and turns scale and sum into strains.
+// First half of the adjoint: from grad_f of F after the flow to the gradients of scale and sum. A law adds those of its
+// internal variables, and turns the gradients of scale and sum into those of strains.
 CQ_RARE void flow_grad(const Hencky *h, const Flow *flow, const Real grad_f[CQ_DIM][CQ_DIM], FlowGrad *grad) {
   Real t[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM], along[CQ_DIM], mean = h->sum * (real)0;
   mat_mul_tn(h->of.u, grad_f, t);
@@ -109,7 +109,7 @@ CQ_RARE void flow_grad(const Hencky *h, const Flow *flow, const Real grad_f[CQ_D
   EACH(i) grad->strain[i] = flow->scale * (along[i] - mean);
 }
 
-// what the length of the deviator wants, into strains
+// adds the gradient of the length of the deviator to that of the strains
 CQ_INLINE void flow_size_grad(const Hencky *h, const Real grad_size, FlowGrad *grad) {
   const Real share = grad_size / r_pick(h->size, h->size, h->size + (real)1);
   EACH(i) grad->strain[i] += share * h->dev[i];

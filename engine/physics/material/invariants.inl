@@ -32,7 +32,7 @@ CQ_INLINE void invariants(const Real f[CQ_DIM][CQ_DIM], const int second, Invari
   EACH(i) EACH(j) of->grad_second[i][j] = (real)2 * root * root * h[i][j] - inner * of->cof[i][j];
 }
 
-// what the stress needs of W and U: their derivatives by I1, I2 and J
+// the derivatives of W and U by I1, I2 and J, from which the stress is computed
 typedef struct {
   Real first, second, volume;
 } InvariantSlopes;

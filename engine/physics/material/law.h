@@ -1,5 +1,5 @@
-// law: what the engine has to know of a material law besides its formulas. The file of a law in this
-// folder defines one of these.
+// law: the properties of a material law that the engine needs beside its formulas. Each file of a law in this folder
+// defines one cq_law.
 #ifndef CQ_LAW_H
 #define CQ_LAW_H
 
@@ -11,7 +11,7 @@ extern "C" {
 
 enum {
   CQ_SLOTS_MAX = 16,         // constants of a material
-  // of what may stand beside a law: a viscosity, and two for each Maxwell branch
+  // constants beside those of a law: a viscosity, and two for each Maxwell branch
   CQ_EXTRAS_MAX = 1 + 2 * CQ_BRANCHES_MAX,
   CQ_INTERNALS_MAX = 24,     // internal variables of a particle
 };
@@ -42,8 +42,8 @@ const cq_law *cq_law_of(int32_t kind);
 int cq_law_is_volumetric(const cq_law *law);     // it may have the Bonet-Wood term
 int cq_law_is_hyperelastic(int32_t kind);        // of finite strain: Maxwell branches may stand beside it
 
-// Slots of a material: first those of what stands beside its law (material_extras), then the
-// law's own. Returns how many.
+// The slots of a material: viscosity and Maxwell branches first (material_extras), then those of the law. Returns how
+// many.
 int32_t cq_material_slots(const cq_material *material, int32_t slot[CQ_SLOTS_MAX]);
 int32_t cq_material_internals(const cq_material *material, int32_t dim);   // internal variables of a particle
 // Do F or the internal variables change after the step (material_update)?

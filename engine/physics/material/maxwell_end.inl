@@ -78,7 +78,7 @@ CQ_RARE void material_end_stress_derivative(const MaterialPoint *at, const Real 
   EACH(i) EACH(j) dp[i][j] += share * more[i][j];
 }
 
-// grad->f += dP(grad_p), and to constants and internal variables what P has of them
+// grad->f += dP(grad_p), and the gradients of <P, grad_p> by constants and internal variables
 CQ_RARE void material_end_stress_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real part[CQ_DIM][CQ_DIM], rest[CQ_DIM][CQ_DIM], grad_rest[CQ_SYM];
   Isochoric iso;

@@ -1,17 +1,17 @@
-// point: what a material law sees of a particle. Gradients have the same shape and are added to.
+// point: the input of a material law for one particle. Gradients have the same shape and are added to.
 
 typedef struct {
   const cq_material *law;
   real dt;                       // of one engine step, for laws that know time
   Real c[CQ_SLOTS_MAX];          // constants, by the slots of the law
-  Real extra[CQ_EXTRAS_MAX];     // of what stands beside the law: see material_extras
+  Real extra[CQ_EXTRAS_MAX];     // constants of viscosity and Maxwell branches: see material_extras
   Real f[CQ_DIM][CQ_DIM];        // deformation gradient; its elastic part where a law is plastic
   Real rate[CQ_DIM][CQ_DIM];     // affine velocity C, where the material is viscous
   Real internal[CQ_INTERNALS_MAX];
 } MaterialPoint;
 
-// Constants of what stands beside the law, in the order of the slots: viscosity, then modulus and
-// relaxation time of each branch.
+// The number of constants beside those of the law, in the order of the slots: viscosity, then modulus and relaxation
+// time of each Maxwell branch.
 CQ_INLINE int material_extras(const cq_material *material) { return material->viscous + 2 * material->branches; }
 
 // slot k of a material, in a point or in its gradient
@@ -30,7 +30,7 @@ typedef struct {
 enum { LAME_MU, LAME_LAMBDA, LAME_VOLUMETRIC, LAME_COUNT };
 #define LAME_SLOTS CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_SLOT_VOLUMETRIC
 
-// P-wave modulus lambda + 2 mu, and what the Bonet-Wood term adds to it at J = 1
+// P-wave modulus lambda + 2 mu, with that of the Bonet-Wood term at J = 1
 static inline double lame_modulus(const cq_material *material, const double *slot) {
   return slot[LAME_LAMBDA] + 2 * slot[LAME_MU] + (material->incompressible == 2 ? 2 * slot[LAME_VOLUMETRIC] : 0);
 }

@@ -73,7 +73,7 @@ static void load_drive_seeded(cq_scene *s, int32_t range) {
   signals.signals = &toward.signals[(size_t)(toward.step * s->model->actuator_count)];
   signals.forces = NULL;
   weights.actuation = signals.actuation = toward.room.data();
-  s->rows_made[range] = weights.rows_made[range] = signals.rows_made[range] = -1;
+  s->rows_sorted_at[range] = weights.rows_sorted_at[range] = signals.rows_sorted_at[range] = -1;
   load_actuation(s, range);
   load_actuation(&weights, range);
   seed(s->actuation, begin, end);

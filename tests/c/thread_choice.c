@@ -1,7 +1,7 @@
-// The choice of threads, on made-up machines with a clock of their own: how much longer work takes than it would in
-// the hands of one who knows.
+// The choice of threads, on made-up machines with a clock of their own: how much longer work takes than with the
+// better number of threads in each call.
 #include "check.h"
-#include "cpu/pace.h"
+#include "cpu/thread_choice.h"
 
 // A call begins at some time; when it ends, with two threads or with one [s].
 typedef struct machine {
@@ -42,13 +42,13 @@ static double slow_stopped(double time) { return stopped(time, 364e-6); }
 
 // share of time lost over three seconds from a moment on; calls with one thread among all of them
 static double lost(const machine *m, double from, double until, double *share_alone) {
-  cq_pace pace = {0};
+  cq_thread_choice choice = {0};
   double time = 0, best = 0, spent = 0, calls = 0, alone = 0;
   while (time < until) {
     const double ends[2] = {m->alone(time), m->together(time)};
-    const int threads = cq_pace_choose(&pace, 2), sooner = ends[1] < ends[0];
+    const int threads = cq_thread_choice_next(&choice, 2), sooner = ends[1] < ends[0];
     const double seconds = ends[threads - 1] - time;
-    cq_pace_note(&pace, threads, 1, seconds);
+    cq_thread_choice_record(&choice, threads, 1, seconds);
     if (time >= from) {
       spent += seconds;
       best += ends[sooner] - time;
@@ -99,8 +99,8 @@ static void check_neighbour(void) {
 int main(void) {
   check_lost();
   check_neighbour();
-  cq_pace one = {0};
-  CHECK(cq_pace_choose(&one, 1) == 1 && one.calls == 0, "work for one thread was given %lld calls",
+  cq_thread_choice one = {0};
+  CHECK(cq_thread_choice_next(&one, 1) == 1 && one.calls == 0, "work for one thread was given %lld calls",
         (long long)one.calls);
   return check_report();
 }

@@ -1,0 +1,111 @@
+// thread_choice: chooses between one thread and all of them by their last measurements.
+#include "thread_choice.h"
+#include <math.h>
+
+enum {
+  TURNS = 8,                  // first calls, which take turns: they touch new memory, so their times say little
+  TURNS_LONG = 4,             // first calls if they are long
+  TRIAL_CALLS = 3,            // calls of a trial, unless it is hopeless; the first one wakes threads and is not counted
+};
+
+static const double waking = 1e-3;         // [s] more than it takes to wake
+static const double window_length = 20e-3; // [s] several time slices of a system, which are of 3 or 4 ms
+static const double wait_first = 10e-3;    // [s] until the first trial: the first calls may have chosen wrongly
+static const double wait_most = 0.1;       // [s] from one trial to the next, unless trials cost more than trial_share
+static const double patience = 30;         // [s] until the next trial for each second that the last one has lost
+static const double trial_share = 0.015;   // of all time, lost in trials
+static const double trial_length = 1 / 32.0;   // of the time since the last trial
+static const double clearly = 1.05;        // times as slow: worth a switch
+static const double hopeless = 1.5;        // times as slow: the trial ends
+
+static double *time_of(cq_thread_choice *c, int together) { return together ? &c->together : &c->alone; }
+
+static void tally_add(cq_tally *t, double work, double seconds) {
+  t->work += work;
+  t->seconds += seconds;
+  t->calls++;
+}
+
+static double tally_take(cq_tally *t) {
+  const double mean = t->seconds / t->work;
+  *t = (cq_tally){0};
+  return mean;
+}
+
+int cq_thread_choice_best(const cq_thread_choice *c, int most) {
+  const int together = c->wait == 0 ? c->together <= c->alone : c->is_together;
+  return together ? most : 1;
+}
+
+int cq_thread_choice_next(cq_thread_choice *c, int most) {
+  if (most == 1) return 1;
+  const int64_t call = c->calls++;
+  if (c->wait == 0) return call % 2 ? 1 : most;
+  return c->is_together != (c->trial_calls > 0) ? most : 1;
+}
+
+// The first calls take turns between one thread and all. The best call of each counts: the others touched new memory.
+static void record_turn(cq_thread_choice *c, int together, double time, double seconds) {
+  double *best = time_of(c, together);
+  if (*best == 0 || time < *best) *best = time;
+  c->since_trial += seconds;
+  if (c->calls < (c->since_trial > TURNS * waking ? TURNS_LONG : TURNS)) return;
+  c->is_together = c->together <= c->alone;
+  c->since_trial = 0;
+  c->wait = wait_first;
+}
+
+static void switch_to(cq_thread_choice *c, int together) {
+  c->is_together = together;
+  c->windows = 0;
+  c->window = (cq_tally){0};
+  c->since_trial = 0;
+}
+
+// The median of three means; of two the smaller one, because the other may have been disturbed.
+static double median_of(const double *mean, int32_t count) {
+  if (count < CQ_CHOICE_WINDOWS) return count < 2 ? mean[0] : fmin(mean[0], mean[1]);
+  return fmax(fmin(mean[0], mean[1]), fmin(fmax(mean[0], mean[1]), mean[2]));
+}
+
+static void record_window(cq_thread_choice *c) {
+  if (c->window.seconds < window_length) return;
+  c->means[c->windows++ % CQ_CHOICE_WINDOWS] = tally_take(&c->window);
+  *time_of(c, c->is_together) = median_of(c->means, c->windows < CQ_CHOICE_WINDOWS ? c->windows : CQ_CHOICE_WINDOWS);
+  if (*time_of(c, c->is_together) > clearly * *time_of(c, !c->is_together)) switch_to(c, !c->is_together);
+}
+
+// A call of a trial. A trial that is slower costs time and ends soon; a switch takes a whole window.
+static void record_trial(cq_thread_choice *c, double work, double seconds) {
+  const double time = *time_of(c, c->is_together);
+  c->cost += seconds - time * work;
+  const int counted = c->trial_calls++ > 1 || c->cost > waking;
+  if (counted) tally_add(&c->trial, work, seconds);
+  const double slower = c->trial.seconds / (time * c->trial.work), allowed = trial_length * c->since_trial;
+  const int over = c->trial.calls >= TRIAL_CALLS && c->trial.seconds > allowed;
+  const int lost = counted && (slower > hopeless || (slower > 1 && over));
+  if (!lost && c->trial.seconds < window_length) return;
+  *time_of(c, !c->is_together) = tally_take(&c->trial);
+  c->trial_calls = 0;
+  c->since_trial = 0;
+  c->wait = fmin(fmax(2 * c->wait, patience * c->cost), fmax(wait_most, c->cost / trial_share));
+  if (slower * clearly < 1) switch_to(c, !c->is_together);
+}
+
+void cq_thread_choice_record(cq_thread_choice *c, int threads, double work, double seconds) {
+  const int together = threads > 1;
+  if (c->wait == 0) {
+    record_turn(c, together, seconds / work, seconds);
+    return;
+  }
+  c->since_trial += seconds;
+  if (c->trial_calls) {
+    record_trial(c, work, seconds);
+    return;
+  }
+  tally_add(&c->window, work, seconds);
+  record_window(c);
+  if (c->since_trial < c->wait) return;
+  c->trial_calls = 1;
+  c->cost = 0;
+}
