@@ -124,15 +124,16 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
   a->tile_count = d->found_host->tiles;
   a->block_count = d->found_host->tiles + d->found_host->ring;
   const size_t blocks = (size_t)a->block_count;
-  const size_t size = sizeof *a->tiles + CQ_TILE_NODES * sizeof *a->held + CQ_NEIGHBORS_MAX * sizeof *a->neighbors;
+  const size_t size = sizeof *a->tiles + CQ_TILE_NODES * sizeof *a->wall_entries +
+                      CQ_NEIGHBORS_MAX * sizeof *a->neighbors;
   status = cq_pool_take(&d->context->pool, blocks * size, "tiles", &a->by_tile);
   if (status) return status;
   a->tiles = (cq_tile *)a->by_tile->data;
-  a->held = (int64_t *)(a->tiles + blocks);
-  a->neighbors = (int32_t *)(a->held + blocks * CQ_TILE_NODES);
+  a->wall_entries = (int64_t *)(a->tiles + blocks);
+  a->neighbors = (int32_t *)(a->wall_entries + blocks * CQ_TILE_NODES);
   cudaStream_t stream = d->context->stream;
   cq_window_tiles(stream, cq_cuda_blocks(d, s->total, 256), s, a->tiles, a->neighbors);
-  cq_window_walls(stream, a->block_count, d->model->dim, d->context->map, a->tiles, a->held);
+  cq_window_walls(stream, a->block_count, d->model->dim, d->context->map, a->tiles, a->wall_entries);
   cq_window_order(stream, cq_cuda_blocks(d, d->slots, 256), s, a);
   return cq_cuda_check(cudaGetLastError(), what);
 }

@@ -24,7 +24,7 @@ typedef struct cq_arrangement {
   void *params;              // {params, slots}
   uint8_t *material;         // {stride}
   cq_tile *tiles;            // {block_count}
-  int64_t *held;             // {block_count, CQ_TILE_NODES}
+  int64_t *wall_entries;     // {block_count, CQ_TILE_NODES}
   int32_t *neighbors;        // {block_count, CQ_NEIGHBORS_MAX}
   cq_memory *by_slot, *by_tile;   // where these lie
 } cq_arrangement;

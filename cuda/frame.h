@@ -23,9 +23,9 @@ enum {
   CQ_TILE_NODES = 64,        // that a tile owns
   CQ_GROUP = 32,             // slots
   CQ_NEIGHBORS_MAX = 27,     // 3^dim, the tile itself in the middle, last axis fastest
-  // entries of a node in the wall map: first * CQ_HELD + how many, or CQ_HELD_PIN if it is a pin
-  CQ_HELD = 16,
-  CQ_HELD_PIN = 15,
+  // entries of a node in the wall map: first * CQ_ENTRIES + count; CQ_PIN_ENTRY as count: a pin
+  CQ_ENTRIES = 16,
+  CQ_PIN_ENTRY = 15,
 };
 
 // Where the globals of a scene, and their gradients in the sums of a tile, begin; gravity is first. Friction {walls} is
@@ -39,7 +39,7 @@ typedef struct cq_tile {
   int32_t lower[3];          // its first node
   int32_t scene;
   int32_t first, count;      // its slots; none beyond tile_count
-  int32_t held;              // has nodes in the wall map
+  int32_t has_walls;         // some of its nodes have entries in the wall map
   int32_t unused;            // a multiple of 16 bytes
 } cq_tile;
 
@@ -90,7 +90,7 @@ typedef struct cq_frame {
   int32_t parts;             // of a tile's particles: each has a block of threads and an arena of its own
   const cq_tile *tiles;      // {block_count}
   const int32_t *neighbors;  // {block_count, CQ_NEIGHBORS_MAX} -1: none
-  const int64_t *held;       // {block_count, 64} entries of each node in the wall map
+  const int64_t *wall_entries;   // {block_count, 64} entries of each node in the wall map
   const int32_t *order;      // {slots} scene * particles + particle of each slot
   const void *params;        // {params, slots}
   const uint8_t *material;   // {slots}

@@ -100,7 +100,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->parts = parts_of(d, a);
   f->tiles = a->tiles;
   f->neighbors = a->neighbors;
-  f->held = a->held;
+  f->wall_entries = a->wall_entries;
   f->order = a->order;
   f->params = a->params;
   f->material = a->material;

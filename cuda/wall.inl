@@ -23,11 +23,11 @@ typedef struct GridNode {
 } GridNode;
 
 // Can a wall or a pin hold nodes of this tile?
-CQ_GPU int may_touch(const cq_frame *s, const cq_tile *tile) { return tile->held || s->moving_wall_count; }
+CQ_GPU int may_touch(const cq_frame *s, const cq_tile *tile) { return tile->has_walls || s->moving_wall_count; }
 
 CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, GridNode *w) {
   const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
-  const int64_t held = s->held[n];
+  const int64_t entries = s->wall_entries[n];
   int at[CQ_DIM];
   node_at((int)(n % CQ_TILE_NODES), SIDE, at);
   w->at[0] = tile->lower[0] + at[0];
@@ -35,9 +35,9 @@ CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, GridN
   w->at[2] = tile->lower[LAST] + at[LAST];
   w->scene = tile->scene;
   w->time = (double)(s->step + k - s->wall_step) * s->scales_8.dt;
-  w->entry = s->map.node + held / CQ_HELD;
-  w->pinned = held % CQ_HELD == CQ_HELD_PIN;
-  w->count = w->pinned ? 1 : (int32_t)(held % CQ_HELD);
+  w->entry = s->map.node + entries / CQ_ENTRIES;
+  w->pinned = entries % CQ_ENTRIES == CQ_PIN_ENTRY;
+  w->count = w->pinned ? 1 : (int32_t)(entries % CQ_ENTRIES);
 }
 
 typedef struct Contact {

@@ -182,7 +182,7 @@ void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
     CQ_LAUNCH(write_tiles<2>, blocks, THREADS, stream, *s, tiles, neighbors);
 }
 
-// Entries of the node (x, y, z) in the wall map, packed as in cq_frame.held.
+// Entries of the node (x, y, z) in the wall map, packed as in cq_frame.wall_entries.
 CQ_GPU int64_t wall_entries_at(const cq_wall_map *map, const int32_t x, const int32_t y, const int32_t z) {
   if (x < 0 || x >= map->size[0] || y < 0 || y >= map->size[1]) return 0;
   const int64_t column = (int64_t)x * map->size[1] + y, end = map->start[column + 1];
@@ -198,26 +198,27 @@ CQ_GPU int64_t wall_entries_at(const cq_wall_map *map, const int32_t x, const in
   while (last < end && map->node[last].z == z) last++;
   if (last == low) return 0;
   // a pin is the last entry, and overrides all walls
-  return map->node[last - 1].wall < 0 ? (last - 1) * CQ_HELD + CQ_HELD_PIN : low * CQ_HELD + last - low;
+  return map->node[last - 1].wall < 0 ? (last - 1) * CQ_ENTRIES + CQ_PIN_ENTRY : low * CQ_ENTRIES + last - low;
 }
 
 // a block for each tile, a thread for each node
-CQ_KERNEL fill_wall_entries(int32_t block_count, int32_t dim, const cq_wall_map map, cq_tile *tiles, int64_t *held) {
+CQ_KERNEL fill_wall_entries(int32_t block_count, int32_t dim, const cq_wall_map map, cq_tile *tiles,
+                            int64_t *wall_entries) {
   const int32_t n = (int32_t)threadIdx.x, side = dim == 3 ? 4 : 8;
   for (int32_t t = (int32_t)blockIdx.x; t < block_count; t += (int32_t)gridDim.x) {
     const int32_t *lower = tiles[t].lower;
     const int32_t x = lower[0] + (dim == 3 ? n / 16 : n / 8), y = dim == 3 ? lower[1] + n / 4 % 4 : 0,
                   z = lower[dim - 1] + n % side;
     const int64_t at = wall_entries_at(&map, x - map.lower[0], y - map.lower[1], z);
-    held[(int64_t)t * CQ_TILE_NODES + n] = at;
-    if (at) store_volatile(&tiles[t].held, 1);
+    wall_entries[(int64_t)t * CQ_TILE_NODES + n] = at;
+    if (at) store_volatile(&tiles[t].has_walls, 1);
   }
 }
 
 void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles,
-                     int64_t *held) {
+                     int64_t *wall_entries) {
   CQ_LAUNCH(fill_wall_entries, block_count < 65535 ? block_count : 65535, CQ_TILE_NODES, stream, block_count, dim, map,
-            tiles, held);
+            tiles, wall_entries);
 }
 
 // ---- order ----------------------------------------------------------------------------------------------------------

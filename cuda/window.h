@@ -17,7 +17,7 @@ void cq_window_number(cudaStream_t stream, const cq_sorting *s);
 void cq_window_tiles(cudaStream_t stream, int32_t blocks, const cq_sorting *s, cq_tile *tiles, int32_t *neighbors);
 // What of the wall map holds the nodes of each tile.
 void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_wall_map map, cq_tile *tiles,
-                     int64_t *held);
+                     int64_t *wall_entries);
 // The new order: by tile, in it by cell, in it by user id; and its inverse.
 void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_arrangement *a);
 

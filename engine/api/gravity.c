@@ -11,26 +11,21 @@ void cq_gravity_close(cq_rollout *r) {
   cq_free(r->track.grad_gravity);
 }
 
-// Allocates {steps, batch, dim}, unless that was done.
 static int reserve(const cq_rollout *r, double **array) {
-  if (!*array) *array = cq_alloc((size_t)(r->def.steps * width_of(r)), sizeof(double), "gravity of control steps");
-  return *array != NULL;
+  return cq_step_rows_reserve(r, array, r->world->model.dim, "gravity of control steps");
 }
 
 cq_status cq_rollout_set_gravity(cq_rollout *r, const double *gravity, int32_t per_scene) {
   const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
   if (gravity && !r->world->backend->changes_gravity)
-    return cq_fail(CQ_DEVICE, "gravity that changes with time is not there on CUDA; reserve device \"cpu\"");
+    return cq_fail(CQ_DEVICE, "gravity that changes with time is not there on CUDA; take device \"cpu\"");
   for (int64_t k = 0; gravity && k < (per_scene ? batch : 1) * steps * dim; k++)
     if (!isfinite(gravity[k]))
       return cq_fail(CQ_INVALID, "gravity is %g at control step %lld; it must be finite", gravity[k],
                      (long long)(k / dim % steps) + 1);
   if (gravity && (!reserve(r, &r->gravity_next) || (r->def.differentiable && !reserve(r, &r->track.grad_gravity))))
     return CQ_MEMORY;
-  for (int64_t row = 0; gravity && row < steps * batch; row++) {
-    const int64_t from = per_scene ? row % batch * steps + row / batch : row / batch;
-    memcpy(r->gravity_next + row * dim, gravity + from * dim, (size_t)dim * sizeof *gravity);
-  }
+  if (gravity) cq_step_rows_copy(r, r->gravity_next, gravity, dim, per_scene);
   r->gravity_set = gravity != NULL;
   r->gravity_changed = 1;
   return CQ_OK;
@@ -59,7 +54,7 @@ cq_status cq_rollout_gravity_gradient(cq_rollout *r, double *out, int32_t per_sc
   if (status) return status;
   memset(out, 0, (size_t)((per_scene ? batch : 1) * steps * dim) * sizeof *out);
   for (int64_t row = 0; row < steps * batch; row++) {
-    double *to = out + (per_scene ? row % batch * steps + row / batch : row / batch) * dim;
+    double *to = out + cq_step_row(r, row, per_scene) * dim;
     for (int64_t i = 0; i < dim; i++) to[i] += r->track.grad_gravity[row * dim + i];
   }
   return CQ_OK;

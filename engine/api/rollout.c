@@ -262,6 +262,16 @@ cq_status cq_rollout_run(cq_rollout *r, int32_t count, const double *signals, co
   return status ? status : cq_rollout_forward(r, &(cq_controls){.count = count, .signals = signals, .forces = forces});
 }
 
+int cq_step_rows_reserve(const cq_rollout *r, double **array, int64_t width, const char *what) {
+  if (!*array) *array = cq_alloc((size_t)((int64_t)r->def.steps * r->def.batch * width), sizeof(double), what);
+  return *array != NULL;
+}
+
+void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int64_t width, int32_t per_scene) {
+  for (int64_t row = 0; row < (int64_t)r->def.steps * r->def.batch; row++)
+    memcpy(to + row * width, from + cq_step_row(r, row, per_scene) * width, (size_t)width * sizeof *to);
+}
+
 int32_t cq_rollout_at(const cq_rollout *r) { return cq_memo_at(r->memo); }
 void cq_rollout_health(const cq_rollout *r, cq_health *health) { *health = *r->world->backend->health(r->device); }
 

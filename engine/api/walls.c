@@ -45,11 +45,8 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count,
 
 // ---- their velocities -----------------------------------------------------------------------------------------------
 
-// Allocates {steps, batch, walls, dim}, unless that was done.
 static int reserve(const cq_rollout *r, double **array) {
-  const size_t count = (size_t)(r->def.steps * velocity_count(r));
-  if (!*array) *array = cq_alloc(count, sizeof(double), "velocities of walls");
-  return *array != NULL;
+  return cq_step_rows_reserve(r, array, cq_wall_numbers(&r->world->model), "velocities of walls");
 }
 
 static cq_status reserve_motion(cq_rollout *r) {
@@ -79,11 +76,10 @@ cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t pe
                      (long long)(k % numbers / m->dim) + 1, velocity[k], (long long)(k / numbers % steps) + 1);
   const cq_status status = velocity ? reserve_motion(r) : CQ_OK;
   if (status) return status;
-  for (int64_t row = 0; velocity && row < steps * batch; row++) {
-    const int64_t from = per_scene ? row % batch * steps + row / batch : row / batch;
-    memcpy(r->walls_next.velocity + row * numbers, velocity + from * numbers, (size_t)numbers * sizeof *velocity);
+  if (velocity) {
+    cq_step_rows_copy(r, r->walls_next.velocity, velocity, numbers, per_scene);
+    integrate(r, &r->walls_next);
   }
-  if (velocity) integrate(r, &r->walls_next);
   r->walls_set = velocity != NULL;
   r->walls_changed = 1;
   return CQ_OK;

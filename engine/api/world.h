@@ -68,6 +68,14 @@ void cq_walls_close(cq_rollout *r);
 void cq_gravity_begin(cq_rollout *r);
 void cq_gravity_begin_adjoint(cq_rollout *r);
 void cq_gravity_close(cq_rollout *r);
+// Values that change from one control step to the next: arrays {steps, batch, width}, from rows of the user, which are
+// {steps, width} for all scenes or {batch, steps, width} for each. reserve allocates an array unless it is there, and
+// returns 0 without memory; cq_step_row is the row of the user for a row of {steps, batch}.
+int cq_step_rows_reserve(const cq_rollout *r, double **array, int64_t width, const char *what);
+void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int64_t width, int32_t per_scene);
+static inline int64_t cq_step_row(const cq_rollout *r, int64_t row, int32_t per_scene) {
+  return (per_scene ? row % r->def.batch * r->def.steps : 0) + row / r->def.batch;
+}
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q);
 cq_status cq_policy_change_done(const cq_rollout *r);   // CQ_INVALID while changing.grad must still be added
 // Controls are checked before.

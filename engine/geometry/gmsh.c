@@ -41,7 +41,7 @@ static void *push(gmsh *g, gmsh_list *list, size_t size) {
 }
 
 // A count that more bytes than are left would be needed for is refused before anything is read by it.
-static int64_t check_room(gmsh *g, int64_t count, size_t least, const char *what) {
+static int64_t check_count(gmsh *g, int64_t count, size_t least, const char *what) {
   gmsh_scan *s = &g->scan;
   const size_t left = (size_t)(s->end - s->at);
   if (!s->status && (uint64_t)count > left / least)
@@ -82,7 +82,7 @@ static void read_names(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int binary = s->binary;
   s->binary = 0;                 // text in every version
-  const int64_t count = check_room(g, gmsh_count(s), 6, "names");
+  const int64_t count = check_count(g, gmsh_count(s), 6, "names");
   for (int64_t k = 0; k < count && !s->status; k++) {
     gmsh_name *name = push(g, &g->file->name, sizeof *name);
     if (!name) break;
@@ -120,7 +120,7 @@ static void read_entity(gmsh *g, int32_t dim) {
 static void read_entities(gmsh *g) {
   gmsh_scan *s = &g->scan;
   int64_t count[4];
-  for (int dim = 0; dim < 4; dim++) count[dim] = check_room(g, gmsh_count(s), 8, "entities");
+  for (int dim = 0; dim < 4; dim++) count[dim] = check_count(g, gmsh_count(s), 8, "entities");
   for (int dim = 0; dim < 4; dim++)
     for (int64_t k = 0; k < count[dim] && !s->status; k++) read_entity(g, dim);
 }
@@ -137,7 +137,7 @@ static void read_place(gmsh *g, gmsh_node *node, int64_t parameters) {
 
 static void read_nodes_2(gmsh *g) {
   gmsh_scan *s = &g->scan;
-  const int64_t count = check_room(g, gmsh_line_count(s), s->binary ? 28 : 8, "nodes");
+  const int64_t count = check_count(g, gmsh_line_count(s), s->binary ? 28 : 8, "nodes");
   for (int64_t k = 0; k < count && !s->status; k++) {
     gmsh_node *node = push(g, &g->file->node, sizeof *node);
     if (!node) return;
@@ -152,7 +152,7 @@ static void read_node_block(gmsh *g) {
   const int64_t other = gmsh_int(s);
   if (g->version == 40) dim = other;
   const int64_t parametric = gmsh_int(s), parameters = parametric ? dim : 0;
-  const int64_t count = check_room(g, gmsh_count(s), 8, "nodes in a block");
+  const int64_t count = check_count(g, gmsh_count(s), 8, "nodes in a block");
   if (!s->status && (dim < 0 || dim > 3 || parametric < 0 || parametric > 1))
     gmsh_fail(s, "has a block of nodes of dimension %lld and the parametric mark %lld; 0 to 3, and 0 or 1, are allowed",
               (long long)dim, (long long)parametric);
@@ -225,7 +225,7 @@ static int64_t read_tags(gmsh *g, int64_t count) {
 
 static void read_elements_2(gmsh *g) {
   gmsh_scan *s = &g->scan;
-  const int64_t count = check_room(g, gmsh_line_count(s), s->binary ? 8 : 7, "elements");
+  const int64_t count = check_count(g, gmsh_line_count(s), s->binary ? 8 : 7, "elements");
   for (int64_t done = 0; done < count && !s->status;) {
     int64_t number = s->binary ? 0 : gmsh_int(s);
     const int64_t type = checked_type(g, gmsh_int(s)), follow = s->binary ? gmsh_int(s) : 1, tags = gmsh_int(s);
@@ -244,7 +244,7 @@ static void read_element_block(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t first = gmsh_int(s), second = gmsh_int(s);
   const int64_t dim = g->version == 40 ? second : first, tag = g->version == 40 ? first : second;
-  const int64_t type = checked_type(g, gmsh_int(s)), count = check_room(g, gmsh_count(s), 4, "elements in a block");
+  const int64_t type = checked_type(g, gmsh_int(s)), count = check_count(g, gmsh_count(s), 4, "elements in a block");
   if (!s->status && TYPE[type].dim != dim)
     gmsh_fail(s, "has elements of type %lld, which are of dimension %d, in an entity of dimension %lld",
               (long long)type, TYPE[type].dim, (long long)dim);

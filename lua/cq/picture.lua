@@ -15,10 +15,8 @@ local picture = {
   canvas = canvas.new,
   scene = scene.new,
   frame = scene.once,
-  actuation = scene.actuation,
   video = video.new,
   encode = video.encode,
-  palette = require "cq.picture.paint",
 }
 
 return picture

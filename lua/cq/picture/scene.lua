@@ -3,8 +3,6 @@
 local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
-local text = require "cq.base.text"
-local T = require "cq.tensor"
 local canvases = require "cq.picture.canvas"
 local paint = require "cq.picture.paint"
 local walls = require "cq.picture.wall"
@@ -381,18 +379,6 @@ function scene.once(fields)
     if static[name] then of_scene[name] = value else of_frame[name] = value end
   end
   return scene.new(of_scene):frame(of_frame)
-end
-
----Actuation of every particle from the signals of a control step: weights {n, signals} times u {signals}.
----@param weights cq.Tensor    {n, signals}
----@param u cq.Tensor          {signals}
----@return cq.Tensor {n}
-function scene.actuation(weights, u)
-  if weights.rank ~= 2 or u.rank ~= 1 or weights:size(2) ~= u:size(1) then
-    is.fail("cq.Picture.actuation: weights {n, signals} and u {signals} are wanted, got %s and %s",
-      text.describe(weights), text.describe(u))
-  end
-  return T.tape.pause(function() return weights:matmul(u) end)
 end
 
 method.guard(Scene, "picture_scene")
