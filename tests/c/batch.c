@@ -58,7 +58,7 @@ static void check_scenes(int dim, int side, int precision, int threads, int reco
   test_run all;
   if (records) {
     test_hash_of(&choice, &plan);
-    choice.memory = records * plan.record_bytes + 2 * plan.slice_bytes;
+    choice.memory = test_memory_of(&plan, records, 2);
   }
   test_run_open(&all, &choice);
   set_all(&all, 0, BATCH);

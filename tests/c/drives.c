@@ -16,7 +16,7 @@ static void check_bits(int dim, int side, int precision) {
           threads);
   }
   choice.threads = 2;
-  choice.memory = 4 * whole.record_bytes;
+  choice.memory = test_memory_of(&whole, 4, 0);
   CHECK(test_hash_of(&choice, &plan) == one && plan.records < STEPS && plan.checkpoints > 0,
         "%dD float%d: other bits with %d records and %d checkpoints", dim, 8 * precision, plan.records,
         plan.checkpoints);

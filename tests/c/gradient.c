@@ -117,7 +117,7 @@ static void check_bits(int dim, int side, int precision, void (*change)(test_sce
           choice.threads);
   choice.threads = 2;
   for (int records = 1; records <= 5; records += test_of(2, 4)) {
-    choice.memory = records * all.record_bytes + 2 * all.slice_bytes;
+    choice.memory = test_memory_of(&all, records, 2);
     CHECK(test_hash_of(&choice, &plan) == one,
           "%dD float%d: %d records and %d checkpoints give the bits of everything kept", dim, 8 * precision,
           plan.records, plan.checkpoints);

@@ -165,12 +165,17 @@ static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
 }
 
 // where everything is kept, the last state is too
+// a memory of so many bytes for records and checkpoints, with the forces of all steps beside them
+static cq_memo_def def_of(cq_device *d, int steps, int64_t budget) {
+  return (cq_memo_def){&counting, d, steps, 1, 1, 1, budget + steps * (int64_t)sizeof(double), 1, NULL};
+}
+
 static int marks_of(const cq_plan *plan) { return plan->checkpoints ? plan->checkpoints : 1; }
 
 static void check_counting(int steps, int64_t budget) {
   cq_device d = {0};
   cq_memo *memo;
-  const cq_memo_def def = {&counting, &d, steps, 1, 1, 1, budget, 1, NULL};
+  const cq_memo_def def = def_of(&d, steps, budget);
   REQUIRE(cq_memo_create(&def, &memo) == CQ_OK);
   int wrong = go_and_return(memo, &d, steps, 1);
   const cq_plan *plan = cq_memo_plan(memo);
@@ -178,8 +183,9 @@ static void check_counting(int steps, int64_t budget) {
   CHECK(d.records <= plan->records && d.marks_most <= marks_of(plan),
         "%d steps, budget %d: %d records and %d checkpoints, "
         "planned were %d and %d", steps, (int)budget, d.records, d.marks_most, plan->records, plan->checkpoints);
-  CHECK(plan->bytes <= budget && plan->bytes == plan->records * RECORD_BYTES + plan->checkpoints * MARK_BYTES,
-        "%d steps, budget %d: the plan takes %d", steps, (int)budget, (int)plan->bytes);
+  const int64_t kept = plan->records * RECORD_BYTES + plan->checkpoints * MARK_BYTES;
+  CHECK(kept <= budget && plan->bytes == kept + def.budget - budget, "%d steps, budget %d: the plan takes %d", steps,
+        (int)budget, (int)plan->bytes);
   CHECK(d.advances <= plan->recompute * steps + 1e-9, "%d steps, budget %d: %d advances, planned %g", steps,
         (int)budget, d.advances, plan->recompute * steps);
   const int all = d.advances;
@@ -210,7 +216,7 @@ static void check_plans(void) {
     check_counting(STEPS_MOST, budget);
     cq_device d = {0};
     cq_memo *memo;
-    const cq_memo_def def = {&counting, &d, 47, 1, 1, 1, budget, 1, NULL};
+    const cq_memo_def def = def_of(&d, 47, budget);
     REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK);
     CHECK(cq_memo_plan(memo)->recompute <= before, "budget %d costs more than a smaller one", (int)budget);
     before = cq_memo_plan(memo)->recompute;
@@ -221,11 +227,17 @@ static void check_plans(void) {
   check_counting(24, 24 * RECORD_BYTES);
   cq_device d = {0};
   cq_memo *memo;
-  const cq_memo_def small = {&counting, &d, 9, 1, 1, 1, RECORD_BYTES + MARK_BYTES - 1, 1, NULL};
+  const cq_memo_def small = {&counting, &d, 9, 1, 1, 0, RECORD_BYTES + MARK_BYTES - 1, 1, NULL},
+                    with_forces = def_of(&d, 9, RECORD_BYTES + MARK_BYTES - 1);
   REQUIRE(cq_memo_create(&small, &memo) == CQ_OK);
   CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY,
               "the memo needs at least 17 bytes (one control step of 10 bytes and a checkpoint of 7 bytes), its budget "
               "is 16 bytes");
+  cq_memo_destroy(memo);
+  REQUIRE(cq_memo_create(&with_forces, &memo) == CQ_OK);
+  CHECK_FAILS(cq_memo_begin(memo), CQ_MEMORY,
+              "the memo needs at least 89 bytes (one control step of 10 bytes, a checkpoint of 7 bytes, and 72 bytes "
+              "for forces of the user's of all control steps), its budget is 88 bytes");
   cq_memo_destroy(memo);
 }
 
@@ -277,7 +289,7 @@ static void check_discount(void) {
   for (int64_t budget = RECORD_BYTES + MARK_BYTES; budget <= COUNT * RECORD_BYTES; budget += 9) {
     cq_device d = {0};
     cq_memo *memo;
-    const cq_memo_def def = {&counting, &d, COUNT, 1, 1, 1, budget, 1, NULL};
+    const cq_memo_def def = def_of(&d, COUNT, budget);
     const cq_controls all = {.count = COUNT, .signals = signals, .forces = forces, .grad_signals = grad};
     REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK && cq_memo_run(memo, &all) == CQ_OK);
     CHECK(cq_memo_reverse(memo, &all, 0.5) == CQ_OK && d.errors == 0 && d.halved == COUNT - 1,
@@ -316,7 +328,7 @@ static void check_calls(int dim, int side, int substeps, int batch) {
     choice.stride = strides[k];
     choice.memory = 0;
     const uint64_t kept = test_hash_of(&choice, NULL);
-    choice.memory = 5 * all.record_bytes + 2 * all.slice_bytes;
+    choice.memory = test_memory_of(&all, 5, 2);
     const uint64_t made_again = test_hash_of(&choice, &plan);
     CHECK(kept == one && made_again == one && plan.recompute > 1,
           "%dD, %d substeps, batch %d: %d control steps at once give other bits", dim, substeps, batch, strides[k]);
@@ -352,7 +364,7 @@ static void check_bits(int dim, int side, int substeps, int batch) {
   check_return(&choice, kept);
   CHECK(all.records == STEPS && all.checkpoints == 0, "%d records and %d checkpoints", all.records, all.checkpoints);
   for (int records = 1; records <= 9; records += records < 3 ? 1 : 3) {
-    choice.memory = records * all.record_bytes + (records % 2 ? 1 : 3) * all.slice_bytes;
+    choice.memory = test_memory_of(&all, records, records % 2 ? 1 : 3);
     const uint64_t hash = test_hash_of(&choice, &plan);
     CHECK(plan.recompute > 1 && plan.bytes <= choice.memory, "recompute %g, %lld bytes", plan.recompute,
           (long long)plan.bytes);
@@ -371,7 +383,7 @@ static void check_reuse(int64_t records) {
   test_choice choice = {.dim = 2, .side = test_of(32, 16), .precision = CQ_FLOAT32, .threads = 1, .steps = STEPS};
   cq_plan plan;
   test_hash_of(&choice, &plan);
-  choice.memory = records ? records * plan.record_bytes + 2 * plan.slice_bytes : 0;
+  choice.memory = records ? test_memory_of(&plan, records, 2) : 0;
   test_run t;
   test_run_open(&t, &choice);
   const int64_t empty = bytes_in_use();
@@ -426,7 +438,7 @@ static void check_misuse(void) {
 
   cq_plan plan;
   test_hash_of(&choice, &plan);
-  choice.memory = plan.record_bytes + plan.slice_bytes - 1;
+  choice.memory = test_memory_of(&plan, 1, 1) - 1;
   test_run_open(&t, &choice);
   CHECK_FAILS(cq_rollout_begin(t.rollout), CQ_MEMORY, "one control step of");
   CHECK_FAILS(test_run_step(&t, 0), CQ_INVALID, "begin the rollout");

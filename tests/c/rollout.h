@@ -199,6 +199,12 @@ static inline uint64_t test_run_hash(test_run *t, int steps) {
   return test_run_hash_back(t, steps, test_run_forward(t, steps));
 }
 
+// The memory of some records and checkpoints in a rollout that by default keeps all its records: `all` is that plan,
+// whose other bytes are the forces of all control steps.
+static inline int64_t test_memory_of(const cq_plan *all, int64_t records, int64_t checkpoints) {
+  return all->bytes + (records - all->records) * all->record_bytes + checkpoints * all->slice_bytes;
+}
+
 static inline uint64_t test_hash_of(const test_choice *choice, cq_plan *plan) {
   test_run t;
   test_run_open(&t, choice);
