@@ -175,10 +175,10 @@ typedef struct cq_integrator {          // of the implicit kind; zeros are defau
 
 // What the solver of one engine step did.
 enum {
-  CQ_SOLVER_NEWTON,                     // Newton iterations
-  CQ_SOLVER_LINEAR,                     // products with the second derivative
+  CQ_SOLVER_NEWTON, CQ_SOLVER_LINEAR,   // Newton iterations; products with the second derivative
   CQ_SOLVER_RESIDUAL,                   // at the end, relative
   CQ_SOLVER_FLOOR,                      // that rounding leaves of it
+  CQ_SOLVER_UNSETTLED,                  // contacts that hold although they pull: no set of contacts was found that fits
   CQ_SOLVER_ADJOINT,                    // products that its adjoint took, 0 before there was one
   CQ_SOLVER_SADDLE,                     // those of them along which the second derivative was negative
   CQ_SOLVER_WIDTH,

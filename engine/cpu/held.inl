@@ -7,12 +7,14 @@ typedef struct {
   int32_t place[CQ_DIM];     // of the node
   int32_t first, count;      // contacts
   uint64_t active, touching; // bits of contacts: those that hold, and those that the last trial was stopped by
+  uint64_t kept;             // those that held where the method had converged
 } HeldNode;
 
 typedef struct {
   int32_t wall;              // below 0: a pin
   real normal[CQ_DIM];
   real impulse;              // by which the wall presses, where it has friction
+  int32_t released;          // times that it let go although the method had converged
 } HeldContact;
 
 CQ_INLINE HeldNode *held_node(const cq_held_nodes *h, const int32_t k) { return (HeldNode *)h->node + k; }
@@ -85,12 +87,18 @@ CQ_INLINE void contacts_keep(const cq_scene *s, const cq_held_nodes *h, const He
   }
 }
 
-// how fast a node moves away from a wall
-CQ_INLINE real gap_of(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM]) {
-  real w[CQ_DIM], gap = (real)0;
+// Does a node enter a wall, or move along it to a billionth of a cell in a step and to rounding? A node that another
+// wall stops may move exactly along this one, and what holds it must not depend on the last bit.
+CQ_INLINE int meets_wall(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM]) {
+  const double rounding = sizeof(real) == 4 ? 4e-6 : 1e-14;
+  real w[CQ_DIM], separation_speed = (real)0;
+  double slack = 1e-9 * s->model->dx / s->model->dt;
   contact_velocity(s, c, w);
-  EACH(i) gap = gap + (v[i] - w[i]) * c->normal[i];
-  return gap;
+  EACH(i) {
+    separation_speed = separation_speed + (v[i] - w[i]) * c->normal[i];
+    slack += rounding * (fabs(s_value(v[i])) + fabs(s_value(w[i])));
+  }
+  return s_value(separation_speed) < slack;
 }
 
 // Stops a velocity at the walls that it would enter, beside those that hold. What holds all while it is pressed, holds
@@ -104,7 +112,7 @@ CQ_INLINE void contacts_stop(const cq_scene *s, const cq_held_nodes *h, HeldNode
     before = n->touching;
     for (int32_t k = n->count - 1; k >= 0; k--) {
       const HeldContact *c = held_contact(h, n, k);
-      if (((n->active | n->touching) >> k & 1) || !(gap_of(s, c, v) < (real)0)) continue;
+      if (((n->active | n->touching) >> k & 1) || !meets_wall(s, c, v)) continue;
       real w[CQ_DIM];
       contact_velocity(s, c, w);
       contact_keep(c, 0, w, &f, v, 1);
@@ -178,6 +186,7 @@ static int held_add(cq_held_nodes *h, const cq_column *column, const int32_t z, 
     c->wall = contacts->wall[k];
     EACH(i) c->normal[i] = contacts->normal[k][i];
     c->impulse = (real)0;
+    c->released = 0;
   }
   return 1;
 }

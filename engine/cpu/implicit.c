@@ -9,7 +9,8 @@
 enum {
   HALVINGS = 30,             // of a step that is too long, or of a start that inverts
   FLOORS = 10,               // times what rounding leaves of a residual, where it may be all of it
-  RELEASES = 20,             // Newton iterations, after a body is held, in which contacts may let go: later ones take
+  RELEASES = 20,             // Newton iterations, after a body is held, in which contacts let go before the end
+  ROUNDS_OF_RELEASES = 200,  // at the end, at most
   HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
 
@@ -221,6 +222,7 @@ static void report(const solve *o, int32_t step, const progress *p) {
   to[CQ_SOLVER_LINEAR] = o->linear;
   to[CQ_SOLVER_RESIDUAL] = p->residual;
   to[CQ_SOLVER_FLOOR] = p->floor;
+  to[CQ_SOLVER_UNSETTLED] = o->unsettled;
   to[CQ_SOLVER_ADJOINT] = to[CQ_SOLVER_SADDLE] = 0;
 }
 
@@ -238,21 +240,78 @@ static int choose_hold(solve *o, double length) {
   return now > was;
 }
 
+// Rounds in which contacts let go although the method had converged: how many; the fewest that pulled, of all and of
+// those that may let go; the last iteration with one.
+typedef struct releases {
+  int rounds, last;
+  double fewest, fewest_free;
+} releases;
+
+// contacts that hold although they pull, and of them those that may let go
+static double count_pulling(solve *o, double *may_let_go) {
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->release(o->s, b, CQ_RELEASE_NONE, sums(o, b));
+  end_sums(o);
+  *may_let_go = o->sum[CQ_SUM_PULLING];
+  return o->sum[CQ_SUM_PULLING] + o->sum[CQ_SUM_UNSETTLED];
+}
+
+// (E106) The method has converged with the contacts that hold. Lets go those that pull, all where they are fewer than
+// ever, else the first of them. Keeps the velocities with the fewest. Returns whether there were any.
+static int release(solve *o, releases *so_far) {
+  double pulling;
+  o->unsettled = count_pulling(o, &pulling);
+  const int go_on = pulling > 0 && so_far->rounds < ROUNDS_OF_RELEASES;
+  if (!go_on && so_far->rounds == 0) return 0;
+  int first = 0;
+  while (go_on && !(o->s->implicit.sum[o->parity ^ 1][first][CQ_SUM_PULLING] > 0)) first++;
+  if (o->unsettled < so_far->fewest) {
+    so_far->fewest = o->unsettled;
+    for (int b = o->begin; b < o->end; b++) o->k->keep(o->s, b, 0);
+  }
+  if (!go_on) return 0;
+  const int all = pulling < so_far->fewest_free;
+  if (all) so_far->fewest_free = pulling;
+  so_far->rounds++;
+  so_far->last = o->newton;
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++)
+    if (all || b == first) o->k->release(o->s, b, all ? CQ_RELEASE_ALL : CQ_RELEASE_FIRST, sums(o, b));
+  end_sums(o);
+  return 1;
+}
+
+// Back to the velocities with the fewest contacts that pull.
+static void take_fewest(solve *o, releases *so_far, progress *p) {
+  double pulling;
+  wait(o);
+  for (int b = o->begin; b < o->end; b++) o->k->keep(o->s, b, 1);
+  evaluate(o, CQ_GRID_VELOCITY);
+  take_residual(o);
+  press(o, CQ_GRID_RESIDUAL);
+  tensors(o);
+  invert(o);
+  *p = measure(o);
+  o->unsettled = count_pulling(o, &pulling);
+  so_far->fewest = o->unsettled;
+}
+
 // Newton's iterations from VELOCITY, whose potential and residual are known.
 static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
   const int32_t most = o->s->implicit.hold > 0 ? HELD * set->newton : set->newton;
   double energy = o->sum[CQ_SUM_ENERGY];
-  int stuck = 0, known = 0, releases = RELEASES;
+  int stuck = 0, known = 0, lets_go = RELEASES;
+  releases so_far = {0, 0, INFINITY, INFINITY};
   double stiffness = 0, length = 1;
   take_residual(o);
   choose_slope(o, 1);
   for (o->newton = 0;; o->newton++) {
     // one that is held passes walls on its way
-    if (o->s->implicit.hold > 0) releases = o->newton + RELEASES;
+    if (o->s->implicit.hold > 0) lets_go = o->newton + RELEASES;
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++)
-      o->k->activate(o->s, b, o->newton < releases, sums(o, b));
+      o->k->activate(o->s, b, o->newton < lets_go, sums(o, b));
     end_sums(o);
     if (o->sum[CQ_SUM_CHANGED] > 0) {
       stuck = 0;
@@ -265,14 +324,22 @@ static cq_status newton(solve *o, progress *p) {
     if (known) {
       invert(o);
       *p = measure(o);
-      if (p->residual <= set->tolerance || stuck) break;
+      if (stuck) break;
+      if (p->residual <= set->tolerance) {
+        if (release(o, &so_far)) continue;
+        break;
+      }
     }
-    if (o->newton == most) return CQ_UNSTABLE;
+    if (so_far.rounds && o->newton - so_far.last == RELEASES) break;
+    if (!so_far.rounds && o->newton == most) return CQ_UNSTABLE;
     stiffness = tensors(o);
     invert(o);
     if (!known) *p = measure(o);
     known = 1;
-    if (p->residual <= set->tolerance || p->residual <= p->floor) break;
+    if (p->residual <= set->tolerance || p->residual <= p->floor) {
+      if (release(o, &so_far)) continue;
+      break;
+    }
     choose_slope(o, p->residual > 0.1 || length < 1);
     cq_linear_solve(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
     length = search(o, energy, stiffness);
@@ -293,6 +360,9 @@ static cq_status newton(solve *o, progress *p) {
     if (o->worker->rank == 0) swap(o->s, CQ_GRID_VELOCITY, CQ_GRID_TRIAL);
     take_residual(o);
   }
+  double pulling;
+  if (stuck) o->unsettled = count_pulling(o, &pulling);
+  if (so_far.rounds && !(p->residual <= set->tolerance && o->unsettled <= so_far.fewest)) take_fewest(o, &so_far, p);
   // A body that nothing holds has no equilibrium, and rounding takes all of its residual.
   const double reach = set->statics ? fmin(FLOORS * p->floor, 0.01) : FLOORS * p->floor;
   return p->residual <= fmax(set->tolerance, reach) ? CQ_OK : CQ_UNSTABLE;

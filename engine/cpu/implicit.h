@@ -43,6 +43,10 @@ typedef struct cq_implicit_kernels {
   void (*cables_follow_adj)(cq_scene *s, const cq_slice *out);   // from STEP, the solution of the adjoint
   // which contacts hold, and velocities that keep them; release 0: none is let go
   void (*activate)(cq_scene *s, int32_t block, int32_t release, double *sum);
+  // of the contacts that hold although they pull, those that `which` asks for let go
+  void (*release)(cq_scene *s, int32_t block, cq_release which, double *sum);
+  // VELOCITY and contacts that hold, to keep them and back
+  void (*keep)(cq_scene *s, int32_t block, int32_t back);
   // the impulses by which walls with friction press, from a residual at VELOCITY; sum: the change of the potential
   void (*press)(cq_scene *s, int32_t block, int32_t from, double *sum);
   void (*norms)(cq_scene *s, int32_t block, double *sum);

@@ -91,6 +91,8 @@ static const cq_implicit_kernels implicit = {
     NULL,
 #endif
     activate,
+    release,
+    keep,
     press,
     norms,
     product,

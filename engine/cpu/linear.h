@@ -15,6 +15,7 @@ typedef struct solve {
   int begin, end, parity;    // ranges, and as many blocks; the sums that are being written
   double sum[CQ_SUM_COUNT];  // of all blocks, of the last pass
   int32_t newton, linear;    // iterations made
+  double unsettled;          // contacts that hold although they pull, where the method has ended
   int32_t saddle;            // directions along which H was negative, of a system that goes on
   int assembled, coarse;     // the matrix, and that of the lattice, is that of the tensors and of contacts that hold
 } solve;

@@ -20,6 +20,7 @@ typedef enum cq_grid_vector {
   CQ_GRID_CROSS,             // xy xz yz in 3D
   CQ_GRID_PULL,              // of cables at the end of the step, or their part of PRODUCT
   CQ_GRID_MEANS,             // of dilatations: dilatation.inl has four numbers a node there, swell.inl one, and 1/M
+  CQ_GRID_KEPT,              // that the method had converged to, with the fewest contacts that hold although they pull
   CQ_GRID_INVERSE,           // columns of the inverse blocks, and dim - 1 vectors more
   CQ_GRID_VECTORS = CQ_GRID_INVERSE + 3,
 } cq_grid_vector;
@@ -55,8 +56,12 @@ typedef enum cq_grid_sum {
   CQ_SUM_SLOPE,                          // residual times way, or times the direction
   CQ_SUM_DOT, CQ_SUM_SQUARE,
   CQ_SUM_CHANGED,                        // contacts that were taken or let go
+  CQ_SUM_PULLING, CQ_SUM_UNSETTLED,      // contacts that hold although they pull: may let go; have done so too often
   CQ_SUM_COUNT,
 } cq_grid_sum;
+
+// Which of the contacts that hold although they pull let go (E106): none, they are counted; all; the first.
+typedef enum cq_release { CQ_RELEASE_NONE, CQ_RELEASE_ALL, CQ_RELEASE_FIRST } cq_release;
 
 // Contacts of the nodes of one block of columns.
 typedef struct cq_held_nodes {

@@ -238,7 +238,7 @@ static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
         real still[CQ_DIM] = {(real)0}, along[CQ_DIM];
         Freedom f;
         contacts_keep(s, h, n, &f, still);   // of the force, what is left by those that hold
-        freedom_along(&f, c->normal, along);
+        if (!(freedom_along(&f, c->normal, along) > (real)0)) continue;
         EACH(i) press = press + at[i] * along[i];
         if (press > (real)0) n->active |= bit;
       }
@@ -249,6 +249,63 @@ static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
     contacts_stop(s, h, n, v);   // one that takes all may push the node into another
     EACH(i) moved += fabs(s_value(v[i] - was[i])) - 1e-6 * fabs(s_value(was[i]));
     if (moved > 0) sum[CQ_SUM_CHANGED]++;
+  }
+}
+
+// What the residual of a node is a difference of (E87), as a length.
+static double node_scale(const cq_scene *s, const int64_t node) {
+  const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * node, *p = grid_vector(s, CQ_GRID_MOMENTUM) + 4 * node;
+  const real *r = grid_vector(s, CQ_GRID_RESIDUAL) + 4 * node, *gravity = (const real *)s->globals;
+  double moves = 0, inner = 0, given = 0;
+  EACH(i) {
+    const double brought = s_value(p[i]) + s_value(p[CQ_DIM]) * s->model->dt * s_value(gravity[i]);
+    const double moving = s_value(inertia_of(s)) * s_value(p[CQ_DIM]) * s_value(v[i]) - brought;
+    moves += moving * moving;
+    inner += (moving - s_value(r[i])) * (moving - s_value(r[i]));
+    given += brought * brought;
+  }
+  return sqrt(moves) + sqrt(inner) + 0.01 * sqrt(given);
+}
+
+// (E106) Contacts that hold although they pull by more than the tolerance. One that let go RELEASED times before, where
+// the method had converged, holds on: beside others the residual asks for neither.
+static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
+  enum { RELEASED = 4 };
+  cq_held_nodes *h = &s->implicit.held[block];
+  const real *r = grid_vector(s, CQ_GRID_RESIDUAL);
+  for (int32_t k = 0; k < h->count; k++) {
+    HeldNode *n = held_node(h, k);
+    const uint64_t before = n->active;
+    real at[CQ_DIM];
+    rub_node(s, h, n, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, at);
+    EACH(i) at[i] = at[i] + r[4 * n->node + i];
+    for (int q = 0; q < n->count; q++) {
+      HeldContact *c = held_contact(h, n, q);
+      if (!(before >> q & 1) || !lets_go(contact_kind(s, c))) continue;
+      real force[CQ_DIM];
+      double press = 0;
+      contact_share(s, h, n, q, at, force);
+      EACH(i) press += s_value(force[i]) * s_value(c->normal[i]);
+      if (!(press < -s->model->integrator.tolerance * node_scale(s, n->node))) continue;
+      sum[c->released < RELEASED ? CQ_SUM_PULLING : CQ_SUM_UNSETTLED]++;
+      if (which == CQ_RELEASE_NONE || c->released >= RELEASED) continue;
+      n->active &= ~((uint64_t)1 << q);
+      c->released++;
+      if (which == CQ_RELEASE_FIRST) return;
+    }
+  }
+}
+
+static void keep(cq_scene *s, int32_t block, int32_t back) {
+  cq_held_nodes *h = &s->implicit.held[block];
+  real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *kept = grid_vector(s, CQ_GRID_KEPT);
+  ROWS_EACH(s, block, at) row_store((back ? velocity : kept) + at, row_load((back ? kept : velocity) + at));
+  for (int32_t k = 0; k < h->count; k++) {
+    HeldNode *n = held_node(h, k);
+    if (back)
+      n->active = n->kept;
+    else
+      n->kept = n->active;
   }
 }
 

@@ -2,6 +2,7 @@
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local message = require "cq.base.message"
+local tape = require "cq.tensor.tape"
 local text = require "cq.base.text"
 local C = engine.C
 
@@ -11,6 +12,7 @@ local C = engine.C
 ---@field linear cq.Tensor     products with the second derivative, of all of them
 ---@field residual cq.Tensor   at the end, relative to inertia and internal forces
 ---@field floor cq.Tensor      below which rounding leaves none
+---@field unsettled cq.Tensor  contacts that hold although they pull: no set of contacts was found that fits
 ---@field adjoint cq.Tensor    products that the gradient took; 0 before there is one
 ---@field saddle cq.Tensor     those of them along which the second derivative was negative: a step that ended at a
 ---  minimum has none, but for rounding
@@ -20,13 +22,15 @@ Report.__index = Report
 local solver = {}
 
 local parts = { newton = "CQ_SOLVER_NEWTON", linear = "CQ_SOLVER_LINEAR", residual = "CQ_SOLVER_RESIDUAL",
-  floor = "CQ_SOLVER_FLOOR", adjoint = "CQ_SOLVER_ADJOINT", saddle = "CQ_SOLVER_SADDLE" }
+  floor = "CQ_SOLVER_FLOOR", unsettled = "CQ_SOLVER_UNSETTLED", adjoint = "CQ_SOLVER_ADJOINT",
+  saddle = "CQ_SOLVER_SADDLE" }
 
 function Report:__tostring()
   if self.newton.count == 0 then return "cq.SolverReport { no steps }" end
-  return ("cq.SolverReport { %s, %s, %s, residual at most %.3g }"):format(text.count(self.newton.count, "step"),
+  local unsettled = self.unsettled:sum():item()
+  return ("cq.SolverReport { %s, %s, %s, residual at most %.3g%s }"):format(text.count(self.newton.count, "step"),
     text.count(self.newton:sum():item(), "Newton iteration"), text.count(self.linear:sum():item(), "product"),
-    self.residual:max():item())
+    self.residual:max():item(), unsettled > 0 and ", " .. text.count(unsettled, "unsettled contact") or "")
 end
 
 -- once for a world: its rollouts are much alike
@@ -41,15 +45,30 @@ local function warn_of_rounding(world, floor)
     floor, tolerance, table.concat(advice, ", or "))
 end
 
+-- the first control step whose numbers are not all 0
+local function first_step(part)
+  local steps, step = part:size(1), 1
+  local by_step = part:reshape { steps, part.count / steps }
+  while by_step[step]:max():item() == 0 do step = step + 1 end
+  return step
+end
+
+-- Once for a world, and to cq.check_gradient each time.
+local function tell_unsettled(world, unsettled)
+  if unsettled:max():item() == 0 then return end
+  local where = world.def.statics and "world:settle" or ("control step %d"):format(first_step(unsettled))
+  tape.remark = ("in %s no set of contacts fits"):format(where)
+  if world.unsettled_told then return end
+  world.unsettled_told = true
+  message.warn("world:%s: no set of contacts fits the forces (roll.solver.unsettled): a contact that is let go enters its wall, and one that holds is pulled away. Separable sticky walls and friction allow that where several walls hold a node; use shorter steps, or kind = \"separate\"",
+    world.def.statics and "settle" or "rollout: " .. where)
+end
+
 -- once for a world: its gradients are another's than of a minimum, or rounding says so
 local function warn_of_saddle(world, saddle)
-  local most, step = saddle:max():item(), 1
-  if world.saddle_told or most == 0 then return end
+  if world.saddle_told or saddle:max():item() == 0 then return end
   world.saddle_told = true
-  local steps = saddle:size(1)
-  local by_step = saddle:reshape { steps, saddle.count / steps }
-  while by_step[step]:max():item() == 0 do step = step + 1 end
-  local what = world.def.statics and "world:settle" or ("control step %d"):format(step)
+  local what = world.def.statics and "world:settle" or ("control step %d"):format(first_step(saddle))
   message.warn("the gradient of %s met a second derivative that is negative (roll.solver.saddle): it may have ended at a saddle of its potential, where a gradient says little; use a smaller tolerance (cq.Implicit { tolerance = })",
     what)
 end
@@ -81,7 +100,10 @@ end
 function solver.of(roll)
   local out = read(roll)
   if not out then return nil end
-  if out.floor.count > 0 then warn_of_rounding(roll.world, out.floor:max():item()) end
+  if out.floor.count > 0 then
+    warn_of_rounding(roll.world, out.floor:max():item())
+    tell_unsettled(roll.world, out.unsettled)
+  end
   return setmetatable(out, Report)
 end
 

@@ -38,6 +38,7 @@ local options = schema.define("cq.check_gradient", {
 ---@field noise number         rounding error of one evaluation of f
 ---@field error number         largest relative error, kinks left out
 ---@field altered string?      what was asked for and makes the gradient another than that of f: adjoint_decay of a rollout
+---@field remark string?       what makes f jump nearby, where a rollout says so: contacts of implicit steps that fit no set
 ---@field directions { name: string, verdict: "right"|"wrong"|"altered"|"kink"|"rounding", analytic: number, error: number, rows: table[] }[]   of
 ---  each; altered: what would be wrong else
 local Check = { __name = "cq.GradientCheck" }
@@ -211,7 +212,7 @@ local function check_gradient(f, p, opts)
   table.sort(opts.steps, function(a, b) return a > b end)
   local list = leaves.trainable(p, "cq.check_gradient")
   local step = gradient.value_and_grad(f)
-  tape.altered = nil
+  tape.altered, tape.remark = nil, nil
   local loss, grads_tree = step(p)
   local again, grads_again = step(p)
   local grads, second = leaves.pair(p, grads_tree), leaves.pair(p, grads_again)
@@ -237,7 +238,7 @@ local function check_gradient(f, p, opts)
   if opts.each then
     for _, leaf in ipairs(list) do add({ leaf }, leaf.path) end
   end
-  self.ok = self.repeatable
+  self.ok, self.remark = self.repeatable, tape.remark
   for _, direction in ipairs(self.directions) do self.ok = self.ok and direction.verdict == "right" end
   return self
 end
@@ -256,6 +257,7 @@ function Check:__tostring()
   local advice = self.noise > 1e-11 * math.abs(self.loss) and "; run with --precision float64 to see more" or ""
   local out = { ("objective %.10g, rounding %.1e, %s"):format(self.loss, self.noise, self.repeatable
     and "repeatable to the bit" or "NOT REPEATABLE") }
+  if self.remark then out[#out + 1] = self.remark .. ": the objective may jump nearby (roll.solver.unsettled)" end
   for _, direction in ipairs(self.directions) do
     out[#out + 1] = ("%s: gradient %.10g, relative error %.1e, %s"):format(direction.name, direction.analytic,
       direction.error,

@@ -20,6 +20,11 @@ local current = nil               ---@type cq.Tape?  where operations are record
 ---@type string?
 tape.altered = nil
 
+---What an operation says of why what it computes may jump nearby.
+---@internal
+---@type string?
+tape.remark = nil
+
 ---An empty tape. It records while tape.with runs.
 ---@return cq.Tape
 function tape.new()
