@@ -4,6 +4,7 @@ local T = require "cq.tensor"
 local field = require "cq.base.field"
 local new_draw = require "tests.hunt.draw"
 local walls = require "tests.hunt.walls"
+local drives = require "tests.hunt.drives"
 
 local scene = {}
 
@@ -31,11 +32,11 @@ local laws = {
 local LAME = { young = { 5, YOUNG }, poisson = { 0.1, POISSON } }
 local MODULI = { shear = { 2, SHEAR }, bulk = { 4, BULK } }
 
--- the material, what it is called, and the ranges in which its constants are trained
-local function material(draw, dim)
-  local names = {}
+-- the material, what it is called, and the ranges in which its constants are trained; name: any unless given
+local function material(draw, dim, name)
+  local names, ranges = {}, {}
   for _, law in ipairs(field.laws) do names[#names + 1] = law.name end
-  local name, ranges = draw:pick(names), {}
+  name = name or draw:pick(names)
   local fields, word, info = { density = DENSITY }, name, nil
   for _, law in ipairs(field.laws) do
     if law.name == name then info = law end
@@ -53,29 +54,16 @@ local function material(draw, dim)
     fields.fibre = {}
     for i = 1, dim do fields.fibre[i] = draw:uniform(0.3, 1) end
   end
+  if info.branches and draw:chance(0.1) then
+    fields.dilatation_averaging, word = draw:pick { 0.5, 1 }, word .. ", averaged"
+  end
   if draw:chance(0.2) then fields.viscosity, ranges.viscosity, word = 0.02, { 0.005, 0.02 }, word .. ", viscous" end
   local made = cq.Material[name](fields)
-  if info.branches and draw:chance(0.2) then
+  if info.branches and not fields.dilatation_averaging and draw:chance(0.2) then
     made = cq.Material.viscoelastic { base = made, modulus = { 0.5 }, time = { 0.05 } }
     ranges.branch_modulus_1, ranges.relaxation_time_1, word = { 0.1, 0.5 }, { 0.02, 0.05 }, word .. ", a Maxwell branch"
   end
   return made, word, ranges
-end
-
--- forces from places and speeds, of the user's own
-local function spring(draw, particles)
-  local to, stiffness = draw:uniform(0.3, 0.6), draw:uniform(0.005, 0.03)
-  return { particles = particles, signals = 1,
-    force = function(_, u, x, v) return (to - x) * (stiffness * (1 + u:sum())) - 0.002 * v end }
-end
-
-local function actuator(draw, group)
-  local axis, max = draw:pick { "x", "y" }, draw:uniform(0.5, 3)
-  local kind = draw:pick { "pressure", "muscle", "isotropic", "weighted", "none" }
-  if kind == "none" then return nil end
-  if kind == "weighted" then return cq.Actuator.isotropic { count = draw:whole(1, 3), max = max }, kind end
-  if kind == "isotropic" then return cq.Actuator.isotropic { groups = { group }, max = max }, kind end
-  return cq.Actuator[kind] { groups = { group }, axis = axis, max = max }, kind
 end
 
 -- A particle that may be pinned: it must not cross a cell's edge when its place is trained.
@@ -87,29 +75,38 @@ local function pinnable(body)
   end
 end
 
--- a block or a ball, half a cell or so between its particles, its lowest corner at `at`; large:
--- so that the engine splits it
-local function robot(draw, dim, name, at, large)
-  local shape
-  local count = dim == 2 and { draw:whole(2, 6), draw:whole(2, 6) }
-    or { draw:whole(2, 3), draw:whole(2, 4), draw:whole(2, 3) }
-  if large then count = { 40, 40 } end
-  local spacing, size = draw:uniform(0.4, 0.6) * DX, {}
-  for i = 1, dim do size[i] = count[i] * spacing end
-  local group = name .. ".body"
+-- a block, with a cavity in its middle at times, or a ball; spacing: half a cell or so between its particles
+local function form_of(draw, dim, group, spacing, large)
   if dim == 2 and not large and draw:chance(0.3) then
-    shape = cq.Shape.disc { name = group, radius = draw:uniform(0.6, 1.4) * DX, at = { 1.4 * DX, 1.4 * DX },
+    return cq.Shape.disc { name = group, radius = draw:uniform(0.6, 1.4) * DX, at = { 1.4 * DX, 1.4 * DX },
       spacing = spacing }
-  else
-    local zero = {}
-    for i = 1, dim do zero[i] = 0 end
-    shape = cq.Shape.box { name = group, at = zero, size = size, count = count }
   end
-  local made, law, ranges = material(draw, dim)
-  local list, kinds = {}, {}
-  list[1], kinds[1] = actuator(draw, group)
-  if draw:chance(0.2) then list[#list + 1], kinds[#kinds + 1] = spring(draw, { 1, 2, 4 }), "spring" end
-  local fields = { name = name, shape = shape, material = made, actuators = #list > 0 and list or nil }
+  local hollow = not large and draw:chance(0.15)
+  local count = hollow and (dim == 2 and { draw:whole(4, 6), 4 } or { 3, 3, 3 })
+    or dim == 2 and { draw:whole(2, 6), draw:whole(2, 6) } or { draw:whole(2, 3), draw:whole(2, 4), draw:whole(2, 3) }
+  if large then count = { 40, 40 } end
+  local zero, size, lower, hole = {}, {}, {}, {}
+  for i = 1, dim do
+    zero[i], size[i], lower[i], hole[i] = 0, count[i] * spacing, spacing, (count[i] - 2) * spacing
+  end
+  local block = cq.Shape.box { name = group, at = zero, size = size, count = count }
+  if not hollow then return block end
+  local middle = {}
+  for i = 1, dim do middle[i] = size[i] / 2 end
+  if dim == 2 and count[1] % 2 == 0 then middle[1], middle[2] = 1.5 * spacing, 1.5 * spacing end
+  return block - cq.Shape.box { at = lower, size = hole }, middle
+end
+
+-- a body, its lowest corner at `at`; of: large, so that the engine splits it; law: its material; cables: as steps
+-- have them
+local function robot(draw, dim, name, at, of)
+  local spacing, group = draw:uniform(0.4, 0.6) * DX, name .. ".body"
+  local form, hole = form_of(draw, dim, group, spacing, of.large)
+  local made, law, ranges = material(draw, dim, of.law)
+  local fields = { name = name, shape = form, material = made }
+  local count = cq.Robot(fields).particle_count
+  local list, kinds = drives.draw(draw, { group = group, count = count, dim = dim, hole = hole, cables = of.cables })
+  fields.actuators = list
   local body = cq.Robot(fields):at(at)
   if draw:chance(0.2) then
     fields.pins = pinnable(body)
@@ -126,8 +123,11 @@ local function place(draw, dim, k)
   return out
 end
 
--- trainables of one robot; lead: {} or {batch}
-local function body_params(draw, body, weighted, ranges, batch)
+-- signals of stress that a particle has a weight for: cables and chambers have none
+local function columns_of(body) return #body.stresses - #body.cables - #body.surfaces end
+
+-- trainables of one robot
+local function body_params(draw, body, weighted, ranges, batch, cables)
   local n, p, dim = body.particle_count, {}, body.dim
   local function shape(...)
     local out = { ... }
@@ -150,7 +150,8 @@ local function body_params(draw, body, weighted, ranges, batch)
   end
   if draw:chance(0.6) then p.affine = T.param(draw:tensor(shape(n, dim, dim), -0.3, 0.3)) end
   if draw:chance(0.6) then p.deformation = T.param(T.eye(dim) + draw:tensor(shape(n, dim, dim), -0.04, 0.04)) end
-  if weighted then p.actuation_weight = T.param(draw:tensor({ n, #body.stresses }, 0, 1)) end
+  drives.train(draw, body, p, cables == "implicit")
+  if weighted then p.actuation_weight = T.param(draw:tensor({ n, columns_of(body) }, 0, 1)) end
   return p
 end
 
@@ -210,28 +211,72 @@ local function running(state, u)
 end
 local function signals_only(_, u) return 1e-2 * u:square():sum(-1) end
 
+-- Steps: explicit ones, or longer implicit ones that are converged to rounding; and how many.
+local function stepping(draw, dim)
+  if not draw:chance(0.35) then
+    local substeps = draw:whole(1, 3)
+    return { substeps = substeps, steps = draw:whole(2, 12), dt = substeps * draw:uniform(8e-4, 2.2e-3) }
+  end
+  local made = { substeps = draw:chance(0.2) and 2 or 1, steps = draw:whole(2, dim == 2 and 6 or 4),
+    pressure = draw:pick { "lagged", "implicit" }, cables = draw:pick { "lagged", "implicit" } }
+  made.dt = made.substeps * draw:uniform(4e-3, 2e-2)
+  return made
+end
+
+-- Bodies beside each other, at times so near that they share nodes; of two, one may be a fluid.
+local function bodies_of(draw, dim, cables)
+  local count = draw:chance(0.35) and 2 or 1
+  local near, wet = count == 2 and draw:chance(0.5), count == 2 and draw:chance(0.4)
+  local large = dim == 2 and draw:chance(0.05)
+  local out = { bodies = {}, words = {}, weighted = {}, ranges = {}, points = {}, large = large, wet = wet, has = {} }
+  local at = place(draw, dim, 1)
+  for k = 1, count do
+    local body
+    body, out.words[k], out.weighted[k], out.ranges[k] = robot(draw, dim, "robot" .. k, at,
+      { large = large and k == 1, law = wet and k == 2 and "fluid" or nil, cables = cables })
+    out.bodies[k], at = body, place(draw, dim, k + 1)
+    local right = 0
+    for _, what in ipairs { "cables", "surfaces" } do
+      out.has[what] = out.has[what] or #body[what] > 0
+    end
+    for _, x in ipairs(body.position:totable()) do
+      out.points[#out.points + 1] = x
+      right = math.max(right, x[1])
+    end
+    if near then
+      at[1] = right + draw:uniform(0.3, 1) * DX
+      out.words[k] = k == 2 and out.words[k] .. ", near" or out.words[k]
+    end
+  end
+  return out
+end
+
 ---@param seed integer
 ---@return { words: string, world: cq.World, params: table, loss: fun(p: table): cq.Tensor }
 function scene.make(seed)
   local draw = new_draw(seed)
   local dim, batch = draw:chance(0.6) and 2 or 3, draw:chance(0.2) and 2 or 1
-  local large = dim == 2 and draw:chance(0.05)
-  local bodies, words, weighted, ranges, points = {}, {}, {}, {}, {}
-  for k = 1, draw:chance(0.3) and 2 or 1 do
-    bodies[k], words[k], weighted[k], ranges[k] = robot(draw, dim, "robot" .. k, place(draw, dim, k), large and k == 1)
-    for _, x in ipairs(bodies[k].position:totable()) do points[#points + 1] = x end
-  end
-  local list, wall_words = walls.draw(draw, points, dim, DX)
-  local substeps, steps = draw:whole(1, 3), draw:whole(2, 12)
+  local step = stepping(draw, dim)
+  local made = bodies_of(draw, dim, step.cables)
+  -- where there are any
+  if step.cables and not made.has.cables then step.cables = "lagged" end
+  if step.pressure and not made.has.surfaces then step.pressure = "lagged" end
+  local words, weighted, ranges = made.words, made.weighted, made.ranges
+  local list, wall_words = walls.draw(draw, made.points, dim, DX)
+  local steps = step.steps
   local fields = {
-    cells = large and { 40, 40 } or dim == 2 and { 16, 14 } or { 16, 14, 12 }, dx = DX,
-    dt = substeps * draw:uniform(8e-4, 2.2e-3), substeps = substeps,
+    cells = made.large and { 40, 40 } or dim == 2 and { 16, 14 } or { 16, 14, 12 }, dx = DX,
+    dt = step.dt, substeps = step.substeps, volume_averaging = made.wet and draw:chance(0.5) and 0.3 / step.dt or nil,
     gravity = draw:list(dim, -3, 1), walls = #list > 0 and list or nil, precision = "float64",
+    integrator = step.cables and cq.Implicit { tolerance = 1e-12, gradient = 1e-12, newton = 200,
+      pressure = step.pressure, cables = step.cables } or nil,
   }
-  for k, body in ipairs(bodies) do fields[k] = body end
+  for k, body in ipairs(made.bodies) do fields[k] = body end
   local world = cq.World(fields)
   local params = { world = world_params(draw, dim, #list, batch), bodies = {} }
-  for k, body in ipairs(world.robots) do params.bodies[k] = body_params(draw, body, weighted[k], ranges[k], batch) end
+  for k, body in ipairs(world.robots) do
+    params.bodies[k] = body_params(draw, body, weighted[k], ranges[k], batch, step.cables)
+  end
   local controller, control_word
   params.control, controller, control_word = control(draw, world, params.bodies, steps, batch)
   local watched = draw:pick { "state", "signals", "none", "none" }
@@ -259,6 +304,9 @@ function scene.make(seed)
     local sum = weigh(s:positions(), "x") + 0.1 * weigh(s:velocities(), "v") + 0.1 * weigh(s:deformations(), "F")
       + s:moment(world.robots[1]):sum()
     for k, body in ipairs(world.robots) do sum = sum + 0.1 * weigh(s:gather(body, "energy_density"), "psi" .. k) end
+    for _, body in ipairs(world.robots) do
+      for _, surface in ipairs(body.surfaces) do sum = sum + 30 * s:cavity_volume(surface.name):sum() end
+    end
     if roll.running then sum = sum + roll.running:sum() end
     if roll.record then sum = sum + weigh(roll.record, "record") end
     return sum
@@ -267,8 +315,9 @@ function scene.make(seed)
   words[#words + 1] = control_word
   if batch > 1 then words[#words + 1] = "batch" end
   if memory then words[#words + 1] = "checkpoints" end
-  return { words = ("%dD, %d x %d: %s"):format(dim, steps, substeps, table.concat(words, "; ")), world = world,
-    params = params, loss = loss }
+  local how = not step.cables and "" or (" implicit, pressure %s, cables %s"):format(step.pressure, step.cables)
+  return { words = ("%dD, %d x %d%s: %s"):format(dim, steps, step.substeps, how, table.concat(words, "; ")),
+    world = world, params = params, loss = loss }
 end
 
 return scene

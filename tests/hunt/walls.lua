@@ -104,6 +104,16 @@ function shapes.height_field(draw, points, dim, gap, dx)
   return { heights = heights, spacing = draw:uniform(1, 4) * dx, origin = draw:uniform(-1, 4) * dx }
 end
 
+-- a ball out of a floor under the particles, whose nodes both hold: fields of the ball
+local function risen(draw, points, dim, floor, gap, dx)
+  local low, high = corners(points, dim)
+  local radius, center = draw:uniform(1.2, 4) * dx, {}
+  for i = 1, dim do center[i] = draw:uniform(low[i] - dx, high[i] + dx) end
+  -- level with the floor or a little above it, and below the lowest particle
+  center[2] = floor - radius + draw:uniform(-0.3, 1) * math.min(gap(), low[2] - floor)
+  return { center = center, radius = radius }
+end
+
 local families = { "half_plane", "floor", "slope", "sphere", "sphere", "box", "obstacle", "height_field",
   "height_field" }
 local kinds = { "sticky", "slip", "separate", "friction" }
@@ -113,12 +123,17 @@ local kinds = { "sticky", "slip", "separate", "friction" }
 ---@return cq.Boundary[] list, string[] words
 function walls.draw(draw, points, dim, dx)
   local list, words = {}, {}
-  for k = 1, draw:pick { 0, 1, 1, 2, 3 } do
+  local shared, level = draw:chance(0.2), nil      -- the first two hold the same nodes, below this level
+  for k = 1, shared and draw:whole(2, 3) or draw:pick { 0, 1, 1, 2, 3 } do
     local family, kind = draw:pick(families), draw:pick(kinds)
+    if shared and k <= 2 then family = k == 1 and "floor" or "sphere" end
     local holds = kind == "sticky" or kind == "slip"
-    local clamp = holds and draw:chance(0.15)
+    local clamp = holds and not (shared and k <= 2) and draw:chance(0.2)
     local function gap() return clamp and draw:uniform(-0.6, 0.2) * dx or draw:uniform(0.1, 0.9) * dx end
-    local fields = shapes[family](draw, points, dim, gap, dx)
+    level = level or shared and corners(points, dim)[2] - gap()
+    local fields = shared and k == 1 and { at = level, axis = "y" }
+      or shared and k == 2 and risen(draw, points, dim, level, gap, dx)
+      or shapes[family](draw, points, dim, gap, dx)
     fields.kind = kind
     if kind == "friction" then fields.mu = draw:uniform(0.05, 1.2) end
     if clamp then fields.clamp = true elseif kind == "sticky" and draw:chance(0.5) then fields.separable = true end
@@ -127,9 +142,14 @@ function walls.draw(draw, points, dim, dx)
       fields.moves = draw:chance(0.75)
     end
     list[k] = cq.Boundary[family](fields)
-    words[k] = ("%s%s%s%s %s"):format(fields.moves and "moving " or fields.velocity and "running " or "",
-      fields.separable and "separable " or "",
-      kind, clamp and " clamp" or "", fields.hollow and "hollow " .. family or family)
+    local word = { kind }
+    if fields.separable then table.insert(word, 1, "separable") end
+    if fields.velocity then table.insert(word, 1, fields.moves and "moving" or "running") end
+    if clamp then word[#word + 1] = "clamp" end
+    if fields.hollow then word[#word + 1] = "hollow" end
+    word[#word + 1] = family
+    if shared and k == 2 then word[#word + 1] = "on the same nodes" end
+    words[k] = table.concat(word, " ")
   end
   return list, words
 end
