@@ -173,6 +173,57 @@ describe("a run that was saved", function()
     end
   end)
 
+  it("keeps a design as the body and the signals that it stands for", function()
+    local block_design = require "tests.block_design"
+    local design = block_design.make()
+    local run = cq.Experiment { world = design.world, steps = 30, design = design,
+      objective = function(s) return s:center("tip")[2] end, optimizer = cq.Optimizer.adam { rate = 0.01 } }
+    run.params.design.density:copy_from(block_design.variables(design).density)
+    run:optimize { iterations = 1, folder = folder .. "/a" }
+    local saved = cq.load(folder .. "/a")
+    assert.equal(run.best.loss, saved:rollout().state:center("tip")[2]:item())
+    local map = design:map(run.best.params.design)
+    assert.is_true(saved.design.density:equal(map.density) and saved.design.signals:equal(map.signals))
+    assert.same({ 30, 3 }, saved.controller.params.u:shape())
+  end)
+
+  it("keeps a body of a mesh, with its surface", function()
+    local beast = cq.Creature.from_mesh { path = "../scenes/assets/creature.stl", length = 0.4, particles = 400 }
+    local world = cq.World { cells = { 30, 20, 20 }, dx = 1 / 20, gravity = { 0, -2, 0 }, dt = 5e-3, substeps = 2,
+      precision = "float64", beast:at { 0.4, 0.3, 0.5 - beast.size[3] / 2 } }
+    local run = cq.Experiment { world = world, steps = 4, controller = cq.Controller.sines {},
+      objective = function(s) return s:center(beast)[2] end, optimizer = cq.Optimizer.adam { rate = 1e-3 } }
+    run:optimize { iterations = 1, folder = folder .. "/a" }
+    local saved = cq.load(folder .. "/a")
+    assert.equal(run.best.loss, saved:rollout().state:center(saved.robot)[2]:item())
+    local function drawn(there, policy)
+      there:render(folder .. "/beast.png", policy)
+      return process.read(folder .. "/beast.png")
+    end
+    local policy = { steps = 4, controller = saved.controller, width = 200 }
+    assert.is_true(drawn(world, policy) == drawn(cq.World(saved.world), policy), "another picture")
+  end)
+
+  it("says in a sentence what it cannot make of a file that was mangled", function()
+    trained()
+    local path, random = folder .. "/a/saved.bin", cq.random { seed = 5 }
+    local bytes, sentences = process.read(path), 0
+    for _ = 1, 200 do
+      local at = random:integers({ 1 }, { min = 9, max = #bytes }):get(1)
+      local byte = string.char(random:integers({ 1 }, { min = 0, max = 255 }):get(1))
+      process.write(path, bytes:sub(1, at - 1) .. byte .. bytes:sub(at + 1))
+      local fine, problem = pcall(function()
+        local saved = cq.load(path)
+        return saved.robot, saved.world, saved.controller, saved.observer, tostring(saved)
+      end)
+      if not fine then
+        sentences = sentences + 1
+        assert.is_truthy(tostring(problem):find "^[^\n]*saved_spec.lua:%d+: [^\n]*saved.bin", problem)
+      end
+    end
+    assert.is_true(sentences > 0)
+  end)
+
   it("has a manifest, sources and a page that prints", function()
     process.write(folder .. "/body.lua", "return require('tests.scene')")
     local out = told(([[

@@ -75,10 +75,19 @@ function made.controller(self)
   return self.data.controller and policy.controller(self.data.controller, self.parameters.controller, self.path)
 end
 
+-- what is made of nonsense in a file is one sentence, and not an error within the library
+local function make(self, key)
+  local fine, value = pcall(made[key], self)
+  if fine then return value end
+  if value == is.failure and value:find(self.path, 1, true) then error(value, 0) end
+  local why = value == is.failure and ": " .. value:gsub("^[^:]*:%d+: ", "") or " of what it has"
+  is.fail("%s is damaged: its %s cannot be made%s", self.path, key, why)
+end
+
 function Saved:__index(key)
   if Saved[key] ~= nil then return Saved[key] end
   if made[key] then
-    local value = made[key](self)
+    local value = make(self, key)
     rawset(self, key, value)
     return value
   end
@@ -150,7 +159,7 @@ end
 local function saved_of(data, path, folder)
   check(data, path)
   local self = setmetatable({ data = data, path = path, result = data.result, parameters = data.parameters,
-    manifest = manifest_of(folder) or data.origin or {}, steps = data.steps }, Saved)
+    manifest = manifest_of(folder) or data.origin or {}, steps = data.steps, design = data.design }, Saved)
   self.duration = data.world and data.steps * data.world.fields.dt
   if data.controller and data.parameters.controller then
     controllers.mark(data.parameters.controller, policy.words(data.controller), path)

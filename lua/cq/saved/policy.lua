@@ -109,7 +109,7 @@ function policy.words(data)
 end
 
 ---@param data table            from policy.controller_data
----@param params table<string, cq.Tensor>
+---@param params? table<string, cq.Tensor>   nil: of a design, which has none for the controller
 ---@param what string           whose it is, for errors
 ---@return cq.Controller
 function policy.controller(data, params, what)

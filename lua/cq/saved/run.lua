@@ -58,13 +58,16 @@ end
 
 local function describe(experiment, best)
   local world, body, controller, design = setting(experiment, best.params)
-  return {
+  local out = {
     steps = experiment.steps, weight = experiment.weight, robots = of_robots(world, body),
     world = worlds.data(world, experiment.steps, changes_of(experiment, best.params)),
     observer = policy.observer_data(experiment.observer, world.robots),
     controller = policy.controller_data(controller, signals_of(world)),
     design = design and plain.copy(design),
   }
+  -- the signals that a design stands for are no parameters of its own
+  if design then out.controller.u = design.signals:detach() end
+  return out
 end
 
 ---Writes saved.bin of a run.
