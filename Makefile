@@ -371,7 +371,6 @@ study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims, Slur
 	@sh engine/host/setup.sh study
 	@$(BUILD)/cqlua tests/study/kill.lua
 	@$(BUILD)/cqlua tests/study/claims.lua
-	@sh tests/study/parallel.sh $(BUILD)/cqlua
 	@sh tests/study/slurm.sh $(BUILD)/cqlua
 	@sh tests/study/postgres.sh $(BUILD)/cqlua
 

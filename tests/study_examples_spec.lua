@@ -1,4 +1,5 @@
--- study_examples: the studies of examples/studies, a part of each with few iterations.
+-- study_examples: the studies of examples/studies, a trial of each with few iterations.
+local json = require "cq.base.json"
 local process = require "tests.process"
 local cqlua = process.cqlua
 
@@ -14,32 +15,34 @@ local function study(name, action, ...)
   return result.out
 end
 
-local function part(name, shard, iterations)
-  study(name, "run", "--shard", shard, "--iterations", iterations)
-  study(name, "merge", "--iterations", iterations)
-  return study(name, "export", "--iterations", iterations)
+-- what one trial of a study gives, which has not begun
+local function trial(name, number, ...)
+  local said = study(name, "rerun", tostring(number), ...)
+  local state, result = said:match("^.*trial " .. number .. ": (%a+) ({.-}); its folder is ")
+  assert(state == "done", said)
+  return json.decode(result), ("%s/out/rerun/%06d/"):format(folder, number)
 end
 
 describe("examples/studies", function()
   it("rate.lua trains walkers with every rate", function()
-    local out = part("rate", "1/14", "2")
-    assert(out:find("\n1,1,1,1,done,0.001,-0.", 1, true), out)
-    assert(out:find("\n15,4,3,3,done,0.03,-0.", 1, true), out)
+    for _, number in ipairs { 1, 15 } do assert.is_true(trial("rate", number, "--iterations", "2").loss < 0) end
+    assert.equal(0.03, json.decode(process.read(folder .. "/out/rerun/000015/trial.json")).point.rate)
   end)
 
   it("starts.lua comes nearer to the finger", function()
-    part("starts", "2/64", "6")
-    local curves, young = study("starts", "export", "--curves", "--iterations", "6"), {}
-    for value in curves:gmatch "2,young,[%d.]+,(%S+)" do young[#young + 1] = tonumber(value) end
-    assert.equal(6, #young)
-    local loss = {}
-    for value in curves:gmatch "2,loss,[%d.]+,(%S+)" do loss[#loss + 1] = tonumber(value) end
-    assert(loss[6] < 0.8 * loss[1], curves)
+    local _, place = trial("starts", 2, "--iterations", "6")
+    local rows = require("cq.run").read_history(place)
+    assert.equal(6, #rows)
+    assert.is_true(rows[6].loss < 0.8 * rows[1].loss and rows[6].young ~= rows[1].young)
   end)
 
   it("codesign.lua learns what its point says beside the controller", function()
-    local out = part("codesign", "80/80", "1")
-    assert(out:find("\n80,8,10,10,done,true,true,true,-", 1, true), out)
+    local result, place = trial("codesign", 80, "--iterations", "1")
+    assert.is_true(result.loss < 0)
+    local kept = json.decode(process.read(place .. "trial.json"))
+    local free = 0
+    for _, value in pairs(kept.point) do free = free + (value == true and 1 or 0) end
+    assert.equal(3, free)
     local said = cqlua { "check", "examples/studies/codesign.lua" }.out
     assert(said:find("nothing wrong was found", 1, true) and not said:find("robot.young", 1, true), said)
   end)
@@ -47,11 +50,9 @@ describe("examples/studies", function()
   it("topology.lua finds walkers with other signals", function()
     local words = { "--coarse", "2", "--iterations", "2", "--free", "1", "--rough", "2", "--soft", "1", "--training",
       "1", "--render", "no" }
-    study("topology", "run", "--shard", "4/15", unpack(words))
-    study("topology", "merge", unpack(words))
-    local out = study("topology", "export", unpack(words))
-    assert(out:find '\n4,2,1,1,done,"0%.5 s, 2",%-?0%.%d', out)             -- no walker yet after so few
-    local head = process.read(folder .. "/out/trials/000004/walker.csv"):match "[^\n]*"
+    local result, place = trial("topology", 4, unpack(words))
+    assert.is_true(math.abs(result.loss) < 1)                              -- no walker yet after so few
+    local head = process.read(place .. "walker.csv"):match "[^\n]*"
     assert.is_truthy(head:find "share_2$")
   end)
 end)

@@ -241,13 +241,6 @@ describe("a store", function()
     other:close()
     store:close()
   end)
-
-  it("works on one file alone, with no files beside it, where locks cannot be trusted", function()
-    local store = open { create = true, exclusive = true }
-    assert.equal(1, store:claim("w", 3, 1).number)
-    assert.is_nil(require("cq.host").kind(store.path .. "-shm"))
-    store:close()
-  end)
 end)
 
 describe("a study's surroundings", function()

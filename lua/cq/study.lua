@@ -15,7 +15,7 @@
 --   }
 --
 --   cqlua study run s.lua --jobs 8        the same command goes on where it was stopped
---   cqlua study status s.lua              also plot, export, show N, retry --state failed,lost, stop, merge
+--   cqlua study status s.lua              also plot, export, show N, retry --state failed,lost, stop
 local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local script = require "cq.base.script"

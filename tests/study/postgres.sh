@@ -1,16 +1,10 @@
 #!/bin/sh
 # Starts a PostgreSQL server of its own and has it keep studies:     sh tests/study/postgres.sh CQLUA
-# With the package postgresql; as root, or as a user who may start a server. It listens on a socket in its folder alone.
 set -eu
 cqlua=$(readlink -f "$1")
 tree=$(cd "$(dirname "$0")/../.." && pwd)
 folder=$(mktemp -d /tmp/cqlua-postgres-XXXXXX)
 chmod 755 "$folder"
-bin=$(ls -d /usr/lib/postgresql/*/bin | tail -n 1)
-if [ "$(id -u)" = 0 ]; then as="runuser -u postgres --"; else as=; fi
-mkdir "$folder/data"
-[ -z "$as" ] || chown postgres "$folder/data"
-server() { $as "$bin/pg_ctl" -D "$folder/data" -l "$folder/data/log" -w -s -m "${2:-fast}" "$1"; }
 stop() {
   code=$?
   server stop immediate 2>/dev/null || true
@@ -19,15 +13,7 @@ stop() {
   exit $code
 }
 trap stop EXIT INT TERM
-$as "$bin/initdb" -D "$folder/data" -U study -A trust > /dev/null
-cat >> "$folder/data/postgresql.conf" <<END
-listen_addresses = ''
-unix_socket_directories = '$folder/data'
-max_connections = 40
-END
-server start
-address="postgresql://study@/postgres?host=$folder/data"
-
+. "$tree/tests/study/server.sh"
 cd "$tree"
 "$cqlua" tests/study/claims.lua --workers 16 --claims 10000 --server "$address"
 

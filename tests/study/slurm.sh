@@ -1,8 +1,8 @@
 #!/bin/sh
 # Starts Slurm on this machine alone and has it run a study, and ranks of one experiment where cqlua-mpi.so is:
 #   sh tests/study/slurm.sh CQLUA
-# Root, with the packages slurm-wlm and munge; its files and its daemons live in a folder of their own and are gone at
-# the end. No systemd is needed.
+# Root, with the packages slurm-wlm, munge and postgresql; its files and its daemons live in a folder of their own and
+# are gone at the end. No systemd is needed.
 set -eu
 cqlua=$(readlink -f "$1")
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -12,6 +12,7 @@ export SLURM_CONF="$folder/slurm.conf"
 started=
 stop() {
   code=$?
+  server stop immediate 2>/dev/null || true
   for pid in $started $(cat "$folder"/*.pid 2>/dev/null); do kill "$pid" 2>/dev/null || true; done
   sleep 1
   [ $code = 0 ] || tail -n 20 "$folder"/*.log >&2 || true
@@ -74,19 +75,20 @@ run = function(p, trial)
 end }
 END
 cd "$folder"
+. "$tree/tests/study/server.sh"
+study() { action=$1; shift; "$cqlua" study "$action" s.lua --store "$address" "$@"; }
 # five workers: an array of three and one of two, for the site takes three
-"$cqlua" study run s.lua --launch slurm --workers 5 --jobs 1 > submitted
+study run --launch slurm --workers 5 --jobs 1 > submitted
 cat submitted
 [ "$(grep -c "submitted job" submitted)" = 2 ]
 tries=0
-until "$cqlua" study status s.lua | grep -q "24 of 24 trials, 5 of 5 parts"; do
+until study status | grep -q "24/24  done 24"; do
   tries=$((tries + 1))
-  [ $tries -lt 120 ] || { "$cqlua" study status s.lua; squeue; cat runs/slurm/launch/*.log; exit 1; }
+  [ $tries -lt 120 ] || { study status; squeue; cat runs/slurm/launch/*.log; exit 1; }
   sleep 0.5
 done
-"$cqlua" study status s.lua
-"$cqlua" study merge s.lua
-"$cqlua" study export s.lua > table.csv
+study status
+study export > table.csv
 [ "$(grep -c ",done," table.csv)" = 24 ]
 echo "24 trials by 5 workers of two Slurm arrays"
 

@@ -6,7 +6,6 @@
 --   render N draws a film of trial N from what it has found; N of show, rerun and render may be the word best
 --   plot     curves, parameters and progress as PNG files
 --   export   a table as CSV
---   merge    joins the parts that workers with --shard, or of --launch, have made
 --   retry    lets trials of some states be tried again: --state failed,lost
 --   stop     lets running trials end and starts no more
 local is = require "cq.base.schema"
@@ -35,14 +34,14 @@ end
 local actions = {}
 
 -- works on a store until nothing is left to do; how that ended, and the counts of all states
-local function work(desk, store, options, more)
+local function work(desk, store, options)
   local runners = require "cq.study.runner"
   -- one who starts a worker by hand takes back that all were to stop
   if not (desk.address and require("cq.study.launch").is_launched()) then store:set_flag("stop", nil) end
   local child, threads = runners.command_line(desk.script, options.jobs)
   local outcome = runners.new {
     study = desk.study, store = store, folder = desk.folder, jobs = options.jobs, words = child, threads = threads,
-    script = desk:hash(), total = more.total, tell = more.tell,
+    script = desk:hash(),
   }:run()
   local counts = store:counts()
   store:close()
@@ -50,35 +49,13 @@ local function work(desk, store, options, more)
 end
 
 local function run_here(desk, options)
-  local study, def = desk.study, { force_new = options["force-new"], go_on = options["go-on"] }
-  local shard = options.shard and require("cq.study.shards").of(desk, options.shard)
-  if not shard then
-    local store = desk:begin(def)
-    message.note("%s in %s, %s", tostring(study), desk.folder, text.count(options.jobs, "job"))
-    return work(desk, store, options, {})
-  end
-  local shards = require "cq.study.shards"
-  local store = shards.begin(desk, shard, def)
-  message.note("part %d of %d of %s in %s, %s", shard.part, shard.of, tostring(study), desk.folder,
-    text.count(options.jobs, "job"))
-  return work(desk, store, options, {
-    total = store.base:value "SELECT count(*) FROM trial", tell = shards.teller(desk, store, shard),
-  })
-end
-
--- refuses to launch a study without a server that cannot be split, or that is to begin anew
-local function check_parts(desk, options)
-  if desk.address then return end
-  if options["force-new"] then
-    scripts.misuse("--force-new goes with --launch where the study is on a server (--store); move %s away, or choose another folder with --out",
-      desk.folder)
-  end
-  require("cq.study.shards").of(desk, "1/1")
+  local store = desk:begin { force_new = options["force-new"], go_on = options["go-on"] }
+  message.note("%s in %s, %s", tostring(desk.study), desk.folder, text.count(options.jobs, "job"))
+  return work(desk, store, options)
 end
 
 -- what workers must find when they begin: the tables on the server, and no word that they are to stop
 local function make_ready(desk, options)
-  if not desk.address then return os.remove(require("cq.study.shards").stop_path(desk)) end
   local store = desk:begin { force_new = options["force-new"], go_on = options["go-on"] }
   store:set_flag("stop", nil)
   store:close()
@@ -86,20 +63,19 @@ end
 
 local function launch(desk, options, words)
   local launcher = require "cq.study.launch"
-  if options.shard then scripts.misuse "--launch makes the parts itself: leave --shard out" end
+  if not desk.address then
+    scripts.misuse "--launch needs --store, a PostgreSQL server that all workers reach: --store postgresql://me@server/studies"
+  end
   local hosts = words[1]
   if options.launch == "slurm" and not options.workers then
     scripts.misuse "--launch slurm needs --workers: how many workers the array has"
   elseif options.launch == "ssh" and not hosts then
     scripts.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
   end
-  check_parts(desk, options)
   local function ready() make_ready(desk, options) end
   if options.launch == "slurm" then
     for _, line in ipairs(launcher.slurm(desk, options, ready)) do print(line) end
-    local where = desk.address and " --store " .. desk.address or ""
-    print(("cqlua study status %s%s tells how far they are"):format(desk.script, where))
-    if not desk.address then print(("cqlua study merge %s joins what they have"):format(desk.script)) end
+    print(("cqlua study status %s --store %s tells how far they are"):format(desk.script, desk.address))
     return
   end
   local failed = launcher.ssh(desk, options, hosts, ready)
@@ -179,22 +155,13 @@ function actions.retry(options, script)
     script))
 end
 
-function actions.merge(options, script)
-  local trials, parts, left_out = require("cq.study.shards").merge(desk_of(script, options), options["go-on"])
-  print(("%s of %s joined%s"):format(text.count(trials, "trial"), text.count(parts - left_out, "part"),
-    left_out > 0 and (", %d at work"):format(left_out) or ""))
-end
-
 function actions.stop(options, script)
   local desk = desk_of(script, options)
-  local shards, host = require "cq.study.shards", require "cq.host"
-  local split = host.kind(desk.folder .. "/shards") ~= nil
-  if split then assert(io.open(shards.stop_path(desk), "w")):close() end
-  if not split or desk.address or host.kind(desk:path()) then desk:look(true):set_flag("stop", "now") end
+  desk:look(true):set_flag("stop", "now")
   print "running trials will end, and no more are begun"
 end
 
-local names = { "run", "status", "show", "rerun", "render", "plot", "export", "merge", "retry", "stop" }
+local names = { "run", "status", "show", "rerun", "render", "plot", "export", "retry", "stop" }
 
 return {
   summary = "runs a parameter study and shows what came of it: " .. table.concat(names, ", "),
@@ -206,11 +173,10 @@ return {
     ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in earlier-1" },
     ["go-on"] = is.boolean { default = false, help = "run: the script was changed, and what it gave before counts" },
     state = is.string { optional = true, help = "retry: trials of these states, as failed,lost" },
-    shard = is.string { optional = true, help = "run: a part of the study, 1/4 to 4/4, into a file of its own" },
     launch = is.one_of { "slurm", "ssh", optional = true,
       help = "run: workers on other machines: slurm, or ssh HOST,HOST,..." },
     workers = is.integer { min = 1, max = 1e6, optional = true,
-      help = "launch: how many workers, each on a part of the study, or with --store on what is waiting" },
+      help = "launch: how many workers" },
     sbatch = is.string { optional = true,
       help = "launch: more for sbatch, as --sbatch=\"--time=4:00:00 --partition=short\"" },
     store = is.string { optional = true,

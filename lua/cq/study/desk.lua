@@ -70,20 +70,19 @@ local function open_store(self, path, def)
   return stores.open(path, def)
 end
 
----Is the folder on a file system over a network, where a store has one user at a time?
+---Is there anything of the study?
 ---@return boolean
-function Desk:is_networked() return filesystem.is_networked(self.folder) end
+function Desk:has_begun() return is_there(self) end
 
 ---Opens what is there, to read it unless something is to be changed; an error where nothing is.
 ---@param change? boolean
 ---@return cq.Store
 function Desk:look(change)
   local store = is_there(self)
-    and open_store(self, self:path(), change and { exclusive = self:is_networked() } or { read_only = true })
+    and open_store(self, self:path(), { read_only = not change })
   if not store or not store.base:has_table "rung" then
-    local parts = host.kind(self.folder .. "/shards") and ", or join its parts with cqlua study merge" or ""
-    is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s%s", self.study.name,
-      self:path(), self.script, parts)
+    is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s", self.study.name,
+      self:path(), self.script)
   end
   self.store = store
   return self.store
@@ -131,10 +130,6 @@ end
 ---@class cq.Desk.begin.def
 ---@field force_new? boolean     what is there is moved away
 ---@field go_on? boolean         the script was changed, and what it gave before counts
----@field path? string           of the store
----@field exclusive? boolean     nobody else uses it
----@field keep? fun(number: integer): boolean   which trials it holds
----@field patience? number       [s] that another user of it is waited for
 
 ---Opens the store, makes it if there is none, and holds the study to what it was begun with.
 ---@param def cq.Desk.begin.def
@@ -144,23 +139,21 @@ function Desk:begin(def)
   if not made then
     is.fail("the folder %s cannot be made: %s; choose another with --out", self.folder, tostring(problem))
   end
-  local path = def.path or self:path()
-  if not (def.exclusive or self.address) then filesystem.check(self.folder) end
+  if not self.address then filesystem.check(self.folder) end
   if def.force_new and is_there(self) then
-    local old = open_store(self, path, { exclusive = def.exclusive })
+    local old = open_store(self, self:path(), {})
     refuse_workers(old)
     if self.address then message.note("its tables are now in the schema %s", old.base:move_away()) end
     old:close()
-    move_away(self, def.path and { path:sub(#self.folder + 2) }
-      or { "study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "shards", "trials", "plots", "processes.log" })
+    move_away(self, { "study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "trials", "plots", "processes.log" })
   end
-  local store = open_store(self, path, { create = true, exclusive = def.exclusive, patience = def.patience })
+  local store = open_store(self, self:path(), { create = true })
   local stored = store:definition()
   if stored then compare(self, stored, def.go_on) end
   local parts = self.study:definition()
   parts.script, parts.options = self:hash(), option.given()
   store:define(parts)
-  store:fill(self.study:count(), def.keep)
+  store:fill(self.study:count())
   self.store = store
   return store
 end

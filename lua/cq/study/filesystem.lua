@@ -25,11 +25,6 @@ function filesystem.type(path)
   return tonumber(ffi.cast("uint32_t", out[0]))
 end
 
----Is it on one that reaches over a network?
----@param path string
----@return boolean
-function filesystem.is_networked(path) return networked[filesystem.type(path) or 0] ~= nil end
-
 ---Refuses a folder in which processes cannot share a file.
 ---@param path string
 ---@param type? integer     that of the folder unless given
@@ -37,8 +32,8 @@ function filesystem.check(path, type)
   local name = networked[type or filesystem.type(path) or 0]
   if not name then return end
   is.fail("the folder %s is on %s, where SQLite's locks do not work: a study that several processes share would be "
-    .. "damaged there. Put it on a local disk with --out (a folder of /tmp or $SLURM_TMPDIR), or work on it in files "
-    .. "that need no locks with --shard 1/1, or keep it on a server with --store", path, name)
+    .. "damaged there. Put it on a local disk with --out (a folder of /tmp or $SLURM_TMPDIR), or keep it on a server "
+    .. "with --store", path, name)
 end
 
 return filesystem

@@ -1,6 +1,6 @@
--- launch: puts workers of a study on other machines: each on a part of it in a file of its own (--shard), or all on one
--- store of a PostgreSQL server (--store). Slurm gets an array of long workers, never a job for each trial; hosts that
--- ssh reaches are given theirs by GNU parallel. All of them see the study's folder under the same path.
+-- launch: puts workers of a study on other machines, all on one store of a PostgreSQL server (--store). Slurm gets an
+-- array of long workers, never a job for each trial; hosts that ssh reaches are given theirs by GNU parallel. All of
+-- them see the study's folder under the same path.
 local atomic_file = require "cq.base.atomic_file"
 local host = require "cq.host"
 local is = require "cq.base.schema"
@@ -30,10 +30,9 @@ end
 
 local function is_there(program) return output_of("command -v " .. program) ~= "" end
 
--- what a worker's command line is; shard is a piece of shell
-local function command_of(desk, options, shard)
-  local of_study = desk.address and "--store " .. quote(desk.address) or "--shard " .. shard
-  local words = { quote(host.executable), "study run", quote(desk.script), of_study }
+-- what a worker's command line is
+local function command_of(desk, options)
+  local words = { quote(host.executable), "study run", quote(desk.script), "--store " .. quote(desk.address) }
   if options["go-on"] then words[#words + 1] = "--go-on" end
   words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quote(desk.folder))
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
@@ -64,8 +63,8 @@ function launch.is_launched() return (os.getenv "SLURM_ARRAY_TASK_ID" or os.gete
 
 local SLURM_DEFAULT = 1001       -- MaxArraySize where a site says nothing; the largest index is one less
 
--- the array's job script: tasks 1 to count work on the parts first + 1 to first + count
-local function job_script(desk, options, first, count)
+-- the job script of an array of so many workers
+local function job_script(desk, options, count)
   local cores = option.program.threads > 0 and option.program.threads or options.jobs
   local folder = absolute(desk.folder)
   -- a line of #SBATCH ends at its end, and Slurm reads words with % in its own way
@@ -80,8 +79,7 @@ local function job_script(desk, options, first, count)
   }
   for word in (options.sbatch or ""):gmatch "%S+" do lines[#lines + 1] = "#SBATCH " .. word end
   lines[#lines + 1] = "cd " .. quote(absolute ".":gsub("/%.$", "")) .. " || exit 1"
-  local shard = ("$((SLURM_ARRAY_TASK_ID + %d))/%d"):format(first, options.workers)
-  lines[#lines + 1] = "exec " .. command_of(desk, options, shard)
+  lines[#lines + 1] = "exec " .. command_of(desk, options)
   return table.concat(lines, "\n") .. "\n"
 end
 
@@ -101,7 +99,7 @@ function launch.slurm(desk, options, ready)
   while first < options.workers do
     local count = math.min(limit, options.workers - first)
     paths[#paths + 1] = ("%s/slurm-%d.sh"):format(folder, #paths + 1)
-    atomic_file.write(paths[#paths], job_script(desk, options, first, count))
+    atomic_file.write(paths[#paths], job_script(desk, options, count))
     first = first + count
   end
   if not is_there "sbatch" then
@@ -131,19 +129,16 @@ function launch.ssh(desk, options, hosts, ready)
   for _ in hosts:gmatch "[^,]+" do count = count + 1 end
   options.workers = options.workers or count
   if not is_there "parallel" then
-    local by_hand = desk.address and "--store " .. quote(desk.address)
-      or ("--shard 1/%d, 2/%d, ..."):format(options.workers, options.workers)
     is.fail("GNU parallel was not found, which starts workers over ssh: install the package parallel, or start one "
-      .. "on each host by hand: cqlua study run %s %s", desk.script, by_hand)
+      .. "on each host by hand: cqlua study run %s --store %s", desk.script, quote(desk.address))
   end
   local folder = make_folder(desk)
-  local shards = {}
-  for shard = 1, options.workers do shards[shard] = tostring(shard) end
+  local numbers = {}
+  for k = 1, options.workers do numbers[k] = tostring(k) end
   -- a worker for each host at a time; --wd: in this folder there; -N0: the numbers only count the workers
-  local here, worker = absolute ".":gsub("/%.$", ""), command_of(desk, options, "{}/" .. options.workers)
-  local command = ("parallel --will-cite --jobs 1 %s--sshlogin %s --wd %s --joblog %s %s ::: %s"):format(
-    desk.address and "-N0 " or "", quote(hosts),
-    quote(here), quote(folder .. "/ssh.log"), quote(worker), table.concat(shards, " "))
+  local here, worker = absolute ".":gsub("/%.$", ""), command_of(desk, options)
+  local command = ("parallel --will-cite --jobs 1 -N0 --sshlogin %s --wd %s --joblog %s %s ::: %s"):format(quote(hosts),
+    quote(here), quote(folder .. "/ssh.log"), quote(worker), table.concat(numbers, " "))
   atomic_file.write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")
   ready()
   return os.execute("sh " .. quote(folder .. "/ssh.sh"))

@@ -17,10 +17,9 @@ local progress = {}
 
 ---@param study cq.Study
 ---@param store cq.Store
----@param total integer       trials in this store
-function progress.new(study, store, total)
+function progress.new(study, store)
   return setmetatable({
-    study = study, store = store, total = total, began = process.now(), made = 0, drawn = 0, lines = 0,
+    study = study, store = store, began = process.now(), made = 0, drawn = 0, lines = 0,
     columns = not option.program.quiet and host.terminal(2) or nil,
   }, Progress)
 end
@@ -63,7 +62,7 @@ end
 
 function Progress:head()
   local counts = self.store:counts()
-  local line, ended = progress.counts(counts, self.total)
+  local line, ended = progress.counts(counts, self.study:count())
   local words = { line, (progress.best(self.study, self.store)) }
   local elapsed, left = process.now() - self.began, counts.waiting + counts.running
   if self.made > 0 then
@@ -71,7 +70,7 @@ function Progress:head()
     words[#words + 1] = rate >= 1 and ("%.1f/s"):format(rate) or ("%.1f s each"):format(1 / rate)
     words[#words + 1] = left > 0 and "left " .. duration(left / rate) or "took " .. duration(elapsed)
   end
-  return table.concat(words, "  "), ended / math.max(self.total, 1)
+  return table.concat(words, "  "), ended / math.max(self.study:count(), 1)
 end
 
 ---A trial has ended.

@@ -58,43 +58,11 @@ local function print_best(study, store)
   end
 end
 
--- all parts as a table, and their sum
-local function print_parts(desk, states)
-  local study, now, sum, best = desk.study, process.now(), {}, nil
-  local first = study.objectives[1]
-  print(("%-9s %9s %8s %7s %7s %6s  %-14s %s"):format("part", "trials", "done", "failed", "pruned", "lost", "best "
-    .. first.name, "last heard of"))
-  local function line(name, counts, value, heard)
-    local all = 0
-    for _, count in pairs(counts) do all = all + count end
-    print(("%-9s %9d %8d %7d %7d %6d  %-14s %s"):format(name, all, counts.done, counts.failed, counts.pruned,
-      counts.lost,
-      value and ("%.6g"):format(value * first.sign) or "-", heard))
-  end
-  for _, state in ipairs(states) do
-    local value = state.best and state.best.value
-    for name, count in pairs(state.counts) do sum[name] = (sum[name] or 0) + count end
-    if value and (not best or value < best) then best = value end
-    local left = state.counts.waiting + state.counts.running
-    line(("%d/%d"):format(state.part, state.of), state.counts, value, left == 0 and "all done"
-      or duration(now - state.told) .. " ago" .. (state.over and ", stopped" or ""))
-  end
-  line("all", sum, best, ("%d of %d trials, %d of %d parts"):format(sum.done + sum.failed + sum.pruned + sum.lost,
-    study:count(), #states, states[1].of))
-end
-
 ---Prints how far a study has come.
 ---@param desk cq.Desk
 ---@param as_json? boolean
 function report.status(desk, as_json)
-  local study, states = desk.study, require("cq.study.shards").states(desk)
-  if #states > 0 and not as_json then
-    print(("%s in %s"):format(tostring(study), desk.folder))
-    print_parts(desk, states)
-    if not host.kind(desk:path()) then return end
-    io.write "joined so far: "
-  end
-  local store = desk:look()
+  local study, store = desk.study, desk:look()
   local counts = store:counts()
   if as_json then
     local best = store:best(study.repeats)
@@ -104,7 +72,7 @@ function report.status(desk, as_json)
     print(json.encode(object, { "study", "trials" }))
     return
   end
-  if #states == 0 then print(("%s in %s"):format(tostring(study), desk.folder)) end
+  print(("%s in %s"):format(tostring(study), desk.folder))
   print(progress.counts(counts, study:count()) .. (counts.waiting > 0 and ("  waiting %d"):format(counts.waiting)
     or ""))
   print_best(study, store)
@@ -148,12 +116,13 @@ function report.show(desk, number)
   end
 end
 
----Tries a trial once more, outside of the study.
+---Tries a trial outside of the study, once more or before the study has begun.
 ---@param desk cq.Desk
 ---@return integer? code
 function report.rerun(desk, number)
-  local study, store = desk.study, desk:look()
-  local row = store:trial(number)
+  local study, store = desk.study, desk:has_begun() and desk:look()
+  if number > study:count() then is.fail("the study has no trial %d; it has %d", number, study:count()) end
+  local row = store and store:trial(number) or { attempts = 0 }
   local k, replicate = study:place(number)
   if not row.point and study:adapts() then is.fail("trial %d has no point yet: the sampler draws it when the trial "
     .. "begins", number) end
@@ -162,7 +131,7 @@ function report.rerun(desk, number)
       script = desk:hash(),
     seed = study.seed + replicate - 1, folder = ("%s/rerun/%06d"):format(desk.folder, number), began = process.now(),
   }
-  store:close()
+  if store then store:close() end
   local state, result = require("cq.study.trial").alone(study, job)
   if state == "failed" then
     print(("trial %d failed: %s"):format(number, result))

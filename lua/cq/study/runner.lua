@@ -26,12 +26,10 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field study cq.Study
 ---@field store cq.Store
 ---@field folder string         of the study
----@field total? integer        trials in the store, all of the study unless given
 ---@field jobs integer          processes at a time
 ---@field words string[]        what a child's command line is
 ---@field threads integer       of a child
 ---@field script string?        the hash of the script
----@field tell? fun(last: boolean?): boolean?   called often, to tell others how far it is; true: stop
 
 ---@param def cq.Runner.def
 ---@return cq.Runner
@@ -40,7 +38,7 @@ local function new(def)
   self.worker, self.children, self.busy = process.name(), {}, 0
   self.history = def.study:adapts() and History.new(def.study, def.store) or nil
   self.beat_at, self.flush_at, self.reconnects = 0, 0, def.store.base.reconnects
-  self.progress = Progress.new(def.study, def.store, def.total or def.study:count())
+  self.progress = Progress.new(def.study, def.store)
   return self
 end
 
@@ -245,7 +243,6 @@ local function tick(self)
     if found > 0 then self.waiting = true end
   end
   self.progress:update(self.children)
-  if self.tell and self.tell() then self.stopping = true end
 end
 
 -- nothing at work, and nothing that this worker or another could still do
@@ -299,7 +296,6 @@ function Runner:run()
   local fine, outcome = pcall(work, self)
   local ended, problem = pcall(end_children, self)
   self.progress:close()
-  if self.tell and ended then self.tell(true) end
   if not fine then error(outcome, 0) end
   if not ended then error(problem, 0) end
   if outcome == "removed" then

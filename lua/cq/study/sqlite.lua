@@ -90,7 +90,6 @@ end
 ---@class cq.Sqlite.def
 ---@field create? boolean        make the file if it is missing
 ---@field read_only? boolean
----@field exclusive? boolean     no other process will use it: no file beside it is needed, which suits any disk
 ---@field patience? number       [s] that a write waits for others
 
 ---@param path string
@@ -106,9 +105,8 @@ function sqlite.open(path, def)
     Sqlite)
   if code ~= OK then fail(self, code) end
   C.sqlite3_busy_timeout(self.handle, self.patience * 1000)
-  if def.exclusive then self:rows "PRAGMA locking_mode = EXCLUSIVE" end
   if not def.read_only then
-    self:rows(def.exclusive and "PRAGMA journal_mode = TRUNCATE" or "PRAGMA journal_mode = WAL")
+    self:rows "PRAGMA journal_mode = WAL"
     self:rows "PRAGMA synchronous = NORMAL"
   end
   return self

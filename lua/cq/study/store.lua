@@ -184,16 +184,13 @@ end
 
 local add_trial = "INSERT INTO trial (number) VALUES (?) ON CONFLICT (number) DO NOTHING"
 
----Adds the trials that are missing; keep(number) says which are this store's.
+---Adds the trials that are missing.
 ---@param count integer
----@param keep? fun(number: integer): boolean
-function Store:fill(count, keep)
+function Store:fill(count)
   self.base:transaction(function()
     local first = (self.base:value "SELECT max(number) FROM trial" or 0) + 1
     if first > count + 1 then damaged(self, "a trial", "number", first - 1) end
-    for number = first, count do
-      if not keep or keep(number) then self.base:run(add_trial, number) end
-    end
+    for number = first, count do self.base:run(add_trial, number) end
   end)
 end
 
