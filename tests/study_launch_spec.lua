@@ -81,7 +81,6 @@ describe("a launch", function()
     has(job, " study run s.lua --store postgresql://me@server/studies --go-on --jobs 2 --out ")
     has(process.read(folder .. "/said"), "--jobs 1 -N0 --sshlogin one,two --wd ")
     has(process.read(folder .. "/said"), "--store postgresql://me@server/studies --jobs 2")
-    for _, text in ipairs { job, process.read(folder .. "/said") } do assert.is_nil(text:find("--shard", 1, true)) end
   end)
 
   it("touches no study where there is nothing that starts workers", function()
