@@ -163,14 +163,13 @@ typedef enum cq_integrator_kind { CQ_INTEGRATOR_EXPLICIT = 0, CQ_INTEGRATOR_IMPL
 typedef struct cq_integrator {          // of the implicit kind; zeros are defaults
   int32_t kind;                         // cq_integrator_kind
   int32_t statics;                      // 1: steps have no inertia: each ends in equilibrium
-  // 1: pressure is that of the surface at the end of a step, 0: at its start. Steps without inertia take that of the
-  // end
-  int32_t pressure;
+  int32_t pressure;                     // 1: of the surface at the end of a step, as always in statics; 0: at its start
   int32_t cables;                       // 1: their pull is that of the end of a step, 0: of its start
   double tolerance;                     // of the residual, relative to inertia and internal force; 1e-3
-  double gradient_tolerance;            // of the adjoint's linear system, relative; 1e-6
-  int32_t newton, linear;               // iterations at most, of a step (E103: 5 times) and a linear system; 60, 5000
-  double slide;                         // speed at a wall above which friction is Coulomb's [speed]; 1e-3 dx / step
+  double adjoint_tolerance;             // of the adjoint's linear system, relative; 1e-6
+  // at most, of a step (E103: 5 times), 60; of a linear system, 5000
+  int32_t newton_iterations, linear_iterations;
+  double stick_velocity;                // speed at a wall above which friction is Coulomb's [speed]; 1e-3 dx / step
 } cq_integrator;
 
 // What the solver of one engine step did.
@@ -198,7 +197,7 @@ typedef struct cq_world_def {
   double gravity[3];
   double damping;                       // grid velocities decay by exp(-damping t), 0: none [1/time]
   cq_integrator integrator;
-  double volume_averaging;              // J of liquids nears its mean over the grid at this rate, 0: never [1/time]
+  double pressure_smoothing;            // J of liquids nears its mean over the grid at this rate, 0: never [1/time]
 
   int64_t particle_count;               // n
   // values in the user's order by their field's name, or value[field]: {n, ...} of particles,
@@ -210,7 +209,7 @@ typedef struct cq_world_def {
   const cq_material *materials;
   // {material_count} share of the dilatation of a step that is the mean of the neighbours (E37), against volumetric
   // locking, 0: none; NULL: all 0
-  const double *dilatation_averaging;
+  const double *f_bar;
 
   int32_t wall_count;
   const cq_wall *walls;
@@ -292,6 +291,7 @@ typedef enum cq_health_kind {
   CQ_HEALTH_GOOD = 0, CQ_HEALTH_NOT_FINITE, CQ_HEALTH_INVERTED, CQ_HEALTH_LEFT_GRID,
   // of implicit steps; value: relative residual, cells moved, number of products
   CQ_HEALTH_NOT_CONVERGED, CQ_HEALTH_TOO_FAR, CQ_HEALTH_NO_GRADIENT, CQ_HEALTH_SADDLE,
+  CQ_HEALTH_PRESSURE,                   // at the end of a step: relative residual by its last change
 } cq_health_kind;
 
 void cq_rollout_def_init(cq_rollout_def *def);

@@ -35,7 +35,7 @@ local function finger(options)
   options.dim, options.max, options.precision, options.dx = dim, 1, "float64", options.dx or dx
   if dim == 2 then options.spacing = options.dx / 2 end
   local scene = require "scenes.soft_finger" (options)
-  scene.world.integrator = cq.Implicit { tolerance = 1e-4, gradient = 1e-4 }
+  scene.world.integrator = cq.Implicit { tolerance = 1e-4, adjoint_tolerance = 1e-4 }
   scene.world.cells[1] = scene.world.cells[1] + math.ceil(24 / dx)          -- room for thicker walls
   return { robot = scene.robot, world = cq.World(scene.world) }
 end

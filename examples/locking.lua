@@ -1,6 +1,6 @@
 -- Nearly incompressible rubber locks: the particles of a cell must each keep their volume, which leaves its nodes no
 -- way to bend. A cantilever beam under its weight, and a thick tube under pressure, with and without
--- dilatation_averaging, beside what theory has.                                            cqlua examples/locking.lua
+-- f_bar, beside what theory has.                                            cqlua examples/locking.lua
 -- Source: Timoshenko's beam; the balance of a thick wall, in scenes/balloon.lua.
 -- Expect: with 4 cells across the beam and a Poisson's ratio of 0.3, 0.45, 0.49 and 0.499 the tip sinks by 99, 96, 89
 -- and 61 % of theory, averaged by 101, 98, 96 and 94 %; settled is averaged too, where world:settle comes to rest: 102,
@@ -39,7 +39,7 @@ local function beam(nu, averaging, settled)
     shape = cq.Shape.box { at = box(root - 2 * dx, low, 4 * dx), size = box(LENGTH + 2 * dx, HEIGHT, HEIGHT) },
     spacing = spacing, pins = "root",
     groups = { root = function(x) return x < root end, tip = function(x) return x > root + LENGTH - spacing end },
-    material = cq.Material.neo_hookean { young = YOUNG, poisson = nu, density = 1, dilatation_averaging = averaging },
+    material = cq.Material.neo_hookean { young = YOUNG, poisson = nu, density = 1, f_bar = averaging },
   }
   -- three of its first periods, damped so that less than a thousandth of its motion is left
   local period = 2 * math.pi / 3.516 * LENGTH ^ 2 * math.sqrt(12 / stiffness(nu)) / HEIGHT

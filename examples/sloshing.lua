@@ -7,7 +7,7 @@ local cq = require "cq"
 local amplitude = cq.option("amplitude", 0.05)     -- of the surface at the walls [length]
 local scene = require "scenes.water_tank" {
   across = cq.option("cells", 32), stiffness = cq.option("stiffness", 200), kind = cq.option("kind", "separate"),
-  volume_averaging = cq.option("averaging", 20),
+  pressure_smoothing = cq.option("averaging", 20),
 }
 local world = cq.World(scene.world)
 local water = world.robot

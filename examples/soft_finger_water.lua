@@ -32,7 +32,7 @@ local function tank(wet)
       spacing = MM } - cq.Shape.box { at = { 0, HEIGHT * MM }, size = scene.size }
     local water = cq.Robot { name = "water", shape = shape,
       material = cq.Material.fluid { bulk = stiffness * G * DEPTH * MM, density = 1 } }
-    fields.volume_averaging = 50
+    fields.pressure_smoothing = 50
     fields[2] = water:at(corner):hydrostatic { gravity = { 0, -G }, surface = corner[2] + DEPTH * MM }
   end
   return { world = cq.World(fields), finger = scene.robot, tip = scene.robot:group "tip" }

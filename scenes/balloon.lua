@@ -47,7 +47,7 @@ end
 ---@field spacing? number          of particles, two in a cell unless given [length]
 ---@field damping? number          [1/time]
 ---@field poisson? number          0.45 unless given
----@field averaging? number        dilatation_averaging of the rubber, none unless given
+---@field averaging? number        f_bar of the rubber, none unless given
 ---@field precision? string
 ---@field device? string
 
@@ -73,7 +73,7 @@ return function(options)
   local robot = cq.Robot {
     shape = ball(OUTER) - ball(INNER), spacing = given.spacing or 0.5 / cells,
     actuators = pressure, material = cq.Material.neo_hookean { young = YOUNG, poisson = nu, density = 1,
-      dilatation_averaging = given.averaging },
+      f_bar = given.averaging },
   }
   return {
     robot = robot, pressure = pressure, inner = INNER, outer = OUTER,

@@ -42,7 +42,7 @@ return function(options)
   local robot = cq.Robot {
     shape = cq.Shape.box { name = "block", size = sizes, count = count, jitter = 0.9, seed = 1 },
     material = cq.Material[options.law or "neo_hookean"] { young = options.young or 10, poisson = 0.3, density = 1,
-      dilatation_averaging = options.averaging },
+      f_bar = options.averaging },
   }
   local floor = options.floor and { kind = options.floor } or { kind = "friction", mu = 0.4 }
   return {

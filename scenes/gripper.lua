@@ -74,7 +74,7 @@ return function(options)
       cells = { wide, math.ceil((TOP + 4) * MM / dx) + 3, dim == 3 and wide or nil }, dx = dx,
       dt = given.dt or (plane and 5e-3 or 1e-2),
       -- to 0.01 steps end at saddles once the fingers press, and have no gradient
-      integrator = not plane and cq.Implicit { tolerance = 1e-3, gradient = 1e-4 } or nil, substeps = "auto",
+      integrator = not plane and cq.Implicit { tolerance = 1e-3, adjoint_tolerance = 1e-4 } or nil, substeps = "auto",
       gravity = { 0, -9.81, dim == 3 and 0 or nil }, damping = 10, precision = given.precision,
       walls = cq.Boundary.floor { at = (TOP - BELOW - RADIUS) * MM, kind = "separate", motion = function(t)
         local part = math.max(0, math.min(1, (t - leave) / 0.1))

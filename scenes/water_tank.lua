@@ -47,7 +47,7 @@ end
 ---  length: of the tank, 1 unless given; depth: of the water, 0.5; height: of the tank, 1.6 times its depth
 ---  across: cells along the length, 32; stiffness: bulk modulus in density * gravity * depth, 200
 ---  kind, mu: of the walls, "separate"; without: what the water leaves out, and bodies: what is in it, from the corner
----  viscosity, damping, volume_averaging (20), precision, dt (0.02): as the library has them
+---  viscosity, damping, pressure_smoothing (20), precision, dt (0.02): as the library has them
 ---@return { water: cq.Robot, world: cq.World.def, corner: number[], [string]: any }
 ---  corner: {2} of the tank in the world; pressure(state, which), worst_pressure(state, scene),
 ---  mode(scene, robot, amplitude): as they stand above; colour: of pictures
@@ -68,7 +68,7 @@ return function(options)
   }
   local world = {
     cells = { across + 2 * EDGE, up + 2 * EDGE }, dx = dx, dt = given.dt or 0.02, substeps = "auto",
-    gravity = { 0, -GRAVITY }, damping = given.damping, volume_averaging = given.volume_averaging or 20,
+    gravity = { 0, -GRAVITY }, damping = given.damping, pressure_smoothing = given.pressure_smoothing or 20,
     precision = given.precision, walls = cq.Boundary.box { kind = given.kind or "separate", mu = given.mu },
     water:at(corner):hydrostatic { gravity = { 0, -GRAVITY }, surface = corner[2] + depth },
   }

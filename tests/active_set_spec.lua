@@ -30,7 +30,7 @@ local function shaken(seed, kinds, tolerance)
   local world = cq.World {
     cells = { 16, 16 }, dx = DX, dt = dt, gravity = { draw:uniform(-3, 3), -4 }, precision = "float64",
     walls = { ball, floor, side }, robot:at { 0.38, 0.24 },
-    integrator = cq.Implicit { tolerance = tolerance or 1e-9, newton = 200 },
+    integrator = cq.Implicit { tolerance = tolerance or 1e-9, newton_iterations = 200 },
   }
   return function(change)
     local roll = world:rollout { steps = STEPS, wall_velocity = shaking + change,

@@ -161,7 +161,7 @@ describe("adjoint_decay", function()
       branched = scene.world(scene.robot { actuators = actuators, material = { foot = branched, trunk = branched } }),
       flowing = scene.world(scene.robot { actuators = actuators, material = { foot = snow, trunk = snow } }),
       implicit = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = DT, substeps = 1, gravity = { 0.3, -4 },
-        precision = "float64", integrator = cq.Implicit { tolerance = 1e-12, gradient = 1e-13 },
+        precision = "float64", integrator = cq.Implicit { tolerance = 1e-12, adjoint_tolerance = 1e-13 },
         walls = cq.Boundary.box { kind = "sticky" }, scene.robot { actuators = actuators }:at { 0.4, 0.127 } },
     }
     for _, world in pairs(worlds) do exact_by_cost(world) end

@@ -62,11 +62,11 @@ local function world_of(scene, precision, tolerance)
   local dim = scene.dim or 2
   local side = dim == 2 and 4 * DX or 3 * DX
   local law = cq.Material.neo_hookean { young = 40, poisson = scene.poisson or 0.3, density = 1.5,
-    dilatation_averaging = scene.averaging }
+    f_bar = scene.averaging }
   local fields = scene.drive and drives[scene.drive]() or {}
   fields.shape = fields.shape or cq.Shape.box { size = filled(dim, side, side), spacing = DX / 2 }
   fields.material = scene.branches and cq.Material.viscoelastic { base = law, modulus = { 6 }, time = { 0.1 } } or law
-  local integrator = { tolerance = tolerance, gradient = 1e-6 }
+  local integrator = { tolerance = tolerance, adjoint_tolerance = 1e-6 }
   for key, value in pairs(scene.integrator or {}) do integrator[key] = value end
   return cq.World {
     cells = filled(dim, 16, 16), dx = DX, dt = 0.04, gravity = filled(dim, 0.2, -2), damping = 0.5,
@@ -132,7 +132,8 @@ describe("gradients of implicit steps in float32", function()
   end
 
   it("that do not converge may want float64", function()
-    local scene = { walls = { floor "separate" }, integrator = { linear = 1, newton = 10000, tolerance = 1e-4 } }
+    local scene = { walls = { floor "separate" }, integrator = { linear_iterations = 1, newton_iterations = 10000,
+      tolerance = 1e-4 } }
     for _, precision in ipairs { "float64", "float32" } do
       local told = mistake.of(function() gradients(scene, precision, 1e-4, 1) end)
       mistake.says(told, "the linear system of the adjoint did not converge in")

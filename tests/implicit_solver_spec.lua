@@ -18,8 +18,8 @@ describe("the solver of implicit steps", function()
       return grad
     end
     -- the adjoint takes 99 and 91; by blocks of nodes alone 177 and 149, and so it does not come to its end
-    local found = gradient(cq.Implicit { tolerance = 1e-6, linear = 140 })
-    local exact = gradient(cq.Implicit { tolerance = 1e-9, gradient = 1e-11 })
+    local found = gradient(cq.Implicit { tolerance = 1e-6, linear_iterations = 140 })
+    local exact = gradient(cq.Implicit { tolerance = 1e-9, adjoint_tolerance = 1e-11 })
     assert.is_true((found - exact):abs():max():item() < 1e-3 * exact:abs():max():item())
   end)
 
@@ -35,7 +35,7 @@ describe("the solver of implicit steps", function()
       material = cq.Material.neo_hookean { young = 1e4, poisson = 0.3, density = 1 },
     }
     local hanging = cq.World { cells = { 18, 12, 12 }, dx = DX, dt = 0.1, gravity = { 0, -5, 0 }, precision = "float64",
-      integrator = cq.Implicit { tolerance = 1e-6, linear = 1000 }, bar:at { 4 * DX, 5 * DX, 5 * DX } }
+      integrator = cq.Implicit { tolerance = 1e-6, linear_iterations = 1000 }, bar:at { 4 * DX, 5 * DX, 5 * DX } }
     local state, settled = hanging:settle()
     local function held(name, newton, linear, got)
       local n, l = got.solver.newton:sum():item(), got.solver.linear:sum():item()

@@ -39,7 +39,7 @@ local function world_of(robot, fields)
   local dim = robot.dim
   return cq.World(merge({
     cells = filled(dim, 16, 16), dx = DX, dt = 0.04, gravity = filled(dim, 0.2, -2), precision = "float64",
-    integrator = cq.Implicit { tolerance = 1e-10, gradient = 1e-10 },
+    integrator = cq.Implicit { tolerance = 1e-10, adjoint_tolerance = 1e-10 },
     walls = cq.Boundary.floor { at = 3 * DX, kind = "separate" }, robot:at(filled(dim, 0.36, 0.2)),
   }, fields))
 end
@@ -132,7 +132,7 @@ describe("the gradient of implicit steps", function()
       local cables = fields.cables
       fields.cables = nil
       local world = world_of(block(2, fields), cables and {
-        integrator = cq.Implicit { tolerance = 1e-10, gradient = 1e-10, cables = cables },
+        integrator = cq.Implicit { tolerance = 1e-10, adjoint_tolerance = 1e-10, cables = cables },
       })
       local p = { u = T.param(spread({ 6, world.actuator_count }, 0.2, 0.8)), young = T.param(YOUNG) }
       derivative.check(function(q)
@@ -412,7 +412,7 @@ local function on_slope(mu, angle, fields)
   local body = block(2, { material = cq.Material.neo_hookean { young = 1e5, poisson = 0.3, density = 1000 } })
   local world = cq.World(merge({
     cells = { 24, 16 }, dx = DX, dt = 0.02, gravity = { g * math.sin(angle), -g * math.cos(angle) },
-    precision = "float64", integrator = cq.Implicit { tolerance = 1e-9, gradient = 1e-10 },
+    precision = "float64", integrator = cq.Implicit { tolerance = 1e-9, adjoint_tolerance = 1e-10 },
     walls = cq.Boundary.floor { at = 3 * DX, mu = mu }, body:at { 4 * DX, 3 * DX },
   }, fields))
   return world, function(friction)
@@ -435,7 +435,7 @@ describe("friction of implicit steps", function()
     local speed = {}
     for k, slide in ipairs { 0.01, 0.001 } do
       local _, slid = on_slope(0.6, 0.4, { damping = 20,
-        integrator = cq.Implicit { tolerance = 1e-9, slide = slide } })
+        integrator = cq.Implicit { tolerance = 1e-9, stick_velocity = slide } })
       speed[k] = slid():item()
       assert.is_true(speed[k] > 0 and speed[k] < slide, speed[k])
     end
@@ -445,7 +445,7 @@ describe("friction of implicit steps", function()
   it("has gradients by its coefficient, where it slides and where it sticks", function()
     for _, mu in ipairs { 0.2, 0.6 } do
       local world, slid = on_slope(mu, 0.4, {
-        integrator = cq.Implicit { tolerance = 1e-12, gradient = 1e-11, slide = 0.02 } })
+        integrator = cq.Implicit { tolerance = 1e-12, adjoint_tolerance = 1e-11, stick_velocity = 0.02 } })
       local function way(friction) return (select(2, slid(friction))) end
       local _, gradient = cq.value_and_grad(way)(cq.param { mu })
       for _, h in ipairs { 1e-3, 1e-4 } do
@@ -457,7 +457,8 @@ describe("friction of implicit steps", function()
   end)
 
   it("is what the wall gives, with its normal part, and has a gradient", function()
-    local world = on_slope(0.2, 0.4, { damping = 4, integrator = cq.Implicit { tolerance = 1e-12, gradient = 1e-11 } })
+    local exact = cq.Implicit { tolerance = 1e-12, adjoint_tolerance = 1e-11 }
+    local world = on_slope(0.2, 0.4, { damping = 4, integrator = exact })
     local weight = 1000 * (4 * DX) ^ 2 * 10 * 0.02                     -- times a control step
     local function floor(friction)
       return world:rollout({ steps = 20, friction = friction, contact = true }).contact
@@ -549,9 +550,7 @@ describe("implicit steps refuse", function()
     })
     says(sentence(function() cq.Implicit { tolerence = 1 } end), "unknown field tolerence (did you mean tolerance?)")
     says(sentence(function() cq.Implicit { preconditioner = "multigrid" } end), "no multigrid, see the table in docs")
-    says(sentence(function() cq.Implicit { slide = 0 } end), "slide must be a finite number above 0")
-    says(sentence(function() cq.Implicit { tolerance = 1 } end), "tolerance must be")
-    says(sentence(function() cq.Implicit { newton = 0 } end), "newton must be")
+    says(sentence(function() cq.Implicit { stick_velocity = 0 } end), "stick_velocity must be a finite number above 0")
     says(sentence(function() world_of(block(2), { integrator = "implicit" }) end), "integrator must be")
   end)
 
@@ -559,11 +558,11 @@ describe("implicit steps refuse", function()
     refused("control step 2 (time 0.15, substep 1): a particle moves by 1.44 cells in one implicit step",
       { dt = 0.15, walls = {} })
     refused("use substeps = 2 or more", { dt = 0.15, walls = {} })
-    refused("the implicit step did not converge, its relative residual stays at", {
-      integrator = cq.Implicit { tolerance = 1e-8, newton = 1 },
-    })
+    refused("the implicit step did not converge, its relative residual stays at",
+      { integrator = cq.Implicit { tolerance = 1e-8, newton_iterations = 1 } })
     says(sentence(function()
-      local world = world_of(block(2), { integrator = cq.Implicit { tolerance = 1e-4, linear = 1, newton = 10000 } })
+      local few = cq.Implicit { tolerance = 1e-4, linear_iterations = 1, newton_iterations = 10000 }
+      local world = world_of(block(2), { integrator = few })
       T.value_and_grad(function(p)
         return felt(world:rollout({ steps = 4, robot = world.robot:with { velocity = p } }).state)
       end)(T.param(falling(2)))

@@ -24,7 +24,7 @@ describe("scenes/dam_break.lua", function()
   it("keeps its volume: at rest the liquid is as dense and as high as its weight makes it", function()
     local length = 0.6
     local scene = require "scenes.dam_break" { across = 16, length = length, precision = "float64" }
-    scene.world.damping, scene.world.volume_averaging = 1, 20
+    scene.world.damping, scene.world.pressure_smoothing = 1, 20
     local state = cq.World(scene.world):rollout({ steps = 1200 }).state
     local dx = scene.world.dx
     -- the water ends half a cell behind the walls, as at the start

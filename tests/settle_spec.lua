@@ -11,8 +11,8 @@ local function beam(options)
     actuators = options.actuators,
   }
   return cq.World { cells = { 64, 32 }, dx = 0.0125, dt = 0.01, gravity = { 0, -1 }, precision = "float64",
-    damping = options.damping, integrator = cq.Implicit { tolerance = options.tolerance or 1e-9, gradient = 1e-9,
-      linear = 20000 }, bar }, bar
+    damping = options.damping, integrator = cq.Implicit { tolerance = options.tolerance or 1e-9,
+      adjoint_tolerance = 1e-9, linear_iterations = 20000 }, bar }, bar
 end
 
 -- A column of three times the weight that it buckles under: straight as it stands, Newton's method does not see it.
@@ -89,7 +89,7 @@ describe("world:settle", function()
 
   it("follows a pressure, with the gradient of it", function()
     local scene = require "scenes.soft_finger" { dim = 2, precision = "float64" }
-    scene.world.integrator = cq.Implicit { tolerance = 1e-9, gradient = 1e-9, linear = 20000 }
+    scene.world.integrator = cq.Implicit { tolerance = 1e-9, adjoint_tolerance = 1e-9, linear_iterations = 20000 }
     local world = cq.World(scene.world)
     local function tip(u) return (world:settle { signals = u }):center "tip"[2] end
     local value, gradient = cq.value_and_grad(tip)(cq.param { 0.2 })
@@ -108,7 +108,7 @@ describe("world:settle", function()
         stiffness = stiffness, rest_length = length } },
     }
     local world = cq.World { cells = { 32, 32 }, dx = dx, dt = 0.1, gravity = { 0, -1 }, precision = "float64",
-      integrator = cq.Implicit { tolerance = 1e-9, gradient = 1e-9, cables = "implicit" },
+      integrator = cq.Implicit { tolerance = 1e-9, adjoint_tolerance = 1e-9, cables = "implicit" },
       block:at { 0.5 - 3 * dx, 0.5 } }
     local place, best = nil, math.huge      -- the particle that the cable holds
     for p = 1, block.particle_count do
@@ -155,7 +155,7 @@ describe("world:settle", function()
     }
     local world = cq.World {
       cells = { 24, 24 }, dx = dx, dt = dt, gravity = { 0, -10 }, precision = "float64",
-      integrator = cq.Implicit { tolerance = 1e-10, gradient = 1e-10 }, bar:at { 6 * dx, 14 * dx },
+      integrator = cq.Implicit { tolerance = 1e-10, adjoint_tolerance = 1e-10 }, bar:at { 6 * dx, 14 * dx },
     }
     local function held(density)
       local robot = world.robot:with { density = density }
@@ -208,7 +208,7 @@ describe("world:settle", function()
       made(law, cq.Boundary.floor { at = 0.2, kind = "sticky", velocity = { 0.1, 0 } }):settle()
     end)
     local finger = require "scenes.soft_finger" { dim = 2, precision = "float64" }
-    finger.world.integrator = cq.Implicit { newton = 20 }
+    finger.world.integrator = cq.Implicit { newton_iterations = 20 }
     sentence.fails("the pressure of \"air\" may be above the largest that the walls of its cavity in finger", function()
       cq.World(finger.world):settle { signals = { 3 } }
     end)
@@ -223,7 +223,7 @@ describe("world:settle", function()
   end)
 
   it("has no gradient at a saddle, and says so", function()
-    local world = column { tolerance = 1e-2, linear = 30 }
+    local world = column { tolerance = 1e-2, linear_iterations = 30 }
     sentence.fails("did not converge in 30 products, and it may have ended at a saddle", function()
       cq.value_and_grad(function(young)
         return world:settle({ robot = world.robot:with { young = young } }):center("tip")[1]
@@ -235,7 +235,7 @@ describe("world:settle", function()
     local warn, told = message.warn, {}
     message.warn = function(format, ...) told[#told + 1] = format:format(...) end
     local ok, roll = pcall(function()
-      local world = column { tolerance = 1e-2, linear = 5000 }
+      local world = column { tolerance = 1e-2, linear_iterations = 5000 }
       local last
       for _ = 1, 2 do
         cq.value_and_grad(function(young)

@@ -151,7 +151,8 @@ describe("a stretched robot", function()
     end
     local function world_with(body)
       return cq.World { cells = { 30, 26 }, dx = dx, dt = 1e-3, precision = "float64",
-        integrator = cq.Implicit { tolerance = 1e-10, gradient = 1e-10, linear = 20000 }, body:at { 0.1, 0.12 } }
+        integrator = cq.Implicit { tolerance = 1e-10, adjoint_tolerance = 1e-10,
+          linear_iterations = 20000 }, body:at { 0.1, 0.12 } }
     end
     local function thick(robot, wall, roof)
       return robot:stretched { axis = "x", joints = { 0.05, 0.1, 0.125, 0.15 }, lengths = { 0.05, 0.025, wall } }

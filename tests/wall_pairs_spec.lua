@@ -36,7 +36,7 @@ local function pressed(dim, ball, floor, implicit, floor_last)
     cells = filled(dim, 16, 16), dx = DX, dt = implicit and 0.02 or 0.01, substeps = implicit and 1 or 4,
     gravity = filled(dim, 0.2, -4), precision = "float64",
     walls = floor_last and { rising, level } or { level, rising },
-    integrator = implicit and cq.Implicit { tolerance = 1e-11, gradient = 1e-11 } or nil,
+    integrator = implicit and cq.Implicit { tolerance = 1e-11, adjoint_tolerance = 1e-11 } or nil,
     robot:at(filled(dim, 0.38, 0.24)),
   }
 end

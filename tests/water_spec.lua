@@ -93,7 +93,7 @@ end)
 
 describe("a tank of water", function()
   it("is at rest from the first step on", function()
-    local scene = tank { across = 12, precision = "float64", volume_averaging = 0 }
+    local scene = tank { across = 12, precision = "float64", pressure_smoothing = 0 }
     local world = cq.World(scene.world)
     local state = world:rollout({ steps = 100 }).state
     local speed, worst = state:velocities():abs():max():item(), scene.worst_pressure(state, scene)
@@ -105,7 +105,7 @@ describe("a tank of water", function()
   it("comes to the pressure of each depth after it was shaken, where volumes are averaged", function()
     local worst = {}
     for _, rate in ipairs { 0, 20 } do
-      local scene = tank { across = 24, damping = 1, volume_averaging = rate }
+      local scene = tank { across = 24, damping = 1, pressure_smoothing = rate }
       local world = cq.World(scene.world)
       local still = world.robot.values
       -- all of the column starts without pressure, and falls into it
@@ -142,7 +142,7 @@ describe("a tank of water", function()
   end)
 
   it("keeps the sum of volumes when they are averaged, and the same gradients for any number of threads", function()
-    local scene = tank { across = 12, precision = "float64", volume_averaging = 50, kind = "slip" }
+    local scene = tank { across = 12, precision = "float64", pressure_smoothing = 50, kind = "slip" }
     local found = {}
     for _, threads in ipairs { 1, 2 } do
       scene.world.threads = threads

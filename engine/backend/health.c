@@ -8,6 +8,9 @@ cq_status cq_health_fail(const cq_health *h, int32_t batch) {
   if (h->bad == CQ_HEALTH_NOT_CONVERGED)
     return cq_fail(CQ_UNSTABLE, "implicit step %lld%s did not converge: its relative residual stays at %.3g",
                    (long long)h->step + 1, scene, h->value);
+  if (h->bad == CQ_HEALTH_PRESSURE)
+    return cq_fail(CQ_UNSTABLE, "the pressure at the end of implicit step %lld%s still changes the residual by %.3g",
+                   (long long)h->step + 1, scene, h->value);
   if (h->bad == CQ_HEALTH_TOO_FAR)
     return cq_fail(CQ_UNSTABLE, "in implicit step %lld%s a particle moves by %.3g cells; one is the most",
                    (long long)h->step + 1, scene, h->value);

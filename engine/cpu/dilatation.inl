@@ -20,7 +20,7 @@ typedef struct {
 
 CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   Averaged out;
-  const double *share = m->model->dilatation_averaging;
+  const double *share = m->model->f_bar;
   if (m->only) {
     out.share = r_set((real)share[m->only - m->model->materials]);
   } else {

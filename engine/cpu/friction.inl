@@ -11,7 +11,7 @@ CQ_INLINE int rubs(const cq_scene *s, const HeldContact *c) {
 CQ_INLINE void slide_at(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM], Slide *out) {
   real w[CQ_DIM];
   contact_velocity(s, c, w);
-  slide(s->model->integrator.slide, c->normal, w, v, out);
+  slide(s->model->integrator.stick_velocity, c->normal, w, v, out);
 }
 
 // the potential of friction, whose derivative goes to `force`

@@ -154,20 +154,21 @@ static cq_status begin_step(solve *o) {
 
 typedef struct progress {
   double residual, floor;    // relative to what the residual is a difference of
+  double first;              // residual where Newton's method began
 } progress;
 
 // the root of a sum of squares, which rounding may leave below 0; NaN stays NaN
 static double root(double square) { return square < 0 ? 0 : sqrt(square); }
 
 // (E87) how far the method is from the end
-static progress measure(solve *o) {
+static void measure(solve *o, progress *p) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->norms(o->s, b, sums(o, b));
   end_sums(o);
   const double *q = o->sum;
   const double against = root(q[CQ_SUM_INERTIA]) + root(q[CQ_SUM_INNER]) + 0.01 * root(q[CQ_SUM_MOVED]);
-  if (against == 0) return (progress){0, 0};
-  return (progress){root(q[CQ_SUM_RESIDUAL]) / against, rounding(o->s) * root(q[CQ_SUM_NOISE]) / against};
+  p->residual = against == 0 ? 0 : root(q[CQ_SUM_RESIDUAL]) / against;
+  p->floor = against == 0 ? 0 : rounding(o->s) * root(q[CQ_SUM_NOISE]) / against;
 }
 
 // Goes along STEP as far as the potential falls (E88). Where it falls by less than it rounds, the slope along the way
@@ -291,7 +292,7 @@ static void take_fewest(solve *o, releases *so_far, progress *p) {
   press(o, CQ_GRID_RESIDUAL);
   tensors(o);
   invert(o);
-  *p = measure(o);
+  measure(o, p);
   o->unsettled = count_pulling(o, &pulling);
   so_far->fewest = o->unsettled;
 }
@@ -299,7 +300,7 @@ static void take_fewest(solve *o, releases *so_far, progress *p) {
 // Newton's iterations from VELOCITY, whose potential and residual are known.
 static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
-  const int32_t most = o->s->implicit.hold > 0 ? HELD * set->newton : set->newton;
+  const int32_t most = o->s->implicit.hold > 0 ? HELD * set->newton_iterations : set->newton_iterations;
   double energy = o->sum[CQ_SUM_ENERGY];
   int stuck = 0, known = 0, lets_go = RELEASES;
   releases so_far = {0, 0, INFINITY, INFINITY};
@@ -323,7 +324,7 @@ static cq_status newton(solve *o, progress *p) {
     // the norm of the iteration before tells an end as well, and costs no new tensors
     if (known) {
       invert(o);
-      *p = measure(o);
+      measure(o, p);
       if (stuck) break;
       if (p->residual <= set->tolerance) {
         if (release(o, &so_far)) continue;
@@ -334,14 +335,17 @@ static cq_status newton(solve *o, progress *p) {
     if (!so_far.rounds && o->newton == most) return CQ_UNSTABLE;
     stiffness = tensors(o);
     invert(o);
-    if (!known) *p = measure(o);
+    if (!known) {
+      measure(o, p);
+      p->first = p->residual;
+    }
     known = 1;
     if (p->residual <= set->tolerance || p->residual <= p->floor) {
       if (release(o, &so_far)) continue;
       break;
     }
     choose_slope(o, p->residual > 0.1 || length < 1);
-    cq_linear_solve(o, -1, fmin(0.25, sqrt(p->residual)), set->linear, 1);
+    cq_linear_solve(o, -1, fmin(0.25, sqrt(p->residual)), set->linear_iterations, 1);
     length = search(o, energy, stiffness);
     // What walls leave of Newton's step, where they stop it at many nodes, may lead up. A step that leads down at each
     // node by itself does so whatever is stopped.
@@ -379,7 +383,7 @@ static void follow_once(solve *o) {
 
 // A step under a pressure that follows its surface to the end: that under a given force, again and again with the force
 // at the end of the one before (E93). Each is a minimum; and the first that Newton leaves as it is, is the one wanted.
-static cq_status follow(solve *o, progress *p) {
+static cq_status follow(solve *o, progress *p, int *settled) {
   enum { ROUNDS = 200 };
   int32_t made = o->newton;
   for (int i = 0; i < ROUNDS; i++) {
@@ -392,6 +396,7 @@ static cq_status follow(solve *o, progress *p) {
       return status;
     }
   }
+  *settled = 0;
   return CQ_UNSTABLE;
 }
 
@@ -413,7 +418,7 @@ static void solve_slopes(solve *o) {
     evaluate(o, CQ_GRID_VELOCITY);
     take_residual(o);
     press(o, CQ_GRID_RESIDUAL);
-    cq_linear_solve(o, -1, i ? 1e-3 : 1e-12, i ? 50 : o->s->model->integrator.linear, 0);
+    cq_linear_solve(o, -1, i ? 1e-3 : 1e-12, i ? 50 : o->s->model->integrator.linear_iterations, 0);
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
     end_sums(o);
@@ -457,13 +462,15 @@ static cq_status fail(const solve *o, int32_t bad, double value) {
 
 cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_step_record *record, int32_t step) {
   solve o = open_solve(s, worker, in);
-  progress p = {INFINITY, 0};
+  progress p = {INFINITY, 0, 0};
+  int settled = 1;
   cq_linear_open(&o);
   cq_status status = begin_step(&o);
   if (!status) status = newton(&o, &p);
   if (status == CQ_UNSTABLE) status = newton_held(&o, &p);
-  if (!status && cq_pressure_follows(s->model)) status = follow(&o, &p);
+  if (!status && cq_pressure_follows(s->model)) status = follow(&o, &p, &settled);
   report(&o, step, &p);
+  if (status == CQ_UNSTABLE && !settled) return fail(&o, CQ_HEALTH_PRESSURE, p.first);
   if (status == CQ_UNSTABLE) return fail(&o, CQ_HEALTH_NOT_CONVERGED, p.residual);
   if (status) return status;
   if (o.k->tangent) solve_slopes(&o);
@@ -504,10 +511,10 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
   const cq_integrator *set = &o->s->model->integrator;
   const int lean = leans(o->s), fixed = lean || cq_pressure_follows(o->s->model);
   if (o->s->grad_impulse) follow_adj(o, out);   // STEP is 0: what impulses give alone
-  cg_end end = cq_linear_solve(o, 1, set->gradient_tolerance, set->linear, 0);
-  for (int i = 0; fixed && end == CG_CONVERGED && follow_adj(o, out) > set->gradient_tolerance; i++) {
+  cg_end end = cq_linear_solve(o, 1, set->adjoint_tolerance, set->linear_iterations, 0);
+  for (int i = 0; fixed && end == CG_CONVERGED && follow_adj(o, out) > set->adjoint_tolerance; i++) {
     if (i == ROUNDS) return CG_EXHAUSTED;
-    end = cq_linear_solve(o, 1, set->gradient_tolerance, set->linear, 0);
+    end = cq_linear_solve(o, 1, set->adjoint_tolerance, set->linear_iterations, 0);
   }
   for (int b = o->begin; lean && b < o->end; b++) o->k->straighten(o->s, b);
   wait(o);

@@ -36,8 +36,8 @@ static cq_status check_grid(const cq_world_def *def) {
     if (!isfinite(def->gravity[i])) return cq_fail(CQ_INVALID, "gravity[%d] is %g", i + 1, def->gravity[i]);
   if (!(def->damping >= 0) || !isfinite(def->damping))
     return cq_fail(CQ_INVALID, "damping is %g; it must be finite and not negative", def->damping);
-  if (!(def->volume_averaging >= 0) || !isfinite(def->volume_averaging))
-    return cq_fail(CQ_INVALID, "volume_averaging is %g; it must be finite and not negative", def->volume_averaging);
+  if (!(def->pressure_smoothing >= 0) || !isfinite(def->pressure_smoothing))
+    return cq_fail(CQ_INVALID, "pressure_smoothing is %g; it must be finite and not negative", def->pressure_smoothing);
   return CQ_OK;
 }
 
@@ -51,20 +51,22 @@ static cq_status check_integrator(const cq_world_def *def, cq_integrator *out) {
   if (out->cables != 0 && out->cables != 1)
     return cq_fail(CQ_INVALID, "integrator.cables is %d; it must be 0 (lagged) or 1 (implicit)", out->cables);
   if (out->tolerance == 0) out->tolerance = 1e-3;
-  if (out->gradient_tolerance == 0) out->gradient_tolerance = 1e-6;
-  if (out->newton == 0) out->newton = 60;
-  if (out->linear == 0) out->linear = 5000;
+  if (out->adjoint_tolerance == 0) out->adjoint_tolerance = 1e-6;
+  if (out->newton_iterations == 0) out->newton_iterations = 60;
+  if (out->linear_iterations == 0) out->linear_iterations = 5000;
   const double least = def->precision == CQ_FLOAT32 ? 1e-7 : 1e-15;
   if (!(out->tolerance >= least && out->tolerance < 1))
     return cq_fail(CQ_INVALID, "tolerance is %g; it must be below 1, and at least %g, for numbers here round so",
                    out->tolerance, least);
-  if (!(out->gradient_tolerance >= least && out->gradient_tolerance < 1))
-    return cq_fail(CQ_INVALID, "gradient tolerance is %g; it must be below 1, and at least %g, for numbers here round so",
-                   out->gradient_tolerance, least);
-  if (out->newton < 1) return cq_fail(CQ_INVALID, "newton is %d; it must be at least 1", out->newton);
-  if (out->linear < 1) return cq_fail(CQ_INVALID, "linear is %d; it must be at least 1", out->linear);
-  if (!(out->slide >= 0) || !isfinite(out->slide))
-    return cq_fail(CQ_INVALID, "slide is %g; it must be a positive speed", out->slide);
+  if (!(out->adjoint_tolerance >= least && out->adjoint_tolerance < 1))
+    return cq_fail(CQ_INVALID, "adjoint tolerance is %g; it must be below 1, and at least %g, for numbers here round so",
+                   out->adjoint_tolerance, least);
+  if (out->newton_iterations < 1)
+    return cq_fail(CQ_INVALID, "newton_iterations is %d; it must be at least 1", out->newton_iterations);
+  if (out->linear_iterations < 1)
+    return cq_fail(CQ_INVALID, "linear_iterations is %d; it must be at least 1", out->linear_iterations);
+  if (!(out->stick_velocity >= 0) || !isfinite(out->stick_velocity))
+    return cq_fail(CQ_INVALID, "stick_velocity is %g; it must be a positive speed", out->stick_velocity);
   return CQ_OK;
 }
 
@@ -72,7 +74,7 @@ static cq_status check_integrator(const cq_world_def *def, cq_integrator *out) {
 static cq_status check_implicit(cq_model *m) {
   enum { CONTACTS = 64, OF_MOVING = 3, MOST = (CONTACTS - CQ_CONTACTS_MAX) / OF_MOVING };   // bits of a node's contacts
   if (!cq_is_implicit(m)) return CQ_OK;
-  if (m->integrator.slide == 0) m->integrator.slide = 1e-3 * m->dx / m->dt;
+  if (m->integrator.stick_velocity == 0) m->integrator.stick_velocity = 1e-3 * m->dx / m->dt;
   for (int32_t w = 0; w < m->wall_count; w++) m->walls_rub |= m->walls[w].kind == CQ_CONTACT_FRICTION;
   if (m->moving_wall_count > MOST)
     return cq_fail(CQ_INVALID, "%d walls move; implicit steps take at most %d", m->moving_wall_count, (int)MOST);
@@ -116,9 +118,9 @@ static cq_status check_beside(const cq_material *m, const cq_law *law) {
 // F of a law must stay what motion makes of it: a flow, and a branch that remembers F, have their own ways with it.
 static cq_status check_averaging(const cq_material *m, const cq_law *law, double share) {
   if (!(share >= 0 && share <= 1))
-    return cq_fail(CQ_INVALID, "dilatation_averaging is %g; it is a share, from 0 (none) to 1", share);
+    return cq_fail(CQ_INVALID, "f_bar is %g; it is a share, from 0 (none) to 1", share);
   if (share > 0 && (!cq_law_is_hyperelastic(m->kind) || m->branches))
-    return cq_fail(CQ_INVALID, "dilatation_averaging stands beside the law %s%s; it needs a hyperelastic law of finite "
+    return cq_fail(CQ_INVALID, "f_bar stands beside the law %s%s; it needs a hyperelastic law of finite "
                    "strain, without Maxwell branches", law->name, m->branches ? " with Maxwell branches" : "");
   return CQ_OK;
 }
@@ -138,7 +140,7 @@ static cq_status check_materials(const cq_world_def *def) {
       return cq_fail(CQ_INVALID, "incompressible is %d; the power is 0 (none), 2, 4, 6 or 8: an odd one would push a "
                      "compressed material further in", m->incompressible);
     cq_status status = check_beside(m, law);
-    if (!status && def->dilatation_averaging) status = check_averaging(m, law, def->dilatation_averaging[k]);
+    if (!status && def->f_bar) status = check_averaging(m, law, def->f_bar[k]);
     if (status) return status;
   }
   for (int64_t p = 0; def->material && p < def->particle_count; p++)
@@ -368,9 +370,9 @@ static cq_status note_drives(cq_model *m) {
 }
 
 static void copy_averaging(const cq_world_def *def, cq_model *m) {
-  for (int32_t k = 0; def->dilatation_averaging && k < def->material_count; k++) {
-    m->dilatation_averaging[k] = def->dilatation_averaging[k];
-    m->averages_dilatation |= def->dilatation_averaging[k] > 0;
+  for (int32_t k = 0; def->f_bar && k < def->material_count; k++) {
+    m->f_bar[k] = def->f_bar[k];
+    m->averages_dilatation |= def->f_bar[k] > 0;
   }
 }
 
@@ -397,7 +399,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
     m->dt = def->dt / def->substeps;
     m->damping = def->damping;
     copy_averaging(def, m);
-    m->volume_share = has_liquid(def) ? -expm1(-def->volume_averaging * def->dt) : 0;
+    m->volume_share = has_liquid(def) ? -expm1(-def->pressure_smoothing * def->dt) : 0;
     for (int i = 0; i < 3; i++) {
       m->cells[i] = i < def->dim ? def->cells[i] : 1;
       m->gravity[i] = i < def->dim ? def->gravity[i] : 0;

@@ -65,7 +65,7 @@ typedef struct cq_model {
   cq_integrator integrator;
   double volume_share;        // of the way of J of liquids to its mean over the grid, in a control step
   int32_t averages_dilatation;   // some material does
-  double dilatation_averaging[CQ_MATERIALS_MAX];   // share of each
+  double f_bar[CQ_MATERIALS_MAX];   // share of each
   int64_t particle_count;
   // values of the fields of particles and actuation entries; NULL: nothing in this world has the field
   CQ_FIELD_UNION(double, CQ_BODY_FIELDS, CQ_FIELD_POINTER, CQ_FIELD_GRAVITY);

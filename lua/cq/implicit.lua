@@ -6,7 +6,7 @@ local is = require "cq.base.schema"
 ---short. From cq.Implicit.
 ---@class cq.Implicit
 ---@field tolerance number
----@field gradient number
+---@field adjoint_tolerance number
 local Implicit = { __name = "cq.Implicit" }
 Implicit.__index = Implicit
 
@@ -18,22 +18,22 @@ local SETTLED = {
 
 local spec = is.define("cq.Implicit", {
   tolerance = is.number { above = 0, below = 1, default = 1e-3 },
-  gradient = is.number { above = 0, below = 1, default = 1e-6 },
-  newton = is.integer { min = 1, max = 10000, default = 60 },
-  linear = is.integer { min = 1, max = 1000000, default = 5000 },
+  adjoint_tolerance = is.number { above = 0, below = 1, default = 1e-6 },
+  newton_iterations = is.integer { min = 1, max = 10000, default = 60 },
+  linear_iterations = is.integer { min = 1, max = 1000000, default = 5000 },
   pressure = is.one_of { "lagged", "implicit", default = "lagged" },
   cables = is.one_of { "lagged", "implicit", default = "lagged" },
-  slide = is.number { above = 0, optional = true },
+  stick_velocity = is.number { above = 0, optional = true },
 }, nil, function(key) return SETTLED[key] end)
 
 ---@class cq.Implicit.def
 ---@field tolerance? number   of the residual of a step, relative to the inertia and the internal forces that it balances
----@field gradient? number    of the linear system of a step's adjoint, relative
----@field newton? integer     Newton iterations that a step may take; five times as many where one that came to no end begins again
----@field linear? integer     products with the second derivative that a linear system may take
+---@field adjoint_tolerance? number   of the linear system of a step's adjoint, relative
+---@field newton_iterations? integer  Newton iterations that a step may take; five times as many where one that came to no end begins again
+---@field linear_iterations? integer  products with the second derivative that a linear system may take
 ---@field pressure? "lagged"|"implicit"   that of a surface at the start of a step, or at its end, which takes several solves
 ---@field cables? "lagged"|"implicit"   their pull at the start of a step, or at its end, for those without friction
----@field slide? number       speed at a wall with friction above which it is Coulomb's; 1e-3 dx a step by default
+---@field stick_velocity? number    speed at a wall with friction above which it is Coulomb's; 1e-3 dx a step by default
 
 ---Implicit steps, for cq.World { integrator = cq.Implicit {} }: backward Euler, found by Newton's method with conjugate
 ---gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it; plastic flow,
@@ -43,10 +43,10 @@ local spec = is.define("cq.Implicit", {
 ---A step costs fifty explicit ones and more, so that one pays that replaces a hundred, in float64 or in 3D two hundred,
 ---in both a thousand. It dissipates what moves faster than it.
 ---
----Walls with friction are Coulomb's above the speed `slide`; below, friction falls to 0 with the speed, so that what
----sticks creeps, slower than that.
+---Walls with friction are Coulomb's above the speed `stick_velocity`; below, friction falls to 0 with the speed, so
+---that what sticks creeps, slower than that.
 ---
----On the CPU. With a material's dilatation_averaging a step takes several times as much computing time, see its docs.
+---On the CPU. With a material's f_bar a step takes several times as much computing time, see its docs.
 ---@param fields? cq.Implicit.def
 ---@return cq.Implicit
 local function new(_, fields)
@@ -60,12 +60,13 @@ end
 function Implicit:fill(raw, statics)
   raw.kind, raw.statics, raw.pressure = 1, statics and 1 or 0, self.pressure == "implicit" and 1 or 0
   raw.cables = self.cables == "implicit" and 1 or 0
-  raw.tolerance, raw.gradient_tolerance = self.tolerance, self.gradient
-  raw.newton, raw.linear, raw.slide = self.newton, self.linear, self.slide or 0
+  raw.tolerance, raw.adjoint_tolerance = self.tolerance, self.adjoint_tolerance
+  raw.newton_iterations, raw.linear_iterations = self.newton_iterations, self.linear_iterations
+  raw.stick_velocity = self.stick_velocity or 0
 end
 
 function Implicit:__tostring()
-  return ("cq.Implicit { tolerance %g, gradient %g }"):format(self.tolerance, self.gradient)
+  return ("cq.Implicit { tolerance %g, adjoint_tolerance %g }"):format(self.tolerance, self.adjoint_tolerance)
 end
 
 return setmetatable({ class = Implicit }, { __call = new })

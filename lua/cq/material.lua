@@ -25,7 +25,7 @@ local C = require("cq.base.engine").C
 ---@field elasticity integer      cq_elasticity, by which of its sets of constants it was given
 ---@field viscous 0|1             has it a viscosity beside its law?
 ---@field branches integer        Maxwell branches beside its law
----@field dilatation_averaging number   share of a step's dilatation that is the mean of its neighbours
+---@field f_bar number   share of a step's dilatation that is the mean of its neighbours
 ---@field constants cq.FieldInfo[]   those that it has
 ---@field [string] number|number[]   the constants that it was given, by their names
 local Material = { __name = "cq.Material" }
@@ -47,7 +47,7 @@ function Material:__tostring()
   end
   add "density"
   if self.incompressible > 0 then add "incompressible" end
-  if self.dilatation_averaging > 0 then add "dilatation_averaging" end
+  if self.f_bar > 0 then add "f_bar" end
   return ("cq.Material.%s { %s }%s"):format(self.law, table.concat(parts, ", "), bulk.told(self))
 end
 
@@ -76,7 +76,7 @@ end
 ---@return string
 function Material:engine_key()
   return ("%d %d %d %d %d %.17g"):format(self.kind, self.elasticity, self.incompressible, self.viscous, self.branches,
-    self.dilatation_averaging)
+    self.f_bar)
 end
 
 ---@class cq.Material.def
@@ -84,7 +84,7 @@ end
 ---@field viscosity? number        that of a fluid, or the damping of Kelvin and Voigt in a solid; it limits the step
 
 ---@class cq.Material.hyperelastic.def
----@field dilatation_averaging? number   against volumetric locking: the share, 0 to 1, of what a step changes the volume
+---@field f_bar? number   against volumetric locking: the share, 0 to 1, of what a step changes the volume
 ---  by that is the mean over the cells around; 1 where bodies of a Poisson's ratio above 0.45 bend; on the CPU
 ---  only
 
@@ -178,7 +178,7 @@ local function checkers(law)
   local out = { density = field.checker(field.by_name.density, true),
     viscosity = field.checker(field.by_name.viscosity, true) }
   if law.incompressible then out.incompressible = is.one_of { 0, 2, 4, 6, 8, default = 0 } end
-  if law.branches then out.dilatation_averaging = is.number { min = 0, max = 1, default = 0 } end
+  if law.branches then out.f_bar = is.number { min = 0, max = 1, default = 0 } end
   local count = occurrences(law)
   for _, choice in ipairs(law.choices) do
     for _, constant in ipairs(choice.constants) do
@@ -239,7 +239,7 @@ local function constructor(law)
     local choice = choose(what, law, self)
     self.law, self.kind, self.elasticity = law.name, law.kind, choice.elasticity
     self.incompressible, self.viscous, self.branches = self.incompressible or 0, self.viscosity and 1 or 0, 0
-    self.dilatation_averaging = self.dilatation_averaging or 0
+    self.f_bar = self.f_bar or 0
     self.constants = field.constants(law.kind, choice.elasticity, self)
     return setmetatable(self, Material)
   end
@@ -322,14 +322,14 @@ material.ogden = laws.ogden
 ---@field bulk_cap? number         the bulk modulus is at most so many shear moduli, as by material:capped
 ---@field density? number          in the place of the table's
 ---@field viscosity? number        that of a fluid, or the damping of Kelvin and Voigt in a solid; it limits the step
----@field dilatation_averaging? number   as in the laws: against volumetric locking
+---@field f_bar? number   as in the laws: against volumetric locking
 
 local elastomer = is.define("cq.Material.elastomer", {
   name = is.string(), poisson = field.checker(field.by_name.poisson, true),
   bulk = field.checker(field.by_name.bulk, true),
   bulk_cap = is.number { above = 2 / 3, optional = true },
   density = is.number { above = 0, optional = true }, viscosity = field.checker(field.by_name.viscosity, true),
-  dilatation_averaging = is.number { min = 0, max = 1, default = 0 },
+  f_bar = is.number { min = 0, max = 1, default = 0 },
 })
 
 -- names are the same whatever their case, spaces and dashes
@@ -375,7 +375,7 @@ function material.elastomer(fields)
   end
   local nu = given.poisson or 0.49
   local of = { bulk = given.bulk or 1, density = given.density or entry.density, viscosity = given.viscosity,
-    dilatation_averaging = given.dilatation_averaging }
+    f_bar = given.f_bar }
   for name, value in pairs(entry.constants) do of[name] = value end
   local self = laws[entry.law](of)
   if not given.bulk then self.bulk = bulk.of_poisson(bulk.shear(self), nu) end
@@ -479,9 +479,9 @@ function material.viscoelastic(fields)
   elseif base.branches > 0 or not field.laws[base.kind + 1].branches then
     is.fail("cq.Material.viscoelastic: base is a cq.Material.%s; Maxwell branches stand beside %s alone", base.law,
       hyperelastic())
-  elseif base.dilatation_averaging > 0 then
-    is.fail("cq.Material.viscoelastic: base has a dilatation_averaging of %s, which Maxwell branches cannot stand beside",
-      text.number(base.dilatation_averaging))
+  elseif base.f_bar > 0 then
+    is.fail("cq.Material.viscoelastic: base has a f_bar of %s, which Maxwell branches cannot stand beside",
+      text.number(base.f_bar))
   end
   local self = setmetatable({}, Material)
   for key, value in pairs(base) do self[key] = value end

@@ -53,7 +53,7 @@ local spec = is.define("cq.World", {
   substeps = is.any_of { is.integer { min = 1, max = World.substeps_max }, is.one_of { "auto" }, default = 1 },
   gravity = is.any_of { is.vector { size = { 2, 3 } }, is.callable(), optional = true },
   damping = is.number { min = 0, default = 0 },
-  volume_averaging = is.number { min = 0, default = 0 },
+  pressure_smoothing = is.number { min = 0, default = 0 },
   integrator = is.instance { "cq.Implicit", optional = true },
   walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
   precision = is.one_of { "float32", "float64", default = "float32" },
@@ -94,7 +94,7 @@ local function raw_def(self, def)
   raw.device, raw.threads, raw.simd = device_kinds[def.device], def.threads, simd_levels[option.program.simd]
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
   for i, g in ipairs(self.gravity or {}) do raw.gravity[i - 1] = g end
-  raw.damping, raw.volume_averaging = def.damping, def.volume_averaging
+  raw.damping, raw.pressure_smoothing = def.damping, def.pressure_smoothing
   if def.integrator then def.integrator:fill(raw.integrator, def.statics) end
   return raw
 end
@@ -151,6 +151,22 @@ local function create_stable(self, raw, def)
   end
 end
 
+-- what is asked of implicit steps must be there
+local function check_integrator(self)
+  local integrator = self.def.integrator
+  if not integrator then return end
+  local has = { cables = false, pressure = false }
+  for _, robot in ipairs(self.robots) do
+    has.cables, has.pressure = has.cables or #robot.cables > 0, has.pressure or #robot.surfaces > 0
+  end
+  for field, what in pairs { cables = "a cable (cq.Actuator.cable)",
+    pressure = "a surface under pressure (cq.Actuator.follower_pressure)" } do
+    if integrator[field] == "implicit" and not has[field] then
+      is.fail("cq.World: integrator: %s = \"implicit\" has no effect, no robot has %s; leave it out", field, what)
+    end
+  end
+end
+
 ---@class cq.World.def
 ---@field cells integer[]             of the grid along each axis; the world is [0, cells * dx]
 ---@field dx number                   size of a cell [length]
@@ -159,7 +175,7 @@ end
 ---@field gravity? number[]|fun(time: number): number[]   {dim}, or a function of the time that a control step begins at (not on
 ---  CUDA); zero unless given [length/time^2]
 ---@field damping? number             rate at which all motion decays, so that a body comes to rest [1/time]
----@field volume_averaging? number    rate at which the volume ratio J of each particle of a cq.Material.fluid nears the mean of its neighbours, once
+---@field pressure_smoothing? number    rate at which the volume ratio J of each particle of a cq.Material.fluid nears the mean of its neighbours, once
 ---  in each control step: against noise of the pressure; on the CPU only [1/time]
 ---@field integrator? cq.Implicit     steps of backward Euler, of any length; explicit ones unless given
 ---@field walls? cq.Boundary|cq.Boundary[]   one or a list
@@ -180,7 +196,7 @@ end
 ---strains, and to check gradients, take precision = "float64", which takes twice as long.
 ---
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
----where a liquid may start up to half a cell within; volume_averaging or a material's dilatation_averaging on a GPU.
+---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)
@@ -197,6 +213,7 @@ local function new(_, fields, statics)
   self.robots, self.def = {}, def
   for k, robot in ipairs(def) do self.robots[k] = robot:placed() end
   self.robot = self.robots[1]
+  check_integrator(self)
   self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or def.walls
   self.selections, self.within = {}, within.new()
   local raw = raw_def(self, def)

@@ -6,8 +6,8 @@
 static void implicit(test_scene *s) {
   s->def.integrator.kind = CQ_INTEGRATOR_IMPLICIT;
   s->def.integrator.tolerance = 1e-14;
-  s->def.integrator.gradient_tolerance = 1e-14;
-  s->def.integrator.newton = 400;
+  s->def.integrator.adjoint_tolerance = 1e-14;
+  s->def.integrator.newton_iterations = 400;
   s->def.dt = 2e-2;
   // Normals of three walls in a plane would leave one of them without a say, at the kink of letting go.
   for (int i = 0; i < 3; i++) s->walls[2].point[i] += (0.13 + 0.11 * i) * s->def.dx;
@@ -62,7 +62,7 @@ static void averaged_driven(test_scene *s) {
                                        {CQ_MATERIAL_COROTATED, 0, 0, 0, 0}, {CQ_MATERIAL_MOONEY_RIVLIN, 0, 0, 0, 0}};
   static const double averaging[4] = {1, 1, 0.5, 0};
   test_scene_take(s, kinds);
-  s->def.dilatation_averaging = averaging;
+  s->def.f_bar = averaging;
   driven(s);
   s->def.integrator.pressure = 1;
 }

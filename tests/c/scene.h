@@ -232,7 +232,7 @@ static inline void test_scene_liquid(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_FLUID, 0, 0, 1, 0}, {CQ_MATERIAL_FLUID, 0, 0, 0, 0},
                                        {CQ_MATERIAL_NEO_HOOKEAN, 0, 2, 0, 0}, {CQ_MATERIAL_FLUID, 0, 0, 0, 0}};
   test_scene_take(s, kinds);
-  s->def.volume_averaging = 0.4 / s->def.dt;
+  s->def.pressure_smoothing = 0.4 / s->def.dt;
 }
 
 // solids whose dilatation is averaged, all of it and a part, and a fluid beside them
@@ -241,7 +241,7 @@ static inline void test_scene_averaged(test_scene *s) {
                                        {CQ_MATERIAL_COROTATED, 0, 0, 0, 0}, {CQ_MATERIAL_FLUID, 0, 0, 1, 0}};
   static const double averaging[4] = {1, 1, 0.5, 0};
   test_scene_take(s, kinds);
-  s->def.dilatation_averaging = averaging;
+  s->def.f_bar = averaging;
 }
 
 // hyperelastic laws, and some of them beside fused ones and with what may stand beside them

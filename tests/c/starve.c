@@ -91,7 +91,7 @@ static void check(int dim, int side, int batch, int records, void (*change)(test
 static void implicit(test_scene *s) {
   s->def.integrator.kind = CQ_INTEGRATOR_IMPLICIT;
   s->def.integrator.tolerance = 1e-8;
-  s->def.integrator.gradient_tolerance = 1e-8;
+  s->def.integrator.adjoint_tolerance = 1e-8;
 }
 static void averaged(test_scene *s) {
   test_scene_averaged(s);

@@ -68,19 +68,19 @@ static void check_averaging(void) {
   cq_world *world = NULL;
   make_def(&s, 160, CQ_DEVICE_CUDA);
   test_scene_liquid(&s);
-  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE, "volume_averaging is not there on CUDA; take device \"cpu\"");
+  CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE, "pressure_smoothing is not there on CUDA; take device \"cpu\"");
   test_scene_free(&s);
   make_def(&s, 160, CQ_DEVICE_AUTO);
   test_scene_liquid(&s);
   REQUIRE(cq_world_create(&s.def, &world) == CQ_OK);
-  CHECK(cq_world_device_kind(world) == CQ_DEVICE_CPU && strstr(cq_world_device(world), "volume_averaging"),
+  CHECK(cq_world_device_kind(world) == CQ_DEVICE_CPU && strstr(cq_world_device(world), "pressure_smoothing"),
         "a liquid whose volumes are averaged: \"%s\"", cq_world_device(world));
   cq_world_destroy(world);
   test_scene_free(&s);
   make_def(&s, 160, CQ_DEVICE_CUDA);
   test_scene_averaged(&s);
   CHECK_FAILS(cq_world_create(&s.def, &world), CQ_DEVICE,
-              "dilatation_averaging is not there on CUDA; take device \"cpu\"");
+              "f_bar is not there on CUDA; take device \"cpu\"");
   test_scene_free(&s);
 }
 

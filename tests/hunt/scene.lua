@@ -55,11 +55,11 @@ local function material(draw, dim, name)
     for i = 1, dim do fields.fibre[i] = draw:uniform(0.3, 1) end
   end
   if info.branches and draw:chance(0.1) then
-    fields.dilatation_averaging, word = draw:pick { 0.5, 1 }, word .. ", averaged"
+    fields.f_bar, word = draw:pick { 0.5, 1 }, word .. ", averaged"
   end
   if draw:chance(0.2) then fields.viscosity, ranges.viscosity, word = 0.02, { 0.005, 0.02 }, word .. ", viscous" end
   local made = cq.Material[name](fields)
-  if info.branches and not fields.dilatation_averaging and draw:chance(0.2) then
+  if info.branches and not fields.f_bar and draw:chance(0.2) then
     made = cq.Material.viscoelastic { base = made, modulus = { 0.5 }, time = { 0.05 } }
     ranges.branch_modulus_1, ranges.relaxation_time_1, word = { 0.1, 0.5 }, { 0.02, 0.05 }, word .. ", a Maxwell branch"
   end
@@ -266,9 +266,9 @@ function scene.make(seed)
   local steps = step.steps
   local fields = {
     cells = made.large and { 40, 40 } or dim == 2 and { 16, 14 } or { 16, 14, 12 }, dx = DX,
-    dt = step.dt, substeps = step.substeps, volume_averaging = made.wet and draw:chance(0.5) and 0.3 / step.dt or nil,
+    dt = step.dt, substeps = step.substeps, pressure_smoothing = made.wet and draw:chance(0.5) and 0.3 / step.dt or nil,
     gravity = draw:list(dim, -3, 1), walls = #list > 0 and list or nil, precision = "float64",
-    integrator = step.cables and cq.Implicit { tolerance = 1e-12, gradient = 1e-12, newton = 200,
+    integrator = step.cables and cq.Implicit { tolerance = 1e-12, adjoint_tolerance = 1e-12, newton_iterations = 200,
       pressure = step.pressure, cables = step.cables } or nil,
   }
   for k, body in ipairs(made.bodies) do fields[k] = body end

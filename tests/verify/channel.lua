@@ -14,7 +14,7 @@ local function flow(cells, options)
   }
   local world = cq.World {
     cells = { math.ceil((LONG + 1) / dx), cells + 8 }, dx = dx, dt = 0.05, substeps = "auto",
-    gravity = { options.pull or 0, 0 }, volume_averaging = 20,
+    gravity = { options.pull or 0, 0 }, pressure_smoothing = 20,
     walls = {
       cq.Boundary.floor { at = wall, kind = "sticky" },
       cq.Boundary.half_plane { point = { 0, wall + DEPTH }, normal = { 0, -1 }, kind = "sticky", moves = false,

@@ -296,7 +296,9 @@ local Schema = {}
 Schema.__index = Schema
 
 -- fields that had another name once
-local renamed = { tracked = "markers", watch = "on_step", which = "params" }
+local renamed = { tracked = "markers", watch = "on_step", which = "params", newton = "newton_iterations",
+  linear = "linear_iterations", gradient = "adjoint_tolerance", slide = "stick_velocity",
+  volume_averaging = "pressure_smoothing", dilatation_averaging = "f_bar" }
 
 function Schema:__call(given)
   if type(given) ~= "table" or text.class_of(given) then

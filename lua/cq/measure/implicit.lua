@@ -43,7 +43,7 @@ function implicit.time(steps, repeats, case)
   local seconds = {}
   explicit_steps(case, repeats, seconds)
   local world, velocity = world_of(case, case.ratio * EXPLICIT_STEP, 1, cq.Implicit {
-    tolerance = case.tolerance, gradient = 1e-6,
+    tolerance = case.tolerance, adjoint_tolerance = 1e-6,
   })
   local timing = kernel.time(world, { velocity = velocity, steps = steps or case.steps, repeats = repeats })
   explicit_steps(case, repeats, seconds)

@@ -186,7 +186,7 @@ local function implicit_world(dim, robot, gravity)
   for i = 1, dim do cells[i] = 16 end
   return cq.World { cells = cells, dx = DX, dt = 5e-3, gravity = gravity, precision = "float64", robot,
     walls = cq.Boundary.box { kind = "separate" },
-    integrator = cq.Implicit { tolerance = 2e-13, gradient = 1e-13, linear = 100000 } }
+    integrator = cq.Implicit { tolerance = 2e-13, adjoint_tolerance = 1e-13, linear_iterations = 100000 } }
 end
 
 local function squared(center, dim)

@@ -70,13 +70,17 @@ end
 local function raise_settle(self, health)
   local scene = self.batched and (" of scene %d"):format(health.scene + 1) or ""
   if health.bad == C.CQ_HEALTH_NOT_CONVERGED then
-    is.fail("world:settle: the equilibrium%s was not found, Newton's method did not converge: the relative residual stays at %.3g; look whether something holds the body, and whether an actuator or a pressure is stronger than the material: settle under less, or allow more newton or linear iterations (cq.Implicit)%s",
+    is.fail("world:settle: the equilibrium%s was not found, Newton's method did not converge: the relative residual stays at %.3g; look whether something holds the body, and whether an actuator or a pressure is stronger than the material: settle under less, or allow more newton_iterations or linear_iterations (cq.Implicit)%s",
+      scene, health.value, pressed_cavity(self, health))
+  end
+  if health.bad == C.CQ_HEALTH_PRESSURE then
+    is.fail("world:settle: the equilibrium%s was not found: the pressure on its surface did not settle, in 200 rounds each moves the surface and so the pressure (by %.3g of the forces in the last one): settle under less pressure%s",
       scene, health.value, pressed_cavity(self, health))
   end
   is.fail("no gradient of world:settle%s: the linear system of the adjoint did not converge in %d products%s (cq.Implicit)",
     scene, health.value, health.bad == C.CQ_HEALTH_SADDLE
       and ", and it may have ended at a saddle of its potential, not at its minimum: use a smaller tolerance"
-      or ": allow more (linear), or a larger gradient tolerance" .. or_precise(self.world))
+      or ": allow more linear_iterations, or a larger adjoint_tolerance" .. or_precise(self.world))
 end
 
 -- of implicit steps, which name no particle
@@ -87,11 +91,15 @@ local function raise_solver(self, health, at)
     is.fail("the simulation failed at %s: a particle moves by %.3g cells in one implicit step; one is the most, for it would not feel what lies between: use substeps = %d or more, or a smaller dt%s",
       at, health.value, math.ceil(world.substeps * health.value), cavity_of(self, health, 1.1))
   elseif bad == C.CQ_HEALTH_NO_GRADIENT then
-    is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products: allow more (cq.Implicit { linear = }), a larger gradient tolerance, or shorter steps%s",
+    is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products: allow more (cq.Implicit { linear_iterations = }), a larger adjoint_tolerance, or shorter steps%s",
       at, health.value, or_precise(world))
   elseif bad == C.CQ_HEALTH_SADDLE then
     is.fail("no gradient at %s: the linear system of the adjoint did not converge in %d products, and the step may have ended at a saddle of its potential, not at its minimum: use a smaller tolerance (cq.Implicit { tolerance = }), or shorter steps",
       at, health.value)
+  end
+  if bad == C.CQ_HEALTH_PRESSURE then
+    is.fail("the simulation failed at %s: the pressure at the end of the implicit step (cq.Implicit { pressure = \"implicit\" }) did not settle, in 200 rounds each moves the surface and so the pressure (by %.3g of the forces in the last one): use less pressure, more substeps than %d, or pressure = \"lagged\"%s",
+      at, health.value, world.substeps, cavity_of(self, health, 1.1))
   end
   if health.value == math.huge then
     is.fail("the simulation failed at %s: walls that move turn a particle inside out in one implicit step: use more substeps than %d, or a smaller dt",

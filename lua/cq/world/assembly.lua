@@ -158,10 +158,10 @@ local function fill_materials(def, robots, arrays)
     local material = arrays.materials[k - 1]
     material.kind, material.elasticity, material.incompressible = law.kind, law.elasticity, law.incompressible
     material.viscous, material.branches = law.viscous, law.branches
-    arrays.averaging[k - 1] = law.dilatation_averaging
+    arrays.averaging[k - 1] = law.f_bar
   end
   def.material, def.material_count, def.materials = arrays.material, #kinds, arrays.materials
-  def.dilatation_averaging = arrays.averaging
+  def.f_bar = arrays.averaging
 end
 
 -- Pinned particles, and the group of each, which has an impulse of its own: a name that is pinned; all particles of a
