@@ -20,7 +20,7 @@ return cq.Study {
 
 -- Mangles cells of a copy, one at a time, and looks at it in every way; prints each error.
 local mangle = [[
-local sqlite, desks = require "cq.study.sqlite", require "cq.study.desk"
+local sqlite, sessions = require "cq.study.sqlite", require "cq.study.session"
 local report, runners = require "cq.study.report", require "cq.study.runner"
 local option, random = require "cq.option", require "cq".random { seed = 5 }
 local folder = option("folder", "")
@@ -46,29 +46,29 @@ for k = 1, option("count", 300) do
   local base = sqlite.open(folder .. "/out/study.sqlite")
   pcall(base.run, base, change)
   base:close()
-  local desk = desks.open(folder .. "/s.lua")
+  local session = sessions.open(folder .. "/s.lua")
   local looks = {
-    status = function() report.status(desk) end, json = function() report.status(desk, true) end,
-    show = function() report.show(desk, k % 8 + 1) end, export = function() report.export(desk) end,
-    curves = function() report.export(desk, true) end,
+    status = function() report.status(session) end, json = function() report.status(session, true) end,
+    show = function() report.show(session, k % 8 + 1) end, export = function() report.export(session) end,
+    curves = function() report.export(session, true) end,
     begin = function()
-      local store = desk:begin {}
+      local store = session:begin {}
       local one = store:claim("a/1/1", 100, 1e9)
       if one and one.point then require("cq.base.json").decode(one.point) end
-      require("cq.study.history").new(desk.study, store):refresh()
+      require("cq.study.history").new(session.study, store):refresh()
     end,
     plot = function()
       if k % 10 ~= 0 then return end
-      desk:look()
-      require "cq.study.plot"(desk.study, desk.store, folder .. "/plots")
+      session:look()
+      require "cq.study.plot"(session.study, session.store, folder .. "/plots")
     end,
   }
   for look, f in pairs(looks) do
     local fine, problem = xpcall(f, function(p)
       return p == require("cq.base.schema").failure and "told" or debug.traceback(tostring(p))
     end)
-    if desk.store then pcall(desk.store.close, desk.store) end
-    desk.store = nil
+    if session.store then pcall(session.store.close, session.store) end
+    session.store = nil
     if not fine and problem ~= "told" then show(look, change, problem) end
     told = told + (problem == "told" and 1 or 0)
   end

@@ -60,11 +60,12 @@ describe("a launch", function()
   local function launch_on_server(before)
     return process.cqlua({ process.write(folder .. "/launch.lua", ([[
       local launch = require "cq.study.launch"
-      local desk = { address = "postgresql://me@server/studies", script = "s.lua", folder = %q, study = { name = "s" } }
+      local session = { address = "postgresql://me@server/studies", script = "s.lua", folder = %q,
+        study = { name = "s" } }
       local function ready() print "made" end
       for _, start in ipairs {
-        function() print(launch.slurm(desk, { workers = 3, jobs = 2, ["go-on"] = true }, ready)[1]) end,
-        function() launch.ssh(desk, { workers = 2, jobs = 2 }, "one,two", ready) end,
+        function() print(launch.slurm(session, { workers = 3, jobs = 2, ["go-on"] = true }, ready)[1]) end,
+        function() launch.ssh(session, { workers = 2, jobs = 2 }, "one,two", ready) end,
       } do
         local fine, problem = pcall(start)
         if not fine then print(problem) end
@@ -104,8 +105,8 @@ describe("a launch", function()
     program("scontrol", "echo 'MaxArraySize            = 4'")
     local function launch_in(place)
       return process.cqlua({ process.write(folder .. "/launch.lua", ([[
-        local desk = { address = "postgresql://me@server/x", script = "s.lua", folder = %q, study = { name = "s" } }
-        for _, line in ipairs(require("cq.study.launch").slurm(desk, { workers = 5, jobs = 2,
+        local session = { address = "postgresql://me@server/x", script = "s.lua", folder = %q, study = { name = "s" } }
+        for _, line in ipairs(require("cq.study.launch").slurm(session, { workers = 5, jobs = 2,
           sbatch = "--time=1:00:00 --partition=short" }, function() end)) do print(line) end]]):format(place)) },
         { before = ("PATH=%s/bin:$PATH"):format(folder) })
     end

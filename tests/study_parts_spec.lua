@@ -97,7 +97,7 @@ describe("a sampler", function()
   end)
 
   it("grid has every combination once", function()
-    local made, seen = study { vary = { a = { 1, 2 }, b = cq.range(1, 3), c = { "x", "y" } } }, {}
+    local made, seen = study { grid = { a = { 1, 2 }, b = cq.range(1, 3), c = { "x", "y" } } }, {}
     assert.equal(12, made:count())
     for k = 1, 12 do
       local point = made:point(made:draw(k))

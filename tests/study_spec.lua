@@ -81,7 +81,7 @@ describe("a study", function()
   end)
 
   it("leaves a folder for each trial, with its point, its history and what it printed", function()
-    script [[return cq.Study { name = "a", vary = { gait = { "trot", "hop" } }, run = function(p, trial)
+    script [[return cq.Study { name = "a", grid = { gait = { "trot", "hop" } }, run = function(p, trial)
       print("as a " .. p.gait)
       for i = 1, 3 do trial.report(i, { loss = 1 / i, height = i }) end
       return 0.5
@@ -101,7 +101,7 @@ describe("a study", function()
     script [[
       local scene = require "tests.scene"
       return cq.Study { name = "gait", seed = 1, repeats = 2, minimize = "loss",
-        vary = { rate = { 0.01, 0.1 }, net = { "tanh", "relu" } }, run = function(p, trial)
+        grid = { rate = { 0.01, 0.1 }, net = { "tanh", "relu" } }, run = function(p, trial)
           local run = cq.Experiment { world = scene.world(scene.robot()), steps = 5,
             observer = function(state) return state:center "foot" end,
             controller = cq.Controller.mlp { hidden = { 4 }, activation = p.net },
@@ -172,7 +172,7 @@ describe("a study", function()
     script [[
     return cq.Study {
       name = "values", repeats = 2,
-      vary = { net = { "mlp", "sines" }, width = { 8, 16 }, both = { { 1, 2 } }, flag = { false } },
+      grid = { net = { "mlp", "sines" }, width = { 8, 16 }, both = { { 1, 2 } }, flag = { false } },
       run = function(p, trial) return { loss = p.width + trial.seed / 10 + (p.net == "mlp" and 0 or 1) } end,
     }
     ]]
@@ -186,7 +186,7 @@ describe("a study", function()
 
   it("refuses names that are columns of its table", function()
     local function failure(report, result)
-      script(([[return cq.Study { name = "a", vary = { x = { 1 } }, run = function(_, trial)
+      script(([[return cq.Study { name = "a", grid = { x = { 1 } }, run = function(_, trial)
         trial.report(1, %s)
         return %s
       end }]]):format(report, result))
@@ -196,19 +196,19 @@ describe("a study", function()
     has(failure("{ seconds = 1 }", "1"), "trial.report: seconds is a column that the study's table has of its own")
     has(failure("1", "{ loss = 1; problem = 2 }"), "run returned: problem is a column")
     has(failure("1", "{ loss = 1; state = { 1, 2 } }"), "run returned: state is a column")
-    script "return cq.Study { name = 'a', minimize = 'trial', vary = { x = { 1 } }, run = print }"
+    script "return cq.Study { name = 'a', minimize = 'trial', grid = { x = { 1 } }, run = print }"
     has(study("run", "--force-new").err, "cq.Study: an objective: trial is a column that the study's table has of its own")
-    script "return cq.Study { name = 'a', vary = { attempts = { 1 } }, run = print }"
+    script "return cq.Study { name = 'a', grid = { attempts = { 1 } }, run = print }"
     has(study("run", "--force-new").err, "cq.Study: a parameter: attempts is a column")
     -- a parameter called seed stands in the place of the study's own
-    script "return cq.Study { name = 'a', vary = { seed = cq.range(11, 12) }, run = function(p) return p.seed end }"
+    script "return cq.Study { name = 'a', grid = { seed = cq.range(11, 12) }, run = function(p) return p.seed end }"
     fine(study("run", "--force-new"))
     assert.equal("trial,point,replicate,state,seed,loss,step,attempts,seconds,problem",
       study("export").out:match "^[^\n]*")
   end)
 
   it("takes lists of ten thousand values", function()
-    script [[return cq.Study { name = "long", vary = { x = cq.range(1, 10000) }, pruner = cq.Pruner.median {},
+    script [[return cq.Study { name = "long", grid = { x = cq.range(1, 10000) }, pruner = cq.Pruner.median {},
       run = function(p) return p.x end }]]
     has(cqlua({ "check", folder .. "/s.lua" }).out, "10000 points")
     local others = {}
@@ -219,7 +219,7 @@ describe("a study", function()
   it("notices that its folder was removed, and keeps what it knows", function()
     script [[
     return cq.Study {
-      name = "gone", vary = { x = { 1, 2, 3, 4 } },
+      name = "gone", grid = { x = { 1, 2, 3, 4 } },
       run = function(p, trial)
         if p.x == 3 then os.execute(("rm -r %s/out"):format(cq.option("folder", ""))) end
         return { loss = p.x + 0.5 }
@@ -254,7 +254,7 @@ describe("a study", function()
   it("ends trials that fall behind", function()
     script [[return cq.Study { name = "a", maximize = "height", process = "job",
       pruner = cq.Pruner.asha { step = 2, reduction = 2 },
-      vary = { best = { 5, 1, 2, 3, 9 } }, run = function(p, trial)
+      grid = { best = { 5, 1, 2, 3, 9 } }, run = function(p, trial)
         for i = 1, 8 do trial.report(i, p.best + i) end
         return { height = p.best + 8 }
       end }]]
@@ -266,7 +266,7 @@ describe("a study", function()
   end)
 
   it("gives up a trial whose process is killed too often, and says so", function()
-    script [[return cq.Study { name = "a", retries = 1, vary = { n = { 1, 2, 3 } }, run = function(p)
+    script [[return cq.Study { name = "a", retries = 1, grid = { n = { 1, 2, 3 } }, run = function(p)
       if p.n == 2 then require("ffi").C.kill(require("ffi").C.getpid(), 9) end
       return p.n
     end }]]
@@ -280,7 +280,7 @@ describe("a study", function()
   end)
 
   it("runs trials of the library in their folders, with their seeds", function()
-    script [[return cq.Study { name = "a", seed = 7, vary = { rate = { 0.1, 0.2 } }, run = function(p, trial)
+    script [[return cq.Study { name = "a", seed = 7, grid = { rate = { 0.1, 0.2 } }, run = function(p, trial)
       local run = cq.Run.open { iterations = 3 }
       for i = 1, 3 do run:record { iteration = i, loss = p.rate / i } trial.report(i, p.rate / i) end
       run:finish({ w = cq.zeros { 2 } })
@@ -295,7 +295,7 @@ describe("a study", function()
 
   it("has a process of its own for each trial, whether or not the script has started threads", function()
     local run = [[
-      return cq.Study { name = "a", process = cq.option("process", "trial"), vary = { n = { 1, 2, 3 } },
+      return cq.Study { name = "a", process = cq.option("process", "trial"), grid = { n = { 1, 2, 3 } },
         run = function(p)
         return { loss = p.n, process = require("ffi").C.getpid(), threads = threads }
       end }]]
@@ -369,7 +369,7 @@ describe("a study", function()
 
   it("draws what there is to see", function()
     script [[return cq.Study { name = "a", repeats = 2, minimize = { "loss", "mass" }, process = "job",
-      vary = { a = { 1, 2, 4 }, b = { "x", "y" },
+      grid = { a = { 1, 2, 4 }, b = { "x", "y" },
       c = { 1, 3 } }, run = function(p, trial)
         if p.a == 2 and p.b == "y" then error "no" end
         for i = 1, 5 do trial.report(i, p.a * p.c / i) end
@@ -399,25 +399,25 @@ describe("wrong use of a study", function()
     local rest = ", run = function() return 1 end }"
     for given, part in pairs {
       ['name = "a", space = {}, trials = 3'] = "space is empty",
-      ['name = "a", trials = 3'] = "give space (ranges that a sampler draws from) or vary",
+      ['name = "a", trials = 3'] = "give space (ranges that a sampler draws from) or grid",
       ['name = "a", space = { x = 3 }, trials = 3'] = "space.x must be one of cq.Space",
       ['name = "a", space = { x = cq.Space.log(-1, 10) }, trials = 3'] = "a logarithmic range lies above 0, got -1 "
         .. "to 10",
       ['name = "a", space = { x = cq.Space.uniform(2, 1) }, trials = 3'] = "min must be below max, got 2 and 1",
       ['name = "a", space = { x = cq.Space.uniform(1, 2) }'] = "trials is missing",
-      ['name = "a", vary = { x = {} }'] = "vary.x must be a list of values",
-      ['name = "a", vary = { x = { 1, 2 } }, trials = 3'] = "the grid has 2 points, trials says 3",
-      ['name = "a/b", vary = { x = { 1, 2 } }'] = "name is that of a folder",
-      ['name = "a", vary = { x = { 1, 2 } }, sampler = "tpe"'] = "vary makes a grid",
+      ['name = "a", grid = { x = {} }'] = "grid.x must be a list of values",
+      ['name = "a", grid = { x = { 1, 2 } }, trials = 3'] = "the grid has 2 points, trials says 3",
+      ['name = "a/b", grid = { x = { 1, 2 } }'] = "name is that of a folder",
+      ['name = "a", grid = { x = { 1, 2 } }, sampler = "tpe"'] = "grid tries every combination",
       ['name = "a", space = { x = cq.Space.choice { 1 } }, trials = 3, sampler = "cma_es"'] = "x is a choice",
-      ['name = "a", minimize = "a", maximize = { "a" }, vary = { x = { 1 } }'] = "a is named twice",
-      ['name = "a", vary = { x = { 1, 2 } }, repeat_ = 3'] = "unknown field repeat_ (did you mean repeats?)",
+      ['name = "a", minimize = "a", maximize = { "a" }, grid = { x = { 1 } }'] = "a is named twice",
+      ['name = "a", grid = { x = { 1, 2 } }, repeat_ = 3'] = "unknown field repeat_ (did you mean repeats?)",
     } do refuses("return cq.Study { " .. given .. rest, part) end
     refuses("return 3", "must return a cq.Study")
   end)
 
   it("of run's result is the trial's failure, as a sentence", function()
-    script [[return cq.Study { name = "a", vary = { n = { 1, 2, 3, 4 } }, run = function(p)
+    script [[return cq.Study { name = "a", grid = { n = { 1, 2, 3, 4 } }, run = function(p)
       if p.n == 2 then return { other = 1 } elseif p.n == 3 then return 0 / 0 elseif p.n == 4 then return "fast" end
     end }]]
     assert.equal(1, study "run".code)            -- nothing came of it

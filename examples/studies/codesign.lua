@@ -19,7 +19,7 @@ end
 
 return cq.Study {
   name = "codesign", repeats = 10, minimize = "loss",
-  vary = { young = { false, true }, poisson = { false, true }, density = { false, true } },
+  grid = { young = { false, true }, poisson = { false, true }, density = { false, true } },
   run  = function(point, trial)
     local run = biped(point, trial.seed)
     run:optimize { iterations = iterations, after = trial.report }

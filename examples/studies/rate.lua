@@ -25,7 +25,7 @@ end
 
 return cq.Study {
   name = "rate", repeats = 4, minimize = "loss",
-  vary = { rate = { 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1 } },
+  grid = { rate = { 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1 } },
   run  = function(point, trial)
     local run = walker(point.rate, trial.seed)
     run:optimize { iterations = iterations, after = trial.report }

@@ -19,7 +19,7 @@ for name in pairs(cases) do names[#names + 1] = name end
 table.sort(names)
 
 return cq.Study {
-  name = "topology", repeats = cq.option("repeats", 3), minimize = "loss", vary = { case = names },
+  name = "topology", repeats = cq.option("repeats", 3), minimize = "loss", grid = { case = names },
   run = function(point)
     -- cqlua check optimises nothing
     return require("scenes.topology_method").once("walker", cases[point.case]) or { loss = 0 }

@@ -18,7 +18,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local gradient = require "cq.tensor.gradient"
 local message = require "cq.base.message"
-local meeting = require "cq.ranks.meeting"
+local agreement = require "cq.ranks.agreement"
 local option = require "cq.option"
 local tree = require "cq.ranks.tree"
 
@@ -78,7 +78,7 @@ function ranks.mpi()
     mpi.hush()
   end
   share_machine(processes)
-  meeting.raise((meeting.hold(processes, { purpose = "to begin", hash = hash_of_script(processes) })))
+  agreement.raise((agreement.reach(processes, { purpose = "to begin", hash = hash_of_script(processes) })))
   if processes.size == 1 and not processes.launched then
     message.note("not started by mpirun: this process computes all scenes; mpirun -n 4 cqlua ... starts four")
   end
@@ -103,7 +103,7 @@ function ranks.finish(problem)
   local self, failed = current, nil
   current = nil
   if not self.over and not self.processes.broken then
-    failed = meeting.hold(self.processes, { purpose = "to its end", problem = problem })
+    failed = agreement.reach(self.processes, { purpose = "to its end", problem = problem })
   end
   self.processes:close()
   return not problem and failed or nil
@@ -113,9 +113,9 @@ end
 
 local function meet(self, mine)
   if self.over then is.fail "cq.Ranks: the other ranks have ended" end
-  local problem, over = meeting.hold(self.processes, mine)
+  local problem, over = agreement.reach(self.processes, mine)
   self.over = over
-  meeting.raise(problem)
+  agreement.raise(problem)
 end
 
 local function tell_idle(self, count)

@@ -52,7 +52,7 @@ local spec = is.define("cq.Study", {
   repeats = is.integer { min = 1, max = 1e6, default = 1 },
   minimize = names, maximize = names,
   space = is.table { optional = true },
-  vary = is.table { optional = true },
+  grid = is.table { optional = true },
   sampler = is.one_of { "grid", "random", "latin_hypercube", "sobol", "tpe", "cma_es", optional = true },
   trials = is.integer { min = 1, max = 1e7, optional = true },
   pruner = is.instance { "cq.Pruner", optional = true },
@@ -76,19 +76,19 @@ local function sorted_names(given, field)
 end
 
 local function space_list(def)
-  if (def.space == nil) == (def.vary == nil) then
-    is.fail("cq.Study: give space (ranges that a sampler draws from) or vary (lists for a grid)%s",
+  if (def.space == nil) == (def.grid == nil) then
+    is.fail("cq.Study: give space (ranges that a sampler draws from) or grid (lists for a grid)%s",
       def.space and ", not both" or "")
   end
   local out = {}
-  for d, name in ipairs(sorted_names(def.space or def.vary, def.space and "space" or "vary")) do
-    local given = (def.space or def.vary)[name]
+  for d, name in ipairs(sorted_names(def.space or def.grid, def.space and "space" or "grid")) do
+    local given = (def.space or def.grid)[name]
     if name ~= "seed" then require_name(name, "cq.Study: a parameter") end
     if def.space and not text.is_instance(given, "cq.Parameter") then
       is.fail("cq.Study: space.%s must be one of cq.Space, such as cq.Space.uniform(0, 1), got %s", name,
         text.describe(given))
     end
-    out[d] = { name = name, parameter = def.vary and space_of.varied(name, given) or given }
+    out[d] = { name = name, parameter = def.grid and space_of.listed(name, given) or given }
   end
   return out
 end
@@ -116,7 +116,7 @@ local function count_points(self, def)
   local count = 1
   for _, entry in ipairs(self.space) do
     if entry.parameter.kind ~= "choice" then
-      is.fail("cq.Study: a grid needs a list for %s, got a range; use vary = { %s = { ... } }, or another sampler",
+      is.fail("cq.Study: a grid needs a list for %s, got a range; use grid = { %s = { ... } }, or another sampler",
         entry.name, entry.name)
     end
     count = count * #entry.parameter.values
@@ -132,21 +132,21 @@ end
 ---@field run fun(point: table, trial: cq.Trial): table|number   what each trial does: it returns a table with a number
 ---  for each objective, and whatever else shall be kept: numbers, and curves as lists of numbers. With one objective
 ---  its number alone will do
----@field space? table<string, cq.Parameter>      parameters of cq.Space by name; or vary
----@field vary? table<string, any[]|cq.Tensor>    values by name, of which every combination is tried; or space
+---@field space? table<string, cq.Parameter>      parameters of cq.Space by name; or grid
+---@field grid? table<string, any[]|cq.Tensor>    values by name, of which every combination is tried; or space
 ---@field trials? integer                points that the sampler draws; of a grid it is known
 ---@field repeats? integer               trials of each point, with seeds seed, seed + 1, ...
 ---@field seed? integer                  of points and trials; --seed, or 1, unless given
 ---@field minimize? string|string[]      names of what run returns; "loss" unless minimize or maximize is given
 ---@field maximize? string|string[]      names of what run returns
----@field sampler? "grid"|"random"|"latin_hypercube"|"sobol"|"tpe"|"cma_es"    "grid" for vary, else "sobol", unless
+---@field sampler? "grid"|"random"|"latin_hypercube"|"sobol"|"tpe"|"cma_es"    "grid" for grid, else "sobol", unless
 ---  given
 ---@field pruner? cq.Pruner              ends trials that fall behind, by what they report
 ---@field retries? integer               how often a trial is tried again whose process was killed
 ---@field process? "trial"|"job"         a process for each trial; or one for each job, which goes on with the next
 ---  trial: for trials of a few milliseconds
 
----A study. Errors: an empty space, neither or both of space and vary, a sampler that does not fit.
+---A study. Errors: an empty space, neither or both of space and grid, a sampler that does not fit.
 ---@param fields cq.Study.def
 ---@return cq.Study
 local function new(_, fields)
@@ -157,9 +157,9 @@ local function new(_, fields)
   local self = setmetatable({
     name = def.name, seed = def.seed or option.program.seed or 1, repeats = def.repeats, retries = def.retries,
     pruner = def.pruner, run = def.run, process = def.process, space = space_list(def), objectives = objectives_of(def),
-    sampler = def.sampler or (def.vary and "grid" or "sobol"),
+    sampler = def.sampler or (def.grid and "grid" or "sobol"),
   }, Study)
-  if def.vary and self.sampler ~= "grid" then is.fail("cq.Study: vary makes a grid; the sampler \"%s\" takes space",
+  if def.grid and self.sampler ~= "grid" then is.fail("cq.Study: grid tries every combination; the sampler \"%s\" takes space",
     self.sampler) end
   self.points = count_points(self, def)
   local check = samplers[self.sampler].check
@@ -232,7 +232,7 @@ function Study:definition()
 end
 
 -- what the stored definition is called in an error, where its name says too little
-local called = { space = "space or vary", objectives = "minimize or maximize" }
+local called = { space = "space or grid", objectives = "minimize or maximize" }
 
 ---@internal
 ---What differs from a stored definition, as sentences; none where going on is the same study.

@@ -16,11 +16,11 @@ local text = require "cq.base.text"
 
 local INTERRUPTED = 130
 
-local function desk_of(script, options) return require("cq.study.desk").open(script, options.store) end
+local function session_of(script, options) return require("cq.study.session").open(script, options.store) end
 
-local function number_of(words, action, desk)
+local function number_of(words, action, session)
   if words[1] == "best" then
-    local best = desk:look():best(desk.study.repeats)
+    local best = session:look():best(session.study.repeats)
     return best and best.trial or is.fail "the study has no trial that is done"
   end
   local number = tonumber(words[1] or "")
@@ -34,36 +34,37 @@ end
 local actions = {}
 
 -- works on a store until nothing is left to do; how that ended, and the counts of all states
-local function work(desk, store, options)
+local function work(session, store, options)
   local runners = require "cq.study.runner"
   -- one who starts a worker by hand takes back that all were to stop
-  if not (desk.address and require("cq.study.launch").is_launched()) then store:set_flag("stop", nil) end
-  local child, threads = runners.command_line(desk.script, options.jobs)
+  if not (session.address and require("cq.study.launch").is_launched()) then store:set_flag("stop", nil) end
+  local child, threads = runners.command_line(session.script, options.jobs)
   local outcome = runners.new {
-    study = desk.study, store = store, folder = desk.folder, jobs = options.jobs, words = child, threads = threads,
-    script = desk:hash(),
+    study = session.study, store = store, folder = session.folder, jobs = options.jobs, words = child,
+    threads = threads,
+    script = session:hash(),
   }:run()
   local counts = store:counts()
   store:close()
   return outcome, counts
 end
 
-local function run_here(desk, options)
-  local store = desk:begin { force_new = options["force-new"], go_on = options["go-on"] }
-  message.note("%s in %s, %s", tostring(desk.study), desk.folder, text.count(options.jobs, "job"))
-  return work(desk, store, options)
+local function run_here(session, options)
+  local store = session:begin { force_new = options["force-new"], go_on = options["go-on"] }
+  message.note("%s in %s, %s", tostring(session.study), session.folder, text.count(options.jobs, "job"))
+  return work(session, store, options)
 end
 
 -- what workers must find when they begin: the tables on the server, and no word that they are to stop
-local function make_ready(desk, options)
-  local store = desk:begin { force_new = options["force-new"], go_on = options["go-on"] }
+local function make_ready(session, options)
+  local store = session:begin { force_new = options["force-new"], go_on = options["go-on"] }
   store:set_flag("stop", nil)
   store:close()
 end
 
-local function launch(desk, options, words)
+local function launch(session, options, words)
   local launcher = require "cq.study.launch"
-  if not desk.address then
+  if not session.address then
     scripts.misuse "--launch needs --store, a PostgreSQL server that all workers reach: --store postgresql://me@server/studies"
   end
   local hosts = words[1]
@@ -72,15 +73,15 @@ local function launch(desk, options, words)
   elseif options.launch == "ssh" and not hosts then
     scripts.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
   end
-  local function ready() make_ready(desk, options) end
+  local function ready() make_ready(session, options) end
   if options.launch == "slurm" then
-    for _, line in ipairs(launcher.slurm(desk, options, ready)) do print(line) end
-    print(("cqlua study status %s --store %s tells how far they are"):format(desk.script, desk.address))
+    for _, line in ipairs(launcher.slurm(session, options, ready)) do print(line) end
+    print(("cqlua study status %s --store %s tells how far they are"):format(session.script, session.address))
     return
   end
-  local failed = launcher.ssh(desk, options, hosts, ready)
+  local failed = launcher.ssh(session, options, hosts, ready)
   if failed ~= 0 then
-    is.fail("not all workers came to their end; what each said is above, and which in %s/launch/ssh.log", desk.folder)
+    is.fail("not all workers came to their end; what each said is above, and which in %s/launch/ssh.log", session.folder)
   end
 end
 
@@ -88,9 +89,9 @@ function actions.run(options, script, words)
   if option.program.overwrite then
     scripts.misuse "--overwrite is for runs; a study begins anew with --force-new, which keeps the earlier one"
   end
-  local desk = desk_of(script, options)
-  if options.launch then return launch(desk, options, words) end
-  local outcome, counts = run_here(desk, options)
+  local session = session_of(script, options)
+  if options.launch then return launch(session, options, words) end
+  local outcome, counts = run_here(session, options)
   if outcome == "interrupted" then
     message.note("interrupted; the same command goes on with %s", text.count(counts.waiting, "trial"))
     return INTERRUPTED
@@ -106,38 +107,39 @@ end
 -- a child of run; its parent says what to do
 function actions.work(options, script)
   option.program.share = options.share
-  require("cq.study.trial").serve(desk_of(script, options).study)
+  require("cq.study.trial").serve(session_of(script, options).study)
 end
 
 function actions.status(options, script)
-  local desk = desk_of(script, options)
-  return require("cq.study.report").status(desk, options.json)
+  local session = session_of(script, options)
+  return require("cq.study.report").status(session, options.json)
 end
 
 function actions.show(options, script, words)
-  local desk = desk_of(script, options)
-  require("cq.study.report").show(desk, number_of(words, "show", desk))
+  local session = session_of(script, options)
+  require("cq.study.report").show(session, number_of(words, "show", session))
 end
 
 function actions.rerun(options, script, words)
-  local desk = desk_of(script, options)
-  return require("cq.study.report").rerun(desk, number_of(words, "rerun", desk))
+  local session = session_of(script, options)
+  return require("cq.study.report").rerun(session, number_of(words, "rerun", session))
 end
 
 function actions.render(options, script, words)
-  local desk = desk_of(script, options)
-  require("cq.study.report").render(desk, number_of(words, "render", desk))
+  local session = session_of(script, options)
+  require("cq.study.report").render(session, number_of(words, "render", session))
 end
 
 function actions.export(options, script)
-  local desk = desk_of(script, options)
-  require("cq.study.report").export(desk, options.curves)
+  local session = session_of(script, options)
+  require("cq.study.report").export(session, options.curves)
 end
 
 function actions.plot(options, script)
-  local desk = desk_of(script, options)
-  desk:look()
-  for _, path in ipairs(require "cq.study.plot" (desk.study, desk.store, desk.folder .. "/plots")) do print(path) end
+  local session = session_of(script, options)
+  session:look()
+  local paths = require "cq.study.plot" (session.study, session.store, session.folder .. "/plots")
+  for _, path in ipairs(paths) do print(path) end
 end
 
 local can_retry = { failed = true, lost = true, pruned = true, done = true }
@@ -150,14 +152,14 @@ function actions.retry(options, script)
     end
     states[#states + 1] = state
   end
-  local desk = desk_of(script, options)
-  print(("%s will be tried again by cqlua study run %s"):format(text.count(desk:look(true):retry(states), "trial"),
+  local session = session_of(script, options)
+  print(("%s will be tried again by cqlua study run %s"):format(text.count(session:look(true):retry(states), "trial"),
     script))
 end
 
 function actions.stop(options, script)
-  local desk = desk_of(script, options)
-  desk:look(true):set_flag("stop", "now")
+  local session = session_of(script, options)
+  session:look(true):set_flag("stop", "now")
   print "running trials will end, and no more are begun"
 end
 

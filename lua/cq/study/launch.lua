@@ -31,10 +31,10 @@ end
 local function is_there(program) return output_of("command -v " .. program) ~= "" end
 
 -- what a worker's command line is
-local function command_of(desk, options)
-  local words = { quote(host.executable), "study run", quote(desk.script), "--store " .. quote(desk.address) }
+local function command_of(session, options)
+  local words = { quote(host.executable), "study run", quote(session.script), "--store " .. quote(session.address) }
   if options["go-on"] then words[#words + 1] = "--go-on" end
-  words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quote(desk.folder))
+  words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quote(session.folder))
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
     local value = option.program[name]
     local chosen = value ~= nil and not (name == "simd" and value == "auto")
@@ -48,8 +48,8 @@ local function command_of(desk, options)
   return table.concat(words, " ")
 end
 
-local function make_folder(desk)
-  local folder = absolute(desk.folder) .. "/launch"
+local function make_folder(session)
+  local folder = absolute(session.folder) .. "/launch"
   local made, problem = host.make_folder(folder)
   if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
   return folder
@@ -64,22 +64,22 @@ function launch.is_launched() return (os.getenv "SLURM_ARRAY_TASK_ID" or os.gete
 local SLURM_DEFAULT = 1001       -- MaxArraySize where a site says nothing; the largest index is one less
 
 -- the job script of an array of so many workers
-local function job_script(desk, options, count)
+local function job_script(session, options, count)
   local cores = option.program.threads > 0 and option.program.threads or options.jobs
-  local folder = absolute(desk.folder)
+  local folder = absolute(session.folder)
   -- a line of #SBATCH ends at its end, and Slurm reads words with % in its own way
   if folder:find "[%c\"\\%%]" then
     is.fail("the folder %s has a character that #SBATCH --output cannot hold; choose another with --out",
       text.describe(folder))
   end
   local lines = {
-    "#!/bin/sh", "#SBATCH --job-name=" .. desk.study.name, ("#SBATCH --array=1-%d"):format(count),
+    "#!/bin/sh", "#SBATCH --job-name=" .. session.study.name, ("#SBATCH --array=1-%d"):format(count),
     "#SBATCH --ntasks=1", "#SBATCH --cpus-per-task=" .. cores,
     ('#SBATCH --output="%s/launch/%%A-%%a.log"'):format(folder),
   }
   for word in (options.sbatch or ""):gmatch "%S+" do lines[#lines + 1] = "#SBATCH " .. word end
   lines[#lines + 1] = "cd " .. quote(absolute ".":gsub("/%.$", "")) .. " || exit 1"
-  lines[#lines + 1] = "exec " .. command_of(desk, options)
+  lines[#lines + 1] = "exec " .. command_of(session, options)
   return table.concat(lines, "\n") .. "\n"
 end
 
@@ -89,22 +89,22 @@ local function array_limit()
 end
 
 ---Writes and submits arrays of workers; arrays over the site's limit are cut.
----@param desk cq.Desk
+---@param session cq.Session
 ---@param options { workers: integer, jobs: integer, sbatch: string? }
 ---@param ready fun()           makes what workers must find; not called where sbatch is not at hand
 ---@return string[] lines       what was submitted
-function launch.slurm(desk, options, ready)
-  local folder, limit = make_folder(desk), array_limit()
+function launch.slurm(session, options, ready)
+  local folder, limit = make_folder(session), array_limit()
   local paths, lines, first = {}, {}, 0
   while first < options.workers do
     local count = math.min(limit, options.workers - first)
     paths[#paths + 1] = ("%s/slurm-%d.sh"):format(folder, #paths + 1)
-    atomic_file.write(paths[#paths], job_script(desk, options, count))
+    atomic_file.write(paths[#paths], job_script(session, options, count))
     first = first + count
   end
   if not is_there "sbatch" then
     is.fail("no scheduler is at hand: sbatch was not found. What would be submitted is in %s; submit it where Slurm "
-      .. "is, or work here with cqlua study run %s --jobs N", text.join(paths), desk.script)
+      .. "is, or work here with cqlua study run %s --jobs N", text.join(paths), session.script)
   end
   ready()
   for _, path in ipairs(paths) do
@@ -119,24 +119,24 @@ end
 -- ---- ssh ------------------------------------------------------------------------------------------------------------
 
 ---Runs workers on hosts, and waits for them.
----@param desk cq.Desk
+---@param session cq.Session
 ---@param options { workers: integer?, jobs: integer }
 ---@param hosts string          as GNU parallel takes them: "a,b,user@c"; ":" is this machine
 ---@param ready fun()           makes what workers must find; not called where GNU parallel is not at hand
 ---@return integer failed        workers that ended with an error
-function launch.ssh(desk, options, hosts, ready)
+function launch.ssh(session, options, hosts, ready)
   local count = 0
   for _ in hosts:gmatch "[^,]+" do count = count + 1 end
   options.workers = options.workers or count
   if not is_there "parallel" then
     is.fail("GNU parallel was not found, which starts workers over ssh: install the package parallel, or start one "
-      .. "on each host by hand: cqlua study run %s --store %s", desk.script, quote(desk.address))
+      .. "on each host by hand: cqlua study run %s --store %s", session.script, quote(session.address))
   end
-  local folder = make_folder(desk)
+  local folder = make_folder(session)
   local numbers = {}
   for k = 1, options.workers do numbers[k] = tostring(k) end
   -- a worker for each host at a time; --wd: in this folder there; -N0: the numbers only count the workers
-  local here, worker = absolute ".":gsub("/%.$", ""), command_of(desk, options)
+  local here, worker = absolute ".":gsub("/%.$", ""), command_of(session, options)
   local command = ("parallel --will-cite --jobs 1 -N0 --sshlogin %s --wd %s --joblog %s %s ::: %s"):format(quote(hosts),
     quote(here), quote(folder .. "/ssh.log"), quote(worker), table.concat(numbers, " "))
   atomic_file.write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")

@@ -59,10 +59,10 @@ local function print_best(study, store)
 end
 
 ---Prints how far a study has come.
----@param desk cq.Desk
+---@param session cq.Session
 ---@param as_json? boolean
-function report.status(desk, as_json)
-  local study, store = desk.study, desk:look()
+function report.status(session, as_json)
+  local study, store = session.study, session:look()
   local counts = store:counts()
   if as_json then
     local best = store:best(study.repeats)
@@ -72,7 +72,7 @@ function report.status(desk, as_json)
     print(json.encode(object, { "study", "trials" }))
     return
   end
-  print(("%s in %s"):format(tostring(study), desk.folder))
+  print(("%s in %s"):format(tostring(study), session.folder))
   print(progress.counts(counts, study:count()) .. (counts.waiting > 0 and ("  waiting %d"):format(counts.waiting)
     or ""))
   print_best(study, store)
@@ -85,14 +85,14 @@ end
 
 -- ---- one trial -----------------------------------------------------------------------------------------------------
 
-local function folder_of(desk, number) return ("%s/trials/%06d"):format(desk.folder, number) end
+local function folder_of(session, number) return ("%s/trials/%06d"):format(session.folder, number) end
 
 local function quote(word) return word:match "^[%w_./=:,+-]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'" end
 
 ---Prints all that is known of a trial.
----@param desk cq.Desk
-function report.show(desk, number)
-  local study, store = desk.study, desk:look()
+---@param session cq.Session
+function report.show(session, number)
+  local study, store = session.study, session:look()
   local row = store:trial(number)
   local k, replicate = study:place(number)
   print(("trial %d: %s%s"):format(number, row.state, row.problem and ", " .. row.problem or ""))
@@ -108,19 +108,19 @@ function report.show(desk, number)
       curve.y[#curve.y]))
   end
   if row.ended and row.began then print("took " .. duration(row.ended - row.began)) end
-  if host.kind(folder_of(desk, number)) then print("folder " .. folder_of(desk, number)) end
+  if host.kind(folder_of(session, number)) then print("folder " .. folder_of(session, number)) end
   if row.point or not study:adapts() then
     local out = require("cq.option").program.out
-    print(("alone: cqlua study rerun %s %d%s%s"):format(quote(desk.script), number,
-      out and " --out " .. quote(out) or "", desk.address and " --store " .. quote(store.path) or ""))
+    print(("alone: cqlua study rerun %s %d%s%s"):format(quote(session.script), number,
+      out and " --out " .. quote(out) or "", session.address and " --store " .. quote(store.path) or ""))
   end
 end
 
 ---Tries a trial outside of the study, once more or before the study has begun.
----@param desk cq.Desk
+---@param session cq.Session
 ---@return integer? code
-function report.rerun(desk, number)
-  local study, store = desk.study, desk:has_begun() and desk:look()
+function report.rerun(session, number)
+  local study, store = session.study, session:has_begun() and session:look()
   if number > study:count() then is.fail("the study has no trial %d; it has %d", number, study:count()) end
   local row = store and store:trial(number) or { attempts = 0 }
   local k, replicate = study:place(number)
@@ -128,8 +128,8 @@ function report.rerun(desk, number)
     .. "begins", number) end
   local job = {
     number = number, attempts = row.attempts, point = row.point or study:draw(k), replicate = replicate,
-      script = desk:hash(),
-    seed = study.seed + replicate - 1, folder = ("%s/rerun/%06d"):format(desk.folder, number), began = process.now(),
+      script = session:hash(),
+    seed = study.seed + replicate - 1, folder = ("%s/rerun/%06d"):format(session.folder, number), began = process.now(),
   }
   if store then store:close() end
   local state, result = require("cq.study.trial").alone(study, job)
@@ -142,10 +142,10 @@ function report.rerun(desk, number)
 end
 
 ---Draws a trial with what it has found, without training: its function runs, and run:optimize loads.
----@param desk cq.Desk
+---@param session cq.Session
 ---@param number integer
-function report.render(desk, number)
-  local study, row, folder = desk.study, desk:look():trial(number), folder_of(desk, number)
+function report.render(session, number)
+  local study, row, folder = session.study, session:look():trial(number), folder_of(session, number)
   if row.state ~= "done" then is.fail("trial %d is %s: it has no result to draw", number, row.state) end
   local _, replicate = study:place(number)
   local run = require("cq.study.trial").replay(study, { number = number, point = row.point, replicate = replicate,
@@ -192,10 +192,10 @@ local function export_curves(store)
 end
 
 ---Prints a CSV: a line for each trial, or of each reported value.
----@param desk cq.Desk
+---@param session cq.Session
 ---@param curves? boolean
-function report.export(desk, curves)
-  local study, store = desk.study, desk:look()
+function report.export(session, curves)
+  local study, store = session.study, session:look()
   if curves then return export_curves(store) end
   local rows = store:trials()
   local results = result_names(study, rows)

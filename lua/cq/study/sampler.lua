@@ -1,7 +1,7 @@
 -- sampler: which points a study tries. The point number k is a function of the study's seed and k alone for the designs
 -- that stand before a study begins, and of the results of earlier points too for those that adapt.
 --
---   grid               every combination of what vary lists; the last name (in order of letters) changes first
+--   grid               every combination of what grid lists; the last name (in order of letters) changes first
 --   random             independent uniform coordinates
 --   latin_hypercube    of n points one in each of n slices along every coordinate (McKay, Beckman, Conover 1979)
 --   sobol              Sobol's sequence, scrambled (sobol.lua)

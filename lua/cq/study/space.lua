@@ -1,4 +1,4 @@
--- space: what a study varies. A parameter maps a coordinate u in [0, 1) to a number, and a number to what run is given.
+-- space: what a study tries. A parameter maps a coordinate u in [0, 1) to a number, and a number to what run is given.
 --
 --   space = {
 --     young = cq.Space.log(1e2, 1e5), damping = cq.Space.uniform(0, 2), layers = cq.Space.integer(1, 4),
@@ -194,10 +194,10 @@ end
 ---@param name string
 ---@param given any
 ---@return cq.Parameter
-function space.varied(name, given)
+function space.listed(name, given)
   if text.is_instance(given, "cq.Tensor") and given.rank == 1 then given = given:totable() end
   if type(given) ~= "table" or getmetatable(given) or not text.is_list(given) or #given == 0 then
-    is.fail("cq.Study: vary.%s must be a list of values or a tensor of rank 1, got %s", name, text.describe(given))
+    is.fail("cq.Study: grid.%s must be a list of values or a tensor of rank 1, got %s", name, text.describe(given))
   end
   return space.choice(given)
 end

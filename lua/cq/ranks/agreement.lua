@@ -1,5 +1,5 @@
--- meeting: where all ranks come together, so that each knows whether they do the same, and whether one has failed. One
--- reduction of few numbers when all is well; the details are gathered only when it is not.
+-- agreement: where all ranks come together, so that each knows whether they do the same, and whether one has failed.
+-- One reduction of few numbers when all is well; the details are gathered only when it is not.
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
 local is = require "cq.base.schema"
@@ -10,7 +10,7 @@ typedef struct cq_rank_report {
 } cq_rank_report;
 ]]
 
-local meeting = {}
+local agreement = {}
 
 local LONGEST, NAME = 2015, 255          -- bytes of a problem that others are told, and of a machine's name
 local ALL_ONES = 0xffffffffffffffffULL
@@ -93,7 +93,7 @@ end
 ---@param ranks table            with the operations of cq.Ranks.Mpi, or cq.Ranks.Alone
 ---@param mine { purpose: string, hash: integer?, scenes: integer?, problem: string? }
 ---@return string? problem, boolean over     over: a rank is at its end, and cannot come again
-function meeting.hold(ranks, mine)
+function agreement.reach(ranks, mine)
   local report = report_of(ranks, mine)
   if all_alike(ranks, report) then return nil, mine.purpose == "to its end" end
   local all = ffi.new("cq_rank_report[?]", ranks.size)
@@ -105,12 +105,12 @@ function meeting.hold(ranks, mine)
   return mine.purpose ~= "to its end" and engine.interruption or nil, over
 end
 
----Raises what a meeting found.
+---Raises what an agreement found.
 ---@param problem string?
-function meeting.raise(problem)
+function agreement.raise(problem)
   if not problem then return end
   is.failure = problem                   -- the frames of this rank say nothing of it
   error(problem, 0)
 end
 
-return meeting
+return agreement

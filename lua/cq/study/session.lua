@@ -1,4 +1,4 @@
--- desk: a study with its script, its folder and its store, as the commands of cqlua study use them.
+-- session: a study with its script, its folder and its store, as the commands of cqlua study use them.
 --
 --   runs/NAME/study.sqlite       the store
 --   runs/NAME/trials/000012/     of trial 12: trial.json, history.csv, output.txt, and what cq.Run writes
@@ -14,21 +14,21 @@ local process = require "cq.study.process"
 local stores = require "cq.study.store"
 local text = require "cq.base.text"
 
----@class cq.Desk
+---@class cq.Session
 ---@field study cq.Study
 ---@field script string       its path
 ---@field folder string
 ---@field store cq.Store?
-local Desk = { __name = "cq.Desk" }
-Desk.__index = Desk
+local Session = { __name = "cq.Session" }
+Session.__index = Session
 
-local desk = {}
+local session = {}
 
 ---Reads a script.
 ---@param script string
 ---@param address? string      of a server that keeps the store
----@return cq.Desk
-function desk.open(script, address)
+---@return cq.Session
+function session.open(script, address)
   if address and not stores.is_server(address) then
     scripts.misuse("--store takes the address of a PostgreSQL server, postgresql://user@host/database, "
       .. "got %s; a study on this machine has its file in --out", address)
@@ -44,12 +44,12 @@ function desk.open(script, address)
   for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
   return setmetatable({
     study = study, script = script, folder = option.program.out or "runs/" .. study.name, address = address,
-  }, Desk)
+  }, Session)
 end
 
 ---The hash of the script's text.
 ---@return string
-function Desk:hash()
+function Session:hash()
   local file, problem = io.open(self.script, "rb")
   if not file then is.fail("%s cannot be read: %s", self.script, tostring(problem)) end
   local bytes = file:read "*a"
@@ -59,7 +59,7 @@ end
 
 ---Where the store is: a file of the folder, or a server.
 ---@return string
-function Desk:path() return self.address or self.folder .. "/study.sqlite" end
+function Session:path() return self.address or self.folder .. "/study.sqlite" end
 
 -- whether there is one; that of a server shows when it is looked at
 local function is_there(self) return self.address ~= nil or host.kind(self:path()) ~= nil end
@@ -72,12 +72,12 @@ end
 
 ---Is there anything of the study?
 ---@return boolean
-function Desk:has_begun() return is_there(self) end
+function Session:has_begun() return is_there(self) end
 
 ---Opens what is there, to read it unless something is to be changed; an error where nothing is.
 ---@param change? boolean
 ---@return cq.Store
-function Desk:look(change)
+function Session:look(change)
   local store = is_there(self)
     and open_store(self, self:path(), { read_only = not change })
   if not store or not store.base:has_table "rung" then
@@ -127,14 +127,14 @@ local function compare(self, stored, go_on)
   is.fail(said, ("the script's options were changed from %s to %s"):format(was, is_now), study.name)
 end
 
----@class cq.Desk.begin.def
+---@class cq.Session.begin.def
 ---@field force_new? boolean     what is there is moved away
 ---@field go_on? boolean         the script was changed, and what it gave before counts
 
 ---Opens the store, makes it if there is none, and holds the study to what it was begun with.
----@param def cq.Desk.begin.def
+---@param def cq.Session.begin.def
 ---@return cq.Store
-function Desk:begin(def)
+function Session:begin(def)
   local made, problem = host.make_folder(self.folder)
   if not made then
     is.fail("the folder %s cannot be made: %s; choose another with --out", self.folder, tostring(problem))
@@ -158,4 +158,4 @@ function Desk:begin(def)
   return store
 end
 
-return desk
+return session
