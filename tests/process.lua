@@ -14,9 +14,10 @@ function process.folder()
   return path
 end
 
+---Removes a folder of a test, and those that earlier runs in it have moved to.
 function process.remove(folder)
   assert(folder:find "^/tmp/", folder)
-  os.execute("rm -rf " .. quote(folder))
+  os.execute(("rm -rf %s %s-earlier-*"):format(quote(folder), quote(folder)))
 end
 
 function process.write(path, content)

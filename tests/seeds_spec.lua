@@ -4,11 +4,7 @@ local process = require "tests.process"
 local folder
 
 before_each(function() folder = process.folder() end)
-after_each(function()
-  process.remove(folder)
-  process.remove(folder .. "-earlier-1")
-  process.remove(folder .. "-earlier-2")
-end)
+after_each(function() process.remove(folder) end)
 
 -- a script of the user's, run with a few words
 local function run(text, ...)
