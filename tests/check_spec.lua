@@ -77,7 +77,7 @@ describe("a script that is checked", function()
         objective = function(state) return -state:center(block)[1] end,
       }
       run:optimize { iterations = cq.option("iterations", 30) }
-      print((run:evaluate(run.design:binarise(run.best.params.design))))]]
+      print(run:evaluate { body = run.design:binarise(run.best.params.design) }.loss)]]
     local result = cqlua { "check", script(design) }
     assert.equal(0, result.code, result.err)
     says(result.out, "nothing wrong was found")

@@ -188,6 +188,7 @@ describe("run:evaluate", function()
     assert.equal(there.loss, run:evaluate { body = body, world = world(body.robot:at { 0.64, 0 }) }.loss)
     says(sentence(function() run:evaluate { body = body, world = world(block_design.robot():at { 0.4, 0.08 }) } end),
       "neither the body nor the block of 100 particles that it was cut from")
+    says(sentence(function() run:evaluate(body) end), "takes a table, as { body = ... }, got a cq.Topology.Solid")
     -- and so does the soft one
     run.params.design = block_design.variables(design)
     assert.near(run:evaluate { params = "last" }.loss,

@@ -150,6 +150,8 @@ end
 function evaluate.run(run, given)
   if type(given) == "string" then
     is.fail("run:evaluate: takes a table, as { params = %q }, got %s", given, text.describe(given))
+  elseif text.is_instance(given, "cq.Topology.Solid") then
+    is.fail("run:evaluate: takes a table, as { body = ... }, got %s", text.describe(given))
   end
   local def = spec(given or {})
   local params = evaluate.params(run, def.params, "run:evaluate")
