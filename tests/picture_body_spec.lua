@@ -284,7 +284,7 @@ describe("what stands beside bodies", function()
     assert(math.abs(box[1] - 20) <= 2 and math.abs(box[3] - 119) <= 3, table.concat(box, " "))
     assert((count(space { arrows = { at = T.tensor { { 0.5, 0.32, 0.5 } }, vector = T.tensor { { 0, 1, 0 } },
       scale = 0.2 } },
-      function(r, g, b) return r > 2 * g and r > 2 * b end)) > 20)
+      function(r, g, b) return r > 2 * g and r > 2 * b end)) > 15)
   end)
 
   it("are arrows with a rim, which are seen on what has their own colour", function()

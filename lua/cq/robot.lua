@@ -290,7 +290,7 @@ local function sample(self, shape, spacing)
   for d = 1, shape.dim do self.size[d], self.offset[d] = shape.upper[d] - shape.lower[d], 0 end
   self.particle_count, self.dim = found.count, found.dim
   self.position, self.volume = found.position, found.volume
-  self.surface = shape.surface      -- of the mesh that the shape is, for pictures
+  self.surface, self.drawn = shape.surface, found.colour      -- of a mesh, and of a drawing, for pictures
   self.walls, self.wall_names = found.walls, found.wall_names
   for _, name in ipairs(found.group_names) do add_group(self, name, found.groups[name]) end
   for k, name in ipairs(self.group_names) do self.groups[k] = name end

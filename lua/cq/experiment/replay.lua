@@ -24,6 +24,15 @@ local function groups_of(world)
   return out
 end
 
+-- colours of all particles whose shape was drawn
+local function drawn_of(world)
+  local out = {}
+  for _, robot in ipairs(world.robots) do
+    for p, rgb in pairs(robot.drawn) do out[robot.first + p] = rgb end
+  end
+  return out
+end
+
 -- materials whose particles do not stay beside each other
 local flowing = { fluid = true, drucker_prager = true }
 
@@ -70,7 +79,7 @@ end
 ---  number, with a legend: a cq.Quantity that is a number, as "von_mises"; "signal"; a constant, as "young"; a tensor
 ---  or a function that gives a number for each particle of the world {n}; or { by = "von_mises", label = "...", unit =
 ---  "kPa", range = { 0, 20 } }, or { by = ..., categories = { "left", "right" } }, where the number says which. Without
----  a range the scale grows with what the film has shown
+---  a range the scale holds all that the film shows, for which the rollout is simulated twice
 ---@field opacity? string|cq.Tensor|run.render.opacity.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   how opaque each particle
 ---  is, 0 to 1, by what colour takes; or { by = "density", range = { 0, 1 } }
 ---@field arrows? "velocity"|run.render.arrows.def|fun(state: cq.State, u: cq.Tensor?): (cq.Tensor|number[][]), (cq.Tensor|number[][])?
@@ -184,13 +193,20 @@ end
 ---@return boolean
 function replay.is_left_out() return option.program.follows or option.get("render", true) == false end
 
----Finds the control steps of stills, before anything is simulated.
+-- Are there colours, arrows or cables whose scale only the whole film tells?
+local function is_open(options, world)
+  local coloured = options.read_colour and not options.scale.range and not options.scale.categories
+  return coloured or options.read_arrows ~= nil or #world.layout.cable.list > 0
+end
+
+---Finds, before anything is simulated, the control steps of stills, and whether the scale of a film takes a rollout.
 ---Errors: stills beyond the end, or two of one control step.
 ---@param options table           from replay.options
 ---@param run { steps: integer, world: cq.World }   what will be simulated
 ---@return table options
 function replay.plan(options, run)
   options.still_steps = options.stills and steps_of_stills(options.stills, run, options.what)
+  options.open = is_open(options, run.world)
   return options
 end
 
@@ -240,18 +256,24 @@ local function read(options, name, f, state, u)
   return out
 end
 
--- what a picture is given of a state
-local function moment(options, state, u)
+-- what of a state has a scale
+local function scaled(options, state, u)
   local position = state:positions()
   return {
-    position = position, deformation = state:deformations(), actuation = shown.actuation(state, u), time = state.time,
-    value = read(options, "colour", options.read_colour, state, u),
-    opacity = read(options, "opacity", options.read_opacity, state, u),
-    arrows = read(options, "arrows", options.read_arrows, state, u),
-    goals = read(options, "goals", options.read_goals, state, u),
-    cables = shown.cables(state, u, position), wall_offset = shown.wall_offset(state),
-    label = read(options, "label", function() return label_of(options, state) end, state, u),
+    position = position, value = read(options, "colour", options.read_colour, state, u),
+    arrows = read(options, "arrows", options.read_arrows, state, u), cables = shown.cables(state, u, position),
   }
+end
+
+-- what a picture is given of a state
+local function moment(options, state, u)
+  local out = scaled(options, state, u)
+  out.deformation, out.actuation, out.time = state:deformations(), shown.actuation(state, u), state.time
+  out.opacity = read(options, "opacity", options.read_opacity, state, u)
+  out.goals = read(options, "goals", options.read_goals, state, u)
+  out.wall_offset = shown.wall_offset(state)
+  out.label = read(options, "label", function() return label_of(options, state) end, state, u)
+  return out
 end
 
 local LAG = 0.12           -- [seconds of film] that the camera is late
@@ -261,14 +283,16 @@ local LAG = 0.12           -- [seconds of film] that the camera is late
 local function scene_of(state, options, size)
   local world = state.world
   local rest, volume = shown.undeformed(state)
+  local scale = options.scale
+  scale.floor = scale.floor or shown.floor(options.colour, world)
   return require("cq.picture").scene {
     domain = world.domain.size, volume = volume, rest = rest,
-    groups = groups_of(world), walls = world.walls,
+    groups = groups_of(world), drawn = drawn_of(world), walls = world.walls,
     dx = world.dx, bodies = bodies_of(world, options.read_opacity ~= nil), held = held_of(world),
     width = size and size.width or options.width, height = size and size.height or options.height,
     samples = options.samples or options.still and 3 or 2, follow = options.follow, zoom = options.zoom,
     camera = options.camera,
-    scale = options.scale, lag = LAG * options.speed, fit = options.still, trail = options.trail,
+    scale = scale, lag = LAG * options.speed, fit = options.still, trail = options.trail,
   }
 end
 
@@ -301,16 +325,30 @@ local function is_due(state, time) return state.time + 0.5 * state.world.control
 
 -- ---- films ----------------------------------------------------------------------------------------------------------
 
-local function film(path, options, simulate)
-  local scene
-  local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }
+-- calls frame(state, u) for each frame of a film
+local function each_frame(options, simulate, frame)
   local period, due = options.speed / options.fps, 0
-  local fine, problem = pcall(simulate, function(state, u)
+  return simulate(function(state, u)
     state.roll.phase = nil           -- what fails here is no on_step of the user's
     if not is_due(state, due) then return end
     while is_due(state, due) do due = due + period end
-    scene = scene or scene_of(state, options)
-    video:add(scene:frame(moment(options, state, u)))
+    frame(state, u)
+  end)
+end
+
+local function film(path, options, simulate)
+  local scene
+  local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }
+  local function frames(frame)
+    each_frame(options, simulate, function(state, u)
+      scene = scene or scene_of(state, options)
+      frame(state, u)
+    end)
+  end
+  local fine, problem = pcall(function()
+    -- all frames have one scale, that of the most that any of them shows
+    if options.open then frames(function(state, u) scene:see(scaled(options, state, u)) end) end
+    frames(function(state, u) video:add(scene:frame(moment(options, state, u))) end)
   end)
   if not fine then
     video:discard()

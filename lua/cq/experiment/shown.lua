@@ -100,6 +100,24 @@ local function with_by(given, has_by)
   return { by = given }
 end
 
+local STRAIN = 1e-5        -- what a smaller one does is rounding
+
+---How far apart the ends of a scale are at least: what a strain of STRAIN does to a quantity, by the speed of sound of
+---the stiffest material; nil where that says nothing of it.
+---@param given any           as shown.colour takes it
+---@param world cq.World
+---@return number?
+function shown.floor(given, world)
+  local by = type(given) == "table" and not T.is_tensor(given) and given.by or given
+  if by == "jacobian" then return STRAIN end
+  local base = world.layout.base
+  local sound = world.courant * world.dx / (world.control_dt / world.substeps)
+  local stiffness = (base.mass / base.volume):max():item() * sound ^ 2
+  local floors = { von_mises = STRAIN * stiffness, energy_density = STRAIN ^ 2 * stiffness, speed = STRAIN * sound,
+    kinetic_energy = (STRAIN * sound) ^ 2 }
+  return type(by) == "string" and floors[by] or nil
+end
+
 ---@class run.render.colour.def : cq.Picture.scale.def
 ---@field by string|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   a quantity, a constant of the materials, "signal", or a function that
 ---  gives a number for each particle of the world {n}
@@ -108,6 +126,7 @@ local colour_spec = is.define("render: colour", {
   by = is.any(), label = is.string { optional = true }, unit = is.string { optional = true },
   range = is.vector { size = 2, optional = true }, categories = is.list(is.string(), { min = 1, optional = true }),
   palette = is.one_of { "rising", "signed", "tension", optional = true },
+  floor = is.number { above = 0, optional = true },
 })
 
 ---What particles are coloured by: a function of state and signals that gives {n}, and the scale of it.
@@ -119,10 +138,9 @@ function shown.colour(given)
   local read = reader(def.by, "colour")
   local signal = def.by == "signal"
   local scale = {
-    label = def.label or titles[def.by] or info and (info.name:gsub("_", " ")) or nil, unit = def.unit or info
-      and info.unit,
+    label = def.label or titles[def.by] or info and (info.name:gsub("_", " ")) or nil, unit = def.unit,
     range = def.range or (signal and { -1, 1 } or nil), palette = def.palette or (signal and "signed" or nil),
-    categories = def.categories,
+    categories = def.categories, floor = def.floor,
   }
   return function(state, u) return numbers(read, state, u, "colour") end, scale
 end
@@ -185,8 +203,7 @@ function shown.arrows(given)
     is.fail(shown.name .. ": arrows must be \"velocity\" or a function of the state, got %s", text.describe(def.by))
   end
   local by = def.by == "velocity" and function(state) return state:velocities() end or def.by
-  local label, unit = def.label or def.by == "velocity" and "velocity" or nil, def.unit or def.by == "velocity"
-    and "length/time" or nil
+  local label, unit = def.label or def.by == "velocity" and "velocity" or nil, def.unit
   return function(state, u)
     local at, vector = by(state, u)
     if vector == nil then

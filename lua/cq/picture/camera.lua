@@ -6,6 +6,8 @@ local camera = {}
 
 -- from the target to the eye: a little from above, from the front and from the right
 local AHEAD = { 0.48, 0.36, 0.80 }
+local LEVEL = math.cos(0.05)           -- of a plane that leans less nobody sees a slope
+local STANDS = 0.5                     -- upward part of the normal of a plane that bodies can stand on
 local FIELD = 0.6                      -- [radian] vertical
 local FILLED = 0.92                    -- share of the picture's sides that may be taken
 
@@ -32,9 +34,25 @@ end
 
 local function dot(a, b) return a[1] * b[1] + a[2] * b[2] + a[3] * b[3] end
 
+-- From the target to the eye. Seen straight up or down a slope, a body looks as if it stood on level ground: so the eye
+-- goes round the bodies, as little as need be, until the slope rises across the picture as one along x does.
+local function ahead_of(walls)
+  local slope
+  for _, w in ipairs(walls) do
+    local n = w.shape == "half_space" and w.normal
+    if n and n[2] > STANDS and n[2] < LEVEL and not (slope and slope[2] <= n[2]) then slope = n end
+  end
+  if not slope then return AHEAD end
+  local azimuth, room = math.atan2(AHEAD[3], AHEAD[1]), math.atan2(AHEAD[1], AHEAD[3])
+  local beside = (azimuth - math.atan2(slope[3], slope[1])) % math.pi           -- between the eye and the slope's line
+  local turn = math.max(math.pi / 2 - room - beside, 0) - math.max(beside - math.pi / 2 - room, 0)
+  local flat = math.sqrt(AHEAD[1] ^ 2 + AHEAD[3] ^ 2)
+  return { flat * math.cos(azimuth + turn), AHEAD[2], flat * math.sin(azimuth + turn) }
+end
+
 -- how far away from a target the whole of a box is seen
-local function distance(box, target, aspect)
-  local forward, right = { -AHEAD[1], -AHEAD[2], -AHEAD[3] }, { AHEAD[3], 0, -AHEAD[1] }
+local function distance(box, target, aspect, ahead)
+  local forward, right = { -ahead[1], -ahead[2], -ahead[3] }, { ahead[3], 0, -ahead[1] }
   local length = math.sqrt(dot(right, right))
   right[1], right[3] = right[1] / length, right[3] / length
   local up = { right[2] * forward[3] - right[3] * forward[2], right[3] * forward[1] - right[1] * forward[3],
@@ -64,9 +82,9 @@ function camera.now(scene, now)
   end
   local target = {}
   for d = 1, 3 do target[d] = (now.box.lower[d] + now.box.upper[d]) / 2 end
-  local away = distance(now.box, target, scene.width / scene.height) / scene.zoom
-  local eye = {}
-  for d = 1, 3 do eye[d] = target[d] + away * AHEAD[d] end
+  local ahead = ahead_of(scene.walls)
+  local away, eye = distance(now.box, target, scene.width / scene.height, ahead) / scene.zoom, {}
+  for d = 1, 3 do eye[d] = target[d] + away * ahead[d] end
   return eye, target, FIELD
 end
 

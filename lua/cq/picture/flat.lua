@@ -16,7 +16,7 @@ function flat.view(scene, centre, box)
   local width, height = scene.width, scene.height
   if scene.fit then
     -- all that is to be seen, with room for the ground below and for what is written above
-    local on_ground = scene.has_ground and ground >= box.lower[2] - 1e-9
+    local on_ground = scene.has_ground and math.abs(ground - box.lower[2]) <= 1e-9
     -- shares of the height, more of a low picture, but bodies keep a third of it
     local below = on_ground and math.min(math.max(0.16, RULER / height), 0.36) or 0.1
     local above = math.min(math.max(0.18, LABEL / height), 0.3)

@@ -67,6 +67,7 @@ end
 local Extent = {}
 Extent.__index = Extent
 
+function Extent:text_width(...) return self.canvas:text_width(...) end
 function Extent:see(x) self.left = math.min(self.left, x) end
 function Extent:rectangle(x) self:see(x) end
 

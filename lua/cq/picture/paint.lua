@@ -47,8 +47,9 @@ end
 ---Colours of n particles by group: {n} of red, green, blue. Groups later in the list paint over earlier ones.
 ---@param n integer
 ---@param groups table[]      { name=, particles=, colour? }
+---@param drawn table<integer, integer>   0xRRGGBB of particles, over the colours of groups
 ---@return ffi.cdata*         float[3 n], 0..255
-function paint.base(n, groups)
+function paint.base(n, groups, drawn)
   local out = ffi.new("float[?]", 3 * n)
   local r, g, b = colour.parse(paint.body, "body")
   for p = 0, n - 1 do out[3 * p], out[3 * p + 1], out[3 * p + 2] = r, g, b end
@@ -61,6 +62,9 @@ function paint.base(n, groups)
       if p < 0 or p >= n then is.fail("cq.Picture: groups[%d] has particle %d, there are %d", position, p + 1, n) end
       out[3 * p], out[3 * p + 1], out[3 * p + 2] = r, g, b
     end
+  end
+  for p, rgb in pairs(drawn) do
+    out[3 * p - 3], out[3 * p - 2], out[3 * p - 1] = math.floor(rgb / 65536), math.floor(rgb / 256) % 256, rgb % 256
   end
   return out
 end

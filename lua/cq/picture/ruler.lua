@@ -3,6 +3,7 @@ local text = require "cq.base.text"
 local colour = require "cq.base.colour"
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
+local walls = require "cq.picture.wall"
 
 local ruler = {}
 
@@ -106,19 +107,20 @@ local function extent(scene, now)
 end
 
 ---Where the ticks of a ruler on the ground in 3D stand: along x, in front of the bodies.
----@param now table     the centre that the camera follows, the box that is seen, and the height of the ground
+---@param now table     the centre that the camera follows, the box that is seen, and the walls
 ---@return table[]      { x =, y =, z =, text = }
 function ruler.solid(canvas, scene, now)
-  local reach, y, out = scene.reach, now.ground, {}
+  local reach, out = scene.reach, {}
   local middle, side, z = extent(scene, now)
-  local x0, y0 = project(canvas, middle - 0.5 * reach, y, z)
-  local x1, y1 = project(canvas, middle + 0.5 * reach, y, z)
+  local function height(x) return walls.height(now.walls, x, z, now.ground) end
+  local x0, y0 = project(canvas, middle - 0.5 * reach, height(middle - 0.5 * reach), z)
+  local x1, y1 = project(canvas, middle + 0.5 * reach, height(middle + 0.5 * reach), z)
   local pixels = math.sqrt((x1 - x0)^2 + (y1 - y0)^2) / reach
   if not (pixels > 0) then return out end            -- behind the camera
   local step = ruler.step(APART / pixels, 1)
   side = math.max(side, scene.fit and 0 or 4 * step)
   for k in ruler.ticks(math.max(middle - side, 0), math.min(middle + side, scene.domain[1]), step) do
-    out[#out + 1] = { x = k * step, y = y, z = z, text = text.number(k * step) }
+    out[#out + 1] = { x = k * step, y = height(k * step), z = z, text = text.number(k * step) }
   end
   return out
 end

@@ -16,6 +16,7 @@ local spec = is.define("cq.Picture scale", {
   range = is.vector { size = 2, optional = true },
   palette = is.one_of { "rising", "signed", "tension", default = "rising" },
   categories = is.list(is.string(), { min = 1, optional = true }),
+  floor = is.number { above = 0, optional = true },
 })
 
 local function parsed(list)
@@ -37,6 +38,7 @@ end
 ---@field label? string        what is shown
 ---@field unit? string         of its numbers
 ---@field range? number[]      {2} numbers of the first and the last colour; what has been seen so far unless given
+---@field floor? number        how far apart they are at least where no range is given: smaller differences are rounding
 ---@field palette? "rising"|"signed"|"tension"   from dark to light; blue, grey and red; from white to a dark red
 ---@field categories? string[] names: the numbers are 1 for the first of them, 2 for the second, and so on
 
@@ -62,16 +64,25 @@ local function round(lo, hi)
   return math.floor(lo / step + 1e-9) * step, math.ceil(hi / step - 1e-9) * step
 end
 
+-- a range that is as wide as the floor: from zero on where what was seen is so near to zero, else around it
+local function widened(lo, hi, floor)
+  if not floor or hi - lo >= floor then return lo, hi end
+  if lo >= 0 and hi < floor then return 0, floor end
+  if hi <= 0 and lo > -floor then return -floor, 0 end
+  local middle = (lo + hi) / 2
+  return middle - floor / 2, middle + floor / 2
+end
+
 -- numbers of the first and the last colour by what was seen
 local function set_range(self)
   if self.range then
     self.lower, self.upper = self.range[1], self.range[2]
   elseif self.palette == "signed" then
-    local most = math.max(math.abs(self.least or 0), math.abs(self.most or 0))
+    local most = math.max(math.abs(self.least or 0), math.abs(self.most or 0), (self.floor or 0) / 2)
     local _, upper = round(0, most)
     self.lower, self.upper = -upper, upper
   else
-    self.lower, self.upper = round(self.least or 0, self.most or 0)
+    self.lower, self.upper = round(widened(self.least or 0, self.most or 0, self.floor))
   end
 end
 
@@ -125,11 +136,16 @@ end
 -- ---- the legend -----------------------------------------------------------------------------------------------------
 
 local WIDE, HIGH = 180, 10          -- [pixel] of the bar
+local MARGIN = 6                    -- [pixel] between its numbers and the side of the picture, at least
 
 local function bar(self, canvas, right, y, write)
+  local step = ruler.step(self.upper - self.lower, 3)
+  -- a number under the right end of the bar goes on beyond it, but not beyond the picture
+  local last = math.floor(self.upper / step + 1e-9) * step
+  local beyond = WIDE * (last - self.upper) / (self.upper - self.lower) + canvas:text_width(text.number(last), 8) / 2
+  right = math.min(right, canvas.width - MARGIN - beyond)
   local left = right - WIDE
   for i = 0, WIDE - 1 do canvas:rectangle(left + i, y, 1, HIGH, colour.pack(at(self.stops, (i + 0.5) / WIDE))) end
-  local step = ruler.step(self.upper - self.lower, 3)
   for k in ruler.ticks(self.lower, self.upper, step) do
     local x = left + WIDE * (k * step - self.lower) / (self.upper - self.lower)
     canvas:rectangle(x - 0.5, y + HIGH, 1, 4, colour.number(paint.faint))

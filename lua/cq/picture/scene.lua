@@ -21,6 +21,7 @@ local solid = require "cq.picture.solid"
 ---@field rest? cq.Tensor              {n, dim} where particles lie undeformed; where the first frame has them unless given
 ---@field bodies? cq.Picture.body.def[]   parts that are drawn each with a surface of its own; all particles are one where there are none
 ---@field groups? table[]              { name =, particles = numbers from 1, colour? } or cq.Group, later ones over earlier
+---@field drawn? table<integer, integer>   0xRRGGBB of particles, numbers from 1, over the colours of groups
 ---@field held? integer[]              particles that are drawn as held in place, numbers from 1
 ---@field walls? cq.Boundary|table     the world's boundaries
 ---@field dx? number                   cell size of the world, for walls that stand relative to it [length]
@@ -81,6 +82,7 @@ local static = {
   camera = is.any { optional = true },
   lag = is.number { above = 0, optional = true },
   fit = is.boolean { default = false },
+  drawn = is.table { default = {} },
   held = is.list(is.integer { min = 1 }, { default = {} }),
   trail = is.boolean { optional = true },
   ruler = is.boolean { default = true },
@@ -124,11 +126,12 @@ function scene.new(fields)
     self.camera = cameras.check(self.camera)
   end
   self.scale = scales.new(self.scale)
-  self.tension = scales.new { label = "tension of cables", unit = "force", palette = "tension" }
+  self.tension = scales.new { label = "tension of cables", palette = "tension" }
   self.tension:see_one(0)                        -- the palest colour is that of a slack cable
   self.walls = walls.list(self.walls, self.dim, { dx = self.dx, size = self.domain })
   local ground = walls.ground(self.walls)
   self.ground, self.has_ground = ground or 0, ground ~= nil
+  self.arrows_seen = {}
   self.path, self.canvas = {}, canvases.new { width = self.width, height = self.height, samples = self.samples }
   return self
 end
@@ -178,7 +181,7 @@ local function first_frame(self, x, n, F)
     self.spacing[p] = self.volumes[p] ^ (1 / dim)
   end
   self.bodies = bodies.list(self.bodies, self, n, self.rest and self.rest:data() or x, not self.rest and F or nil)
-  self.base = paint.base(n, self.groups)
+  self.base = paint.base(n, self.groups, self.drawn)
   for k, p in ipairs(self.held) do
     if p > n then is.fail("picture_scene:frame: held[%d] is particle %d, there are %d", k, p, n) end
   end
@@ -231,7 +234,13 @@ function Scene:see(fields)
   if self.fit then self.seen = bounds(fields.position:data(), fields.position:size(1), self.dim, self.seen) end
   if fields.value and not self.scale.categories then self.scale:see(fields.value:data(), fields.value.count) end
   self.tensions_told = marks.see_tensions(self, fields.cables or {}) or self.tensions_told
-  if fields.arrows then marks.see_arrows(fields.arrows, self) end
+  if self.fit then
+    for _, path in ipairs(fields.cables or {}) do bounds(path.points, path.count, self.dim, self.seen) end
+  end
+  if fields.arrows then
+    local _, at, vector = marks.see_arrows(fields.arrows, self)
+    if self.fit then table.insert(self.arrows_seen, { at = at, vector = vector }) end
+  end
 end
 
 ---Lets bodies go on without a frame: their trail grows and the camera follows.
@@ -239,11 +248,41 @@ end
 ---@param time? number
 function Scene:pass(centre, time) follow(self, { unpack(centre) }, time) end
 
+-- lets a box hold the arrows of all moments, as long as they are drawn
+local function hold_arrows(self, box, arrows)
+  local dim = self.dim
+  for _, one in ipairs(arrows and self.arrows_seen or {}) do
+    local at, vector = one.at:data(), one.vector:data()
+    for k = 0, one.at.count - 1 do
+      local d, from, tip = k % dim + 1, at[k], at[k] + arrows.scale * vector[k]
+      if from - from == 0 and tip - tip == 0 then
+        box.lower[d], box.upper[d] = math.min(box.lower[d], from, tip), math.max(box.upper[d], from, tip)
+      end
+    end
+  end
+end
+
+-- the lowest ground below a box; in the plane that of the scene
+local function ground_below(self, now, box)
+  if self.dim == 2 then return self.ground end
+  local low = math.huge
+  for k = 0, 3 do
+    low = math.min(low, walls.height(now.walls, k % 2 == 0 and box.lower[1] or box.upper[1],
+      k < 2 and box.lower[3] or box.upper[3], self.ground))
+  end
+  return low
+end
+
+local SUNK = 0.02          -- share of its height that a body may be below its ground and stand on it
+
 -- what is seen: in space a box, by which the camera stands
-local function seen_box(self, poses)
+local function seen_box(self, poses, now)
   local dim, box = self.dim, { lower = {}, upper = {} }
   if self.fit then
-    for d = 1, dim do box.lower[d], box.upper[d] = self.seen.lower[d], self.seen.upper[d] end
+    -- surfaces reach half a spacing beyond their particles
+    local half = self.spacing[0] / 2
+    for d = 1, dim do box.lower[d], box.upper[d] = self.seen.lower[d] - half, self.seen.upper[d] + half end
+    hold_arrows(self, box, now.arrows)
     for _, pose in ipairs(poses) do
       for _, goal in ipairs(pose.goals) do
         for d = 1, dim do
@@ -262,8 +301,9 @@ local function seen_box(self, poses)
     box.upper[2] = math.min(self.domain[2], math.max(self.first_box.upper[2], self.ground + 0.25 * self.domain[1]))
   end
   -- with the ground that bodies stand on, unless they fly high above it
-  if self.has_ground and box.lower[2] - self.ground < 1.5 * (box.upper[2] - box.lower[2]) then
-    box.lower[2] = self.ground
+  local ground, high = ground_below(self, now, box), box.upper[2] - box.lower[2]
+  if self.has_ground and box.lower[2] - ground < 1.5 * high and box.lower[2] - ground > -SUNK * high then
+    box.lower[2] = ground
   end
   return box
 end
@@ -350,7 +390,7 @@ function Scene:frame(fields)
     goals = last.goals, arrows = marks.arrows(def.arrows, self), walls = walls.moved(self.walls, def.wall_offset),
   }
   now.ground = self.has_ground and walls.ground(now.walls) or self.ground
-  now.box = seen_box(self, poses)
+  now.box = seen_box(self, poses, now)
   local draw = self.dim == 2 and flat.draw or solid.draw
   draw(self.canvas, self, now)
   legend.labels(self, def.label)

@@ -6,6 +6,7 @@ local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"
 local cameras = require "cq.picture.camera"
 local marks = require "cq.picture.marks"
+local walls = require "cq.picture.wall"
 
 local C, check = engine.C, engine.check
 local solid = {}
@@ -152,27 +153,30 @@ function draw.height_field(canvas, scene, w)
 end
 
 -- a ribbon on the ground between two points {x, z}, as two triangles
-local function ribbon(list, y, a, b, half, tint)
+local function ribbon(list, on_ground, a, b, half, tint)
   local dx, dz = b[1] - a[1], b[2] - a[2]
   local length = math.sqrt(dx * dx + dz * dz)
   if length == 0 then return end
   local ox, oz = -dz / length * half, dx / length * half
-  local p, q = { a[1] + ox, y, a[2] + oz }, { a[1] - ox, y, a[2] - oz }
-  local r, t = { b[1] + ox, y, b[2] + oz }, { b[1] - ox, y, b[2] - oz }
+  local p, q = on_ground(a[1] + ox, a[2] + oz), on_ground(a[1] - ox, a[2] - oz)
+  local r, t = on_ground(b[1] + ox, b[2] + oz), on_ground(b[1] - ox, b[2] - oz)
   list[#list + 1] = { p, q, r, colour = tint }
   list[#list + 1] = { q, t, r, colour = tint }
 end
 
 -- flat on the ground: the trail of the centre, and the ticks of the ruler
 local function markings(canvas, scene, now, ticks)
-  local list, tint, y = {}, colour.number(paint.trail), now.ground + 2e-3 * scene.reach
+  local list, tint = {}, colour.number(paint.trail)
+  local function on_ground(x, z)
+    return { x, walls.height(now.walls, x, z, now.ground) + 2e-3 * scene.reach, z }
+  end
   for i = 2, #now.trail do
     local a, b = now.trail[i - 1], now.trail[i]
-    ribbon(list, y, { a[1], a[3] }, { b[1], b[3] }, 0.012 * scene.reach, tint)
+    ribbon(list, on_ground, { a[1], a[3] }, { b[1], b[3] }, 0.012 * scene.reach, tint)
   end
   tint = colour.number "#5b6875"
   for _, tick in ipairs(ticks) do
-    ribbon(list, y, { tick.x, tick.z - 0.14 * scene.reach }, { tick.x, tick.z }, 0.008 * scene.reach, tint)
+    ribbon(list, on_ground, { tick.x, tick.z - 0.14 * scene.reach }, { tick.x, tick.z }, 0.008 * scene.reach, tint)
   end
   triangles(canvas, list)
 end

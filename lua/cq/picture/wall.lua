@@ -89,6 +89,45 @@ function wall.moved(walls, offset)
   return out
 end
 
+-- the place of x and z in a row of so many heights, and the share of the next one
+local function between(place, origin, spacing, count)
+  local at = math.min(math.max((place - origin) / spacing, 0), count - 1)
+  local k = math.min(math.floor(at), math.max(count - 2, 0))
+  return k, at - k
+end
+
+-- height of what one can stand on at a place of space; nil: not there
+local function height(w, x, z)
+  local n = w.normal
+  if w.shape == "box" and w.hollow then return w.lower[2] end
+  if w.shape == "half_space" and n[2] > 0.3 then
+    return w.point[2] - (n[1] * (x - w.point[1]) + n[3] * (z - w.point[3])) / n[2]
+  elseif w.shape == "height_field" then
+    local i, u = between(x, w.origin[1], w.spacing[1], w.count[1])
+    local j, v = 0, 0
+    if w.count[2] > 1 then j, v = between(z, w.origin[2], w.spacing[2], w.count[2]) end
+    local function at(a, b)
+      return w.heights[math.min(i + a, w.count[1] - 1) * w.count[2] + math.min(j + b, w.count[2] - 1) + 1]
+    end
+    return (1 - u) * ((1 - v) * at(0, 0) + v * at(0, 1)) + u * ((1 - v) * at(1, 0) + v * at(1, 1))
+  end
+end
+
+---Height of the ground at a place of space: of the highest wall there that one can stand on.
+---@param walls table[]
+---@param x number
+---@param z number
+---@param default number     where there is none
+---@return number
+function wall.height(walls, x, z, default)
+  local best
+  for _, w in ipairs(walls) do
+    local y = height(w, x, z)
+    if y and (not best or y > best) then best = y end
+  end
+  return best or default
+end
+
 ---Height of the level ground: of the highest wall that one can stand on; nil when there is none.
 ---@param walls table[]
 ---@return number?

@@ -102,6 +102,8 @@ function subset.make(out, robot, which)
     if key ~= "having" then out.laws[key] = value end
   end
   for k, p in ipairs(list) do out.law[k - 1] = robot.law[p - 1] end
+  out.drawn = {}
+  for k, p in ipairs(list) do out.drawn[k] = robot.drawn[p] end
   keep_groups(out, robot, place)
   keep_pins(out, robot, place)
   keep_actuators(out, robot, place, #list)

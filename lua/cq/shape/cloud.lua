@@ -2,15 +2,17 @@
 -- before their number is known.
 --
 -- Fields: dim, count, position (flat, dim numbers for each), volume, names (of groups, in order) and groups (name to an
--- ascending list of particle numbers from 1). walls (by name, in the order of wall_names): surfaces of a mesh that a
--- pressure may push on, see cloud.wall.
+-- ascending list of particle numbers from 1). colour: 0xRRGGBB of the particles of a drawing. walls (by name, in the
+-- order of wall_names): surfaces of a mesh that a pressure may push on, see cloud.wall.
 local ffi = require "ffi"
 local cavity = require "cq.shape.cavity"
 
 local cloud = {}
 
 function cloud.new(dim)
-  return { dim = dim, count = 0, position = {}, volume = {}, names = {}, groups = {}, walls = {}, wall_names = {} }
+  return {
+    dim = dim, count = 0, position = {}, volume = {}, colour = {}, names = {}, groups = {}, walls = {}, wall_names = {},
+  }
 end
 
 ---@class cq.Wall
@@ -106,7 +108,10 @@ function cloud.append(self, other, keep)
   local number = {}
   for p = 1, other.count do
     local x, y, z = cloud.at(other, p)
-    if not keep or keep(x, y, z) then number[p] = cloud.add(self, other.volume[p], x, y, z) end
+    if not keep or keep(x, y, z) then
+      number[p] = cloud.add(self, other.volume[p], x, y, z)
+      self.colour[number[p]] = other.colour[p]
+    end
   end
   carry_groups(self, other, number)
   carry_walls(self, other, number)

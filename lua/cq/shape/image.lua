@@ -105,7 +105,7 @@ local function require_outline(self, picture, list, count)
     colour.text(px[0], px[1], px[2]))
 end
 
--- The part of a picture that holds the body: kinds of its pixels, its width and height.
+-- The part of a picture that holds the body: kinds of its pixels, its width and height, and where its corner was.
 local function trimmed(picture, kinds)
   local w, h = picture.width, picture.height
   local left, right, top, bottom = w, 0, h, 0
@@ -119,7 +119,7 @@ local function trimmed(picture, kinds)
   for j = top, bottom do
     for i = left, right do out[(j - top) * wide + i - left] = kinds[j * w + i] end
   end
-  return out, wide, bottom - top + 1
+  return out, wide, bottom - top + 1, left, top
 end
 
 ---A shape from a PNG file. Pixels that are transparent, or near the background colour if there is one, are outside.
@@ -146,13 +146,14 @@ local function image(fields)
     end
   end
   require_outline(self, picture, list, count)
-  if self.trim then kinds, w, h = trimmed(picture, kinds) end
+  local left, top = 0, 0
+  if self.trim then kinds, w, h, left, top = trimmed(picture, kinds) end
   local size = self.size or { self.width, self.width * h / w }
   local x0, y0, scale_x, scale_y = self.at[1], self.at[2], w / size[1], h / size[2]
   local function kind_at(x, y)
     local i, j = math.floor((x - x0) * scale_x), h - 1 - math.floor((y - y0) * scale_y)
     if i < 0 or j < 0 or i >= w or j >= h then return -1 end
-    return kinds[j * w + i]
+    return kinds[j * w + i], 4 * ((j + top) * picture.width + i + left)
   end
   local upper = { x0 + size[1], y0 + size[2] }
   local exact = count * size[1] * size[2] / (w * h)
@@ -162,7 +163,9 @@ local function image(fields)
     local out = primitive.fill(self, spacing)
     for _, c in ipairs(list) do cloud.group(out, c.name) end
     for p = 1, out.count do
-      local c = list[kind_at(cloud.at(out, p))]
+      local kind, pixel = kind_at(cloud.at(out, p))
+      local c, px = list[kind], picture.pixels + pixel
+      out.colour[p] = c and c.r * 65536 + c.g * 256 + c.b or px[0] * 65536 + px[1] * 256 + px[2]
       if c then
         local group = out.groups[c.name]
         group[#group + 1] = p

@@ -8,6 +8,7 @@ local class = require "cq.shape.class"
 ---@field count integer                      particles
 ---@field position cq.Tensor                 {count, dim} [length]
 ---@field volume cq.Tensor                   {count} area in 2D
+---@field colour table<integer, integer>     0xRRGGBB of particles whose shape was drawn, as a cq.Shape.image
 ---@field groups table<string, integer[]>    particle numbers from 1, ascending; a particle may be in several groups
 ---@field group_names string[]               in the order of the shape
 ---@field walls table<string, cq.Wall>      surfaces of its meshes that a pressure may push on
@@ -56,8 +57,8 @@ function class.Shape:sample(fields)
     end
   end
   local T = require "cq.tensor"
-  local out = setmetatable({ dim = self.dim, count = found.count, groups = found.groups, group_names = found.names,
-    walls = found.walls, wall_names = found.wall_names }, Sample)
+  local out = setmetatable({ dim = self.dim, count = found.count, colour = found.colour, groups = found.groups,
+    group_names = found.names, walls = found.walls, wall_names = found.wall_names }, Sample)
   out.position, out.volume = T.empty { found.count, self.dim }, T.empty { found.count }
   local x, v, total = out.position:data(), out.volume:data(), 0
   for k = 1, found.count * self.dim do x[k - 1] = found.position[k] end

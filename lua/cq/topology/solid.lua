@@ -270,7 +270,7 @@ local function name_parts(robot, actuator, signals)
       names[#names + 1] = name
     end
   end
-  robot.groups = names
+  robot.groups, robot.drawn = names, {}
 end
 
 ---@param design cq.Topology
