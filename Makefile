@@ -45,7 +45,7 @@ LUAJIT_LIB  := $(or $(wildcard $(LUAJIT_DIR)/libluajit-5.1.a),$(shell $(PKG_CONF
 # developer's build has only that one
 SIMD_EVERY  := $(if $(filter x86_64,$(MACHINE)),1 3 4,1)
 SIMD_LEVELS ?= $(if $(PARTIAL),$(shell sh engine/cpu/level.sh),$(SIMD_EVERY))
-VERSION     := 0.1.0
+VERSION     := $(shell cat VERSION)
 # the CUDA Toolkit's compiler; without it there is no CUDA device, and nothing else is missing
 NVCC        ?= $(firstword $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
 # the compiler of an MPI; without it there are no ranks, and nothing else is missing
@@ -81,7 +81,8 @@ SIMD_FLAGS_3 := -march=x86-64-v3
 SIMD_FLAGS_4 := -march=x86-64-v4 -mprefer-vector-width=512
 # -rdynamic: LuaJIT's FFI finds the cq_* functions in the program itself
 LINK_FLAGS := $(OPTIMIZE) -pthread -rdynamic $(LDFLAGS)
-LIBRARIES  := -lopenblas -lm -ldl
+# the C++ library goes into the program, which runs where there is none
+LIBRARIES  := -lopenblas -lm -ldl -static-libstdc++
 
 # ---- sources and objects --------------------------------------------------------------------------------------------
 KERNEL  := engine/cpu/kernels.c engine/cpu/laws.c
@@ -148,7 +149,7 @@ $(BUILD)/cq.cdef: engine/cq.h engine/lists.h engine/bodies.h engine/pictures.h $
 $(BUILD)/cdef.inc: $(BUILD)/cq.cdef
 	@od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' > $@
 
-$(BUILD)/engine/host/%.o: engine/host/%.c $(BUILD)/flags $(BUILD)/cdef.inc
+$(BUILD)/engine/host/%.o: engine/host/%.c $(BUILD)/flags $(BUILD)/cdef.inc VERSION
 	@mkdir -p $(@D); echo "  cc    $<"
 	@$(CC) $(CPPFLAGS_ALL) -I$(BUILD) $(LUAJIT_INC) -DCQ_VERSION='"$(VERSION)"' -DCQ_SHARE='"$(PREFIX)/share/cqlua"' $(C_FLAGS) -MMD -MP -c $< -o $@
 
@@ -427,10 +428,13 @@ docs: $(BUILD)/cqlua ## tables of README.md and docs/ from results.csv and the e
 	@$(BUILD)/cqlua help --format html > $(BUILD)/docs/reference.html
 	@echo "wrote $(BUILD)/docs/reference.md and $(BUILD)/docs/reference.html"
 
+# what the program reads at run time, and what its users read; of an earlier install nothing is left
+SHARED := lua scenes examples docs zoo README.md CHANGELOG.md VERSION LICENSE
 install: $(BUILD)/cqlua ## to PREFIX (/usr/local)
 	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/cqlua
 	@install $(BUILD)/cqlua $(DESTDIR)$(PREFIX)/bin/cqlua
-	@cp -R lua scenes examples docs zoo LICENSE $(DESTDIR)$(PREFIX)/share/cqlua/
+	@cd $(DESTDIR)$(PREFIX)/share/cqlua && rm -rf $(SHARED)
+	@cp -R $(SHARED) $(DESTDIR)$(PREFIX)/share/cqlua/
 	@if [ -f $(BUILD)/cqlua-cuda.so ]; then install -D $(BUILD)/cqlua-cuda.so $(DESTDIR)$(PREFIX)/lib/cqlua/cqlua-cuda.so; fi
 	@if [ -f $(BUILD)/cqlua-mpi.so ]; then install -D $(BUILD)/cqlua-mpi.so $(DESTDIR)$(PREFIX)/lib/cqlua/cqlua-mpi.so; fi
 	@echo "installed $(DESTDIR)$(PREFIX)/bin/cqlua and $(DESTDIR)$(PREFIX)/share/cqlua"

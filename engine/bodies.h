@@ -15,7 +15,8 @@ typedef struct cq_mesh cq_mesh;         // triangles of an OBJ or STL file
 typedef struct cq_mesh_info {
   int64_t triangle_count;
   int64_t open_edges;                   // that are not shared by two triangles; 0: closed, and the volume is exact
-  int32_t part_count;
+  int32_t part_count;                   // groups of the file, then its materials
+  int32_t material_count;
   // do its triangles face inward, and not out of the body? It is read the other way round
   int32_t inward;
   double lower[3], upper[3];            // corners of the box that holds it
@@ -27,7 +28,8 @@ void cq_mesh_close(cq_mesh *mesh);
 void cq_mesh_describe(const cq_mesh *mesh, cq_mesh_info *info);
 void cq_mesh_corners(const cq_mesh *mesh, double *corner);                // {triangles, 3, 3}
 const char *cq_mesh_part_name(const cq_mesh *mesh, int32_t part);         // "" if it has none, NULL beyond the last
-// Which of points {n, 3} lie inside a part (-1: any) by winding numbers: out {n} 1 or 0.
+// Which of points {n, 3} lie inside a part (-1: any) by winding numbers: out {n} 1 or 0. Of a material whose surface is
+// open: which lie inside the mesh, and nearest to a triangle of it.
 cq_status cq_mesh_inside(const cq_mesh *mesh, int32_t part, int64_t n, const double *points, uint8_t *out);
 
 typedef struct cq_solid cq_solid;       // tetrahedra, or triangles in the plane, of a Gmsh file (MSH 2.2, 4.0, 4.1)

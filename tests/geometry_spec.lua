@@ -195,6 +195,14 @@ describe("a mesh file", function()
     fails("the corner 'x' in line 4", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf x 2 3\n")
     fails("a face with vertex -4 in line 4, it has 3 above it", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf -4 2 3\n")
     fails("a face of 2 corners in line 3", open, obj "v 0 0 0\nv 1 0 0\nf 1 2\n")
+    fails("a face of 0 corners in line 2", open, obj "v 0 0 0\nf\n")
+    fails("a face with vertex 2147483648 in line 4, it has 3", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 2147483648 2 3\n")
+    fails("a face with vertex 9223372036854775807 in line 4", open,
+      obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 99999999999999999999 2 3\n")
+    fails("the corner '0' in line 4", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 0 2 3\n")
+    -- a face may come before its vertices, and the first mistake is told
+    assert.equal(1, tonumber(described(open(obj "f 1 2 3\nv 0 0 0\nv 1 0 0\nv 0 1 1\n")).triangle_count))
+    fails("in line 1", open, obj "f 1 2 9\nv 0 0 0\nv x 0 0\nv 0 1 1\n")
     fails("has '3,5' in line 2", open, stl "solid a\nvertex 1 2 3,5\n")
     fails("more than 3 numbers for a vertex in line 2", open, stl "solid a\nvertex 1 2 3 4\n")
     fails("a byte of zero", open, stl "solid a\nvertex 1 2 3\0\n")
@@ -213,6 +221,24 @@ describe("a mesh file", function()
       open(stl "\239\187\191solid a\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).triangle_count))
     -- no part was begun here
     assert.equal(1, described(open(stl "solid-state\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).part_count)
+  end)
+
+  it("has the numbers that stand in the file, to the last bit", function()
+    local x = { 0.1, 1 / 3, 1e-17, 123456789.123456789, 2.2250738585072014e-308, 5e-324 }
+    for _, value in ipairs(x) do
+      local text = ("v %.17g 0 0\nv 1 0 0\nv 0 1 1\nf 1 2 3\n"):format(value)
+      local mesh, corner = open(obj(text)), ffi.new "double[9]"
+      C.cq_mesh_corners(mesh, corner)
+      assert.equal(tonumber(("%.17g"):format(value)), corner[0])
+    end
+  end)
+
+  it("has its materials after its groups", function()
+    local mesh = open(obj((tetrahedron:gsub("f ", "usemtl a\nf ", 1):gsub("\n$", "\nusemtl\n"))))
+    local info = described(mesh)
+    assert.equal(1, info.material_count)
+    assert.equal(2, info.part_count)
+    assert.equal("a", ffi.string(C.cq_mesh_part_name(mesh, 1)))
   end)
 
   it("has polygons that need not be convex", function()

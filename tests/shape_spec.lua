@@ -380,6 +380,38 @@ describe("a mesh shape", function()
     for _, p in ipairs(s.groups.foot) do assert(x[3 * p - 2] < 0.1 and x[3 * p - 3] > 1) end
   end)
 
+  it("has a group for each material of an OBJ file: of a closed part its inside, of a patch what is nearest", function()
+    local function with(name, text) return (text:gsub("\nf ", "\nusemtl " .. name .. "\nf ", 1)) end
+    local path = process.write(folder .. "/two.obj", "mtllib two.mtl\n"
+      .. with("rubber", obj_box("foot", { 0, 0, 0 }, { 1, 1, 1 }, 0))
+      .. with("bone", obj_box("leg", { 0, 1, 0 }, { 1, 3, 1 }, 8)))
+    local s = Shape.mesh { path = path, length = 0.3 }:sample { spacing = 0.02 }
+    assert.same({ "foot", "leg", "rubber", "bone" }, s.group_names)
+    assert.same(s.groups.foot, s.groups.rubber)
+    assert.same(s.groups.leg, s.groups.bone)
+    -- one box, whose upper face is painted; and an object and a material of one name
+    local box, faces = obj_box("box", { 0, 0, 0 }, { 1, 1, 1 }, 0), 0
+    box = box:gsub("\nf ", function()
+      faces = faces + 1
+      return ("\nusemtl %s  \nf "):format(faces == 4 and "red paint" or "box")
+    end)
+    s = Shape.mesh { path = process.write(folder .. "/box.obj", box), length = 1 }:sample { spacing = 0.1 }
+    assert.same({ "box", "red paint" }, s.group_names)
+    assert.equal(1000, #s.groups.box)
+    local x, red = s.position:data(), {}
+    for _, p in ipairs(s.groups["red paint"]) do red[p] = true end
+    for p = 1, s.count do
+      local place = { x[3 * p - 3], x[3 * p - 2], x[3 * p - 1] }
+      local up, others = 1 - place[2], math.min(place[1], 1 - place[1], place[2], place[3], 1 - place[3])
+      assert(up > others - 1e-9 or red[p], "nearest to the upper face")
+      assert(not (up > others + 1e-9) or not red[p], "nearer to another face")
+    end
+    -- one that no particle is nearest to is no group
+    local tiny = box .. "v 0.5 1 0.5\nv 0.5 1 0.501\nv 0.501 1 0.5\nusemtl dot\nf 9 10 11\nf 9 11 10\n"
+    s = Shape.mesh { path = process.write(folder .. "/dot.obj", tiny), length = 1 }:sample { spacing = 0.1 }
+    assert.same({ "box", "red paint" }, s.group_names)
+  end)
+
   it("knows a ball, inside out as well", function()
     for _, turned in ipairs { false, true } do
       local path = process.write(folder .. "/ball.stl", stl_ball(24, turned))

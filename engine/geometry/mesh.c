@@ -25,7 +25,7 @@ cq_status mesh_begin_part(cq_mesh *m, const char *name) {
   return CQ_OK;
 }
 
-cq_status mesh_add(cq_mesh *m, const double corner[9]) {
+cq_status mesh_add(cq_mesh *m, const double corner[9], int32_t part, int32_t material) {
   for (int i = 0; i < 9; i++)
     if (!(fabs(corner[i]) <= COORDINATE_MAX))
       return cq_fail(
@@ -38,24 +38,30 @@ cq_status mesh_add(cq_mesh *m, const double corner[9]) {
                      MESH_TRIANGLE_MAX / 1000000);
     int64_t capacity = m->triangle_capacity ? 2 * m->triangle_capacity : 256;
     double *grown = cq_alloc((size_t)capacity, 9 * sizeof *grown, "mesh triangles");
-    int32_t *part = cq_alloc((size_t)capacity, sizeof *part, "mesh triangles");
-    if (!grown || !part) {
+    int32_t *parts = cq_alloc((size_t)capacity, sizeof *parts, "mesh triangles");
+    int32_t *materials = cq_alloc((size_t)capacity, sizeof *materials, "mesh triangles");
+    if (!grown || !parts || !materials) {
       cq_free(grown);
-      cq_free(part);
+      cq_free(parts);
+      cq_free(materials);
       return CQ_MEMORY;
     }
     if (m->triangle_count) {
       memcpy(grown, m->corner, (size_t)m->triangle_count * 9 * sizeof *grown);
-      memcpy(part, m->part, (size_t)m->triangle_count * sizeof *part);
+      memcpy(parts, m->part, (size_t)m->triangle_count * sizeof *parts);
+      memcpy(materials, m->material, (size_t)m->triangle_count * sizeof *materials);
     }
     cq_free(m->corner);
     cq_free(m->part);
+    cq_free(m->material);
     m->corner = grown;
-    m->part = part;
+    m->part = parts;
+    m->material = materials;
     m->triangle_capacity = capacity;
   }
   memcpy(m->corner + 9 * m->triangle_count, corner, 9 * sizeof *corner);
-  m->part[m->triangle_count++] = m->part_count - 1;
+  m->part[m->triangle_count] = part;
+  m->material[m->triangle_count++] = material;
   return CQ_OK;
 }
 
@@ -67,6 +73,8 @@ void cq_mesh_close(cq_mesh *m) {
   }
   cq_free(m->corner);
   cq_free(m->part);
+  cq_free(m->material);
+  cq_free(m->patch);
   cq_free(m->name);
   cq_free(m);
 }
@@ -111,13 +119,18 @@ static int compare_edges(const void *x, const void *y) {
   return first ? first : order(a->high, b->high);
 }
 
-// an edge is closed if as many triangles pass it one way as the other
-static cq_status count_open_edges(cq_mesh *m) {
+// is a triangle of this group or material; -1: of any
+static int is_of(const cq_mesh *m, int64_t t, int32_t part) {
+  return part < 0 || m->part[t] == part || m->material[t] == part;
+}
+
+// an edge is closed if as many triangles of the part pass it one way as the other
+static cq_status count_open_edges(const cq_mesh *m, int32_t part, int64_t *count) {
   edge *edges = cq_alloc((size_t)m->triangle_count, 3 * sizeof *edges, "mesh edges");
   if (!edges) return CQ_MEMORY;
   int64_t n = 0;
   for (int64_t t = 0; t < m->triangle_count; t++)
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3 && is_of(m, t, part); i++) {
       const double *a = m->corner + 9 * t + 3 * i, *b = m->corner + 9 * t + 3 * ((i + 1) % 3);
       int turn = order(a, b);
       if (!turn) continue;
@@ -126,14 +139,26 @@ static cq_status count_open_edges(cq_mesh *m) {
       edges[n++].turn = turn;
     }
   qsort(edges, (size_t)n, sizeof *edges, compare_edges);
-  m->open_edges = 0;
+  *count = 0;
   for (int64_t i = 0, j; i < n; i = j) {
     int32_t sum = 0;
     for (j = i; j < n && compare_edges(edges + i, edges + j) == 0; j++) sum += edges[j].turn;
-    m->open_edges += sum != 0;
+    *count += sum != 0;
   }
   cq_free(edges);
   return CQ_OK;
+}
+
+static cq_status find_patches(cq_mesh *m) {
+  if (!m->material_count) return CQ_OK;
+  m->patch = cq_alloc((size_t)m->material_count, sizeof *m->patch, "mesh materials");
+  cq_status status = m->patch ? CQ_OK : CQ_MEMORY;
+  for (int32_t k = 0; k < m->material_count && !status; k++) {
+    int64_t open = 0;
+    status = count_open_edges(m, m->part_count - m->material_count + k, &open);
+    m->patch[k] = open > 0;
+  }
+  return status;
 }
 
 // ---- bins -----------------------------------------------------------------------------------------------------------
@@ -270,7 +295,7 @@ static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
       int32_t bin = g->first + bin_of(m, g->u, u, x[u]) * g->v + bin_of(m, g->v, v, x[v]);
       for (int32_t k = b->start[bin]; k < b->start[bin + 1]; k++) {
         int32_t t = b->triangle[k];
-        if (part < 0 || m->part[t] == part) cross_triangle(m->corner + 9 * (size_t)t, axis, x, winding);
+        if (is_of(m, t, part)) cross_triangle(m->corner + 9 * (size_t)t, axis, x, winding);
       }
     }
     // a part that faces inward, as the wall of a cavity, has an inside, too
@@ -279,16 +304,75 @@ static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
   return votes > 3;
 }
 
+// ---- the nearest triangle -------------------------------------------------------------------------------------------
+
+static double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
+
+// squared distance from x to the segment from a to b
+static double to_segment(const double x[3], const double a[3], const double b[3]) {
+  double along[3], from[3];
+  for (int d = 0; d < 3; d++) {
+    along[d] = b[d] - a[d];
+    from[d] = x[d] - a[d];
+  }
+  double length = dot(along, along), share = length > 0 ? fmin(fmax(dot(from, along) / length, 0), 1) : 0;
+  for (int d = 0; d < 3; d++) from[d] -= share * along[d];
+  return dot(from, from);
+}
+
+// squared distance from x to a triangle {3, 3}: to its plane where x lies over it, else to its sides
+static double to_triangle(const double x[3], const double *c) {
+  double u[3], v[3], w[3];
+  for (int d = 0; d < 3; d++) {
+    u[d] = c[3 + d] - c[d];
+    v[d] = c[6 + d] - c[d];
+    w[d] = x[d] - c[d];
+  }
+  double uu = dot(u, u), uv = dot(u, v), vv = dot(v, v), wu = dot(w, u), wv = dot(w, v), area = uu * vv - uv * uv;
+  double s = wu * vv - wv * uv, t = wv * uu - wu * uv;
+  if (area > 0 && s >= 0 && t >= 0 && s + t <= area) {
+    for (int d = 0; d < 3; d++) w[d] -= (s * u[d] + t * v[d]) / area;
+    return dot(w, w);
+  }
+  return fmin(to_segment(x, c, c + 3), fmin(to_segment(x, c + 3, c + 6), to_segment(x, c + 6, c)));
+}
+
+// is the triangle that lies nearest to x of this part; of several that are as near, the first decides
+static int nearest_is_of(const cq_mesh *m, int32_t part, const double x[3]) {
+  double least = INFINITY;
+  int64_t nearest = 0;
+  for (int64_t t = 0; t < m->triangle_count; t++) {
+    // no triangle is nearer than the box of its corners
+    const double *c = m->corner + 9 * t;
+    double box = 0;
+    for (int d = 0; d < 3; d++) {
+      double off = fmax(fmin(c[d], fmin(c[3 + d], c[6 + d])) - x[d], x[d] - fmax(c[d], fmax(c[3 + d], c[6 + d])));
+      if (off > 0) box += off * off;
+    }
+    if (box >= least) continue;
+    double distance = to_triangle(x, c);
+    if (distance >= least) continue;
+    least = distance;
+    nearest = t;
+  }
+  return is_of(m, nearest, part);
+}
+
 cq_status cq_mesh_inside(const cq_mesh *m, int32_t part, int64_t n, const double *points, uint8_t *out) {
   if (part < -1 || part >= m->part_count)
     return cq_fail(CQ_INVALID, "mesh part %d is wanted, it has %d (-1: all)", part, m->part_count);
-  for (int64_t i = 0; i < n; i++) out[i] = (uint8_t)inside(m, part, points + 3 * i);
+  int32_t material = part - (m->part_count - m->material_count);
+  int patch = material >= 0 && m->patch[material];
+  for (int64_t i = 0; i < n; i++) {
+    const double *x = points + 3 * i;
+    out[i] = (uint8_t)(patch ? inside(m, -1, x) && nearest_is_of(m, part, x) : inside(m, part, x));
+  }
   return CQ_OK;
 }
 
 void cq_mesh_describe(const cq_mesh *m, cq_mesh_info *info) {
   *info = (cq_mesh_info){ .triangle_count = m->triangle_count, .open_edges = m->open_edges, .part_count = m->part_count,
-                          .inward = m->volume < 0, .volume = fabs(m->volume) };
+                          .material_count = m->material_count, .inward = m->volume < 0, .volume = fabs(m->volume) };
   memcpy(info->lower, m->lower, sizeof info->lower);
   memcpy(info->upper, m->upper, sizeof info->upper);
 }
@@ -311,7 +395,8 @@ static int ends_with(const char *path, const char *ending) {
 
 cq_status mesh_finish(cq_mesh *m) {
   cq_status status = measure(m);
-  if (!status) status = count_open_edges(m);
+  if (!status) status = count_open_edges(m, -1, &m->open_edges);
+  if (!status) status = find_patches(m);
   for (int axis = 0; axis < 3 && !status; axis++) status = fill_bins(m, axis);
   return status;
 }

@@ -28,18 +28,20 @@ struct cq_mesh {
   const char *path;              // while it is read: for sentences
   int64_t triangle_count, triangle_capacity;
   double *corner;                // {triangles, 3, 3}
-  int32_t *part;                 // {triangles}
-  int32_t part_count, part_capacity;
+  int32_t *part;                 // {triangles} group of each
+  int32_t *material;             // {triangles} -1: none; materials are the last parts
+  int32_t part_count, part_capacity, material_count;
+  uint8_t *patch;                // {material_count} is its surface open, a piece of a body's
   char (*name)[MESH_PART_NAME];
   double lower[3], upper[3], volume;
   int64_t open_edges;
   mesh_bins bins[3];
 };
 
-// A part is begun, then triangles are added to it. Both fail for want of memory; triangles also beyond
-// MESH_TRIANGLE_MAX, and with coordinates whose products could overflow.
+// A part is begun, then triangles are added to it; material: a part, or -1. Both fail for want of memory; triangles
+// also beyond MESH_TRIANGLE_MAX, and with coordinates whose products could overflow.
 cq_status mesh_begin_part(cq_mesh *mesh, const char *name);
-cq_status mesh_add(cq_mesh *mesh, const double corner[9]);
+cq_status mesh_add(cq_mesh *mesh, const double corner[9], int32_t part, int32_t material);
 cq_status mesh_finish(cq_mesh *mesh);                     // box, open edges and bins, for what is asked of it
 cq_status mesh_read_stl(cq_mesh *mesh, const char *path);
 cq_status mesh_read_obj(cq_mesh *mesh, const char *path);

@@ -259,7 +259,7 @@ static cq_status make_surface(cq_solid *s, const char *path) {
   for (int32_t k = 0; k < s->face_count && !status; k++) {
     double corner[9];
     face_corners(s, s->face[k], corner);
-    status = mesh_add(s->surface, corner);
+    status = mesh_add(s->surface, corner, 0, -1);
   }
   if (!status) status = mesh_finish(s->surface);
   s->surface->path = NULL;

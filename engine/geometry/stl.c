@@ -21,7 +21,7 @@ static cq_status read_binary(cq_mesh *m, const char *bytes, uint32_t count) {
       memcpy(&value, &bits, sizeof value);
       corner[i] = (double)value;
     }
-    status = mesh_add(m, corner);
+    status = mesh_add(m, corner, m->part_count - 1, -1);
   }
   return status;
 }
@@ -46,7 +46,7 @@ static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
                    text->line);
   f->have = 0;
   cq_status status = m->part_count ? CQ_OK : mesh_begin_part(m, "");      // the first line may be "solid-state"
-  return status ? status : mesh_add(m, f->corner);
+  return status ? status : mesh_add(m, f->corner, m->part_count - 1, -1);
 }
 
 static cq_status read_text(cq_mesh *m, mesh_text *text) {

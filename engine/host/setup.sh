@@ -7,12 +7,13 @@ packages() {
   case $1 in
     build) cat <<END
 gcc                  the C compiler
-g++                  the C++ compiler, for the gradient tests
+g++                  the C++ compiler, for tinyobjloader and the gradient tests
 libc6-dev            headers of the C library
 pkg-config           finds LuaJIT and OpenBLAS
 libluajit-5.1-dev    the language of the scripts
 libopenblas-dev      matrix products
 libstb-dev           reads and writes pictures
+libtinyobjloader-dev reads OBJ files
 libsqlite3-0         keeps what parameter studies find
 END
     ;;

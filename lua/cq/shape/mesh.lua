@@ -34,12 +34,14 @@ local function open(path)
   return ffi.gc(out[0], C.cq_mesh_close)
 end
 
--- names of parts with their numbers; parts without a name are in no group
+-- names of groups and materials with their numbers; what has no name is no group
 local function parts_of(mesh, info)
   local list = {}
   for k = 0, info.part_count - 1 do
     local name = ffi.string(C.cq_mesh_part_name(mesh, k))
-    if name ~= "" then list[#list + 1] = { name = name, part = k } end
+    if name ~= "" then
+      list[#list + 1] = { name = name, part = k, is_material = k >= info.part_count - info.material_count }
+    end
   end
   return list
 end
@@ -57,18 +59,24 @@ end
 -- Groups of the particles of a cloud, by the named parts that they are in.
 local function mark(self, out, parts, within)
   for _, entry in ipairs(parts) do
-    local group = cloud.group(out, entry.name)
+    local group, known = cloud.group(out, entry.name), {}
+    for _, p in ipairs(group) do known[p] = true end
     for p = 1, out.count do
       local x, y, z = cloud.at(out, p)
       -- parts that share a name share a group
-      if group[#group] ~= p and within(entry.part, x, y, z or self.section) then group[#group + 1] = p end
+      if not known[p] and within(entry.part, x, y, z or self.section) then group[#group + 1] = p end
     end
+    table.sort(group)
     -- nothing of the body is in it: the wall of a cavity, or a part that is finer than the lattice, or not cut
-    if #group == 0 then
+    if #group == 0 and not entry.is_material then
       cloud.chamber(out, entry.name, function(x, y, z) return within(entry.part, x, y, z or self.section) end,
         "cq.Shape.mesh", ("'%s' at its part \"%s\""):format(self.path, entry.name))
     end
-    if #group == 0 and self.section then
+    if #group == 0 and entry.is_material then
+      cloud.drop_group(out, entry.name)
+      message.note_once("cq.Shape.mesh: no particle of '%s' is of its material \"%s\", which is no group then",
+        self.path, entry.name)
+    elseif #group == 0 and self.section then
       cloud.drop_group(out, entry.name)
       message.note_once("cq.Shape.mesh: where the plane z = %s (section) cuts '%s' there is no particle of its part \"%s\", which is no group then",
         text.number(self.section), self.path, entry.name)
@@ -77,9 +85,10 @@ local function mark(self, out, parts, within)
 end
 
 ---A shape from a triangle mesh. A point is inside where the surface winds around it; the surface should be closed,
----which a warning tells if it is not. Parts that the file names are groups. A part that faces inward encloses a
----cavity: its name is that of the particles around it, and of the walls that cq.Actuator.follower_pressure pushes on. A
----part that a section does not cut is no group.
+---which a warning tells if it is not. Groups, objects and materials that the file names are groups: where the
+---triangles of a material are only a piece of a body's surface, of the particles that lie nearest to it. A part that
+---faces inward encloses a cavity: its name is that of the particles around it, and of the walls that
+---cq.Actuator.follower_pressure pushes on. A part that a section does not cut is no group.
 ---@param fields cq.Shape.mesh.def
 ---@return cq.Shape
 local function new(fields)
