@@ -58,6 +58,41 @@ describe("cuda/archs.sh", function()
   end)
 end)
 
+describe("make install", function()
+  local function sh(command)
+    local pipe = io.popen(("cd / && { %s; } 2>&1; echo \"code $?\""):format(command))
+    local said = pipe:read "*a"
+    pipe:close()
+    return said
+  end
+  local build = host.executable:match "^(.*)/"
+
+  it("gives a program that needs no source tree, wherever its folder is moved", function()
+    local prefix, moved = folder .. "/first", folder .. "/moved"
+    -- what an earlier version had is gone
+    assert(host.make_folder(prefix .. "/share/cqlua/lua/cq"))
+    process.write(prefix .. "/share/cqlua/lua/cq/gone.lua", "")
+    -- -o: the program is what it is, and is not built again
+    local said = output(("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory -o '%s/cqlua' install BUILD='%s' PREFIX='%s'")
+      :format(build, build, prefix))
+    assert.matches("installed " .. prefix .. "/bin/cqlua", said, 1, true)
+    assert(os.rename(prefix, moved))
+    assert.is_nil(host.kind(moved .. "/share/cqlua/lua/cq/gone.lua"))
+    local cqlua = ("env -i PATH=\"$PATH\" HOME='%s' '%s/bin/cqlua'"):format(folder, moved)
+    assert.equal(moved .. "/share/cqlua\ncode 0\n", sh(cqlua .. " -e 'print(require(\"cq.host\").root)'"))
+    assert.equal("0.6 0.8\ncode 0\n",
+      sh(cqlua .. " -e 'local t = cq.tensor { 3, 4 } / 5 print(t:get(1) .. \" \" .. t:get(2))'"))
+    assert.matches("code 0\n$", sh(cqlua .. " help cq.World"))
+    assert.matches("nothing wrong was found\ncode 0\n$", sh(("%s check '%s/share/cqlua/examples/crawler.lua'"):format(cqlua,
+      moved)))
+    local version = process.read(host.root .. "/VERSION"):match "%S+"
+    assert.matches(version, sh(cqlua .. " --version"), 1, true)
+    for _, name in ipairs { "README.md", "CHANGELOG.md", "LICENSE", "docs/first_robot.md" } do
+      assert.equal("file", host.kind(moved .. "/share/cqlua/" .. name), name)
+    end
+  end)
+end)
+
 describe("make", function()
   local function make(words)
     return output(("env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS make --no-print-directory BUILD='%s' %s")

@@ -6,7 +6,7 @@
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random,
 --                 sparse, ...
 --   gradients     value_and_grad, values_and_grads, grad, check_gradient
---   the script    option(name, default), log { ... }, save(path, table), load(path)
+--   the script    option(name, default), log { ... }, save(path, table), load(path), csv(path)
 
 ---@class cq : cq.TensorModule
 ---@field World fun(fields: cq.World.def): cq.World
@@ -33,6 +33,7 @@
 ---@field load fun(path: string): table|cq.Saved
 ---@field seeds fun(fields: cq.seeds.def): cq.Seeds
 ---@field sparse cq.SparseModule
+---@field csv cq.CsvModule
 ---@field option cq.OptionModule
 ---@field log fun(fields: table<string, any>)
 local cq = {}
@@ -46,7 +47,7 @@ local nouns = {
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
   Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks",
   random = "cq.random", option = "cq.option",
-  load = "cq.load", seeds = "cq.seeds", sparse = "cq.sparse", Topology = "cq.topology",
+  load = "cq.load", seeds = "cq.seeds", csv = "cq.csv", sparse = "cq.sparse", Topology = "cq.topology",
 }
 
 -- functions of the tensor library that are named often

@@ -436,6 +436,8 @@ function rollout.run(world, given)
   guarded_inside(self, forward)
   self.running = self.outputs.running and self.outputs.running.tensor
   self.record = self.outputs.record and self.outputs.record.tensor
+  if self.record then rawset(self.record, "period", world.control_dt) end
+  if self.running then rawset(self.running, "period", world.control_dt) end
   self.effort, self.contact_rows = self.outputs.effort, self.outputs.contact_rows
   self.work_rows = self.outputs.work_rows and self.outputs.work_rows.tensor
   self.signals = self.keep:all_signals()

@@ -17,6 +17,7 @@ local class = {}
 ---@field requires_grad boolean     does it depend on something that wants a gradient
 ---@field grad cq.Tensor?           accumulated gradient, of the same shape
 ---@field trainable boolean?        true for cq.param
+---@field period number?          of what a rollout recorded: time between two rows [time]
 ---@field bounds { min: number?, max: number?, rate: number? }?   of a param, with its own rate
 ---@field [integer] cq.Tensor       element or row
 ---@field pow fun(self: cq.Tensor, exponent: cq.Tensor|number): cq.Tensor   t ^ exponent, elementwise

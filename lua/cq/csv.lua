@@ -1,0 +1,279 @@
+-- csv: tables of numbers in text files, as measuring devices and spreadsheets write them: a line of names, then lines
+-- of numbers.
+--
+--   local measured = cq.csv "finger.csv"            -- time [s],tip [mm]
+--   print(measured)                                 -- cq.Csv { finger.csv, 200 rows: time [s], tip [mm] }
+--   local times, tip = measured.time, measured.tip  -- tensors {rows}
+--
+--   cq.csv.save("found.csv", { { "time [s]", times }, { "tip [mm]", tip } })
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local locate = require "cq.shape.locate"
+local part = require "cq.run.part"
+local T = require "cq.tensor"
+
+---The columns of a file, from cq.csv: each is a field of its name, a tensor {rows}.
+---@class cq.Csv
+---@field [string] cq.Tensor     {rows}; a column that is called as a method, "column", "names" or "unit", is read by csv:column
+local Csv = { __name = "cq.Csv" }
+
+local methods = {}
+-- what an object keeps beside its columns
+local inside = setmetatable({}, { __mode = "k" })
+
+-- ---- reading --------------------------------------------------------------------------------------------------------
+
+local SEPARATORS = { ",", ";", "\t" }
+local BOM = "\239\187\191"
+
+-- The cells of a line, without the spaces and quotes around them; nil where a quote has no end.
+local function split(line, separator)
+  local cells, at = {}, 1
+  while true do
+    local first = line:match("^[ ]*()", at)
+    local cell, stop
+    if line:sub(first, first) == '"' then
+      local close = first
+      repeat
+        close = line:find('"', close + 1, true)
+        local doubled = close and line:sub(close + 1, close + 1) == '"'
+        if doubled then close = close + 1 end
+      until not close or not doubled
+      if not close then return nil end
+      cell, stop = line:sub(first + 1, close - 1):gsub('""', '"'), line:find(separator, close + 1, true)
+      if line:sub(close + 1, (stop or #line + 1) - 1):find "%S" then return nil end
+    else
+      stop = line:find(separator, first, true)
+      cell = line:sub(first, (stop or #line + 1) - 1)
+    end
+    cells[#cells + 1] = cell:match "^%s*(.-)%s*$"
+    if not stop then return cells end
+    at = stop + 1
+  end
+end
+
+-- a finite number as it is written in decimals; nil: something else, as nan, 0x10 or 1,5
+local function number_of(cell)
+  local number = not cell:find "[^%d%.eE%+%-]" and tonumber(cell)
+  return number and number - number == 0 and number or nil
+end
+
+local function describe(cell) return cell == "" and "empty" or text.describe(cell) .. ", no finite number" end
+
+-- the name and the unit of a column: "tip [mm]", "tip (mm)"
+local function name_of(cell)
+  local name, unit = cell:match "^(.-)%s*%[([^%[%]]*)%]$"
+  if not name then name, unit = cell:match "^(.-)%s*%(([^%(%)]*)%)$" end
+  return name or cell, unit
+end
+
+-- the separator of the first line: the one that stands in it
+local function separator_of(line)
+  for _, separator in ipairs(SEPARATORS) do
+    if line:find(separator, 1, true) then return separator end
+  end
+  return ","
+end
+
+local function read_header(self, line, number)
+  self.separator = separator_of(line)
+  local cells = split(line, self.separator)
+  if not cells then is.fail("cq.csv: line %d of %s has a quote without an end", number, self.path) end
+  local numbers = 0
+  for k, cell in ipairs(cells) do
+    local name, unit = name_of(cell)
+    if name == "" then is.fail("cq.csv: column %d of %s has no name in line %d", k, self.path, number) end
+    if self.columns[name] then is.fail("cq.csv: two columns of %s are called \"%s\"", self.path, name) end
+    numbers = numbers + (number_of(name) and 1 or 0)
+    self.names[k], self.columns[name], self.units[name] = name, {}, unit
+  end
+  if numbers == #cells then
+    is.fail("cq.csv: %s begins with numbers in line %d; its first line must name the columns, as time [s],tip [mm]",
+      self.path, number)
+  end
+end
+
+local function read_row(self, line, number)
+  local cells = split(line, self.separator)
+  if not cells then is.fail("cq.csv: line %d of %s has a quote without an end", number, self.path) end
+  if #cells ~= #self.names then
+    is.fail("cq.csv: line %d of %s has %s, and there are %s: %s", number, self.path, text.count(#cells, "value"),
+      text.count(#self.names, "column"), table.concat(self.names, ", "))
+  end
+  for k, cell in ipairs(cells) do
+    local value = number_of(cell)
+    if not value then
+      is.fail("cq.csv: column %s in line %d of %s is %s", self.names[k], number, self.path, describe(cell))
+    end
+    local column = self.columns[self.names[k]]
+    column[#column + 1] = value
+  end
+  self.rows = self.rows + 1
+end
+
+local function contents(path)
+  if path:find("%z") then is.fail "cq.csv: the path has a NUL byte in it" end
+  local found = locate(path)
+  local file, problem = io.open(found, "rb")
+  local all
+  if file then
+    all, problem = file:read "*a"
+    file:close()
+  end
+  if not all then is.fail("cq.csv: cannot read '%s': %s", path, (tostring(problem):gsub("^.-: ", "", 1))) end
+  return all
+end
+
+---@param path string
+local function read(path)
+  local all = contents(path)
+  if all:sub(1, #BOM) == BOM then all = all:sub(#BOM + 1) end
+  if all:find("%z") then
+    is.fail("cq.csv: %s holds NUL bytes, so it is no text in UTF-8; a spreadsheet saves it as \"CSV UTF-8\"", path)
+  end
+  local self = { path = path, names = {}, columns = {}, units = {}, rows = 0 }
+  local number = 0
+  for line in (all:gsub("\r\n?", "\n") .. "\n"):gmatch "([^\n]*)\n" do
+    number = number + 1
+    if line:find "%S" and not line:find "^%s*#" then
+      if self.separator then read_row(self, line, number) else read_header(self, line, number) end
+    end
+  end
+  if not self.separator then is.fail("cq.csv: %s is empty; its first line must name the columns", path) end
+  if self.rows == 0 then is.fail("cq.csv: %s has the columns %s and no rows", path, table.concat(self.names, ", ")) end
+  for name, column in pairs(self.columns) do self.columns[name] = T.tensor(column) end
+  return self
+end
+
+-- ---- the object -----------------------------------------------------------------------------------------------------
+
+local function of(self, method)
+  local own = inside[self]
+  if not own then is.fail("csv:%s: a method is called with a colon, csv:%s(...), not with a dot", method, method) end
+  return own
+end
+
+---A column by its name, a tensor {rows}. Errors: no such column, with the names that there are.
+---@param name string
+---@return cq.Tensor
+function methods:column(name)
+  local own = of(self, "column")
+  local column = own.columns[name]
+  if not column then
+    is.fail("%s has no column %s%s; its columns are %s", own.path, text.describe(name), type(name) == "string"
+      and text.suggestion(name, own.names) or "", table.concat(own.names, ", "))
+  end
+  return column
+end
+
+---The names of the columns, in their order.
+---@return string[]
+function methods:names() return { unpack(of(self, "names").names) } end
+
+---The unit that stands behind the name of a column, as "mm" of "tip [mm]"; nil where there is none.
+---@param name string
+---@return string?
+function methods:unit(name)
+  methods.column(self, name)
+  return inside[self].units[name]
+end
+
+function Csv:__index(name)
+  local own = inside[self]
+  if own.columns[name] and not methods[name] then return own.columns[name] end
+  return methods[name] or methods.column(self, name)
+end
+
+function Csv:__newindex(name)
+  is.fail("a cq.Csv is what the file holds: %s cannot be set in it", text.describe(name))
+end
+
+function Csv:__tostring()
+  local own, heads = inside[self], {}
+  for k, name in ipairs(own.names) do
+    heads[k] = own.units[name] and ("%s [%s]"):format(name, own.units[name]) or name
+  end
+  return ("cq.Csv { %s, %s: %s }"):format(own.path, text.count(own.rows, "row"), table.concat(heads, ", "))
+end
+
+-- ---- writing --------------------------------------------------------------------------------------------------------
+
+local function quoted(name) return name:find '[,"\n\r]' and '"' .. name:gsub('"', '""') .. '"' or name end
+
+-- names and lists of numbers, all as long as the first
+local function checked(columns)
+  if type(columns) ~= "table" or getmetatable(columns) or #columns == 0 then
+    is.fail("cq.csv.save: columns must be a list, as { { \"time [s]\", times } }, got %s", text.describe(columns))
+  end
+  local heads, lists = {}, {}
+  for k, column in ipairs(columns) do
+    if type(column) ~= "table" or getmetatable(column) or type(column[1]) ~= "string" or column[1] == "" then
+      is.fail("cq.csv.save: column %d must be { \"name\", a tensor or a list of numbers }, got %s", k,
+        text.describe(column))
+    end
+    local values = T.as_tensor(column[2], "cq.csv.save: column " .. column[1])
+    if values.rank ~= 1 or k > 1 and values.count ~= #lists[1] then
+      is.fail("cq.csv.save: column %s must be a vector%s, got a tensor {%s}", column[1], k > 1
+        and (" of %d numbers as %s"):format(#lists[1], heads[1]) or "", table.concat(values:shape(), ", "))
+    end
+    heads[k], lists[k] = quoted(column[1]), values:totable()
+  end
+  return heads, lists
+end
+
+---Reads a file of columns of numbers: names in its first line, with a unit in brackets or without, then a line for each
+---row. Commas, semicolons or tabs stand between values. Quotes around them, a byte order mark, empty lines and lines
+---that begin with # are read over, and a line may end as Windows ends it. A path is taken from the working directory,
+---or else from the script's folder. Errors, with the line: more or fewer values than columns, what is no finite decimal
+---number, a file without a line of names or without rows.
+---
+---  cq.csv.save("/tmp/finger.csv", { { "time [s]", { 0.1, 0.2 } }, { "tip [mm]", { 3, 4 } } })
+---  local measured = cq.csv "/tmp/finger.csv"
+---  print(measured.tip:sum():item(), measured:unit "tip")              --> 7  mm
+---@class cq.CsvModule
+---@overload fun(path: string): cq.Csv
+local csv = { class = Csv }
+
+---Writes columns of numbers, with all of their digits: cq.csv reads the same numbers. The file is written beside its
+---place and renamed, so that there is never half of one. Errors: columns of different lengths, a path that cannot be
+---written.
+---
+---  local times = cq.arange(0, 1, 0.25)
+---  cq.csv.save("/tmp/wave.csv", { { "time [s]", times }, { "height", times:sin() } })
+---@param path string
+---@param columns { [1]: string, [2]: cq.Tensor|number[] }[]   name, with a unit in brackets if it has one, and numbers
+---@return string path
+function csv.save(path, columns)
+  is.argument("cq.csv.save", "path", is.string(), path)
+  if path:find("%z") then is.fail "cq.csv.save: the path has a NUL byte in it" end
+  local heads, lists = checked(columns)
+  local lines = { table.concat(heads, ",") }
+  for row = 1, #lists[1] do
+    local cells = {}
+    for k, list in ipairs(lists) do cells[k] = ("%.17g"):format(list[row]) end
+    lines[row + 1] = table.concat(cells, ",")
+  end
+  local beside = part.of(path)
+  local file, problem = io.open(beside, "wb")
+  local fine = file
+  if file then
+    fine, problem = file:write(table.concat(lines, "\n"), "\n")
+    local closed, why = file:close()
+    if fine and not closed then fine, problem = nil, why end
+  end
+  if fine then fine, problem = os.rename(beside, path) end
+  if not fine then
+    os.remove(beside)
+    is.fail("cq.csv.save: cannot write '%s': %s", path, (tostring(problem):gsub("^.-: ", "", 1)))
+  end
+  return path
+end
+
+return setmetatable(csv, {
+  __call = function(_, path)
+    is.argument("cq.csv", "path", is.string(), path)
+    local self = setmetatable({}, Csv)
+    inside[self] = read(path)
+    return self
+  end,
+})

@@ -1,0 +1,143 @@
+-- csv: files of numbers as devices and spreadsheets write them, what is wrong with those that are mangled, and what a
+-- rollout recorded at the times that stand in one.
+local cq = require "cq"
+local host = require "cq.host"
+local process = require "tests.process"
+local scene = require "tests.scene"
+local mistake = require "tests.sentence"
+local sentence = mistake.of
+
+local function says(text, ...)
+  for _, part in ipairs { ... } do mistake.says(text, part) end
+end
+
+local folder
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function file(content) return process.write(folder .. "/a.csv", content) end
+
+local function read(content) return cq.csv(file(content)) end
+
+describe("cq.csv", function()
+  it("reads columns by their names, and units behind them", function()
+    local data = read "time [s],tip x (mm),force\n0.5,1,-2e-3\n1.0,+2.5,.5\n"
+    assert.same({ 0.5, 1 }, data.time:totable())
+    assert.same({ 1, 2.5 }, data["tip x"]:totable())
+    assert.same({ -2e-3, 0.5 }, data:column("force"):totable())
+    assert.same({ "time", "tip x", "force" }, data:names())
+    assert.equal("s", data:unit "time")
+    assert.equal("mm", data:unit "tip x")
+    assert.is_nil(data:unit "force")
+    says(tostring(data), "a.csv, 2 rows: time [s], tip x [mm], force }")
+  end)
+
+  it("reads what spreadsheets of all systems write", function()
+    for _, content in ipairs {
+      "a,b\n1,2\n3,4", "a,b\r\n1,2\r\n3,4\r\n", "a,b\r1,2\r3,4\r", "\239\187\191a,b\n1,2\n3,4\n", "a;b\n1;2\n3;4\n",
+      "a\tb\n1\t2\n3\t4\n", '"a","b"\n"1","2"\n3 , 4\n', "# of the second run\n\n a , b \n1,2\n\n# later\n3,4\n\n\n",
+    } do
+      local data = read(content)
+      assert.same({ { 1, 3 }, { 2, 4 } }, { data.a:totable(), data.b:totable() }, content)
+    end
+    assert.same({ 1 }, read('"x, ""left"" [m]",y\n1,2\n')['x, "left"']:totable())
+    assert.same({ 7, 8 }, read("only\n7\n8\n").only:totable())
+  end)
+
+  it("says what is wrong, and in which line", function()
+    local cases = {
+      { "", "a.csv is empty; its first line must name the columns" },
+      { "\n# nothing\n", "is empty" },
+      { "a,b\n", "has the columns a, b and no rows" },
+      { "1,2\n3,4\n", "begins with numbers in line 1; its first line must name the columns" },
+      { "a,b\n1,2\n3\n", "line 3 of", "has 1 value, and there are 2 columns: a, b" },
+      { "a,b\n1,2,3\n", "line 2 of", "has 3 values, and there are 2 columns" },
+      { "a,b\n\n1,x\n", "column b in line 3 of", "is \"x\", no finite number" },
+      { "a,b\n1,\n", "column b in line 2 of", "is empty" },
+      { "a,b\n1,nan\n", "is \"nan\", no finite number" }, { "a,b\n1,1e999\n", "no finite number" },
+      { "a,b\n1,0x10\n", "\"0x10\", no finite number" }, { "a;b\n1;2,5\n", "\"2,5\", no finite number" },
+      { "a,a\n1,2\n", "two columns of", "are called \"a\"" },
+      { "a,,c\n1,2,3\n", "column 2 of", "has no name in line 1" },
+      { "a,b\n1,\"2\n", "line 2 of", "has a quote without an end" }, { "\"a,b\n", "line 1 of", "quote without an end" },
+      { "a\0,b\n1,2\n", "holds NUL bytes" },
+    }
+    for _, case in ipairs(cases) do
+      local got = sentence(read, case[1])
+      for k = 2, #case do says(got, case[k]) end
+    end
+    local data = read "time,tip\n1,2\n"
+    says(sentence(function() return data.tpi end), "a.csv has no column \"tpi\" (did you mean tip?)",
+      "; its columns are time, tip")
+    says(sentence(function() data:unit "x" end), "has no column \"x\"")
+    says(sentence(function() data.tip = 3 end), "cannot be set in it")
+    says(sentence(function() data.names() end), "a method is called with a colon")
+    says(sentence(cq.csv, folder .. "/none.csv"), "cq.csv: cannot read", "No such file")
+    says(sentence(cq.csv, "a\0b"), "the path has a NUL byte")
+    says(sentence(cq.csv, 3), "path must be a string")
+    says(sentence(cq.csv, folder), "cannot read")
+  end)
+
+  it("is read beside the script, wherever it is started", function()
+    file "a,b\n1,2\n"
+    local script = process.write(folder .. "/script.lua", 'print(require("cq").csv("a.csv").b:item())')
+    assert.equal("2\n", process.cqlua({ script }, { before = "cd / &&" }).out)
+  end)
+
+  it("writes what it reads, to the last digit, and no half of a file", function()
+    local path, x = folder .. "/out.csv", cq.random({ seed = 1 }):normal { 50 }
+    assert.equal(path, cq.csv.save(path, { { "x [m]", x }, { "a, \"b\"", (x * 1e-300):totable() } }))
+    local data = cq.csv(path)
+    assert.same(x:totable(), data.x:totable())
+    assert.same((x * 1e-300):totable(), data['a, "b"']:totable())
+    says(sentence(cq.csv.save, path, {}), "columns must be a list")
+    says(sentence(cq.csv.save, path, { { "x", x }, { "y", { 1, 2 } } }), "column y must be a vector of 50 numbers as x")
+    says(sentence(cq.csv.save, path, { { "x", cq.ones { 2, 2 } } }), "column x must be a vector, got a tensor {2, 2}")
+    says(sentence(cq.csv.save, path, { { x } }), "column 1 must be { \"name\"")
+    says(sentence(cq.csv.save, folder .. "/no/where.csv", { { "x", x } }), "cannot write")
+    says(sentence(cq.csv.save, "a\0b", { { "x", x } }), "NUL byte")
+    local full = sentence(cq.csv.save, "/dev/full/x", { { "x", x } })
+    says(full, "cannot write")
+    assert.same({ "out.csv" }, host.entries(folder))
+  end)
+end)
+
+describe("what a rollout recorded", function()
+  local robot = scene.robot()
+  local world = scene.world(robot)
+  local dt = world.control_dt
+  local function rolled(young)
+    return world:rollout { steps = 12, robot = young and robot:with { young = young }, record = function(state)
+      return state:center(robot)
+    end, running = function(state) return state:velocity(robot)[1] end }
+  end
+
+  it("is linear between control steps, exact at them", function()
+    local roll = rolled()
+    local at = roll.record:at { dt, 2.25 * dt, 12 * dt }
+    assert.same({ 3, 2 }, at:shape())
+    assert.same(roll.record[1]:totable(), at[1]:totable())
+    assert.same(roll.record[12]:totable(), at[3]:totable())
+    for d = 1, 2 do
+      assert.near(0.75 * roll.record:get(2, d) + 0.25 * roll.record:get(3, d), at:get(2, d), 1e-14)
+    end
+    assert.near((roll.running:get(5) + roll.running:get(6)) / 2, roll.running:at(cq.tensor { 5.5 * dt }):item(), 1e-14)
+  end)
+
+  it("has gradients as what was recorded", function()
+    local times = { 2.3 * dt, 7 * dt, 11.9 * dt }
+    local function loss(young) return (rolled(young).record:at(times) * cq.tensor { 1, 2 }):square():sum() end
+    local _, gradient = cq.value_and_grad(loss)(cq.param(10))
+    local function value(young) return loss(cq.tensor(young)):item() end
+    local h = 1e-3
+    assert.near(1, (value(10 + h) - value(10 - h)) / (2 * h) / gradient:item(), 1e-5)
+  end)
+
+  it("is not told outside of its times", function()
+    local record = rolled().record
+    says(sentence(record.at, record, { 0.5 * dt }), "lies outside of what was recorded")
+    says(sentence(record.at, record, { 12.1 * dt }), "lies outside of what was recorded")
+    says(sentence(record.at, record, { 0 / 0 }), "lies outside")
+    says(sentence(record.at, record, { { dt } }), "times must be a list")
+    says(sentence(record.at, cq.ones { 3 }, { dt }), "this tensor has no times")
+  end)
+end)
