@@ -225,7 +225,8 @@ end
 local function require_inside(list, world)
   local size = world.domain.size
   for k, entry in ipairs(list) do
-    local at = type(entry) == "table" and (entry.at or entry) or {}
+    local at = type(entry) == "table" and entry or {}
+    if not T.is_tensor(at) then at = at.at or at end
     if T.is_tensor(at) then at = at:totable() end
     for d = 1, type(at) == "table" and #at == world.dim and world.dim or 0 do
       if type(at[d]) == "number" and (at[d] < 0 or at[d] > size[d]) then
