@@ -199,6 +199,7 @@ describe("a mesh file", function()
     fails("a face with vertex 2147483648 in line 4, it has 3", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 2147483648 2 3\n")
     fails("a face with vertex 9223372036854775807 in line 4", open,
       obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 99999999999999999999 2 3\n")
+    fails("the corner '1/2/3/4' in line 4", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1/2/3/4 2 3\n")
     fails("the corner '0' in line 4", open, obj "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 0 2 3\n")
     -- a face may come before its vertices, and the first mistake is told
     assert.equal(1, tonumber(described(open(obj "f 1 2 3\nv 0 0 0\nv 1 0 0\nv 0 1 1\n")).triangle_count))

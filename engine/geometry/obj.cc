@@ -52,7 +52,10 @@ cq_status check_vertex(obj &o, char *numbers) {
 cq_status check_corner(const obj &o, const char *word, int length) {
   char *end;
   long long number = strtoll(word, &end, 10);
-  if (end == word || (*end != '/' && end != word + length) || strspn(word, "0123456789+-/") < (size_t)length || !number)
+  int slashes = 0;
+  for (int k = 0; k < length; k++) slashes += word[k] == '/';
+  if (end == word || (*end != '/' && end != word + length) || strspn(word, "0123456789+-/") < (size_t)length ||
+      slashes > 2 || !number)
     return cq_fail(CQ_IO,
                    "mesh '%s' has a face with the corner '%.*s' in line %ld: a number of a vertex is wanted, from 1, "
                    "or -1 for the last",

@@ -6,10 +6,10 @@
 --   local times, tip = measured.time, measured.tip  -- tensors {rows}
 --
 --   cq.csv.save("found.csv", { { "time [s]", times }, { "tip [mm]", tip } })
+local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local locate = require "cq.shape.locate"
-local part = require "cq.run.part"
 local T = require "cq.tensor"
 
 ---The columns of a file, from cq.csv: each is a field of its name, a tensor {rows}.
@@ -112,7 +112,6 @@ local function read_row(self, line, number)
 end
 
 local function contents(path)
-  if path:find("%z") then is.fail "cq.csv: the path has a NUL byte in it" end
   local found = locate(path)
   local file, problem = io.open(found, "rb")
   local all
@@ -245,7 +244,6 @@ local csv = { class = Csv }
 ---@return string path
 function csv.save(path, columns)
   is.argument("cq.csv.save", "path", is.string(), path)
-  if path:find("%z") then is.fail "cq.csv.save: the path has a NUL byte in it" end
   local heads, lists = checked(columns)
   local lines = { table.concat(heads, ",") }
   for row = 1, #lists[1] do
@@ -253,19 +251,7 @@ function csv.save(path, columns)
     for k, list in ipairs(lists) do cells[k] = ("%.17g"):format(list[row]) end
     lines[row + 1] = table.concat(cells, ",")
   end
-  local beside = part.of(path)
-  local file, problem = io.open(beside, "wb")
-  local fine = file
-  if file then
-    fine, problem = file:write(table.concat(lines, "\n"), "\n")
-    local closed, why = file:close()
-    if fine and not closed then fine, problem = nil, why end
-  end
-  if fine then fine, problem = os.rename(beside, path) end
-  if not fine then
-    os.remove(beside)
-    is.fail("cq.csv.save: cannot write '%s': %s", path, (tostring(problem):gsub("^.-: ", "", 1)))
-  end
+  atomic_file.write(path, table.concat(lines, "\n") .. "\n", { what = "cq.csv.save" })
   return path
 end
 
