@@ -186,7 +186,6 @@ end
 function Run.folder_of(folder, name) return name and (folder or default_folder()) .. "/" .. name or folder end
 
 ---The folder that a run takes where none is given: --out, else runs/<name of the script>.
----@internal
 ---@return string
 function Run.default_folder() return default_folder() end
 
