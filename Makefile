@@ -85,7 +85,7 @@ LINK_FLAGS := $(OPTIMIZE) -pthread -rdynamic $(LDFLAGS)
 LIBRARIES  := -lopenblas -lm -ldl -static-libstdc++
 
 # ---- sources and objects --------------------------------------------------------------------------------------------
-KERNEL  := engine/cpu/kernels.c engine/cpu/laws.c
+KERNEL  := engine/cpu/kernels.c engine/cpu/laws.c engine/cpu/reference/kernels.c
 C_FILES := $(filter-out $(KERNEL),$(sort $(shell find engine -name '*.c'))) $(sort $(wildcard cuda/*.c))
 CXX_FILES := $(sort $(shell find engine -name '*.cc'))
 VARIANTS := $(foreach k,$(KERNELS),$(foreach s,$(SIMD_LEVELS),$(k).$(s)))
@@ -354,8 +354,8 @@ $(BUILD)/tests/%: tests/c/%.cc $(CORE_OBJECTS) $(BUILD)/flags
 $(BUILD)/tests/over_dual/%.o: tests/c/over_dual/%.cc $(BUILD)/flags
 	@mkdir -p $(@D); echo "  c++   $<"
 	@$(CXX) $(CPPFLAGS_ALL) $(CXX_FLAGS) -O1 -MMD -MP -c $< -o $@
-$(BUILD)/tests/rollout_dual $(BUILD)/tests/implicit_dual: $(BUILD)/tests/over_dual/rollout.o
-$(BUILD)/tests/rollout_dual $(BUILD)/tests/implicit_dual: private SHARED_OBJECT := $(BUILD)/tests/over_dual/rollout.o
+$(BUILD)/tests/rollout_dual $(BUILD)/tests/implicit_dual $(BUILD)/tests/reference_dual: $(BUILD)/tests/over_dual/rollout.o
+$(BUILD)/tests/rollout_dual $(BUILD)/tests/implicit_dual $(BUILD)/tests/reference_dual: private SHARED_OBJECT := $(BUILD)/tests/over_dual/rollout.o
 -include $(BUILD)/tests/over_dual/rollout.d
 
 trainings: ## train every example to its end and hold it to what is said here of it; minutes

@@ -185,7 +185,7 @@ enum {
 
 typedef struct cq_world_def {
   int32_t cookie;
-  int32_t dim;                          // 2 or 3
+  int32_t dim, formulation;             // 2 or 3; cq_formulation
   int32_t precision;                    // cq_precision
   int32_t device;                       // cq_device_kind
   int32_t threads;                      // of the CPU, 0: all cores
@@ -204,8 +204,8 @@ typedef struct cq_world_def {
   // {actuation_count} of entries. NULL: the default of the field; position, volume, mass and the constants of
   // the materials there are must be given
   CQ_FIELD_UNION(const double, CQ_BODY_FIELDS, CQ_FIELD_CONST_POINTER, CQ_FIELD_GRAVITY);
-  const int32_t *material;              // {n} index into materials, NULL: all 0
-  int32_t material_count;
+  const int32_t *material, *body;       // {n} index into materials, and of bodies; NULL: all 0
+  int32_t material_count, body_count;   // bodies have grids of their own; 0 of them: one
   const cq_material *materials;
   // {material_count} share of the dilatation of a step that is the mean of the neighbours (E37), against volumetric
   // locking, 0: none; NULL: all 0
@@ -290,7 +290,7 @@ typedef struct cq_health {              // of the first bad step, or zeros
 typedef enum cq_health_kind {
   CQ_HEALTH_GOOD = 0, CQ_HEALTH_NOT_FINITE, CQ_HEALTH_INVERTED, CQ_HEALTH_LEFT_GRID,
   // of implicit steps; value: relative residual, cells moved, number of products
-  CQ_HEALTH_NOT_CONVERGED, CQ_HEALTH_TOO_FAR, CQ_HEALTH_NO_GRADIENT, CQ_HEALTH_SADDLE,
+  CQ_HEALTH_NOT_CONVERGED, CQ_HEALTH_TOO_FAR, CQ_HEALTH_NO_GRADIENT, CQ_HEALTH_SADDLE, CQ_HEALTH_TOUCHES,
   CQ_HEALTH_PRESSURE,                   // at the end of a step: relative residual by its last change
 } cq_health_kind;
 

@@ -111,6 +111,10 @@
   L(DRUCKER_PRAGER,         drucker_prager,         none, none, own,  "Drucker-Prager sand")                           \
   L(SNOW,                   snow,                   own,  own,  own,  "snow")
 
+// Where weights and velocities live. Updated: on one grid of the world, which particles cross (MLS-MPM). Total
+// Lagrangian: each body has a grid of its own undeformed shape, on which its particles stay.
+typedef enum cq_formulation { CQ_FORMULATION_UPDATED = 0, CQ_FORMULATION_TOTAL_LAGRANGIAN } cq_formulation;
+
 #define CQ_LAW_ID(ID, ...) CQ_MATERIAL_##ID,
 
 // ---- derived readouts -----------------------------------------------------------------------------------------------

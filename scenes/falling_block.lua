@@ -27,10 +27,10 @@ local function velocity(robot, size)
 end
 
 ---@param options { dim: integer, side: integer, cells: integer[], law?: string, substeps?: integer,
----  averaging?: number, young?: number, step?: number, floor?: "separate", gap?: number }
+---  averaging?: number, young?: number, step?: number, floor?: "separate", gap?: number, jitter?: number }
 ---  side: particles along each side; substeps: engine steps in a control step, 1 unless given; averaging: of the
 ---  dilatation; young: 10 unless given; step: of the engine, DT unless given; floor: with friction unless given;
----  gap: cells between block and floor, GAP unless given
+---  gap: cells between block and floor, GAP unless given; jitter: of particles, .9 unless given
 ---@return { robot: cq.Robot, world: cq.World.def, velocity: cq.Tensor }              the world's fields hold the robot
 return function(options)
   local dim, size, substeps = options.dim, options.side * DX / 2, options.substeps or 1
@@ -40,7 +40,7 @@ return function(options)
     at[i] = i == 2 and (WALL + (options.gap or GAP)) * DX or (options.cells[i] * DX - size) / 2
   end
   local robot = cq.Robot {
-    shape = cq.Shape.box { name = "block", size = sizes, count = count, jitter = 0.9, seed = 1 },
+    shape = cq.Shape.box { name = "block", size = sizes, count = count, jitter = options.jitter or 0.9, seed = 1 },
     material = cq.Material[options.law or "neo_hookean"] { young = options.young or 10, poisson = 0.3, density = 1,
       f_bar = options.averaging },
   }

@@ -21,6 +21,11 @@ cq_status cq_health_fail(const cq_health *h, int32_t batch) {
   if (h->bad == CQ_HEALTH_NO_GRADIENT)
     return cq_fail(CQ_UNSTABLE, "the adjoint of implicit step %lld%s did not converge in %.0f products",
                    (long long)h->step + 1, scene, h->value);
+  if (h->bad == CQ_HEALTH_TOUCHES)
+    return cq_fail(CQ_UNSTABLE,
+                   "surfaces meet at engine step %lld%s, of particles %lld and %.0f: total Lagrangian steps do not "
+                   "feel that",
+                   (long long)h->step + 1, scene, (long long)h->particle + 1, h->value + 1);
   if (h->bad == CQ_HEALTH_LEFT_GRID)
     snprintf(what, sizeof what, "left the world, its coordinate %d is %g", h->axis + 1, h->value);
   else if (h->bad == CQ_HEALTH_INVERTED)

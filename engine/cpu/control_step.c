@@ -31,12 +31,13 @@ static void make_slots(cq_scene *s, const cq_worker *worker) {
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   if (worker->rank == 0) {
     s->health = (cq_health){0};
-    s->status = cq_arrange_first(s);
+    s->status = cq_is_reference(s->model) ? cq_reference_begin(s) : cq_arrange_first(s);
     s->kernels->load_globals(s);
-    s->kernels->clear_walls(s);
+    if (!s->status) s->kernels->clear_walls(s);
   }
   make_slots(s, worker);
   cq_worker_wait(worker);
+  if (!s->status && cq_is_reference(s->model)) return cq_reference_load(s, worker);
   if (s->status) return s->status;
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -278,6 +279,7 @@ cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *recor
   cq_slice *live = s->live;
   double drift = s->drift;
   if (drift <= drift_limit) load_actuation(s, worker);
+  if (cq_is_reference(s->model)) return cq_reference_advance(s, worker, records);
   cq_status status = CQ_OK;
   for (int32_t k = 0; k < s->model->substeps && !status; k++) {
     if (drift > drift_limit) {
@@ -318,6 +320,7 @@ void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
     memset(s->actuation_adj, 0, slots * (size_t)cq_scene_actuation_fields(s) * size);
     memset(s->signals_partial, 0, (size_t)s->ranges * (size_t)m->actuator_count * real);
     memset(s->partial, 0, sizeof s->partial);
+    if (cq_is_reference(m)) cq_reference_begin_adjoint(s);
     for (int32_t f = 0; f < CQ_FIELD_COUNT; f++)
       if (g->value[f]) memset(g->value[f], 0, (size_t)cq_model_field_count(m, f) * real);
     for (int32_t k = 0; k < m->slot_count; k++) memset(g->slot[k], 0, (size_t)m->particle_count * real);
@@ -449,19 +452,7 @@ static void sum_gravity(cq_scene *s) {
   }
 }
 
-cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
-  if (worker->rank == 0) {
-    s->status = CQ_OK;
-    // the steps were made again from a checkpoint, up to before a sorting that the adjoint has not crossed yet
-    if (s->adj_arrangement->sorted_at != s->arrangement->sorted_at)
-      cq_scene_resume(s, s->live, s->adj_arrangement, 0, s->step);
-    memset(s->forces_adj, 0, (size_t)s->model->force_count * (size_t)s->model->dim * sizeof(double));
-    clear_padding(s);
-    if (cq_is_implicit(s->model)) s->status = cq_implicit_reserve(s);
-  }
-  cq_worker_wait(worker);
-  if (s->status) return s->status;
-  if (records[s->model->substeps - 1].arrangement->sorted_at == s->arrangement->sorted_at) load_actuation(s, worker);
+static cq_status reverse_steps(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   for (int32_t k = s->model->substeps - 1; k >= 0; k--) {
     if (records[k].arrangement->sorted_at != s->arrangement->sorted_at)
       cross_sorting(s, worker, records[k].arrangement);
@@ -471,6 +462,25 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
     const cq_status status = reverse_step(s, worker, &records[k], k);
     if (status) return status;
   }
+  return CQ_OK;
+}
+
+cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
+  if (worker->rank == 0) {
+    s->status = CQ_OK;
+    // the steps were made again from a checkpoint, up to before a sorting that the adjoint has not crossed yet
+    if (s->adj_arrangement->sorted_at != s->arrangement->sorted_at)
+      cq_scene_resume(s, s->live, s->adj_arrangement, 0, s->step);
+    memset(s->forces_adj, 0, (size_t)s->model->force_count * (size_t)s->model->dim * sizeof(double));
+    if (!cq_is_reference(s->model)) clear_padding(s);
+    if (cq_is_implicit(s->model)) s->status = cq_implicit_reserve(s);
+  }
+  cq_worker_wait(worker);
+  if (s->status) return s->status;
+  if (records[s->model->substeps - 1].arrangement->sorted_at == s->arrangement->sorted_at) load_actuation(s, worker);
+  const cq_status status =
+      cq_is_reference(s->model) ? cq_reference_reverse(s, worker, records) : reverse_steps(s, worker, records);
+  if (status) return status;
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->load_actuation_adj(s, r);
@@ -490,7 +500,8 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
 void cq_scene_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
-  for (int32_t r = begin; r < end; r++) {
+  if (cq_is_reference(s->model)) cq_reference_finish(s, worker);
+  for (int32_t r = begin; r < end && !cq_is_reference(s->model); r++) {
     s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
     s->kernels->store_state_adj(s, s->range_start[r], s->range_start[r + 1]);
   }

@@ -346,30 +346,11 @@ static void resume(cq_device *device, const cq_mark *mark) {
   }
 }
 
-static int64_t slice_bytes(const cq_scene *s) {
-  return (int64_t)s->chunks * CQ_CHUNK * (cq_scene_fields(s) + s->model->internal_count) * s->kernels->real_bytes;
-}
+static int64_t mark_bytes(const cq_device *device) { return device->batch * cq_scene_mark_bytes(&device->scenes[0]); }
 
-static int64_t arrangement_bytes(const cq_scene *s) {
-  return (int64_t)s->chunks * CQ_CHUNK * (9 + s->params * s->kernels->real_bytes);
-}
-
-static int64_t mark_bytes(const cq_device *device) {
-  return device->batch * (slice_bytes(&device->scenes[0]) + arrangement_bytes(&device->scenes[0]));
-}
-
-// sorting, which keeps a slice more, happens every few steps: counted as one in ten; the grid may grow by half
 static int64_t record_bytes(const cq_device *device) {
   int64_t bytes = 0;
-  for (int32_t s = 0; s < device->batch; s++) {
-    const cq_scene *scene = &device->scenes[s];
-    const int64_t held = cq_is_implicit(scene->model) ? (int64_t)sizeof(uint64_t) : 0;
-    const int64_t node = 4 * scene->kernels->real_bytes + held;
-    const int64_t grid = scene->arrangement ? scene->arrangement->record_nodes * node : 0;
-    const int64_t sort = slice_bytes(scene) + arrangement_bytes(scene);
-    bytes += device->context->model->substeps * (slice_bytes(scene) + grid + grid / 2 + sort / 10);
-    if (device->context->model->volume_share > 0) bytes += slice_bytes(scene);
-  }
+  for (int32_t s = 0; s < device->batch; s++) bytes += cq_scene_record_bytes(&device->scenes[s]);
   return bytes;
 }
 
@@ -410,6 +391,8 @@ static cq_status discount_scene(cq_scene *scene, cq_worker *worker, int32_t inde
   int begin, end;
   cq_worker_share(worker, scene->chunks, &begin, &end);
   scene->kernels->discount_adj(scene, begin, end, *(const double *)argument);
+  if (cq_is_reference(scene->model) && worker->rank == 0)
+    scene->kernels->reference->discount(scene, *(const double *)argument);
   return CQ_OK;
 }
 
@@ -498,7 +481,16 @@ static void add_parts(const reading *job, int32_t group, const double **part, do
     for (int32_t i = 0; i < job->width; i++) sums[i] += (*part)[i];
 }
 
+// the particles that readouts see, of steps that have none
+static cq_worker observe(const reading *job, int rank, int size) {
+  cq_worker worker = {
+      .rank = rank, .size = size, .barrier = cq_thread_pool_barrier(job->device->context->thread_pool, size)};
+  for (int32_t s = 0; s < job->device->batch; s++) cq_reference_observe(&job->device->scenes[s], &worker);
+  return worker;
+}
+
 static void read_job(void *argument, int rank, int size) {
+  observe(argument, rank, size);
   read_parts(argument, rank, size);
 }
 
@@ -506,8 +498,7 @@ static void read_job(void *argument, int rank, int size) {
 static void read_adjoint_job(void *argument, int rank, int size) {
   reading *job = argument;
   const cq_readout *r = job->readout;
-  cq_worker worker = {
-      .rank = rank, .size = size, .barrier = cq_thread_pool_barrier(job->device->context->thread_pool, size)};
+  cq_worker worker = observe(job, rank, size);
   if (r->kind != CQ_READOUT_GATHER) read_parts(job, rank, size);
   cq_worker_wait(&worker);
   const double *part = job->device->sums;
@@ -577,6 +568,7 @@ static cq_status read_adjoint(cq_device *device, const cq_readout *readout, int6
                  .count = count,
                  .grad_out = grad_out,
                  .summed = by_weight ? readout->fields : 0};
+  for (int32_t s = 0; s < device->batch; s++) device->scenes[s].reference.read = 1;
   return read_together(&job, read_adjoint_job, &device->context->reading_adj);
 }
 

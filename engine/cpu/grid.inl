@@ -1,5 +1,31 @@
 // grid: from the slabs of all ranges to the velocity of each active node, with gravity and walls; and its adjoint.
 
+static void clear_walls(cq_scene *s) {
+  const int64_t walls = s->model->wall_count, contacts = (int64_t)s->ranges * s->model->contact_count;
+  for (int64_t k = 0; k < 3 * walls; k++) ((wall_real *)s->wall_place)[k] = (wall_real)0;
+  for (int64_t k = 0; k < contacts * CONTACT_WIDTH; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
+  s->wall_place_step = 0;
+}
+
+static void load_walls(cq_scene *s, const int64_t step, const double *velocity, const double *place) {
+  for (int32_t w = 0; w < s->model->wall_count; w++)
+    EACH(i) {
+      ((real *)s->globals)[3 + s->model->wall_count + 3 * w + i] = (real)velocity[w * CQ_DIM + i];
+      ((wall_real *)s->wall_place)[3 * w + i] = (wall_real)place[w * CQ_DIM + i];
+    }
+  s->wall_place_step = step;
+}
+
+static void store_impulse(cq_scene *s) {
+  const int32_t count = s->model->contact_count * CONTACT_WIDTH;
+  for (int32_t k = 0; k < count; k++) {
+    wall_real sum = (wall_real)0;
+    for (int32_t r = 0; r < s->ranges; r++) sum = sum + impulse_of(s, r)[k];
+    s->impulse_out[k] = (double)s_value(sum);
+  }
+  for (int64_t k = 0; k < (int64_t)s->ranges * count; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
+}
+
 // walls that move cover other nodes at each step: where they are now
 static void contacts_add_moving(const cq_scene *s, const cq_column *column, const int32_t z, Contacts *contacts) {
   const cq_model *m = s->model;

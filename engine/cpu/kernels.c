@@ -24,6 +24,7 @@
 #include "../physics/readout.inl"
 
 #include "chunk.inl"
+#include "load.inl"
 #include "stencil.inl"
 #include "sort.inl"
 #include "actuation.inl"
@@ -54,10 +55,19 @@
 #include "dilatation_adj.inl"
 #endif
 #include "readout.inl"
+#if defined(CQ_REAL_DUAL)
+#include "reference/steps.inl"
+#endif
 
 #define CQ_JOIN_(a, b, c, d) a##b##_##c##_##d
 #define CQ_JOIN(a, b, c, d) CQ_JOIN_(a, b, c, d)
 #define CQ_TABLE CQ_JOIN(cq_kernels_, CQ_DIM, CQ_REAL_BYTES, CQ_SIMD)
+#if defined(CQ_REAL_DUAL)
+#define CQ_REFERENCE_TABLE reference
+#else
+#define CQ_REFERENCE_TABLE CQ_JOIN(cq_reference_kernels_, CQ_DIM, CQ_REAL_BYTES, CQ_SIMD)
+extern const cq_reference_kernels CQ_REFERENCE_TABLE;
+#endif
 
 static const cq_implicit_kernels implicit = {
 #if defined(CQ_REAL_DUAL)
@@ -225,5 +235,6 @@ const cq_kernels CQ_TABLE = {
     read_fields,
     read_adj,
     &implicit,
+    &CQ_REFERENCE_TABLE,
     diagnose,
 };

@@ -87,6 +87,7 @@ typedef struct cq_kernels {
                    const cq_group_grad *out);
 
   const cq_implicit_kernels *implicit;   // steps of backward Euler
+  const cq_reference_kernels *reference;   // steps on reference grids
 
   // first particle of a slice, in the user's order, that is not finite, has left the world, or is inverted
   void (*diagnose)(const cq_scene *s, const cq_slice *slice, cq_health *health);

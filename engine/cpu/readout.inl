@@ -85,9 +85,10 @@ static uint32_t load_points(const cq_scene *s, const entries *e, const int k, Re
   uint32_t materials = 0;
   for (int l = 0; l < CQ_LANES; l++) {
     const int32_t slot = e->slot[k + l < e->count ? k + l : k], c = slot / CQ_CHUNK, in = slot % CQ_CHUNK;
-    const real *fields = (const real *)s->live->data + AT(c, FIELDS, 0) + in,
+    const real *fields = (const real *)cq_scene_seen(s)->data + AT(c, FIELDS, 0) + in,
                *params = (const real *)a->params + AT(c, s->params, 0) + in;
-    const real *kept = m->internal_count ? (const real *)s->live->internal + AT(c, m->internal_count, 0) + in : NULL;
+    const real *kept = NULL;
+    if (m->internal_count) kept = (const real *)cq_scene_seen(s)->internal + AT(c, m->internal_count, 0) + in;
     for (int f = 0; f < FIELDS; f++) lane[f][l] = fields[f * CQ_CHUNK];
     for (int q = 0; q < m->slot_count; q++) constant[q][l] = params[(CQ_PARAM_SLOTS + q) * CQ_CHUNK];
     for (int q = 0; q < m->internal_count; q++) internal[q][l] = kept[q * CQ_CHUNK];
@@ -204,7 +205,7 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
     pad_entries(&e);
     double(*sum)[LANES] = lanes + 1;
     FIELDS_EACH(fields, f, width) {
-      const real *q = (const real *)s->live->data + cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
+      const real *q = (const real *)cq_scene_seen(s)->data + cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
       const int32_t pairs = r->kind == CQ_READOUT_SECOND_MOMENT ? width : 1;
       for (int32_t i = 0; i < width; i++)
         for (int32_t j = 0; j < pairs; j++, sum++) {
@@ -233,6 +234,7 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
 
 static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end,
                         double *const out[CQ_QUANTITY_COUNT]) {
+  const real *data = (const real *)cq_scene_seen(s)->data;
   for (int64_t first = begin; first < end; first += BLOCK) {
     entries e;
     find_entries(s, r, first, end, &e);
@@ -240,7 +242,7 @@ static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, i
       for (int k = 0; k < e.count; k++)
         for (int32_t i = 0; i < width; i++)
           out[f][(first - begin + k) * width + i] =
-              (double)s_value(((const real *)s->live->data)[e.at[k] + (cq_state_offset(f, CQ_DIM) + i) * CQ_CHUNK]);
+              (double)s_value(data[e.at[k] + (cq_state_offset(f, CQ_DIM) + i) * CQ_CHUNK]);
     DERIVED_EACH(r->fields, q, width) {
       quantities value;
       if (width) derive(s, &e, q, value);
@@ -278,7 +280,7 @@ static void quantity_adj(const cq_readout *r, const entries *e, const double *gr
 static void field_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t f, const double *grad,
                       double *along) {
   const int32_t at = cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
-  const real *from = (const real *)s->live->data + at;
+  const real *from = (const real *)cq_scene_seen(s)->data + at;
   real *adj = (real *)s->adj + at;
   wanted q;
   q.width = cq_state_width(f, CQ_DIM);

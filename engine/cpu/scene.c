@@ -110,7 +110,8 @@ static int alloc_gradients(cq_scene *s) {
   return complete;
 }
 
-static int alloc_adjoint(cq_scene *s, const cq_model *m) {
+static int alloc_adjoint(cq_scene *s) {
+  const cq_model *m = s->model;
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s),
                internals = slots * (size_t)m->internal_count;
   s->adj = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "adjoint state");
@@ -119,11 +120,17 @@ static int alloc_adjoint(cq_scene *s, const cq_model *m) {
   if (internals) s->internal_adj_other = cq_alloc(internals, size, "adjoint state");
   s->params_adj = cq_alloc(slots * (size_t)s->params, size, "adjoint constants");
   s->actuation_adj = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "adjoint actuation");
-  s->signals_adj = cq_alloc((size_t)m->actuator_count, sizeof(double), "adjoint signals");
-  s->forces_adj = cq_alloc((size_t)m->force_count * (size_t)m->dim, sizeof(double), "adjoint forces");
   s->signals_partial = cq_alloc((size_t)s->ranges * (size_t)m->actuator_count, sizeof(double), "adjoint signals");
   return s->adj && s->adj_other && (!internals || (s->internal_adj && s->internal_adj_other)) && s->params_adj &&
-         s->actuation_adj && s->signals_adj && s->forces_adj && s->signals_partial && alloc_gradients(s);
+         s->actuation_adj && s->signals_partial;
+}
+
+// in the user's order
+static int alloc_user_adjoint(cq_scene *s) {
+  const cq_model *m = s->model;
+  s->signals_adj = cq_alloc((size_t)m->actuator_count, sizeof(double), "adjoint signals");
+  s->forces_adj = cq_alloc((size_t)m->force_count * (size_t)m->dim, sizeof(double), "adjoint forces");
+  return s->signals_adj && s->forces_adj && alloc_gradients(s);
 }
 
 static int alloc_slots(cq_scene *s) {
@@ -136,20 +143,27 @@ static int alloc_slots(cq_scene *s) {
   return 1;
 }
 
-cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *kernels, int differentiable) {
-  *s = (cq_scene){.model = model, .kernels = kernels};
-  split_ranges(s);
-  const size_t size = (size_t)kernels->real_bytes, slots = (size_t)slots_of(s);
-  s->globals = cq_alloc(4 + 4 * (size_t)model->wall_count, size, "globals");
+// What depends on how many chunks and ranges there are.
+static int alloc_chunks(cq_scene *s) {
+  const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s);
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
-  if (!alloc_slots(s) || !s->globals || !s->actuation || !alloc_sorting(s) || !alloc_weight_rows(s) ||
-      !alloc_cables(s) || !alloc_walls(s) || !alloc_volumes(s) || !alloc_dilatation(s) ||
-      (cq_is_implicit(model) && cq_implicit_create(s)) ||
-      (differentiable && !alloc_adjoint(s, model))) {
-    cq_scene_destroy(s);
-    return CQ_MEMORY;
-  }
-  return CQ_OK;
+  return s->actuation && (cq_is_reference(s->model) || alloc_sorting(s)) && alloc_weight_rows(s) && alloc_walls(s) &&
+         alloc_dilatation(s) && (!s->differentiable || alloc_adjoint(s));
+}
+
+cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *kernels, int differentiable) {
+  *s = (cq_scene){.model = model, .kernels = kernels, .differentiable = differentiable};
+  cq_status status = CQ_OK;
+  if (!cq_is_reference(model)) split_ranges(s);
+  const size_t size = (size_t)kernels->real_bytes;
+  s->globals = cq_alloc(4 + 4 * (size_t)model->wall_count, size, "globals");
+  if (!alloc_slots(s) || !s->globals || !alloc_cables(s) || !alloc_volumes(s) ||
+      (cq_is_implicit(model) && cq_implicit_create(s)) || (differentiable && !alloc_user_adjoint(s)))
+    status = CQ_MEMORY;
+  if (!status && cq_is_reference(model)) status = cq_scene_lay_out(s, model->position);
+  else if (!status && !alloc_chunks(s)) status = CQ_MEMORY;
+  if (status) cq_scene_destroy(s);
+  return status;
 }
 
 static void arrangement_free(cq_arrangement *a) {
@@ -164,20 +178,23 @@ static void arrangement_free(cq_arrangement *a) {
   cq_free(a);
 }
 
-static void slice_free(cq_slice *slice) {
+void cq_slice_free(cq_slice *slice) {
+  if (!slice) return;
   cq_free(slice->data);
   cq_free(slice->internal);
   cq_free(slice);
 }
 
-void cq_scene_destroy(cq_scene *s) {
-  if (!s->model) return;
-  if (s->live) cq_slice_release(s, s->live);
-  if (s->arrangement) cq_arrangement_release(s, s->arrangement);
+// Lets go of the live state, and of all memory that slices and arrangements had.
+static void drop_states(cq_scene *s) {
+  cq_slice_release(s, s->live);
+  cq_arrangement_release(s, s->arrangement);
   cq_arrangement_release(s, s->adj_arrangement);
+  s->live = NULL;
+  s->arrangement = s->adj_arrangement = NULL;
   while (s->free_slices) {
     cq_slice *next = s->free_slices->next;
-    slice_free(s->free_slices);
+    cq_slice_free(s->free_slices);
     s->free_slices = next;
   }
   while (s->free_arrangements) {
@@ -185,49 +202,74 @@ void cq_scene_destroy(cq_scene *s) {
     arrangement_free(s->free_arrangements);
     s->free_arrangements = next;
   }
-  void *owned[] = {s->globals,
-                   s->wall_place,
-                   s->impulse,
-                   s->actuation,
-                   s->cable,
-                   s->cable_x,
-                   s->cable_force,
-                   s->cable_grad,
-                   s->cable_share,
-                   s->cable_base,
-                   s->cable_end,
-                   s->cable_pulled,
-                   s->volume_part,
-                   s->volume_node,
-                   s->dilatation,
-                   s->base,
-                   s->source,
-                   s->source_other,
-                   s->plane,
-                   s->tally,
-                   s->reach,
-                   s->grid_v,
-                   s->grid_q,
-                   s->weight_rows,
-                   s->row_actuator,
-                   s->row_weight,
-                   s->row_entry,
-                   s->adj,
-                   s->adj_other,
-                   s->internal_adj,
-                   s->internal_adj_other,
-                   s->params_adj,
-                   s->actuation_adj,
-                   s->signals_adj,
-                   s->forces_adj,
-                   s->signals_partial};
+}
+
+static void drop_chunks(cq_scene *s) {
+  void **owned[] = {&s->wall_place, &s->impulse, &s->actuation, &s->dilatation, (void **)&s->base, (void **)&s->source,
+                    (void **)&s->source_other, (void **)&s->plane, (void **)&s->tally, (void **)&s->weight_rows,
+                    (void **)&s->row_actuator, &s->row_weight, (void **)&s->row_entry, &s->adj, &s->adj_other,
+                    &s->internal_adj, &s->internal_adj_other, &s->params_adj, &s->actuation_adj,
+                    (void **)&s->signals_partial};
+  for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) {
+    cq_free(*owned[k]);
+    *owned[k] = NULL;
+  }
+}
+
+cq_status cq_scene_lay_out(cq_scene *s, const double *positions) {
+  drop_states(s);
+  drop_chunks(s);
+  const cq_status status = cq_reference_layout(s, positions);
+  if (status) return status;
+  if (!alloc_chunks(s)) return CQ_MEMORY;
+  return cq_reference_reserve(s);
+}
+
+void cq_scene_destroy(cq_scene *s) {
+  if (!s->model) return;
+  drop_states(s);
+  drop_chunks(s);
+  void *owned[] = {s->globals, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base,
+                   s->cable_end, s->cable_pulled, s->volume_part, s->volume_node, s->reach, s->grid_v, s->grid_q,
+                   s->signals_adj, s->forces_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   cq_implicit_destroy(s);
+  cq_reference_destroy(s);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->slot[k]);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->gradients.slot[k]);
   for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) cq_free(s->gradients.value[f]);
   for (int r = 0; r < CQ_RANGES_MAX; r++) cq_free(s->slab[r]);
   *s = (cq_scene){0};
+}
+
+// numbers of a slice: of particles in chunks, or of the nodes of reference grids
+static size_t slice_numbers(const cq_scene *s) {
+  if (cq_is_reference(s->model)) return (size_t)(s->reference.node_count * CQ_REFERENCE_FIELDS * s->model->dim);
+  return (size_t)slots_of(s) * (size_t)cq_scene_fields(s);
+}
+
+static int64_t slice_bytes(const cq_scene *s) {
+  const int64_t internals = (int64_t)s->chunks * CQ_CHUNK * s->model->internal_count;
+  return ((int64_t)slice_numbers(s) + internals) * s->kernels->real_bytes;
+}
+
+static int64_t arrangement_bytes(const cq_scene *s) {
+  return (int64_t)s->chunks * CQ_CHUNK * (9 + s->params * s->kernels->real_bytes);
+}
+
+int64_t cq_scene_mark_bytes(const cq_scene *s) { return slice_bytes(s) + arrangement_bytes(s); }
+
+// sorting, which keeps a slice more, happens every few steps: counted as one in ten; the grid may grow by half
+int64_t cq_scene_record_bytes(const cq_scene *s) {
+  const cq_model *m = s->model;
+  if (cq_is_reference(m)) {
+    const int holds = m->wall_count + m->pin_count > 0;   // velocities before walls are kept as well
+    return m->substeps * (CQ_REFERENCE_FIELDS + holds) * slice_bytes(s) / CQ_REFERENCE_FIELDS;
+  }
+  const int64_t held = cq_is_implicit(m) ? (int64_t)sizeof(uint64_t) : 0, node = 4 * s->kernels->real_bytes + held;
+  const int64_t grid = s->arrangement ? s->arrangement->record_nodes * node : 0;
+  const int64_t step = slice_bytes(s) + grid + grid / 2 + cq_scene_mark_bytes(s) / 10;
+  return m->substeps * step + (m->volume_share > 0 ? slice_bytes(s) : 0);
 }
 
 cq_slice *cq_slice_create(cq_scene *s) {
@@ -239,10 +281,10 @@ cq_slice *cq_slice_create(cq_scene *s) {
                  internals = slots * (size_t)s->model->internal_count;
     slice = cq_alloc(1, sizeof *slice, "state slice");
     if (!slice) return NULL;
-    slice->data = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "state slice");
+    slice->data = cq_alloc(slice_numbers(s), size, "state slice");
     if (internals) slice->internal = cq_alloc(internals, size, "state slice");
     if (!slice->data || (internals && !slice->internal)) {
-      slice_free(slice);
+      cq_slice_free(slice);
       return NULL;
     }
   }

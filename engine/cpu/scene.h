@@ -9,6 +9,7 @@
 
 #include "../backend/backend.h"
 #include "../world/state.h"
+#include "reference/reference.h"
 #include "solve.h"
 #include "worker.h"
 
@@ -108,6 +109,7 @@ struct cq_kernels;
 typedef struct cq_scene {
   const cq_model *model;
   const struct cq_kernels *kernels;
+  int32_t differentiable;
   int32_t chunks, ranges, range_start[CQ_RANGES_MAX + 1];   // in chunks
   cq_values values;
   int32_t updates;                     // some law changes F or internal variables after a step
@@ -160,6 +162,7 @@ typedef struct cq_scene {
   int64_t reach_start[CQ_RANGES_MAX], reach_capacity;
 
   cq_implicit implicit;                // empty where steps are explicit
+  cq_reference reference;              // empty where steps are on the spatial grid
 
   const double *signals, *forces;      // of the running control step
   double *impulse_out;                 // {contact_count, contact width} of it, NULL: nobody reads impulses
@@ -203,6 +206,14 @@ static inline int32_t cq_scene_actuation_fields(const cq_scene *s) {
 
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const struct cq_kernels *kernels, int differentiable);
 void cq_scene_destroy(cq_scene *s);
+int64_t cq_scene_mark_bytes(const cq_scene *s);     // of a checkpoint, about
+int64_t cq_scene_record_bytes(const cq_scene *s);   // of the record of a control step, about
+// Lays out a scene with steps on reference grids for positions {n, dim}; all states are forgotten.
+cq_status cq_scene_lay_out(cq_scene *s, const double *positions);
+// Particles as readouts see them. Of steps on reference grids: cq_reference_observe has made them.
+static inline const cq_slice *cq_scene_seen(const cq_scene *s) {
+  return cq_is_reference(s->model) ? s->reference.seen : s->live;
+}
 
 // Weights of the particles in a readout, NULL: all are 1.
 static inline const double *cq_scene_weights(const cq_scene *s, const cq_readout *r) {
@@ -217,6 +228,7 @@ static inline double *cq_scene_weights_adj(const cq_scene *s, const cq_readout *
 
 // Slices and arrangements are shared by reference.
 cq_slice *cq_slice_create(cq_scene *s);              // NULL without memory
+void cq_slice_free(cq_slice *slice);
 cq_slice *cq_slice_retain(cq_slice *slice);
 void cq_slice_release(cq_scene *s, cq_slice *slice);
 cq_arrangement *cq_arrangement_create(cq_scene *s);

@@ -1,7 +1,7 @@
 // stencil: the 3 or 9 rows of nodes around a particle; scatter to them and gather from them. Lanes compute 16 particles
 // field by field; records turn them into particles one after another, in quads of four reals.
 
-enum { ROWS = CQ_DIM == 3 ? 9 : 3, LAST = CQ_DIM - 1 };
+enum { ROWS = CQ_DIM == 3 ? 9 : 3 };
 
 // the first quad of each part of a record: momentum and mass of the middle node, and their slopes along each axis;
 // three weights of each axis; the terms that g2p_adj scattered; the gathered sums

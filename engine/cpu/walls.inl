@@ -45,22 +45,6 @@ CQ_INLINE void place_relative_to(const cq_scene *s, const int32_t wall, const wa
   EACH(i) x[i] = place[i] - seconds_of(s) * (wall_real)wall_velocity_of(s, wall)[i] - displacement[i];
 }
 
-static void clear_walls(cq_scene *s) {
-  const int64_t walls = s->model->wall_count, contacts = (int64_t)s->ranges * s->model->contact_count;
-  for (int64_t k = 0; k < 3 * walls; k++) ((wall_real *)s->wall_place)[k] = (wall_real)0;
-  for (int64_t k = 0; k < contacts * CONTACT_WIDTH; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
-  s->wall_place_step = 0;
-}
-
-static void load_walls(cq_scene *s, const int64_t step, const double *velocity, const double *place) {
-  for (int32_t w = 0; w < s->model->wall_count; w++)
-    EACH(i) {
-      ((real *)s->globals)[3 + s->model->wall_count + 3 * w + i] = (real)velocity[w * CQ_DIM + i];
-      ((wall_real *)s->wall_place)[3 * w + i] = (wall_real)place[w * CQ_DIM + i];
-    }
-  s->wall_place_step = step;
-}
-
 // still: zeros, the velocity of a pin
 CQ_INLINE ContactLaw contact_law(const cq_scene *s, const Contacts *contacts, const int k, const real still[CQ_DIM]) {
   const int32_t w = contacts->wall[k];
@@ -108,16 +92,6 @@ static void contact_and_measure_node(const cq_scene *s, const Contacts *contacts
 
 CQ_INLINE wall_real *impulse_of(const cq_scene *s, const int32_t block) {
   return (wall_real *)s->impulse + (int64_t)block * s->model->contact_count * CONTACT_WIDTH;
-}
-
-static void store_impulse(cq_scene *s) {
-  const int32_t count = s->model->contact_count * CONTACT_WIDTH;
-  for (int32_t k = 0; k < count; k++) {
-    wall_real sum = (wall_real)0;
-    for (int32_t r = 0; r < s->ranges; r++) sum = sum + impulse_of(s, r)[k];
-    s->impulse_out[k] = (double)s_value(sum);
-  }
-  for (int64_t k = 0; k < (int64_t)s->ranges * count; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
 }
 
 // what damping leaves of a velocity in a step; exactly 1 without damping

@@ -32,3 +32,22 @@ CQ_INLINE void actuation_stress_adj(const Real f[CQ_DIM][CQ_DIM], const Real sig
   mat_mul_tn(f, fs, t);
   EACH(i) EACH(j) grad_sigma[sym_at(i, j)] += t[i][j];
 }
+
+// The same in P of a step on a reference grid: P += F sigma.
+CQ_INLINE void actuation_piola(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real p[CQ_DIM][CQ_DIM]) {
+  Real full[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) full[i][j] = sigma[sym_at(i, j)];
+  mat_mul(f, full, fs);
+  EACH(i) EACH(j) p[i][j] += fs[i][j];
+}
+
+// dL/dF += G sigma; dL/dsigma += F^T G
+CQ_INLINE void actuation_piola_adj(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real grad_f[CQ_DIM][CQ_DIM],
+                                   Real grad_sigma[CQ_SYM], const Real grad_p[CQ_DIM][CQ_DIM]) {
+  Real full[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) full[i][j] = sigma[sym_at(i, j)];
+  mat_mul(grad_p, full, t);
+  EACH(i) EACH(j) grad_f[i][j] += t[i][j];
+  mat_mul_tn(f, grad_p, t);
+  EACH(i) EACH(j) grad_sigma[sym_at(i, j)] += t[i][j];
+}

@@ -161,6 +161,42 @@ CQ_INLINE void material_kirchhoff_fused_adj(const MaterialPoint *at, const Mater
   EACH(i) EACH(j) grad->f[i][j] += grad_jac * cof[i][j];
 }
 
+// ---- P of the laws that have a fused form --------------------------------------------------------------------------
+// Steps on a reference grid inline them: kind is a number in the source.
+
+CQ_INLINE void material_piola_of(const int kind, const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+  const int power = material_power(at->law);
+  if (kind == CQ_MATERIAL_NEO_HOOKEAN) neo_hookean_stress(at, p);
+  if (kind == CQ_MATERIAL_COROTATED) corotated_stress(at, p);
+  if (kind == CQ_MATERIAL_LINEAR) linear_stress(at, p);
+  if (!power) return;
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(at->f, cof);
+  volumetric_stress(power, at->c[LAME_VOLUMETRIC], mat_det_of(at->f, cof), cof, p);
+}
+
+// grad->f += dP(grad_p); grad->c += <dP/dc, grad_p>
+CQ_INLINE void material_piola_of_adj(const int kind, const MaterialPoint *at, MaterialPoint *grad,
+                                     const Real grad_p[CQ_DIM][CQ_DIM]) {
+  const int power = material_power(at->law);
+  Real dp[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) dp[i][j] = grad_p[i][j] * (real)0;
+  if (kind == CQ_MATERIAL_NEO_HOOKEAN) neo_hookean_stress_derivative(at, grad_p, dp);
+  if (kind == CQ_MATERIAL_COROTATED) corotated_stress_derivative(at, grad_p, dp);
+  if (kind == CQ_MATERIAL_LINEAR) linear_stress_derivative(at, grad_p, dp);
+  if (kind == CQ_MATERIAL_NEO_HOOKEAN) neo_hookean_grad_constants(at, grad, grad_p);
+  if (kind == CQ_MATERIAL_COROTATED) corotated_grad_constants(at, grad, grad_p);
+  if (kind == CQ_MATERIAL_LINEAR) linear_grad_constants(at, grad, grad_p);
+  if (power) {
+    Real cof[CQ_DIM][CQ_DIM];
+    mat_cofactor(at->f, cof);
+    const Real e = mat_det_of(at->f, cof) - (real)1;
+    volumetric_stress_derivative(power, at->c[LAME_VOLUMETRIC], at->f, grad_p, dp);
+    grad->c[LAME_VOLUMETRIC] += (real)power * volumetric_odd_power(e, power) * mat_dot(cof, grad_p);
+  }
+  EACH(i) EACH(j) grad->f[i][j] += dp[i][j];
+}
+
 #if !defined(CQ_LAWS_APART)
 #include "laws.inl"
 #endif

@@ -86,6 +86,45 @@ static cq_status check_implicit(cq_model *m) {
   return CQ_OK;
 }
 
+static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
+  const int64_t n = def->particle_count;
+  m->body_count = def->body_count > 0 ? def->body_count : 1;
+  m->body = cq_alloc((size_t)n, sizeof *m->body, "bodies");
+  if (!m->body) return CQ_MEMORY;
+  if (!def->body) return CQ_OK;
+  for (int64_t p = 0; p < n; p++) {
+    if (def->body[p] < 0 || def->body[p] >= m->body_count)
+      return cq_fail(CQ_INVALID, "body of particle %lld is %lld; there are %d", (long long)p + 1, def->body[p] + 1ll,
+                     m->body_count);
+    m->body[p] = def->body[p];
+  }
+  return CQ_OK;
+}
+
+// What steps on reference grids do not do.
+static cq_status check_reference(const cq_world_def *def, cq_model *m) {
+  static const char instead[] = "take formulation = \"updated\"";
+  if (def->formulation != CQ_FORMULATION_UPDATED && def->formulation != CQ_FORMULATION_TOTAL_LAGRANGIAN)
+    return cq_fail(CQ_INVALID, "formulation is %d; it must be 0 (updated) or 1 (total Lagrangian)", def->formulation);
+  m->formulation = def->formulation;
+  if (!cq_is_reference(m)) return CQ_OK;
+  if (cq_is_implicit(m))
+    return cq_fail(CQ_INVALID, "total Lagrangian steps are explicit; leave out the integrator, or %s", instead);
+  for (int32_t k = 0; k < m->material_count; k++) {
+    const cq_material *material = &m->materials[k];
+    if (cq_material_updates(material))
+      return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time, which total Lagrangian steps do not "
+                     "follow: %s", k + 1, cq_law_of(material->kind)->name,
+                     material->branches ? " with Maxwell branches" : "", instead);
+    if (m->dilatation_averaging[k] > 0)
+      return cq_fail(CQ_INVALID, "material %d has dilatation_averaging, which total Lagrangian steps do not have: %s",
+                     k + 1, instead);
+  }
+  if (def->cable_count)
+    return cq_fail(CQ_INVALID, "total Lagrangian steps have no cables yet: %s", instead);
+  return copy_bodies(def, m);
+}
+
 static cq_status check_particles(const cq_world_def *def) {
   const int64_t n = def->particle_count, d = def->dim;
   if (n < 1) return cq_fail(CQ_INVALID, "the world has no particles");
@@ -406,6 +445,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
     }
     status = copy_particles(def, m);
   }
+  if (!status) status = check_reference(def, m);
   if (!status) status = copy_walls(def, m);
   if (!status) status = check_implicit(m);
   if (!status) status = copy_actuation(def, m);
@@ -420,6 +460,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
 void cq_model_destroy(cq_model *m) {
   for (int32_t f = 0; f < CQ_FIELD_GRAVITY; f++) cq_free(m->value[f]);
   cq_free(m->material);
+  cq_free(m->body);
   for (int k = 0; k < CQ_WALLS_MAX; k++) cq_free(m->heights[k]);
   cq_free(m->pins);
   cq_free(m->pin_group);

@@ -63,6 +63,8 @@ typedef struct cq_model {
   double dx, dt;              // dt: of one engine step
   double gravity[3], damping;
   cq_integrator integrator;
+  int32_t formulation;        // cq_formulation
+  int32_t body_count, *body;  // {n} of reference grids
   double volume_share;        // of the way of J of liquids to its mean over the grid, in a control step
   int32_t averages_dilatation;   // some material does
   double f_bar[CQ_MATERIALS_MAX];   // share of each
@@ -98,6 +100,9 @@ typedef struct cq_model {
 } cq_model;
 
 static inline int cq_is_implicit(const cq_model *m) { return m->integrator.kind == CQ_INTEGRATOR_IMPLICIT; }
+
+// are steps made on reference grids?
+static inline int cq_is_reference(const cq_model *m) { return m->formulation == CQ_FORMULATION_TOTAL_LAGRANGIAN; }
 
 static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; }
 

@@ -55,6 +55,7 @@ local spec = is.define("cq.World", {
   damping = is.number { min = 0, default = 0 },
   pressure_smoothing = is.number { min = 0, default = 0 },
   integrator = is.instance { "cq.Implicit", optional = true },
+  formulation = is.one_of { "updated", "total_lagrangian", default = "updated" },
   walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
   precision = is.one_of { "float32", "float64", default = "float32" },
   threads = is.integer { min = 0, max = 256, default = 0 },
@@ -71,6 +72,7 @@ local function with_options(def)
 end
 
 local device_kinds = { cpu = C.CQ_DEVICE_CPU, cuda = C.CQ_DEVICE_CUDA, auto = C.CQ_DEVICE_AUTO }
+local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.CQ_FORMULATION_TOTAL_LAGRANGIAN }
 local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }   -- of cq_world_def
 
 -- {dim}; of one that changes, at the start
@@ -95,6 +97,7 @@ local function raw_def(self, def)
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
   for i, g in ipairs(self.gravity or {}) do raw.gravity[i - 1] = g end
   raw.damping, raw.pressure_smoothing = def.damping, def.pressure_smoothing
+  raw.formulation = formulations[def.formulation]
   if def.integrator then def.integrator:fill(raw.integrator, def.statics) end
   return raw
 end
@@ -178,6 +181,9 @@ end
 ---@field pressure_smoothing? number    rate at which the volume ratio J of each particle of a cq.Material.fluid nears the mean of its neighbours, once
 ---  in each control step: against noise of the pressure; on the CPU only [1/time]
 ---@field integrator? cq.Implicit     steps of backward Euler, of any length; explicit ones unless given
+---@field formulation? "updated"|"total_lagrangian"   updated (unless given): all bodies share one grid, which their particles
+---  cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies that do not touch
+---  each other: their energy does not decay by the step, and steps are several times as quick
 ---@field walls? cq.Boundary|cq.Boundary[]   one or a list
 ---@field precision? "float32"|"float64"     of the engine; --precision wins
 ---@field threads? integer            0: all cores; --threads wins

@@ -7,6 +7,7 @@
 // check_scene: each field and each wall by itself, or all of them together; change: of the scene
 #define TEST_ROLLOUTS_DUAL                                                         \
   extern int control_steps;                                                        \
+  extern uint64_t unwanted;                                                        \
   void check_scene(int side, bool together, void (*change)(test_scene *) = NULL);  \
   void check_movers(void);                                                         \
   void check_shakers(void);

@@ -251,6 +251,16 @@ local function bodies_of(draw, dim, cables)
   return out
 end
 
+local flows = { fluid = true, von_mises = true, drucker_prager = true, snow = true }
+
+-- The other formulation, for some of the scenes that it takes: one body that does not flow or relax. It draws by
+-- itself, so that other scenes stay as they were.
+local function formulation(seed, made)
+  local law = made.bodies[1].laws[1]
+  if #made.bodies > 1 or made.has.cables or flows[law.law] or law.branches > 0 then return "updated" end
+  return new_draw(seed + 1e6):chance(0.4) and "total_lagrangian" or "updated"
+end
+
 ---@param seed integer
 ---@return { words: string, world: cq.World, params: table, loss: fun(p: table): cq.Tensor }
 function scene.make(seed)
@@ -272,6 +282,7 @@ function scene.make(seed)
       pressure = step.pressure, cables = step.cables } or nil,
   }
   for k, body in ipairs(made.bodies) do fields[k] = body end
+  fields.formulation = step.cables and "updated" or formulation(seed, made)
   local world = cq.World(fields)
   local params = { world = world_params(draw, dim, #list, batch), bodies = {} }
   for k, body in ipairs(world.robots) do
@@ -315,6 +326,7 @@ function scene.make(seed)
   words[#words + 1] = control_word
   if batch > 1 then words[#words + 1] = "batch" end
   if memory then words[#words + 1] = "checkpoints" end
+  if fields.formulation ~= "updated" then words[#words + 1] = "total Lagrangian" end
   local how = not step.cables and "" or (" implicit, pressure %s, cables %s"):format(step.pressure, step.cables)
   return { words = ("%dD, %d x %d%s: %s"):format(dim, steps, step.substeps, how, table.concat(words, "; ")),
     world = world, params = params, loss = loss }

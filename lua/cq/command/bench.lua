@@ -1,7 +1,8 @@
 -- bench: how fast the engine is here, forward and backward.   cqlua bench [--case NAME or '3d-*'] [--json] [--csv FILE]
 --
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise,
--- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; a long bar at rest whose one end is
+-- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; the same blocks on a grid of their own
+-- shape (tl-*), as a lattice and jittered, whose backward pass leaves out the gradient of positions; a long bar at rest whose one end is
 -- actuated, beside the same bar in motion; the biped as a whole program, with its observer and its network; and stiff
 -- blocks with implicit steps of 100 or 1,000 times the explicit one, whose parts (a product with the second derivative,
 -- tensors, assembly) are told in explicit steps of the same scene. The memo of every step is written, and particles are
@@ -45,6 +46,12 @@ local all = {
   { name = "3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, paper = { 1.594, 1.774 } },
   { name = "3d-512000", dim = 3, side = 80, cells = { 100, 120, 100 }, steps = 30, repeats = 5,
     paper = { 10.501, 11.594 } },
+  { name = "tl-2d-6400", dim = 2, side = 80, cells = { 100, 120 }, steps = 200, formulation = "total_lagrangian",
+    jitter = 0 },
+  { name = "tl-2d-6400-jittered", dim = 2, side = 80, cells = { 100, 120 }, steps = 200,
+    formulation = "total_lagrangian" },
+  { name = "tl-3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, formulation = "total_lagrangian",
+    jitter = 0 },
   { name = "rest", time = resting.time, dim = 2 },
   { name = "biped", time = whole.time, dim = 2, repeats = 3 },
   { name = "implicit-2d-6400", time = implicit.time, dim = 2, side = 80, cells = { 100, 120 }, steps = 10, repeats = 3,
@@ -69,9 +76,9 @@ local function block(case, steps, repeats)
   local substeps = case.substeps or SUBSTEPS
   local scene = require "scenes.falling_block" {
     dim = case.dim, side = case.side, cells = case.cells, law = case.law, averaging = case.averaging,
-    substeps = substeps,
+    substeps = substeps, jitter = case.jitter,
   }
-  scene.world.precision = case.precision
+  scene.world.precision, scene.world.formulation = case.precision, case.formulation
   local world = cq.World(scene.world)
   local timing = kernel.time(world, { velocity = scene.velocity, steps = math.ceil((steps or case.steps) / substeps),
     repeats = repeats })

@@ -109,6 +109,21 @@ local function raise_solver(self, health, at)
     at, health.value, world.substeps, cavity_of(self, health, 1.1))
 end
 
+-- of a robot on a grid of its own shape, which does not feel other surfaces
+local function raise_touching(self, health, at)
+  local function name(particle)
+    local robot = self.world.robots[1]
+    for _, candidate in ipairs(self.world.robots) do
+      if particle >= candidate.first then robot = candidate end
+    end
+    return robot.name, ("particle %d of %s"):format(particle - robot.first + 1, robot.name)
+  end
+  local one, first = name(tonumber(health.particle))
+  local other, second = name(health.value)
+  is.fail("the simulation failed at %s: %s: %s comes near %s; formulation = \"total_lagrangian\" knows of walls only: take formulation = \"updated\"",
+    at, one == other and "a body meets itself" or "two bodies meet", first, second)
+end
+
 ---Raises the error of a control step that failed.
 ---@param self cq.Rollout
 ---@param status integer     cq_status
@@ -125,6 +140,7 @@ function unstable.raise(self, status)
   local control = math.floor(step / world.substeps)
   local at = ("control step %d (time %.4g, substep %d)%s"):format(control + 1, step * world.control_dt / world.substeps,
     step % world.substeps + 1, self.batched and (" in scene %d"):format(health.scene + 1) or "")
+  if health.bad == C.CQ_HEALTH_TOUCHES then raise_touching(self, health, at) end
   if health.bad >= C.CQ_HEALTH_NOT_CONVERGED then raise_solver(self, health, at) end
   local robot = world.robots[1]
   for _, candidate in ipairs(world.robots) do

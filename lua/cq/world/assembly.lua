@@ -253,6 +253,15 @@ local function fill_forces(def, robots, arrays)
   return layout
 end
 
+-- Each robot is a body, which may have a grid of its own.
+local function fill_bodies(def, robots, arrays)
+  arrays.body = ffi.new("int32_t[?]", math.max(tonumber(def.particle_count), 1))
+  for k, robot in ipairs(robots) do
+    for p = robot.first, robot.first + robot.particle_count - 1 do arrays.body[p] = k - 1 end
+  end
+  def.body_count, def.body = #robots, arrays.body
+end
+
 ---Fills the engine's def from robots and walls. Sets first, signal_first, entry_first, entry_count of each robot.
 ---@param def ffi.cdata*          cq_world_def, grid and time filled
 ---@param robots cq.Robot[]
@@ -275,6 +284,7 @@ function assembly.fill(def, robots, walls, domain)
   local base = layout.base
   def.particle_count = count
   fill_fields(def, robots, base)
+  fill_bodies(def, robots, arrays)
   def.wall_count, def.walls = #walls, arrays.walls
   fill_materials(def, robots, arrays)
   layout.pin_count, layout.pin_groups = fill_pins(def, robots, arrays)

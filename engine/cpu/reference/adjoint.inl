@@ -1,0 +1,570 @@
+// adjoint: of one step on reference grids. move_adj turns what velocities and displacements of the nodes get into what
+// forces get; forces_adj turns that into what displacements get by the forces of the step. Weights are constants, so
+// that one gather of u and of dL/df, and one scatter, are all: with B = sum dL/df (x) grad N,
+//   dL/dP = - V B F0,  dL/du += dL/dF F0^T grad N              (E116)
+
+// ---- nodes ----------------------------------------------------------------------------------------------------------
+
+// CQ_LANES nodes backward: near as held_near has it; v is dL/d(velocity after contacts) and becomes that before; what
+// their places and masses get is added.
+typedef struct {
+  real near[CQ_LANES], v[CQ_DIM][CQ_LANES], x[CQ_DIM][CQ_LANES], mass[CQ_LANES];
+} __attribute__((aligned(64))) HeldLanes;
+
+// Contacts of nodes from o on; record holds their velocities before.
+CQ_RARE void hold_nodes_adj(cq_scene *s, const cq_slice *in, const real *record, const int64_t o, HeldLanes *grad,
+                            cq_partial *sum) {
+  const int64_t nodes = s->reference.node_count;
+  for (int l = 0; l < CQ_LANES; l++) {
+    if (!(grad->near[l] > 0)) continue;
+    wall_real place[3];
+    Contacts contacts;
+    place_of_node(s, in, o + l, place);
+    contacts_of_node(s, o + l, place, &contacts);
+    if (!contacts.count) continue;
+    real v[CQ_DIM], g[CQ_DIM];
+    double x[CQ_DIM] = {0};
+    EACH(i) v[i] = record[i * nodes + o + l];
+    EACH(i) g[i] = grad->v[i][l];
+    grad->mass[l] += contacts_adj(s, &contacts, v, g, x, sum);
+    EACH(i) grad->v[i][l] = g[i];
+    EACH(i) grad->x[i][l] += (real)x[i];
+  }
+}
+
+typedef struct {
+  Real gravity[CQ_DIM], damping;
+} NodeTotals;
+
+CQ_INLINE double sum_of_lanes(const Real x) {
+  real lane[CQ_LANES] __attribute__((aligned(64)));
+  double sum = 0;
+  r_store(lane, x);
+  for (int l = 0; l < CQ_LANES; l++) sum += (double)lane[l];
+  return sum;
+}
+
+// given: vector fields that the slabs hold, which are added to adj
+static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const void *record, int32_t block,
+                     int32_t given) {
+  const cq_reference *r = &s->reference;
+  const int64_t nodes = r->node_count;
+  const real dt = (real)s->model->dt, decay = decay_of(s), *gravity = (const real *)s->globals;
+  const int by_place = (s->wanted & cq_bit(CQ_FIELD_POSITION)) != 0;
+  real *adj = (real *)r->adj;
+  cq_partial *sum = &s->partial[block];
+  NodeTotals totals;
+  EACH(i) totals.gravity[i] = r_set((real)0);
+  totals.damping = totals.gravity[0];
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    LANES_EACH(h) {
+      const cq_nodes *n = &r->nodes[k];
+      const int64_t o = n->node + h;
+      const Real mass = r_load((const real *)r->mass + o), inverse = r_load((const real *)r->inverse + o);
+      const real *before = record ? (const real *)record : (const real *)out->data + W * nodes;
+      Real gu[CQ_DIM], gv[CQ_DIM], x[CQ_DIM], more[CQ_DIM], grad_mass = r_set((real)0);
+      EACH(i) gu[i] = r_load(adj + (U + i) * nodes + o);
+      EACH(i) gv[i] = r_load(adj + (W + i) * nodes + o);
+      if (given > 0) {
+        given_at(s, n, 0, o, more);
+        EACH(i) gu[i] += more[i];
+      }
+      if (given > 1) {
+        given_at(s, n, 1, o, more);
+        EACH(i) gv[i] += more[i];
+      }
+      EACH(i) gv[i] = r_pick(mass, gv[i] + dt * gu[i], r_set((real)0));
+      EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + r_load(nodes_of(s, in->data, U + i) + o);
+      const Real near = held_near(s, n, o, mass, x);
+      if (any_above(near)) {
+        HeldLanes lanes;
+        EACH(i) r_store(lanes.v[i], gv[i]);
+        EACH(i) r_store(lanes.x[i], r_set((real)0));
+        r_store(lanes.mass, grad_mass);
+        r_store(lanes.near, near);
+        hold_nodes_adj(s, in, before, o, &lanes, sum);
+        grad_mass = r_load(lanes.mass);
+        EACH(i) gv[i] = r_load(lanes.v[i]);
+        EACH(i) gu[i] += r_load(lanes.x[i]);
+        real *rest = (real *)r->rest_adj + o;
+        if (by_place) EACH(i) r_store(rest + i * nodes, r_load(rest + i * nodes) + r_load(lanes.x[i]));
+      }
+      EACH(i) {
+        const Real v = r_load(before + i * nodes + o), back = decay * gv[i];
+        totals.damping += v * gv[i];
+        totals.gravity[i] += back;
+        grad_mass -= inverse * gv[i] * (v - decay * (r_load(nodes_of(s, in->data, W + i) + o) + dt * gravity[i]));
+        r_store((real *)r->force_adj + i * nodes + o, dt * inverse * back);
+        r_store(adj + (U + i) * nodes + o, gu[i]);
+        r_store(adj + (W + i) * nodes + o, back);
+      }
+      real *to = (real *)r->mass_adj + o;
+      r_store(to, r_pick(mass, r_load(to) + grad_mass, r_set((real)0)));
+    }
+  EACH(i) sum->gravity[i] += s->model->dt * sum_of_lanes(totals.gravity[i]);
+  sum->damping -= s->model->dt * sum_of_lanes(totals.damping);
+}
+
+static void collect(cq_scene *s, int32_t block, int32_t given) {
+  const cq_reference *r = &s->reference;
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    LANES_EACH(h) for (int field = 0; field < given; field++) {
+      const cq_nodes *n = &r->nodes[k];
+      Real more[CQ_DIM];
+      given_at(s, n, field, n->node + h, more);
+      EACH(i) {
+        real *to = (real *)r->adj + (field * CQ_DIM + i) * r->node_count + n->node + h;
+        r_store(to, r_load(to) + more[i]);
+      }
+    }
+}
+
+// ---- particles ------------------------------------------------------------------------------------------------------
+
+// which gradients of a particle are wanted
+typedef struct {
+  int constants, volume, start, place;
+} Wanted;
+
+CQ_INLINE Wanted wanted_of(const cq_scene *s) {
+  const uint64_t constants = cq_constant_bits();
+  return (Wanted){(s->wanted & constants) != 0, (s->wanted & cq_bit(CQ_FIELD_VOLUME)) != 0,
+                  (s->wanted & cq_bit(CQ_FIELD_DEFORMATION)) != 0, (s->wanted & cq_bit(CQ_FIELD_POSITION)) != 0};
+}
+
+CQ_INLINE void add_real(real *at, const Real x) { r_store(at, r_load(at) + x); }
+
+// Adjoint of piola_of_any: grad_f, grad_rate and the gradients of constants are added to.
+CQ_RARE void piola_of_any_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
+                              Real grad_f[CQ_DIM][CQ_DIM], Real grad_rate[CQ_DIM][CQ_DIM],
+                              const Real grad_p[CQ_DIM][CQ_DIM]) {
+  const Matter *m = at->m;
+  const cq_scene *s = at->s;
+  real *constants = (real *)s->params_adj + AT(at->chunk, s->params, CQ_PARAM_SLOTS) + at->h;
+  for (int k = 0; m->materials >> k; k++) {
+    if (!(m->materials >> k & 1)) continue;
+    const cq_material *law = &m->model->materials[k];
+    const Real mine = is_material(m, k, at->h);
+    MaterialPoint point, grad;
+    point_at(at, law, f, rate, &point);
+    for (int q = 0; q < m->model->slot_count; q++) *material_slot(law, &grad, q) = r_set((real)0);
+    EACH(i) EACH(j) grad.f[i][j] = grad.rate[i][j] = r_set((real)0);
+    if (law->viscous) {
+      // P = tau F^-T: dL/dtau = dL/dP F^-1, dL/dF -= F^-T dL/dP^T P
+      Real cof[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
+      mat_cofactor(f, cof);
+      const Real by = (real)1 / mat_det_of(f, cof);
+      material_kirchhoff_plain(&point, tau);
+      piola_of_kirchhoff(f, tau, p);
+      mat_mul_nt(grad_p, cof, back);
+      EACH(i) EACH(j) back[i][j] *= by;
+      material_kirchhoff_plain_adj(&point, &grad, back);
+      mat_mul_tn(grad_p, p, t);
+      mat_mul(cof, t, back);
+      EACH(i) EACH(j) grad.f[i][j] -= by * back[i][j];
+      EACH(i) EACH(j) grad_rate[i][j] = r_pick(mine, grad_rate[i][j] + grad.rate[i][j], grad_rate[i][j]);
+    } else {
+      material_stress_adj(&point, &grad, grad_p);
+    }
+    EACH(i) EACH(j) grad_f[i][j] = r_pick(mine, grad_f[i][j] + grad.f[i][j], grad_f[i][j]);
+    for (int q = 0; q < m->model->slot_count; q++) {
+      real *to = constants + q * CQ_CHUNK;
+      r_store(to, r_pick(mine, r_load(to) + *material_slot(law, &grad, q), r_load(to)));
+    }
+  }
+}
+
+CQ_INLINE void piola_of_adj(const Point *at, const Wanted *wanted, const Deformed *d, Real grad_f[CQ_DIM][CQ_DIM],
+                            Real grad_rate[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
+  const cq_scene *s = at->s;
+  if (at->kind < 0) {
+    piola_of_any_adj(at, d->f, d->rate, grad_f, grad_rate, grad_p);
+  } else {
+    MaterialPoint point, grad;
+    point_of_fused(at->m, at->m->only, at->h, d->f, &point);
+    EACH(i) EACH(j) grad.f[i][j] = grad_f[i][j];
+    CQ_UNROLL for (int q = 0; q < FUSED_SLOTS; q++) grad.c[q] = r_set((real)0);
+    material_piola_of_adj(at->kind, &point, &grad, grad_p);
+    EACH(i) EACH(j) grad_f[i][j] = grad.f[i][j];
+    real *constants = (real *)s->params_adj + AT(at->chunk, s->params, CQ_PARAM_SLOTS) + at->h;
+    if (wanted->constants)
+      CQ_UNROLL for (int q = 0; q < FUSED_SLOTS; q++) add_real(constants + q * CQ_CHUNK, grad.c[q]);
+  }
+  if (!at->m->actuation) return;
+  Real sigma[CQ_SYM], grad_sigma[CQ_SYM];
+  real *actuation = (real *)s->actuation_adj + AT(at->chunk, ACTUATION_FIELDS, SIGMA) + at->h;
+  load_sigma(at->m, at->h, sigma);
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) grad_sigma[k] = r_load(actuation + k * CQ_CHUNK);
+  actuation_piola_adj(d->f, sigma, grad_f, grad_sigma, grad_p);
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) r_store(actuation + k * CQ_CHUNK, grad_sigma[k]);
+}
+
+// adjoint of force_of
+CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
+                               const Real grad_force[CQ_DIM]) {
+  if (!at->m->actuation) return;
+  real *actuation = (real *)at->s->actuation_adj + AT(at->chunk, ACTUATION_FIELDS, 0);
+  EACH(i) add_real(actuation + (FORCE + i) * CQ_CHUNK + at->h, grad_force[i]);
+  if (!at->m->pressed) return;
+  Real pressure[CQ_DIM], grad_pressure[CQ_DIM];
+  load_vector(at->m->actuation, PRESSURE, at->h, pressure);
+  load_vector(actuation, PRESSURE, at->h, grad_pressure);
+  pressure_force_adj(f, pressure, grad_f, grad_pressure, grad_force);
+  store_vector(actuation, PRESSURE, at->h, grad_pressure);
+}
+
+// dL/d(stretch), from dL/dF; F0 gets the rest
+CQ_INLINE void deform_adj(const Point *at, const Wanted *wanted, const Real stretch[CQ_DIM][CQ_DIM],
+                          const Real grad_f[CQ_DIM][CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM]) {
+  const cq_reference *r = &at->s->reference;
+  const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h);
+  EACH(i) EACH(j) grad_stretch[i][j] = grad_f[i][j];
+  if (r->started) {
+    Real start[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
+    load_matrix((const real *)r->start + AT(at->chunk, CQ_DIM * CQ_DIM, 0), 0, at->h, start);
+    mat_mul_nt(grad_f, start, grad_stretch);
+    if (wanted->start) {
+      real *to = (real *)r->start_adj + AT(at->chunk, CQ_DIM * CQ_DIM, 0) + at->h;
+      mat_mul_tn(stretch, grad_f, t);
+      EACH(i) EACH(j) add_real(to + (i * CQ_DIM + j) * CQ_CHUNK, t[i][j]);
+    }
+  }
+  EACH(i) EACH(j) grad_stretch[i][j] = r_pick(volume, grad_stretch[i][j], r_set((real)0));
+}
+
+// What one particle takes part in backward. On entry want: B = sum dL/df (x) grad N; on return grad_stretch, and
+// grad_rate where the particle is viscous.
+CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[CQ_DIM][CQ_DIM],
+                            const Real want_force[CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM],
+                            Real grad_rate[CQ_DIM][CQ_DIM]) {
+  const cq_scene *s = at->s;
+  const Wanted wanted_here = wanted_of(s), *wanted = &wanted_here;
+  const cq_reference *r = &s->reference;
+  const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h);
+  Real along[CQ_DIM][CQ_DIM], grad_p[CQ_DIM][CQ_DIM], grad_f[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) along[i][j] = want[i][j];
+  if (r->started) {
+    Real start[CQ_DIM][CQ_DIM];
+    load_matrix((const real *)r->start + AT(at->chunk, CQ_DIM * CQ_DIM, 0), 0, at->h, start);
+    mat_mul(want, start, along);
+  }
+  EACH(i) EACH(j) grad_p[i][j] = (real)0 - volume * along[i][j];
+  EACH(i) EACH(j) grad_f[i][j] = r_set((real)0);
+  if (wanted->volume || wanted->start) {
+    Real p[CQ_DIM][CQ_DIM];
+    piola_of(at, d->f, d->rate, p);
+    real *to = (real *)s->params_adj + AT(at->chunk, s->params, CQ_PARAM_VOLUME) + at->h;
+    add_real(to, (real)0 - mat_dot(p, along));
+    if (wanted->start) {
+      Real t[CQ_DIM][CQ_DIM];
+      real *start = (real *)r->start_adj + AT(at->chunk, CQ_DIM * CQ_DIM, 0) + at->h;
+      mat_mul_tn(want, p, t);
+      EACH(i) EACH(j) add_real(start + (i * CQ_DIM + j) * CQ_CHUNK, (real)0 - volume * t[i][j]);
+    }
+  }
+  piola_of_adj(at, wanted, d, grad_f, grad_rate, grad_p);
+  if (want_force) given_force_adj(at, d->f, grad_f, want_force);
+  deform_adj(at, wanted, d->stretch, grad_f, grad_stretch);
+}
+
+CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
+                                  const int kind) {
+  const Pair pair = pair_of(s);
+  LANES_EACH(h) {
+    const Cells c = cells_of(s, cells, h);
+    Across have, want, give;
+    across_load(&c, nodes_of(s, in->data, U), &pair, &have);
+    across_load(&c, (const real *)s->reference.force_adj, &pair, &want);
+    Along to[SECONDS];
+    CQ_ROLL for (int q = 0; q < 2 * SECONDS; q++) {
+      const int first = q / SECONDS, second = q % SECONDS;
+      Along from, back, mine;
+      along_load(&have, first, second, &pair, &from);
+      along_load(&want, first, second, &pair, &back);
+      along_clear(&mine);
+      CQ_UNROLL for (int last = 0; last < 2; last++) {
+        const int32_t chunk = cells->chunk + 2 * q + last;
+        const Matter m = matter_at(s, chunk);
+        const Point at = {s, &m, chunk, h, kind};
+        Real slope[CQ_DIM][CQ_DIM], force[CQ_DIM];
+        Deformed d;
+        slope_at(&from, last, &pair, slope);
+        deform(&at, slope, d.stretch, d.f);
+        slope_at(&back, last, &pair, slope);
+        if (cells->forced) value_at(&back, last, &pair, force);
+        Real grad[CQ_DIM][CQ_DIM];
+        particle_adj(&at, &d, slope, cells->forced ? force : NULL, grad, NULL);
+        slope_give(&mine, last, &pair, grad);
+      }
+      to[second] = mine;
+      if (second == SECONDS - 1) along_store(&give, first, &pair, to);
+    }
+    across_store(slab, &c, &pair, &give);
+  }
+}
+
+// ---- particles anywhere, and their places on the grid ---------------------------------------------------------------
+
+// What the place of particles in their cells gets where N gives value, and grad N slope, to the nodes, or takes them
+// from there: added to fraction_adj.
+CQ_RARE void place_adj(const Cells *c, const real *data, const int32_t chunk, const Real value[CQ_DIM],
+                       const Real slope[CQ_DIM][CQ_DIM]) {
+  const cq_scene *s = c->s;
+  const int h = c->h;
+  static const real bend[3] = SPLINE_BEND;
+  const real dx = (real)s->model->dx, by = (real)(1 / s->model->dx);
+  real *out = (real *)s->reference.fraction_adj + AT(chunk, CQ_DIM, 0) + h;
+  Weights w;
+  weights_of(c, chunk, &w);
+  for (int k = 0; k < (CQ_DIM == 3 ? 27 : 9); k++) {
+    const int at[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
+    const int64_t node = row_of(c, k / 3) + k % 3 - 1;
+    Real alpha = r_set((real)0), beta[CQ_DIM];
+    EACH(j) beta[j] = alpha;
+    EACH(i) {
+      const Real x = r_loadu(nodes_of(s, data, i) + node + h);
+      alpha += x * value[i];
+      EACH(j) beta[j] += x * slope[i][j];
+    }
+    EACH(e) {
+      // of the weight, then of its slope along each axis
+      Real n = alpha;
+      EACH(a) {
+        if (a == e) n *= dx * w.axis[a].d[at[a]];
+        else n *= w.axis[a].w[at[a]];
+      }
+      EACH(j) {
+        Real g = beta[j];
+        EACH(a) {
+          if (a == e && a == j) g *= by * bend[at[a]];
+          else if (a == e) g *= dx * w.axis[a].d[at[a]];
+          else if (a == j) g *= w.axis[a].d[at[a]];
+          else g *= w.axis[a].w[at[a]];
+        }
+        n += g;
+      }
+      add_real(out + e * CQ_CHUNK, n);
+    }
+  }
+}
+
+// C = W H^-1: dL/dW, and what H gets
+CQ_INLINE void rate_in_space_adj(const Real stretch[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
+                                 const Real grad_rate[CQ_DIM][CQ_DIM], Real grad_slope[CQ_DIM][CQ_DIM],
+                                 Real grad_stretch[CQ_DIM][CQ_DIM]) {
+  Real cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
+  mat_cofactor(stretch, cof);
+  const Real by = (real)1 / mat_det_of(stretch, cof);
+  mat_mul(grad_rate, cof, grad_slope);
+  EACH(i) EACH(j) grad_slope[i][j] *= by;
+  mat_mul_tn(rate, grad_slope, t);
+  EACH(i) EACH(j) grad_stretch[i][j] -= t[i][j];
+}
+
+CQ_INLINE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2],
+                                    const int kind) {
+  const Wanted wanted = wanted_of(s);
+  const real *u = nodes_of(s, in->data, U), *v = nodes_of(s, in->data, W), *force_adj = (real *)s->reference.force_adj;
+  for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
+    const Matter m = matter_at(s, chunk);
+    LANES_EACH(h) {
+      const Cells c = cells_of(s, cells, h);
+      const Point at = {s, &m, chunk, h, kind};
+      Weights w;
+      Deformed d;
+      Real value[CQ_DIM], none[CQ_DIM], slope[CQ_DIM][CQ_DIM];
+      Real grad_stretch[CQ_DIM][CQ_DIM], grad_rate[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
+      EACH(i) none[i] = r_set((real)0);
+      EACH(i) EACH(j) grad_rate[i][j] = r_set((real)0);
+      weights_of(&c, chunk, &w);
+      field_at(&c, u, &w, value, slope);
+      deform(&at, slope, d.stretch, d.f);
+      if (kind < 0 && cells->viscous) {
+        field_at(&c, v, &w, value, slope);
+        rate_in_space(slope, d.stretch, d.rate);
+      }
+      field_at(&c, force_adj, &w, value, slope);
+      particle_adj(&at, &d, slope, value, grad_stretch, grad_rate);
+      if (kind < 0 && cells->viscous) {
+        rate_in_space_adj(d.stretch, d.rate, grad_rate, back, grad_stretch);
+        const Real volume = param(&m, CQ_PARAM_VOLUME, h);
+        EACH(i) EACH(j) back[i][j] = r_pick(volume, back[i][j], none[0]);
+        EACH(i) EACH(j) grad_stretch[i][j] = r_pick(volume, grad_stretch[i][j], none[0]);
+        field_give(&slab[1], &c, &w, none, back);
+        if (wanted.place) place_adj(&c, v, chunk, none, back);
+      }
+      field_give(&slab[0], &c, &w, none, grad_stretch);
+      if (!wanted.place) continue;
+      place_adj(&c, u, chunk, none, grad_stretch);
+      Real p[CQ_DIM][CQ_DIM];
+      piola_of(&at, d.f, d.rate, p);
+      given_of(&at, p, slope);
+      force_of(&m, h, d.f, value);
+      place_adj(&c, force_adj, chunk, value, slope);
+    }
+  }
+}
+
+CQ_INLINE void forces_of_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2],
+                             const int kind) {
+  if (cells->lattice && !cells->viscous && !(s->wanted & cq_bit(CQ_FIELD_POSITION)))
+    lattice_forces_adj(s, in, cells, &slab[0], kind);
+  else
+    scattered_forces_adj(s, in, cells, slab, kind);
+}
+
+CQ_RARE void forces_neo_hookean_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
+  forces_of_adj(s, in, cells, slab, CQ_MATERIAL_NEO_HOOKEAN);
+}
+CQ_RARE void forces_corotated_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
+  forces_of_adj(s, in, cells, slab, CQ_MATERIAL_COROTATED);
+}
+CQ_RARE void forces_linear_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
+  forces_of_adj(s, in, cells, slab, CQ_MATERIAL_LINEAR);
+}
+CQ_RARE void forces_any_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
+  forces_of_adj(s, in, cells, slab, -1);
+}
+
+static void forces_adj(cq_scene *s, const cq_slice *in, int32_t range, int32_t given) {
+  const cq_reference *r = &s->reference;
+  const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
+  slab_clear(s, range, given);
+  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {
+    const cq_cells *cells = &r->cells[k];
+    switch (cells->kind) {
+      case CQ_MATERIAL_NEO_HOOKEAN: forces_neo_hookean_adj(s, in, cells, slab); break;
+      case CQ_MATERIAL_COROTATED: forces_corotated_adj(s, in, cells, slab); break;
+      case CQ_MATERIAL_LINEAR: forces_linear_adj(s, in, cells, slab); break;
+      default: forces_any_adj(s, in, cells, slab);
+    }
+  }
+}
+
+// ---- readouts -------------------------------------------------------------------------------------------------------
+
+// From what readouts have given the particles to the slabs, which hold both vector fields; particles are cleared.
+static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
+  const cq_reference *r = &s->reference;
+  const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
+  const Wanted wanted = wanted_of(s);
+  const real *u = nodes_of(s, in->data, U), *v = nodes_of(s, in->data, W);
+  slab_clear(s, range, 2);
+  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {
+    for (int32_t chunk = r->cells[k].chunk; chunk < r->cells[k].chunk + r->cells[k].chunks; chunk++) {
+      real *from = (real *)s->adj + AT(chunk, FIELDS, 0);
+      const Matter m = matter_at(s, chunk);
+      LANES_EACH(h) {
+        const Cells c = cells_of(s, &r->cells[k], h);
+        const Point at = {s, &m, chunk, h, -1};
+        Weights w;
+        Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
+        Real rate[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM], grad_stretch[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
+        weights_of(&c, chunk, &w);
+        field_at(&c, u, &w, value, slope);
+        deform(&at, slope, stretch, f);
+        field_at(&c, v, &w, value, slope);
+        rate_in_space(slope, stretch, rate);
+        load_matrix(from, F, h, grad);
+        deform_adj(&at, &wanted, stretch, grad, grad_stretch);
+        load_matrix(from, C, h, grad);
+        rate_in_space_adj(stretch, rate, grad, back, grad_stretch);
+        load_vector(from, X, h, value);
+        field_give(&slab[0], &c, &w, value, grad_stretch);
+        if (wanted.place) {
+          place_adj(&c, u, chunk, value, grad_stretch);
+          real *place = (real *)r->place_adj + AT(chunk, CQ_DIM, 0) + h;
+          EACH(i) add_real(place + i * CQ_CHUNK, value[i]);
+        }
+        load_vector(from, V, h, value);
+        field_give(&slab[1], &c, &w, value, back);
+        if (wanted.place) place_adj(&c, v, chunk, value, back);
+      }
+      memset(from, 0, sizeof(real) * FIELDS * CQ_CHUNK);
+    }
+  }
+}
+
+static void discount(cq_scene *s, double factor) {
+  real *adj = (real *)s->reference.adj;
+  for (int64_t k = 0; k < 2 * CQ_DIM * s->reference.node_count; k++) adj[k] *= (real)factor;
+}
+
+// ---- the first state ------------------------------------------------------------------------------------------------
+
+// What a particle of the first state gets, where prepare gave its mass and momentum to the nodes.
+static void give_mass_adj(cq_scene *s, const Placed *p, const int64_t particle, double origin[CQ_DIM]) {
+  const cq_reference *r = &s->reference;
+  cq_gradients *g = &s->gradients;
+  const double m = s->values.mass[particle], *v = s->values.velocity + particle * CQ_DIM,
+               *c = s->values.affine + particle * CQ_DIM * CQ_DIM;
+  double by_place[CQ_DIM] = {0}, by_fraction[CQ_DIM] = {0};
+  for (int k = 0; k < TOUCHED; k++) {
+    const int64_t node = placed_node(p, k);
+    const double weight = (double)placed_weight(p, k), inverse = (double)((const real *)r->inverse)[node];
+    double by_share = (double)((const real *)r->mass_adj)[node], arm[CQ_DIM];
+    EACH(j)
+      arm[j] = (double)nodes_of(s, r->rest, j)[node] - (double)*slot_at((real *)r->place, CQ_DIM, p->slot, j);
+    EACH(i) {
+      const double back = inverse * (double)nodes_of(s, r->adj, W + i)[node];
+      double q = v[i];
+      EACH(j) q += c[i * CQ_DIM + j] * arm[j];
+      by_share += back * q;
+      g->velocity[particle * CQ_DIM + i] += weight * m * back;
+      EACH(j) {
+        g->affine[(particle * CQ_DIM + i) * CQ_DIM + j] += weight * m * back * arm[j];
+        by_place[j] -= weight * m * back * c[i * CQ_DIM + j];
+        origin[j] += weight * m * back * c[i * CQ_DIM + j];
+      }
+    }
+    g->mass[particle] += weight * by_share;
+    const int at[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
+    EACH(e) {
+      double slope = m * by_share;
+      EACH(a) {
+        const double f = (double)*slot_at((real *)r->fraction, CQ_DIM, p->slot, a);
+        const double d[3] = {f - 0.5, -2 * f, f + 0.5};
+        slope *= a == e ? d[at[a]] : (double)p->w[a][at[a]];
+      }
+      by_fraction[e] += slope;
+    }
+  }
+  EACH(e) {
+    by_fraction[e] += (double)*slot_at((real *)r->fraction_adj, CQ_DIM, p->slot, e);
+    by_place[e] += (double)*slot_at((real *)r->place_adj, CQ_DIM, p->slot, e);
+    g->position[particle * CQ_DIM + e] += by_place[e] + by_fraction[e] / s->model->dx;
+    origin[e] -= by_fraction[e] / s->model->dx;
+  }
+}
+
+// m = sum N m_p and v = p / m of every node, backward; then its particles. Grids go with the mean of their particles.
+static void complete(cq_scene *s) {
+  cq_reference *r = &s->reference;
+  cq_gradients *g = &s->gradients;
+  for (int64_t k = 0; k < r->node_count; k++) {
+    real *to = (real *)r->mass_adj + k;
+    EACH(i)
+      *to -= ((const real *)r->inverse)[k] * nodes_of(s, r->adj, W + i)[k] * nodes_of(s, s->live->data, W + i)[k];
+  }
+  for (int32_t b = 0; b < r->body_count; b++) {
+    double origin[CQ_DIM] = {0};
+    const int64_t end = b + 1 < r->body_count ? r->bodies[b + 1].first : r->node_count;
+    for (int64_t k = r->bodies[b].first; k < end; k++)
+      EACH(i) origin[i] += (double)nodes_of(s, r->rest_adj, i)[k];
+    for (int32_t k = 0; k < r->cells_count; k++) {
+      const cq_cells *cells = &r->cells[k];
+      for (int32_t slot = cells->chunk * CQ_CHUNK; slot < (cells->chunk + cells->chunks) * CQ_CHUNK; slot++) {
+        const int64_t particle = r->order[slot];
+        if (particle < 0 || cells->body != b) continue;
+        const Placed p = placed_at(s, cells, slot);
+        give_mass_adj(s, &p, particle, origin);
+        for (int i = 0; i < CQ_DIM * CQ_DIM; i++)
+          g->deformation[particle * CQ_DIM * CQ_DIM + i] +=
+              (double)*slot_at((real *)r->start_adj, CQ_DIM * CQ_DIM, slot, i);
+      }
+    }
+    for (int64_t p = 0; p < s->model->particle_count; p++)
+      if (r->body_of[p] == b)
+        EACH(i) g->position[p * CQ_DIM + i] += origin[i] / (double)r->bodies[b].particles;
+  }
+}

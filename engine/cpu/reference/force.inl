@@ -1,0 +1,225 @@
+// force: from the displacements of nodes to F of particles, their stress, and the forces that nodes get of it:
+//   F = (I + sum u (x) grad N) F0,  f = -sum V P(F) F0^T grad N + sum N force                      (E112, E113)
+//   F = (I + sum u (x) grad N) F0,  f = -sum V P(F) F0^T grad N + sum N force      (E112, E113)
+// in all cells; particles anywhere have their own (stencil.inl).
+
+// one vector of particles
+typedef struct {
+  const cq_scene *s;
+  const Matter *m;
+  int32_t chunk;
+  int h, kind;               // kind: of a fused law, -1: any
+} Point;
+
+// How particles are deformed: I + sum u (x) grad N, F, and C where it is wanted.
+typedef struct {
+  Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
+} Deformed;
+
+// I + sum u (x) grad N of particles, and F; lanes without a particle have the identity, for nodes there may be anywhere
+CQ_INLINE void deform(const Point *p, const Real slope[CQ_DIM][CQ_DIM], Real stretch[CQ_DIM][CQ_DIM],
+                      Real f[CQ_DIM][CQ_DIM]) {
+  const Real volume = param(p->m, CQ_PARAM_VOLUME, p->h);
+  EACH(i) EACH(j) stretch[i][j] = r_pick(volume, slope[i][j], r_set((real)0)) + (real)(i == j);
+  EACH(i) EACH(j) f[i][j] = stretch[i][j];
+  if (!p->s->reference.started) return;
+  Real start[CQ_DIM][CQ_DIM];
+  load_matrix((const real *)p->s->reference.start + AT(p->chunk, CQ_DIM * CQ_DIM, 0), 0, p->h, start);
+  mat_mul(stretch, start, f);
+}
+
+// C = sum v (x) grad N (I + sum u (x) grad N)^-1                                                           (E114)
+CQ_INLINE void rate_in_space(const Real slope[CQ_DIM][CQ_DIM], const Real stretch[CQ_DIM][CQ_DIM],
+                             Real rate[CQ_DIM][CQ_DIM]) {
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(stretch, cof);
+  const Real by = (real)1 / mat_det_of(stretch, cof);
+  mat_mul_nt(slope, cof, rate);
+  EACH(i) EACH(j) rate[i][j] *= by;
+}
+
+// what any law sees
+CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_DIM][CQ_DIM],
+                        const Real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
+  at->law = law;
+  at->dt = (real)p->s->model->dt;
+  for (int k = 0; k < p->s->model->slot_count; k++) *material_slot(law, at, k) = param(p->m, CQ_PARAM_SLOTS + k, p->h);
+  EACH(i) EACH(j) at->f[i][j] = f[i][j];
+  if (law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
+}
+
+// P = tau F^-T, of what has tau alone
+CQ_INLINE void piola_of_kirchhoff(const Real f[CQ_DIM][CQ_DIM], const Real tau[CQ_DIM][CQ_DIM],
+                                  Real p[CQ_DIM][CQ_DIM]) {
+  Real cof[CQ_DIM][CQ_DIM];
+  mat_cofactor(f, cof);
+  const Real by = (real)1 / mat_det_of(f, cof);
+  mat_mul(tau, cof, p);
+  EACH(i) EACH(j) p[i][j] *= by;
+}
+
+// P of particles of as many materials as the chunk has; rate is read where one is viscous
+CQ_RARE void piola_of_any(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
+                          Real p[CQ_DIM][CQ_DIM]) {
+  const Matter *m = at->m;
+  EACH(i) EACH(j) p[i][j] = r_set((real)0);
+  for (int k = 0; m->materials >> k; k++) {
+    if (!(m->materials >> k & 1)) continue;
+    const cq_material *law = &m->model->materials[k];
+    MaterialPoint point;
+    Real part[CQ_DIM][CQ_DIM];
+    point_at(at, law, f, rate, &point);
+    if (law->viscous) {
+      Real tau[CQ_DIM][CQ_DIM];
+      material_kirchhoff_plain(&point, tau);
+      piola_of_kirchhoff(f, tau, part);
+    } else {
+      material_stress(&point, part);
+    }
+    const Real mine = is_material(m, k, at->h);
+    EACH(i) EACH(j) p[i][j] = r_pick(mine, part[i][j], p[i][j]);
+  }
+}
+
+CQ_INLINE void load_sigma(const Matter *m, const int h, Real sigma[CQ_SYM]) {
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->actuation + (SIGMA + k) * CQ_CHUNK + h);
+}
+
+// P with actuation
+CQ_INLINE void piola_of(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
+                        Real p[CQ_DIM][CQ_DIM]) {
+  if (at->kind < 0) {
+    piola_of_any(at, f, rate, p);
+  } else {
+    MaterialPoint point;
+    point_of_fused(at->m, at->m->only, at->h, f, &point);
+    material_piola_of(at->kind, &point, p);
+  }
+  if (!at->m->actuation) return;
+  Real sigma[CQ_SYM];
+  load_sigma(at->m, at->h, sigma);
+  actuation_piola(f, sigma, p);
+}
+
+// - V P F0^T
+CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
+  const Real by = (real)0 - param(at->m, CQ_PARAM_VOLUME, at->h);
+  EACH(i) EACH(j) out[i][j] = by * p[i][j];
+  if (!at->s->reference.started) return;
+  Real start[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
+  load_matrix((const real *)at->s->reference.start + AT(at->chunk, CQ_DIM * CQ_DIM, 0), 0, at->h, start);
+  mat_mul_nt(out, start, t);
+  EACH(i) EACH(j) out[i][j] = t[i][j];
+}
+
+// Particles of a lattice, of one kind of law. Returns the smallest det F.
+CQ_INLINE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
+                              const int kind) {
+  const Pair pair = pair_of(s);
+  const real *u = nodes_of(s, in->data, U);
+  Real smallest = r_set((real)1);
+  LANES_EACH(h) {
+    const Cells c = cells_of(s, cells, h);
+    Across have, give;
+    across_load(&c, u, &pair, &have);
+    Along to[SECONDS];
+    CQ_ROLL for (int q = 0; q < 2 * SECONDS; q++) {
+      const int first = q / SECONDS, second = q % SECONDS;
+      Along from, mine;
+      along_load(&have, first, second, &pair, &from);
+      along_clear(&mine);
+      CQ_UNROLL for (int last = 0; last < 2; last++) {
+        const int32_t chunk = cells->chunk + 2 * q + last;
+        const Matter m = matter_at(s, chunk);
+        const Point at = {s, &m, chunk, h, kind};
+        Real slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
+        slope_at(&from, last, &pair, slope);
+        deform(&at, slope, stretch, f);
+        piola_of(&at, f, NULL, p);
+        const Real jac = mat_det(f);
+        smallest = r_pick(smallest - jac, jac, smallest);
+        given_of(&at, p, slope);
+        slope_give(&mine, last, &pair, slope);
+        if (cells->forced) {
+          Real force[CQ_DIM];
+          force_of(&m, h, f, force);
+          value_give(&mine, last, &pair, force);
+        }
+      }
+      to[second] = mine;
+      if (second == SECONDS - 1) along_store(&give, first, &pair, to);
+    }
+    across_store(slab, &c, &pair, &give);
+  }
+  return smallest;
+}
+
+// Particles anywhere.
+CQ_INLINE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
+                                const int kind) {
+  Real smallest = r_set((real)1);
+  for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
+    const Matter m = matter_at(s, chunk);
+    LANES_EACH(h) {
+      const Cells c = cells_of(s, cells, h);
+      const Point at = {s, &m, chunk, h, kind};
+      Weights w;
+      Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
+      Real rate[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
+      weights_of(&c, chunk, &w);
+      field_at(&c, nodes_of(s, in->data, U), &w, value, slope);
+      deform(&at, slope, stretch, f);
+      if (kind < 0 && cells->viscous) {
+        field_at(&c, nodes_of(s, in->data, W), &w, value, slope);
+        rate_in_space(slope, stretch, rate);
+      }
+      piola_of(&at, f, rate, p);
+      const Real jac = mat_det(f);
+      smallest = r_pick(smallest - jac, jac, smallest);
+      given_of(&at, p, slope);
+      force_of(&m, h, f, value);
+      field_give(slab, &c, &w, value, slope);
+    }
+  }
+  return smallest;
+}
+
+CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab, const int kind) {
+#if !defined(CQ_REAL_DUAL)   // places in a lattice are numbers there, and have no slope
+  if (cells->lattice && !cells->viscous) return lattice_forces(s, in, cells, slab, kind);
+#endif
+  return scattered_forces(s, in, cells, slab, kind);
+}
+
+// one for each law that is inlined, and one for all others: a function of its own keeps its registers to itself
+CQ_RARE Real forces_neo_hookean(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
+  return forces_of(s, in, cells, slab, CQ_MATERIAL_NEO_HOOKEAN);
+}
+CQ_RARE Real forces_corotated(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
+  return forces_of(s, in, cells, slab, CQ_MATERIAL_COROTATED);
+}
+CQ_RARE Real forces_linear(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
+  return forces_of(s, in, cells, slab, CQ_MATERIAL_LINEAR);
+}
+CQ_RARE Real forces_any(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
+  return forces_of(s, in, cells, slab, -1);
+}
+
+static void forces(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
+  const cq_reference *r = &s->reference;
+  const Slab slab = slab_at(s, range, 0);
+  Real smallest = r_set((real)1);
+  slab_clear(s, range, 1);
+  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {
+    const cq_cells *cells = &r->cells[k];
+    Real jac;
+    switch (cells->kind) {
+      case CQ_MATERIAL_NEO_HOOKEAN: jac = forces_neo_hookean(s, in, cells, &slab); break;
+      case CQ_MATERIAL_COROTATED: jac = forces_corotated(s, in, cells, &slab); break;
+      case CQ_MATERIAL_LINEAR: jac = forces_linear(s, in, cells, &slab); break;
+      default: jac = forces_any(s, in, cells, &slab);
+    }
+    smallest = r_pick(smallest - jac, jac, smallest);
+  }
+  found->bad = !(r_smallest(smallest) > 0);
+}

@@ -1,0 +1,300 @@
+// method: control steps on reference grids, forward and backward; no types, no loops over particles or nodes.
+#include "../kernels.h"
+#include <math.h>
+#include <string.h>
+
+// ---- memory ---------------------------------------------------------------------------------------------------------
+
+static void *fresh(void **array, size_t count, size_t size, const char *what) {
+  cq_free(*array);
+  return *array = cq_alloc(count, size, what);
+}
+
+static void find_highest(cq_scene *s) {
+  cq_reference *r = &s->reference;
+  for (int32_t w = 0; w < s->model->wall_count; w++) {
+    const cq_wall *wall = &s->model->walls[w];
+    r->highest[w] = -INFINITY;
+    if (wall->shape != CQ_WALL_HEIGHT_FIELD) continue;
+    const int64_t count = (int64_t)wall->height_count[0] * (s->model->dim == 3 ? wall->height_count[1] : 1);
+    for (int64_t k = 0; k < count; k++) r->highest[w] = fmax(r->highest[w], wall->height[k]);
+  }
+}
+
+// of a layout; backward a slab holds what displacements and velocities get
+cq_status cq_reference_reserve(cq_scene *s) {
+  const int differentiable = s->differentiable;
+  cq_reference *r = &s->reference;
+  const size_t real = (size_t)s->kernels->real_bytes, dim = (size_t)s->model->dim, nodes = (size_t)r->node_count,
+               slots = (size_t)r->chunks * CQ_CHUNK, fields = differentiable ? 2 : 1;
+  int ok = fresh(&r->origin, (size_t)r->body_count * dim, real, "grids of bodies") &&
+           fresh(&r->rest, nodes * dim, real, "grids of bodies") &&
+           fresh(&r->mass, nodes, real, "grids of bodies") && fresh(&r->inverse, nodes, real, "grids of bodies") &&
+           fresh(&r->fraction, slots * dim, real, "places of particles") &&
+           fresh(&r->place, slots * dim, real, "places of particles") &&
+           fresh(&r->start, slots * dim * dim, real, "places of particles");
+  for (int32_t k = 0; k < s->ranges && ok; k++) {
+    const size_t length = (size_t)r->window_size[k] + 2 * CQ_CHUNK;
+    ok = fresh(&s->slab[k], fields * CQ_REFERENCE_SHIFTS * dim * length, real, "grids of bodies") != NULL;
+  }
+  if (ok && differentiable)
+    ok = fresh(&r->adj, 2 * dim * nodes, real, "adjoint state") &&
+         fresh(&r->force_adj, dim * nodes, real, "adjoint state") &&
+         fresh(&r->mass_adj, nodes, real, "adjoint constants") &&
+         fresh(&r->rest_adj, dim * nodes, real, "adjoint constants") &&
+         fresh(&r->fraction_adj, slots * dim, real, "adjoint constants") &&
+         fresh(&r->place_adj, slots * dim, real, "adjoint constants") &&
+         fresh(&r->start_adj, slots * dim * dim, real, "adjoint constants");
+  if (!ok) return CQ_MEMORY;
+  find_highest(s);
+  cq_slice_free(r->seen);
+  r->seen = cq_alloc(1, sizeof *r->seen, "particles");
+  if (r->seen) r->seen->data = cq_alloc(slots * (size_t)cq_scene_fields(s), real, "particles");
+  return r->seen && r->seen->data ? CQ_OK : CQ_MEMORY;
+}
+
+void cq_reference_destroy(cq_scene *s) {
+  cq_reference *r = &s->reference;
+  void *owned[] = {r->positions,    r->bodies,    r->body_of,      r->order,  r->cells,    r->cells_of_chunk,
+                   r->nodes,        r->pin,       r->rim,          r->origin, r->rest,     r->rim_particle,
+                   r->rim_place,    r->mass,      r->inverse,      r->place,  r->fraction, r->start,
+                   r->adj,          r->force_adj, r->mass_adj,     r->rest_adj,
+                   r->fraction_adj, r->place_adj, r->start_adj};
+  for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
+  cq_slice_free(r->seen);
+  *r = (cq_reference){0};
+}
+
+// ---- forward --------------------------------------------------------------------------------------------------------
+
+// The order of particles that the layout has, and the first slice.
+static cq_status arrange(cq_scene *s) {
+  cq_slice *slice = cq_slice_create(s);
+  cq_arrangement *a = cq_arrangement_create(s);
+  if (slice && a) {
+    a->sorted_at = 0;
+    memcpy(a->order, s->reference.order, (size_t)s->chunks * CQ_CHUNK * sizeof *a->order);
+    for (int32_t slot = 0; slot < s->chunks * CQ_CHUNK; slot++)
+      if (a->order[slot] >= 0) a->slot[a->order[slot]] = slot;
+    cq_scene_resume(s, slice, a, 0, 0);
+  }
+  const cq_status status = slice && a ? CQ_OK : CQ_MEMORY;
+  cq_slice_release(s, slice);
+  cq_arrangement_release(s, a);
+  return status;
+}
+
+cq_status cq_reference_begin(cq_scene *s) {
+  cq_reference *r = &s->reference;
+  const size_t size = (size_t)(s->model->particle_count * s->model->dim) * sizeof *r->positions;
+  if (memcmp(r->positions, s->values.position, size)) {
+    const cq_status status = cq_scene_lay_out(s, s->values.position);
+    if (status) return status;
+  }
+  r->seen_step = -1;
+  r->read = 0;
+  return arrange(s);
+}
+
+cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
+  int begin, end;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t k = begin; k < end; k++) {
+    s->kernels->load_params(s, s->arrangement, s->range_start[k], s->range_start[k + 1]);
+    s->kernels->load_state(s, s->reference.seen, s->range_start[k], s->range_start[k + 1]);
+  }
+  cq_worker_wait(worker);
+  if (worker->rank == 0) s->kernels->reference->prepare(s, s->live);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_SORT);
+  return CQ_OK;
+}
+
+static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
+  s->record = NULL;
+  s->next = cq_slice_create(s);
+  if (!s->next) return CQ_MEMORY;
+  // walls and pins are kept with the velocities before them
+  if (!record) return CQ_OK;
+  const int holds = s->model->wall_count + s->model->pin_count > 0;
+  if (holds && record->grid_capacity < s->reference.node_count) {
+    cq_free(record->grid);
+    record->grid_capacity = 0;
+    record->grid = cq_alloc((size_t)(s->reference.node_count * s->model->dim), (size_t)s->kernels->real_bytes,
+                            "memo of the grid");
+    if (!record->grid) return CQ_MEMORY;
+    record->grid_capacity = s->reference.node_count;
+  }
+  cq_step_record_clear(s, record);
+  record->in = cq_slice_retain(s->live);
+  record->out = cq_slice_retain(s->next);
+  record->arrangement = cq_arrangement_retain(s->arrangement);
+  s->record = holds ? record->grid : NULL;
+  return CQ_OK;
+}
+
+// particles of a slice, by the first worker alone
+static void see(cq_scene *s, const cq_slice *slice) {
+  s->reference.seen_step = -1;
+  for (int32_t range = 0; range < s->ranges; range++) s->kernels->reference->observe(s, slice, range);
+}
+
+// An inverted particle shows in the state before, one that is not finite or has left the world in the state after.
+static void find_culprit(cq_scene *s) {
+  const cq_slice *slices[] = {s->live, s->next};
+  for (int k = 0; k < 2 && slices[k]; k++) {
+    s->health = (cq_health){.step = s->step};
+    see(s, slices[k]);
+    s->kernels->diagnose(s, s->reference.seen, &s->health);
+    if (s->health.bad) return;
+  }
+  s->health.bad = CQ_HEALTH_INVERTED;
+}
+
+// Has a particle left the world? Asked where a surface is near its edge.
+static int has_left(cq_scene *s) {
+  s->health = (cq_health){.step = s->step};
+  see(s, s->live);
+  s->kernels->diagnose(s, s->reference.seen, &s->health);
+  return s->health.bad != 0;
+}
+
+static void drop_next(cq_scene *s) {
+  cq_slice_release(s, s->next);
+  s->next = NULL;
+}
+
+static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, cq_step_record *record, int32_t substep) {
+  int begin, end, bad = 0;
+  const cq_reference_kernels *kernels = s->kernels->reference;
+  cq_found *found = s->found[substep & 1];
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  if (worker->rank == 0) s->status = prepare_step(s, record);
+  for (int32_t k = begin; k < end; k++) kernels->forces(s, *live, k, &found[k]);
+  cq_worker_phase(worker, CQ_PHASE_P2G);
+  cq_worker_wait(worker);
+  cq_slice *next = s->next;
+  const cq_status status = s->status;
+  for (int32_t k = begin; k < end && !status; k++) kernels->move(s, *live, next, s->record, k, &found[k]);
+  cq_worker_wait(worker);
+  for (int32_t k = 0; k < s->ranges && !status; k++) bad |= found[k].bad;
+  if (status || bad) {
+    if (worker->rank == 0) {
+      if (!status) find_culprit(s);
+      drop_next(s);
+    }
+    cq_worker_wait(worker);
+    return status ? status : CQ_UNSTABLE;
+  }
+  *live = next;
+  if (worker->rank == 0) {
+    cq_slice_release(s, s->live);
+    s->live = next;
+    s->next = NULL;
+    s->step++;
+  }
+  cq_worker_phase(worker, CQ_PHASE_GRID);
+  return CQ_OK;
+}
+
+cq_status cq_reference_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
+  cq_slice *live = s->live;
+  cq_status status = CQ_OK;
+  for (int32_t k = 0; k < s->model->substeps && !status; k++)
+    status = run_step(s, worker, &live, records ? &records[k] : NULL, k);
+  cq_worker_wait(worker);
+  if (worker->rank == 0 && s->impulse_out) s->kernels->store_impulse(s);
+  if (status) return status;
+  if (worker->rank == 0) {
+    int edge = 0;
+    s->status = cq_reference_check_surfaces(s, &edge);
+    if (!s->status && edge && has_left(s)) s->status = CQ_UNSTABLE;
+  }
+  cq_worker_wait(worker);
+  return s->status;
+}
+
+void cq_reference_observe(cq_scene *s, cq_worker *worker) {
+  int begin, end;
+  if (!cq_is_reference(s->model) || s->reference.seen_step == s->step) return;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t k = begin; k < end; k++) s->kernels->reference->observe(s, s->live, k);
+  cq_worker_wait(worker);
+  if (worker->rank == 0) s->reference.seen_step = s->step;
+  cq_worker_wait(worker);
+}
+
+// ---- backward -------------------------------------------------------------------------------------------------------
+
+void cq_reference_begin_adjoint(cq_scene *s) {
+  cq_reference *r = &s->reference;
+  const size_t real = (size_t)s->kernels->real_bytes, dim = (size_t)s->model->dim, nodes = (size_t)r->node_count,
+               slots = (size_t)s->chunks * CQ_CHUNK;
+  memset(r->adj, 0, 2 * dim * nodes * real);
+  memset(r->mass_adj, 0, nodes * real);
+  memset(r->rest_adj, 0, dim * nodes * real);
+  memset(r->fraction_adj, 0, slots * dim * real);
+  memset(r->place_adj, 0, slots * dim * real);
+  memset(r->start_adj, 0, slots * dim * dim * real);
+  r->read = 0;
+  // the identity, where none was given
+  if (s->wanted & cq_bit(CQ_FIELD_DEFORMATION)) r->started = 1;
+}
+
+// vector fields that the adjoint of forces gives
+static int32_t fields_given(const cq_scene *s) {
+  for (int32_t k = 0; k < s->model->material_count; k++)
+    if (s->model->materials[k].viscous) return 2;
+  return 1;
+}
+
+static void collect(cq_scene *s, cq_worker *worker, int32_t given) {
+  int begin, end;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_worker_wait(worker);
+  for (int32_t k = begin; k < end; k++) s->kernels->reference->collect(s, k, given);
+  cq_worker_wait(worker);
+}
+
+// What readouts of the live state have given its particles goes to the nodes.
+static void take_readouts(cq_scene *s, cq_worker *worker) {
+  int begin, end;
+  if (!s->reference.read) return;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t k = begin; k < end; k++) s->kernels->reference->observe_adj(s, s->live, k);
+  collect(s, worker, 2);
+  if (worker->rank == 0) s->reference.read = 0;
+  cq_worker_wait(worker);
+}
+
+cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
+  const cq_reference_kernels *kernels = s->kernels->reference;
+  const int holds = s->model->wall_count + s->model->pin_count > 0;
+  const int32_t fields = fields_given(s);
+  int begin, end;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  take_readouts(s, worker);
+  for (int32_t k = s->model->substeps - 1, given = 0; k >= 0; k--, given = fields) {
+    const cq_step_record *record = &records[k];
+    if (worker->rank == 0) s->step--;   // for walls that move
+    cq_worker_wait(worker);
+    for (int32_t b = begin; b < end; b++)
+      kernels->move_adj(s, record->in, record->out, holds ? record->grid : NULL, b, given);
+    cq_worker_wait(worker);
+    cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
+    for (int32_t b = begin; b < end; b++) kernels->forces_adj(s, record->in, b, fields);
+    cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
+  }
+  collect(s, worker, fields);
+  return CQ_OK;
+}
+
+void cq_reference_finish(cq_scene *s, cq_worker *worker) {
+  int begin, end;
+  take_readouts(s, worker);
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t k = begin; k < end; k++)
+    s->kernels->store_params_adj(s, s->range_start[k], s->range_start[k + 1]);
+  cq_worker_wait(worker);
+  if (worker->rank == 0) s->kernels->reference->complete(s);
+}

@@ -1,0 +1,219 @@
+// particle: weights, masses and the first state of the nodes, from the particles that a rollout begins with; and
+// particles from nodes, for readouts.
+//   m = sum N m_p,  v = sum N m_p (v_p + C_p (X - X_p)) / m                  (E110, E111)
+//   x = X_p + sum N u,  v = sum N v,  C = sum v (x) grad N (I + sum u (x) grad N)^-1            (E114)
+
+// which cell a lane of a row is, along each axis from the first node of its body
+CQ_INLINE void indices_of(const cq_body *body, int64_t node, int64_t index[CQ_DIM]) {
+  node -= body->first;
+  EACH(i) {
+    index[i] = node / body->stride[i];
+    node %= body->stride[i];
+  }
+}
+
+// One particle as it was given.
+typedef struct {
+  int32_t slot;
+  int64_t node;              // of its cell
+  const cq_body *body;
+  real w[CQ_DIM][3];
+} Placed;
+
+CQ_INLINE void placed_weights(const cq_scene *s, Placed *p) {
+  const real *fraction = (const real *)s->reference.fraction;
+  EACH(i) {
+    const real f = *slot_at((real *)fraction, CQ_DIM, p->slot, i), a = (real)0.5 - f, c = (real)0.5 + f;
+    p->w[i][0] = (real)0.5 * a * a;
+    p->w[i][1] = (real)0.75 - f * f;
+    p->w[i][2] = (real)0.5 * c * c;
+  }
+}
+
+CQ_INLINE int64_t placed_node(const Placed *p, const int k) {
+#if CQ_DIM == 3
+  return p->node + (k / 9 - 1) * p->body->stride[0] + (k / 3 % 3 - 1) * p->body->stride[1] + k % 3 - 1;
+#else
+  return p->node + (k / 3 - 1) * p->body->stride[0] + k % 3 - 1;
+#endif
+}
+CQ_INLINE real placed_weight(const Placed *p, const int k) {
+#if CQ_DIM == 3
+  return p->w[0][k / 9] * p->w[1][k / 3 % 3] * p->w[2][k % 3];
+#else
+  return p->w[0][k / 3] * p->w[1][k % 3];
+#endif
+}
+enum { TOUCHED = CQ_DIM == 3 ? 27 : 9 };
+
+// where grids begin: they go with the mean of their particles
+static void set_origins(cq_scene *s) {
+  const cq_model *m = s->model;
+  const cq_reference *r = &s->reference;
+  real *origin = (real *)r->origin;
+  for (int32_t b = 0; b < r->body_count; b++) EACH(i) {
+    wide sum = (wide)0;
+    for (int64_t p = 0; p < m->particle_count; p++)
+      if (r->body_of[p] == b)
+        sum = sum + (wide)*slot_at((real *)r->seen->data, FIELDS, s->arrangement->slot[p], X + i) -
+              (wide)(real)m->position[p * CQ_DIM + i];
+    origin[b * CQ_DIM + i] = (real)(sum / (wide)r->bodies[b].particles + (wide)r->bodies[b].origin[i]);
+  }
+  for (int32_t b = 0; b < r->body_count; b++) {
+    const int64_t end = b + 1 < r->body_count ? r->bodies[b + 1].first : r->node_count;
+    for (int64_t node = r->bodies[b].first; node < end; node++) {
+      int64_t index[CQ_DIM];
+      indices_of(&r->bodies[b], node, index);
+      EACH(i) ((real *)r->rest)[i * r->node_count + node] = origin[b * CQ_DIM + i] + (real)(index[i] * m->dx);
+    }
+  }
+}
+
+// the place of every particle in its cell, and F at rest
+static void set_places(cq_scene *s) {
+  cq_reference *r = &s->reference;
+  const real inv_dx = (real)(1 / s->model->dx);
+  r->started = 0;
+  for (int32_t k = 0; k < r->cells_count; k++) {
+    const cq_cells *cells = &r->cells[k];
+    for (int32_t slot = cells->chunk * CQ_CHUNK; slot < (cells->chunk + cells->chunks) * CQ_CHUNK; slot++) {
+      const int64_t node = cells->node + slot % CQ_CHUNK;
+      const int here = r->order[slot] >= 0;
+      EACH(i) {
+        const real x = *slot_at((real *)r->seen->data, FIELDS, slot, X + i);
+        real at = (real)0;
+        if (here) at = inv_dx * (x - nodes_of(s, r->rest, i)[node]);
+#if !defined(CQ_REAL_DUAL)
+        // of a lattice without the rounding of places
+        if (here && cells->lattice) at = at > 0 ? (real)0.25 : (real)-0.25;
+#endif
+        *slot_at((real *)r->fraction, CQ_DIM, slot, i) = at;
+        *slot_at((real *)r->place, CQ_DIM, slot, i) = x;
+        EACH(j) {
+          const real f = *slot_at((real *)r->seen->data, FIELDS, slot, F + i * CQ_DIM + j);
+          *slot_at((real *)r->start, CQ_DIM * CQ_DIM, slot, i * CQ_DIM + j) = f;
+          r->started |= s_value(f) != (i == j);
+        }
+      }
+    }
+  }
+#if defined(CQ_REAL_DUAL)
+  r->started = 1;
+#else
+  if (s->adj && s->wanted & cq_bit(CQ_FIELD_DEFORMATION)) r->started = 1;
+#endif
+}
+
+// what the passes choose their loops by
+static void set_kinds(cq_scene *s) {
+  const cq_reference *r = &s->reference;
+  const cq_arrangement *a = s->arrangement;
+  const uint8_t forcing = (uint8_t)(cq_drive_bit(CQ_DRIVE_FORCE) | cq_drive_bit(CQ_DRIVE_PRESSURE));
+  for (int32_t k = 0; k < r->cells_count; k++) {
+    cq_cells *cells = &r->cells[k];
+    cells->kind = -2;        // none yet
+    cells->viscous = cells->forced = 0;
+    for (int32_t c = cells->chunk; c < cells->chunk + cells->chunks; c++) {
+      const Matter m = matter_at(s, c);
+      const int fused = m.only && material_is_fused(m.only);
+      const int kind = fused ? m.only->kind : -1;
+      cells->kind = cells->kind == -2 || cells->kind == kind ? kind : -1;
+      cells->forced |= (a->actuated[c] & forcing) != 0;
+      for (int q = 0; m.materials >> q; q++)
+        cells->viscous |= (m.materials >> q & 1) && s->model->materials[q].viscous;
+    }
+  }
+}
+
+// One particle to the mass and, in the velocities of out, the momentum of its nodes.
+static void give_mass(cq_scene *s, cq_slice *out, const Placed *p) {
+  const cq_reference *r = &s->reference;
+  real *state = (real *)r->seen->data, *mass = (real *)r->mass;
+  const real m = *slot_at((real *)s->arrangement->params, s->params, p->slot, CQ_PARAM_MASS);
+  for (int k = 0; k < TOUCHED; k++) {
+    const int64_t node = placed_node(p, k);
+    const real nm = placed_weight(p, k) * m;
+    mass[node] = mass[node] + nm;
+    EACH(i) {
+      real v = *slot_at(state, FIELDS, p->slot, V + i);
+      EACH(j)
+        v = v + *slot_at(state, FIELDS, p->slot, C + i * CQ_DIM + j) *
+                    (nodes_of(s, r->rest, j)[node] - *slot_at((real *)r->place, CQ_DIM, p->slot, j));
+      real *to = (real *)out->data + (W + i) * r->node_count + node;
+      *to = *to + nm * v;
+    }
+  }
+}
+
+static Placed placed_at(const cq_scene *s, const cq_cells *cells, const int32_t slot) {
+  Placed p;
+  p.slot = slot;
+  p.node = cells->node + slot % CQ_CHUNK;
+  p.body = &s->reference.bodies[cells->body];
+  placed_weights(s, &p);
+  return p;
+}
+
+static void prepare(cq_scene *s, cq_slice *out) {
+  cq_reference *r = &s->reference;
+  set_origins(s);
+  set_places(s);
+  set_kinds(s);
+  for (int64_t k = 0; k < 2 * CQ_DIM * r->node_count; k++) ((real *)out->data)[k] = (real)0;
+  for (int64_t k = 0; k < r->node_count; k++) ((real *)r->mass)[k] = (real)0;
+  for (int32_t k = 0; k < r->cells_count; k++) {
+    const cq_cells *cells = &r->cells[k];
+    for (int32_t slot = cells->chunk * CQ_CHUNK; slot < (cells->chunk + cells->chunks) * CQ_CHUNK; slot++) {
+      if (r->order[slot] < 0) continue;
+      const Placed p = placed_at(s, cells, slot);
+      give_mass(s, out, &p);
+    }
+  }
+  for (int64_t k = 0; k < r->node_count; k++) {
+    const real m = ((const real *)r->mass)[k];
+    real by = (real)0;
+    if (m > (real)0) by = (real)1 / m;
+    ((real *)r->inverse)[k] = by;
+    EACH(i) {
+      real *v = (real *)out->data + (W + i) * r->node_count + k;
+      *v = by * *v;
+    }
+  }
+}
+
+// ---- particles for readouts -----------------------------------------------------------------------------------------
+
+static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
+  const cq_reference *r = &s->reference;
+  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {
+    for (int32_t chunk = r->cells[k].chunk; chunk < r->cells[k].chunk + r->cells[k].chunks; chunk++) {
+      real *to = (real *)r->seen->data + AT(chunk, FIELDS, 0);
+      const Matter m = matter_at(s, chunk);
+      LANES_EACH(h) {
+        const Cells c = cells_of(s, &r->cells[k], h);
+        const Point at = {s, &m, chunk, h, -1};
+        Weights w;
+        Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], x[CQ_DIM];
+        weights_of(&c, chunk, &w);
+        field_at(&c, nodes_of(s, in->data, U), &w, value, slope);
+        deform(&at, slope, stretch, f);
+        load_vector((const real *)r->place + AT(chunk, CQ_DIM, 0), 0, h, x);
+        EACH(i) x[i] += value[i];
+        store_vector(to, X, h, x);
+        store_matrix(to, F, h, f);
+        field_at(&c, nodes_of(s, in->data, W), &w, value, slope);
+        store_vector(to, V, h, value);
+        rate_in_space(slope, stretch, f);
+        store_matrix(to, C, h, f);
+      }
+    }
+  }
+}
+
+static void observe_rim(cq_scene *s, const cq_slice *in) {
+  const cq_reference *r = &s->reference;
+  for (int32_t k = 0; k < r->rim_count; k++)
+    EACH(i)
+      r->rim_place[k * CQ_DIM + i] =
+          (double)s_value(nodes_of(s, r->rest, i)[r->rim[k]] + nodes_of(s, in->data, U + i)[r->rim[k]]);
+}

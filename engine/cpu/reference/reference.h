@@ -1,0 +1,132 @@
+// reference: total Lagrangian steps. Each body has a grid of its own undeformed shape. Velocities and displacements
+// live on the nodes of that grid and are never transferred; particles are quadrature points that stay where they are
+// on it.
+// What a scene keeps for them, and the table of typed loops, one for each kernel build (kernels.c).
+#ifndef CQ_REFERENCE_H
+#define CQ_REFERENCE_H
+
+#include "../../world/model.h"
+#include "../solve.h"
+#include "../worker.h"
+
+struct cq_scene;
+struct cq_slice;
+struct cq_step_record;
+struct cq_found;
+
+enum {
+  CQ_REFERENCE_FIELDS = 2,   // of a node in a slice: displacement and velocity, dim numbers each
+  CQ_REFERENCE_SHIFTS = 3,   // arrays of a slab: from cells to the node before, at, and after them along the last axis
+  CQ_REFERENCE_VECTOR = 16,  // nodes of a vector
+};
+
+// The grid of one body. Nodes lie with the first axis slowest; the outermost ones stand half a cell or more outside of
+// all particles.
+typedef struct cq_body {
+  int64_t first;             // its first node
+  int32_t count[3];          // nodes along each axis
+  int64_t stride[3];         // of nodes along each axis; 1 along the last
+  double origin[3];          // place of the first node, with the positions that the world was made with
+  int64_t particles;
+} cq_body;
+
+// Sixteen cells along the last axis, a lane each, and the chunks that hold their particles: the k-th chunk holds the
+// k-th particle of every cell. A cell is what lies nearest to its node.
+typedef struct cq_cells {
+  int64_t node;              // of the first cell
+  int32_t body, chunk, chunks;
+  int32_t lattice;           // 1: particles are a lattice of two along each axis of a cell, in the order of its corners
+  int32_t kind;              // law of all its particles where that is one with a fused form, else -1
+  int32_t viscous, forced;   // some material is viscous; some particle has a force
+} cq_cells;
+
+// Sixteen nodes with mass among them.
+typedef struct cq_nodes {
+  int64_t node;
+  uint32_t ranges;           // bit r: range r scatters to them
+  int32_t pinned;            // some node is held by a pin
+} cq_nodes;
+
+typedef struct cq_reference {
+  // the layout, for some positions
+  double *positions;         // {n, dim} that it was made for
+  cq_body *bodies;
+  int32_t *body_of;          // {n}
+  int32_t body_count;
+  int64_t node_count;        // of all bodies, a multiple of CQ_REFERENCE_VECTOR
+  int32_t *order;            // {chunks * 16} as that of an arrangement
+  int32_t chunks;
+  cq_cells *cells;
+  int32_t cells_count, cells_start[CQ_BLOCKS_MAX + 1];     // of each range
+  int32_t *cells_of_chunk;   // {chunks}
+  cq_nodes *nodes;
+  int32_t nodes_count, nodes_start[CQ_BLOCKS_MAX + 1];     // of each block, as many as there are ranges
+  int64_t window[CQ_BLOCKS_MAX], window_size[CQ_BLOCKS_MAX];   // nodes that a range may scatter to
+  int32_t *pin;              // {nodes} wall index of the pin that holds a node, 0 for none
+  int64_t *rim;              // {rim_count} nodes of the cells at the surface of a body
+  int32_t *rim_particle;     // {rim_count} one particle of each
+  int32_t rim_count;
+  double *rim_place;         // {rim_count, dim} where the nodes are
+  double highest[CQ_WALLS_MAX];   // of height fields
+
+  // reals
+  void *origin;              // {bodies, dim} place of the first node
+  void *rest;                // {dim, nodes} places of the nodes
+  void *mass, *inverse;      // {nodes}
+  void *fraction, *place;    // {chunks, dim, 16} of a particle from the node of its cell [cells]; its place at rest
+  void *start;               // {chunks, dim * dim, 16} F at rest
+  int32_t started;           // some F at rest is not the identity
+
+  // particles of the live state, for readouts, and the engine step they were made at, -1 for none
+  struct cq_slice *seen;
+  int64_t seen_step;
+
+  // backward; reals
+  void *adj;                 // {2 dim, nodes} of the live state
+  void *force_adj;           // {dim, nodes} dL/d(force) of the running step
+  void *mass_adj, *rest_adj; // {nodes}, {dim, nodes}
+  void *fraction_adj, *place_adj, *start_adj;   // as fraction, place and start
+  int32_t read;              // the adjoint of particles in scene.adj has not reached the nodes yet
+} cq_reference;
+
+typedef struct cq_reference_kernels {
+  // From the particles in seen: weights, masses and the state of the nodes.
+  void (*prepare)(struct cq_scene *s, struct cq_slice *out);
+  // one engine step: forces of a range of cells to its slab; velocities and displacements of a block of nodes
+  void (*forces)(struct cq_scene *s, const struct cq_slice *in, int32_t range, struct cq_found *found);
+  void (*move)(struct cq_scene *s, const struct cq_slice *in, struct cq_slice *out, void *record, int32_t block,
+               struct cq_found *found);
+  void (*observe)(struct cq_scene *s, const struct cq_slice *in, int32_t range);   // particles to seen
+  void (*observe_rim)(struct cq_scene *s, const struct cq_slice *in);              // to rim_place
+
+  // Backward: adj of out becomes adj of in, but for what the slabs hold. given: vector fields that they hold before, or
+  // after; displacements alone, or velocities too
+  void (*move_adj)(struct cq_scene *s, const struct cq_slice *in, const struct cq_slice *out, const void *record,
+                   int32_t block, int32_t given);
+  void (*forces_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t given);
+  void (*observe_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range);   // two fields
+  void (*collect)(struct cq_scene *s, int32_t block, int32_t given);   // slabs to adj
+  void (*discount)(struct cq_scene *s, double factor);
+  void (*complete)(struct cq_scene *s);                  // adj of the first state to the user's gradients
+} cq_reference_kernels;
+
+const cq_reference_kernels *cq_reference_kernels_find(int32_t dim, int32_t precision, int32_t simd);
+
+// Lays out the particles for positions {n, dim}. The number of chunks may change.
+cq_status cq_reference_layout(struct cq_scene *s, const double *positions);
+cq_status cq_reference_reserve(struct cq_scene *s);   // memory for it
+void cq_reference_destroy(struct cq_scene *s);
+
+// What the calls of scene.h do for a scene with steps on a reference grid.
+cq_status cq_reference_begin(struct cq_scene *s);                       // by one worker: layout and order
+cq_status cq_reference_load(struct cq_scene *s, cq_worker *worker);     // the first state
+// after the actuation of a control step is loaded
+cq_status cq_reference_advance(struct cq_scene *s, cq_worker *worker, struct cq_step_record *records);
+cq_status cq_reference_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *records);
+void cq_reference_begin_adjoint(struct cq_scene *s);
+void cq_reference_finish(struct cq_scene *s, cq_worker *worker);   // all but what walls and gravity get
+void cq_reference_observe(struct cq_scene *s, cq_worker *worker);   // makes particles of the live state
+// CQ_UNSTABLE if two surfaces that were apart share a cell of the world. edge: one is near the edge of the world.
+cq_status cq_reference_check_surfaces(struct cq_scene *s, int *edge);
+
+#endif

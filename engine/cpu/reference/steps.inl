@@ -1,0 +1,14 @@
+// steps: the loops of steps on a reference grid, and their table. Included by kernels.c here, and over dual numbers by
+// that of the spatial grid.
+#include "stencil.inl"
+#include "force.inl"
+#include "node.inl"
+#include "particle.inl"
+#if !defined(CQ_REAL_DUAL)
+#include "adjoint.inl"
+#endif
+
+#if defined(CQ_REAL_DUAL)
+static const cq_reference_kernels reference = {prepare, forces, move, observe, observe_rim, NULL,
+                                               NULL, NULL, NULL, NULL, NULL};
+#endif

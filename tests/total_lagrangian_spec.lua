@@ -1,0 +1,289 @@
+-- total_lagrangian: steps of bodies on grids of their own shape: what they keep, walls, what drives bodies, gradients, the
+-- same bits, and mistakes. A cell and the density are 1, and Young's modulus is 1 where nothing else is said.
+local cq = require "cq"
+local T = require "cq.tensor"
+local derivative = require "tests.derivative"
+local mistake = require "tests.sentence"
+local sentence = mistake.of
+
+local WAVE = math.sqrt(1.35)     -- speed of waves, for a Poisson's ratio of 0.3
+local HELD = 8                   -- engine steps of a control step at their usual length, a Courant number of 1/4
+
+local function block(size, fields)
+  local count = {}
+  for i, length in ipairs(size) do count[i] = 2 * length end
+  local material = { young = fields.young or 1, poisson = 0.3, density = 1 }
+  return cq.Robot {
+    shape = cq.Shape.box { name = "block", size = size, count = count },
+    material = cq.Material[fields.law or "neo_hookean"](material), pins = fields.pins, actuators = fields.actuators,
+  }
+end
+
+-- part: into how many parts the usual engine step is divided
+local function world_of(robot, at, fields)
+  local dt = 0.25 / WAVE / math.sqrt(fields.young or 1)
+  return cq.World {
+    cells = fields.cells or { 64, 64 }, dx = 1, dt = fields.dt or HELD * dt, substeps = fields.substeps or HELD * (fields.part or 1),
+    formulation = fields.formulation or "total_lagrangian", precision = fields.precision or "float64",
+    gravity = fields.gravity, walls = fields.walls, damping = fields.damping, threads = fields.threads, robot:at(at),
+  }
+end
+
+local function start_of(robot, velocity)
+  local v = cq.zeros { robot.particle_count, robot.dim }
+  local x, to = robot.position:data(), v:data()
+  for p = 0, robot.particle_count - 1 do
+    to[p * robot.dim], to[p * robot.dim + 1] = velocity(x[p * robot.dim], x[p * robot.dim + 1])
+  end
+  return v
+end
+
+local function energy(state) return (state:energy("block", "kinetic") + state:energy("block", "elastic")):item() end
+
+local function plane(height, kind, mu)
+  return cq.Boundary.half_plane { point = { 0, height }, normal = { 0, 1 }, kind = kind, mu = mu }
+end
+
+describe("total Lagrangian steps keep", function()
+  it("the energy of a vibration, at any step", function()
+    local robot = block({ 20, 20 }, {})
+    local v = start_of(robot, function(x) return 0.03 * math.sin(math.pi * (x - 10) / 20), 0 end)
+    for _, part in ipairs { 1, 4 } do
+      local world = world_of(robot, { 20, 20 }, { part = part, precision = "float32" })
+      local variant = robot:with { velocity = v }
+      local before = energy(world:rollout { robot = variant, steps = 0 }.state)
+      local kept = energy(world:rollout { robot = variant, steps = 70 }.state) / before
+      assert(kept > 0.99 and kept < 1.005, ("a share of %.4f is kept with %d parts"):format(kept, part))
+      world:close()
+    end
+  end)
+
+  it("angular momentum to rounding", function()
+    local robot = block({ 10, 8 }, {})
+    local v = start_of(robot, function(x, y) return -0.02 * (y - 4) + 0.03 * math.sin(x), 0.02 * (x - 5) end)
+    local world = world_of(robot, { 22, 24 }, {})
+    local roll = world:rollout { robot = robot:with { velocity = v }, steps = 100, record = function(state)
+      return state:angular_momentum("block")
+    end }
+    -- readouts take the motion of a particle for affine, so that single ones differ from the nodes' own sum
+    local l = roll.record:totable()
+    local first, last = 0, 0
+    for k = 1, 20 do first, last = first + l[k], last + l[#l - 20 + k] end
+    assert.near(1, last / first, 1e-3)
+  end)
+
+  it("the height of a bounce, at any step", function()
+    local risen = {}
+    for k, part in ipairs { 1, 4 } do
+      local robot = block({ 12, 12 }, {})
+      local world = world_of(robot, { 26, 10 }, { part = part, gravity = { 0, -4e-4 }, walls = plane(4, "separate") })
+      local roll = world:rollout { robot = robot, steps = 225, record = function(state) return state:center("block")[2] end }
+      local low, high = math.huge, 0
+      for _, y in ipairs(roll.record:totable()) do
+        if y < low then low, high = y, 0 end
+        high = math.max(high, y)
+      end
+      risen[k] = (high - low) / (16 - low)
+      world:close()
+    end
+    assert.near(0.71, risen[1], 0.01)
+    assert.near(risen[1], risen[2], 0.002)
+  end)
+end)
+
+describe("total Lagrangian steps", function()
+  -- the plane is tilted slowly
+  local function slide(mu)
+    local tilt = math.atan(0.3)
+    local robot = block({ 12, 6 }, { young = 2000 })
+    local world = world_of(robot, { 20, 10 }, { young = 2000, substeps = 20, dt = 0.04, walls = plane(10, "friction", mu),
+      gravity = function(t)
+        local pull, angle = math.min(1, t / 2), t < 3 and 0 or tilt * math.min(1, t - 3)
+        return { math.sin(angle) * pull, -math.cos(angle) * pull }
+      end })
+    local v = world:rollout { robot = robot, steps = 200, record = function(state)
+      return state:velocity("block")[1]
+    end }.record:totable()
+    return (v[200] - v[125]) / 3, math.max(0, math.sin(tilt) - mu * math.cos(tilt))
+  end
+
+  it("slide down a slope as Coulomb has it, and stick to it", function()
+    local found, theory = slide(0.2)
+    assert.near(theory, found, 0.01 * theory)
+    found = slide(0.4)
+    assert.near(0, found, 0.004)
+  end)
+
+  it("bend a cantilever as finite elements do", function()
+    -- 8 x 1, finite elements: 2.096
+    local n, dx = 4, 1 / 4
+    local shape = cq.Shape.box { name = "beam", size = { 8 + dx, 1 }, count = { 16 * n + 2, 2 * n } }
+    local robot = cq.Robot {
+      shape = shape:group("clamp", function(x) return x < dx end):group("tip", function(x) return x > dx + 7.75 end),
+      material = cq.Material.neo_hookean { young = 1000, poisson = 0.3, density = 1 }, pins = { "clamp" },
+    }
+    local dt = 0.3 * dx / math.sqrt(1346)
+    local world = cq.World {
+      cells = { 40, 24 }, dx = dx, dt = 100 * dt, substeps = 100, formulation = "total_lagrangian", gravity = { 0, -0.4 },
+      damping = 1.2, precision = "float64", robot:at { 0.5, 4 },
+    }
+    local before = world:rollout { steps = 0 }.state:center("tip")[2]:item()
+    local roll = world:rollout { steps = math.floor(40 / (100 * dt)), contact = true }
+    assert.near(2.096, before - roll.state:center("tip")[2]:item(), 0.02 * 2.096)
+    -- the pins hold the beam up, which weighs 8 and a clamp beside
+    local held = roll.contact:impulse("pins")[-1] / (100 * dt)
+    assert.near(0.4 * (8 + dx), held[2]:item(), 1e-3)
+  end)
+
+  it("leave a gait as it is when the step is halved", function()
+    local shape = cq.Shape.box { name = "arch", size = { 0.15, 0.08 }, count = { 30, 16 } }
+    shape = shape:difference(cq.Shape.disc { at = { 0.075, 0 }, radius = 0.04 })
+      :group("left", function(x, y) return y < 0.04 and x < 0.075 end)
+      :group("right", function(x, y) return y < 0.04 and x >= 0.075 end)
+    local robot = cq.Robot {
+      shape = shape, material = cq.Material.neo_hookean { young = 50, poisson = 0.4, density = 1 },
+      actuators = cq.Actuator.muscle { groups = { "left", "right" }, isotropic = true, max = 5, pulses = true },
+    }
+    local steps, dt, way = 1000, 2e-4, {}
+    local u = cq.zeros { steps, 2 }
+    for i = 0, steps - 1 do
+      local phase = 2 * math.pi * i * dt / 0.05
+      u:data()[2 * i], u:data()[2 * i + 1] = -math.sin(phase), -math.sin(phase + 1.5)
+    end
+    for k, substeps in ipairs { 1, 8 } do
+      local world = cq.World {
+        cells = { 60, 30 }, dx = 0.01, dt = dt, substeps = substeps, gravity = { 0, -9.8 },
+        formulation = "total_lagrangian", walls = plane(0.05, "friction", 0.8), robot:at { 0.2, 0.05 },
+      }
+      local before = world:rollout { steps = 0 }.state:center("arch")[1]
+      way[k] = (world:rollout { steps = steps, controller = cq.Controller.open_loop(u) }.state:center("arch")[1] - before):item()
+      world:close()
+    end
+    assert(math.abs(way[1]) > 1e-3, "it does not walk: " .. way[1])
+    assert.near(1, way[2] / way[1], 0.06)
+  end)
+end)
+
+-- ---- gradients, bits ------------------------------------------------------------------------------------------------
+
+local function actuated(dim, fields)
+  local size = dim == 2 and { 6, 5 } or { 3, 4, 3 }
+  local merged = { young = 40, actuators = cq.Actuator.pressure { groups = { "block" }, axis = "y", max = 4 } }
+  for key, value in pairs(fields or {}) do merged[key] = value end
+  return block(size, merged)
+end
+
+local function floor_world(robot, fields)
+  local dim, merged = robot.dim, {}
+  for key, value in pairs(fields or {}) do merged[key] = value end
+  merged.young, merged.dt, merged.substeps = 40, 0.1, 5
+  merged.cells = dim == 2 and { 20, 20 } or { 16, 16, 16 }
+  merged.gravity = dim == 2 and { 0.1, -1 } or { 0.1, -1, 0 }
+  merged.walls = merged.walls or cq.Boundary.floor { at = 4, kind = "friction", mu = 0.3 }
+  return world_of(robot, dim == 2 and { 5, 4.2 } or { 5, 4.2, 5 }, merged)
+end
+
+local function felt(state)
+  local x, v, f = state:positions(), state:velocities(), state:deformations()
+  return x:mean() + 0.3 * (v * v):mean() + 0.2 * (f * f):mean() + 0.01 * state:mean("block", "von_mises")
+end
+
+describe("gradients of total Lagrangian steps", function()
+  for _, dim in ipairs { 2, 3 } do
+    it(("agree with central differences in %dD, through contact"):format(dim), function()
+      local robot = actuated(dim)
+      local world = floor_world(robot)
+      local n = robot.particle_count
+      local function loss(p)
+        local roll = world:rollout { steps = 8, controller = cq.Controller.open_loop(p.u), robot = robot:with {
+          young = p.young, density = p.density, position = p.position, velocity = p.velocity,
+        } }
+        return felt(roll.state)
+      end
+      derivative.check(loss, {
+        u = 0.3 * cq.ones { 8, 1 }, young = 40 * cq.ones { n }, density = cq.ones { n }, position = world.robot.position,
+        velocity = 0.1 * cq.ones { n, dim },
+      })
+    end)
+  end
+
+  it("are the same bits with less memory, more threads and in a batch", function()
+    local robot = block({ 40, 40 }, { young = 40, actuators = cq.Actuator.pressure { groups = { "block" }, axis = "y", max = 4 } })
+    local function run(threads, memory, batch)
+      local world = world_of(robot, { 10, 4.2 }, { young = 40, cells = { 64, 64 }, dt = 0.1, substeps = 5, threads = threads,
+        gravity = { 0, -1 }, walls = cq.Boundary.floor { at = 4, kind = "friction", mu = 0.3 } })
+      local value, gradient = cq.value_and_grad(function(p)
+        local roll = world:rollout { steps = 12, controller = cq.Controller.open_loop(p.u), batch = batch, memory = memory,
+          robot = robot:with { young = p.young } }
+        local y = roll.state:center("block")
+        return batch and y:slice(1, 1, 1):sum() or y:sum()
+      end) { u = 0.2 * cq.ones { 12, 1 }, young = 40 * cq.ones { robot.particle_count } }
+      world:close()
+      return value, gradient
+    end
+    local value, gradient = run(1)
+    for _, other in ipairs { { 2 }, { 2, "6 MiB" }, { 2, nil, 2 } } do
+      local again, same = run(other[1], other[2], other[3])
+      assert.equal(value:item(), again:item())
+      assert.same(gradient.u:totable(), same.u:totable())
+      assert.same(gradient.young:totable(), same.young:totable())
+    end
+  end)
+
+  it("begin with what a rollout is given, and read it back", function()
+    local robot = actuated(2)
+    local world = floor_world(robot, { walls = {} })
+    local n = robot.particle_count
+    local moved = world.robot.position + cq.tensor { 1.5, 2.25 }:unsqueeze(1)
+    local state = world:rollout { steps = 0, robot = robot:with { position = moved, velocity = cq.ones { n, 2 } } }.state
+    assert(((state:positions() - moved):abs():max():item()) < 1e-12)
+    assert(((state:velocities() - 1):abs():max():item()) < 1e-12)
+  end)
+end)
+
+describe("total Lagrangian steps refuse", function()
+  local function mistaken(fields, robots)
+    return sentence(function()
+      local def = { cells = { 24, 24 }, dx = 1, dt = 0.01, formulation = "total_lagrangian" }
+      for key, value in pairs(fields or {}) do def[key] = value end
+      for _, robot in ipairs(robots or { actuated(2):at { 5, 5 } }) do def[#def + 1] = robot end
+      return cq.World(def)
+    end)
+  end
+
+  it("what flows, implicit steps and a GPU, and name the other formulation", function()
+    local water = cq.Robot { shape = cq.Shape.box { name = "water", size = { 4, 4 }, count = { 8, 8 } },
+      material = cq.Material.fluid { bulk = 10, density = 1 } }
+    assert.equal('cq.World: material 1 (fluid) flows or relaxes with time, which total Lagrangian steps do not follow: take formulation = "updated"',
+      mistaken({}, { water:at { 5, 5 } }))
+    assert.equal('cq.World: total Lagrangian steps are explicit; leave out the integrator, or take formulation = "updated"',
+      mistaken { integrator = cq.Implicit {} })
+    assert.equal('cq.World: total Lagrangian steps are made on the CPU only; take device = "cpu", or formulation = "updated"',
+      mistaken { device = "cuda" })
+    assert.equal('cq.World: formulation must be "updated" or "total_lagrangian", got "lagrangian"',
+      mistaken { formulation = "lagrangian" })
+  end)
+
+  it("bodies that meet", function()
+    local robot = block({ 4, 4 }, {})
+    local world = cq.World { cells = { 24, 24 }, dx = 1, dt = 0.5, substeps = 4, formulation = "total_lagrangian",
+      robot:at { 4, 4 }, robot:at { 12, 4 } }
+    local v = cq.zeros { 2 * robot.particle_count, 2 }
+    for p = 0, robot.particle_count - 1 do v:data()[2 * p] = 0.4 end
+    local said = sentence(function()
+      return world:rollout { steps = 60, robot = { robot:with { velocity = v:slice(1, robot.particle_count, 1) }, robot } }
+    end)
+    assert(said:find("two bodies meet: particle", 1, true), said)
+    assert(said:find('take formulation = "updated"', 1, true), said)
+  end)
+
+  it("a particle that leaves the world", function()
+    local robot = block({ 4, 4 }, {})
+    local world = cq.World { cells = { 24, 24 }, dx = 1, dt = 0.5, substeps = 4, formulation = "total_lagrangian",
+      robot:at { 4, 4 } }
+    local said = sentence(function()
+      return world:rollout { steps = 100, robot = robot:with { velocity = T.ones { robot.particle_count, 2 } * -0.5 } }
+    end)
+    assert(said:find("left the world", 1, true), said)
+  end)
+end)
