@@ -1,5 +1,5 @@
--- total_lagrangian: steps of bodies on grids of their own shape: what they keep, walls, what drives bodies, gradients, the
--- same bits, and mistakes. A cell and the density are 1, and Young's modulus is 1 where nothing else is said.
+-- total_lagrangian: steps of bodies on grids of their own shape: what they keep, walls, what drives bodies, gradients,
+-- the same bits, and mistakes. A cell and the density are 1, and Young's modulus is 1 where nothing else is said.
 local cq = require "cq"
 local T = require "cq.tensor"
 local derivative = require "tests.derivative"
@@ -23,7 +23,8 @@ end
 local function world_of(robot, at, fields)
   local dt = 0.25 / WAVE / math.sqrt(fields.young or 1)
   return cq.World {
-    cells = fields.cells or { 64, 64 }, dx = 1, dt = fields.dt or HELD * dt, substeps = fields.substeps or HELD * (fields.part or 1),
+    cells = fields.cells or { 64, 64 }, dx = 1, dt = fields.dt or HELD * dt,
+    substeps = fields.substeps or HELD * (fields.part or 1),
     formulation = fields.formulation or "total_lagrangian", precision = fields.precision or "float64",
     gravity = fields.gravity, walls = fields.walls, damping = fields.damping, threads = fields.threads, robot:at(at),
   }
@@ -77,7 +78,9 @@ describe("total Lagrangian steps keep", function()
     for k, part in ipairs { 1, 4 } do
       local robot = block({ 12, 12 }, {})
       local world = world_of(robot, { 26, 10 }, { part = part, gravity = { 0, -4e-4 }, walls = plane(4, "separate") })
-      local roll = world:rollout { robot = robot, steps = 225, record = function(state) return state:center("block")[2] end }
+      local roll = world:rollout { robot = robot, steps = 225, record = function(state)
+        return state:center("block")[2]
+      end }
       local low, high = math.huge, 0
       for _, y in ipairs(roll.record:totable()) do
         if y < low then low, high = y, 0 end
@@ -96,11 +99,13 @@ describe("total Lagrangian steps", function()
   local function slide(mu)
     local tilt = math.atan(0.3)
     local robot = block({ 12, 6 }, { young = 2000 })
-    local world = world_of(robot, { 20, 10 }, { young = 2000, substeps = 20, dt = 0.04, walls = plane(10, "friction", mu),
+    local world = world_of(robot, { 20, 10 }, {
+      young = 2000, substeps = 20, dt = 0.04, walls = plane(10, "friction", mu),
       gravity = function(t)
         local pull, angle = math.min(1, t / 2), t < 3 and 0 or tilt * math.min(1, t - 3)
         return { math.sin(angle) * pull, -math.cos(angle) * pull }
-      end })
+      end,
+    })
     local v = world:rollout { robot = robot, steps = 200, record = function(state)
       return state:velocity("block")[1]
     end }.record:totable()
@@ -124,39 +129,40 @@ describe("total Lagrangian steps", function()
     }
     local dt = 0.3 * dx / math.sqrt(1346)
     local world = cq.World {
-      cells = { 40, 24 }, dx = dx, dt = 100 * dt, substeps = 100, formulation = "total_lagrangian", gravity = { 0, -0.4 },
-      damping = 1.2, precision = "float64", robot:at { 0.5, 4 },
+      cells = { 40, 24 }, dx = dx, dt = 100 * dt, substeps = 100, formulation = "total_lagrangian",
+      gravity = { 0, -0.4 }, damping = 1.2, precision = "float64", robot:at { 0.5, 4 },
     }
     local before = world:rollout { steps = 0 }.state:center("tip")[2]:item()
     local roll = world:rollout { steps = math.floor(40 / (100 * dt)), contact = true }
     assert.near(2.096, before - roll.state:center("tip")[2]:item(), 0.02 * 2.096)
     -- the pins hold the beam up, which weighs 8 and a clamp beside
-    local held = roll.contact:impulse("pins")[-1] / (100 * dt)
-    assert.near(0.4 * (8 + dx), held[2]:item(), 1e-3)
+    local held = roll.state:contact("pins").impulse:totable()
+    assert.near(0.4 * (8 + dx), held[2] / (100 * dt), 5e-3 * 3.3)
   end)
 
   it("leave a gait as it is when the step is halved", function()
-    local shape = cq.Shape.box { name = "arch", size = { 0.15, 0.08 }, count = { 30, 16 } }
-    shape = shape:difference(cq.Shape.disc { at = { 0.075, 0 }, radius = 0.04 })
-      :group("left", function(x, y) return y < 0.04 and x < 0.075 end)
-      :group("right", function(x, y) return y < 0.04 and x >= 0.075 end)
+    local shape = cq.Shape.box { name = "arch", size = { 0.3, 0.16 }, count = { 60, 32 } }
+    shape = shape:difference(cq.Shape.disc { at = { 0.15, 0 }, radius = 0.08 })
+      :group("left", function(x, y) return y < 0.08 and x < 0.15 end)
+      :group("right", function(x, y) return y < 0.08 and x >= 0.15 end)
     local robot = cq.Robot {
       shape = shape, material = cq.Material.neo_hookean { young = 50, poisson = 0.4, density = 1 },
       actuators = cq.Actuator.muscle { groups = { "left", "right" }, isotropic = true, max = 5, pulses = true },
     }
-    local steps, dt, way = 1000, 2e-4, {}
+    local steps, dt, way = 3000, 2e-4, {}
     local u = cq.zeros { steps, 2 }
     for i = 0, steps - 1 do
-      local phase = 2 * math.pi * i * dt / 0.05
+      local phase = 2 * math.pi * i * dt / 0.1
       u:data()[2 * i], u:data()[2 * i + 1] = -math.sin(phase), -math.sin(phase + 1.5)
     end
     for k, substeps in ipairs { 1, 8 } do
       local world = cq.World {
-        cells = { 60, 30 }, dx = 0.01, dt = dt, substeps = substeps, gravity = { 0, -9.8 },
-        formulation = "total_lagrangian", walls = plane(0.05, "friction", 0.8), robot:at { 0.2, 0.05 },
+        cells = { 100, 50 }, dx = 0.01, dt = dt, substeps = substeps, gravity = { 0, -9.8 },
+        formulation = "total_lagrangian", walls = plane(0.1, "friction", 0.8), robot:at { 0.35, 0.1 },
       }
       local before = world:rollout { steps = 0 }.state:center("arch")[1]
-      way[k] = (world:rollout { steps = steps, controller = cq.Controller.open_loop(u) }.state:center("arch")[1] - before):item()
+      local roll = world:rollout { steps = steps, controller = cq.Controller.open_loop(u) }
+      way[k] = (roll.state:center("arch")[1] - before):item()
       world:close()
     end
     assert(math.abs(way[1]) > 1e-3, "it does not walk: " .. way[1])
@@ -201,20 +207,23 @@ describe("gradients of total Lagrangian steps", function()
         return felt(roll.state)
       end
       derivative.check(loss, {
-        u = 0.3 * cq.ones { 8, 1 }, young = 40 * cq.ones { n }, density = cq.ones { n }, position = world.robot.position,
-        velocity = 0.1 * cq.ones { n, dim },
-      })
+        u = 0.3 * cq.ones { 8, 1 }, young = 40 * cq.ones { n }, density = cq.ones { n },
+        position = world.robot.position, velocity = 0.1 * cq.ones { n, dim },
+      }, 1e-6)
     end)
   end
 
   it("are the same bits with less memory, more threads and in a batch", function()
-    local robot = block({ 40, 40 }, { young = 40, actuators = cq.Actuator.pressure { groups = { "block" }, axis = "y", max = 4 } })
+    local muscle = cq.Actuator.pressure { groups = { "block" }, axis = "y", max = 4 }
+    local robot = block({ 40, 40 }, { young = 40, actuators = muscle })
     local function run(threads, memory, batch)
-      local world = world_of(robot, { 10, 4.2 }, { young = 40, cells = { 64, 64 }, dt = 0.1, substeps = 5, threads = threads,
-        gravity = { 0, -1 }, walls = cq.Boundary.floor { at = 4, kind = "friction", mu = 0.3 } })
+      local world = world_of(robot, { 10, 4.2 }, {
+        young = 40, cells = { 64, 64 }, dt = 0.1, substeps = 5, threads = threads, gravity = { 0, -1 },
+        walls = cq.Boundary.floor { at = 4, kind = "friction", mu = 0.3 },
+      })
       local value, gradient = cq.value_and_grad(function(p)
-        local roll = world:rollout { steps = 12, controller = cq.Controller.open_loop(p.u), batch = batch, memory = memory,
-          robot = robot:with { young = p.young } }
+        local roll = world:rollout { steps = 12, controller = cq.Controller.open_loop(p.u), batch = batch,
+          memory = memory, robot = robot:with { young = p.young } }
         local y = roll.state:center("block")
         return batch and y:slice(1, 1, 1):sum() or y:sum()
       end) { u = 0.2 * cq.ones { 12, 1 }, young = 40 * cq.ones { robot.particle_count } }
@@ -224,7 +233,7 @@ describe("gradients of total Lagrangian steps", function()
     local value, gradient = run(1)
     for _, other in ipairs { { 2 }, { 2, "6 MiB" }, { 2, nil, 2 } } do
       local again, same = run(other[1], other[2], other[3])
-      assert.equal(value:item(), again:item())
+      assert.equal(value, again)
       assert.same(gradient.u:totable(), same.u:totable())
       assert.same(gradient.young:totable(), same.young:totable())
     end
@@ -235,7 +244,8 @@ describe("gradients of total Lagrangian steps", function()
     local world = floor_world(robot, { walls = {} })
     local n = robot.particle_count
     local moved = world.robot.position + cq.tensor { 1.5, 2.25 }:unsqueeze(1)
-    local state = world:rollout { steps = 0, robot = robot:with { position = moved, velocity = cq.ones { n, 2 } } }.state
+    local given = robot:with { position = moved, velocity = cq.ones { n, 2 } }
+    local state = world:rollout { steps = 0, robot = given }.state
     assert(((state:positions() - moved):abs():max():item()) < 1e-12)
     assert(((state:velocities() - 1):abs():max():item()) < 1e-12)
   end)
@@ -254,13 +264,14 @@ describe("total Lagrangian steps refuse", function()
   it("what flows, implicit steps and a GPU, and name the other formulation", function()
     local water = cq.Robot { shape = cq.Shape.box { name = "water", size = { 4, 4 }, count = { 8, 8 } },
       material = cq.Material.fluid { bulk = 10, density = 1 } }
-    assert.equal('cq.World: material 1 (fluid) flows or relaxes with time, which total Lagrangian steps do not follow: take formulation = "updated"',
-      mistaken({}, { water:at { 5, 5 } }))
-    assert.equal('cq.World: total Lagrangian steps are explicit; leave out the integrator, or take formulation = "updated"',
+    local instead = 'take formulation = "updated"'
+    assert.equal("cq.World: material 1 (fluid) flows or relaxes with time, which total Lagrangian steps do not follow: "
+      .. instead, mistaken({}, { water:at { 5, 5 } }))
+    assert.equal("cq.World: total Lagrangian steps are explicit; leave out the integrator, or " .. instead,
       mistaken { integrator = cq.Implicit {} })
-    assert.equal('cq.World: total Lagrangian steps are made on the CPU only; take device = "cpu", or formulation = "updated"',
-      mistaken { device = "cuda" })
-    assert.equal('cq.World: formulation must be "updated" or "total_lagrangian", got "lagrangian"',
+    assert.equal('cq.World: total Lagrangian steps are made on the CPU only; take device = "cpu", or formulation = '
+      .. '"updated"', mistaken { device = "cuda" })
+    assert.equal('cq.World: formulation must be one of "updated", "total_lagrangian", got "lagrangian"',
       mistaken { formulation = "lagrangian" })
   end)
 
@@ -271,7 +282,8 @@ describe("total Lagrangian steps refuse", function()
     local v = cq.zeros { 2 * robot.particle_count, 2 }
     for p = 0, robot.particle_count - 1 do v:data()[2 * p] = 0.4 end
     local said = sentence(function()
-      return world:rollout { steps = 60, robot = { robot:with { velocity = v:slice(1, robot.particle_count, 1) }, robot } }
+      local moving = world.robots[1]:with { velocity = v:slice(1, robot.particle_count, 1) }
+      return world:rollout { steps = 60, robot = { moving, world.robots[2] } }
     end)
     assert(said:find("two bodies meet: particle", 1, true), said)
     assert(said:find('take formulation = "updated"', 1, true), said)

@@ -116,8 +116,8 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
       return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time, which total Lagrangian steps do not "
                      "follow: %s", k + 1, cq_law_of(material->kind)->name,
                      material->branches ? " with Maxwell branches" : "", instead);
-    if (m->dilatation_averaging[k] > 0)
-      return cq_fail(CQ_INVALID, "material %d has dilatation_averaging, which total Lagrangian steps do not have: %s",
+    if (m->f_bar[k] > 0)
+      return cq_fail(CQ_INVALID, "material %d has f_bar, which total Lagrangian steps do not have: %s",
                      k + 1, instead);
   }
   if (def->cable_count)

@@ -181,9 +181,9 @@ end
 ---@field pressure_smoothing? number    rate at which the volume ratio J of each particle of a cq.Material.fluid nears the mean of its neighbours, once
 ---  in each control step: against noise of the pressure; on the CPU only [1/time]
 ---@field integrator? cq.Implicit     steps of backward Euler, of any length; explicit ones unless given
----@field formulation? "updated"|"total_lagrangian"   updated (unless given): all bodies share one grid, which their particles
----  cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies that do not touch
----  each other: their energy does not decay by the step, and steps are several times as quick
+---@field formulation? "updated"|"total_lagrangian"   updated: all bodies share one grid, which their
+---  particles cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies
+---  that do not touch each other: their energy does not decay by the step, and steps are several times as quick
 ---@field walls? cq.Boundary|cq.Boundary[]   one or a list
 ---@field precision? "float32"|"float64"     of the engine; --precision wins
 ---@field threads? integer            0: all cores; --threads wins
@@ -194,7 +194,8 @@ end
 ---is that of cells. Units are the user's own, one of length, of time and of mass; stress is mass/(length time^2), in
 ---2D mass/time^2. A 2D world is one of plane strain: a bar is stiffer than its Young's modulus, by 1 / (1 - nu^2).
 ---
----What the grid does to bodies: they share one velocity field, so that they press on each other from a gap of about two
+---What the grid does to bodies with formulation = "updated": they share one velocity field, so that they press on each
+---other from a gap of about two
 ---cells on, do not slide along each other, and hang together if they start within one and a half cells; a slow
 ---collision leaves a third to a half of the relative speed. Walls and pins act at nodes: see cq.Boundary and cq.Robot.
 ---
@@ -202,7 +203,8 @@ end
 ---strains, and to check gradients, take precision = "float64", which takes twice as long.
 ---
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
----where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU.
+---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU;
+---materials that flow or relax, cables, implicit steps and a GPU with formulation = "total_lagrangian".
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)

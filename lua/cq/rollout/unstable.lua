@@ -116,7 +116,7 @@ local function raise_touching(self, health, at)
     for _, candidate in ipairs(self.world.robots) do
       if particle >= candidate.first then robot = candidate end
     end
-    return robot.name, ("particle %d of %s"):format(particle - robot.first + 1, robot.name)
+    return robot, ("particle %d of %s"):format(particle - robot.first + 1, robot.name)
   end
   local one, first = name(tonumber(health.particle))
   local other, second = name(health.value)
