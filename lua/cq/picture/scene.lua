@@ -273,7 +273,7 @@ local function ground_below(self, now, box)
   return low
 end
 
-local SUNK = 0.02          -- share of its height that a body may be below its ground and stand on it
+local SUNK = 0.02          -- share of its height, or a spacing, that a body may be below its ground and stand on it
 
 -- what is seen: in space a box, by which the camera stands
 local function seen_box(self, poses, now)
@@ -302,7 +302,8 @@ local function seen_box(self, poses, now)
   end
   -- with the ground that bodies stand on, unless they fly high above it
   local ground, high = ground_below(self, now, box), box.upper[2] - box.lower[2]
-  if self.has_ground and box.lower[2] - ground < 1.5 * high and box.lower[2] - ground > -SUNK * high then
+  local sunk = math.max(SUNK * high, self.spacing[0])
+  if self.has_ground and box.lower[2] - ground < 1.5 * high and box.lower[2] - ground > -sunk then
     box.lower[2] = ground
   end
   return box
