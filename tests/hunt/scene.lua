@@ -297,10 +297,12 @@ function scene.make(seed)
   local memory = draw:chance(0.25) and steps > 4 and world:memory_plan { steps = steps, batch = batch } or nil
   memory = memory and math.floor(3.5 * memory.slice_bytes + memory.record_bytes) * batch
   local weigh = felt(draw)
-  -- {scenes, walls, dim} could be of control steps where there are as many of them
-  local function of_scenes(v)
-    if not v or #v:shape() < 3 or batch ~= steps then return v end
-    return v:unsqueeze(2):expand { batch, steps, v:size(2), v:size(3) }
+  -- {scenes, ...} could be of control steps where there are as many of them; rank: of a scene's own shape
+  local function of_scenes(v, rank)
+    if not v or #v:shape() <= rank or batch ~= steps then return v end
+    local shape = v:shape()
+    table.insert(shape, 2, steps)
+    return v:unsqueeze(2):expand(shape)
   end
   local function loss(p)
     local own = {}
@@ -309,7 +311,7 @@ function scene.make(seed)
     local roll = world:rollout {
       robot = own, steps = steps, batch = batch > 1 and batch or nil, controller = act, observer = observer,
       running = cost, record = record, memory = memory,
-      gravity = p.world.gravity, friction = p.world.friction, wall_velocity = of_scenes(p.world.wall_velocity),
+      gravity = of_scenes(p.world.gravity, 1), friction = p.world.friction, wall_velocity = of_scenes(p.world.wall_velocity, 2),
     }
     local s = roll.state
     local sum = weigh(s:positions(), "x") + 0.1 * weigh(s:velocities(), "v") + 0.1 * weigh(s:deformations(), "F")
