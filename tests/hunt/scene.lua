@@ -311,7 +311,8 @@ function scene.make(seed)
     local roll = world:rollout {
       robot = own, steps = steps, batch = batch > 1 and batch or nil, controller = act, observer = observer,
       running = cost, record = record, memory = memory,
-      gravity = of_scenes(p.world.gravity, 1), friction = p.world.friction, wall_velocity = of_scenes(p.world.wall_velocity, 2),
+      gravity = of_scenes(p.world.gravity, 1), friction = p.world.friction,
+      wall_velocity = of_scenes(p.world.wall_velocity, 2),
     }
     local s = roll.state
     local sum = weigh(s:positions(), "x") + 0.1 * weigh(s:velocities(), "v") + 0.1 * weigh(s:deformations(), "F")
