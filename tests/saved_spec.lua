@@ -267,10 +267,32 @@ describe("cq.load", function()
     data.version = 99
     T.save(path, data)
     says(sentence(function() cq.load(path) end), "has version 99, this program")
-    says(sentence(function() cq.load(path) end), "reads up to version 1; take a newer program")
+    says(sentence(function() cq.load(path) end), "reads up to version 2; take a newer program")
     data.version, data.parameters = 1, nil
     T.save(path, data)
     says(sentence(function() cq.load(path) end), "is damaged: parameters must be a table, got nil")
+  end)
+
+  it("reads files of earlier versions", function()
+    local robot = scene.robot()
+    local run = trained({ world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, precision = "float64",
+      integrator = cq.Implicit { newton_iterations = 70 }, robot:at { 0.4, 0.2 } } }, robot)
+    local path = folder .. "/a/saved.bin"
+    local data = T.load(path)
+    local world, integrator = data.world.fields, data.world.integrator
+    data.version = 1
+    world.volume_averaging, world.pressure_smoothing = world.pressure_smoothing, nil
+    integrator.newton, integrator.newton_iterations = integrator.newton_iterations, nil
+    for _, material in ipairs(data.robots[1].laws) do
+      material.dilatation_averaging, material.f_bar = material.f_bar, nil
+    end
+    T.save(path, data)
+    local saved = cq.load(path)
+    assert.equal(70, saved.world.integrator.newton_iterations)
+    assert.equal(run.best.loss, loss_of(saved))
+    data.robots[1].laws = nil
+    T.save(path, data)
+    says(sentence(function() cq.load(path) end), "of version 1 is damaged: it lacks what that version has")
   end)
 
   it("reads runs of programs that kept parameters alone, and of solves", function()

@@ -11,6 +11,7 @@ local text = require "cq.base.text"
 local method = require "cq.base.method"
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
+local migrate = require "cq.saved.migrate"
 local policy = require "cq.saved.policy"
 local robots = require "cq.saved.robot"
 local runs = require "cq.saved.run"
@@ -158,6 +159,8 @@ end
 
 local function saved_of(data, path, folder)
   check(data, path)
+  local fine = pcall(migrate.to, data, runs.version)
+  if not fine then is.fail("cq.load: %s of version %d is damaged: it lacks what that version has", path, data.version) end
   local self = setmetatable({ data = data, path = path, result = data.result, parameters = data.parameters,
     manifest = manifest_of(folder) or data.origin or {}, steps = data.steps, design = data.design }, Saved)
   self.duration = data.world and data.steps * data.world.fields.dt

@@ -15,7 +15,7 @@ local robots = require "cq.saved.robot"
 local selection = require "cq.robot.selection"
 local worlds = require "cq.saved.world"
 
-local run = { format = "cqlua run", version = 1, name = "saved.bin" }
+local run = { format = "cqlua run", version = 2, name = "saved.bin" }
 
 -- values that a rollout of the best has in the place of the world's own
 local function changes_of(experiment, params)
