@@ -269,7 +269,7 @@ describe("memory that runs out", function()
   it("is told with what takes less than was planned, where anything does", function()
     local p = world:memory_plan { steps = 8 }
     says(told({ steps = 8, memory = "1 GiB" }, true),
-      ('memory = "%s", or less'):format(require("cq.rollout.memory").text(p.bytes / 2)))
+      ('memory = "%s", or less'):format(require("cq.base.capacity").text(p.bytes / 2)))
     says(told({ steps = 8, memory = p.record_bytes + p.slice_bytes }, true),
       "shorter control steps, and fewer particles or scenes, take less")
     says(told { steps = 8 }, "nothing is remembered; fewer particles or scenes take less")
