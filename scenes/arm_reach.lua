@@ -80,7 +80,22 @@ local function result_of(case, run, history)
   return result
 end
 
----Optimises several cases, first until both constraints are kept, then for the least effort, and says what came of
+-- Constraints alone, until they are kept, and then all, in so many evaluations together.
+local function two_stages(count, folder)
+  local used
+  return cq.Plan {
+    { name = "feasible", iterations = count, minimize = "violation" },
+    { name = "objective", iterations = count, stop = function(history)
+      if not used then
+        used = 0
+        for _, row in ipairs(cq.Run.read_history(folder)) do used = used + (row.stage == "feasible" and 1 or 0) end
+      end
+      return used + #history >= count
+    end },
+  }
+end
+
+---Optimizes several cases, first until both constraints are kept, then for the least effort, and says what came of
 ---each. The folder of the run has that of the co-design, and within it one for each other case. With --resume it goes
 ---on where it was stopped.
 ---@param cases { name: string, young: number, range: number[]? }[]
@@ -94,9 +109,7 @@ function Reach:compare(cases, def)
     local own = name and folder .. "/" .. name or folder
     local resume                                  -- as --resume says, unless it was stopped before this case began
     if not cq.Run.can_resume(own) then resume = false end
-    run:optimize {
-      iterations = def.iterations, stages = { "feasible", "objective" }, folder = folder, name = name, resume = resume,
-    }
+    run:optimize { plan = two_stages(def.iterations, own), folder = folder, name = name, resume = resume }
     results[k] = result_of(case, run, cq.Run.can_resume(own) and cq.Run.read_history(own) or {})
     local r, values = results[k], run.best.values or {}
     print(("%-10s %s; effort %.3f, %.4f from the goal, speed %.4f"):format(case.name,

@@ -31,7 +31,7 @@ function repeats.train(def)
     local roll = run:evaluate().rollout
     local value = def.way(def.place(roll.state):item())
     sum, told[n] = sum + value, ("%.2f"):format(value)
-    all.curves[n] = run.folder and repeats.curve(run.folder, def.way)
+    all.curves[n] = run.run and repeats.curve(run.folder, def.way)
     if value > most then all.best, most = run, value end
   end
   all.mean, all.of = sum / count, count > 1 and (", mean of %s"):format(table.concat(told, ", ")) or ""

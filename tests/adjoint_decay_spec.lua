@@ -221,13 +221,13 @@ describe("adjoint_decay", function()
     end
     local own = { kind = "own", chooses_points = true }
     message.warn = function(format, ...) own.told = format:format(...) end
-    require("cq.experiment.decay").warn { adjoint_decay = 0.01, by_iteration = {}, steps = 3, world = world,
-      objective = running, optimizer = own }
+    require("cq.experiment.decay").warn({ adjoint_decay = 0.01, steps = 3, world = world, objective = running,
+      optimizer = own }, { options = {} })
     message.warn = warn
     assert.matches("^run:optimize: with adjoint_decay gradients are not those of the objective, which own holds", own.told)
   end)
 
-  it("is a number above 0, of experiments too, also by iteration", function()
+  it("is a number above 0, of experiments too, also as an option of a stage", function()
     local world = world_of()
     for _, wrong in ipairs { 0, -1, 0 / 0, "long", {}, T.param { 1 } } do
       assert.matches("adjoint_decay must be", sentence(function()
@@ -238,17 +238,17 @@ describe("adjoint_decay", function()
       local run = cq.Experiment { world = world, steps = 3,
         controller = cq.Controller.open_loop(T.param(spread({ 3, 2 }, -0.8, 0.8))),
         objective = { running = cost }, optimizer = cq.Optimizer.gradient_descent { rate = 1 },
-        adjoint_decay = fields.adjoint_decay, by_iteration = fields.by_iteration, scenes = fields.scenes }
-      run:optimize { iterations = 2, folder = scratch.open() }
+        adjoint_decay = fields.adjoint_decay, scenes = fields.scenes }
+      run:optimize { iterations = 2, folder = scratch.open(), options = fields.options }
       scratch.close()
       return run.params
     end
     local exact, decayed = train {}, train { adjoint_decay = DECAY }
     assert.is_true((T.leaves.list(exact)[1].tensor - T.leaves.list(decayed)[1].tensor):norm():item() > 0)
-    near(train { by_iteration = { adjoint_decay = function() return DECAY end } }, decayed, 0)
-    near(train { by_iteration = { adjoint_decay = function() return math.huge end } }, exact, 0)
+    near(train { options = { adjoint_decay = function() return DECAY end } }, decayed, 0)
+    near(train { options = { adjoint_decay = function() return math.huge end } }, exact, 0)
     local scenes = { count = 2, each = function() return {} end }
     near(train { adjoint_decay = DECAY, scenes = scenes }, decayed)
-    near(train { by_iteration = { adjoint_decay = function() return DECAY end }, scenes = scenes }, decayed)
+    near(train { options = { adjoint_decay = function() return DECAY end }, scenes = scenes }, decayed)
   end)
 end)

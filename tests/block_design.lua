@@ -26,9 +26,17 @@ end
 function block_design.make(changes, robot)
   local fields = {
     world = block_design.world(robot or block_design.robot()), duration = 0.03, filter = { radius = 0.05 },
-    pulses = { every = 2e-3 }, seed = 1,
+    material = { stiffness_exponent = 1, min_density = 1e-5 }, pulses = { interval = 2e-3, width = 0.01, gain = 0.2 },
+    seed = 1,
   }
-  for key, value in pairs(changes or {}) do fields[key] = value end
+  for key, value in pairs(changes or {}) do
+    local merged = {}
+    for _, part in ipairs { key ~= "solid_region" and type(fields[key]) == "table" and not getmetatable(fields[key])
+      and fields[key] or {}, type(value) == "table" and not getmetatable(value) and value or {} } do
+      for name, entry in pairs(part) do merged[name] = entry end
+    end
+    fields[key] = next(merged) and merged or value
+  end
   return cq.Topology(fields)
 end
 
@@ -38,7 +46,7 @@ function block_design.variables(design)
   p.density:copy_from((random:uniform { 100 } * 2 - 0.7):clamp(-1, 1))
   p.layout:copy_from(random:normal { 4, 100 })
   p.sign:copy_from(random:uniform(p.sign:shape()) * 2 - 1)
-  p.size:copy_from(random:uniform(p.size:shape()) * 2 - 1)
+  p.magnitude:copy_from(random:uniform(p.magnitude:shape()) * 2 - 1)
   return p
 end
 

@@ -70,14 +70,14 @@ describe("a script that is checked", function()
         actuators = cq.Actuator.isotropic { count = 2, max = 1e4 },
       }
       local world = cq.World { cells = { 20, 20 }, dx = 0.04, dt = 2e-3, substeps = 5, block:at { 0.2, 0.2 } }
-      local pulses = { every = 0.004, width = 0.004, height = 0.5 }
+      local pulses = { interval = 0.004, width = 0.004, gain = 0.5 }
       local run = cq.Experiment {
         world = world, duration = 0.02, optimizer = cq.Optimizer.adam { rate = 0.05 },
         design = cq.Topology { world = world, duration = 0.02, filter = { radius = 0.04 }, pulses = pulses },
         objective = function(state) return -state:center(block)[1] end,
       }
       run:optimize { iterations = cq.option("iterations", 30) }
-      print(run:evaluate { body = run.design:binarise(run.best.params.design) }.loss)]]
+      print(run:evaluate { body = run.design:extract(run.best.params.design) }.loss)]]
     local result = cqlua { "check", script(design) }
     assert.equal(0, result.code, result.err)
     says(result.out, "nothing wrong was found")

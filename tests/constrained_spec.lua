@@ -139,13 +139,13 @@ describe("an experiment with constraints", function()
     local higher = { { name = "place", equal = 0.11, final = height } }
     local function adam() return cq.Optimizer.adam { rate = 0.02 } end
     local cases = {
-      { lagrangian, one, lagrangian, other, "the constraints were place (equal), and are place (at_most)" },
-      { lagrangian, {}, lagrangian, one, "the constraints were none, and are place (equal)" },
-      { slsqp, {}, slsqp, one, "the constraints were none, and are place (equal); go on with the same ones" },
+      { lagrangian, one, lagrangian, other, "constraint place was equal 0.105 within 1.05e-05 and is at most 0.1 within 1e-05" },
+      { lagrangian, {}, lagrangian, one, "constraint place was none and is equal 0.105 within 1.05e-05" },
+      { slsqp, {}, slsqp, one, "constraint place was none and is equal 0.105 within 1.05e-05; go on with the same one" },
       { lagrangian, one, lagrangian, higher,
         "constraint place was equal 0.105 within 1.05e-05 and is equal 0.11 within 1.1e-05; go on with the same one" },
       { lagrangian, {}, adam, {}, "optimizer.bin is of cq.Optimizer.augmented_lagrangian, this is cq.Optimizer.adam" },
-      { adam, {}, lagrangian, {}, "the state is of cq.Optimizer.adam, this is cq.Optimizer.augmented_lagrangian" },
+      { adam, {}, lagrangian, {}, "is of cq.Optimizer.adam, this is cq.Optimizer.augmented_lagrangian" },
     }
     for k, case in ipairs(cases) do
       local path = folder .. "/" .. k
@@ -172,9 +172,9 @@ describe("an experiment with constraints", function()
     assert.equal(result.iterations, T.load(folder .. "/a/optimizer.bin").iteration)
   end)
 
-  it("has stages", function()
+  it("can keep constraints alone", function()
     local run = experiment(slsqp())
-    local first = run:optimize { iterations = 100, folder = folder .. "/a", stages = { "feasible" } }
+    local first = run:optimize { iterations = 100, folder = folder .. "/a", minimize = "violation" }
     assert.equal("converged", first.solution.status)
     check_kept(run.best.values)
   end)
@@ -248,8 +248,7 @@ describe("a mistake in a constraint", function()
     local fields = { constraints = { constraint } }
     for key, value in pairs(more or {}) do fields[key] = value end
     return sentence(function()
-      experiment(fields.optimizer or slsqp(), fields):optimize { iterations = 3, folder = folder .. "/a",
-        stages = fields.stages }
+      experiment(fields.optimizer or slsqp(), fields):optimize { iterations = 3, folder = folder .. "/a" }
     end)
   end
 
@@ -292,7 +291,7 @@ describe("a mistake in a constraint", function()
     says(refused({ name = "a", equal = 1, final = one }, { optimizer = cq.Optimizer.adam { rate = 1 } }),
       "cq.Optimizer.adam knows no constraints; put it into cq.Optimizer.augmented_lagrangian")
     says(sentence(function() experiment(slsqp(), { constraints = {} }):optimize { iterations = 3,
-      stages = { "feasible" } } end),
-      'run:optimize: a stage "feasible" needs constraints')
+      minimize = "violation" } end),
+      'run:optimize: stage "training": a stage "feasible" needs constraints')
   end)
 end)

@@ -175,7 +175,7 @@ describe("run:evaluate", function()
     local design = block_design.make(nil, robot)
     local run = cq.Experiment { world = design.world, steps = 30, design = design,
       objective = function(s) return s:center("tip")[2] end }
-    local body = design:binarise(block_design.variables(design))
+    local body = design:extract(block_design.variables(design))
     local here = run:evaluate { body = body }
     local function world(placed)
       return cq.World { cells = { 50, 25 }, dx = 0.04, gravity = { 0, -9.8 }, dt = 1e-3, substeps = 5,
@@ -188,7 +188,7 @@ describe("run:evaluate", function()
     assert.equal(there.loss, run:evaluate { body = body, world = world(body.robot:at { 0.64, 0 }) }.loss)
     says(sentence(function() run:evaluate { body = body, world = world(block_design.robot():at { 0.4, 0.08 }) } end),
       "neither the body nor the block of 100 particles that it was cut from")
-    says(sentence(function() run:evaluate(body) end), "takes a table, as { body = ... }, got a cq.Topology.Solid")
+    says(sentence(function() run:evaluate(body) end), "takes a table, as { body = ... }, got a cq.Topology.Body")
     -- and so does the soft one
     run.params.design = block_design.variables(design)
     assert.near(run:evaluate { params = "last" }.loss,

@@ -99,11 +99,6 @@ describe("an experiment", function()
     says(told[#told], "run:optimize: " .. path .. ": goes on in another manner: adjoint_decay was none and is 0.1, "
       .. "optimizer.clip was none and is 1, optimizer.rate was 0.05 and is 0.01, rate of controller.b1 was none and is "
       .. "0.02, rate of controller.w1 was none and is 0.02")
-    -- a run that was saved without it goes on
-    local saved = T.load(path .. "/optimizer.bin")
-    saved.optimizer.setup = nil
-    T.save(path .. "/optimizer.bin", saved)
-    assert.equal(5, train(5, { steps = 20 }).iterations)
     messages.warn = warn
   end)
 
@@ -151,10 +146,12 @@ describe("an experiment", function()
     host.make_folder(folder .. "/a")
     local run = experiment()
     for problem, optimizer in pairs {
-      ["it must be a table, got nil"] = false, ["optimizer must be a table, got nil"] = { kind = "adam", iteration = 3,
-        moments = {} },
-      ["best must be a table, got 3"] = { optimizer = {}, best = 3 }, ["loss must be a finite number, got nil"] =
-        { optimizer = {}, best = { iteration = 2 } },
+      ["it must be a table, got nil"] = false, ["plan must be a table, got nil"] = { kind = "adam", iteration = 3 },
+      ["starts must be a table, got 3"] = { plan = {}, substeps = {}, starts = 3 },
+      ["made must be a whole number at least 0, got nil"] = { plan = {}, substeps = {}, starts = { { number = 1,
+        stage = 1, history = {} } } },
+      ["params must be a table, got 2"] = { plan = {}, substeps = {}, starts = { { number = 1, stage = 1, made = 1,
+        history = {}, params = 2 } } },
     } do
       T.save(folder .. "/a/optimizer.bin", { iteration = 3, params = run.params, optimizer = optimizer or nil })
       says(sentence(function() run:optimize { iterations = 9, folder = folder .. "/a", resume = true } end),
@@ -174,7 +171,7 @@ describe("an experiment", function()
 
   it("stops at the next iteration when it is interrupted, and saves", function()
     local run = experiment()
-    local result = run:optimize { iterations = 10, folder = folder .. "/a", after = function(i)
+    local result = run:optimize { iterations = 10, folder = folder .. "/a", on_iteration = function(i)
       if i == 3 then engine.C.cq_interrupt(1) end
     end }
     engine.C.cq_interrupt(0)
@@ -200,7 +197,8 @@ describe("an experiment", function()
       if iteration == 2 and s.step == 4 then engine.C.cq_interrupt(1) end
       return u:dot(u)
     end } }
-    local result = run:optimize { iterations = 10, folder = folder .. "/a", after = function(i) iteration = i end }
+    local result = run:optimize { iterations = 10, folder = folder .. "/a",
+      on_iteration = function(i) iteration = i end }
     engine.C.cq_interrupt(0)
     assert.equal(2, result.iterations)
     assert.equal(3, #lines(folder .. "/a/history.csv"))
@@ -225,7 +223,7 @@ describe("an experiment", function()
       return u:dot(u)
     end } }
     local message = sentence(function()
-      run:optimize { iterations = 10, folder = folder .. "/a", after = function(i) iteration = i end }
+      run:optimize { iterations = 10, folder = folder .. "/a", on_iteration = function(i) iteration = i end }
     end)
     says(message, "no more (in running, control step 4 of 15)")
     assert.is_true(T.load(folder .. "/a/params.bin").controller.w1:equal(run.params.controller.w1))

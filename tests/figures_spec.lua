@@ -60,7 +60,7 @@ describe("run:figures", function()
     local fields = {
       world = design.world, steps = 30, design = design,
       objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
-      constraints = design:binary { material = 0.05 },
+      constraints = design:discreteness { material = 0.05 },
       optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, form = "violation",
         penalty = 1e-3 },
     }
@@ -74,7 +74,7 @@ describe("run:figures", function()
 
   it("shows the design by its actuators and as much as it is solid, and the binary one", function()
     local run, design = experiment()
-    local solid = design:binarise(run.params.design)
+    local solid = design:extract(run.params.design)
     local made, soft = page(run, { body = solid, width = 1000 }), page(run, { width = 1000 })
     local left = { 0.01, 0.2, 0.34, 0.5 }
     local counts = {}
@@ -114,7 +114,7 @@ describe("run:figures", function()
 
   it("draws what walls give, with the momentum of the body, and reads it for a binary design", function()
     local run, design = experiment { contact = true }
-    local solid = design:binarise(run.params.design)
+    local solid = design:extract(run.params.design)
     local roll = run:evaluate { body = solid }.rollout
     local contact = roll.contact
     assert.same({ 30, 1, 2 }, contact.impulse:shape())
@@ -134,10 +134,10 @@ describe("run:figures", function()
 
   it("shows forces in a colour that no signal and no actuator has", function()
     local run, design = experiment()
-    local made = page(run, { body = design:binarise(run.params.design), width = 1000 })
+    local made = page(run, { body = design:extract(run.params.design), width = 1000 })
     local seen = within(made, paint.force, { 0.38, 0.1, 0.97, 0.4 })
     figures.arrows_of = function() return function() return { { 0, 0 } }, { { 0, 0 } } end end
-    local bare = page(run, { body = design:binarise(run.params.design), width = 1000 })
+    local bare = page(run, { body = design:extract(run.params.design), width = 1000 })
     figures.arrows_of = arrows_of
     assert(seen > within(bare, paint.force, { 0.38, 0.1, 0.97, 0.4 }) + 10, seen)
     local far = 1e9
@@ -276,7 +276,7 @@ describe("run:figures", function()
       "iteration,loss,material\n1,0.002788,0.9\n2,0.0025,0.3\n3,-0.0021,0.05\n")
     for _, fields in ipairs { { width = 800 }, { width = 800, stills = { 0.005, 0.01, 0.015, 0.02, 0.025, 0.03 } },
       { width = 800, stills = { 0.01 }, title = ("a title "):rep(40) },
-      { body = design:binarise(run.params.design) } } do
+      { body = design:extract(run.params.design) } } do
       local lines = written(function() page(run, fields) end)
       assert(#lines > 40, #lines)
       require_apart(lines)

@@ -113,7 +113,8 @@ describe("what was computed", function()
       optimizer = cq.Optimizer.adam { rate = 0.01 },
     }
     local message = sentence(function()
-      run:optimize { iterations = 9, folder = folder .. "/a", after = function(i) if i == 4 then error "boom" end end }
+      run:optimize { iterations = 9, folder = folder .. "/a",
+        on_iteration = function(i) if i == 4 then error "boom" end end }
     end)
     says(message, "boom (iteration 4 of 9)")
     local saved = cq.load(folder .. "/a/optimizer.bin")

@@ -395,7 +395,7 @@ describe("an experiment over scenes", function()
     fails("scene 1: gravity is trained, and cannot be the scene's", with(function() return { gravity = { 0, 1 } } end,
       { trainable = { gravity = { init = { 0, -1 } } } }))
     fails("run:scene: k must be a whole number at least 1 and at most 3, got 4", function() experiment():scene(4) end)
-    fails("a scene is not optimised alone", function() experiment():scene(1):optimize { iterations = 1 } end)
+    fails("a scene is not optimized alone", function() experiment():scene(1):optimize { iterations = 1 } end)
     says(sentence(function() experiment { scenes = false }:scene(1) end), "scenes must be a table")
   end)
 end)

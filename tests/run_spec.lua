@@ -470,7 +470,7 @@ end
 for k, name in ipairs(names) do
   local made = runs[k]:optimize {
     iterations = 4, name = k < 3 and name or nil,
-    after = function(i) if k == 2 and i == cq.option("stop", 0) then io.popen("kill -INT $PPID"):close() end end,
+    on_iteration = function(i) if k == 2 and i == cq.option("stop", 0) then io.popen("kill -INT $PPID"):close() end end,
   }
   print(name, made.iterations)
 end

@@ -50,7 +50,8 @@ describe("parts of a design", function()
 
   it("interpolation: by powers, with something left of the void", function()
     local x = T.tensor { 0, 0.5, 1 }
-    assert.is_true(cq.Topology.interpolation { void = 0.01, power = 3 }(x):close(T.tensor { 0.01, 0.99 / 8 + 0.01, 1 },
+    assert.is_true(cq.Topology.interpolation { min_density = 0.01, exponent = 3 }(x):close(T.tensor { 0.01,
+      0.99 / 8 + 0.01, 1 },
       1e-15))
   end)
 
@@ -61,7 +62,7 @@ describe("parts of a design", function()
   end)
 
   it("pulses: all of one sign saturate, signs and sizes make amplitudes", function()
-    local pulses = cq.Topology.pulses { duration = 0.1, control_dt = 1e-3 }
+    local pulses = cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, interval = 2e-3, width = 0.01, gain = 0.2 }
     assert.equal(50, pulses.count)
     assert.equal(100, pulses.steps)
     local one = T.ones { 50, 2 }
@@ -70,11 +71,11 @@ describe("parts of a design", function()
     assert.near(0.98679, u:get(50, 1), 1e-4)
     assert.is_true(u:get(1, 1) < u:get(50, 1))
     assert.is_true(pulses:amplitudes(-one, one):equal(-one) and pulses:amplitudes(one, -one):equal(T.zeros { 50, 2 }))
-    assert.same({ -1, 0, 1 }, pulses:binary(T.tensor { -0.2, 0.4, 0.4 }, T.tensor { 0.1, -0.1, 0.9 }):totable())
+    assert.same({ -1, 0, 1 }, pulses:rounded(T.tensor { -0.2, 0.4, 0.4 }, T.tensor { 0.1, -0.1, 0.9 }):totable())
   end)
 
   it("pulses: those of a period come again", function()
-    local fields = { duration = 0.1, control_dt = 1e-3, every = 2e-3 }
+    local fields = { duration = 0.1, control_dt = 1e-3, interval = 2e-3, width = 0.01, gain = 0.2 }
     local all = cq.Topology.pulses(fields)
     fields.period = 0.024
     local again = cq.Topology.pulses(fields)
@@ -87,7 +88,7 @@ describe("parts of a design", function()
     fields.period = 0.5
     assert.is_true(cq.Topology.pulses(fields).kernel:equal(all.kernel))
     fields.period = 0.025
-    says(function() cq.Topology.pulses(fields) end, "period must be a multiple of every, got 0.025 and 0.002")
+    says(function() cq.Topology.pulses(fields) end, "period must be a multiple of interval, got 0.025 and 0.002")
   end)
 
   it("all have gradients", function()
@@ -95,7 +96,7 @@ describe("parts of a design", function()
     local parts = {
       filter = { cq.Topology.filter { points = points, radius = 0.3 }, { 3, 12 } },
       projection = { cq.Topology.projection { sharpness = 3, threshold = -0.2 }, { 12 } },
-      interpolation = { cq.Topology.interpolation { void = 0.1, power = 3 }, { 12 } },
+      interpolation = { cq.Topology.interpolation { min_density = 0.1, exponent = 3 }, { 12 } },
       layout = { cq.Topology.layout { sharpness = 2 }, { 4, 12 } },
     }
     for name, part in pairs(parts) do
@@ -107,7 +108,8 @@ describe("parts of a design", function()
   it("print themselves", function()
     assert.equal("cq.Topology.projection { sharpness 3, threshold -0.2 }",
       tostring(cq.Topology.projection { sharpness = 3, threshold = -0.2 }))
-    assert.equal("cq.Topology.interpolation { void 1e-05, power 2 }", tostring(cq.Topology.interpolation { power = 2 }))
+    assert.equal("cq.Topology.interpolation { min_density 1e-08, exponent 2 }",
+      tostring(cq.Topology.interpolation { exponent = 2 }))
     assert.equal("cq.Topology.layout { sharpness 4 }", tostring(cq.Topology.layout { sharpness = 4 }))
   end)
 
@@ -122,12 +124,17 @@ describe("parts of a design", function()
       says(function() cq.Topology.filter { points = T.ones(shape), radius = 1 } end,
         "cq.Topology.filter: points must be {n, dim} as robot.position, got {" .. table.concat(shape, ", ") .. "}")
     end
-    says(function() cq.Topology.interpolation { power = 0.5 } end, "power must be a finite number at least 1, got 0.5")
-    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, every = 3e-3 } end,
-      "duration must be a multiple of every, got 0.1 and 0.003")
-    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 2e-3 } end, "every is 0.002",
+    says(function() cq.Topology.interpolation { exponent = 0.5 } end,
+      "exponent must be a finite number at least 1, got 0.5")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 1e-3, interval = 3e-3, width = 0.01,
+      gain = 1 } end,
+      "duration must be a multiple of interval, got 0.1 and 0.003")
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, interval = 2e-3, width = 0.01,
+      gain = 1 } end,
+      "interval is 0.002",
       "at least a control step, 0.005")
-    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, every = 0.01, width = 1e-3 } end,
+    says(function() cq.Topology.pulses { duration = 0.1, control_dt = 5e-3, interval = 0.01, width = 1e-3,
+      gain = 1 } end,
       "width is 0.001")
   end)
 end)
@@ -142,7 +149,7 @@ describe("a design", function()
   end)
 
   it("gives every particle its share of mass, stiffness and actuation", function()
-    local design = design_of { solid = "tip", material = { void = 0.01, actuation_power = 2 } }
+    local design = design_of { solid_region = "tip", material = { min_density = 0.01, actuation_exponent = 2 } }
     local map = design:map(variables(design))
     local weight = map.robot.values.actuation_weight.tensor
     local p = design.robot:group("tip"):particles()[1]
@@ -179,8 +186,8 @@ describe("a design", function()
       end,
     }
     derivative.check(function(q) return run:loss(run:rollout { design = q }) end, p, 1e-6)
-    for _, constraint in ipairs(design:binary { material = 0.05, layout = 0.05, pulses = 0.01 }) do
-      local own = { material = "density", layout = "layout", sign = "sign", size = "size" }
+    for _, constraint in ipairs(design:discreteness { material = 0.05, layout = 0.05, pulses = 0.01 }) do
+      local own = { material = "density", layout = "layout", sign = "sign", magnitude = "magnitude" }
       local q = {}
       for name, tensor in pairs(p) do q[name] = name == own[constraint.name] and tensor or tensor:detach() end
       derivative.check(constraint.of, q, 1e-8)
@@ -194,11 +201,11 @@ describe("a design", function()
       p[name]:copy_from(T.zeros(p[name]:shape()) + value)
       return function() return design:map(p) end
     end
-    for _, name in ipairs { "density", "sign", "size" } do
+    for _, name in ipairs { "density", "sign", "magnitude" } do
       says(with(name, -5), ("design: %s must be in [-1, 1] everywhere, the least is -5"):format(name))
       says(with(name, 1.2), ("design: %s must be in [-1, 1] everywhere, the largest is 1.2"):format(name))
     end
-    for _, name in ipairs { "density", "layout", "sign", "size" } do
+    for _, name in ipairs { "density", "layout", "sign", "magnitude" } do
       says(with(name, 0 / 0), ("design: %s must be finite everywhere"):format(name))
     end
     -- near the bound, where differences go, but less than nothing of a particle
@@ -209,28 +216,28 @@ describe("a design", function()
     local p = variables(design)
     p.density:copy_from(T.where(p.density:less(0), -1, 1))
     assert.is_true(T.check_gradient(function(q) return design:map(q).robot.values.young.tensor:square():sum() end,
-      { density = p.density, layout = p.layout:detach(), sign = p.sign:detach(), size = p.size:detach() },
+      { density = p.density, layout = p.layout:detach(), sign = p.sign:detach(), magnitude = p.magnitude:detach() },
       { tolerance = 1e-5 }).ok)
-    -- the mean of many -1 is a little less than that, of which no broken power is a number
-    design = design_of { material = { power = 1.5, mass_power = 1, sharpness = 1 } }
+    -- the mean of many -1 is a little less than that, of which no broken exponent is a number
+    design = design_of { material = { stiffness_exponent = 1.5, mass_exponent = 1, sharpness = 1 } }
     assert.near(1e5 * 1e-5, with("density", -1)().robot.values.young.tensor:max():item(), 1e-9)
   end)
 
   it("is as binary as its constraints say", function()
     local design = design_of()
     local p = design:start(1)
-    local bounds = design:binary { material = 0.05, layout = 0.05, pulses = 0.01 }
+    local bounds = design:discreteness { material = 0.05, layout = 0.05, pulses = 0.01 }
     local names = {}
     for k, c in ipairs(bounds) do names[k] = c.name end
-    assert.same({ "material", "layout", "sign", "size" }, names)
+    assert.same({ "material", "layout", "sign", "magnitude" }, names)
     assert.near(0.25, bounds[1].of(p):item(), 1e-15)
     assert.near(0.75, bounds[2].of(p):item(), 1e-15)
     assert.near(0.05 * 0.25, bounds[1].at_most, 1e-15)
     assert.near(0.05 * 0.75, bounds[2].at_most, 1e-15)
     p.sign:fill(1)
-    p.size:fill(-1)
+    p.magnitude:fill(-1)
     assert.equal(0, bounds[3].of(p):item() + bounds[4].of(p):item())
-    assert.equal(1, #design:binary { layout = 0.1 })
+    assert.equal(1, #design:discreteness { layout = 0.1 })
   end)
 
   it("is thinner at a higher threshold, and keeps its variables", function()
@@ -251,10 +258,23 @@ describe("a design", function()
     local design = design_of()
     says(function() design:map { density = T.ones { 3 } } end,
       "params must have density of shape {100}, as design.params has it, got {3}")
-    says(function() design:binarise() end, "params must be a table as design.params, got nil")
-    says(function() design:binary {} end, "design:binary: needs one of")
-    says(function() design:with { filter = { radius = 0.07 } } end, "design:with: unknown field filter",
-      "allowed are binary, far_void, layout, material")
+    says(function() design:extract() end, "params must be a table as design.params, got nil")
+    says(function() design:discreteness {} end, "design:discreteness: needs one of")
+    says(function() design:with { pulses = { width = 0.07 } } end, "design:with: unknown field pulses",
+      "allowed are filter, layout, material, remove_void, rounding")
+    for old, new in pairs { binarise = "extract", binary = "discreteness", resample = "transfer",
+      member_size = "length_scale" } do
+      says(function() design[old](design) end, ("design:%s: its name is design:%s now"):format(old, new))
+    end
+    for new, fields in pairs { solid_region = { solid = "tip" }, connected = { one_piece = true },
+      interval = { pulses = { every = 2e-3 } }, gain = { pulses = { height = 1 } },
+      initial_deviation = { pulses = { deviation = 1 } }, min_density = { material = { void = 1e-5 } },
+      stiffness_exponent = { material = { power = 2 } },
+        actuation_exponent = { material = { actuation_power = 2 } } } do
+      fields.world, fields.duration = design.world, 0.03
+      says(function() cq.Topology(fields) end, ("(its name is %s now)"):format(new))
+    end
+    says(function() design:with { binary = "all" } end, "unknown field binary (its name is rounding now)")
     says(function() cq.Experiment { world = design.world, steps = 31, design = design, objective = print } end,
       "the design has pulses for 0.03, 30 control steps, and the experiment makes 31")
     says(function() cq.Experiment { world = world_of(block()), steps = 3, design = design, objective = print } end,
@@ -275,7 +295,7 @@ describe("a design made binary", function()
   it("is its solid particles alone, each with its signal, and whole pulses", function()
     local design = design_of()
     local p = variables(design)
-    local map, solid = design:map(p), design:binarise(p)
+    local map, solid = design:map(p), design:extract(p)
     assert.equal(map.density:greater(0.5):sum():item(), solid.robot.particle_count)
     assert.equal(solid.robot.particle_count, solid.world.particle_count)
     local weight = solid.robot.values and solid.robot.values.actuation_weight.tensor
@@ -285,23 +305,23 @@ describe("a design made binary", function()
       assert.equal(a <= 3 and a or 0, solid.actuator[k])
       for s = 1, 3 do assert.equal(s == a and -1 or 0, weight:get(k, s)) end
     end
-    assert.is_true(solid.pulses:equal(design.pulses:binary(p.sign, p.size)))
+    assert.is_true(solid.pulses:equal(design.pulses:rounded(p.sign, p.magnitude)))
     assert.equal(design.world.substeps, solid.world.substeps)
   end)
 
   it("goes as the design does that is binary already", function()
-    local design = design_of({ material = { void = 1e-9, sharpness = 60 }, layout = { sharpness = 1e4 },
+    local design = design_of({ material = { min_density = 1e-9, sharpness = 60 }, layout = { sharpness = 1e4 },
       filter = { radius = 0.021 } })
     local p = variables(design)
     p.density:copy_from(T.where(p.density:less(-0.2), -1, 1))
     p.sign:copy_from(T.where(p.sign:less(0), -1, 1))
-    p.size:fill(1)
+    p.magnitude:fill(1)
     local run = cq.Experiment {
       world = design.world, steps = 30, design = design,
       objective = function(state, start) return state:center(design.robot)[2] - start:center(design.robot)[2] end,
     }
     for name, tensor in pairs(p) do run.params.design[name]:copy_from(tensor) end
-    local whole, binary = run:evaluate { params = "last" }.loss, run:evaluate { body = design:binarise(p) }.loss
+    local whole, binary = run:evaluate { params = "last" }.loss, run:evaluate { body = design:extract(p) }.loss
     assert.is_true(math.abs(whole) > 1e-4)
     -- particles of nearly no mass go with the others and hold nothing
     assert.near(whole, binary, 1e-3 * math.abs(whole))
@@ -314,18 +334,18 @@ describe("a design made binary", function()
     for q = 1, 100 do p.layout:set(1, 2, q) end
     local note, told = messages.note, nil
     messages.note = function(format, ...) told = format:format(...) end
-    local fine, solid = pcall(design.binarise, design, p)
+    local fine, solid = pcall(design.extract, design, p)
     messages.note = note
     assert.is_true(fine)
     assert.same({ 1, 3 }, solid.unused)
-    assert.equal("design:binarise: no particle follows signal 1, 3", told)
+    assert.equal("design:extract: no particle follows signal 1, 3", told)
   end)
 
   it("is refused when it is empty", function()
     local design = design_of()
     local p = design:start(1)
-    says(function() design:binarise(p) end, "above the threshold 0.5, the most is 0.5", "the body is empty")
-    assert.equal(100, #design:binarise(p, { threshold = 0.4 }).particles)
+    says(function() design:extract(p) end, "above the threshold 0.5, the most is 0.5", "the body is empty")
+    assert.equal(100, #design:extract(p, { threshold = 0.4 }).particles)
   end)
 end)
 
@@ -385,13 +405,13 @@ describe("files of a design", function()
     says(function() design:save(p, "block.txt") end, "must end in .csv")
   end)
 
-  it("hold what a body is made of, and its signals, as they are after a training", function()
-    local design = design_of { pulses = { every = 0.002, width = 0.004, period = 0.01 } }
+  it("hold what a body is made of, and its signals, whatever its pulses", function()
+    local design = design_of { pulses = { interval = 0.002, width = 0.004, period = 0.01 } }
     local p = variables(design)
-    local solid = design:binarise(p)
-    local sign, size = p.sign:detach():copy(), p.size:detach():copy()
-    for k = 1, sign.count do sign:data()[k - 1] = -sign:data()[k - 1] end
-    local other = solid:with_pulses { sign = sign, size = size }
+    local solid = design:extract(p)
+    local turned = variables(design)
+    turned.sign:copy_from(-p.sign:detach())
+    local other = design:extract(turned)
     for _, body in ipairs { solid, other } do
       local paths, tables = body:save(folder .. "/made.csv"), {}
       for k, path in ipairs(paths) do
@@ -432,14 +452,14 @@ describe("files of a design", function()
       end
     end
     assert(not solid.pulses:equal(other.pulses))
-    says(function() solid:save "made" end, "solid:save: path must end in .csv")
-    says(function() solid:save "/no/such/folder/made.csv" end, "solid:save: ", "/no/such/folder/made.csv")
+    says(function() solid:save "made" end, "body:save: path must end in .csv")
+    says(function() solid:save "/no/such/folder/made.csv" end, "body:save: ", "/no/such/folder/made.csv")
   end)
 
   it("are closed surfaces of the volume of their particles", function()
     local design = design_of()
     local p = variables(design)
-    local solid = design:binarise(p)
+    local solid = design:extract(p)
     local paths = solid:save_stl(folder .. "/block.stl", { thickness = 0.1 })
     assert.equal(5, #paths)
     local sum, whole = volumes(paths)
@@ -452,7 +472,7 @@ describe("files of a design", function()
     local design = design_of()
     local p = design:start()
     p.density:fill(1)
-    local paths = design:binarise(p):save_stl(folder .. "/square.stl", { thickness = 0.1 })
+    local paths = design:extract(p):save_stl(folder .. "/square.stl", { thickness = 0.1 })
     local volume = measure(paths[#paths])
     assert.near(0.2 * 0.2 * 0.1, volume, 4 * 0.02 ^ 2 * 0.1)
     local cube = cq.Robot {
@@ -465,7 +485,7 @@ describe("files of a design", function()
     p = design:start()
     p.density:fill(1)
     p.layout:copy_from(design.robot.position:slice(1, 1, 2):reshape { 1, 1000 } * T.tensor { { 1 }, { 0 }, { 0.29 } })
-    paths = design:binarise(p):save_stl(folder .. "/cube.stl")
+    paths = design:extract(p):save_stl(folder .. "/cube.stl")
     assert.equal(2, #paths)
     for _, path in ipairs(paths) do
       local inside, open = measure(path)
@@ -495,7 +515,7 @@ describe("files of a design", function()
       local p = design:start()
       p.density:copy_from(random:uniform { n } * 2 - 1)
       p.layout:copy_from(random:uniform { 5, n } * 2 - 1)
-      local paths = design:binarise(p):save_stl(folder .. "/many.stl", { thickness = 0.1 })
+      local paths = design:extract(p):save_stl(folder .. "/many.stl", { thickness = 0.1 })
       assert.equal(6, #paths)
       local sum, whole = volumes(paths)
       assert.near(whole, sum, 1e-5 * whole)
@@ -507,7 +527,7 @@ describe("files of a design", function()
     for k = 0, 99 do points[k + 1] = { 0.02 * (k % 10), 0.02 * math.floor(k / 10) } end
     points = T.tensor(points) + 0.006 * random:uniform { 100, 2 }
     local design = design_of({}, block { shape = cq.Shape.points { points = points, spacing = 0.02, name = "block" } })
-    local solid = design:binarise(design:start(), { threshold = 0.4 })
+    local solid = design:extract(design:start(), { threshold = 0.4 })
     for k = 1, 100 do solid.actuator[k] = (k == 5 or k == 50) and 2 or 1 end
     local message, told = require "cq.base.message", {}
     local own = message.note
@@ -515,11 +535,11 @@ describe("files of a design", function()
     local paths = solid:save_stl(folder .. "/single.stl", { thickness = 0.1 })
     message.note = own
     assert.same({ folder .. "/single_1.stl", folder .. "/single_whole.stl" }, paths)
-    assert.same({ ("solid:save_stl: 2 particles of actuator 2 lie single among others: no %s/single_2.stl"):format(folder) },
+    assert.same({ ("body:save_stl: 2 particles of actuator 2 lie single among others: no %s/single_2.stl"):format(folder) },
       told)
     solid.particles, solid.actuator = { 5, 50 }, { 1, 1 }
     says(function() solid:save_stl(folder .. "/far.stl") end,
-      "solid:save_stl: the body has no surface: its 2 particles lie too far apart")
+      "body:save_stl: the body has no surface: its 2 particles lie too far apart")
   end)
 
   it("have no holes where particles are on no lattice", function()
@@ -529,7 +549,7 @@ describe("files of a design", function()
     local design = design_of({}, block { shape = cq.Shape.points { points = points, spacing = 0.02, name = "block" } })
     local p = design:start()
     p.density:fill(1)
-    local paths = design:binarise(p):save_stl(folder .. "/scan.stl", { thickness = 0.1 })
+    local paths = design:extract(p):save_stl(folder .. "/scan.stl", { thickness = 0.1 })
     local volume, open = measure(paths[#paths])
     assert.equal(0, open)
     assert.near(0.2 * 0.2 * 0.1, volume, 0.03 * 0.004)

@@ -54,7 +54,7 @@ describe("the volume of a design", function()
     says(function() design:volume {} end, "design:volume: needs at_most, at_least or both")
     says(function() design:volume { at_most = 0.2, at_least = 0.3 } end, "at_least 0.3 is more than at_most 0.2")
     says(function() design:volume { at_most = 1.5 } end, "at_most must be", "got 1.5")
-    local topped = design_of { solid = "tip" }
+    local topped = design_of { solid_region = "tip" }
     says(function() topped:volume { at_most = 0.1 } end, "at_most is 0.1", "solid whatever the variables say", "0.2")
     assert.equal(1, #topped:volume { at_most = 0.2 })
   end)
@@ -63,12 +63,12 @@ end)
 describe("how much of a design hangs loose", function()
   it("is the share of its islands, whatever their distance", function()
     local design, p = sharp(function(column) return column <= 6 or column >= 9 end)
-    assert.near(0.25, value(design:connected()[1], p), 1e-3)
+    assert.near(0.25, value(design:connectivity()[1], p), 1e-3)
     design, p = sharp(function(column) return column <= 6 or column == 8 or column == 10 end)
-    assert.near(0.25, value(design:connected()[1], p), 1e-3)
+    assert.near(0.25, value(design:connectivity()[1], p), 1e-3)
     -- and none by a bridge of one particle
     design, p = sharp(function(column, row) return column <= 6 or column >= 9 or row == 3 end)
-    assert.is_true(value(design:connected()[1], p) < 1e-3)
+    assert.is_true(value(design:connectivity()[1], p) < 1e-3)
   end)
 
   it("does not count a soft skin, nor take a soft bridge for one", function()
@@ -80,42 +80,42 @@ describe("how much of a design hangs loose", function()
       end
     end
     fill(5, -0.25)
-    local loose = value(design:connected { at_most = 0.1 }[1], p)
+    local loose = value(design:connectivity { at_most = 0.1 }[1], p)
     assert(math.abs(loose - 0.3 / (0.7 + 0.1 * 0.119)) < 0.01, loose)
     fill(6, -0.25)
     fill(7, -0.25)
-    loose = value(design:connected { at_most = 0.1 }[1], p)
+    loose = value(design:connectivity { at_most = 0.1 }[1], p)
     assert(loose > 0.3, loose)
   end)
 
   it("can be told what the rest must hang together with, and who touches", function()
     local design, p = sharp(function(column, row) return column <= 2 or column >= 5 or row >= 9 and column > 4 end)
-    assert.near(0.25, value(design:connected()[1], p), 1e-3)
-    local corner = design:connected { root = { 1 } }[1]
+    assert.near(0.25, value(design:connectivity()[1], p), 1e-3)
+    local corner = design:connectivity { root = { 1 } }[1]
     assert.near(0.75, value(corner, p), 1e-2)
-    assert.is_true(value(design:connected { radius = 0.065 }[1], p) < 1e-3)
-    says(function() design:connected { radius = 0.01 } end, "no particle touches another within the radius 0.01",
+    assert.is_true(value(design:connectivity { radius = 0.065 }[1], p) < 1e-3)
+    says(function() design:connectivity { radius = 0.01 } end, "no particle touches another within the radius 0.01",
       "above the spacing, 0.02")
-    says(function() design:connected { root = "leg" } end, "leg")
+    says(function() design:connectivity { root = "leg" } end, "leg")
   end)
 
   it("has the gradient of differences", function()
     local design = design_of()
     local p = densities(design)
     p.density:copy_from((p.density:detach() * 1.5 - 0.6):clamp(-1, 1))
-    assert.is_true(value(design:connected()[1], p) > 1e-2)
-    derivative.check(design:connected()[1].of, p, 1e-6)
-    derivative.check(design:connected { root = "tip" }[1].of, p, 1e-6)
+    assert.is_true(value(design:connectivity()[1], p) > 1e-2)
+    derivative.check(design:connectivity()[1].of, p, 1e-6)
+    derivative.check(design:connectivity { root = "tip" }[1].of, p, 1e-6)
   end)
 
   it("is brought down where it is bounded", function()
     local design, p = sharp(function(column) return column <= 6 or column >= 9 end, { filter = { radius = 0.05 },
       material = { sharpness = 4 } })
     p.density:copy_from(p.density:detach() * 0.6)
-    local measure, adam = design:connected()[1], cq.Optimizer.adam { rate = 0.05 }
-    local rest = { layout = p.layout:detach(), sign = p.sign:detach(), size = p.size:detach() }
+    local measure, adam = design:connectivity()[1], cq.Optimizer.adam { rate = 0.05 }
+    local rest = { layout = p.layout:detach(), sign = p.sign:detach(), magnitude = p.magnitude:detach() }
     local step = T.value_and_grad(function(q)
-      return measure.of { density = q.density, layout = rest.layout, sign = rest.sign, size = rest.size }
+      return measure.of { density = q.density, layout = rest.layout, sign = rest.sign, magnitude = rest.magnitude }
     end)
     local q, loose = { density = p.density }, nil
     for _ = 1, 40 do
@@ -132,26 +132,26 @@ describe("a body of one piece", function()
   local function two(column, row) return column <= 4 or column == 5 and row == 10 or column >= 9 end
 
   it("is the largest one, once it is binary, and goes on from there", function()
-    local design, p = sharp(two, { one_piece = true })
+    local design, p = sharp(two, { connected = true })
     local weight = cq.random({ seed = 1 }):normal { 100 }
     local loose, whole = sharp(two), design:map(p).density:greater(0.5)
-    local function body(one) return one:with({ binary = "all" }):map(p).density end
+    local function body(one) return one:with({ rounding = "all" }):map(p).density end
     assert.is_true(body(loose):equal(whole))                               -- as asked for: both
     local largest = body(design)
     assert.equal(whole:sum():item() - 20, largest:sum():item())
     assert.equal(41, largest:sum():item())
-    assert.equal(41, #design:binarise(p).particles)
-    assert.equal(61, #loose:binarise(p).particles)
+    assert.equal(41, #design:extract(p).particles)
+    assert.equal(61, #loose:extract(p).particles)
     assert.is_true(design:map(p).density:equal(loose:map(p).density))     -- soft: all that there is
     -- with particles that are solid whatever the variables say, what hangs together with them
-    local held = sharp(two, { one_piece = true, solid = { 95 } })
-    assert.equal(20, held:with({ binary = "all" }):map(p).density:sum():item())
-    assert.equal(20, #held:binarise(p).particles)
+    local held = sharp(two, { connected = true, solid_region = { 95 } })
+    assert.equal(20, held:with({ rounding = "all" }):map(p).density:sum():item())
+    assert.equal(20, #held:extract(p).particles)
     -- what is an island still learns, as what is void does
     local function gradient(of)
       local _, grad = T.value_and_grad(function(density)
-        local map = design:with({ binary = "all" }):map { density = density, layout = p.layout:detach(),
-          sign = p.sign:detach(), size = p.size:detach() }
+        local map = design:with({ rounding = "all" }):map { density = density, layout = p.layout:detach(),
+          sign = p.sign:detach(), magnitude = p.magnitude:detach() }
         return (of(map) * weight):sum()
       end)(T.param(p.density:detach() * 0.02))
       return grad
@@ -165,15 +165,15 @@ end)
 describe("one piece of a symmetric design", function()
   it("has its images, so that it is symmetric", function()
     local design, p = sharp(function(column) return column <= 3 or column >= 8 end,
-      { one_piece = true, symmetry = { axis = "x" } })
-    assert.equal(60, #design:binarise(p).particles)
-    assert.equal(60, design:with({ binary = "all" }):map(p).density:sum():item())
+      { connected = true, symmetry = { axis = "x" } })
+    assert.equal(60, #design:extract(p).particles)
+    assert.equal(60, design:with({ rounding = "all" }):map(p).density:sum():item())
   end)
 
   it("refuses a block that is in pieces", function()
     local robot = block_design.robot { shape = cq.Shape.box { name = "block", size = { 0.2, 0.2 },
       spacing = { 0.01, 0.04 } } }
-    says(function() design_of({ one_piece = true }, robot) end, "one_piece: the block itself is in pieces",
+    says(function() design_of({ connected = true }, robot) end, "connected: the block itself is in pieces",
       "1.5 spacings")
   end)
 end)
@@ -181,7 +181,7 @@ end)
 describe("members of a design", function()
   local function thin(inside, fields)
     local design, p = sharp(inside)
-    return value(design:member_size(fields)[1], p)
+    return value(design:length_scale(fields)[1], p)
   end
 
   it("are thin where a disc of the size does not fit", function()
@@ -201,21 +201,21 @@ describe("members of a design", function()
     local open = thin(function(column) return column < 4 or column > 7 end, { size = 0.06, void = true })
     assert.is_true(open < 0.02)
     local design = design_of()
-    assert.same({ "narrow", "thin" }, { design:member_size { size = 0.06, void = true }[1].name,
-      design:member_size { size = 0.06 }[1].name })
+    assert.same({ "gap_size", "member_size" }, { design:length_scale { size = 0.06, void = true }[1].name,
+      design:length_scale { size = 0.06 }[1].name })
   end)
 
   it("have the gradient of differences", function()
     local design = design_of()
-    derivative.check(design:member_size { size = 0.06 }[1].of, densities(design), 1e-6)
-    derivative.check(design:member_size { size = 0.06, void = true }[1].of, densities(design), 1e-6)
+    derivative.check(design:length_scale { size = 0.06 }[1].of, densities(design), 1e-6)
+    derivative.check(design:length_scale { size = 0.06, void = true }[1].of, densities(design), 1e-6)
   end)
 
   it("refuse sizes that say nothing", function()
     local design = design_of()
-    says(function() design:member_size { size = 0.04 } end, "design:member_size", "at least three spacings, 0.06",
+    says(function() design:length_scale { size = 0.04 } end, "design:length_scale", "at least three spacings, 0.06",
       "got 0.04")
-    says(function() design:member_size { size = 0.3 } end, "size 0.3 does not fit into the block")
+    says(function() design:length_scale { size = 0.3 } end, "size 0.3 does not fit into the block")
   end)
 end)
 
@@ -238,7 +238,7 @@ describe("a symmetric design", function()
     derivative.check(function(q)
       local m = design:map(q)
       return (m.shares * weights):sum() + (m.density * weights[1]):sum()
-    end, { density = p.density, layout = p.layout, sign = p.sign:detach(), size = p.size:detach() }, 1e-8)
+    end, { density = p.density, layout = p.layout, sign = p.sign:detach(), magnitude = p.magnitude:detach() }, 1e-8)
   end
 
   it("is its own image, to the last digit", function()
@@ -330,7 +330,8 @@ describe("a symmetric design", function()
     says(function() design_of { symmetry = { axis = "z", order = 2, signals = { 2, 3, 1 } } } end,
       "each of the 3 signals", "got { 2, 3, 1 }")
     says(function() design_of { symmetry = { { axis = "z", order = 2 }, { axis = "x" } } } end, "stands alone")
-    says(function() design_of { symmetry = { axis = "z", order = 4 }, solid = "tip" } end, "image after a turn about z")
+    says(function() design_of { symmetry = { axis = "z", order = 4 }, solid_region = "tip" } end,
+      "image after a turn about z")
   end)
 
   it("refuses blocks and signals without an image", function()
@@ -339,7 +340,7 @@ describe("a symmetric design", function()
     says(function() design_of { symmetry = { axis = "z" } } end, "symmetry over z needs a block in space")
     says(function() design_of { symmetry = { axis = "x", signals = { 2, 3, 1 } } } end, "each of the 3 signals",
       "got { 2, 3, 1 }")
-    says(function() design_of { symmetry = { axis = "y" }, solid = "tip" } end, "particles that are solid",
+    says(function() design_of { symmetry = { axis = "y" }, solid_region = "tip" } end, "particles that are solid",
       "mirror image over y")
     says(function() design_of { symmetry = { { axis = "x" }, { axis = "x" } } } end, "given twice")
     says(function()
@@ -354,9 +355,8 @@ describe("constraints of an experiment", function()
     local run = cq.Experiment {
       world = design.world, steps = 3, design = design,
       objective = function(state) return state:center(design.robot)[1] end,
-      constraints = { design:binary { material = 0.05 }, design:volume { at_most = 0.4, at_least = 0.2 },
+      constraints = { design:discreteness { material = 0.05 }, design:volume { at_most = 0.4, at_least = 0.2 },
         { name = "rest", at_most = 1, final = function(state) return state:mean_square_velocity(design.robot) end } },
-      by_iteration = { limits = function(i) return { volume = 1 / i } end },
     }
     local names = {}
     for k, c in ipairs(run.constraints) do names[k] = c.name end

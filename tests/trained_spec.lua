@@ -120,7 +120,7 @@ describe("a value with an apply", function()
   it("is trained within its bounds, with the gradient of what it does", function()
     local run = experiment { trainable =
       { factor = { init = 1, min = 0.5, max = 1.02, rate = 0.05, apply = stiffer } } }
-    assert.equal(10, run:body(run.params).values.young.tensor:item())
+    assert.equal(10, run:robot_with(run.params).values.young.tensor:item())
     local _, grads = cq.value_and_grad(function(p) return run:loss(run:rollout(p)) end)(run.params)
     local direct = cq.grad(function(p)
       return run:loss(run.world:rollout { robot = run.robot:with { young = p }, steps = 10,
@@ -144,7 +144,7 @@ describe("a value with an apply", function()
     local run = experiment { trainable = { b = { init = 1, apply = note "b" }, a = { init = 1, apply = note "a" },
       young = { init = 12 } } }
     seen = {}
-    local body = run:body(run.params)
+    local body = run:robot_with(run.params)
     assert.same({ "a", "b" }, seen)
     assert.equal(12, body.values.young.tensor:item())
   end)

@@ -14,7 +14,7 @@ local cq, block_design = require "cq", require "tests.block_design"
 local folder = cq.option("folder", "")
 local design = block_design.make()
 local p = design:start(2)
-local solid = design:binarise(block_design.variables(design))
+local solid = design:extract(block_design.variables(design))
 local film = function(path)
   local canvas = cq.Picture.canvas { width = 320, height = 240 }
   local video = cq.Picture.video { path = path }

@@ -22,7 +22,7 @@ return cq.Study {
   grid = { young = { false, true }, poisson = { false, true }, density = { false, true } },
   run  = function(point, trial)
     local run = biped(point, trial.seed)
-    run:optimize { iterations = iterations, after = trial.report }
+    run:optimize { iterations = iterations, on_iteration = trial.report }
     return { loss = run.best.loss, at = run.best.iteration }
   end,
 }

@@ -28,7 +28,7 @@ return cq.Study {
   grid = { rate = { 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1 } },
   run  = function(point, trial)
     local run = walker(point.rate, trial.seed)
-    run:optimize { iterations = iterations, after = trial.report }
+    run:optimize { iterations = iterations, on_iteration = trial.report }
     return { loss = run.best.loss, at = run.best.iteration }
   end,
 }

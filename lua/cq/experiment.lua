@@ -1,4 +1,4 @@
--- experiment: a world, a policy and an objective, and the loop that optimises them; what most scripts need and nothing
+-- experiment: a world, a policy and an objective, and the plan that optimizes them; what most scripts need and nothing
 -- that they could not write themselves with world:rollout and cq.value_and_grad.
 --
 --   local run = cq.Experiment {
@@ -18,34 +18,32 @@ local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
-local absent = require "cq.topology.absent"
-local atomic_file = require "cq.base.atomic_file"
-local engine = require "cq.base.engine"
+local C = require("cq.base.engine").C
 local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
 local changed = require "cq.experiment.changed"
 local evaluate = require "cq.experiment.evaluate"
-local by_iteration = require "cq.experiment.by_iteration"
 local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
-local decay = require "cq.experiment.decay"
-local descent = require "cq.experiment.descent"
+local levels = require "cq.experiment.levels"
 local objectives = require "cq.experiment.objective"
+local stage_options = require "cq.experiment.options"
+local plans = require "cq.plan"
 local goals = require "cq.experiment.goal"
 local scenes = require "cq.experiment.scenes"
-local setup_of = require "cq.experiment.setup"
-local smoothing = require "cq.experiment.smoothing"
 local trainables = require "cq.experiment.trainable"
-local solve = require "cq.optimizer.solve"
-local C = engine.C
+local training = require "cq.experiment.training"
+local void_removal = require "cq.topology.void_removal"
 
 ---@class cq.Experiment
----@field params { controller: table?, observer: table?, robot: table?, world: table?, named: table? }   the present values, cq.param each;
----  named: those with an apply
----@field best { loss: number, iteration: integer, params: table }?     of the least loss so far; with constraints of the least among the points
----  that keep them, or else of the one that is nearest to it, with feasible and values { objective =, NAME = } beside
+---@field params { controller: table?, observer: table?, robot: table?, world: table?, named: table? }   the present
+---  values, cq.param each; named: those with an apply
+---@field best { loss: number, iteration: integer, params: table }?     of the least loss so far; with constraints of
+---  the least among the points that keep them, or else of the one that is nearest to it, with feasible and values {
+--- objective =, NAME = } beside
+---@field body cq.Topology.Body?   after a plan whose last stage has a binary or extracted body
 ---@field steps integer         control steps
 ---@field folder string?        of its run, once that has begun: history.csv, parameters, pictures
 ---@field world cq.World        that it runs in
@@ -68,9 +66,8 @@ local spec = is.define("cq.Experiment", {
   constraints = is.list(is.table(), { default = {} }),
   scenes = is.table { optional = true },
   trainable = is.table { default = {} },
-  by_iteration = is.table { default = {} },
   memory = is.any { optional = true },
-  adjoint_decay = is.number { above = 0, infinite = true, optional = true },
+  adjoint_decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" }, optional = true },
   contact = is.boolean { default = false },
   weight = is.one_of { "mass", "particle", "volume", optional = true },
 })
@@ -88,25 +85,25 @@ end
 ---@field duration? number           a multiple of the world's dt [time]; or steps
 ---@field steps? integer             control steps; or duration
 ---@field observer? any              of cq.Observer, a function of the state, or a table with observe
----@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always trained
----@field design? cq.Topology         that gives robot and controller, in the place of a controller; its variables are trained
----@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the better; a function is final alone
----@field constraints? (cq.Experiment.constraint.def|cq.Experiment.constraint.def[])[]   what must be kept, for an optimizer that
----  takes them: constraints, and lists of them as designs give
+---@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always
+---  trained
+---@field design? cq.Topology         that gives robot and controller, in the place of a controller; its variables
+---  are trained
+---@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the
+---  better; a function is final alone
+---@field constraints? (cq.Experiment.constraint.def|cq.Experiment.constraint.def[])[]   what must be kept, for an
+---  optimizer that takes them: constraints, and lists of them as designs give
 ---@field optimizer? cq.Optimizer    for run:optimize
----@field scenes? cq.Experiment.scenes.def   several, as goals or trajectories: loss and constraints are means over them;
----  ranks share them (cq.Ranks)
----@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by name, or of anything else
----  with apply; cq.param; and "controller" or "observer" for the rate of their weights
----@field by_iteration? table<string, fun(iteration: integer, losses: number[]): any>   what changes while it is optimised, by
----  name: adjoint_decay, gravity, damping, friction and wall_velocity, as rollouts take them; limits, a table by the
----  names of constraints; design, a variant from design:with. losses are those of the iterations before, also of a
----  run that goes on. The best is that of the last values
+---@field scenes? cq.Experiment.scenes.def   several, as goals or trajectories: loss and constraints are means over
+---  them; ranks share them (cq.Ranks)
+---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by
+---  name, or of anything else with apply; cq.param; and "controller" or "observer" for the rate of their weights
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
----@field adjoint_decay? number      of gradients, as world:rollout has it; exact unless given [time]
+---@field adjoint_decay? number|"auto"   of gradients, as world:rollout has it; "auto": 3 sqrt(L / g) where the
+---  objective is a sum over time, L the edge of a cube (a square) of the robot's volume; exact unless given [time]
 ---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
----@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where density, volume or a value
----  with apply is trained, since a mean over mass moves when mass does; else by mass
+---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where
+---  density, volume or a value with apply is trained, since a mean over mass moves when mass does; else by mass
 
 -- a design brings the robot and the controller
 local function take_design(self, def)
@@ -124,7 +121,7 @@ local function take_design(self, def)
     end
   end
   self.design, self.params.design = def.design, def.design.params
-  self.first_design = def.design
+  self.own_design = def.design
 end
 
 ---An experiment. Trained are the parameters of the controller and of an observer of the user's, or a design's
@@ -133,13 +130,17 @@ end
 ---applies it to the robot. Each may have a rate of its own; the optimizer's is that of the others.
 ---Errors: both or neither of duration and steps; a duration that is no multiple of the world's dt; an objective without
 ---any part; a goal outside of the world.
----@param fields cq.Experiment.def
+---
+---A function of a level makes an experiment too, for a plan whose stages have other grids or durations: it is given {
+---coarsen = 1 }, and what the stages say, and gives these fields.
+---@param fields cq.Experiment.def|fun(level: table): cq.Experiment.def
 ---@return cq.Experiment
 local function new(_, fields)
-  local def = spec(fields)
+  local problem = text.is_callable(fields) and fields or nil
+  local def = spec(problem and levels.define(problem, {}) or fields)
   local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact,
     adjoint_decay = def.adjoint_decay,
-    by_iteration = def.by_iteration, given = {}, losses = {}, made_scenes = {} }, Experiment)
+    problem = problem, given = {}, made_scenes = {} }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
   self.steps, self.objective = steps_of(def), objectives.of(def.objective, def.world)
   self.robot = def.robot or def.design and def.design.robot or def.world.robot
@@ -147,10 +148,9 @@ local function new(_, fields)
   self.params, self.apply = trainables.make(self.world, self.robot, def.trainable)
   self.weight = def.weight or (trainables.moves_mass(self.params) and "particle" or "mass")
   if def.design then take_design(self, def) end
-  by_iteration.check(def.by_iteration, self)
   if def.controller then
     self.controller = controllers.of(def.controller, "cq.Experiment")
-    self.params.controller = self.controller:prepare(self.world, self.observer, self:body(self.params))
+    self.params.controller = self.controller:prepare(self.world, self.observer, self:robot_with(self.params))
   end
   -- an observer may make its weights at its first look
   if self.observer and self.observer.parameters then self.params.observer = self.observer:parameters() end
@@ -162,7 +162,7 @@ end
 -- ---- one evaluation -------------------------------------------------------------------------------------------------
 
 ---One scene of several, as an experiment of its own with the same parameters: to look at (scene:evaluate,
----scene:render), not to optimise.
+---scene:render), not to optimize.
 ---@param k integer
 ---@return cq.Experiment
 function Experiment:scene(k)
@@ -180,13 +180,17 @@ end
 ---The robot with its trainable values.
 ---@param params table
 ---@return cq.Robot
-function Experiment:body(params) return trainables.apply(self:valued(params), self.apply, params.named) end
+function Experiment:robot_with(params) return trainables.apply(self:valued(params), self.apply, params.named) end
 
 -- observer and controller with these parameters, or those of a body
 local function policy_of(self, params, body)
   if body then return nil, body.controller end
   local controller, observer = self.controller, self.observer
-  if self.design then controller = self.design:map(params.design).controller end
+  if self.extracted then
+    controller = self.extracted:pulse_controller(params.design)
+  elseif self.design then
+    controller = self.design:map(params.design).controller
+  end
   if self.controller and params.controller then controller = controller:with(params.controller) end
   if observer and params.observer then observer = observer:with(params.observer) end
   return observer, controller
@@ -206,7 +210,6 @@ local rollout_spec = is.define("run:rollout", changed.fields { on_step = is.call
 function Experiment:rollout(params, changes)
   local def = rollout_spec(changes or {})
   if self.scenes then return self:scene(1):rollout(params, changes) end
-  by_iteration.ready(self)
   local world, robot = changed.place(self, def, params)
   local observer, controller = policy_of(self, params, def.body)
   local fields = {
@@ -216,11 +219,12 @@ function Experiment:rollout(params, changes)
     contact = self.contact, work = self.objective.work ~= nil, adjoint_decay = self.adjoint_decay,
     record = constrained.recorder(self.constraints),
   }
-  by_iteration.fill(self, fields)
-  for name, value in pairs(self.of_scene or {}) do fields[name] = value end
-  for name, value in pairs(params.world or {}) do fields[name] = value end
+  for _, values in ipairs { self.given, self.of_scene or {}, params.world or {} } do
+    for name, value in pairs(values) do fields[name] = value end
+  end
   changed.fill(def, fields)
-  if self.design and world == self.design.world then return absent.rollout(self.design, params.design, fields) end
+  if fields.adjoint_decay == "auto" then fields.adjoint_decay = stage_options.natural_decay(self) end
+  if self.design and world == self.design.world then return void_removal.rollout(self.design, params.design, fields) end
   return world:rollout(fields)
 end
 
@@ -234,85 +238,106 @@ local function numbers(self, params, steps)
   local roll = self:rollout(params, { steps = steps })
   local found = constrained.values(self, params, roll)
   found.objective = self:loss(roll)
-  if self.design then found.task = found.objective:detach() end
+  if self.design and #self.constraints > 0 then found.task = found.objective:detach() end
   return found, roll
 end
 
--- ---- optimising -----------------------------------------------------------------------------------------------------
+-- ---- optimizing -----------------------------------------------------------------------------------------------------
 
 ---@class run.optimize.def
----@field iterations integer      in all, those of an earlier run that is gone on with included
+---@field plan? cq.Plan           stages; or iterations, and what else a stage has
+---@field iterations? integer     of a plan of one stage, in all: those of an earlier run that is gone on with included
+---@field train? string[]         what is free, by paths, as cq.Plan has it
+---@field optimizer? cq.Optimizer   the experiment's unless given
+---@field minimize? "objective"|"violation"   violation: constraints alone, until they are kept
+---@field options? cq.Plan.options.def  what the iterations have of their own
+---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made
+---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails: the update is halved up to 10
+---  times, then the substeps of the world are doubled, and stay so; false: that is an error
+---@field body? "soft"|"binary"|"extracted"   of a design
+---@field level? table            what the experiment's function is given
+---@field initial? "best"|"last"|"undecided"
+---@field on_end? fun(run: cq.Experiment)
+---@field from? string            name of a stage: the run in the folder is repeated from there
 ---@field folder? string          --out, else runs/<name of the script>, unless given
 ---@field name? string            of one of several runs of a script: its folder is one of that name within
----@field resume? boolean         go on from what lies in the folder; --resume unless given. Another problem than that of before is
----  refused, another manner of descending is told of
----@field seeds? integer          independent starts, from --seed (or 1) on, each in a process and a folder seed-K of
----  its own; the best one is gone on with. What each gave is in seeds.csv, and in starts of the result. The processes
----  run the script again up to here
----@field backtracks? integer      halvings of an update after which a simulation fails, before that is an error; for
----  first-order optimizers
----@field smoothing? run.optimize.smoothing.def   gradients as means over copies that are moved at random, for a landscape that is rough;
----  without constraints
----@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as
----  without stages
----@field after? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration
+---@field resume? boolean         go on from what lies in the folder; --resume unless given. Another problem than
+---  that of before is refused, and so is a stage that is made and was another; another way of optimizing the present
+--- one is told
+---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration of a
+---  stage
 
-local optimize_spec = is.define("run:optimize", {
-  iterations = is.integer { min = 0 },
-  folder = is.string { optional = true },
-  name = is.string { optional = true },
-  resume = is.boolean { optional = true }, seeds = is.integer { min = 1, max = 10000, default = 1 },
-  backtracks = is.integer { min = 0, max = 50, default = 0 },
-  smoothing = is.table { optional = true },
-  stages = solve.stages,
-  after = is.callable { optional = true },
+local optimize_fields = {
+  plan = is.instance { "cq.Plan", optional = true }, iterations = is.integer { min = 0, optional = true },
+  from = is.string { optional = true }, folder = is.string { optional = true }, name = is.string { optional = true },
+  resume = is.boolean { optional = true }, on_iteration = is.callable { optional = true },
+}
+for name, kind in pairs(plans.of_stage) do optimize_fields[name] = kind end
+local optimize_spec = is.define("run:optimize", optimize_fields, nil, is.renamed {
+  after = "on_iteration", backtracks = "recover = { halvings = n }", stages = "minimize", seeds = "starts of cq.Plan",
 })
 
-local function tell_plan(self)
+-- a plan of one stage, unless one is given; of which --budget makes a part
+local function plan_of(def)
+  local plan = def.plan
+  if (plan == nil) == (def.iterations == nil) then
+    is.fail("run:optimize: give either plan or iterations%s", plan and ", not both" or "")
+  end
+  local stage = { name = def.name and def.name:gsub("[^%w _.-]", "-") or "training", iterations = def.iterations }
+  for name in pairs(plans.of_stage) do
+    if plan and def[name] ~= nil then is.fail("run:optimize: %s is of a stage of the plan", name) end
+    stage[name] = def[name]
+  end
+  return (plan or plans { stage }):scaled(option.get("budget", 1))
+end
+
+local function tell_plan(self, plan)
   if option.program.quiet then return end
   local world = self.world
+  if #plan.stages > 1 then
+    for line in tostring(plan):gmatch "[^\n]+" do message.note("%s", line) end
+  end
   message.note("%s", tostring(world))
   if self.scenes then message.note("%s", scenes.text(self)) end
   message.note("%s on %s; %s", text.count(self.steps, "control step"), world.device,
     world:memory_plan { steps = self.steps, memory = self.memory }.text)
 end
 
--- how fast it went, both ways together
+-- how fast it went, forward and backward
 local function tell_speed(self, iterations, seconds)
   if iterations < 1 or seconds <= 0 then return end
   local particle_steps = self.world.particle_count * self.world.substeps * self.steps * iterations
     * (self.scenes and self.scenes.count or 1)
-  message.note("%.3g s an iteration, %.3g million particle-steps a second there and back", seconds / iterations,
+  message.note("%.3g s an iteration, %.3g million particle-steps a second forward and backward", seconds / iterations,
     particle_steps / seconds / 1e6)
 end
 
--- in the place of optimising, under cqlua check: what the script goes on with is there
-local function only_check(self, def)
+-- in the place of optimizing, under cqlua check: what the script goes on with is there
+local function only_check(self, def, plan)
   require("cq.run").check_folder(def.folder)
-  local report = self:check()
+  local seen, report = {}, nil
+  for _, stage in ipairs(plan.stages) do
+    local run = levels.of(self, stage.level)
+    if not seen[run] then report = run:check() end
+    seen[run] = true
+  end
+  local last = plan.stages[#plan.stages]
   self.best = { loss = report.loss, iteration = 0, params = T.leaves.snapshot(self.params) }
+  if last.body ~= "soft" then self.body = self.design:extract(self.params.design) end
   return { loss = report.loss, best = report.loss, iterations = 0 }
 end
 
--- a run with a design is gone on with by the same one
-local function keep_design(self, run)
-  if not self.first_design then return end
-  local same, path = require "cq.topology.same", run:path "design.json"
-  if run.done > 0 then same.check(self.first_design, path) end
-  if option.program.follows then return end
-  atomic_file.write(path, same.encode(self.first_design), { durable = true })
-end
-
--- of each iteration that a run has made, for what changes with them
-local function losses_of(self, run)
-  local out = {}
-  if run.done == 0 or not next(self.by_iteration) then return out end
-  for _, row in ipairs(run:made()) do out[row.iteration] = row.loss end
-  if #out < run.done then
-    is.fail("run:optimize: history.csv in %s has %d of the %s that the run has made, and by_iteration may depend on their losses; start without --resume",
-      run.folder, #out, text.count(run.done, "iteration"))
+local function begin(self, def, plan)
+  local resume = def.resume
+  if def.from then
+    training.rewind(def.folder or require("cq.run").default_folder(), plan, def.from)
+    resume = true
   end
-  return out
+  return require("cq.run").open {
+    iterations = plan:iterations(), folder = def.folder, resume = resume, fresh = def.name ~= nil,
+    device = self.world.device,
+    notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
+  }
 end
 
 ---Takes the parameters of an earlier run, of this script or of another one, for what comes: run:evaluate, run:render,
@@ -324,69 +349,50 @@ end
 ---@return cq.Saved
 function Experiment:load(path) return require("cq.experiment.warm").load(self, path) end
 
----Optimises; with several scenes, the mean of their losses. Writes history.csv, parameters, optimizer state and the
----best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the next iteration and
----saves; before the first one is made that is an error, and where another run would begin the script ends. What was
----computed is kept when an iteration fails. With constraints, or an optimizer that makes a loop of its own, an
----iteration is an evaluation, history.csv has a column for each constraint, and solution reports them.
+---Optimizes by a plan; with several scenes, the mean of their losses. Writes history.csv, plan.json, parameters,
+---optimizer state and the best parameters into the run's folder; goes on from there with resume. Ctrl-C stops at the
+---next iteration and saves; before the first one is made that is an error, and where another run would begin the
+---script ends. What was computed is kept when an iteration fails. With constraints, or an optimizer that makes a
+---loop of its own, an iteration is an evaluation, history.csv has a column for each constraint, and solution reports
+---them. After it, best is that of the last stage, of the best start, and body what a binary or extracted stage has
+---come to. --budget 0.1 makes a tenth of all iterations.
 ---@param fields run.optimize.def
----@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution?, starts: table[]? } result   loss:
----  of the last iteration, nil when there was none; starts: rows of cq.seeds
+---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution?, starts: table[]? } result
+---  loss: of the last iteration, nil when there was none; starts: what each start of a tournament came to
 function Experiment:optimize(fields)
   local def = optimize_spec(fields)
-  if self.scene_number then is.fail("run:optimize: a scene is not optimised alone; the experiment of all is") end
+  if self.scene_number then is.fail("run:optimize: a scene is not optimized alone; the experiment of all is") end
+  local plan = plan_of(def)
   def.folder = require("cq.run").folder_of(def.folder, def.name)
-  if not self.optimizer then is.fail("run:optimize: the experiment has no optimizer") end
+  for _, stage in ipairs(plan.stages) do
+    if not (stage.optimizer or self.optimizer) then is.fail("run:optimize: the experiment has no optimizer") end
+  end
   if #T.leaves.list(self.params) == 0 then
     is.fail("run:optimize: there is nothing to train; give a controller or trainable")
   end
-  constrained.check(self, def.stages)
-  decay.warn(self)
-  if def.backtracks > 0 and self.optimizer.chooses_points then
-    is.fail("run:optimize: backtracks are for first-order optimizers; %s chooses its own points", self.optimizer.kind)
-  end
-  if def.smoothing then
-    def.smoothing = smoothing.spec(def.smoothing)
-    if constrained.is(self) then
-      is.fail("run:optimize: smoothing is for first-order optimizers without constraints")
-    end
-  end
+  self.base_optimizer = self.optimizer
+  training.check(self, plan)
   if option.program.replay then return require("cq.experiment.warm").replay(self, def) end
   require("cq.experiment.warm").begin(self, def)
-  if option.program.check then return only_check(self, def) end
-  if def.seeds > 1 then return require("cq.experiment.starts").optimize(self, def) end
-  local run = require("cq.run").open {
-    iterations = def.iterations, folder = def.folder, resume = def.resume, fresh = def.name ~= nil,
-    device = self.world.device,
-    notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
-  }
-  self.run, self.folder, self.made, self.setup = run, run.folder, run.done, setup_of(self, def)
-  keep_design(self, run)
-  self.losses = losses_of(self, run)
-  if run.done > 0 then by_iteration.set(self, run.done) end
-  tell_plan(self)
-  if run.done > 0 and run.done >= def.iterations then
+  if option.program.check then return only_check(self, def, plan) end
+  local run = begin(self, def, plan)
+  self.run, self.folder, self.made = run, run.folder, run.done
+  local work = training.new(self, { plan = plan, on_iteration = def.on_iteration }, run, numbers)
+  tell_plan(self, plan)
+  if run.done > 0 and run.done >= run.iterations then
     message.note("the run in %s has made its %s, as many as are asked for", run.folder,
       text.count(run.done, "iteration"))
   end
-  local first, started, solution = run.done, C.cq_clock(), nil
-  if constrained.is(self) then
-    solution = constrained.optimize(self, run, def, numbers)
-  else
-    descent.run(self, run, def)
+  local first, started = run.done, C.cq_clock()
+  local result = work:finish()
+  if #plan.stages == 1 then tell_speed(self, run.done - first, C.cq_clock() - started) end
+  local solution = result.solution
+  if #self.constraints == 0 and self.optimizer.rule then result.solution = nil end
+  if result.solution and not solution.feasible then
+    message.note("no point keeps all constraints; nearest is %s; loosen what is violated, or allow more iterations",
+      solution:violations())
   end
-  run:finish()
-  -- there is no result that the script could go on with
-  if not self.best and run:interrupted() then
-    is.fail("run:optimize: interrupted before the first iteration was made")
-  end
-  -- without an iteration the first parameters are the best
-  if not self.best then
-    self.best = { loss = self:evaluate().loss, iteration = 0, params = T.leaves.snapshot(self.params) }
-    require("cq.saved.run").write(run, self.best, self)
-  end
-  tell_speed(self, run.done - first, C.cq_clock() - started)
-  return { loss = self.loss_last, best = self.best and self.best.loss, iterations = run.done, solution = solution }
+  return result
 end
 
 -- ---- looking --------------------------------------------------------------------------------------------------------

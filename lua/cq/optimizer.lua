@@ -217,7 +217,7 @@ function Optimizer:minimise(solver)
     local _, grads = solver:evaluate(function() return { { objective = 1 }, whole = whole } end)
     self:update(solver.params, grads[1])
     solver:note { gradient = self.norm }
-    whole = false
+    whole = solver.strict or false
   end
 end
 

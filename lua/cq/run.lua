@@ -295,6 +295,14 @@ function Run:made()
   return out
 end
 
+---@internal
+---Writes a file of the folder, whole or not at all.
+---@param name string
+---@param bytes string
+function Run:write(name, bytes)
+  if not self.follows then atomic_file.write(self:path(name), bytes) end
+end
+
 ---A file in the run's folder.
 ---@param name string
 ---@return string

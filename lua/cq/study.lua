@@ -9,7 +9,7 @@
 --     sampler = "sobol", trials = 256, pruner = cq.Pruner.asha { step = 10, reduction = 3 },
 --     run = function(point, trial)
 --       local r = experiment(point, trial.seed)
---       r:optimize { iterations = 100, after = trial.report }
+--       r:optimize { iterations = 100, on_iteration = trial.report }
 --       return { loss = r.best.loss }
 --     end,
 --   }

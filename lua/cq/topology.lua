@@ -2,16 +2,13 @@
 -- Kobayashi, Kawamoto, Nomura). Equation numbers are the paper's.
 --
 --   local design = cq.Topology {
---     world = world, duration = 0.5,
---     filter = { radius = 0.015, power = 2 },
---     material = { sharpness = 4 }, layout = { sharpness = 4 },
---     pulses = { every = 0.002, width = 0.01, height = 0.2 },
+--     world = world, duration = 0.5, connected = true,
+--     filter = { radius = 0.015 }, pulses = { interval = 0.002, width = 0.01, gain = 0.2 },     -- these follow
+-- unless given
 --   }
---   local run = cq.Experiment {
---     world = world, duration = 0.5, design = design, objective = ..., constraints = design:binary
---     { material = 0.05, ... }, ...
---   }
---   local solid = design:binarise(run.best.params.design)
+--   local run = cq.Experiment { world = world, duration = 0.5, design = design, objective = ... }
+--   run:optimize { plan = cq.Plan.topology {} }
+--   run.body:save_stl "body.stl"
 --
 -- The robot of the world is the block, with cq.Actuator.isotropic { count = signals }. A positive pulse expands. Each
 -- part of the map can be used alone: cq.Topology.filter, .projection, .interpolation, .layout, .pulses.
@@ -23,18 +20,21 @@ local controllers = require "cq.controller"
 local field = require "cq.base.field"
 local values = require "cq.robot.values"
 local material = require "cq.topology.material"
-local binary = require "cq.topology.binary"
-local islands = require "cq.topology.islands"
+local discreteness = require "cq.topology.discreteness"
+local components = require "cq.topology.components"
 local bound = require "cq.topology.bound"
+local renamed = is.renamed
 local variables = require "cq.topology.variables"
 
 ---@class cq.Topology
----@field params { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor }   variables: {n} in [-1, 1], {signals + 1, n},
----  and of pulses {pulses, signals} each, in [-1, 1]
+---@field params { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, magnitude: cq.Tensor }   variables: {n} in
+---  [-1, 1], {signals + 1, n}, and of pulses {pulses, signals} each, in [-1, 1]
 ---@field world cq.World
 ---@field robot cq.Robot               the block, as it is placed in the world
 ---@field signals integer              of the block
 ---@field spacing number              between particles, of the mean of their volumes [length]
+---@field length number               of a square, or cube, of the block's volume [length]
+---@field wave_speed number           the largest in the world, in solid material [length/time]
 ---@field filter cq.Topology.Filter
 ---@field pulses cq.Topology.Pulses
 local Topology = { __name = "cq.Topology" }
@@ -52,49 +52,52 @@ local topology = {
 
 local material_spec = is.define("cq.Topology: design material", {
   sharpness = is.number { above = 0, default = 4 }, threshold = is.number { above = -1, below = 1, default = 0 },
-  void = is.number { above = 0, below = 1, default = 1e-5 },
-  power = is.number { min = 1, default = 1 }, mass_power = is.number { min = 1, optional = true },
-  actuation_power = is.number { min = 1, default = 3 },
-})
+  min_density = is.number { above = 0, below = 1, default = 1e-8 },
+  stiffness_exponent = is.number { min = 1, default = 2 }, mass_exponent = is.number { min = 1, default = 1 },
+  actuation_exponent = is.number { min = 1, default = 3 },
+}, nil, renamed { void = "min_density", power = "stiffness_exponent", mass_power = "mass_exponent",
+  actuation_power = "actuation_exponent" })
 local filter_spec = is.define("cq.Topology: design filter",
-  { radius = is.number { above = 0 }, power = is.number { above = 0, default = 2 } })
+  { radius = is.number { above = 0, optional = true }, power = is.number { above = 0, default = 2 } })
 local layout_spec = is.define("cq.Topology: design layout", { sharpness = is.number { above = 0, default = 4 } })
 local pulses_spec = is.define("cq.Topology: design pulses", {
-  every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 },
-  height = is.number { above = 0, default = 0.2 }, period = is.number { above = 0, optional = true },
-  deviation = is.number { min = 0, default = 0.1 },
-})
+  interval = is.number { above = 0, optional = true }, width = is.number { above = 0, optional = true },
+  gain = is.number { above = 0, optional = true }, period = is.number { above = 0, optional = true },
+  initial_deviation = is.number { min = 0, default = 0.1 },
+}, nil, renamed { every = "interval", height = "gain", deviation = "initial_deviation" })
 local spec = is.define("cq.Topology", {
   world = is.instance "cq.World", robot = is.instance { "cq.Robot", optional = true },
   duration = is.number { above = 0 },
-  filter = is.table(), material = is.table { default = {} }, layout = is.table { default = {} },
+  filter = is.table { default = {} }, material = is.table { default = {} }, layout = is.table { default = {} },
   pulses = is.table { default = {} },
-  solid = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
-  symmetry = is.table { optional = true }, one_piece = is.boolean { default = false },
+  solid_region = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
+  symmetry = is.table { optional = true }, connected = is.boolean { default = false },
   seed = is.integer { min = 0, optional = true },
-})
+}, nil, renamed { solid = "solid_region", one_piece = "connected" })
 
 ---@class cq.Topology.design.material.def
----@field sharpness? number         of the step from void to solid (b_sig of eq. 16)
----@field threshold? number         of the filtered variable, where the step is
----@field void? number              share of density, stiffness and actuation that a void particle has
----@field power? number             of stiffness over the design's density (eq. 12)
----@field mass_power? number        of density over the design's density (eq. 11): power unless given
----@field actuation_power? number   of the actuation (eq. 19): what is half solid acts less than by half
+---@field sharpness? number           of the step from void to solid (b_sig of eq. 16); 4
+---@field threshold? number           of the filtered variable, where the step is; 0
+---@field min_density? number         share of density, stiffness and actuation that a void particle has; 1e-8
+---@field stiffness_exponent? number  of stiffness over the design's density (eq. 12); 2
+---@field mass_exponent? number       of density over the design's density (eq. 11); 1
+---@field actuation_exponent? number  of the actuation (eq. 19): what is half solid acts less than by half; 3
 
 ---@class cq.Topology.design.filter.def
----@field radius number             nothing farther than this counts [length]
----@field power? number             of the weight (1 - r / radius)^power
+---@field radius? number            nothing farther than this counts; three spacings unless given [length]
+---@field power? number             of the weight (1 - r / radius)^power; 2
 
 ---@class cq.Topology.design.layout.def
----@field sharpness? number         of the choice of a signal (b_soft of eq. 21)
+---@field sharpness? number         of the choice of a signal (b_soft of eq. 21); 4
 
 ---@class cq.Topology.design.pulses.def
----@field every? number             between pulses; at least a control step [time]
----@field width? number             standard deviation of a pulse; at least a control step [time]
----@field height? number            of a pulse, before tanh
----@field period? number            after which the pulses come again; a multiple of every [time]
----@field deviation? number         standard deviation of the first values
+---@field interval? number          between pulses, at least a control step; two of them unless given, or one where
+---  two do not fill the duration [time]
+---@field width? number             standard deviation of a pulse, at least a control step; 0.7 length / wave_speed
+---  unless given [time]
+---@field gain? number              of a pulse, before tanh; interval / width unless given
+---@field period? number            after which the pulses come again; a multiple of interval [time]
+---@field initial_deviation? number   standard deviation of the first values; 0.1
 
 -- the block's signals must be those that every particle can follow
 local function check_actuators(robot)
@@ -125,7 +128,7 @@ end
 -- which particles are solid whatever the variables say: 1, or 0
 local function solid_mask(robot, which, what)
   if not which then return nil end
-  local index, count = robot:select(which, what or "cq.Topology: solid")
+  local index, count = robot:select(which, what or "cq.Topology: solid_region")
   local mask = T.zeros { robot.particle_count }
   for k = 0, count - 1 do mask:set(1, index[k] + 1) end
   return mask
@@ -133,8 +136,8 @@ end
 
 ---@class cq.Topology.design.symmetry.def
 ---@field axis "x"|"y"|"z"      that the mirror stands across, or that the body turns about
----@field order? 2|4           of a rotational symmetry: the same after half or a quarter of a turn about the middle of the
----  block, from x to y about z, from y to z about x, from z to x about y; a mirror unless given
+---@field order? 2|4           of a rotational symmetry: the same after half or a quarter of a turn about the middle
+---  of the block, from x to y about z, from y to z about x, from z to x about y; a mirror unless given
 ---@field at? number           where on the axis a mirror is; the middle of the block unless given [length]
 ---@field signals? integer[]   for each signal the one that the image of its particles follows, as { 2, 1 }, or with an
 ---  order of 4 { 2, 3, 4, 1 }; itself unless given
@@ -143,26 +146,45 @@ end
 ---@field world cq.World               with the block
 ---@field robot? cq.Robot              the block, if it is not the first of the world's
 ---@field duration number              of the pulses; a multiple of a control step [time]
----@field filter cq.Topology.design.filter.def       of densities and layout, so that nothing is smaller than its radius
----@field material? cq.Topology.design.material.def   from filtered variables to density, and from that to mass, stiffness and actuation
+---@field filter? cq.Topology.design.filter.def      of densities and layout, so that nothing is smaller than its radius
+---@field material? cq.Topology.design.material.def   from filtered variables to density, and from that to mass,
+---  stiffness and actuation
 ---@field layout? cq.Topology.design.layout.def      which signal a particle follows
 ---@field pulses? cq.Topology.design.pulses.def      that signals are made of
----@field solid? string|(string|integer)[]               groups or particles that are solid whatever the variables say
----@field symmetry? cq.Topology.design.symmetry.def|cq.Topology.design.symmetry.def[]   bodies that are their own mirror image, over
----  one axis or several, or the same after a turn, to the last digit
----@field one_piece? boolean           once it is binary, the largest piece that hangs together, of particles that are nearer than
----  1.5 spacings, is all of the body: what else is solid is void
+---@field solid_region? string|(string|integer)[]        groups or particles that are solid whatever the variables say
+---@field symmetry? cq.Topology.design.symmetry.def|cq.Topology.design.symmetry.def[]   bodies that are their own
+---  mirror image, over one axis or several, or the same after a turn, to the last digit
+---@field connected? boolean           once it is binary, the largest piece that hangs together, of particles that
+---  are nearer than 1.5 spacings, is all of the body: what else is solid is void
 ---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
 
 -- which particles touch, of a block that is one piece by that
 local function whole_graph(self)
-  local n, graph = self.robot.particle_count, islands.graph(self.robot.position, 1.5 * self.spacing)
-  local largest = islands.largest(graph, T.ones { n }):sum():item()
+  local n, graph = self.robot.particle_count, components.graph(self.robot.position, 1.5 * self.spacing)
+  local largest = components.largest(graph, T.ones { n }):sum():item()
   if largest < n then
-    is.fail("cq.Topology: one_piece: the block itself is in pieces, the largest of %d of the %d particles, for others are farther from it than 1.5 spacings, %s",
+    is.fail("cq.Topology: connected: the block itself is in pieces, the largest of %d of the %d particles, for others are farther from it than 1.5 spacings, %s",
       largest, n, text.number(1.5 * self.spacing))
   end
   return graph
+end
+
+-- edge of the square, or cube, that has the mean or the sum of all particles' volumes
+local function size_of(robot, reduce)
+  local volume = robot.volume[reduce](robot.volume):item()
+  return robot.dim == 2 and math.sqrt(volume) or volume ^ (1 / 3)
+end
+
+-- Pulses by the physics of the block where nothing else is said: as wide as a wave needs for 0.7 of its length.
+local function pulses_of(self, def)
+  local duration, step = self.duration, self.world.control_dt
+  local interval, width = def.interval, def.width or math.max(step, 0.7 * self.length / self.wave_speed)
+  if not interval then
+    local count = duration / (2 * step)
+    interval = math.abs(count - math.floor(count + 0.5)) < 1e-6 * count and 2 * step or step
+  end
+  return { duration = duration, control_dt = step, interval = interval, width = width, gain = def.gain
+    or interval / width, period = def.period }
 end
 
 ---A design: variables of every particle and pulse, and the map from them to a robot and its controller. Errors:
@@ -176,19 +198,19 @@ local function new(_, fields)
   self.robot = def.robot and require("cq.robot.selection").robot(def.world, def.robot, "cq.Topology") or def.world.robot
   check_actuators(self.robot)
   self.signals = self.robot.actuator_count
-  self.spacing = self.robot.volume:mean():item() ^ (1 / self.robot.dim)
+  self.spacing, self.length = size_of(self.robot, "mean"), size_of(self.robot, "sum")
+  -- the Courant number is this speed, in cells an engine step
+  self.wave_speed = def.world.courant * def.world.dx * def.world.substeps / def.world.control_dt
   local filter, pulses = filter_spec(def.filter), pulses_spec(def.pulses)
-  self.filter = topology.filter { points = self.robot.position, radius = filter.radius, power = filter.power }
-  self.pulses = topology.pulses {
-    duration = def.duration, control_dt = def.world.control_dt, every = pulses.every, width = pulses.width,
-    height = pulses.height, period = pulses.period,
-  }
+  self.filter = topology.filter { points = self.robot.position, radius = filter.radius or 3 * self.spacing,
+    power = filter.power }
+  self.pulses = topology.pulses(pulses_of(self, pulses))
   self:shape(material_spec(def.material), layout_spec(def.layout))
-  self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid)
+  self.solid_values, self.mask = solid_values(self.robot), solid_mask(self.robot, def.solid_region)
   self.fold, self.fold_words, self.images = require "cq.topology.symmetry"(self, def.symmetry)
-  self.deviation, self.seed = pulses.deviation, def.seed
-  self.graph = def.one_piece and whole_graph(self)
-  self.rest = {}                                  -- world without particles that are left out (topology/absent.lua)
+  self.initial_deviation, self.seed = pulses.initial_deviation, def.seed
+  self.graph = def.connected and whole_graph(self)
+  self.remaining = {}                             -- world without void that is removed (topology/void_removal.lua)
   self.params = self:start()
   return self
 end
@@ -197,50 +219,53 @@ end
 function Topology:shape(of_material, of_layout)
   self.material, self.layout_def = of_material, of_layout
   self.projection = topology.projection { sharpness = of_material.sharpness, threshold = of_material.threshold }
-  self.stiffness = topology.interpolation { void = of_material.void, power = of_material.power }
-  self.mass = topology.interpolation { void = of_material.void, power = of_material.mass_power or of_material.power }
-  self.actuation = topology.interpolation { void = of_material.void, power = of_material.actuation_power }
+  for _, name in ipairs { "stiffness", "mass", "actuation" } do
+    self[name] = topology.interpolation { min_density = of_material.min_density,
+      exponent = of_material[name .. "_exponent"] }
+  end
   self.layout = topology.layout(of_layout)
   self.cache = {}
 end
 
 ---First values: no density more than another, no signal, small pulses that are drawn.
 ---@param seed? integer     the design's unless given
----@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor } params
+---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, magnitude: cq.Tensor } params
 function Topology:start(seed)
   local random = require "cq.random" { seed = seed or self.seed }
   local n, signals, count = self.robot.particle_count, self.signals, self.pulses.count
   local function drawn()
-    return T.param(random:normal({ count, signals }, { deviation = self.deviation }):clamp(-1, 1),
+    return T.param(random:normal({ count, signals }, { deviation = self.initial_deviation }):clamp(-1, 1),
       { min = -1, max = 1 })
   end
   return { density = T.param(T.zeros { n }, { min = -1, max = 1 }), layout = T.param(T.zeros { signals + 1, n }),
-    sign = drawn(), size = drawn() }
+    sign = drawn(), magnitude = drawn() }
 end
 
 ---@class design.with.def
 ---@field material? cq.Topology.design.material.def   fields that change
 ---@field layout? cq.Topology.design.layout.def       fields that change
----@field binary? "pulses"|"all"     pulses are whole or none; and particles solid or void too
----@field far_void? boolean           false: with "all", void that has no solid within the filter's radius is left out of what runs;
----  true unless given
+---@field filter? cq.Topology.design.filter.def       fields that change
+---@field rounding? "pulses"|"all"   pulses are whole or none; and particles solid or void too
+---@field remove_void? boolean        with "all", void that has no solid within the filter's radius is left out of
+---  what runs
 
 local with_spec = is.define("design:with", {
   material = is.table { default = {} }, layout = is.table { default = {} },
-  binary = is.one_of { "pulses", "all", optional = true }, far_void = is.boolean { optional = true },
-})
+  filter = is.table { default = {} },
+  rounding = is.one_of { "pulses", "all", optional = true }, remove_void = is.boolean { optional = true },
+}, nil, renamed { binary = "rounding", far_void = "remove_void" })
 
 ---The same design with other steps between void and solid, and another choice of signals: of one that becomes sharper
 ---while it is optimised, or is thinner or thicker than it.
 ---
----With binary = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals stay
----free to change while they are binary; with "all" particles are solid or void as well (these still there, as light as
----void says), of one signal or none. All powers are 1 then, unless given: of nothing solid, they change the gradient
----alone, and any other would leave void particles none.
+---With rounding = "pulses" what runs are whole pulses or none, with the gradient of the smooth ones, so that signals
+---stay free to change while they are binary; with "all" particles are solid or void as well (these still there, as
+---light as void says), of one signal or none. All exponents are 1 then, unless given: of nothing solid, they change
+---the gradient alone, and any other would leave void particles none.
 ---
----With far_void = false void is there only within the filter's radius of what is solid, or where a whole group is void:
----that is quicker, and gradients are less of chance. What reads particles by number cannot read those that are left
----out, and state:positions() has rows of the others alone.
+---With remove_void = true void is there only within the filter's radius of what is solid, or where a whole group is
+---void: that is quicker, and gradients are less of chance. What reads particles by number cannot read those that are
+---left out, and state:positions() has rows of the others alone.
 ---@param changes design.with.def
 ---@return cq.Topology
 function Topology:with(changes)
@@ -252,16 +277,20 @@ function Topology:with(changes)
     for key, value in pairs(def[name]) do all[key] = value end
     return all
   end
-  out.rounds = def.binary or self.rounds
-  if def.far_void ~= nil then out.far_void = def.far_void end
-  if def.far_void == false and out.rounds ~= "all" then
-    is.fail "design:with: far_void = false is for binary = \"all\": of a soft design all particles count"
+  out.rounding = def.rounding or self.rounding
+  if def.remove_void ~= nil then out.remove_void = def.remove_void end
+  if def.remove_void and out.rounding ~= "all" then
+    is.fail "design:with: remove_void = true is for rounding = \"all\": of a soft design all particles count"
   end
   local material_def = merged("material", self.material)
-  if out.rounds == "all" then
-    for _, name in ipairs { "power", "mass_power", "actuation_power" } do
+  if out.rounding == "all" then
+    for _, name in ipairs { "stiffness_exponent", "mass_exponent", "actuation_exponent" } do
       material_def[name] = def.material[name] or 1
     end
+  end
+  if next(def.filter) then
+    local filter = filter_spec(merged("filter", { radius = self.filter.radius, power = self.filter.power }))
+    out.filter = topology.filter { points = self.robot.position, radius = filter.radius, power = filter.power }
   end
   out:shape(material_spec(material_def), layout_spec(merged("layout", self.layout_def)))
   return out
@@ -276,7 +305,7 @@ function Topology:own(params)
     is.fail("design: params must be a table as design.params, got %s", text.describe(params))
   end
   local own = params.design or params
-  for _, name in ipairs { "density", "layout", "sign", "size" } do
+  for _, name in ipairs { "density", "layout", "sign", "magnitude" } do
     local start = self.params[name]
     local wanted = table.concat(start:shape(), ", ")
     local got = T.is_tensor(own[name]) and table.concat(own[name]:shape(), ", ")
@@ -326,7 +355,7 @@ end
 function Topology:body(density, threshold)
   local solid = density:greater(threshold)
   if not self.graph then return solid end
-  local body = self.mask and islands.around(self.graph, solid, self.mask) or islands.largest(self.graph, solid)
+  local body = self.mask and components.around(self.graph, solid, self.mask) or components.largest(self.graph, solid)
   for p = 1, self.images and body.count or 0 do
     for _, image in ipairs(body:get(p) > 0 and self:with_images(p) or {}) do body:set(1, image) end
   end
@@ -341,16 +370,16 @@ local function evaluate(self, params)
   if self.mask then density = density * (1 - self.mask) + self.mask end
   local shares = self.layout(chosen)
   if self.fold then shares = self.fold(shares) end    -- signals that change places are summed in another order
-  local amplitudes = self.pulses:amplitudes(params.sign, params.size)
+  local amplitudes = self.pulses:amplitudes(params.sign, params.magnitude)
   local smooth = { density = density, shares = shares }
-  if self.rounds == "all" then
+  if self.rounding == "all" then
     density = rounded(density, function() return self:body(density, 0.5) end)
-    shares = rounded(shares, function()          -- of equal ones the first, as design:binarise has it
+    shares = rounded(shares, function()          -- of equal ones the first, as design:extract has it
       return T.arange(1, self.signals + 1):unsqueeze(2):equals(shares:argmax(1, true))
     end)
   end
-  if self.rounds then
-    amplitudes = rounded(amplitudes, function() return self.pulses:binary(params.sign, params.size) end)
+  if self.rounding then
+    amplitudes = rounded(amplitudes, function() return self.pulses:rounded(params.sign, params.magnitude) end)
   end
   local signals = self.pulses:signals(amplitudes)
   return {
@@ -361,9 +390,10 @@ end
 
 ---What the variables stand for, with gradients to them: density {n} from 0 to 1, shares {signals + 1, n} of each signal
 ---and of none, amplitudes {pulses, signals}, signals {steps, signals}, and the robot and the controller of a rollout.
----Errors: a density, sign or size outside of [-1, 1], but for what differences at a bound need.
+---Errors: a density, sign or magnitude outside of [-1, 1], but for what differences at a bound need.
 ---@param params table       as design.params
----@return { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor, robot: cq.Robot, controller: cq.Controller }
+---@return { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor, robot: cq.Robot,
+---  controller: cq.Controller }
 function Topology:map(params)
   params = self:own(params)
   -- objective and constraints of one evaluation share it
@@ -374,20 +404,20 @@ function Topology:map(params)
   return map
 end
 
----@class design.binary.def
+---@class design.discreteness.def
 ---@field material? number     of density (1 - density), a share of the most that its mean can be
 ---@field layout? number       of the choice of signals
----@field pulses? number       of signs, and of sizes
+---@field pulses? number       of signs, and of magnitudes
 
 local share = function() return is.number { above = 0, max = 1, optional = true } end
-local binary_spec = is.define("design:binary", { material = share(), layout = share(), pulses = share() })
+local discreteness_spec = is.define("design:discreteness", { material = share(), layout = share(), pulses = share() })
 
 ---Constraints that make a design binary, for cq.Experiment: bounds of the means that are 0 where every particle is
----solid or void (material), follows one signal or none (layout), and every pulse is whole or none (sign and size); each
----a share of its maximum (eqs 22, 23, 27, 28).
----@param fields design.binary.def
+---solid or void (material), follows one signal or none (layout), and every pulse is whole or none (sign and
+---magnitude); each a share of its maximum (eqs 22, 23, 27, 28).
+---@param fields design.discreteness.def
 ---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
-function Topology:binary(fields) return binary.constraints(self, binary_spec(fields)) end
+function Topology:discreteness(fields) return discreteness.constraints(self, discreteness_spec(fields)) end
 
 local volume_spec = is.define("design:volume", {
   at_most = is.number { above = 0, max = 1, optional = true },
@@ -430,53 +460,53 @@ function Topology:volume(fields)
   return out
 end
 
----@class design.connected.def
----@field at_most? number      share of the solid that may hang loose
+---@class design.connectivity.def
+---@field at_most? number      share of the solid that may be disconnected
 ---@field radius? number       particles nearer than this touch; 1.5 spacings unless given [length]
----@field root? string|(string|integer)[]   groups or particles that the rest must hang together with; the largest part that hangs
----  together, of what is denser than half of the densest particle, unless given
+---@field root? string|(string|integer)[]   groups or particles that the rest must hang together with; the largest
+---  part that hangs together, of what is denser than half of the densest particle, unless given
 
-local connected_spec = is.define("design:connected", {
+local connected_spec = is.define("design:connectivity", {
   at_most = is.number { above = 0, below = 1, default = 0.01 }, radius = is.number { above = 0, optional = true },
   root = is.any_of { is.string(), is.list(is.any_of { is.string(), is.integer { min = 1 } }), optional = true },
 })
 
----A bound of islands, constraint loose for cq.Experiment: the share of the solid that does not hang together with the
+---A bound of islands, constraint disconnected for cq.Experiment: the share of the solid that is not connected with the
 ---rest. It is found by a virtual problem of heat over particles that touch (after Li, Chen, Liu, Tong, SMO 54, 2016):
----the core of the body is warm, what is cold is loose. The adjoint is another such problem, and exact.
+---the core of the body is warm, what is cold is disconnected. The adjoint is another such problem, and exact.
 ---Errors: a radius within which no particle touches another.
----@param fields? design.connected.def
+---@param fields? design.connectivity.def
 ---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
-function Topology:connected(fields)
+function Topology:connectivity(fields)
   local def = connected_spec(fields or {})
-  local root = def.root and solid_mask(self.robot, def.root, "design:connected: root")
-  local measure = require "cq.topology.connected"(self, def.radius or 1.5 * self.spacing, root)
-  return { bound(self, "loose", def.at_most, measure) }
+  local root = def.root and solid_mask(self.robot, def.root, "design:connectivity: root")
+  local measure = require "cq.topology.connectivity"(self, def.radius or 1.5 * self.spacing, root)
+  return { bound(self, "disconnected", def.at_most, measure) }
 end
 
----@class design.member_size.def
+---@class design.length_scale.def
 ---@field size number          that members have at least; three spacings or more [length]
 ---@field at_most? number      share of the solid that may lie in thinner members and sharp corners
----@field void? boolean        bound holes and gaps, constraint narrow, and not members, constraint thin
+---@field void? boolean        bound holes and gaps, constraint gap_size, and not members, constraint member_size
 
-local member_spec = is.define("design:member_size", {
+local length_scale_spec = is.define("design:length_scale", {
   size = is.number { above = 0 }, at_most = is.number { above = 0, below = 1, default = 0.05 },
   void = is.boolean { default = false },
 })
 
----A bound of members that are thinner than a size, constraint thin for cq.Experiment: the share of the solid that is
----gone when the body is eroded and dilated again by a disc (a ball) of that size, both as harmonic means (Svanberg,
----Svaerd, SMO 48, 2013). Corners of the body are thin too: a share of 0 is only kept by round ones.
+---A bound of members that are thinner than a size, constraint member_size for cq.Experiment: the share of the solid
+---that is gone when the body is eroded and dilated again by a disc (a ball) of that size, both as harmonic means
+---(Svanberg, Svaerd, SMO 48, 2013). Corners of the body are thin too: a share of 0 is only kept by round ones.
 ---Errors: a size below three spacings, or above that of the block.
----@param fields design.member_size.def
+---@param fields design.length_scale.def
 ---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
-function Topology:member_size(fields)
-  local def = member_spec(fields)
-  local measure = require "cq.topology.member"(self, def.size, def.void, "design:member_size")
-  return { bound(self, def.void and "narrow" or "thin", def.at_most, measure) }
+function Topology:length_scale(fields)
+  local def = length_scale_spec(fields)
+  local measure = require "cq.topology.length_scale"(self, def.size, def.void, "design:length_scale")
+  return { bound(self, def.void and "gap_size" or "member_size", def.at_most, measure) }
 end
 
----@class design.binarise.def
+---@class design.extract.def
 ---@field threshold? number     particles above this density are solid, others are gone
 
 ---First values from another design of the same body, on another lattice or with other times between pulses: each
@@ -485,24 +515,26 @@ end
 ---with the same period or without one. Errors: other signals; another duration, or another period, than they can fill.
 ---@param other cq.Topology     with as many signals
 ---@param params table          of the other, as its params
----@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, size: cq.Tensor } params
-function Topology:resample(other, params) return require "cq.topology.resample"(self, other, params) end
+---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, magnitude: cq.Tensor } params
+function Topology:transfer(other, params)
+  return require "cq.topology.transfer"(self, other, params)
+end
 
-local binarise_spec = is.define("design:binarise", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
+local extract_spec = is.define("design:extract", { threshold = is.number { min = 0, below = 1, default = 0.5 } })
 
 ---What the design is when it is made: solid particles only, each with the signal of its largest share or none, and
----pulses of -1, 0 and 1. run:evaluate and run:render take it as body.
+---pulses of -1, 0 and 1. run:evaluate and run:render take it as body, and a plan's extracted stages train its pulses.
 ---Errors: no particle is solid.
 ---@param params table     as design.params
----@param options? design.binarise.def
----@return cq.Topology.Solid
-function Topology:binarise(params, options)
-  return require "cq.topology.solid"(self, self:own(params), binarise_spec(options or {}))
+---@param options? design.extract.def
+---@return cq.Topology.Body
+function Topology:extract(params, options)
+  return require "cq.topology.body"(self, self:own(params), extract_spec(options or {}))
 end
 
 ---Writes the design as it is, soft, as tables: a line for each particle with its place, density, actuator (0: none) and
 ---the shares of the signals; as NAME_pulses.csv a line for each pulse with the middle of its time and its amplitude for
----each signal; as NAME_signals.csv the signals of each control step. solid:save does so with the body.
+---each signal; as NAME_signals.csv the signals of each control step. body:save does so with the body.
 ---Errors: a path that cannot be written.
 ---@param params table     as design.params
 ---@param path string      ends in .csv
@@ -519,6 +551,8 @@ function Topology:__tostring()
     text.count(count, "variable"))
 end
 
+method.renamed(Topology, "design", { binarise = "extract", binary = "discreteness", resample = "transfer",
+  member_size = "length_scale" })
 method.guard(Topology, "design")
 
 return setmetatable(topology, { __call = new })

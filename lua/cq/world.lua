@@ -170,6 +170,23 @@ local function check_integrator(self)
   end
 end
 
+-- what the engine makes of the definition, and all that refers to it
+local function build(self)
+  local def, raw = self.def, raw_def(self, self.def)
+  self.selections = {}
+  self.layout = T.tape.pause(assembly.fill, raw, self.robots, self.walls, self.domain)
+  fill_base(self, def)
+  self.particle_count, self.actuator_count = tonumber(raw.particle_count), self.layout.signal_count
+  create_stable(self, raw, def)
+  self.device = ffi.string(C.cq_world_device(self.handle))
+  self.device_kind = C.cq_world_device_kind(self.handle) == C.CQ_DEVICE_CUDA and "cuda" or "cpu"
+  self.pool, self.sites = pool.new(self), sites.new(self, raw)
+  for _, force in ipairs(self.layout.force.actuators) do
+    force.selection = self:remember_selection(force.particles, force.robot.first)
+  end
+  self:own()
+end
+
 ---@class cq.World.def
 ---@field cells integer[]             of the grid along each axis; the world is [0, cells * dx]
 ---@field dx number                   size of a cell [length]
@@ -223,21 +240,23 @@ local function new(_, fields, statics)
   self.robot = self.robots[1]
   check_integrator(self)
   self.walls = text.is_instance(def.walls, "cq.Boundary") and { def.walls } or def.walls
-  self.selections, self.within = {}, within.new()
-  local raw = raw_def(self, def)
-  self.layout = T.tape.pause(assembly.fill, raw, self.robots, self.walls, self.domain)
-  fill_base(self, def)
-  self.particle_count, self.actuator_count = tonumber(raw.particle_count), self.layout.signal_count
-  create_stable(self, raw, def)
-  self.device = ffi.string(C.cq_world_device(self.handle))
-  self.device_kind = C.cq_world_device_kind(self.handle) == C.CQ_DEVICE_CUDA and "cuda" or "cpu"
+  self.within = within.new()
+  build(self)
   if def.device == "auto" then message.note_once("device auto: %s", self.device) end
-  self.pool, self.sites = pool.new(self), sites.new(self, raw)
-  for _, force in ipairs(self.layout.force.actuators) do
-    force.selection = self:remember_selection(force.particles, force.robot.first)
-  end
-  self:own()
   return self
+end
+
+---@internal
+---The same world with another number of substeps. Its rollouts and states from before cannot be used after.
+---@param substeps integer
+function World:set_substeps(substeps)
+  if substeps == self.substeps then return end
+  self:close()
+  local def = {}
+  for name, value in pairs(self.def) do def[name] = value end
+  def.substeps = substeps
+  self.def, self.at_rest = def, nil
+  build(self)
 end
 
 -- the only finalizer: rollouts first, then the world

@@ -37,7 +37,8 @@ local run = cq.Experiment {
   end },
 }
 print "told once"
-local result = run:optimize { iterations = cq.option("iterations", 12), after = function(i) iteration = i + 1 end }
+local result = run:optimize { iterations = cq.option("iterations", 12),
+  on_iteration = function(i) iteration = i + 1 end }
 print(("loss %.17g"):format(result.loss))
 local found = run:evaluate()
 local mean, losses = found.loss, found.losses

@@ -29,4 +29,14 @@ function method.guard(class, word, names)
   for _, name in ipairs(names) do class[name] = guarded(class, word, name, class[name]) end
 end
 
+---Methods of before, which tell their names of today.
+---@param class table
+---@param word string
+---@param names table<string, string>    the new name by the old one
+function method.renamed(class, word, names)
+  for old, new in pairs(names) do
+    class[old] = function() schema.fail("%s:%s: its name is %s:%s now", word, old, word, new) end
+  end
+end
+
 return method

@@ -334,6 +334,13 @@ function Schema:unknown(key, given)
   schema.fail("%s: unknown field %s%s; %s", self.name, key, hint, allowed)
 end
 
+---Hints for a definition of which fields have got other names.
+---@param names table<string, string>    the new name by the old one
+---@return fun(key: string): string?
+function schema.renamed(names)
+  return function(key) return names[key] and ("its name is %s now"):format(names[key]) end
+end
+
 ---Declares a constructor's table. Calling the result with the user's table gives a checked copy with defaults.
 ---@param name string                       as users write it: "cq.World"
 ---@param fields table<string, cq.Checker>

@@ -3,7 +3,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local field = require "cq.base.field"
-local made = require "cq.experiment.made"
+local extracted = require "cq.experiment.extracted"
 local trainables = require "cq.experiment.trainable"
 
 local changed = {}
@@ -11,7 +11,7 @@ local changed = {}
 ---@class run.changes.def
 ---@field world? cq.World         that it runs in; what it trains of a robot is given to the first one there
 ---@field robot? cq.Robot         a variant of a robot of the world, or one that takes the place of the first
----@field body? cq.Topology.Solid   a design made binary, in the place of the soft one
+---@field body? cq.Topology.Body   that was extracted from a design, in its place
 ---@field duration? number        a multiple of the world's dt; that of the experiment unless given [time]
 ---@field steps? integer          control steps, in the place of duration
 ---@field gravity? any            {dim} [length/time^2]
@@ -21,7 +21,7 @@ local changed = {}
 
 local kinds = {
   world = is.instance { "cq.World", optional = true }, robot = is.instance { "cq.Robot", optional = true },
-  body = is.instance { "cq.Topology.Solid", optional = true },
+  body = is.instance { "cq.Topology.Body", optional = true },
   duration = is.number { above = 0, optional = true },
   steps = is.integer { min = 0, max = 2 ^ 31 - 1, optional = true },
 }
@@ -76,8 +76,8 @@ end
 -- a binary body where the block that it was cut from stands in a world, or that stands there itself
 local function place_body(run, body, params, world)
   if not world then
-    made.require_own(run, body, "cq.Experiment")
-    return body.world, made.body(run, body, params)
+    extracted.require_own(run, body, "cq.Experiment")
+    return body.world, extracted.robot(run, body, params)
   end
   if is_of(body.robot, world) then return world, world.robot end
   local own, block = world.robot, body.design.robot
@@ -102,7 +102,8 @@ function changed.place(run, def, params)
     if robot then is.fail("give either body or robot, not both") end
     return place_body(run, def.body, params, def.world)
   end
-  if not def.world and not robot then return world, run:body(params) end
+  if run.extracted and not robot then return place_body(run, run.extracted, params, def.world) end
+  if not def.world and not robot then return world, run:robot_with(params) end
   robot = robot or world.robot
   if not is_of(robot, world) then world, robot = with_first(world, robot) end
   return world, trainables.apply(robot:with_values_of(run:valued(params)), run.apply, params.named)

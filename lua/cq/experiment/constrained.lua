@@ -1,5 +1,4 @@
--- constrained: constraints of an experiment, and run:optimize where constraints or the optimizer ask for more than a
--- loop of updates.
+-- constrained: constraints of an experiment.
 --
 --   constraints = {
 --     { name = "rest", at_most = 1e-3, final = function(state) return state:mean_square_velocity(robot) end },
@@ -8,15 +7,9 @@
 --   }
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
-local backtrack = require "cq.experiment.backtrack"
-local by_iteration = require "cq.experiment.by_iteration"
 local constraint = require "cq.optimizer.constraint"
-local gradient = require "cq.tensor.gradient"
-local message = require "cq.base.message"
 local objectives = require "cq.experiment.objective"
-local scenes = require "cq.experiment.scenes"
 local solve = require "cq.optimizer.solve"
-local solver = require "cq.optimizer.solver"
 
 local constrained = {}
 
@@ -111,61 +104,6 @@ function constrained.values(run, params, roll)
   local out = {}
   for _, c in ipairs(run.constraints) do out[c.name] = value_of(c, run, params, roll) end
   return out
-end
-
--- the best point so far, as the experiment has it
-local function take_best(run, problem)
-  local best = problem.best
-  if not best or run.best and run.best.iteration == best.iteration then return end
-  run.best = {
-    loss = best.values.objective, iteration = best.iteration, params = best.params, feasible = best.feasible,
-    values = best.values,
-  }
-end
-
----Is run:optimize more than a loop of updates?
----@param run cq.Experiment
----@return boolean
-function constrained.is(run) return #run.constraints > 0 or run.optimizer.rule == nil end
-
----Optimises, in the folder of a run that is open.
----@param run cq.Experiment
----@param folder cq.Run
----@param def run.optimize.def
----@param numbers fun(run: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
----@return cq.Solution
-function constrained.optimize(run, folder, def, numbers)
-  local problem
-  local function after(i, values)
-    run.made, run.loss_last, run.losses[i] = i, values.objective, values.objective
-    take_best(run, problem)
-    if def.after then def.after(i, values.objective, run) end
-  end
-  problem = solver.new {
-    optimizer = run.optimizer, params = run.params, constraints = run.constraints, iterations = def.iterations,
-    stages = def.stages, setup = run.setup,
-    what = "run:optimize", run = folder, experiment = run,
-    saved = folder.saved and folder.saved.optimizer, after = after,
-    evaluator = function(what, plan)
-      local evaluate = run.scenes and scenes.passes(run, plan, numbers)
-        or gradient.passes(what, function(params) return numbers(run, params) end, plan)
-      return function(params)
-        if by_iteration.set(run, problem.evaluations + 1) then problem.best, run.best = nil, nil end
-        return evaluate(params)
-      end
-    end,
-    changing = function(i) return by_iteration.is_changing(run, i, def.iterations) end,
-    finish = not run.scenes and function(roll) roll:release() end or nil,
-    backtrack = def.backtracks > 0 and backtrack.new(def.backtracks) or nil,
-  }
-  take_best(run, problem)
-  local solution = problem:solve()
-  take_best(run, problem)
-  if not solution.feasible then
-    message.note("no point keeps all constraints; nearest is %s; loosen what is violated, or allow more iterations",
-      solution:violations())
-  end
-  return solution
 end
 
 ---Refuses constraints that the optimizer cannot keep.

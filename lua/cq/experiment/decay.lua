@@ -1,6 +1,7 @@
 -- decay: what an experiment whose adjoint decays is warned of before it is optimised.
 local message = require "cq.base.message"
 local text = require "cq.base.text"
+local options = require "cq.experiment.options"
 
 local decay = {}
 
@@ -15,9 +16,13 @@ end
 
 ---Warns of an objective that an adjoint which decays cannot serve, and of an optimizer that asks for exact gradients.
 ---@param run cq.Experiment
-function decay.warn(run)
+---@param stage cq.Plan.stage.def
+function decay.warn(run, stage)
   local own = run.adjoint_decay
-  if not own and not run.by_iteration.adjoint_decay then return end
+  local given = stage.options.adjoint_decay
+  if given == "auto" and options.natural_decay(run) == math.huge then given = nil end
+  if type(given) == "number" then own = given end
+  if not own and not given or own == math.huge then return end
   local duration, optimizer = run.steps * run.world.control_dt, run.optimizer
   if own and own < duration and not runs(run) then
     message.warn("run:optimize: adjoint_decay is %s, and the objective is of the last state alone: what was done long before the end of %s is hardly learned; give the objective as a sum over time (running)",

@@ -14,11 +14,14 @@ local evaluate = {}
 ---@class run.evaluate.def : run.changes.def
 ---@field params? "best"|"last"|table|cq.Tensor   of the least loss so far, or the present ones; or values in the shape of
 ---  run.params, of which what is left out is as in the best, or one tensor of all numbers in their order
+---@field converge? boolean     evaluates with half of the time step too, and prints the difference: a gait that it changes lives on the
+---  size of the steps
 
 ---Which parameters are meant.
 evaluate.params_kind = is.any_of { is.one_of { "best", "last" }, is.tensor(), is.table(), default = "best" }
 
-local spec = is.define("run:evaluate", changed.fields { params = evaluate.params_kind })
+local spec = is.define("run:evaluate", changed.fields { params = evaluate.params_kind,
+  converge = is.boolean { default = false } })
 
 -- a tensor of all numbers, one after the other
 local function unpacked(run, all, what)
@@ -144,22 +147,55 @@ local function several(run, params, def)
   return out
 end
 
+-- the loss with twice as many substeps
+local function finer_loss(run, params, def)
+  local worlds = { [run.world] = true }
+  for _, world in ipairs { def.world or run.world, def.body and def.body.world or run.world,
+    run.extracted and run.extracted.world or run.world } do worlds[world] = true end
+  local before = {}
+  for world in pairs(worlds) do
+    before[world] = world.substeps
+    world:set_substeps(2 * world.substeps)
+  end
+  local fine, loss = pcall(function()
+    return run.scenes and several(run, params, def).loss or one(run, params, def).loss
+  end)
+  for world, substeps in pairs(before) do world:set_substeps(substeps) end
+  if not fine then error(loss, 0) end
+  return loss
+end
+
+local function tell_difference(run, loss, finer)
+  local share = loss ~= 0 and (", %.2g %%"):format(100 * math.abs((finer - loss) / loss)) or ""
+  local substeps = (run.extracted and run.extracted.world or run.world).substeps
+  print(("loss %.6g with substeps = %d and %.6g with %d: they differ by %.2g%s"):format(loss, substeps, finer,
+    2 * substeps, finer - loss, share))
+end
+
 ---@param run cq.Experiment
 ---@param given? run.evaluate.def
 ---@return cq.Evaluation
 function evaluate.run(run, given)
   if type(given) == "string" then
     is.fail("run:evaluate: takes a table, as { params = %q }, got %s", given, text.describe(given))
-  elseif text.is_instance(given, "cq.Topology.Solid") then
+  elseif text.is_instance(given, "cq.Topology.Body") then
     is.fail("run:evaluate: takes a table, as { body = ... }, got %s", text.describe(given))
   end
   local def = spec(given or {})
   local params = evaluate.params(run, def.params, "run:evaluate")
-  def.params = nil
+  local converge = def.converge
+  def.params, def.converge = nil, nil
   require_free(run)
-  if run.scenes then return setmetatable(several(run, params, def), Evaluation) end
-  local out, roll = one(run, params, def)
-  out.rollout = roll
+  local finer = converge and finer_loss(run, params, def)
+  local out
+  if run.scenes then
+    out = several(run, params, def)
+  else
+    local roll
+    out, roll = one(run, params, def)
+    out.rollout = roll
+  end
+  if finer then tell_difference(run, out.loss, finer) end
   return setmetatable(out, Evaluation)
 end
 

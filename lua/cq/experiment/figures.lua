@@ -6,7 +6,6 @@ local host = require "cq.host"
 local paint = require "cq.picture.paint"
 local plot = require "cq.plot"
 local raster = require "cq.picture.raster"
-local by_iteration = require "cq.experiment.by_iteration"
 local evaluate = require "cq.experiment.evaluate"
 local replay = require "cq.experiment.replay"
 local shown = require "cq.experiment.shown"
@@ -22,13 +21,13 @@ local REACH = 1.5             -- cells from a particle to the nodes at which a w
 
 ---@class run.figures.def
 ---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
----@field body? cq.Topology.Solid   a design made binary, in the place of the soft one
+---@field body? cq.Topology.Body   that was extracted from a design, in its place
 ---@field stills? number[]     times of the moments; four from the start to the end unless given [time]
 ---@field title? string        the objective, unless given
 ---@field width? integer       of the page [pixel]
 
 figures.spec = is.define("run:figures", {
-  params = evaluate.params_kind, body = is.instance { "cq.Topology.Solid", optional = true },
+  params = evaluate.params_kind, body = is.instance { "cq.Topology.Body", optional = true },
   stills = is.list(is.number { min = 0 }, { min = 1, optional = true }),
   title = is.string { optional = true },
   width = is.integer { min = 800, max = 4096, default = 1680 },
@@ -185,20 +184,23 @@ end
 
 local function tint(k, pale) return paint.lines[(k - 1) % #paint.lines + 1] .. (pale and "60" or "") end
 
+-- a line for each stage of a plan: their losses are not of one problem
 local function objective_panel(_, rows, iteration, size)
-  return plot { title = "objective", series = { { x = iteration, y = column(rows, "task") or column(rows, "loss") } },
-    x_label = "iteration", width = size.width, height = size.height }
+  local y, series = column(rows, "task") or column(rows, "loss"), {}
+  for k, row in ipairs(rows) do
+    if k == 1 or row.stage ~= rows[k - 1].stage then series[#series + 1] = { name = row.stage, x = {}, y = {} } end
+    local line = series[#series]
+    line.x[#line.x + 1], line.y[#line.y + 1] = iteration[k], y[k]
+  end
+  return plot { title = "objective", series = series, x_label = "iteration", width = size.width, height = size.height }
 end
 
 -- the limit of each constraint at each iteration
 local function limits_of(self, rows)
-  local given, out = self.by_iteration.limits, {}
-  for k, row in ipairs(rows) do
-    local now = given and by_iteration.value(self, given, row.iteration) or {}
-    for j, c in ipairs(self.constraints) do
-      out[j] = out[j] or {}
-      out[j][k] = now[c.name] or c.limit
-    end
+  local out = {}
+  for j, c in ipairs(self.constraints) do
+    out[j] = {}
+    for k, row in ipairs(rows) do out[j][k] = row["limits." .. c.name] or c.limit end
   end
   return out
 end
@@ -291,6 +293,7 @@ end
 
 -- the rollout that is shown, its world and its signals
 local function subject(self, def)
+  def.body = def.body or def.params == "best" and self.extracted and self.body or nil
   def.solid, def.world = def.body, def.body and def.body.world or self.world
   def.params = evaluate.params(self, def.params, "run:figures")
   function def.simulate(on_step, steps)

@@ -7,7 +7,6 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
-local by_iteration = require "cq.experiment.by_iteration"
 local controllers = require "cq.controller"
 local field = require "cq.base.field"
 local gradient = require "cq.tensor.gradient"
@@ -71,15 +70,15 @@ local function take_policy(self, def, run, what)
     is.fail("%s: the experiment's controller has weights, and is that of all scenes", what)
   end
   self.controller = controllers.of(def.controller, what)
-  require_plain(self.controller:prepare(run.world, self.observer, self:body(self.params)), "controller", what)
+  require_plain(self.controller:prepare(run.world, self.observer, self:robot_with(self.params)), "controller", what)
 end
 
 local function take_values(self, def, run, what)
   self.of_scene = {}
   for _, entry in ipairs(field.of_world) do
     local name = entry.name
-    if def[name] ~= nil and (run.by_iteration[name] or run.params.world and run.params.world[name]) then
-      is.fail("%s: %s is %s, and cannot be the scene's", what, name, run.by_iteration[name] and "given by iteration"
+    if def[name] ~= nil and (run.given[name] ~= nil or run.params.world and run.params.world[name]) then
+      is.fail("%s: %s is %s, and cannot be the scene's", what, name, run.given[name] ~= nil and "an option of the stage"
         or "trained")
     end
     self.of_scene[name] = def[name]
@@ -93,7 +92,6 @@ end
 function scenes.of(run, k)
   if run.made_scenes[k] then return run.made_scenes[k] end
   local what = ("cq.Experiment: scene %d"):format(k)
-  by_iteration.ready(run)
   local given = run.scenes.each(k)
   if type(given) ~= "table" then
     is.fail("%s: each must give a table, as { robot = ..., objective = ... }, got %s", what, text.describe(given))
@@ -117,17 +115,6 @@ end
 ---@return cq.Ranks
 function scenes.ranks() return ranks.current() or ranks.alone() end
 
----A function of the parameters that gives loss and gradients of all scenes, as cq.value_and_grad does.
----@param run cq.Experiment
----@return fun(params: table): number, table
-function scenes.descent(run)
-  return scenes.ranks():value_and_grad(run.scenes.count, function(params, k)
-    local scene = run:scene(k)
-    local roll = scene:rollout(params)
-    return scene:loss(roll), roll
-  end)
-end
-
 ---A function of the parameters that gives the means of objective and constraints over all scenes, and the gradients
 ---of sums of them, as gradient.passes does.
 ---@param run cq.Experiment
@@ -137,7 +124,7 @@ end
 function scenes.passes(run, plan, numbers)
   local names = { "objective" }
   for _, c in ipairs(run.constraints) do names[#names + 1] = c.name end
-  if run.design then names[#names + 1] = "task" end
+  if run.design and #run.constraints > 0 then names[#names + 1] = "task" end
   local means = scenes.ranks():values_and_grads(run.scenes.count, names, function(params, k)
     return numbers(run:scene(k), params)
   end)

@@ -7,7 +7,7 @@ local option = require "cq.option"
 local plain = require "cq.saved.plain"
 local policy = require "cq.saved.policy"
 local selection = require "cq.robot.selection"
-local setup = require "cq.run.setup"
+local signature = require "cq.run.signature"
 local text = require "cq.base.text"
 local transfer = require "cq.robot.transfer"
 local worlds = require "cq.saved.world"
@@ -61,8 +61,8 @@ end
 -- ---- what is told ---------------------------------------------------------------------------------------------------
 
 local function words_of(data, steps)
-  local out = { ["control steps"] = setup.word(steps), walls = setup.word(#data.walls) }
-  for name, value in pairs(data.fields) do out[name] = setup.word(value) end
+  local out = { ["control steps"] = signature.word(steps), walls = signature.word(#data.walls) }
+  for name, value in pairs(data.fields) do out[name] = signature.word(value) end
   for k, wall in ipairs(data.walls) do
     out["wall " .. k] = ("%s %s"):format(wall.family, wall.given.mu and "friction " .. text.number(wall.given.mu)
       or wall.given.kind or "sticky")
@@ -72,7 +72,7 @@ end
 
 local function tell_worlds(run, saved)
   if not saved.data.world then return end
-  local changes = setup.changes(words_of(saved.data.world, saved.steps),
+  local changes = signature.changes(words_of(saved.data.world, saved.steps),
     words_of(worlds.data(run.world, run.steps), run.steps))
   if changes ~= "" then message.note("run:load: the world of %s is another: %s", saved.path, changes) end
 end

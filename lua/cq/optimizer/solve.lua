@@ -5,7 +5,7 @@ local T = require "cq.tensor"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local constraint = require "cq.optimizer.constraint"
-local setup = require "cq.run.setup"
+local signature = require "cq.run.signature"
 local solver = require "cq.optimizer.solver"
 
 local solve = {}
@@ -84,11 +84,11 @@ local function close(run, solution)
 end
 
 -- what can be known of a solve that goes on: the function cannot
-local function setup_of(optimizer, params, constraints, stages)
-  local problem, manner = {}, { stages = setup.word(stages) }
-  setup.add_constraints(problem, constraints)
-  setup.add_optimizer(manner, optimizer, "optimizer")
-  setup.add_params(manner, params)
+local function signature_of(optimizer, params, constraints, stages)
+  local problem, manner = {}, { stages = signature.word(stages) }
+  signature.add_constraints(problem, constraints)
+  signature.add_optimizer(manner, optimizer, "optimizer")
+  signature.add_params(manner, params)
   return { problem = problem, manner = manner }
 end
 
@@ -110,7 +110,7 @@ function solve.run(optimizer, params, f, fields)
   local problem = solver.new {
     optimizer = optimizer, params = params, f = named(f), constraints = constraints, iterations = def.iterations,
     stages = def.stages,
-    setup = setup_of(optimizer, params, constraints, def.stages),
+    signature = signature_of(optimizer, params, constraints, def.stages),
     after = def.after, what = "optimizer:solve", run = run,
     saved = run and run.saved and run.saved.optimizer
       or def.state,

@@ -10,7 +10,7 @@ local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
-local setup = require "cq.run.setup"
+local signature = require "cq.run.signature"
 local text = require "cq.base.text"
 local constraint = require "cq.optimizer.constraint"
 local gradient = require "cq.tensor.gradient"
@@ -75,7 +75,7 @@ end
 local function keep_best(self, values, judged)
   local point = { values = values, judged = judged, feasible = judged.feasible, iteration = self.evaluations + 1 }
   if not is_better(point, self.best) then return end
-  point.params = T.leaves.snapshot(self.params)
+  point.params = T.leaves.snapshot(self.all)
   self.best = point
 end
 
@@ -100,8 +100,8 @@ function Solver:evaluate(plan)
     return plan(values, judged)
   end)
   local values, grads, more
-  if self.backtrack then
-    values, grads, more = self.backtrack:evaluate(run, self.params)
+  if self.recover then
+    values, grads, more = self.recover:evaluate(run, self.params)
   else
     values, grads, more = run(self.params)
   end
@@ -119,11 +119,13 @@ function Solver:note(fields)
   local values, row = self.values, {}
   for name, value in pairs(values) do row[name] = value end
   for name, value in pairs(fields) do row[name] = value end
+  for name, value in pairs(self.recover and self.recover.told or {}) do row[name] = value end
   row.objective, row.iteration, row.loss = nil, self.evaluations, values.objective
   row.seconds = C.cq_clock() - self.began
-  self.noted = self.evaluations
+  self.noted, self.telling = self.evaluations, true
   if self.run then self.run:record(row) end
   if self.after then self.after(self.evaluations, values, self.params) end
+  self.telling = false
   -- a log of many points may be large
   if self.run and C.cq_clock() - self.run.saved_at >= math.max(5, 20 * (self.saving or 0)) then self:save() end
 end
@@ -136,6 +138,7 @@ function Solver:is_changing() return self.changing ~= nil and self.changing(self
 ---@return boolean
 function Solver:goes_on()
   return self.evaluations < self.iterations and self.stage ~= "done" and C.cq_interrupted() == 0
+    and not (self.halts and self.halts())
 end
 
 -- ---- going on later -------------------------------------------------------------------------------------------------
@@ -164,18 +167,19 @@ local function require_same(self, saved)
   if before and before ~= now then
     is.fail("%s: the constraints were %s, and are %s; go on with the same ones, or start anew", self.what, before, now)
   end
-  setup.check(saved.setup, self.setup, self.what .. (self.run and ": " .. self.run.folder or ""),
-    self.experiment and self.run.folder)
+  if not self.checked then
+    signature.check(saved.signature, self.signature, self.what .. (self.run and ": " .. self.run.folder or ""))
+  end
 end
 
 -- what was saved begins here
 local function restore(self, saved)
   require_same(self, saved)
-  T.leaves.load(boxed(self.params), saved.params, self.what)
+  T.leaves.load(boxed(self.all), saved.params, self.what)
   self.optimizer:restore(saved.optimizer)
   self.evaluations, self.best, self.stage_at = saved.evaluations, saved.best, saved.stage
   self.stage = self.stages[self.stage_at] or "done"
-  if self.backtrack then self.backtrack.before = saved.before end
+  if self.recover then self.recover.before = saved.before end
 end
 
 solver.saved_fields = {
@@ -183,16 +187,16 @@ solver.saved_fields = {
   best = is.table { optional = true },
   stage = is.integer { min = 1 }, before = is.table { optional = true },
   -- states of before have none
-  constraints = is.string { optional = true }, setup = is.table { optional = true },
+  constraints = is.string { optional = true }, signature = is.table { optional = true },
 }
 
 ---All that is needed to go on, for tensor.save.
 ---@return table
 function Solver:state()
   return {
-    evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.params)), optimizer = self.optimizer:state(),
-    best = self.best, constraints = kinds_of(self.constraints), setup = self.setup,
-    stage = self.stage_at, before = self.backtrack and self.backtrack.before,
+    evaluations = self.evaluations, params = T.leaves.snapshot(boxed(self.all)), optimizer = self.optimizer:state(),
+    best = self.best, constraints = kinds_of(self.constraints), signature = self.signature,
+    stage = self.stage_at, before = self.recover and self.recover.before,
   }
 end
 
@@ -216,6 +220,7 @@ end
 ---@class cq.Solver.def
 ---@field optimizer cq.Optimizer
 ---@field params any
+---@field all? any               params and what else belongs to a point: kept and saved with it; params unless given
 ---@field f? fun(params: any): table<string, cq.Tensor|number>, ...   or evaluator
 ---@field evaluator? fun(what: string, plan: function): fun(params: any): table<string, number>, any[], ...   as
 ---  gradient.passes gives; that of f unless given
@@ -227,9 +232,12 @@ end
 ---@field run? cq.Run           that is open
 ---@field experiment? cq.Experiment   whose best is kept in the folder of the run with all that it was found in
 ---@field saved? table          to go on from
----@field setup cq.Setup         what saved must have been made with
+---@field signature cq.Signature         what saved must have been made with
+---@field checked? boolean       that it was is known
 ---@field changing? fun(evaluations: integer): boolean   will f or the limits be others than in the last evaluation?
----@field backtrack? cq.Backtrack   evaluates, and may change params to what can be
+---@field recover? cq.Recover   evaluates, and may change params to what can be
+---@field halts? fun(): boolean  ends it before its iterations are made
+---@field strict? boolean        every evaluation must reach every parameter, and not the first one alone
 ---@field finish? function       called with what else f gives, after each evaluation
 
 local function count_of(params)
@@ -243,6 +251,7 @@ end
 function solver.new(def)
   local saved = def.saved
   local self = setmetatable(def, Solver)
+  self.all = self.all or self.params
   self.evaluations, self.noted, self.stage_at, self.stage = 0, 0, 1, self.stages[1]
   self.evaluator = self.evaluator or function(what, plan) return gradient.passes(what, self.f, plan) end
   if saved then
@@ -265,7 +274,8 @@ local function fail_evaluation(self, problem)
   end
   if type(problem) == "string" then
     local ours = problem == is.failure
-    problem = ("%s (iteration %d of %d)"):format(problem, self.noted + 1, self.iterations)
+    problem = ("%s (iteration %d of %d)"):format(problem, self.telling and self.noted or self.noted + 1,
+      self.iterations)
     if ours then is.failure = problem end
   end
   error(problem, 0)

@@ -7,6 +7,8 @@ local option = require "cq.option"
 ---@class cq.Progress
 ---@field total integer
 ---@field done integer
+---@field part table?          of a plan of several stages: name, number, of, done, total, and start, starts of a
+---  tournament
 local Progress = {}
 Progress.__index = Progress
 Progress.__name = "cq.Progress"
@@ -14,6 +16,7 @@ Progress.__name = "cq.Progress"
 local REDRAW = 0.05          -- [s] between two pictures of the bar
 local REPEAT = 2             -- [s] between two plain lines
 local BAR = 24               -- [columns]
+local SHORT_BAR = 12         -- of a stage
 
 -- "1:02:03", "0:07"
 local function duration(seconds)
@@ -44,9 +47,26 @@ local function rate_text(rate)
   return ("%.1f s each"):format(1 / rate)
 end
 
+-- the stage of a plan, and what is left of it: "binary 4/5 [===  ] 37/80 loss -0.312  left 0:21, plan 1:40"
+local function part_text(self, loss, rate)
+  local part = self.part
+  local name = ("%s %d/%d"):format(part.name, part.number, part.of)
+  if part.start then name = ("%s, start %d/%d"):format(name, part.start, part.starts) end
+  local full = math.floor(SHORT_BAR * part.done / math.max(1, part.total) + 0.5)
+  local words = { ("%s [%s%s] %d/%d"):format(name, ("="):rep(full), (" "):rep(SHORT_BAR - full), part.done,
+    part.total) }
+  if loss then words[1] = ("%s loss %.6g"):format(words[1], loss) end
+  if rate then
+    words[2] = ("left %s, plan %s"):format(duration((part.total - part.done) / rate),
+      duration((self.total - self.done) / rate))
+  end
+  return table.concat(words, "  ")
+end
+
 function Progress:text(loss)
   local elapsed = engine.C.cq_clock() - self.began
   local made = self.done - self.first
+  if self.part then return part_text(self, loss, made > 0 and elapsed > 0 and made / elapsed or nil) end
   local words = { ("%d/%d"):format(self.done, self.total) }
   if loss then words[#words + 1] = ("loss %.6g"):format(loss) end
   if made > 0 and elapsed > 0 then
@@ -72,7 +92,7 @@ function Progress:update(done, loss)
   local last = done >= self.total
   if self.columns then
     if now - self.drawn < REDRAW and not last then return end
-    local line = bar(done / math.max(1, self.total)) .. " " .. self:text(loss)
+    local line = self.part and self:text(loss) or bar(done / math.max(1, self.total)) .. " " .. self:text(loss)
     io.stderr:write("\r", line:sub(1, self.columns - 1), "\27[K")
     io.stderr:flush()
     message.wipe = function()

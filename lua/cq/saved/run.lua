@@ -7,6 +7,8 @@
 --   robots, world       with the values of the best: particles, groups, materials, actuators; grid, walls, steps
 --   observer, controller, design
 local T = require "cq.tensor"
+local controllers = require "cq.controller"
+local extracted = require "cq.experiment.extracted"
 local host = require "cq.host"
 local option = require "cq.option"
 local plain = require "cq.saved.plain"
@@ -46,7 +48,15 @@ end
 
 -- world, robot and policy of the best
 local function setting(experiment, params)
-  local world, body = experiment.world, experiment:body(params)
+  local own = experiment.extracted
+  if own then
+    local pulses = own.design.pulses
+    local amplitudes = pulses:rounded(params.design.sign, params.design.magnitude)
+    local signals = pulses:signals(amplitudes)
+    return own.world, extracted.robot(experiment, own, params), controllers.open_loop(signals),
+      { amplitudes = amplitudes, signals = signals }
+  end
+  local world, body = experiment.world, experiment:robot_with(params)
   local controller, design = experiment.controller, nil
   if experiment.design then
     local map = experiment.design:map(params.design)

@@ -9,7 +9,7 @@ return function(design, name, at_most, measure)
   return {
     name = name, at_most = at_most,
     of = function(params, _, run)
-      local present = run and run.design or design       -- by_iteration may have given another variant
+      local present = run and run.design or design       -- a stage of a plan may have another variant
       params = present:own(params)
       return measure(present:map(params), params, present)
     end,

@@ -42,21 +42,21 @@ function Projection:__tostring()
 end
 
 ---@class cq.Topology.Interpolation
----@field void number
----@field power number
+---@field min_density number
+---@field exponent number
 local Interpolation = { __name = "cq.Topology.Interpolation" }
 Interpolation.__index = Interpolation
 
 local interpolation_spec = is.define("cq.Topology.interpolation", {
-  void = is.number { min = 0, below = 1, default = 1e-5 }, power = is.number { min = 1, default = 1 },
-})
+  min_density = is.number { min = 0, below = 1, default = 1e-8 }, exponent = is.number { min = 1, default = 1 },
+}, nil, is.renamed { void = "min_density", power = "exponent" })
 
 ---@class cq.Topology.interpolation.def
----@field void? number     what is left where the density is 0, as a share of the solid
----@field power? number    above 1, what is between void and solid does less than its share (SIMP)
+---@field min_density? number   what is left where the density is 0, as a share of the solid
+---@field exponent? number      above 1, what is between void and solid does less than its share (SIMP)
 
----From densities to shares of what the solid has: (1 - void) density^power + void (eqs 11, 12, 19). A power is 1 or
----more: with less the slope at void is infinite.
+---From densities to shares of what the solid has: (1 - min_density) density^exponent + min_density (eqs 11, 12, 19).
+---An exponent is 1 or more: with less the slope at void is infinite.
 ---@param fields? cq.Topology.interpolation.def
 ---@return cq.Topology.Interpolation
 function material.interpolation(fields) return setmetatable(interpolation_spec(fields or {}), Interpolation) end
@@ -65,14 +65,15 @@ function material.interpolation(fields) return setmetatable(interpolation_spec(f
 ---@return cq.Tensor
 function Interpolation:__call(density)
   density = T.as_tensor(density)
-  -- a void that rounding made a little less than nothing has no broken power; that of 0 has the same slope, 0
-  if self.power % 1 ~= 0 then density = density:clamp(0) end
-  if self.power ~= 1 then density = density:pow(self.power) end
-  return density * (1 - self.void) + self.void
+  -- a void that rounding made a little less than nothing has no broken exponent; that of 0 has the same slope, 0
+  if self.exponent % 1 ~= 0 then density = density:clamp(0) end
+  if self.exponent ~= 1 then density = density:pow(self.exponent) end
+  return density * (1 - self.min_density) + self.min_density
 end
 
 function Interpolation:__tostring()
-  return ("cq.Topology.interpolation { void %s, power %s }"):format(text.number(self.void), text.number(self.power))
+  return ("cq.Topology.interpolation { min_density %s, exponent %s }"):format(text.number(self.min_density),
+    text.number(self.exponent))
 end
 
 return material

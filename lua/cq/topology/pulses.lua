@@ -1,4 +1,4 @@
--- pulses: signals as trains of Gaussian pulses, each with a sign and a size (Yuhn et al., eqs 24 to 26).
+-- pulses: signals as trains of Gaussian pulses, each with a sign and a magnitude (Yuhn et al., eqs 24 to 26).
 local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -15,9 +15,9 @@ Pulses.__index = Pulses
 
 local spec = is.define("cq.Topology.pulses", {
   duration = is.number { above = 0 }, control_dt = is.number { above = 0 },
-  every = is.number { above = 0, default = 0.002 }, width = is.number { above = 0, default = 0.01 },
-  height = is.number { above = 0, default = 0.2 }, period = is.number { above = 0, optional = true },
-})
+  interval = is.number { above = 0 }, width = is.number { above = 0 }, gain = is.number { above = 0 },
+  period = is.number { above = 0, optional = true },
+}, nil, is.renamed { every = "interval", height = "gain" })
 
 -- how often a part goes into the whole
 local function times(whole, part, what, of)
@@ -37,35 +37,35 @@ local function repeated(all, count)
 end
 
 ---@class cq.Topology.pulses.def
----@field duration number      a multiple of every and of control_dt [time]
+---@field duration number      a multiple of interval and of control_dt [time]
 ---@field control_dt number    for which a signal is held [time]
----@field every? number        between pulses; at least a control step [time]
----@field width? number        standard deviation of a pulse; at least a control step [time]
----@field height? number       of a pulse, before tanh
----@field period? number        after which the pulses come again; a multiple of every, none unless given [time]
+---@field interval number      between pulses; at least a control step [time]
+---@field width number         standard deviation of a pulse; at least a control step [time]
+---@field gain number          of a pulse, before tanh
+---@field period? number        after which the pulses come again; a multiple of interval, none unless given [time]
 
----Trains of pulses: u(t) = tanh(sum_k a_k height exp(-(t - t_k)^2 / (2 width^2))), t in the middle of control steps,
----t_k in the middle of the time of a pulse, a = sign (size + 1) / 2.
+---Trains of pulses: u(t) = tanh(sum_k a_k gain exp(-(t - t_k)^2 / (2 width^2))), t in the middle of control steps,
+---t_k in the middle of the time of a pulse, a = sign (magnitude + 1) / 2.
 ---Errors: times that do not fit each other.
 ---@param fields cq.Topology.pulses.def
 ---@return cq.Topology.Pulses
 local function new(fields)
   local self = setmetatable(spec(fields), Pulses)
   self.steps = times(self.duration, self.control_dt, "duration", "control_dt")
-  local all = times(self.duration, self.every, "duration", "every")
-  self.count = self.period and math.min(all, times(self.period, self.every, "period", "every")) or all
+  local all = times(self.duration, self.interval, "duration", "interval")
+  self.count = self.period and math.min(all, times(self.period, self.interval, "period", "interval")) or all
   self.all, self.is_periodic = all, self.count < all
-  for _, name in ipairs { "every", "width" } do
+  for _, name in ipairs { "interval", "width" } do
     if self[name] < self.control_dt * (1 - 1e-9) then
       is.fail("cq.Topology.pulses: %s is %s and must be at least a control step, %s: signals are held for that long",
         name, text.number(self[name]),
         text.number(self.control_dt))
     end
   end
-  local t, at = (T.arange(1, self.steps) - 0.5) * self.control_dt, (T.arange(1, all) - 0.5) * self.every
+  local t, at = (T.arange(1, self.steps) - 0.5) * self.control_dt, (T.arange(1, all) - 0.5) * self.interval
   -- All entries, though few count: of 10,000 steps and 1,000 pulses they are 80 MB, and a gradient through them takes
   -- 31 ms, little beside that of the rollout. A sparse sum has other last bits, and gaits that are known follow them.
-  self.kernel = self.height * (-(t:unsqueeze(2) - at:unsqueeze(1)):square() / (2 * self.width ^ 2)):exp()
+  self.kernel = self.gain * (-(t:unsqueeze(2) - at:unsqueeze(1)):square() / (2 * self.width ^ 2)):exp()
   if self.is_periodic then self.kernel = self.kernel:matmul(repeated(all, self.count)) end
   return self
 end
@@ -85,27 +85,29 @@ local function require_rows(self, what, name, given, signals)
   return given:size(2)
 end
 
-local function require_pair(what, sign, size)
-  local a, b = table.concat(T.as_tensor(sign, what):shape(), ", "), table.concat(T.as_tensor(size, what):shape(), ", ")
-  if a ~= b then is.fail("%s: sign and size must have one shape, {pulses, signals}, got {%s} and {%s}", what, a, b) end
+local function require_pair(what, sign, magnitude)
+  local a, b = table.concat(T.as_tensor(sign, what):shape(), ", "), table.concat(T.as_tensor(magnitude, what):shape(),
+    ", ")
+  if a ~= b then is.fail("%s: sign and magnitude must have one shape, {pulses, signals}, got {%s} and {%s}", what, a,
+    b) end
 end
 
----Signs and sizes to amplitudes in [-1, 1].
+---Signs and magnitudes to amplitudes in [-1, 1].
 ---@param sign cq.Tensor      {count, signals}, in [-1, 1]
----@param size cq.Tensor      {count, signals}, in [-1, 1]: -1 is none, 1 a full pulse
+---@param magnitude cq.Tensor      {count, signals}, in [-1, 1]: -1 is none, 1 a full pulse
 ---@return cq.Tensor          {count, signals}
-function Pulses:amplitudes(sign, size)
-  require_pair("pulses:amplitudes", sign, size)
-  return sign * (size + 1) * 0.5
+function Pulses:amplitudes(sign, magnitude)
+  require_pair("pulses:amplitudes", sign, magnitude)
+  return sign * (magnitude + 1) * 0.5
 end
 
----Amplitudes of -1, 0 and 1: none where the size is below 0.
+---Amplitudes of -1, 0 and 1: none where the magnitude is below 0.
 ---@param sign cq.Tensor      {count, signals}
----@param size cq.Tensor      {count, signals}
+---@param magnitude cq.Tensor      {count, signals}
 ---@return cq.Tensor          {count, signals}; without a gradient
-function Pulses:binary(sign, size)
-  require_pair("pulses:binary", sign, size)
-  return T.where(size:less_equal(0), 0, T.where(sign:less(0), -1, 1))
+function Pulses:rounded(sign, magnitude)
+  require_pair("pulses:rounded", sign, magnitude)
+  return T.where(magnitude:less_equal(0), 0, T.where(sign:less(0), -1, 1))
 end
 
 ---Amplitudes to what controllers give.
@@ -118,24 +120,26 @@ end
 
 ---@class pulses.controller.def
 ---@field sign cq.Tensor       {count, signals}, in [-1, 1]
----@field size cq.Tensor       {count, signals}, in [-1, 1]
----@field binary? boolean      amplitudes of -1, 0 and 1 alone, with the gradient as if they were not rounded: for pulses that are trained
----  as they will be used
+---@field magnitude cq.Tensor       {count, signals}, in [-1, 1]
+---@field rounding? boolean    amplitudes of -1, 0 and 1 alone, with the gradient as if they were not rounded: for
+---  pulses that are trained as they will be used
 
 local controller_spec = is.define("pulses:controller",
-  { sign = is.tensor(), size = is.tensor(), binary = is.boolean { default = false } })
+  { sign = is.tensor(), magnitude = is.tensor(), rounding = is.boolean { default = false } })
 
----A controller of these pulses, whose parameters are sign and size.
+---A controller of these pulses, whose parameters are sign and magnitude.
 ---@param fields pulses.controller.def
 ---@return cq.Controller
 function Pulses:controller(fields)
   local def = controller_spec(fields)
-  require_rows(self, "pulses:controller", "size", def.size, require_rows(self, "pulses:controller", "sign", def.sign))
+  require_rows(self, "pulses:controller", "magnitude", def.magnitude, require_rows(self, "pulses:controller", "sign",
+    def.sign))
   local function param(name)
     local t = def[name]
     return t.trainable and t or T.param(t, { min = -1, max = 1 })
   end
-  return require "cq.topology.train"(self, { sign = param "sign", size = param "size" }, def.binary)
+  return require "cq.topology.pulse_controller"(self, { sign = param "sign", magnitude = param "magnitude" },
+    def.rounding)
 end
 
 method.guard(Pulses, "pulses")

@@ -7,7 +7,7 @@ local text = require "cq.base.text"
 local axes = { "x", "y", "z" }
 
 local function write(what, path, rows)
-  if option.program.follows then return end
+  if option.program.follows or option.program.check then return end
   atomic_file.write(path, table.concat(rows, "\n") .. "\n", { what = what })
 end
 
@@ -55,7 +55,7 @@ return function(what, design, map, path)
   local pulses, paths = design.pulses, { path, front .. "_pulses.csv", front .. "_signals.csv" }
   write(what, paths[1], particles(design, map))
   -- pulses that come again are there as often as they come
-  write(what, paths[2], times(design.signals, pulses.all, pulses.every, map.amplitudes,
+  write(what, paths[2], times(design.signals, pulses.all, pulses.interval, map.amplitudes,
     function(k) return (k - 1) % pulses.count + 1 end))
   write(what, paths[3], times(design.signals, pulses.steps, pulses.control_dt, map.signals, function(k) return k end))
   return paths

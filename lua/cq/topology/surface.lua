@@ -219,10 +219,10 @@ function surface.write_stl(path, triangles)
     local is_line = same(corner[0], corner[1]) or same(corner[1], corner[2]) or same(corner[2], corner[0])
     count = count + (is_line and 0 or 1)
   end
-  if option.program.follows then return end
+  if option.program.follows or option.program.check then return end
   local head = ("cqlua; %s"):format(text.count(count, "triangle"))
   atomic_file.write(path, head .. (" "):rep(80 - #head) .. ffi.string(ffi.new("uint32_t[1]", count), 4)
-    .. ffi.string(facets, count * 50), { what = "solid:save_stl" })
+    .. ffi.string(facets, count * 50), { what = "body:save_stl" })
 end
 
 return surface

@@ -13,7 +13,7 @@ end
 ---Refuses variables that are no numbers, and those that belong into [-1, 1] and are well outside of it.
 ---@param params table       as design.params
 function variables.check(params)
-  for _, name in ipairs { "density", "layout", "sign", "size" } do
+  for _, name in ipairs { "density", "layout", "sign", "magnitude" } do
     local own = params[name]:detach()
     if not own:finite() then is.fail("design: %s must be finite everywhere", name) end
     if name ~= "layout" then

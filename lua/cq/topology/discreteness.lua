@@ -1,13 +1,13 @@
--- binary: how far a design is from solid or void, from one signal or none for each particle, and from whole pulses or
--- none (Yuhn et al., eqs 22, 23, 27, 28), as constraints of an experiment.
+-- discreteness: how far a design is from solid or void, from one signal or none for each particle, and from whole
+-- pulses or none (Yuhn et al., eqs 22, 23, 27, 28), as constraints of an experiment.
 local is = require "cq.base.schema"
 local bound = require "cq.topology.bound"
 
-local binary = {}
+local discreteness = {}
 
 ---Each measure of a design that is mapped, 0 where it is binary; and the most that it can be.
 ---@type table<string, { of: fun(map: table, params: table): cq.Tensor, most: fun(design: cq.Topology): number }>
-binary.measures = {
+discreteness.measures = {
   material = { of = function(map) return (map.smooth.density * (1 - map.smooth.density)):mean() end,
     most = function() return 0.25 end },
   layout = {
@@ -15,24 +15,25 @@ binary.measures = {
     most = function(design) return design.signals / (design.signals + 1) end,
   },
   sign = { of = function(_, params) return 1 - params.sign:square():mean() end, most = function() return 1 end },
-  size = { of = function(_, params) return 1 - params.size:square():mean() end, most = function() return 1 end },
+  magnitude = { of = function(_, params) return 1 - params.magnitude:square():mean() end,
+    most = function() return 1 end },
 }
-binary.names = { "material", "layout", "sign", "size" }
+discreteness.names = { "material", "layout", "sign", "magnitude" }
 
 ---@param design cq.Topology
----@param def design.binary.def
+---@param def design.discreteness.def
 ---@return table[]
-function binary.constraints(design, def)
+function discreteness.constraints(design, def)
   local out = {}
-  local wanted = { material = def.material, layout = def.layout, sign = def.pulses, size = def.pulses }
-  for _, name in ipairs(binary.names) do
-    local measure = binary.measures[name]
+  local wanted = { material = def.material, layout = def.layout, sign = def.pulses, magnitude = def.pulses }
+  for _, name in ipairs(discreteness.names) do
+    local measure = discreteness.measures[name]
     if wanted[name] then out[#out + 1] = bound(design, name, wanted[name] * measure.most(design), measure.of) end
   end
   if #out == 0 then
-    is.fail("design:binary: needs one of material, layout and pulses, each a share of the most that it can be, got none")
+    is.fail("design:discreteness: needs one of material, layout and pulses, each a share of the most that it can be, got none")
   end
   return out
 end
 
-return binary
+return discreteness

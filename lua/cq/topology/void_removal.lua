@@ -1,6 +1,6 @@
--- absent: rollouts of a design without void that is far from all solid, or that the simulation cannot bear.
+-- void_removal: rollouts of a design without void that is far from all solid, or that the simulation cannot bear.
 --
--- Where a binary design is asked for it (far_void = false), void that has no solid within the filter's radius is left
+-- Where a binary design is asked for it (remove_void = true), void that has no solid within the filter's radius is left
 -- out from the start: what became solid there would hang together with nothing. Its gradients say how a crumb would
 -- move the body that it falls on, can be thousands of times as long as others, and come by the filter to where they
 -- mean something. A group that would be left out as a whole stays.
@@ -15,9 +15,9 @@
 local T = require "cq.tensor"
 local message = require "cq.base.message"
 local failures = require "cq.rollout.unstable"
-local part = require "cq.topology.part"
+local subworld = require "cq.topology.subworld"
 
-local absent = {}
+local void_removal = {}
 
 local VOID = 0.01          -- densities below are as good as nothing: the mass of a hundredth of a particle, or less
 
@@ -72,9 +72,9 @@ local function rest_of(design, body, gone)
   for p = 1, design.robot.particle_count do
     if not gone[p] then kept[#kept + 1] = p end
   end
-  local key, last = table.concat(kept, " "), design.rest
+  local key, last = table.concat(kept, " "), design.remaining
   if last.key ~= key then
-    last.key, last.world, last.robot = key, T.tape.pause(part, design, design.robot:subset(kept))
+    last.key, last.world, last.robot = key, T.tape.pause(subworld, design, design.robot:subset(kept))
     last.world.part_of = part_of(design, kept)
   end
   return last.world, last.robot, body:subset(kept), kept
@@ -89,7 +89,7 @@ end
 
 -- Void of a binary design that has no solid within the filter's radius.
 ---@return table<integer, boolean> gone
-local function far_void(design, density)
+local function remote_void(design, density)
   local is_near, gone = design.filter(density:greater_equal(VOID)):greater(0), {}
   if is_near:sum():item() == 0 then return gone end                      -- no solid at all
   for p = 1, is_near.count do
@@ -110,9 +110,9 @@ end
 local function attempt(design, params, fields)
   local world, own, body, kept = design.world, design.robot, fields.robot, nil
   local gone, density, radii = {}, nil, 1
-  if design.rounds == "all" and design.far_void == false then
+  if design.rounding == "all" and design.remove_void then
     density = design:map(params).density:detach()
-    gone = far_void(design, density)
+    gone = remote_void(design, density)
     if next(gone) then world, own, fields.robot, kept = rest_of(design, body, gone) end
   end
   while true do
@@ -133,7 +133,7 @@ end
 ---@param params table       of the design
 ---@param fields table       as world:rollout takes them
 ---@return cq.Rollout
-function absent.rollout(design, params, fields)
+function void_removal.rollout(design, params, fields)
   local on_step = fields.on_step
   if not on_step then return (attempt(design, params, fields)) end
   -- who draws sees no rollout that fails
@@ -143,4 +143,4 @@ function absent.rollout(design, params, fields)
   return world:rollout(fields)
 end
 
-return absent
+return void_removal

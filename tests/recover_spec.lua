@@ -1,4 +1,4 @@
--- backtrack: updates that are too long for the simulation are halved when that is asked for.
+-- recover: updates that are too long for the simulation are halved, and its steps where that does not help.
 local cq = require "cq"
 local scratch = require "tests.scratch"
 local mistake = require "tests.sentence"
@@ -9,7 +9,7 @@ local robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0
 local world = cq.World { cells = { 20, 20 }, dx = 0.05, dt = 1e-2, substeps = 10, precision = "float64",
   robot:at { 0.2, 0.4 } }
 
-describe("run:optimize { backtracks }", function()
+describe("run:optimize { recover }", function()
   local folder
   before_each(function() folder = scratch.open() end)
   after_each(scratch.close)
@@ -20,11 +20,12 @@ describe("run:optimize { backtracks }", function()
       objective = function(state) return -state:center(robot)[1] end, optimizer = optimizer, constraints = constraints }
   end
 
-  local function optimize(run, backtracks)
-    return run:optimize { iterations = 4, folder = folder, resume = false, backtracks = backtracks }
+  local function optimize(run, halvings)
+    return run:optimize { iterations = 4, folder = folder, resume = false,
+      recover = halvings and { halvings = halvings, substeps = 1 } }
   end
 
-  it("halves what fails, and is none unless it is asked for", function()
+  it("halves what fails, unless it is not to", function()
     local none = { { name = "any", at_most = 10, final = function(state) return state:center(robot)[1] end } }
     local lagrangian = function()
       return cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.gradient_descent { rate = 0.4 } }
@@ -32,7 +33,7 @@ describe("run:optimize { backtracks }", function()
     local function plain() return cq.Optimizer.gradient_descent { rate = 0.4 } end
     for _, how in ipairs { { plain }, { lagrangian, none } } do
       local run = experiment(how[1](), how[2])
-      mistake.says(mistake.of(function() optimize(run) end), "the simulation failed at")
+      mistake.says(mistake.of(function() optimize(run, false) end), "the simulation failed at")
       process.remove(folder)
       run = experiment(how[1](), how[2])
       optimize(run, 6)
@@ -42,6 +43,7 @@ describe("run:optimize { backtracks }", function()
       assert.near(-0.25, rows[1].loss, 1e-9)
       assert.near(-0.65, rows[2].loss, 1e-9)
       assert.is_true(rows[3].loss < rows[2].loss and rows[4].loss < rows[3].loss, rows[4].loss)
+      assert.same({ 1, true }, { rows[3].halvings, rows[4].halvings > 1 })
       process.remove(folder)
     end
   end)
@@ -56,7 +58,7 @@ describe("run:optimize { backtracks }", function()
       local function make(name, iterations, resume)
         local run = experiment(how[1](), how[2])
         run:optimize { iterations = iterations, folder = ("%s/%s%d"):format(folder, name, k), resume = resume,
-          backtracks = 6 }
+          recover = { halvings = 6, substeps = 1 } }
         return run
       end
       local whole = make("whole", 4, false)
@@ -67,7 +69,7 @@ describe("run:optimize { backtracks }", function()
   end)
 
   it("leaves parameters as the update made them where anything else ends an evaluation", function()
-    local keeper, evaluations = require("cq.experiment.backtrack").new(5), 0
+    local keeper, evaluations = require("cq.experiment.recover").new { halvings = 5, substeps = 1 }, 0
     local x = cq.param { 1 }
     keeper:evaluate(function() return 0 end, { x })
     x:copy_from(cq.tensor { 9 })
@@ -87,17 +89,41 @@ describe("run:optimize { backtracks }", function()
   it("gives up after as many halvings, and says so", function()
     local run = experiment(cq.Optimizer.gradient_descent { rate = 10 })
     mistake.says(mistake.of(function() optimize(run, 3) end),
-      "with the last update halved 3 times (iteration 2 of 4)")
+      "so it did with the last update halved 3 times (recover = { halvings = 3, substeps = 1 }) (iteration 2 of 4)")
     mistake.says(mistake.of(function() optimize(run, -1) end),
-      "backtracks must be a whole number at least 0 and at most 50, got -1")
+      "halvings must be a whole number at least 0 and at most 50, got -1")
+    mistake.says(mistake.of(function() run:optimize { iterations = 4, backtracks = 3 } end),
+      "unknown field backtracks (its name is recover = { halvings = n } now)")
   end)
 
-  it("is refused with optimizers that choose their own points", function()
-    for _, inner in ipairs { false, "mma" } do
-      local optimizer = cq.Optimizer.nlopt { algorithm = inner and "auglag" or "slsqp", inner = inner or nil }
-      mistake.says(mistake.of(function() optimize(experiment(optimizer), 3) end),
-        "backtracks are for first-order optimizers; nlopt chooses its own points")
+  it("makes the steps of the world shorter where half an update does not help, and they stay so", function()
+    local soft = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.025 },
+      material = cq.Material.neo_hookean { young = 1e3, poisson = 0.3, density = 1 },
+      actuators = cq.Actuator.isotropic { count = 1, max = 8e3 } }:with { actuation_weight = cq.ones { 16, 1 } }
+    local shaken = cq.World { cells = { 20, 20 }, dx = 0.05, dt = 1e-2, substeps = 20, precision = "float64",
+      soft:at { 0.2, 0.4 } }
+    local function train(name, iterations, resume, recover)
+      local start = cq.param({ 0.1 }, { min = 0, max = 0.9 })
+      local run = cq.Experiment { world = shaken, steps = 30,
+        controller = { params = { start = start }, act = function(self) return self.params.start:reshape { 1 } end },
+        objective = { effort = function(u) return -u:sum() end },
+        optimizer = cq.Optimizer.gradient_descent { rate = 1, clip = 0.8 } }
+      shaken:set_substeps(20)
+      run:optimize { iterations = iterations, folder = folder .. "/" .. name, resume = resume, recover = recover }
+      return run, cq.Run.read_history(folder .. "/" .. name)
     end
+    mistake.says(mistake.of(function() train("none", 3, false, false) end), "the simulation failed at")
+    process.remove(folder .. "/none")
+    local whole, rows = train("whole", 4, false, { halvings = 0 })
+    assert.equal(40, shaken.substeps)
+    local told = {}
+    for k, row in ipairs(rows) do told[k] = row.substeps or 0 end
+    assert.equal(40, math.max(unpack(told)))
+    -- a run that goes on has them from the start
+    train("parts", 2, false, { halvings = 0 })
+    local parts = train("parts", 4, true, { halvings = 0 })
+    assert.equal(whole.loss_last, parts.loss_last)
+    assert.equal(40, shaken.substeps)
   end)
 
   it("leaves other errors alone", function()

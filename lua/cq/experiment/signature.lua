@@ -1,10 +1,12 @@
--- setup: what an experiment is beside its parameters, as words by which a run that goes on knows it. Functions of the
--- user's are known by what they are given to alone.
-local setup = require "cq.run.setup"
+-- signature: what an experiment is beside its parameters, as words by which a run that goes on knows it. Functions
+-- of the user's are known by what they are given to alone.
+local signature = require "cq.run.signature"
+local design_words = require "cq.topology.signature"
+local words = require "cq.plan.words"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 
-local word = setup.word
+local word = signature.word
 
 -- values of particles and walls: the one that all have, or the least and the largest
 local function range_of(tensor)
@@ -44,17 +46,24 @@ local function add_policy(out, name, policy, fields)
   end
 end
 
-local function add_by_iteration(out, run)
-  local names = {}
-  for name in pairs(run.by_iteration) do names[#names + 1] = name end
-  table.sort(names)
-  out.by_iteration = #names > 0 and table.concat(names, ", ") or nil
+-- fields of a stage by which its losses mean something else
+local of_problem = { level = true, body = true, train = true, minimize = true, initial = true }
+
+-- how the present stage is optimized, which may change while it is made
+local function add_stage(problem, manner, stage, optimizer)
+  for name, value in pairs(words.record(stage, optimizer)) do
+    if of_problem[name] then
+      problem[name] = value
+    elseif name ~= "iterations" and name ~= "name" then
+      manner[name] = value
+    end
+  end
 end
 
 ---@param run cq.Experiment
----@param def run.optimize.def
----@return cq.Setup
-return function(run, def)
+---@param stage cq.Plan.stage.def
+---@return cq.Signature
+return function(run, stage)
   local problem = { ["control steps"] = word(run.steps), weight = run.weight,
     scenes = run.scenes and word(run.scenes.count) }
   add_world(problem, run.world)
@@ -62,15 +71,16 @@ return function(run, def)
   add_policy(problem, "controller", run.controller, { "activation", "hidden", "count", "frequency", "hold" })
   add_policy(problem, "observer", run.observer,
     { "position", "velocity", "acceleration", "clusters", "seed", "weight" })
-  setup.add_constraints(problem, run.constraints, run.by_iteration.limits ~= nil)
-  local smoothing, world = def.smoothing, run.world
+  for name, value in pairs(run.own_design and design_words(run.own_design) or {}) do problem["design "
+    .. name] = value end
+  local changing = {}
+  for name in pairs(stage.options.limits or {}) do changing[name] = true end
+  signature.add_constraints(problem, run.constraints, changing)
+  local world = run.world
   local manner = { adjoint_decay = run.adjoint_decay and word(run.adjoint_decay),
-    substeps = word(world.substeps), precision = world.precision,
-    integrator = world.def.integrator and tostring(world.def.integrator), backtracks = word(def.backtracks),
-    smoothing = smoothing and ("%d copies, deviation %s"):format(smoothing.copies, word(smoothing.deviation)),
-    stages = word(def.stages) }
-  add_by_iteration(manner, run)
-  setup.add_optimizer(manner, run.optimizer, "optimizer")
-  setup.add_params(manner, run.params)
+    substeps = word(run.first_substeps or world.substeps), precision = world.precision,
+    integrator = world.def.integrator and tostring(world.def.integrator) }
+  add_stage(problem, manner, stage, run.optimizer)
+  signature.add_params(manner, run.params)
   return { problem = problem, manner = manner }
 end

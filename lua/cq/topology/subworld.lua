@@ -1,4 +1,4 @@
--- part: some of the particles of a design's block, in the design's world without the others.
+-- subworld: some of the particles of a design's block, in the design's world without the others.
 
 ---@param design cq.Topology
 ---@param robot cq.Robot      of some of the particles of the design's robot

@@ -1,8 +1,8 @@
--- member: how much of a body is thinner than a size, as a number with a gradient.
+-- length_scale: how much of a body is thinner than a size, as a number with a gradient.
 --
 -- What a disc (a ball) of that size can go over without leaving the body stays when the body is opened: first eroded,
--- then dilated by the disc. Loose ends and thin members are gone: thin is their share of the solid. Erosion is the
--- harmonic mean over the disc and dilation that of the void (Svanberg, Svaerd: Density filters for topology
+-- then dilated by the disc. Loose ends and thin members are gone: member_size is their share of the solid. Erosion
+-- is the harmonic mean over the disc and dilation that of the void (Svanberg, Svaerd: Density filters for topology
 -- optimization based on the Pythagorean means, SMO 48, 2013), which are smooth, and leave a uniform grey as it is.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"

@@ -1,18 +1,18 @@
--- islands: which particles of a block touch, and what of a body hangs together.
+-- components: which particles of a block touch, and which parts of a body are connected.
 local T = require "cq.tensor"
 local sparse = require "cq.sparse"
 
-local islands = {}
+local components = {}
 
----@class cq.Topology.islands.graph
+---@class cq.Topology.components.graph
 ---@field near cq.Sparse       {n, n} distances of particles that touch, and 0 on the diagonal [length]
 ---@field row integer[]        of its entries, row after row
 ---@field column integer[]
 
 ---@param points cq.Tensor     {n, dim}
 ---@param radius number        particles nearer than this touch [length]
----@return cq.Topology.islands.graph
-function islands.graph(points, radius)
+---@return cq.Topology.components.graph
+function components.graph(points, radius)
   local near = sparse.neighbours { points = points, radius = radius, weight = function(distance) return distance end }
   local row, column = near:places()
   return { near = near, row = row, column = column }
@@ -36,10 +36,10 @@ local function together(graph, among, first, seen)
 end
 
 ---The largest piece, by particles, of those of a body that hang together; of equal ones the first.
----@param graph cq.Topology.islands.graph
+---@param graph cq.Topology.components.graph
 ---@param body cq.Tensor       {n} 1 for the particles of the body, else 0
 ---@return cq.Tensor           {n} 1 for those of the piece, else 0
-function islands.largest(graph, body)
+function components.largest(graph, body)
   local out, seen, best, among = T.zeros { body.count }, {}, {}, body:data()
   for p = 1, body.count do
     if among[p - 1] > 0 and not seen[p] then
@@ -52,11 +52,11 @@ function islands.largest(graph, body)
 end
 
 ---What of a body hangs together with some particles, which are part of it.
----@param graph cq.Topology.islands.graph
+---@param graph cq.Topology.components.graph
 ---@param body cq.Tensor       {n} 1 for the particles of the body, else 0
 ---@param root cq.Tensor       {n} 1 for the particles that the rest must hang together with, else 0
 ---@return cq.Tensor           {n} 1 for those that do, else 0
-function islands.around(graph, body, root)
+function components.around(graph, body, root)
   local out, seen, among = T.zeros { body.count }, {}, body:data()
   for p = 1, body.count do
     if root:get(p) > 0 and among[p - 1] > 0 and not seen[p] then
@@ -66,4 +66,4 @@ function islands.around(graph, body, root)
   return out
 end
 
-return islands
+return components

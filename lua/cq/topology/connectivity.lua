@@ -1,4 +1,4 @@
--- connected: how much of a body hangs loose, as a number with a gradient.
+-- connectivity: how much of a body is not connected with the rest, as a number with a gradient.
 --
 -- A virtual problem of heat (Li, Chen, Liu, Tong: Structural topology optimization considering connectivity constraint,
 -- SMO 54, 2016). The core of the body is held at temperature 1; heat goes from particle to particle that touch, as well
@@ -7,12 +7,12 @@
 --
 --   sum_j k_i k_j (c_i - c_j) + leak k_i c_i = k_i (1 - c_i) in the core, 0 elsewhere        k = floor + density^8
 --
--- Loose is the share of the solid that is cold, sum v density (1 - c) / sum v density. A particle that leaks as little
--- as it conducts is as warm as its neighbours: a soft skin counts as part of the body, a soft bridge is none.
+-- Disconnected is the share of the solid that is cold, sum v density (1 - c) / sum v density. A particle that leaks
+-- as little as it conducts is as warm as its neighbours: a soft skin counts as part of the body, a soft bridge is none.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
-local islands = require "cq.topology.islands"
+local components = require "cq.topology.components"
 
 local POWER = 8               -- bridges below a density of about 0.3 let nothing through
 local FLOOR = 1e-9            -- conduction of void: what touches only void is cold
@@ -22,11 +22,11 @@ local CORE = 0.5              -- the core is denser than this share of the dense
 -- who touches whom: entries of the matrix, those of particles with themselves apart
 local function touching(design, radius)
   local points = design.robot.position
-  local graph = islands.graph(points, radius)
+  local graph = components.graph(points, radius)
   local near = graph.near
   local own = T.tensor(graph.row):equals(T.tensor(graph.column))
   if near.count == near.rows then
-    is.fail("design:connected: no particle touches another within the radius %s; it must be above the spacing, %s",
+    is.fail("design:connectivity: no particle touches another within the radius %s; it must be above the spacing, %s",
       text.number(radius), text.number(design.spacing))
   end
   local extent = (points:max(1) - points:min(1)):max():item()
@@ -37,7 +37,7 @@ end
 
 -- the largest part that hangs together, of what is denser than half of the densest particle: 1, or 0
 local function core_of(graph, density)
-  return islands.largest(graph, density:greater(CORE * density:max():item()))
+  return components.largest(graph, density:greater(CORE * density:max():item()))
 end
 
 local function temperatures(graph, density, core)
@@ -51,7 +51,8 @@ end
 ---A measure of designs that are mapped.
 ---@param design cq.Topology
 ---@param radius number          particles nearer than this touch [length]
----@param root cq.Tensor?        {n} 1 for the particles that the rest must hang together with; the largest part unless given
+---@param root cq.Tensor?        {n} 1 for the particles that the rest must hang together with; the largest part
+---  unless given
 ---@return fun(map: table): cq.Tensor
 return function(design, radius, root)
   local graph, volume = touching(design, radius), design.robot.volume

@@ -1,5 +1,5 @@
--- setup: what a run was made with, as words: kept with what it saves, so that one that goes on with another problem is
--- refused, and one that goes on in another manner is told of.
+-- signature: what a run was made with, as words: kept with what it saves, so that one that goes on with another
+-- problem is refused, and one that goes on in another manner is told of.
 --
 --   problem   what the numbers mean: losses of before say nothing of another one
 --   manner    how it is descended, and computed: it may change on the way, by intention or not
@@ -8,11 +8,11 @@ local message = require "cq.base.message"
 local text = require "cq.base.text"
 local leaves = require "cq.tensor.leaves"
 
----@class cq.Setup
+---@class cq.Signature
 ---@field problem table<string, string>
 ---@field manner table<string, string>
 
-local setup = {}
+local signature = {}
 
 -- Interpreted: once it had compiled a loop over bounds, the LuaJIT of Debian 12 (2.1.0-beta3 of 2022-03-20) passed over
 -- some that were there, in one run of twenty. Nothing here is hot.
@@ -23,12 +23,12 @@ local fields = { problem = is.table(), manner = is.table() }
 ---A number, a list of numbers, or whatever else, for people.
 ---@param value any
 ---@return string
-function setup.word(value)
+function signature.word(value)
   if value == nil then return "none" end
   if type(value) == "number" then return ("%.9g"):format(value) end
   if type(value) ~= "table" or text.class_of(value) then return tostring(value) end
   local list = {}
-  for k, entry in ipairs(value) do list[k] = setup.word(entry) end
+  for k, entry in ipairs(value) do list[k] = signature.word(entry) end
   return "{" .. table.concat(list, ", ") .. "}"
 end
 
@@ -43,25 +43,25 @@ local chosen = {
 ---@param out table<string, string>
 ---@param optimizer cq.Optimizer
 ---@param name? string            before the names of its fields
-function setup.add_optimizer(out, optimizer, name)
+function signature.add_optimizer(out, optimizer, name)
   local prefix = name and name .. "." or ""
   for _, field in ipairs(chosen) do
-    if optimizer[field] ~= nil then out[prefix .. field] = setup.word(optimizer[field]) end
+    if optimizer[field] ~= nil then out[prefix .. field] = signature.word(optimizer[field]) end
   end
-  out[prefix .. "rate"] = optimizer.rate_made and setup.word(optimizer.rate_made)
+  out[prefix .. "rate"] = optimizer.rate_made and signature.word(optimizer.rate_made)
   out[prefix .. "schedule"] = optimizer.schedule and "a function" or nil
-  for key, part in pairs(optimizer.parts or {}) do setup.add_optimizer(out, part, prefix .. tostring(key)) end
-  if type(optimizer.inner) == "table" then setup.add_optimizer(out, optimizer.inner, prefix .. "inner") end
+  for key, part in pairs(optimizer.parts or {}) do signature.add_optimizer(out, part, prefix .. tostring(key)) end
+  if type(optimizer.inner) == "table" then signature.add_optimizer(out, optimizer.inner, prefix .. "inner") end
 end
 
 ---Adds limits and tolerances of constraints.
 ---@param out table<string, string>
 ---@param constraints cq.Constraint[]
----@param changing? boolean       limits that change by iteration are no mark of a problem
-function setup.add_constraints(out, constraints, changing)
+---@param changing? table<string, boolean>   limits that change by iteration are no mark of a problem
+function signature.add_constraints(out, constraints, changing)
   for _, c in ipairs(constraints) do
     out["constraint " .. c.name] = ("%s %s within %s"):format(c.equal and "equal" or "at most",
-      changing and "a function" or setup.word(c.limit), setup.word(c.tolerance))
+      changing and changing[c.name] and "an option" or signature.word(c.limit), signature.word(c.tolerance))
   end
 end
 
@@ -70,18 +70,18 @@ local of_params = { "min", "max", "rate" }
 ---Adds bounds and rates of parameters.
 ---@param out table<string, string>
 ---@param params any
-function setup.add_params(out, params)
-  for _, leaf in ipairs(leaves.trainable(params, "setup")) do
+function signature.add_params(out, params)
+  for _, leaf in ipairs(leaves.trainable(params, "signature")) do
     local bounds = leaf.tensor.bounds
     for k = 1, bounds and #of_params or 0 do
       local field = of_params[k]
-      if bounds[field] then out[("%s of %s"):format(field, leaf.path)] = setup.word(bounds[field]) end
+      if bounds[field] then out[("%s of %s"):format(field, leaf.path)] = signature.word(bounds[field]) end
     end
   end
 end
 
 -- "rate was 0.1 and is 0.2"; empty: nothing differs
-function setup.changes(before, now)
+function signature.changes(before, now)
   local list = {}
   local function compare(name)
     local was, is_now = before[name] or "none", now[name] or "none"
@@ -96,21 +96,21 @@ function setup.changes(before, now)
 end
 
 ---Refuses another problem than that of what was saved, and tells of another manner.
----@param before any            a cq.Setup; nil: of a time when it was not kept
----@param now cq.Setup
+---@param before any            a cq.Signature; nil: of a time when it was not kept
+---@param now cq.Signature
 ---@param what string           for the sentences
 ---@param folder? string        of a run that another one can begin from
-function setup.check(before, now, what, folder)
+function signature.check(before, now, what, folder)
   if before == nil then return end
   local odd = is.problem(fields, before)
-  if odd then is.fail("%s: what was saved is damaged: setup: %s; start anew", what, odd) end
-  local problem = setup.changes(before.problem, now.problem)
+  if odd then is.fail("%s: what was saved is damaged: signature: %s; start anew", what, odd) end
+  local problem = signature.changes(before.problem, now.problem)
   if problem ~= "" then
     is.fail("%s: what was saved is of another problem: %s; go on with the same one, or start anew%s", what, problem,
       folder and (" from its parameters, with --from %s in the place of --resume"):format(folder) or "")
   end
-  local manner = setup.changes(before.manner, now.manner)
+  local manner = signature.changes(before.manner, now.manner)
   if manner ~= "" then message.warn("%s: goes on in another manner: %s", what, manner) end
 end
 
-return setup
+return signature

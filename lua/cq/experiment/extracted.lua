@@ -1,0 +1,29 @@
+-- extracted: the body of a design, in the experiment that it was designed in. What is trained there beside the
+-- design, of the robot and of the world, holds for the body too.
+local is = require "cq.base.schema"
+local trainables = require "cq.experiment.trainable"
+
+local extracted = {}
+
+---The body's particles with values of the robot that are trained beside the design.
+---@param run cq.Experiment
+---@param body cq.Topology.Body
+---@param params table
+---@return cq.Robot
+function extracted.robot(run, body, params)
+  local robot = body.design.robot
+  if not (params.robot or params.named) then return body.robot end
+  robot = trainables.apply(params.robot and robot:with(params.robot) or robot, run.apply, params.named)
+  return robot:subset(body.particles):with { actuation_weight = body.robot.values.actuation_weight.tensor }
+end
+
+---Refuses a body of a design that is not the experiment's.
+---@param run cq.Experiment
+---@param body cq.Topology.Body
+---@param what string         for the sentence
+function extracted.require_own(run, body, what)
+  if not run.design then is.fail("%s: this body was made of a design, and the experiment has none", what) end
+  if body.design.world ~= run.world then is.fail("%s: this body was made of a design for another world", what) end
+end
+
+return extracted

@@ -1,0 +1,117 @@
+-- levels: the experiments of a plan whose stages have other grids, steps or durations: one for each level that the
+-- experiment's function was given, and what is trained carried from one to another.
+local is = require "cq.base.schema"
+local option = require "cq.option"
+local text = require "cq.base.text"
+local words = require "cq.plan.words"
+local nearest = require "cq.robot.transfer"
+local T = require "cq.tensor"
+
+local levels = {}
+
+-- every level has coarsen
+local function whole(level)
+  local out = { coarsen = 1 }
+  for name, value in pairs(level) do out[name] = value end
+  return out
+end
+
+---What the experiment's function gives for a level.
+---@param problem fun(level: table): table
+---@param level table
+---@return table def
+function levels.define(problem, level)
+  level = whole(level)
+  local def = problem(level)
+  if type(def) ~= "table" then
+    is.fail("cq.Experiment: the function of a level must give a table of fields, as { world = ..., objective = ... }, got %s for %s",
+      text.describe(def), words.of(level))
+  end
+  return def
+end
+
+---The experiment of a level.
+---@param run cq.Experiment      the user's
+---@param level table
+---@return cq.Experiment
+function levels.of(run, level)
+  local key = words.of(whole(level))
+  run.levels = run.levels or { [words.of(whole {})] = run }
+  if not run.levels[key] then
+    if not run.problem then
+      is.fail("run:optimize: a stage with a level, %s, needs an experiment that is made by a function: cq.Experiment(function(level) ... end)",
+        key)
+    end
+    run.levels[key] = require "cq.experiment"(levels.define(run.problem, level))
+    run.levels[key].optimizer = run.levels[key].optimizer or run.optimizer
+  end
+  return run.levels[key]
+end
+
+---First values of another start, by its seed.
+---@param run cq.Experiment      the user's
+---@param level table
+---@param seed integer
+---@return table params
+function levels.drawn(run, level, seed)
+  if run.problem then
+    local before = option.program.seed
+    option.program.seed = seed
+    local fine, out = pcall(function()
+      local other = require "cq.experiment"(levels.define(run.problem, level))
+      if other.design then T.leaves.load(other.params.design, other.design:start(seed), "run:optimize") end
+      return other.params
+    end)
+    option.program.seed = before
+    if not fine then error(out, 0) end
+    return out
+  end
+  if not run.design then
+    is.fail("run:optimize: several starts need an experiment that is made by a function, cq.Experiment(function(level) ... end), or one with a design: nothing of this one is drawn anew")
+  end
+  local out = T.leaves.snapshot(run.params)
+  T.leaves.load(out.design, run.design:start(seed), "run:optimize")
+  return out
+end
+
+-- ---- from one level to another --------------------------------------------------------------------------------------
+
+-- {n, ...}: of each particle the value of the nearest one, in shares of the robots' boxes
+local function by_particle(value, from, to)
+  return value:detach():gather(nearest.nearest(to, from), 1)
+end
+
+local function same_shape(a, b)
+  if not b or a.rank ~= b.rank then return false end
+  for d = 1, a.rank do
+    if a:size(d) ~= b:size(d) then return false end
+  end
+  return true
+end
+
+---Sets the parameters of an experiment from those of another level: variables of a design and values of particles by
+---the nearest particle and time, others as they are.
+---@param from cq.Experiment
+---@param params table         of it
+---@param to cq.Experiment
+function levels.transfer(from, params, to)
+  if from == to then return T.leaves.load(to.params, params, "run:optimize") end
+  local found = T.leaves.pair(to.params, params)
+  local design = to.design and from.design and to.design:transfer(from.design, params.design)
+  local of_design = design and T.leaves.pair(to.params.design, design) or {}
+  for _, leaf in ipairs(T.leaves.trainable(to.params, "run:optimize")) do
+    local own, other = leaf.tensor, found[leaf.tensor]
+    local value = of_design[own] or same_shape(own, other) and other
+    if not value and T.is_tensor(other) and leaf.path:find "^robot%." and own:size(1) == to.robot.particle_count
+      and other.rank == own.rank and other:size(1) == from.robot.particle_count then
+      value = by_particle(other, from.robot, to.robot)
+    end
+    if not value then
+      is.fail("run:optimize: %s of one level cannot be transferred to another: its shape is {%s} there and {%s} here",
+        leaf.path, T.is_tensor(other) and table.concat(other:shape(), ", ") or "none", table.concat(own:shape(), ", "))
+    end
+    own:copy_from(value:detach())
+  end
+end
+
+return levels

@@ -1,0 +1,235 @@
+-- options: what the iterations of a plan's stage have of their own: values of the optimizer, of the design's map and of
+-- rollouts, and limits of constraints, each a constant, a cq.Schedule, or a function of the iteration and the history.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+local options = {}
+
+-- of cq.Plan's options: the field of design:with, and the name there
+local of_design = {
+  sharpness = { "material", "sharpness" }, threshold = { "material", "threshold" },
+  min_density = { "material", "min_density" }, stiffness_exponent = { "material", "stiffness_exponent" },
+  mass_exponent = { "material", "mass_exponent" }, actuation_exponent = { "material", "actuation_exponent" },
+  layout_sharpness = { "layout", "sharpness" }, filter_radius = { "filter", "radius" },
+}
+local of_optimizer = { rate = true, clip = true, penalty = true }
+
+---Decay of the adjoint [time] for a gait: three times that in which the body would fall by half its size, where the
+---objective is a sum over time; exact gradients otherwise.
+---@param run cq.Experiment
+---@return number
+function options.natural_decay(run)
+  local square, world = 0, run.world
+  for _, g in ipairs(world.gravity or {}) do square = square + g * g end
+  if square == 0 or not (run.objective.running or run.objective.work) then return math.huge end
+  local volume = world.robot.volume:sum():item()
+  local length = world.dim == 2 and math.sqrt(volume) or volume ^ (1 / 3)
+  return 3 * math.sqrt(length / math.sqrt(square))
+end
+
+---Refuses options that the experiment has no use for.
+---@param stage cq.Plan.stage.def
+---@param run cq.Experiment
+---@param optimizer cq.Optimizer
+function options.check(stage, run, optimizer)
+  local what = ("run:optimize: stage %q: options."):format(stage.name)
+  for name in pairs(stage.options) do
+    if of_design[name] and not run.design then is.fail("%s%s needs an experiment with a design", what, name) end
+    if run.params.world and run.params.world[name] then
+      is.fail("%s%s: it is trained, and cannot be given too", what, name)
+    end
+    local steps = name == "rate" or name == "clip"
+    if steps and not (optimizer.rule or optimizer.inner and optimizer.inner.rule) then
+      is.fail("%s%s: cq.Optimizer.%s has none of its own", what, name, optimizer.kind)
+    elseif name == "penalty" and not optimizer.penalties then
+      is.fail("%spenalty is of cq.Optimizer.augmented_lagrangian, this is cq.Optimizer.%s", what, optimizer.kind)
+    end
+  end
+  local known = {}
+  for k, c in ipairs(run.constraints) do known[k] = c.name end
+  for name in pairs(stage.options.limits or {}) do
+    local found = false
+    for _, other in ipairs(known) do found = found or other == name end
+    if not found then
+      is.fail("%slimits: there is no constraint %s%s", what, text.describe(name),
+        type(name) == "string" and text.suggestion(name, known) or "")
+    end
+  end
+end
+
+-- are two values the same numbers?
+local function same(a, b)
+  if T.is_tensor(a) and T.is_tensor(b) then return a:equal(b) end
+  if type(a) ~= "table" or type(b) ~= "table" or text.class_of(a) or text.class_of(b) then return a == b end
+  for key, value in pairs(a) do
+    if not same(value, b[key]) then return false end
+  end
+  for key in pairs(b) do
+    if a[key] == nil then return false end
+  end
+  return true
+end
+
+local function value_of(self, name, option, i)
+  local value = option
+  if text.is_instance(option, "cq.Schedule") then
+    value = option:at(i, self.stage.iterations)
+  elseif text.is_callable(option) then
+    value = option(i, self.history)
+    if value == nil then
+      is.fail("run:optimize: stage %q: options.%s gave nothing at iteration %d", self.stage.name, name, i)
+    end
+  end
+  if name == "adjoint_decay" and value == "auto" then value = options.natural_decay(self.run) end
+  return value
+end
+
+-- ---- what an iteration has ------------------------------------------------------------------------------------------
+
+-- an augmented Lagrangian may have made its rate smaller
+local function set_rate(optimizer, rate)
+  local inner = optimizer.inner
+  if not (type(inner) == "table" and inner.rule) then
+    optimizer.rate = rate
+  else
+    inner.rate, optimizer.rate = rate * inner.rate / optimizer.rate, rate
+  end
+end
+
+local function set_optimizer(optimizer, name, value)
+  if name == "rate" then
+    set_rate(optimizer, is.argument("run:optimize", "options.rate", is.number { above = 0 }, value))
+  elseif name == "clip" then
+    local inner = type(optimizer.inner) == "table" and optimizer.inner or optimizer
+    inner.clip = value ~= "none" and value or nil
+  else
+    for key in pairs(optimizer.penalties) do optimizer.penalties[key] = value end
+    optimizer.penalty = value
+  end
+end
+
+---What an optimizer has of its own, before a stage gives it something else.
+---@param optimizer cq.Optimizer
+---@return fun() restore
+function options.keep(optimizer)
+  local inner = type(optimizer.inner) == "table" and optimizer.inner or optimizer
+  local rate, clip, penalty = optimizer.rate, inner.clip, optimizer.penalty
+  return function()
+    if rate and rate ~= optimizer.rate then set_rate(optimizer, rate) end
+    inner.clip, optimizer.penalty = clip, penalty
+  end
+end
+
+local function set_limits(self, limits, i)
+  local changed = false
+  for _, c in ipairs(self.run.constraints) do
+    local option = limits[c.name]
+    local limit = option ~= nil and value_of(self, "limits." .. c.name, option, i)
+    if limit then
+      limit = is.argument("run:optimize", "options.limits." .. c.name, is.number(), limit)
+      changed, c.limit = changed or limit ~= c.limit, limit
+      self.values["limits." .. c.name] = limit
+    end
+  end
+  return changed
+end
+
+local function set_design(self)
+  local changes, run = {}, self.run
+  for name, place in pairs(of_design) do
+    if self.values[name] ~= nil then
+      changes[place[1]] = changes[place[1]] or {}
+      changes[place[1]][place[2]] = self.values[name]
+    end
+  end
+  run.design = next(changes) and self.design:with(changes) or self.design
+  if run.extracted then run.extracted.design = run.design end
+end
+
+---Makes a stage's experiment what it is at an iteration.
+---@param self cq.Stage
+---@param i integer
+---@return boolean changed      is it another problem than before, so that earlier losses say nothing of it?
+function options.set(self, i)
+  local changed, design = false, i == 1 or not self.values
+  self.values = self.values or {}
+  local before = next(self.values) ~= nil
+  for name, option in pairs(self.stage.options) do
+    if name == "limits" then
+      changed = set_limits(self, option, i) and before or changed
+    else
+      local value = value_of(self, name, option, i)
+      if not same(value, self.values[name]) then
+        self.values[name] = value
+        if of_optimizer[name] then
+          set_optimizer(self.run.optimizer, name, value)
+        elseif of_design[name] then
+          changed, design = changed or before, true
+        else
+          -- losses are the same by whatever gradients
+          changed = changed or before and name ~= "adjoint_decay"
+          self.run.given[name] = value
+        end
+      end
+    end
+  end
+  if design and self.design then set_design(self) end
+  if changed then self.changed_at = i end
+  return changed
+end
+
+-- does a function ask for the history? Then nobody can tell what it will give.
+local function asks_for_history(f)
+  if type(f) ~= "function" then return true end
+  local info = debug.getinfo(f, "u")
+  return info.nparams > 1 or info.isvararg
+end
+
+---Will the problem be another at the last iteration than at this one? What a function of the history gives counts as
+---constant where it did not change at this one.
+---@param self cq.Stage
+---@param i integer
+---@return boolean
+function options.is_changing(self, i)
+  local count = self.stage.iterations
+  local function changes(option)
+    if text.is_instance(option, "cq.Schedule") then return not same(option:at(i, count), option:at(count, count)) end
+    if not text.is_callable(option) then return false end
+    if asks_for_history(option) then return self.changed_at == i and i > 1 end
+    return not same(option(i), option(count))
+  end
+  for name, option in pairs(self.stage.options) do
+    if name == "limits" then
+      for _, limit in pairs(option) do
+        if changes(limit) then return true end
+      end
+    elseif not of_optimizer[name] and name ~= "adjoint_decay" and changes(option) then
+      return true
+    end
+  end
+  return false
+end
+
+---Columns of the history: every option that changes.
+---@param self cq.Stage
+---@param row table<string, number>
+function options.columns(self, row)
+  for name, option in pairs(self.stage.options) do
+    local function add(key, value)
+      if type(value) == "number" and value - value == 0 then row[key] = value end
+      if type(value) == "table" and not text.class_of(value) then
+        for k, x in ipairs(value) do row[("%s.%d"):format(key, k)] = x end
+      end
+    end
+    if name == "limits" then
+      for key, limit in pairs(option) do
+        if type(limit) ~= "number" then add("limits." .. key, self.values["limits." .. key]) end
+      end
+    elseif text.is_instance(option, "cq.Schedule") or text.is_callable(option) then
+      add(name, self.values[name])
+    end
+  end
+end
+
+return options

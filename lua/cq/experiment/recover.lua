@@ -1,0 +1,121 @@
+-- recover: an evaluation whose simulation fails is repeated with half of the last update, and half of that again; then
+-- with all of it and more substeps, which stay; and where that does not help either, without the update and with the
+-- substeps of before, and the optimizer begins anew from there.
+local T = require "cq.tensor"
+local message = require "cq.base.message"
+local text = require "cq.base.text"
+
+local recover = {}
+
+local MOST = 8                -- times the substeps that the world had at first: beyond, more do not help
+local PATIENCE = 3            -- updates that are left out one after the other, before that is an error
+
+-- Is it what a rollout says that became unstable, or that would, and nothing else does?
+local function is_of_simulation(problem)
+  return type(problem) == "string" and (problem:find("the simulation failed at", 1, true)
+    or problem:find("the Courant number of the robot's values is", 1, true)) ~= nil
+end
+
+local function set(params, values)
+  local found = T.leaves.pair(params, values)
+  for _, leaf in ipairs(T.leaves.list(params)) do leaf.tensor:copy_from(found[leaf.tensor]:detach()) end
+end
+
+local function halve(params, before)
+  local found = T.leaves.pair(params, before)
+  for _, leaf in ipairs(T.leaves.list(params)) do
+    leaf.tensor:copy_from((leaf.tensor:detach() + found[leaf.tensor]:detach()) / 2)
+  end
+end
+
+---Evaluations that make do where their simulation fails.
+---@class cq.Recover
+---@field halvings integer   of one update at most
+---@field factor integer     of the substeps; 1: they are no more
+---@field before any         the parameters of the last evaluation that did not fail; saved with a run, which goes on with it
+---@field restart? fun()      makes the optimizer begin anew
+---@field told table?        { halvings =, substeps =, skipped = } of the last evaluation, where it failed at first
+local Recover = {}
+Recover.__index = Recover
+
+local function tell(self, state)
+  self.skipped = state.skipped and (self.skipped or 0) + 1 or 0
+  if state.skipped then
+    self.told = { skipped = 1 }
+    message.note("the simulation failed after an update, which is left out: the optimizer begins anew from before it")
+    return self.restart and self.restart()
+  end
+  if state.halvings == 0 and not state.substeps then return end
+  self.told = { halvings = state.halvings > 0 and state.halvings or nil, substeps = state.substeps }
+  local parts = {}
+  if state.halvings > 0 then parts[1] = ("1/%d of it"):format(2 ^ state.halvings) end
+  if state.substeps then parts[#parts + 1] = ("substeps = %d from now on"):format(state.substeps) end
+  message.note("the simulation failed after %s, and runs with %s", self.before and "an update" or "the start",
+    table.concat(parts, " and "))
+end
+
+-- what was tried, for the error
+local function tried(self, state)
+  local parts = {}
+  if self.before and self.halvings > 0 then
+    parts[1] = ("with the last update halved %s"):format(text.count(self.halvings, "time"))
+  end
+  if state.substeps then parts[#parts + 1] = ("with substeps = %d"):format(state.substeps) end
+  if #parts == 0 then return "" end
+  return ("; so it did %s (recover = { halvings = %d, substeps = %d })"):format(text.join(parts), self.halvings,
+    self.factor)
+end
+
+-- Where Ctrl-C ends it, or an error of the user's, the parameters stay as the update had made them: a run that goes on
+-- halves them again.
+local function attempt(self, evaluate, params, state, fine, ...)
+  if fine then
+    self.before = T.leaves.snapshot(params)
+    tell(self, state)
+    return ...
+  end
+  local problem = ...
+  if not is_of_simulation(problem) then
+    if state.updated then set(params, state.updated) end
+    error(problem, 0)
+  end
+  state.updated = state.updated or T.leaves.snapshot(params)
+  if self.before and state.halvings < self.halvings then
+    halve(params, self.before)
+    state.halvings = state.halvings + 1
+  else
+    local more = self.factor > 1 and self.refine(self.factor, MOST)
+    if more then
+      set(params, state.updated)
+      state.halvings, state.substeps = 0, more
+    elseif self.before and self.factor > 1 and not state.skipped and (self.skipped or 0) < PATIENCE then
+      if state.substeps then self.refine(nil, state.first) end
+      set(params, self.before)
+      state.skipped = true
+    else
+      error(problem .. tried(self, state), 0)
+    end
+  end
+  return attempt(self, evaluate, params, state, pcall(evaluate, params))
+end
+
+---What evaluate gives of the parameters, or of what is left of their last update.
+---@param evaluate fun(params: any): ...
+---@param params any     changed where it must be
+---@return any ...
+function Recover:evaluate(evaluate, params)
+  self.told = nil
+  return attempt(self, evaluate, params, { halvings = 0, first = self.substeps and self.substeps() },
+    pcall(evaluate, params))
+end
+
+---@param def { halvings: integer, substeps: integer }
+---@param refine fun(factor: integer?, most: integer): integer?   gives the simulation more substeps, and says how many; nil:
+---  it has `most` times those at first already. Without a factor it gives it `most`
+---@param substeps fun(): integer     those that it has
+---@return cq.Recover
+function recover.new(def, refine, substeps)
+  return setmetatable({ halvings = def.halvings, factor = def.substeps, refine = refine, substeps = substeps }, Recover)
+end
+
+return recover

@@ -1,0 +1,283 @@
+-- stage: a stage of a plan, for one start: what is free in it, what its iterations have of their own, and when it ends.
+local is = require "cq.base.schema"
+local message = require "cq.base.message"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local decay = require "cq.experiment.decay"
+local gradient = require "cq.tensor.gradient"
+local levels = require "cq.experiment.levels"
+local options = require "cq.experiment.options"
+local recover = require "cq.experiment.recover"
+local scenes = require "cq.experiment.scenes"
+local signature = require "cq.run.signature"
+local signature_of = require "cq.experiment.signature"
+local solve = require "cq.optimizer.solve"
+local solver = require "cq.optimizer.solver"
+
+---@class cq.Stage
+---@field stage cq.Plan.stage.def
+---@field run cq.Experiment        that of its level
+---@field free table               the part of its parameters that is trained
+---@field history table[]          { iteration =, loss =, NAME = } of its iterations
+---@field solver cq.Solver?
+local Stage = {}
+Stage.__index = Stage
+
+-- iterations after which a design that moves no more than by falling has learned nothing else
+local LEARNED = 20
+
+local stages = {}
+
+-- ---- what is free ---------------------------------------------------------------------------------------------------
+
+local of_pulses = { ["design.sign"] = true, ["design.magnitude"] = true }
+local of_body = { ["design.density"] = true, ["design.layout"] = true }
+
+local function is_named(path, name)
+  if name == "design.pulses" then return of_pulses[path] or false end
+  local next_one = path:sub(#name + 1, #name + 1)
+  return path:sub(1, #name) == name and (next_one == "" or next_one == "." or next_one == "[")
+end
+
+local function free_of(stage, run)
+  local all, chosen, used = T.leaves.trainable(run.params, "run:optimize"), {}, {}
+  for _, leaf in ipairs(all) do
+    local is_free = not stage.train and not (stage.body == "extracted" and of_body[leaf.path])
+    for k, name in ipairs(stage.train or {}) do
+      if is_named(leaf.path, name) then is_free, used[k] = true, true end
+    end
+    if is_free and stage.body == "extracted" and of_body[leaf.path] then
+      is.fail("run:optimize: stage %q: train: %s cannot be trained, the body is extracted from it", stage.name, leaf.path)
+    end
+    if is_free then chosen[leaf.tensor] = true end
+  end
+  for k, name in ipairs(stage.train or {}) do
+    if not used[k] then
+      local known = {}
+      for i, leaf in ipairs(all) do known[i] = leaf.path end
+      is.fail("run:optimize: stage %q: train: there is no %s%s; trainable are %s", stage.name, text.describe(name),
+        text.suggestion(name, known), table.concat(known, ", "))
+    end
+  end
+  return T.leaves.map(run.params, function(tensor) return chosen[tensor] and tensor or nil end)
+end
+
+-- ---- the body -------------------------------------------------------------------------------------------------------
+
+-- pulses just either side of rounding: many may change at once
+local function undecide(run)
+  local params = run.params.design
+  local whole = T.tape.pause(run.design.pulses.rounded, run.design.pulses, params.sign, params.magnitude)
+  params.sign:copy_from(T.where(whole:less(0), -0.2, 0.2))
+  params.magnitude:copy_from(T.where(whole:abs():greater(0.5), 0.2, -0.2))
+end
+
+---Refuses a stage that the experiment of its level has no use for.
+---@param stage cq.Plan.stage.def
+---@param run cq.Experiment
+function stages.check(stage, run)
+  local what, optimizer = ("run:optimize: stage %q"):format(stage.name), stage.optimizer or run.base_optimizer
+  if stage.body ~= "soft" and not run.own_design then
+    is.fail("%s: a %s body is that of a design, and the experiment has none", what, stage.body)
+  elseif stage.initial == "undecided" and not run.own_design then
+    is.fail("%s: initial = \"undecided\" is of a design's pulses, and the experiment has none", what)
+  end
+  options.check(stage, run, optimizer)
+  solve.check(optimizer, run.constraints, { stage.minimize == "violation" and "feasible" or "objective" }, what)
+  free_of(stage, run)
+end
+
+local function set_body(self)
+  local stage, run = self.stage, self.run
+  run.extracted, run.design = nil, run.own_design
+  if stage.body == "binary" then
+    run.design = run.own_design:with { rounding = "all", remove_void = run.own_design.graph ~= nil }
+  end
+  self.design = run.design
+  if stage.body == "extracted" then
+    -- what the options say of the design is part of what is extracted
+    options.set(self, 1)
+    run.extracted = run.design:extract(run.params.design)
+    self.values = nil
+  end
+end
+
+-- refuses what another optimizer, or another problem, has left
+local function check_made(run, stage, made, folder)
+  if not made.solver then return end
+  local kind, own = made.solver.optimizer.kind, run.optimizer.kind
+  if kind ~= own then
+    is.fail("run:optimize: %s is of cq.Optimizer.%s, this is cq.Optimizer.%s", folder:path "optimizer.bin",
+      tostring(kind), own)
+  end
+  signature.check(made.solver.signature, signature_of(run, stage), "run:optimize: " .. folder.folder, folder.folder)
+end
+
+---A stage that begins, or goes on: its experiment gets its parameters and its body.
+---@param stage cq.Plan.stage.def
+---@param run cq.Experiment           the user's
+---@param made? { params: table, solver: table? }   what a run that goes on has saved; or
+---@param from? { run: cq.Experiment, params: table }    those that it begins with, of the experiment that they are of
+---@return cq.Stage
+function stages.new(stage, run, made, from)
+  local own = levels.of(run, stage.level)
+  own.given, own.best, own.run = {}, nil, run.run
+  own.optimizer = stage.optimizer or run.base_optimizer
+  if made then
+    check_made(own, stage, made, run.run)
+    T.leaves.load(own.params, made.params, "run:optimize: " .. run.run:path "optimizer.bin")
+  elseif from then
+    levels.transfer(from.run, from.params, own)
+  end
+  local self = setmetatable({ stage = stage, run = own, history = {} }, Stage)
+  set_body(self)
+  if not made and stage.initial == "undecided" then undecide(own) end
+  self.free = free_of(stage, own)
+  decay.warn(own, stage)
+  return self
+end
+
+-- ---- when it ends ---------------------------------------------------------------------------------------------------
+
+-- the least loss of the first iterations
+local function least(history, last)
+  local out = math.huge
+  for k = 1, last do out = math.min(out, history[k].loss) end
+  return out
+end
+
+local function is_over(self)
+  local stop, history = self.stage.stop, self.history
+  if not stop or #history == 0 then return false end
+  if text.is_callable(stop) then return stop(history) == true end
+  if stop.below and history[#history].loss < stop.below then return true end
+  local before = #history - (stop.stalled or math.huge)
+  if before < 1 then return false end
+  local then_, now = least(history, before), least(history, #history)
+  return then_ - now <= stop.change * math.abs(now)
+end
+
+-- ---- its iterations -------------------------------------------------------------------------------------------------
+
+local function evaluator_of(self)
+  local run, numbers = self.run, self.numbers
+  return function(what, plan)
+    local evaluate = run.scenes and scenes.passes(run, plan, function(scene) return numbers(scene, run.params) end)
+      or gradient.passes(what, function() return numbers(run, run.params) end, plan)
+    return function(params)
+      if options.set(self, self.solver.evaluations + 1) then self.solver.best, run.best = nil, nil end
+      return evaluate(params)
+    end
+  end
+end
+
+-- the best point so far, as the experiment has it
+local function take_best(self)
+  local best, run = self.solver.best, self.run
+  if not best or run.best and run.best.iteration == best.iteration then return end
+  run.best = { loss = best.values.objective, iteration = best.iteration, params = best.params }
+  if #run.constraints > 0 then run.best.feasible, run.best.values = best.feasible, best.values end
+end
+
+local function refine(run, factor, most)
+  if not factor then return stages.set_substeps(run, most) end
+  run.first_substeps = run.first_substeps or run.world.substeps
+  local substeps = run.world.substeps * factor
+  if substeps > most * run.first_substeps then return nil end
+  stages.set_substeps(run, substeps)
+  return substeps
+end
+
+---Gives an experiment, and the body that was extracted in it, another number of substeps.
+---@param run cq.Experiment
+---@param substeps integer
+function stages.set_substeps(run, substeps)
+  run.first_substeps = run.first_substeps or run.world.substeps
+  run.world:set_substeps(substeps)
+  if run.extracted then run.extracted.world:set_substeps(substeps) end
+  if run.own_design then
+    for name in pairs(run.own_design.remaining) do run.own_design.remaining[name] = nil end
+  end
+end
+
+-- what is told of each iteration beside what the optimizer tells
+local function note(self, i, values, on_iteration)
+  local run, row = self.run, { iteration = i, loss = values.objective }
+  for name, value in pairs(values) do
+    if name ~= "objective" then row[name] = value end
+  end
+  self.history[i] = row
+  run.made, run.loss_last = i, values.objective
+  take_best(self)
+  if on_iteration then on_iteration(i, values.objective, run) end
+end
+
+---@class cq.Stage.def
+---@field last integer            iteration of the stage up to which it is made
+---@field saved? table            of the solver, to go on from
+---@field folder table            takes the place of a cq.Run: record, save, path, saved_at
+---@field numbers fun(run: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
+---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment)
+
+---Makes iterations, up to a last one or until the stage ends.
+---@param def cq.Stage.def
+---@return cq.Solution
+function Stage:optimize(def)
+  local run, stage = self.run, self.stage
+  self.numbers = def.numbers
+  local restore = options.keep(run.optimizer)
+  local chooses = run.optimizer.chooses_points
+  self.solver = solver.new {
+    optimizer = run.optimizer, params = self.free, all = run.params, constraints = run.constraints,
+    iterations = def.last, stages = { stage.minimize == "violation" and "feasible" or "objective" },
+    signature = signature_of(run, stage), what = "run:optimize", run = def.folder, experiment = run, saved = def.saved,
+    strict = true, checked = true, evaluator = evaluator_of(self),
+    after = function(i, values) note(self, i, values, def.on_iteration) end,
+    changing = function(i) return options.is_changing(self, i) end,
+    halts = function() return is_over(self) end,
+    finish = not run.scenes and function(roll) roll:release() end or nil,
+    recover = stage.recover and not chooses and recover.new(stage.recover, function(factor, most)
+      return refine(run, factor, most)
+    end, function() return run.world.substeps end) or nil,
+  }
+  if self.solver.recover then
+    function self.solver.recover.restart()
+      local inner = run.optimizer.inner
+      if type(inner) ~= "table" then inner = run.optimizer end
+      inner:restart()
+    end
+  end
+  take_best(self)
+  if self.solver.evaluations > 0 then options.set(self, self.solver.evaluations) end
+  local fine, solution = pcall(self.solver.solve, self.solver)
+  -- the optimizer of the next stage may be the same one
+  restore()
+  if not fine then error(solution, 0) end
+  take_best(self)
+  self.solution = solution
+  return solution
+end
+
+---Has the stage come to its end before its iterations were made?
+---@return boolean
+function Stage:is_over()
+  local kind = self.solution and self.solution.status
+  return is_over(self) or kind == "converged" or kind == "stopped"
+end
+
+---Is most of its gain there without any signal? Says so: the design is paid for where its particles are.
+---@param first number         loss at the first iteration of the training
+function Stage:warn_of_rest(first)
+  local run, best = self.run, self.run.best
+  if not (run.own_design and best) or run.scenes or self.stage.body ~= "soft" or #self.history < LEARNED then return end
+  local still = T.leaves.snapshot(best.params)
+  still.design.sign:copy_from(T.zeros(still.design.sign:shape()))
+  local fine, loss = pcall(function() return run:loss(run:rollout(still)):item() end)
+  local gained = first - best.loss
+  if fine and gained > 0 and first - loss > 0.5 * gained then
+    message.warn("stage %q: of the loss, which fell from %.4g to %.4g, %.0f %% is there without any signal: the design is paid for where its particles are, and not for how they move; measure from the start of the rollout, as start:center(robot) in objective.terminal gives it",
+      self.stage.name, first, best.loss, 100 * math.min(1, (first - loss) / gained))
+  end
+end
+
+return stages

@@ -1,0 +1,459 @@
+-- training: a plan that is carried out for an experiment, in the folder of a run: its stages for each of its starts,
+-- what is saved of them, and how a run goes on.
+--
+-- Parts of the plan come one after the other, and in each part one start after the other. What is known of a start:
+--   stage, made, ended    the number of the stage that it is in, iterations made of it, and whether it is at its end
+--   params, best          of that stage: the present values, and { loss =, iteration =, params = } of the least loss
+--   solver, history       what going on within the stage needs beside them
+--   first                 the loss of its first iteration
+local C = require("cq.base.engine").C
+local constraint = require "cq.optimizer.constraint"
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local json = require "cq.base.json"
+local levels = require "cq.experiment.levels"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local options = require "cq.experiment.options"
+local saved_runs = require "cq.saved.run"
+local signature = require "cq.run.signature"
+local stages = require "cq.experiment.stage"
+local text = require "cq.base.text"
+local words = require "cq.plan.words"
+local T = require "cq.tensor"
+
+---@class cq.Training
+---@field run cq.Experiment        the user's
+---@field plan cq.Plan
+---@field folder cq.Run
+---@field starts table[]
+local Training = {}
+Training.__index = Training
+
+local training = {}
+
+-- ---- what is saved --------------------------------------------------------------------------------------------------
+
+local function records_of(self)
+  local out = {}
+  for k, stage in ipairs(self.plan.stages) do
+    out[k] = words.record(stage, stage.optimizer or self.run.base_optimizer)
+  end
+  return out
+end
+
+-- a history as tensors by their names, and back
+local function packed(history)
+  local out = {}
+  for name in pairs(history[1] or {}) do
+    local list = {}
+    for k, row in ipairs(history) do list[k] = row[name] end
+    out[name] = T.tensor(list)
+  end
+  return out
+end
+
+local function unpacked(columns)
+  local out = {}
+  for name, column in pairs(columns or {}) do
+    for k, value in ipairs(column:totable()) do
+      out[k] = out[k] or {}
+      out[k][name] = value
+    end
+  end
+  return out
+end
+
+local kept = { "number", "seed", "stage", "made", "ended", "dropped", "params", "best", "solver", "first" }
+
+local function saved_starts(self)
+  local out = {}
+  for k, start in ipairs(self.starts) do
+    out[k] = {}
+    for _, name in ipairs(kept) do out[k][name] = start[name] end
+    out[k].history = packed(start.history or {})
+  end
+  return out
+end
+
+local function state_of(self)
+  local substeps = {}
+  for key, run in pairs(self.run.levels or {}) do
+    if run.first_substeps then substeps[key] = run.world.substeps end
+  end
+  return { plan = self.records, starts = saved_starts(self), substeps = substeps, seed = self.seed }
+end
+
+local function save(self, iteration, params)
+  self.folder:save(iteration, params, state_of(self))
+  self.saved = iteration
+end
+
+local saved_fields = { plan = is.table(), starts = is.table(), substeps = is.table() }
+local start_fields = { number = is.integer { min = 1 }, stage = is.integer { min = 0 }, made = is.integer { min = 0 },
+  history = is.table(), best = is.table { optional = true }, params = is.table { optional = true },
+  solver = is.table { optional = true } }
+
+-- A stage that is made, or that has begun, must be the one that it was; how the present one is optimized may change,
+-- and so may all that comes later.
+local function check_records(self, before)
+  local at, where = 0, "run:optimize: " .. self.folder.folder
+  for _, start in ipairs(self.starts) do at = math.max(at, start.stage) end
+  for k = 1, at do
+    local now, present = self.records[k], k == at
+    if not now then
+      is.fail("%s: the run has made %d stages of its plan, and this plan has %d; go on with the same ones, or start anew",
+        where, at, #self.records)
+    end
+    if before[k].name ~= now.name then
+      is.fail("%s: stage %d was %q and is %q; go on with the same stages, or start anew", where, k, before[k].name,
+        now.name)
+    end
+    -- of the present stage the solver knows
+    local changes = not present and signature.changes(before[k], now) or ""
+    if changes ~= "" then
+      is.fail("%s: stage %q is made, and was another: %s; go on with the same one, or begin it anew (from = %q)", where,
+        now.name, changes, now.name)
+    end
+  end
+end
+
+local function restore(self)
+  local saved, path = self.folder.saved, self.folder:path "optimizer.bin"
+  local state = saved.optimizer
+  local problem = is.problem(saved_fields, state)
+  for _, start in ipairs(problem and {} or state.starts) do problem = problem or is.problem(start_fields, start) end
+  if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
+  local count = self.plan.starts and self.plan.starts.count or 1
+  if #state.starts ~= count then
+    is.fail("run:optimize: %s: the plan had %s, and has %d; go on with as many, or start anew", self.folder.folder,
+      text.count(#state.starts, "start"), count)
+  end
+  for k, start in ipairs(state.starts) do
+    start.history = unpacked(start.history)
+    self.starts[k] = start
+  end
+  self.seed = state.seed
+  check_records(self, state.plan)
+  for k, start in ipairs(self.starts) do
+    local stage = self.plan.stages[start.stage]
+    if stage and start.ended and start.made < stage.iterations
+      and tonumber(state.plan[start.stage].iterations) < stage.iterations then
+      self.starts[k].ended = false
+    end
+  end
+  self.substeps = state.substeps
+end
+
+-- the experiment of a level has as many substeps as when the run was saved
+local function restore_substeps(self, run)
+  for key, own in pairs(self.run.levels or {}) do
+    if own == run and self.substeps[key] then
+      stages.set_substeps(run, self.substeps[key])
+      self.substeps[key] = nil
+    end
+  end
+end
+
+-- ---- a start in a stage ---------------------------------------------------------------------------------------------
+
+local function level_of(self, stage)
+  local own = levels.of(self.run, stage.level)
+  own.base_optimizer = self.run.base_optimizer
+  return own
+end
+
+-- where a start begins: in its first stage with values of its own, later with those of the stage before
+local function beginning(self, start, stage)
+  local own = level_of(self, stage)
+  if start.stage > 0 then
+    local before = self.plan.stages[start.stage]
+    return { run = level_of(self, before), params = stage.initial == "last" and start.params or start.best.params }
+  end
+  self.initial[own] = self.initial[own] or T.leaves.snapshot(own.params)
+  return { run = own,
+    params = start.number == 1 and self.initial[own] or levels.drawn(self.run, stage.level, start.seed) }
+end
+
+-- what a solver takes for the run's folder
+local function folder_for(self, start, current, offset)
+  local folder, plan = self.folder, self.plan
+  local proxy = { folder = folder.folder, saved_at = folder.saved_at, manifest = folder.manifest }
+  function proxy.path(_, name) return folder:path(name) end
+  function proxy.record(_, row)
+    local i = row.iteration
+    options.columns(current, row)
+    start.first = start.first or row.loss
+    row.iteration = offset + i
+    if #plan.stages > 1 then row.stage, row.stage_iteration = current.stage.name, i end
+    if #self.starts > 1 then row.start = start.number end
+    folder.progress.part = (#plan.stages > 1 or #self.starts > 1) and { name = current.stage.name,
+      number = plan.number[current.stage.name], of = #plan.stages,
+      done = i, total = current.stage.iterations, start = #self.starts > 1 and start.number or nil,
+      starts = #self.starts } or nil
+    folder:record(row)
+  end
+  function proxy.save(_, noted, params, state)
+    start.made, start.params, start.solver, start.history = noted, params, state, current.history
+    start.best = current.run.best
+    save(self, offset + noted, params)
+    proxy.saved_at = folder.saved_at
+  end
+  return proxy
+end
+
+-- what a stage of a start has come to
+local function conclude(self, start, current, part)
+  local run = current.run
+  start.params, start.best = T.leaves.snapshot(run.params), run.best
+  start.history = current.history
+  start.made = current.solver and current.solver.evaluations or 0
+  start.solver = current.solver and current.solver:state()
+  local interrupted = C.cq_interrupted() ~= 0
+  start.ended = not interrupted and (start.made >= current.stage.iterations or current:is_over())
+  if interrupted or not (start.ended or start.made >= part.last) then return end
+  self.folder.iterations = self.folder.iterations - math.max(0, part.last - start.made)
+  self.folder.progress.total = self.folder.iterations
+end
+
+-- a stage without iterations: its first values are its best ones
+local function only_evaluate(current)
+  local run = current.run
+  options.set(current, 1)
+  run.best = { loss = run:evaluate({ params = "last" }).loss, iteration = 0, params = T.leaves.snapshot(run.params) }
+end
+
+local function end_of_stage(self, start, current)
+  local run, stage, plan = current.run, current.stage, self.plan
+  if not start.ended then return end
+  local following = plan.stages[plan.number[stage.name] + 1]
+  if following and following.body ~= "soft" and start.first then current:warn_of_rest(start.first) end
+  if stage.on_end then stage.on_end(run) end
+end
+
+local function train(self, part, start)
+  local stage, goes_on = self.plan.stages[part.stage], start.stage == part.stage
+  local own = level_of(self, stage)
+  own.run = self.folder
+  restore_substeps(self, own)
+  local from = not goes_on and beginning(self, start, stage) or nil
+  local current = stages.new(stage, self.run, goes_on and start or nil, from)
+  local before = { stage = start.stage, made = start.made, solver = start.solver, params = start.params,
+    best = start.best, history = start.history }
+  if goes_on then
+    current.history = start.history
+  else
+    start.stage, start.made, start.solver, start.history, start.ended = part.stage, 0, nil, {}, false
+  end
+  self.current, self.current_start = current, start
+  local offset = self.folder.done - start.made
+  if part.last == 0 then
+    only_evaluate(current)
+  else
+    local fine, problem = pcall(current.optimize, current, { last = part.last, saved = start.solver,
+      folder = folder_for(self, start, current, offset), numbers = self.numbers, on_iteration = self.on_iteration })
+    if not fine and C.cq_interrupted() ~= 0 and current.solver and current.solver.evaluations == 0 then
+      -- nothing was made of this stage: the start is at the end of the one before
+      for name, value in pairs(before) do start[name] = value end
+      if start.stage == 0 then start.made, start.solver, start.history = 0, nil, {} end
+      self.current = nil
+      return
+    end
+    if not fine then error(problem, 0) end
+    self.solution = problem
+  end
+  conclude(self, start, current, part)
+  save(self, self.folder.done, start.params)
+  end_of_stage(self, start, current)
+end
+
+-- ---- all of them ----------------------------------------------------------------------------------------------------
+
+local function violation_of(run, best)
+  if #run.constraints == 0 or not best.values then return 0 end
+  local judged = constraint.judge(run.constraints, best.values)
+  return judged.feasible and 0 or judged.worst
+end
+
+-- the starts that go on, the best first
+local function ranked(self)
+  local alive = {}
+  for _, start in ipairs(self.starts) do
+    if not start.dropped and start.best then alive[#alive + 1] = start end
+  end
+  local run = alive[1] and alive[1].stage > 0 and level_of(self, self.plan.stages[alive[1].stage])
+  table.sort(alive, function(a, b)
+    if a.stage ~= b.stage then return a.stage > b.stage end
+    local there, here = violation_of(run, a.best), violation_of(run, b.best)
+    if there ~= here then return there < here end
+    if a.best.loss ~= b.best.loss then return a.best.loss < b.best.loss end
+    return a.number < b.number
+  end)
+  return alive
+end
+
+-- the end of a tournament
+local function cut(self)
+  local alive, list, names = ranked(self), {}, {}
+  if #alive <= self.plan.starts.keep then return end
+  for k, start in ipairs(alive) do
+    list[k] = ("%d: %.4g"):format(start.number, start.best.loss)
+    if k <= self.plan.starts.keep then
+      names[k] = tostring(start.number)
+    else
+      start.dropped, start.params, start.solver, start.best.params, start.history = true, nil, nil, nil, {}
+    end
+  end
+  message.note("starts, the best first: %s; %s on", table.concat(list, ", "),
+    text.join(names) .. (#names == 1 and " goes" or " go"))
+  save(self, self.folder.done, alive[1].params)
+end
+
+local function stage_folder(self, stage)
+  return ("%s/stages/%s"):format(self.folder.folder, self.plan.stages[stage].name)
+end
+
+-- what a run that repeats the next stage goes on from, and the best parameters of this one
+local function keep_stage(self, number)
+  if #self.plan.stages < 2 or option.program.follows then return end
+  local folder, best = stage_folder(self, number), ranked(self)[1]
+  local there, problem = host.make_folder(folder)
+  if not there then is.fail("run:optimize: the folder %s cannot be made: %s", folder, tostring(problem)) end
+  T.save(folder .. "/state.bin", { iteration = self.folder.done, params = best.params, optimizer = state_of(self) })
+  -- as of this start, where the experiment is in the state of another one
+  if self.current and self.current_start == best then
+    saved_runs.write({ manifest = self.folder.manifest, path = function(_, name) return folder .. "/" .. name end },
+      best.best, self.current.run)
+  end
+end
+
+local function is_done(start, part)
+  return start.stage > part.stage or start.stage == part.stage and (start.ended or start.made >= part.last)
+end
+
+---Carries the plan out, from what is made on.
+function Training:go()
+  for k, part in ipairs(self.parts) do
+    local worked = false
+    for _, start in ipairs(self.starts) do
+      if not start.dropped and not is_done(start, part) then
+        train(self, part, start)
+        worked = true
+        if C.cq_interrupted() ~= 0 then return end
+      end
+    end
+    if part.cut and worked then cut(self) end
+    local following = self.parts[k + 1]
+    if worked and not (following and following.stage == part.stage) then keep_stage(self, part.stage) end
+  end
+end
+
+-- The experiment as the best start has left it.
+local function take_result(self)
+  local best = ranked(self)[1]
+  if not best then return end
+  local run, stage = self.run, self.plan.stages[best.stage]
+  local current = self.current
+  if not current or self.current_start ~= best then
+    current = stages.new(stage, run, best)
+    restore_substeps(self, current.run)
+    current.history = best.history
+    options.set(current, math.max(1, best.made))
+  end
+  local own = current.run
+  own.best, own.made = best.best, best.made
+  own.loss_last = best.history[best.made] and best.history[best.made].loss
+  if stage.body ~= "soft" then own.body = own.design:extract(best.best.params.design) end
+  -- a stage of another level has an experiment of its own
+  if own ~= run then
+    for name, value in pairs(own) do
+      if name ~= "levels" and name ~= "problem" and name ~= "base_optimizer" then run[name] = value end
+    end
+  end
+end
+
+local function rows_of(self)
+  local out = {}
+  for k, start in ipairs(self.starts) do
+    out[k] = { start = start.number, seed = start.seed, loss = start.best and start.best.loss,
+      kept = not start.dropped }
+  end
+  return out
+end
+
+---Refuses a plan that the experiment cannot be trained by, before anything is written.
+---@param run cq.Experiment
+---@param plan cq.Plan
+function training.check(run, plan)
+  if plan.starts and plan.starts.count > 1 and not run.problem and not run.design then
+    is.fail("run:optimize: several starts need an experiment that is made by a function, cq.Experiment(function(level) ... end), or one with a design: nothing of this one is drawn anew")
+  end
+  for _, stage in ipairs(plan.stages) do
+    local own = levels.of(run, stage.level)
+    own.base_optimizer = run.base_optimizer
+    stages.check(stage, own)
+  end
+end
+
+---Sets a folder back to where a stage of its run began.
+---@param folder string
+---@param plan cq.Plan
+---@param name string
+function training.rewind(folder, plan, name)
+  local number = plan.number[name]
+  if not number then
+    local names = {}
+    for k, stage in ipairs(plan.stages) do names[k] = stage.name end
+    is.fail("run:optimize: from: there is no stage %q%s; stages are %s", name, text.suggestion(name, names),
+      table.concat(names, ", "))
+  elseif number == 1 then
+    is.fail("run:optimize: from: %q is the first stage; start without from, and without --resume", name)
+  end
+  local before = ("%s/stages/%s/state.bin"):format(folder, plan.stages[number - 1].name)
+  if not host.kind(before) then
+    is.fail("run:optimize: from: the run in %s has not made the stage %q, which is the one before", folder,
+      plan.stages[number - 1].name)
+  end
+  message.note("the run in %s is repeated from the stage %q on", folder, name)
+  T.save(folder .. "/optimizer.bin", T.load(before))
+end
+
+---@param run cq.Experiment
+---@param def { plan: cq.Plan, on_iteration: function? }
+---@param folder cq.Run        that is open
+---@param numbers fun(run: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
+---@return cq.Training
+function training.new(run, def, folder, numbers)
+  local self = setmetatable({ run = run, plan = def.plan, parts = def.plan:parts(), folder = folder, numbers = numbers,
+    on_iteration = def.on_iteration, starts = {}, initial = {}, substeps = {} }, Training)
+  self.records = records_of(self)
+  self.seed = option.program.seed or run.design and run.design.seed or 0
+  for k = 1, def.plan.starts and def.plan.starts.count or 1 do
+    self.starts[k] = { number = k, seed = self.seed + k - 1, stage = 0, made = 0, history = {} }
+  end
+  if folder.saved then restore(self) end
+  folder:write("plan.json", json.encode(self.records) .. "\n")
+  return self
+end
+
+---Carries the plan out and closes the folder.
+---@return table result        as run:optimize gives it
+function Training:finish()
+  local fine, problem = pcall(self.go, self)
+  if not fine then error(problem, 0) end
+  local folder = self.folder
+  local best = ranked(self)[1]
+  if not best and C.cq_interrupted() ~= 0 then
+    save(self, 0, T.leaves.snapshot(self.run.params))
+    folder:finish()
+    is.fail("run:optimize: interrupted before the first iteration was made")
+  end
+  take_result(self)
+  if best then saved_runs.write(folder, best.best, self.run) end
+  if folder.saved_at == 0 or self.saved ~= folder.done then save(self, folder.done, T.leaves.snapshot(best.params)) end
+  folder:finish()
+  return { loss = self.run.loss_last, best = self.run.best.loss, iterations = folder.done, solution = self.solution,
+    starts = #self.starts > 1 and rows_of(self) or nil }
+end
+
+return training

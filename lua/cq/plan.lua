@@ -1,0 +1,332 @@
+-- plan: a training as a list of stages, which is data: printed, kept with a run, and gone on with.
+--
+--   local plan = cq.Plan {
+--     optimizer = cq.Optimizer.adam { rate = 0.01 },
+--     { name = "soft", iterations = 150, level = { coarsen = 2 } },
+--     { name = "binary", iterations = 80, body = "binary",
+--       options = { rate = cq.Schedule.linear { from = 0.01, to = 0.001 } } },
+--     { name = "pulses", iterations = 200, body = "extracted", train = { "design.pulses" } },
+--   }
+--   print(plan)
+--   run:optimize { plan = plan }
+local is = require "cq.base.schema"
+local method = require "cq.base.method"
+local text = require "cq.base.text"
+local words = require "cq.plan.words"
+
+---A training as a list of stages, from cq.Plan.
+---@class cq.Plan
+---@field name string
+---@field stages cq.Plan.stage.def[]     with the defaults of the plan
+---@field starts { count: integer, keep: integer, at: integer, iteration: integer? }?   a tournament: at is the
+---  number of a stage
+local Plan = { __name = "cq.Plan" }
+Plan.__index = Plan
+
+---@class cq.PlanModule
+---@overload fun(fields: cq.Plan.def): cq.Plan
+local plan = { class = Plan }
+
+-- ---- options of a stage ---------------------------------------------------------------------------------------------
+
+-- what the iterations of a stage may have of their own: of the optimizer, of the design's map, of rollouts
+plan.of_optimizer = { "rate", "clip", "penalty" }
+plan.of_design = { "sharpness", "threshold", "layout_sharpness", "filter_radius", "min_density", "stiffness_exponent",
+  "mass_exponent", "actuation_exponent" }
+plan.of_rollout = { "adjoint_decay", "damping", "friction", "gravity", "wall_velocity" }
+
+local option_names = { "limits" }
+for _, list in ipairs { plan.of_optimizer, plan.of_design, plan.of_rollout } do
+  for _, name in ipairs(list) do option_names[#option_names + 1] = name end
+end
+table.sort(option_names)
+
+local function is_known(name)
+  for _, known in ipairs(option_names) do
+    if name == known then return true end
+  end
+  return false
+end
+
+local a_value = is.any_of { is.number { infinite = true }, is.table(), is.instance "cq.Schedule", is.callable() }
+local values = { clip = is.any_of { is.number { above = 0 }, is.one_of { "median", "none" }, is.instance "cq.Schedule",
+  is.callable() }, adjoint_decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" },
+  is.instance "cq.Schedule", is.callable() } }
+
+local function check_options(given, what)
+  for name, value in pairs(given) do
+    if not is_known(name) then
+      is.fail("%s: options has no %s%s; allowed are %s", what, text.describe(name),
+        type(name) == "string" and text.suggestion(name, option_names) or "", table.concat(option_names, ", "))
+    end
+    is.argument(what, "options." .. name, values[name] or a_value, value)
+    if name == "limits" then
+      for key, limit in pairs(is.argument(what, "options.limits", is.table(), value)) do
+        is.argument(what, "options.limits." .. tostring(key), a_value, limit)
+      end
+    end
+  end
+  return given
+end
+
+-- ---- a stage --------------------------------------------------------------------------------------------------------
+
+local of_stage = {
+  level = is.table { optional = true },
+  train = is.list(is.string(), { min = 1, optional = true }),
+  body = is.one_of { "soft", "binary", "extracted", optional = true },
+  optimizer = is.instance { "cq.Optimizer", optional = true },
+  minimize = is.one_of { "objective", "violation", optional = true },
+  options = is.table { optional = true },
+  initial = is.one_of { "best", "last", "undecided", optional = true },
+  stop = is.any_of { is.table(), is.callable(), optional = true },
+  recover = is.any_of { is.table(), is.one_of { false }, optional = true },
+  on_end = is.callable { optional = true },
+}
+plan.of_stage = of_stage
+
+local function with(fields, more)
+  local out = {}
+  for name, kind in pairs(fields) do out[name] = kind end
+  for name, kind in pairs(more) do out[name] = kind end
+  return out
+end
+
+---@class cq.Plan.stage.def
+---@field name string                 of its own in the plan
+---@field iterations integer          at most; --budget 0.1 makes a tenth of them
+---@field level? table                what the experiment's function is given: { coarsen = 2 }; { coarsen = 1 }
+---  unless given. Values of another level's stage are transferred, by nearest particle and time
+---@field train? string[]             what is free, by paths: "controller", "robot.young", "design.pulses"; the rest
+---  is fixed. All unless given; of an extracted body all but its particles and their signals
+---@field body? "soft"|"binary"|"extracted"   of an experiment with a design. soft: as the variables say; binary:
+---  rounded, with the gradient of the soft one, and void that is remote from all solid removed; extracted: its solid
+--- particles alone
+---@field optimizer? cq.Optimizer     the experiment's unless given
+---@field minimize? "objective"|"violation"   violation: constraints alone, until they are kept
+---@field options? cq.Plan.options.def    what the iterations have of their own
+---@field initial? "best"|"last"|"undecided"   of the stage before; undecided: its best, with all pulses just either
+---  side of rounding
+---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made
+---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails; false: that is an error
+---@field on_end? fun(run: cq.Experiment)   called when the stage is made
+
+---@class cq.Plan.options.def
+---@field rate? any                   of the optimizer: a value, a cq.Schedule, or f(iteration, history), as all options
+---@field clip? any                   largest norm of all gradients together, "median", or "none"
+---@field penalty? any                of an augmented Lagrangian, for all constraints
+---@field sharpness? any              of the step from void to solid
+---@field threshold? any              of the filtered variable, where the step is
+---@field layout_sharpness? any       of the choice of a signal
+---@field filter_radius? any          [length]
+---@field min_density? any            of void, a share of the solid's
+---@field stiffness_exponent? any     of stiffness over the design's density
+---@field mass_exponent? any          of mass
+---@field actuation_exponent? any     of the actuation
+---@field limits? table<string, any>  of constraints, by their names
+---@field adjoint_decay? any          of gradients [time]; math.huge: exact ones; "auto": 3 sqrt(L / g) where the
+---  objective is a sum over time, L the cube root (in 2D the square root) of the robot's volume; else exact
+---@field damping? any                [1/time]
+---@field friction? any               one number, or {walls}
+---@field gravity? any                {dim} [length/time^2]
+---@field wall_velocity? any          {dim}, or {walls, dim}
+
+---@class cq.Plan.stop.def
+---@field stalled? integer            iterations in which the best loss did not fall by a share of `change`
+---@field change? number              share of the best loss
+---@field below? number               a loss at which the stage ends
+
+---@class cq.Plan.recover.def
+---@field halvings? integer           of an update after which the simulation fails, at most
+---@field substeps? integer           factor of the substeps of the world where halving does not help; they stay. 1:
+---  never
+
+local stop_spec = is.define("cq.Plan: stop", { stalled = is.integer { min = 1, optional = true },
+  change = is.number { min = 0, default = 0.01 }, below = is.number { optional = true } })
+local recover_spec = is.define("cq.Plan: recover", { halvings = is.integer { min = 0, max = 50, default = 10 },
+  substeps = is.integer { min = 1, max = 10, default = 2 } })
+local stage_spec = is.define("cq.Plan: stage",
+  with(of_stage, { name = is.string(), iterations = is.integer { min = 0 } }))
+
+local function check_name(self, stage)
+  if stage.name:find "[^%w _.-]" or stage.name:find "^%." then
+    is.fail("cq.Plan: the name of a stage has letters, digits, spaces and -_. alone, for its folder, got %q",
+      stage.name)
+  end
+  if self.number[stage.name] then is.fail("cq.Plan: two stages are called %q", stage.name) end
+end
+
+-- a stage with the plan's own fields, where it has none
+local function complete(self, given, defaults)
+  local stage = stage_spec(given)
+  check_name(self, stage)
+  local what = ("cq.Plan: stage %q"):format(stage.name)
+  for name in pairs(of_stage) do
+    if name == "options" then
+      local options = {}
+      for _, list in ipairs { defaults.options or {}, stage.options or {} } do
+        for key, value in pairs(list) do options[key] = value end
+      end
+      stage.options = check_options(options, what)
+    elseif stage[name] == nil then
+      stage[name] = defaults[name]
+    end
+  end
+  stage.body, stage.minimize, stage.initial = stage.body or "soft", stage.minimize or "objective", stage.initial
+    or "best"
+  stage.level = stage.level or {}
+  if type(stage.stop) == "table" and not text.is_callable(stage.stop) then stage.stop = stop_spec(stage.stop) end
+  if stage.recover == nil then stage.recover = {} end
+  stage.recover = stage.recover and recover_spec(stage.recover)
+  if #self.stages == 0 and stage.initial == "last" then
+    is.fail("%s: initial = \"last\" is that of the stage before, and this is the first", what)
+  end
+  return stage
+end
+
+-- ---- a plan ---------------------------------------------------------------------------------------------------------
+
+---@class cq.Plan.starts.def
+---@field count integer        starts, of seeds --seed (or 0), --seed + 1, ...
+---@field keep? integer        how many go on
+---@field at? string|table    name of the stage after which the others end, the last one as a rule; or { "binary", 40
+---  }, that and one of its iterations
+
+local starts_spec = is.define("cq.Plan: starts", { count = is.integer { min = 1, max = 1000 },
+  keep = is.integer { min = 1, default = 1 }, at = is.any_of { is.string(), is.table(), optional = true } })
+
+-- Losses of one stage alone are compared, and those of early ones say nothing of the last.
+local function check_starts(self, given)
+  local def = starts_spec(given)
+  local at = type(def.at) == "table" and def.at[1] or def.at or self.stages[#self.stages].name
+  local iteration = type(def.at) == "table" and def.at[2] or nil
+  local number = self.number[at]
+  if not number then
+    local names = {}
+    for k, stage in ipairs(self.stages) do names[k] = stage.name end
+    is.fail("cq.Plan: starts.at: there is no stage %s%s; stages are %s", text.describe(at), type(at) == "string"
+      and text.suggestion(at, names) or "", table.concat(names, ", "))
+  end
+  local stage, last = self.stages[number], self.stages[#self.stages]
+  if iteration then
+    is.argument("cq.Plan", "starts.at[2]", is.integer { min = 1, max = math.max(1, stage.iterations) }, iteration)
+  end
+  if def.keep > def.count then
+    is.fail("cq.Plan: starts.keep must be at most starts.count, %d, got %d", def.count, def.keep)
+  end
+  if words.of(stage.level) ~= words.of(last.level) or stage.body == "soft" and last.body ~= "soft" then
+    is.fail("cq.Plan: starts.at: losses of stage %q say nothing of those of the last one: it must have the level of the last one, and a binary or extracted body where that has one",
+      stage.name)
+  end
+  return { count = def.count, keep = def.keep, at = number, iteration = iteration }
+end
+
+---@class cq.Plan.def
+---@field name? string                 for people
+---@field starts? cq.Plan.starts.def   a tournament of several starts
+---@field level? table                 of all stages that have none of their own, as all that follows
+---@field train? string[]              what is free, by paths
+---@field body? "soft"|"binary"|"extracted"   of an experiment with a design
+---@field optimizer? cq.Optimizer      the experiment's unless given
+---@field minimize? "objective"|"violation"   violation: constraints alone, until they are kept
+---@field options? cq.Plan.options.def     each that a stage has not
+---@field initial? "best"|"last"|"undecided"   values of the stage before that a stage begins with
+---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when a stage ends before its iterations are made
+---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails; false: that is an error
+---@field on_end? fun(run: cq.Experiment)   called when a stage is made
+---@field [integer] cq.Plan.stage.def
+
+local spec = is.define("cq.Plan", with(of_stage, { name = is.string { optional = true },
+  starts = is.table { optional = true } }), is.table())
+
+---A plan: stages, one after the other, for run:optimize { plan = plan }. Fields of the plan are those of each stage
+---that has none of its own. It prints itself as it would be told in a paper.
+---Errors: no stage; two stages of one name; options, levels and names that nothing has; a tournament that ends in a
+---stage whose losses say nothing of the last one.
+---@param fields cq.Plan.def
+---@return cq.Plan
+local function new(_, fields)
+  local def = spec(fields)
+  local self = setmetatable({ name = def.name or "training", stages = {}, number = {} }, Plan)
+  if #def == 0 then
+    is.fail("cq.Plan: has no stage; put one or several into the table, as { name = \"gait\", iterations = 100 }")
+  end
+  if def.options then check_options(def.options, "cq.Plan") end
+  for k, given in ipairs(def) do
+    self.stages[k] = complete(self, given, def)
+    self.number[self.stages[k].name] = k
+  end
+  self.starts = def.starts and check_starts(self, def.starts)
+  return self
+end
+
+---The same plan with a share of all iterations, one at least of each stage that has any.
+---@internal
+---@param budget number
+---@return cq.Plan
+function Plan:scaled(budget)
+  if budget == 1 then return self end
+  local function part(count) return count > 0 and math.max(1, math.floor(count * budget + 0.5)) or 0 end
+  local out = setmetatable({ name = self.name, stages = {}, number = self.number }, Plan)
+  for k, stage in ipairs(self.stages) do
+    local own = with(stage, { iterations = part(stage.iterations) })
+    if type(own.stop) == "table" and own.stop.stalled then
+      own.stop = with(own.stop, { stalled = part(own.stop.stalled) })
+    end
+    out.stages[k] = own
+  end
+  local starts = self.starts
+  out.starts = starts and with(starts, { iteration = starts.iteration and part(starts.iteration) or false })
+  if out.starts and not out.starts.iteration then out.starts.iteration = nil end
+  return out
+end
+
+---Parts of a plan in the order in which they are made: stages, the one in which a tournament ends in two.
+---@internal
+---@return { stage: integer, last: integer, count: integer, cut: boolean }[]   last: iteration of the stage; count:
+---  starts
+function Plan:parts()
+  local out, starts = {}, self.starts
+  local count = starts and starts.count or 1
+  for k, stage in ipairs(self.stages) do
+    local here = starts and starts.at == k
+    if here and starts.iteration and starts.iteration < stage.iterations then
+      out[#out + 1] = { stage = k, last = starts.iteration, count = count, cut = true }
+      count = starts.keep
+      out[#out + 1] = { stage = k, last = stage.iterations, count = count, cut = false }
+    else
+      out[#out + 1] = { stage = k, last = stage.iterations, count = count, cut = here or false }
+      if here then count = starts.keep end
+    end
+  end
+  return out
+end
+
+---Iterations of all starts.
+---@internal
+---@return integer
+function Plan:iterations()
+  local sum, before = 0, {}
+  for _, part in ipairs(self:parts()) do
+    sum = sum + (part.last - (before[part.stage] or 0)) * part.count
+    before[part.stage] = part.last
+  end
+  return sum
+end
+
+function Plan:__tostring() return words.sentences(self) end
+
+method.guard(Plan, "plan")
+
+---@class cq.Plan.topology.def
+---@field name? string                 for people
+---@field starts? cq.Plan.starts.def   4, of which 2 go on after the stage "binary", unless given
+---@field coarsen? integer             of the first two stages; 1: they have the level of the others
+
+---The default plan of topology optimization. A gait is found on a quarter (in space an eighth) of the particles, first
+---soft, then rounded, and carried over to all of them; the pulses of the body that comes out are optimized again. No
+---number of it has a unit: those that have are in the problem, or follow from it (cq.Topology, adjoint_decay = "auto").
+---@type fun(fields?: cq.Plan.topology.def): cq.Plan
+plan.topology = require "cq.plan.topology"
+
+return setmetatable(plan, { __call = new })

@@ -1,0 +1,25 @@
+-- topology: the plan by which a design is found unless a problem needs one of its own.
+local is = require "cq.base.schema"
+
+local spec = is.define("cq.Plan.topology", { name = is.string { default = "topology" },
+  starts = is.table { optional = true }, coarsen = is.integer { min = 1, max = 8, default = 2 } })
+
+---@param fields? cq.Plan.topology.def
+---@return cq.Plan
+return function(fields)
+  local def = spec(fields or {})
+  local cq_plan, schedule = require "cq.plan", require "cq.schedule"
+  local function falling(from) return schedule.linear { from = from, to = from / 10 } end
+  local careful = { rate = falling(0.01), clip = "median", sharpness = 8 }
+  local level = { coarsen = def.coarsen }
+  return cq_plan {
+    name = def.name, optimizer = require("cq.optimizer").adam { rate = 0.01 },
+    starts = def.starts or { count = 4, keep = 2, at = "binary" }, options = { adjoint_decay = "auto" },
+    { name = "coarse soft", iterations = 150, level = level },
+    { name = "coarse binary", iterations = 100, level = level, body = "binary", options = careful },
+    { name = "soft", iterations = 60 },
+    { name = "binary", iterations = 80, body = "binary", options = careful },
+    { name = "pulses", iterations = 200, body = "extracted", train = { "design.pulses" }, initial = "undecided",
+      options = { rate = falling(0.03), clip = "median" } },
+  }
+end

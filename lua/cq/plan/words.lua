@@ -1,0 +1,132 @@
+-- words: a plan as it would be told in a paper, and as the record by which a run that goes on knows it.
+local signature = require "cq.run.signature"
+local text = require "cq.base.text"
+
+local words = {}
+
+local function sorted(t)
+  local names = {}
+  for name in pairs(t) do names[#names + 1] = tostring(name) end
+  table.sort(names)
+  return names
+end
+
+---A value of a stage as a word.
+---@param value any
+---@return string
+function words.of(value)
+  if type(value) == "function" then return "a function" end
+  if value == math.huge then return "none" end
+  if type(value) ~= "table" or text.class_of(value) or #value > 0 then return signature.word(value) end
+  local list = {}
+  for k, name in ipairs(sorted(value)) do list[k] = name .. " " .. words.of(value[name]) end
+  return table.concat(list, ", ")
+end
+
+-- ---- the record -----------------------------------------------------------------------------------------------------
+
+---What a stage is, by the names of its fields.
+---@param stage cq.Plan.stage.def
+---@param optimizer cq.Optimizer      its own, the plan's or the experiment's
+---@return table<string, string>
+function words.record(stage, optimizer)
+  local out = { name = stage.name, iterations = tostring(stage.iterations), level = words.of(stage.level),
+    train = stage.train and table.concat(stage.train, ", ") or "all", body = stage.body, minimize = stage.minimize,
+    initial = stage.initial, stop = stage.stop and words.of(stage.stop) or "none",
+    recover = stage.recover and words.of(stage.recover) or "none", on_end = stage.on_end and "a function" or nil }
+  for name, value in pairs(stage.options) do
+    if name == "limits" then
+      for key, limit in pairs(value) do out["options.limits." .. key] = words.of(limit) end
+    else
+      out["options." .. name] = words.of(value)
+    end
+  end
+  signature.add_optimizer(out, optimizer, "optimizer")
+  return out
+end
+
+-- ---- sentences ------------------------------------------------------------------------------------------------------
+
+local optimizer_names = { adam = "Adam", adam_per_tensor = "Adam with one mean square for each tensor",
+  gradient_descent = "gradient descent", momentum = "momentum", augmented_lagrangian = "an augmented Lagrangian",
+  nlopt = "NLopt", ipopt = "IPOPT", parts = "an optimizer for each part" }
+local bodies = { soft = "soft body", binary = "binary body", extracted = "extracted body" }
+
+local function optimizer_words(stage)
+  local optimizer, rate = stage.optimizer, stage.options.rate
+  local kind = optimizer and optimizer.kind
+  local name = not optimizer and "the experiment's optimizer" or optimizer_names[kind] or kind
+  if kind == "augmented_lagrangian" then name = ("%s around %s"):format(name, optimizer_names[optimizer.inner.kind]) end
+  rate = rate or optimizer and (optimizer.rate_made or optimizer.rate)
+  return rate and ("by %s, rate %s"):format(name, words.of(rate)) or "by " .. name
+end
+
+local function level_words(level)
+  local list = {}
+  for _, name in ipairs(sorted(level)) do
+    local value = level[name]
+    if name == "coarsen" then
+      list[#list + 1] = value == 2 and "cells and steps twice as large"
+        or value ~= 1 and ("cells and steps %s times as large"):format(words.of(value)) or nil
+    else
+      list[#list + 1] = ("%s %s"):format(name, words.of(value))
+    end
+  end
+  return list
+end
+
+local function option_words(options)
+  local list = {}
+  for _, name in ipairs(sorted(options)) do
+    if name ~= "rate" then list[#list + 1] = ("%s %s"):format((name:gsub("_", " ")), words.of(options[name])) end
+  end
+  return list
+end
+
+local function stop_words(stop)
+  if type(stop) == "function" then return { "until a function of the history ends it" } end
+  local list = {}
+  if stop.below then list[#list + 1] = "until the loss is below " .. text.number(stop.below) end
+  if stop.stalled then
+    list[#list + 1] = ("until %d iterations lower the loss by less than %s %%"):format(stop.stalled,
+      text.number(100 * stop.change))
+  end
+  return list
+end
+
+local function stage_words(number, stage, has_design)
+  local list = level_words(stage.level)
+  if has_design then list[#list + 1] = bodies[stage.body] end
+  local trained = stage.train and table.concat(stage.train, ", ") or stage.body == "extracted" and "pulses" or "all"
+  list[#list + 1] = ("%s trained %s"):format(trained, optimizer_words(stage))
+  for _, word in ipairs(option_words(stage.options)) do list[#list + 1] = word end
+  if stage.minimize == "violation" then list[#list + 1] = "constraints alone, until they are kept" end
+  if stage.initial == "last" then list[#list + 1] = "from the last iteration of the stage before" end
+  if stage.initial == "undecided" then list[#list + 1] = "from pulses just either side of rounding" end
+  for _, word in ipairs(stage.stop and stop_words(stage.stop) or {}) do list[#list + 1] = word end
+  list[#list + 1] = text.count(stage.iterations, "iteration")
+  return ("%d. %s: %s."):format(number, stage.name, table.concat(list, ", "))
+end
+
+---A plan in sentences.
+---@param plan cq.Plan
+---@return string
+function words.sentences(plan)
+  local sum, has_design, lines = 0, false, {}
+  for _, stage in ipairs(plan.stages) do
+    sum, has_design = sum + stage.iterations, has_design or stage.body ~= "soft"
+  end
+  local head = ("Plan %s: %s"):format(plan.name, text.count(sum, "iteration"))
+  local starts = plan.starts
+  if starts and starts.count > 1 then
+    head = ("%s; %d starts, %d %s after %s%s"):format(head, starts.count, starts.keep,
+      starts.keep == 1 and "goes on" or "go on", starts.iteration and ("iteration %d of "):format(starts.iteration)
+        or "",
+      plan.stages[starts.at].name)
+  end
+  lines[1] = head .. "."
+  for k, stage in ipairs(plan.stages) do lines[k + 1] = stage_words(k, stage, has_design) end
+  return table.concat(lines, "\n")
+end
+
+return words

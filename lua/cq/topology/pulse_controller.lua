@@ -1,0 +1,36 @@
+-- pulse_controller: trains of pulses as a controller, whose signs and magnitudes are trained as weights are.
+local T = require "cq.tensor"
+local controllers = require "cq.controller"
+local fit = require "cq.controller.fit"
+
+local PulseController = setmetatable({ __name = "cq.Controller", family = "pulses", blind = true,
+  __tostring = controllers.class.__tostring },
+  { __index = controllers.class })
+PulseController.__index = PulseController
+
+-- Whole pulses or none, with the gradient of what they are made from: the loss is that of the binary train.
+local function rounded(self, amplitudes)
+  local whole = T.tape.pause(self.pulses.rounded, self.pulses, self.params.sign, self.params.magnitude)
+  return amplitudes + (whole - amplitudes:detach())
+end
+
+-- signals of all control steps, on the tape that the rollout is on
+function PulseController:check_rollout(roll)
+  local sizes, of = { self.pulses.count, roll.signal_count }, { "pulses", "signals" }
+  fit.require("pulses:controller", self.params, { { name = "sign", sizes = sizes, of = of },
+    { name = "magnitude", sizes = sizes, of = of } })
+  local amplitudes = self.pulses:amplitudes(self.params.sign, self.params.magnitude)
+  self.loop = controllers.open_loop(self.pulses:signals(self.rounding and rounded(self, amplitudes) or amplitudes))
+  self.loop:check_rollout(roll)
+  self.signals = roll.signal_count
+end
+
+function PulseController:act(...) return self.loop:act(...) end
+
+---@param pulses cq.Topology.Pulses
+---@param params { sign: cq.Tensor, magnitude: cq.Tensor }
+---@param rounding boolean
+---@return cq.Controller
+return function(pulses, params, rounding)
+  return setmetatable({ pulses = pulses, params = params, rounding = rounding }, PulseController)
+end
