@@ -202,6 +202,11 @@ describe("a run that was saved", function()
     end
     local policy = { steps = 4, controller = saved.controller, width = 200 }
     assert.is_true(drawn(world, policy) == drawn(cq.World(saved.world), policy), "another picture")
+    -- and the colours of a drawing
+    local rhino = cq.Creature.from_image { path = "../scenes/assets/rhino.png", width = 0.45, spacing = 0.02 }
+    local data = require("cq.saved.robot").data(rhino, rhino)
+    assert.is_truthy(next(rhino.drawn))
+    assert.same(rhino.drawn, require("cq.saved.robot").make(data, "saved.bin").drawn)
   end)
 
   it("says in a sentence what it cannot make of a file that was mangled", function()

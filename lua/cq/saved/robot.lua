@@ -83,6 +83,14 @@ local function of_mesh(given)
   return { corners = out, rest = given.root.position:detach() }
 end
 
+-- 0xRRGGBB of each particle, -1 of those whose shape was not drawn; nil: none was
+local function of_drawn(given)
+  if not next(given.drawn) then return nil end
+  local out = T.full({ given.particle_count }, -1)
+  for p, rgb in pairs(given.drawn) do out:set(rgb, p) end
+  return out
+end
+
 ---A robot as data.
 ---@param given cq.Robot       as a world holds it
 ---@param body cq.Robot        this one or a variant, which has the values
@@ -102,7 +110,7 @@ function robot.data(given, body)
   out.stresses, out.cables = mapped(given.stresses, of_stress), mapped(given.cables, of_cable)
   out.surfaces = mapped(given.surfaces, of_surface)
   out.values = of_values(body)
-  out.mesh = given.surface and of_mesh(given) or nil
+  out.mesh, out.drawn = given.surface and of_mesh(given) or nil, of_drawn(given)
   if #given.forces > 0 then out.own = plain.where(given.forces[1].actuator.force) end
   return out
 end
@@ -150,6 +158,14 @@ local function to_mesh(out, data)
   out.root = { position = data.mesh.rest }
 end
 
+local function to_drawn(tensor)
+  local out = {}
+  for p = 1, tensor and tensor.count or 0 do
+    if tensor:get(p) >= 0 then out[p] = tensor:get(p) end
+  end
+  return out
+end
+
 ---The robot that data was made from, as it was placed. Its particles are the same for all robots that are made of this
 ---one, so that what refers to it is found in worlds that hold them.
 ---@param data table           from robot.data
@@ -173,6 +189,7 @@ function robot.make(data, what)
   out.stresses, out.cables = mapped(data.stresses, to_stress), mapped(data.cables, to_cable)
   out.surfaces = mapped(data.surfaces, to_surface)
   if next(data.values) then out.values = data.values end
+  out.drawn = to_drawn(data.drawn)
   to_mesh(out, data)
   return out
 end
