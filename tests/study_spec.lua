@@ -107,7 +107,7 @@ describe("a study", function()
             controller = cq.Controller.mlp { hidden = { 4 }, activation = p.net },
             objective = function(state) return -state:velocity("trunk")[2] end,
             optimizer = cq.Optimizer.adam { rate = p.rate } }
-          run:optimize { iterations = 3, after = trial.report }
+          run:optimize { iterations = 3, on_iteration = trial.report }
                     return { loss = run.best.loss }
         end }]]
     fine(study "run")
