@@ -94,8 +94,8 @@ local median = is.define("cq.Pruner.median", {
 })
 
 ---Ends a trial whose value is larger than the median of the values of the other trials at the same step. A step and its
----value are what the trial reports: trial.report(step, value), or `after = trial.report` of an experiment, where the
----step is the iteration and the value the loss.
+---value are what the trial reports: trial.report(step, value), or `on_iteration = trial.report` of an experiment,
+---where the step is the iteration and the value the loss.
 ---
 ---  return cq.Study {
 ---    name = "rates", space = { rate = cq.Space.log(1e-4, 1e-1) }, trials = 20,

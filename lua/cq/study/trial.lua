@@ -26,7 +26,7 @@ local text = require "cq.base.text"
 ---@field replicate integer     from 1 to repeats
 ---@field folder string         what cq.Run and run:optimize write goes here
 ---@field report fun(step: number, value: number|table<string, number>)   keeps a curve, and lets the pruner end the
----  trial; it can stand for after in run:optimize
+---  trial; it can stand for on_iteration in run:optimize
 local Trial = { __name = "cq.Trial" }
 Trial.__index = Trial
 
