@@ -48,7 +48,8 @@ end
 
 ---Paths of the pages of Markdown.
 function source.prose()
-  local paths = { "README.md", "engine/README.md", "engine/physics/EQUATIONS.md", "tests/bench/README.md" }
+  local paths = { "README.md", "lua/README.md", "engine/README.md", "engine/physics/EQUATIONS.md",
+    "tests/bench/README.md" }
   for _, name in ipairs(host.entries "docs") do
     if name:find "%.md$" then paths[#paths + 1] = "docs/" .. name end
   end

@@ -9,7 +9,7 @@
 local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
-local locate = require "cq.shape.locate"
+local locate = require "cq.base.locate"
 local T = require "cq.tensor"
 
 ---The columns of a file, from cq.csv: each is a field of its name, a tensor {rows}.

@@ -182,6 +182,15 @@ end
 ---@return cq.Robot
 function Experiment:robot_with(params) return trainables.apply(self:valued(params), self.apply, params.named) end
 
+---The robot of a body of its design, with values that are trained beside the design.
+---@internal
+---@param body cq.Topology.Body
+---@param params table
+---@return cq.Robot
+function Experiment:robot_of(body, params)
+  return require("cq.experiment.extracted").robot(self, body, params)
+end
+
 -- observer and controller with these parameters, or those of a body
 local function policy_of(self, params, body)
   if body then return nil, body.controller end

@@ -86,7 +86,14 @@ local function family(name, module)
   return setmetatable(module, meta)
 end
 
+-- worlds and rollouts are drawn by a room below theirs, which is loaded when something is
+local function connect_films()
+  local function film(of) return function(...) return require("cq.experiment.filmed")[of](...) end end
+  require("cq.world").class._film, require("cq.rollout").class._film = film "world", film "rollout"
+end
+
 local function load(name)
+  if name == "World" then connect_films() end
   if nouns[name] then return family(name, require(nouns[name])) end
   if is_tensor_function[name] then return require("cq.tensor")[name] end
   if name == "log" then return require("cq.run").log end

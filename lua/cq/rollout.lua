@@ -155,7 +155,7 @@ end
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a relative one is in the folder of the run
 ---@param options? rollout.render.def
 ---@return string? path
-function Rollout:render(path, options) return require("cq.experiment.filmed").rollout(self, path, options) end
+function Rollout:render(path, options) return Rollout._film(self, path, options) end
 
 -- ---- forward --------------------------------------------------------------------------------------------------------
 

@@ -448,7 +448,7 @@ end
 ---@return string? path
 function World:render(path, options)
   require_open(self, "world:render")
-  return require("cq.experiment.filmed").world(self, path, options)
+  return World._film(self, path, options)
 end
 
 ---Asks observer and controller about the state that rollouts start from, as rollout.ask has it.

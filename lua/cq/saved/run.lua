@@ -8,7 +8,6 @@
 --   observer, controller, design
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
-local extracted = require "cq.experiment.extracted"
 local host = require "cq.host"
 local option = require "cq.option"
 local plain = require "cq.saved.plain"
@@ -53,7 +52,7 @@ local function setting(experiment, params)
     local pulses = own.design.pulses
     local amplitudes = pulses:rounded(params.design.sign, params.design.magnitude)
     local signals = pulses:signals(amplitudes)
-    return own.world, extracted.robot(experiment, own, params), controllers.open_loop(signals),
+    return own.world, experiment:robot_of(own, params), controllers.open_loop(signals),
       { amplitudes = amplitudes, signals = signals }
   end
   local world, body = experiment.world, experiment:robot_with(params)

@@ -5,7 +5,7 @@ local colour = require "cq.base.colour"
 local images = require "cq.base.image"
 local primitive = require "cq.shape.primitive"
 local cloud = require "cq.shape.cloud"
-local locate = require "cq.shape.locate"
+local locate = require "cq.base.locate"
 
 ---@class cq.Shape.image.def : cq.Shape.part.def
 ---@field path string                       a PNG file, from the working directory or else from the script's folder

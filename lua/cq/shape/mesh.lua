@@ -6,7 +6,7 @@ local engine = require "cq.base.engine"
 local message = require "cq.base.message"
 local primitive = require "cq.shape.primitive"
 local cloud = require "cq.shape.cloud"
-local locate = require "cq.shape.locate"
+local locate = require "cq.base.locate"
 
 local C, check = engine.C, engine.check
 

@@ -10,7 +10,7 @@ local text = require "cq.base.text"
 local engine = require "cq.base.engine"
 local class = require "cq.shape.class"
 local cloud = require "cq.shape.cloud"
-local locate = require "cq.shape.locate"
+local locate = require "cq.base.locate"
 
 local C, check = engine.C, engine.check
 

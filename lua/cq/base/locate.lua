@@ -1,4 +1,4 @@
--- locate: files that shapes are made from.
+-- locate: files that are named beside a script.
 local is = require "cq.base.schema"
 
 local function exists(path)
