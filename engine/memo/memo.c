@@ -79,8 +79,9 @@ static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces)
     const cq_amount force = cq_amount_of(forces);
     return cq_fail(CQ_MEMORY,
                    "the memo needs at least %.3g %s (one control step of %.3g %s, a checkpoint of %.3g %s, and %.3g %s "
-                   "for forces of the user's of all control steps), its budget is %.3g %s: give it more memory, put "
-                   "forces on fewer particles, or make fewer control steps",
+                   "for forces of the user's of all control steps), its budget is %.3g %s, three quarters of what is free "
+                   "unless given: end other programs, give it more memory, put forces on fewer particles, or make "
+                   "fewer control steps",
                    least.number, least.unit, record.number, record.unit, mark.number, mark.unit, force.number,
                    force.unit, has.number, has.unit);
   }
