@@ -23,7 +23,9 @@ local function run(name, words, folder)
     else
       assert(#names == #cells, line)
       local row = {}
-      for k, column in ipairs(names) do row[column] = assert(tonumber(cells[k]), line) end
+      for k, column in ipairs(names) do
+        row[column] = column == "stage" and cells[k] or assert(tonumber(cells[k]), line)
+      end
       history[#history + 1] = row
       assert(row.iteration == #history, line)
     end

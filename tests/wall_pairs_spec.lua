@@ -59,7 +59,7 @@ local function check(world)
   return cq.check_gradient(loss_of(world), {
     walls = T.param(spread({ STEPS, 2, dim }, -0.15, 0.15)), friction = T.param { 0.3, 0.5 },
     velocity = T.param(filled(dim, 0.2, -0.7)), gravity = T.param(filled(dim, 0.3, -4)),
-  }, { directions = 1, each = true, steps = { 1e-4, 1e-5, 1e-6 }, tolerance = 5e-6 })
+  }, { directions = 1, each = true, steps = { 1e-4, 1e-5, 1e-6 }, tolerance = 1e-5 })
 end
 
 describe("gradients where two walls hold a node", function()

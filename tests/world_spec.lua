@@ -41,10 +41,10 @@ describe("a world", function()
   end)
 
   it("tells amounts of memory in three digits", function()
-    local memory = require "cq.rollout.memory"
+    local capacity = require "cq.base.capacity"
     for bytes, wanted in pairs { [17] = "17 B", [1000] = "0.977 KiB", [1020 * 2 ^ 20] = "0.996 GiB",
       [1.5 * 2 ^ 30] = "1.5 GiB" } do
-      assert.equal(wanted, memory.text(bytes))
+      assert.equal(wanted, capacity.text(bytes))
     end
   end)
 

@@ -93,7 +93,7 @@ local function connect_films()
 end
 
 local function load(name)
-  if name == "World" then connect_films() end
+  if name == "World" or name == "load" then connect_films() end
   if nouns[name] then return family(name, require(nouns[name])) end
   if is_tensor_function[name] then return require("cq.tensor")[name] end
   if name == "log" then return require("cq.run").log end

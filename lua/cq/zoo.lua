@@ -2,7 +2,7 @@
 -- is claimed to reach.
 local host = require "cq.host"
 local is = require "cq.base.schema"
-local load = require "cq.load"
+local load = require("cq").load
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 

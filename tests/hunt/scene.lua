@@ -253,11 +253,13 @@ end
 
 local flows = { fluid = true, von_mises = true, drucker_prager = true, snow = true }
 
--- The other formulation, for some of the scenes that it takes: one body that does not flow or relax. It draws by
--- itself, so that other scenes stay as they were.
+-- The other formulation, for some of the scenes that it takes: one body that does not flow or relax, with F as it is.
+-- It draws by itself, so that other scenes stay as they were.
 local function formulation(seed, made)
   local law = made.bodies[1].laws[1]
-  if #made.bodies > 1 or made.has.cables or flows[law.law] or law.branches > 0 then return "updated" end
+  if #made.bodies > 1 or made.has.cables or flows[law.law] or law.branches > 0 or (law.f_bar or 0) > 0 then
+    return "updated"
+  end
   return new_draw(seed + 1e6):chance(0.4) and "total_lagrangian" or "updated"
 end
 
