@@ -2,8 +2,8 @@
 -- Source: Yuhn et al., 4D topology optimization (CMAME), section 4.1.3, where it keeps its top within 0.00126 m, and
 -- 0.0226 m when it is binary. Its top is solid. The default plan, but pulses that go on from those of the design, by
 -- small steps: what is to hold still is lost where many change at once.
--- Expect: 0.007 m or less, of a binary body.
--- Size: 1,600 particles, 1,000 x 10 steps, 540 iterations. Time: 5 min of one core.
+-- Expect: not measured since it has a plan; the method before gave 0.005 m, binary (tests/papers/results.csv).
+-- Size: 1,600 particles, 1,000 x 10 steps, 540 iterations. Time: not measured.
 local cq = require "cq"
 
 local function balancer(level)

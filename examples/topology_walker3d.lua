@@ -1,8 +1,8 @@
 -- A walker in space from one cube.                                               cqlua examples/topology_walker3d.lua
 -- Source: Yuhn et al., 4D topology optimization (CMAME), section 4.2.1, where it goes 0.387 m, and 0.389 m when it is
 -- binary. 8,000 particles. The default plan; the body is its own mirror image.
--- Expect: 0.3 m or more, of one start, in some hours of one core.
--- Size: 8,000 particles, 500 x 4 steps, 590 iterations. Time: an hour of one core.
+-- Expect: not measured since it has a plan; the method before gave 0.41 m (tests/papers/results.csv).
+-- Size: 8,000 particles, 500 x 4 steps, 590 iterations. Time: not measured.
 local cq = require "cq"
 
 local function walker(level)
