@@ -23,7 +23,12 @@ root="--mca odls_base_sigkill_timeout 5"
 ranks() { count=$1; shift; timeout 120 mpirun $root --oversubscribe -n "$count" "$cqlua" "$@" > words 2>&1; }
 fails() { if ranks "$@"; then echo "it did not fail: $*" >&2; exit 1; fi; }
 says() { grep -F -q -- "$1" words || { echo "it does not say: $1" >&2; exit 1; }; }
-same() { cmp "$1/params.bin" alone/params.bin; cmp "$1/best.bin" alone/best.bin; }
+# every number of the best parameters; saved.bin also has the command and the date
+best() {
+  "$cqlua" -e "for _, leaf in ipairs(require('cq.tensor').leaves.list(cq.load('$1').parameters)) do
+    for k = 1, leaf.tensor.count do print(('%s %d %.17g'):format(leaf.path, k, leaf.tensor:data()[k - 1])) end end"
+}
+same() { cmp "$1/params.bin" alone/params.bin; best "$1" > best.1; best alone > best.2; [ -s best.2 ]; cmp best.1 best.2; }
 
 # without MPI, and by any number of processes
 "$cqlua" train.lua --alone --out alone > words 2>&1
