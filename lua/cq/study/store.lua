@@ -156,6 +156,7 @@ function Store:definition()
     out = out or {}
     out[row.key:sub(5)] = value
   end
+  if out and not out.trials then damaged(self, "the definition", "def.trials", "nothing") end
   return out
 end
 
