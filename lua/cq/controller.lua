@@ -113,8 +113,11 @@ function Controller:prepare(world, observer, robot)
   return self.params
 end
 
--- names of the signals of all robots of a world
-local function signals_of(world)
+---Names of the signals of all robots of a world.
+---@internal
+---@param world cq.World
+---@return string[]
+function controller.signals_of(world)
   local out = {}
   for _, robot in ipairs(world.robots) do
     for _, name in ipairs(robot.signals) do out[#out + 1] = name end
@@ -124,7 +127,7 @@ end
 
 -- refuses robots of other signals than those that a controller of a file was made for
 local function require_names(self, world)
-  local wanted, there = table.concat(self.signal_names, ", "), table.concat(signals_of(world), ", ")
+  local wanted, there = table.concat(self.signal_names, ", "), table.concat(controller.signals_of(world), ", ")
   if wanted ~= there then
     is.fail("world:rollout: the controller of %s gives the signals %s, the robots take %s", self.of, wanted,
       there == "" and "none" or there)
@@ -138,7 +141,7 @@ function Controller:check_rollout(roll)
   if self.signal_names then require_names(self, roll.world) end
   if self.signals and self.signals ~= roll.signal_count then
     is.fail("world:rollout: the controller gives %s, the robots take %d (%s)", text.count(self.signals, "signal"),
-      roll.signal_count, table.concat(signals_of(roll.world), ", "))
+      roll.signal_count, table.concat(controller.signals_of(roll.world), ", "))
   end
   self.signals = roll.signal_count
 end

@@ -27,14 +27,6 @@ local function changes_of(experiment, params)
   return out
 end
 
-local function signals_of(world)
-  local out = {}
-  for _, robot in ipairs(world.robots) do
-    for _, name in ipairs(robot.signals) do out[#out + 1] = name end
-  end
-  return out
-end
-
 -- the robots of a world, of which one has the values of the best
 local function of_robots(world, body)
   local out, own = {}, selection.robot(world, body, "saved.bin")
@@ -71,7 +63,7 @@ local function describe(experiment, best)
     steps = experiment.steps, weight = experiment.weight, robots = of_robots(world, body),
     world = worlds.data(world, experiment.steps, changes_of(experiment, best.params)),
     observer = policy.observer_data(experiment.observer, world.robots),
-    controller = policy.controller_data(controller, signals_of(world)),
+    controller = policy.controller_data(controller, controllers.signals_of(world)),
     design = design and plain.copy(design),
   }
   -- the signals that a design stands for are no parameters of its own
