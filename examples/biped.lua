@@ -27,7 +27,7 @@ local run = cq.Experiment {
   world      = world, duration = 4,
   observer   = cq.Observer.kmeans { clusters = 7, velocity = true },
   controller = cq.Controller.mlp { hidden = { 64, 64 }, activation = "relu" },
-  objective  = { final = function(state) return -travelled(state) end,
+  objective  = { terminal = function(state) return -travelled(state) end,
     effort = function(u) return 1e-8 * u:square():sum() end },
   -- at 5e-3 gaits are lost again; a foot that barely touches makes gradients of 10 to 100 from the usual 1, and the
   -- clip takes them back to that; smaller steps late, since a gait that is nearly as fast as it can be is easily upset

@@ -52,9 +52,9 @@ local function Biped(seed)
     world = world, duration = duration, adjoint_decay = decay ~= 0 and decay or nil,
     controller = cq.Controller.open_loop { steps = rows * hold, hold = hold, init = first_signals(seed) },
     objective  = {                                          -- where it ends, as a sum over time
-      final = function(_, begin) return -place(begin) end,
-      running = function(state) return world.control_dt * (5 * fallen(state) - state:velocity(robot)[1]) end,
-      effort = function(u) return 5e-7 * u:square():sum() end,
+      terminal = function(_, begin) return -place(begin) end,
+      running  = function(state) return world.control_dt * (5 * fallen(state) - state:velocity(robot)[1]) end,
+      effort   = function(u) return 5e-7 * u:square():sum() end,
     },
     -- signals reach from -1 to 1: at 0.02 the gait is as steady, and slower; the first steps of Adam are of one size
     -- for all signals and would upset the swing, so that they are small

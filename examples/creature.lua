@@ -33,7 +33,7 @@ local function Walker(seed)
     world = world, duration = 4, observer = observe,
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
     objective  = {
-      final = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
+      terminal = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
     },
     optimizer  = cq.Optimizer.adam { rate = 5e-3, clip = 1, schedule = function(i) return fall ^ i end },
   }

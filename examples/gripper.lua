@@ -32,7 +32,7 @@ local run = cq.Experiment {
   world = cq.World(scene.world), steps = steps,
   controller = cq.Controller.open_loop { steps = steps, hold = hold, init = rows, min = 0, max = 1 },
   objective = {
-    final = function(state) return ((state:center(ball) - goal) / MM):square():sum() end,
+    terminal = function(state) return ((state:center(ball) - goal) / MM):square():sum() end,
     effort = function(u) return effort * u:square():mean() end,
   },
   optimizer = cq.Optimizer.adam { rate = 0.05 },

@@ -35,7 +35,7 @@ local function Walker(name, seed)
     observer   = cq.Observer.centroid { groups = robot.groups, velocity = true },
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
     objective  = {
-      final = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
+      terminal = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
     },
     optimizer  = cq.Optimizer.adam { rate = 5e-3, clip = 1, schedule = function(i) return 0.99 ^ i end },
   }

@@ -32,9 +32,9 @@ local function Walker(seed)
     observer   = cq.Observer.kmeans { clusters = 7, velocity = true },
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
     objective  = {
-      final   = function(_, begin) return -place(begin) end,
-      running = function(state) return world.control_dt * (5 * fallen(state) - state:velocity(robot)[1]) end,
-      effort  = function(u) return 5e-7 * u:square():sum() end,
+      terminal = function(_, begin) return -place(begin) end,
+      running  = function(state) return world.control_dt * (5 * fallen(state) - state:velocity(robot)[1]) end,
+      effort   = function(u) return 5e-7 * u:square():sum() end,
     },
     optimizer  = cq.Optimizer.adam { rate = 5e-3, clip = 1, schedule = function(i) return 0.99 ^ i end },
   }

@@ -41,9 +41,9 @@ local function Walker(seed)
     adjoint_decay = 2,                                       -- docs/objectives.md, "Long times"
     controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
     objective  = {
-      final   = function(_, begin) return -place(begin) end,
-      running = function(state) return -world.control_dt * state:velocity(robot)[1] end,
-      effort  = function(u) return 5e-7 * u:square():sum() end,
+      terminal = function(_, begin) return -place(begin) end,
+      running  = function(state) return -world.control_dt * state:velocity(robot)[1] end,
+      effort   = function(u) return 5e-7 * u:square():sum() end,
     },
     optimizer  = cq.Optimizer.adam { rate = rate, clip = 0.5, schedule = function(i) return fall ^ i end },
   }

@@ -53,9 +53,9 @@ function Reach:experiment(case, optimizer)
     objective = { effort = function(u) return u:square():sum() * (self.strength ^ 2 * interval) end },
     constraints = {
       { name = "place", at_most = NEAR, tolerance = 1e-4,
-        final = function(state) return (state:center "hand" - goal):norm() end },
+        terminal = function(state) return (state:center "hand" - goal):norm() end },
       { name = "rest", at_most = SLOW, tolerance = 3e-4,
-        final = function(state) return state:mean_square_velocity(robot):sqrt() end },
+        terminal = function(state) return state:mean_square_velocity(robot):sqrt() end },
     },
     optimizer = optimizer,
   }
@@ -149,7 +149,7 @@ function Reach.optimizer(rate, penalty)
   -- short inner loops that go on with the moments of the one before, and a rate that falls over all of them
   return cq.Optimizer.augmented_lagrangian {
     inner = cq.Optimizer.adam { rate = rate, schedule = function(i) return 0.985 ^ i end },
-    restart = false, inner_iterations = 20, penalty = penalty, growth = 1.5, slowing = 1,
+    restart = false, inner_iterations = 20, penalty = penalty, penalty_growth = 1.5, rate_factor = 1,
   }
 end
 

@@ -42,8 +42,8 @@ return function(options)
     observer   = observe(robot),
     controller = cq.Controller.mlp { hidden = options.hidden or { 64, 64 }, activation = "relu", seed = options.seed },
     objective  = {
-      final  = function(state) return -state:center(robot)[1] end,
-      effort = function(u) return effort * u:square():sum() end,
+      terminal = function(state) return -state:center(robot)[1] end,
+      effort   = function(u) return effort * u:square():sum() end,
     },
     trainable  = trainable,
     optimizer  = cq.Optimizer.adam { rate = options.rate or 5e-3, clip = 1 },

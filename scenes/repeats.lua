@@ -3,7 +3,7 @@
 -- band that holds 90 % of the runs. --resume goes on with all of them.
 --
 --   local function place(state) return state:center(robot)[1] end
---   local function make(seed) return cq.Experiment { ..., final = function(state) return -place(state) end } end
+--   local function make(seed) return cq.Experiment { ..., terminal = function(state) return -place(state) end } end
 --   local function way(x) return x - start end                                         the more the better
 --   local all = repeats.train { make = make, iterations = 100, place = place, way = way }
 --   print(("walked %.2f%s"):format(all.mean, all.of))                                  of: ", mean of ..."

@@ -212,7 +212,7 @@ describe("adjoint_decay", function()
       assert(fine, problem)
       return out
     end
-    local final, running = { final = cost }, { final = cost, running = cost }
+    local final, running = { terminal = cost }, { terminal = cost, running = cost }
     assert.matches("^run:optimize: adjoint_decay is 0.01, and the objective is of the last state alone",
       told({ decay = 0.01, objective = final })[1])
     for _, fields in ipairs { { objective = final }, { decay = 0.1, objective = final },

@@ -34,8 +34,8 @@ local function experiment(optimizer, changes)
     world = world, steps = STEPS, controller = cq.Controller.open_loop { steps = STEPS }, optimizer = optimizer,
     objective = { effort = function(u) return u:square():mean() end },
     constraints = {
-      { name = "place", equal = 0.105, tolerance = 1e-5, final = height },
-      { name = "rest", at_most = 1e-4, final = function(state) return state:mean_square_velocity(world.robot) end },
+      { name = "place", equal = 0.105, tolerance = 1e-5, terminal = height },
+      { name = "rest", at_most = 1e-4, terminal = function(state) return state:mean_square_velocity(world.robot) end },
       { name = "highest", at_most = 0.1052, running = height, reduce = "max" },
       { name = "strongest", at_most = 0.15, of = function(params) return params.controller.u:abs():max() end },
     },
@@ -134,9 +134,9 @@ describe("an experiment with constraints", function()
   end)
 
   it("goes on with the same constraints and optimizer alone, and says so", function()
-    local one = { { name = "place", equal = 0.105, final = height } }
-    local other = { { name = "place", at_most = 0.1, final = height } }
-    local higher = { { name = "place", equal = 0.11, final = height } }
+    local one = { { name = "place", equal = 0.105, terminal = height } }
+    local other = { { name = "place", at_most = 0.1, terminal = height } }
+    local higher = { { name = "place", equal = 0.11, terminal = height } }
     local function adam() return cq.Optimizer.adam { rate = 0.02 } end
     local cases = {
       { lagrangian, one, lagrangian, other, "constraint place was equal 0.105 within 1.05e-05 and is at most 0.1 within 1e-05" },
@@ -160,7 +160,7 @@ describe("an experiment with constraints", function()
   it("stops at Ctrl-C, within an evaluation too, and saves", function()
     local calls = 0
     local run = experiment(slsqp(), { objective = { effort = function(u) return u:square():mean() end,
-      final = function(state)
+      terminal = function(state)
       calls = calls + 1
       if calls == 6 then C.cq_interrupt(1) end
       return 0 * height(state)
@@ -181,7 +181,7 @@ describe("an experiment with constraints", function()
 
   it("says what cannot be kept, and by how much", function()
     local run = experiment(slsqp(), { constraints = {
-      { name = "place", equal = 0.12, final = height }, { name = "highest", at_most = 0.11, running = height,
+      { name = "place", equal = 0.12, terminal = height }, { name = "highest", at_most = 0.11, running = height,
         reduce = "max" },
     } })
     local result = run:optimize { iterations = 25, folder = folder .. "/a" }
@@ -195,7 +195,7 @@ describe("an experiment with constraints", function()
 
   it("takes an optimizer that makes its own loop without constraints", function()
     local run = experiment(cq.Optimizer.nlopt { algorithm = "lbfgs" }, { constraints = {},
-      objective = { final = function(state) return (100 * (height(state) - 0.102)):square() end } })
+      objective = { terminal = function(state) return (100 * (height(state) - 0.102)):square() end } })
     local before = run:evaluate().loss
     local result = run:optimize { iterations = 12, folder = folder .. "/a" }
     assert.is_true(result.best < 1e-2 * before)
@@ -206,8 +206,8 @@ describe("an experiment with constraints", function()
     assert.is_true(report.values.place > 0.09 and report.values.place < 0.11)
     says(sentence(function()
       experiment(slsqp(), { constraints = { { name = "place", equal = 1,
-        final = function() return "high" end } } }):check()
-    end), 'constraint place: final must give one number, got "high"')
+        terminal = function() return "high" end } } }):check()
+    end), 'constraint place: terminal must give one number, got "high"')
   end)
 
   it("sums what runs, with the signals, to the slopes of differences", function()
@@ -255,25 +255,25 @@ describe("a mistake in a constraint", function()
   it("is a sentence", function()
     local one = function() return 1 end
     local cases = {
-      { { equal = 1, final = one }, "cq.Experiment: constraint: name is missing, it must be a string" },
-      { { name = "a", equal = 1 }, "cq.Experiment: constraint a needs one of final, running and of, got 0 of them" },
-      { { name = "a", equal = 1, final = one, of = one },
-        "cq.Experiment: constraint a needs one of final, running and of, got 2 of them" },
-      { { name = "a", final = one }, "cq.Experiment: a needs either at_most or equal" },
-      { { name = "a,b", equal = 1, final = one },
+      { { equal = 1, terminal = one }, "cq.Experiment: constraint: name is missing, it must be a string" },
+      { { name = "a", equal = 1 }, "cq.Experiment: constraint a needs one of terminal, running and of, got 0 of them" },
+      { { name = "a", equal = 1, terminal = one, of = one },
+        "cq.Experiment: constraint a needs one of terminal, running and of, got 2 of them" },
+      { { name = "a", terminal = one }, "cq.Experiment: a needs either at_most or equal" },
+      { { name = "a,b", equal = 1, terminal = one },
         'cq.Experiment: a name has no commas, quotes and line ends, got "a,b"' },
-      { { name = "gradient", equal = 1, final = one }, "cq.Experiment: a constraint cannot be called gradient" },
-      { { name = "a", equal = 1, finale = one },
-        "cq.Experiment: constraint: unknown field finale (did you mean final?)" },
-      { { name = "a", equal = 1, final = function(s) return s:center "foot" end },
-        "cq.Experiment: constraint a: final must give one number, got a tensor {2}" },
-      { { name = "a", equal = 1, final = function() end },
-        "cq.Experiment: constraint a: final must give one number, got nil" },
+      { { name = "gradient", equal = 1, terminal = one }, "cq.Experiment: a constraint cannot be called gradient" },
+      { { name = "a", equal = 1, terminale = one },
+        "cq.Experiment: constraint: unknown field terminale (did you mean terminal?)" },
+      { { name = "a", equal = 1, terminal = function(s) return s:center "foot" end },
+        "cq.Experiment: constraint a: terminal must give one number, got a tensor {2}" },
+      { { name = "a", equal = 1, terminal = function() end },
+        "cq.Experiment: constraint a: terminal must give one number, got nil" },
       { { name = "a", equal = 1, of = function() return true end },
         "cq.Experiment: constraint a: of must give one number, got true" },
       { { name = "a", equal = 1, running = function(s) return s:center "foot" end },
         "cq.Experiment: constraint a: running must give one number, got a tensor {2} (in constraint a, control step 1 of 30)" },
-      { { name = "a", equal = 1, final = function(s) return height(s) / 0 end },
+      { { name = "a", equal = 1, terminal = function(s) return height(s) / 0 end },
         '"a" is inf, which is no finite number (iteration 1 of 3)' },
     }
     for _, case in ipairs(cases) do says(refused(case[1]), case[2]) end
@@ -288,10 +288,10 @@ describe("a mistake in a constraint", function()
     end
     message.warn = own
     assert.equal(2, #told)
-    says(refused({ name = "a", equal = 1, final = one }, { optimizer = cq.Optimizer.adam { rate = 1 } }),
+    says(refused({ name = "a", equal = 1, terminal = one }, { optimizer = cq.Optimizer.adam { rate = 1 } }),
       "cq.Optimizer.adam knows no constraints; put it into cq.Optimizer.augmented_lagrangian")
     says(sentence(function() experiment(slsqp(), { constraints = {} }):optimize { iterations = 3,
       minimize = "violation" } end),
-      'run:optimize: stage "training": a stage "feasible" needs constraints')
+      'run:optimize: stage "training": minimize "violation" needs constraints')
   end)
 end)

@@ -89,7 +89,7 @@ local world = scene.world(scene.robot { dim = dim, count = 3 })
 local run = cq.Experiment {
   world = world, steps = 8, observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true },
   controller = cq.Controller.linear { seed = 2 }, optimizer = cq.Optimizer.adam { rate = 0.05 },
-  objective = { final = function(s) return -s:velocity("trunk")[2] end,
+  objective = { terminal = function(s) return -s:velocity("trunk")[2] end,
     effort = function(u) return 1e-3 * u:square():sum() end },
 }
 run:optimize { iterations = cq.option("iterations", 4) }

@@ -122,7 +122,7 @@ describe("a cable", function()
         world = cq.World(scene.world), duration = 0.2,
         controller = cq.Controller.open_loop(T.ones { 20, 2 } * T.tensor { 1, 0 }),
         trainable = { cable_stiffness = entry },
-        objective = { final = function(state) return state:center("tip")[1] end },
+        objective = { terminal = function(state) return state:center("tip")[1] end },
         optimizer = cq.Optimizer.adam { rate = 0.05 },
       }
       run:optimize { iterations = 2, folder = scratch.open() }

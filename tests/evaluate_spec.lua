@@ -21,7 +21,7 @@ local function experiment(changes)
   local fields = {
     world = scene.world(robot), steps = STEPS, observer = cq.Observer.centroid { groups = { "foot", "trunk" } },
     controller = cq.Controller.linear { seed = 2 },
-    objective = { final = function(s) return -s:velocity("trunk")[1] end,
+    objective = { terminal = function(s) return -s:velocity("trunk")[1] end,
       effort = function(u) return 1e-3 * u:square():sum() end },
   }
   for key, value in pairs(changes or {}) do fields[key] = value end
@@ -32,16 +32,16 @@ describe("run:evaluate", function()
   it("gives loss, parts and constraints by name, and the rollout", function()
     local run = experiment { constraints = {
       { name = "height", at_most = 0.5, running = height, reduce = "max" },
-      { name = "rest", at_most = 1, final = function(s) return s:mean_square_velocity(s.world.robot) end } } }
+      { name = "rest", at_most = 1, terminal = function(s) return s:mean_square_velocity(s.world.robot) end } } }
     local found = run:evaluate()
     local roll = found.rollout
     assert.equal(STEPS, roll.steps)
-    assert.equal(-roll.state:velocity("trunk")[1]:item(), found.final)
+    assert.equal(-roll.state:velocity("trunk")[1]:item(), found.terminal)
     assert.equal(1e-3 * roll.signals:square():sum():item(), found.effort)
-    assert.equal(found.final + found.effort, found.loss)
+    assert.equal(found.terminal + found.effort, found.loss)
     assert.equal(roll.state:mean_square_velocity(run.robot):item(), found.rest)
     assert.is_true(found.height > 0.2 and found.height < 0.4)
-    says(tostring(found), ("loss %.6g, effort %.6g, final %.6g, height"):format(found.loss, found.effort, found.final))
+    says(tostring(found), ("loss %.6g, effort %.6g, height %.6g, rest"):format(found.loss, found.effort, found.height))
   end)
 
   it("in a changed world gives what a world made so gives", function()
@@ -110,8 +110,8 @@ describe("run:evaluate", function()
     says(sentence(function() run:evaluate "last" end), 'takes a table, as { params = "last" }')
     says(sentence(function() run:evaluate { frction = 0.1 } end), "did you mean friction")
     says(sentence(function()
-      experiment { constraints = { { name = "final", at_most = 1, final = height } } }:evaluate()
-    end), "the constraint final has the name of a part of the objective")
+      experiment { constraints = { { name = "terminal", at_most = 1, terminal = height } } }:evaluate()
+    end), "the constraint terminal has the name of a part of the objective")
   end)
 
   it("gives what is trained of particles to another robot, to each from the nearest", function()
@@ -160,10 +160,10 @@ describe("run:evaluate", function()
     for k = 1, 3 do
       local one = experiment():evaluate { friction = 0.2 * k }
       assert.equal(one.loss, found.losses[k])
-      sum, final = sum + one.loss, final + one.final
+      sum, final = sum + one.loss, final + one.terminal
     end
     assert.near(sum / 3, found.loss, 1e-15)
-    assert.near(final / 3, found.final, 1e-15)
+    assert.near(final / 3, found.terminal, 1e-15)
     assert.is_nil(found.rollout)
     -- a change is that of all scenes
     local ice = run:evaluate { friction = 0.1 }

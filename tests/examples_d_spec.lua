@@ -85,7 +85,7 @@ describe("scenes/repeats.lua", function()
       make = function() return cq.Experiment {
         world = world, steps = 4, controller = cq.Controller.open_loop { steps = 4, init = 0.5 },
         objective = {
-          final = function(state) return -place(state) end, effort = function(u) return 10 + u:square():sum() end,
+          terminal = function(state) return -place(state) end, effort = function(u) return 10 + u:square():sum() end,
         },
         optimizer = cq.Optimizer.adam { rate = 0.01 },
       } end,

@@ -18,7 +18,7 @@ local function experiment(changes)
   local fields = {
     world = world, steps = 15, observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true },
     controller = cq.Controller.linear { seed = 2 }, optimizer = cq.Optimizer.adam { rate = 0.05 },
-    objective = { final = function(s) return -s:velocity("trunk")[2] end,
+    objective = { terminal = function(s) return -s:velocity("trunk")[2] end,
       running = function(_, u) return 1e-3 * u:dot(u) end },
   }
   for key, value in pairs(changes or {}) do fields[key] = value end
@@ -78,7 +78,7 @@ describe("an experiment", function()
     local same = "run:optimize: " .. path .. ": what was saved is of another problem: "
     for part, changes in pairs {
       ["control steps was 15 and is 20; go on with the same one, or start anew"] = { steps = 20 },
-      ["objective was final, running and is final"] = { objective = { final = final } },
+      ["objective was terminal, running and is terminal"] = { objective = { terminal = final } },
       ["weight was mass and is particle"] = { weight = "particle" },
       ["observer.weight was mass and is volume"] = {
         observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true, weight = "volume" } },
@@ -218,10 +218,11 @@ describe("an experiment", function()
 
   it("keeps what it has when a function of the user's fails", function()
     local iteration = 0
-    local run = experiment { objective = { final = function(s) return s:center("foot")[1] end, running = function(s, u)
+    local function running(s, u)
       if iteration == 2 and s.step == 4 then error "no more" end
       return u:dot(u)
-    end } }
+    end
+    local run = experiment { objective = { terminal = function(s) return s:center("foot")[1] end, running = running } }
     local message = sentence(function()
       run:optimize { iterations = 10, folder = folder .. "/a", on_iteration = function(i) iteration = i end }
     end)
@@ -505,11 +506,11 @@ describe("mistakes in an experiment", function()
       "duration must be a multiple of the control step 0.006, got 0.01")
     assert.equal(50, cq.Experiment({ world = world, duration = 0.3, objective = print }).steps)
     says(sentence(experiment, { objective = { goal = { at = { 0.5, 0.5 } } } }), "goal: of is missing: a group's name")
-    says(sentence(experiment, { objective = {} }), "objective needs final, goal, running, effort or work")
-    says(sentence(experiment, { objective = { final = print, reduce = "most" } }), "reduce must be one of")
+    says(sentence(experiment, { objective = {} }), "objective needs terminal, goal, running, effort or work")
+    says(sentence(experiment, { objective = { terminal = print, reduce = "most" } }), "reduce must be one of")
     says(sentence(experiment, { optimizr = 3 }), "unknown field optimizr (did you mean optimizer?)")
     local vector = experiment { objective = function(s) return s:center "foot" end }
-    says(sentence(function() vector:evaluate() end), "objective.final must give one number, got a tensor {2}")
+    says(sentence(function() vector:evaluate() end), "objective.terminal must give one number, got a tensor {2}")
     local function objective(s) return s:center("foot")[1] end
     local without = cq.Experiment { world = world, steps = 2, objective = objective }
     says(sentence(function() without:optimize { iterations = 1 } end), "the experiment has no optimizer")

@@ -365,7 +365,7 @@ describe("implicit steps", function()
         world = world_of(robot, { precision = "float32", integrator = cq.Implicit {} }), steps = 5,
         observer = cq.Observer.centroid { groups = { "all" }, velocity = true },
         controller = cq.Controller.linear { seed = 2 }, optimizer = cq.Optimizer.adam { rate = 0.05 },
-        objective = { final = function(state) return -state:center "all"[2] end },
+        objective = { terminal = function(state) return -state:center "all"[2] end },
       }
     end
     local folder = require("tests.process").folder()

@@ -38,7 +38,7 @@ describe("a method of a library", function()
       for _, name in ipairs(names) do
         local problem = problems[name]
         local outside = 0
-        local solution, x = problems.solve(problem, makers[kind](), { iterations = 500, after = function(_, _, p)
+        local solution, x = problems.solve(problem, makers[kind](), { iterations = 500, on_iteration = function(_, _, p)
           local least, most = p.x:min():item(), p.x:max():item()
           local bounds = problem.bounds or {}
           if least < (bounds.min or -math.huge) or most > (bounds.max or math.huge) then outside = outside + 1 end
@@ -73,10 +73,10 @@ describe("a method of a library", function()
   it("keeps constraints first, then minimises, where there are stages", function()
     local far = { start = { 3, 3, 3, 3 }, f = problems.rosen_suzuki.f, constraints = problems.rosen_suzuki.constraints }
     for _, kind in ipairs { "slsqp", "ccsa", "auglag", "ipopt" } do
-      local first, x = problems.solve(far, makers[kind](), { stages = { "feasible" } })
+      local first, x = problems.solve(far, makers[kind](), { minimize = { "violation" } })
       assert.equal("converged", first.status)
       assert.is_true(first.feasible)
-      local both = problems.solve(far, makers[kind](), { stages = { "feasible", "objective" } })
+      local both = problems.solve(far, makers[kind](), { minimize = { "violation", "objective" } })
       assert.equal("converged", both.status)
       near(-44, both.objective, 1e-3, kind)
       -- the second stage begins where the first one has ended, with what was seen there
@@ -152,7 +152,7 @@ describe("a solve by a library", function()
       local whole, x = problems.solve(problem, makers[kind](), { iterations = 40 })
       local part = problems.solve(problem, makers[kind](), { iterations = 12 })
       local cut = problems.solve(problem, makers[kind](), { iterations = 40,
-        after = function(i) if i == 12 then C.cq_interrupt(1) end end })
+        on_iteration = function(i) if i == 12 then C.cq_interrupt(1) end end })
       C.cq_interrupt(0)
       assert.equal("interrupted", cut.status)
       assert.equal(12, cut.evaluations)
@@ -189,11 +189,11 @@ describe("a solve by a library", function()
   it("goes on within and after its stages", function()
     local far = { start = { 3, 3, 3, 3 }, f = problems.rosen_suzuki.f, constraints = problems.rosen_suzuki.constraints }
     for _, kind in ipairs { "slsqp", "ipopt" } do
-      local stages = { "feasible", "objective" }
-      local whole, x = problems.solve(far, makers[kind](), { stages = stages })
+      local both = { "violation", "objective" }
+      local whole, x = problems.solve(far, makers[kind](), { minimize = both })
       for cut = 1, whole.evaluations - 1, 3 do
-        local part = problems.solve(far, makers[kind](), { stages = stages, iterations = cut })
-        local rest, y = problems.solve(far, makers[kind](), { stages = stages, state = part.state })
+        local part = problems.solve(far, makers[kind](), { minimize = both, iterations = cut })
+        local rest, y = problems.solve(far, makers[kind](), { minimize = both, state = part.state })
         assert.equal(whole.evaluations, rest.evaluations)
         assert.is_true(x:equal(y))
       end

@@ -292,7 +292,7 @@ describe("run:optimize with a plan", function()
     refuses({ options = { sharpness = 8 } }, 'stage "a": options.sharpness needs an experiment with a design')
     refuses({ options = { penalty = 8 } }, "options.penalty is of cq.Optimizer.augmented_lagrangian")
     refuses({ options = { limits = { height = 1 } } }, 'options.limits: there is no constraint "height"')
-    refuses({ minimize = "violation" }, 'a stage "feasible" needs constraints')
+    refuses({ minimize = "violation" }, 'minimize "violation" needs constraints')
     refuses({ level = { coarsen = 2 } }, "coarsen 2, needs an experiment that is made by a function")
     refuses({ optimizer = cq.Optimizer.nlopt { algorithm = "lbfgs" }, options = { rate = 1 } },
       "options.rate: cq.Optimizer.nlopt has none of its own")

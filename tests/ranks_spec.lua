@@ -338,7 +338,7 @@ describe("an experiment over scenes", function()
       local function speed(s) return s:velocity("trunk"):square():sum() end
       local fields = { optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.02 } },
         constraints = {
-          { name = "slow", at_most = limit, final = speed },
+          { name = "slow", at_most = limit, terminal = speed },
           { name = "mild", at_most = 100, of = function(p) return p.controller.w1:square():sum() end },
         },
       }

@@ -277,7 +277,7 @@ describe("derived readouts", function()
     local run = cq.Experiment {
       world = body, robot = body.robot:with { velocity = { 0.4, 0 } }, steps = 20,
       trainable = { damping = { min = 0, max = 20 } },
-      objective = { final = function(state) return (state:velocity("body")[1] - 0.2):square() end },
+      objective = { terminal = function(state) return (state:velocity("body")[1] - 0.2):square() end },
       optimizer = cq.Optimizer.adam { rate = 0.5 },
     }
     run:optimize { iterations = 60, folder = scratch.open() }

@@ -26,7 +26,7 @@ describe("run:optimize { recover }", function()
   end
 
   it("halves what fails, unless it is not to", function()
-    local none = { { name = "any", at_most = 10, final = function(state) return state:center(robot)[1] end } }
+    local none = { { name = "any", at_most = 10, terminal = function(state) return state:center(robot)[1] end } }
     local lagrangian = function()
       return cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.gradient_descent { rate = 0.4 } }
     end
@@ -49,7 +49,7 @@ describe("run:optimize { recover }", function()
   end)
 
   it("goes on as if it had not been stopped, also where the next update fails at first", function()
-    local any = { { name = "any", at_most = 10, final = function(state) return state:center(robot)[1] end } }
+    local any = { { name = "any", at_most = 10, terminal = function(state) return state:center(robot)[1] end } }
     local function lagrangian()
       return cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.gradient_descent { rate = 0.4 } }
     end

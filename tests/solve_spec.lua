@@ -67,7 +67,7 @@ describe("an augmented Lagrangian", function()
       return { objective = 1 + 0 * x, high = violation[i] + 10 + 0 * x }
     end, {
       iterations = #violation, constraints = { { name = "high", at_most = 10, tolerance = 0 } },
-      after = function(k) rows[k] = { method.multipliers.high, method.penalties.high } end,
+      on_iteration = function(k) rows[k] = { method.multipliers.high, method.penalties.high } end,
     })
     -- six in a row that differ little end a loop: 4 has not shrunk: penalty; 3 has not shrunk to a quarter: penalty;
     -- 0.5 has
@@ -93,15 +93,15 @@ describe("an augmented Lagrangian", function()
     assert(at:item() <= 0, at:item())
   end)
 
-  it("minimises constraints alone in the stage feasible", function()
-    local solution = problems.solve(problems.rosen_suzuki, lagrangian { rate = 0.05 }, { stages = { "feasible" } })
+  it("minimises constraints alone in the stage of violations", function()
+    local solution = problems.solve(problems.rosen_suzuki, lagrangian { rate = 0.05 }, { minimize = { "violation" } })
     assert.equal("converged", solution.status)
     assert.equal(1, solution.evaluations)        -- the start keeps all constraints
     local far = { start = { 3, 3, 3, 3 }, f = problems.rosen_suzuki.f, constraints = problems.rosen_suzuki.constraints }
-    local first = problems.solve(far, lagrangian { rate = 0.05 }, { stages = { "feasible" } })
+    local first = problems.solve(far, lagrangian { rate = 0.05 }, { minimize = { "violation" } })
     assert.equal("converged", first.status)
     assert.is_true(first.feasible and first.evaluations > 5)
-    local both = problems.solve(far, lagrangian { rate = 0.05 }, { stages = { "feasible", "objective" } })
+    local both = problems.solve(far, lagrangian { rate = 0.05 }, { minimize = { "violation", "objective" } })
     near(-44, both.objective, 0.1, "objective")
     assert.is_true(both.evaluations > first.evaluations)
   end)
@@ -211,7 +211,7 @@ describe("solving", function()
     local problem = problems.rosenbrock_in_disc
     local whole = problems.solve(problem, lagrangian(), { iterations = 60 })
     local part = problems.solve(problem, lagrangian(), { iterations = 60,
-      after = function(i) if i == 20 then C.cq_interrupt(1) end end })
+      on_iteration = function(i) if i == 20 then C.cq_interrupt(1) end end })
     assert.equal("interrupted", part.status)
     assert.equal(20, part.evaluations)
     assert.equal("optimizer:solve: interrupted before the first evaluation was made",
@@ -270,7 +270,7 @@ describe("a mistake in a solve", function()
         { constraints = { { name = "loss", equal = 1 } } } },
       { "optimizer:solve: f gives no number named hihg, which a constraint asks for (did you mean high?); it gives high, objective",
         { constraints = { { name = "hihg", equal = 1 } } } },
-      { "optimizer:solve: a stage \"feasible\" needs constraints", { stages = { "feasible", "objective" } } },
+      { "optimizer:solve: minimize \"violation\" needs constraints", { minimize = { "violation", "objective" } } },
       { "optimizer:solve: resume needs the folder that the solve has written; state goes on from a solution",
         { resume = true } },
       { "optimizer:solve: the state was not made by optimizer:solve: evaluations must be a whole number at least 0, got nil", { state = {} } },

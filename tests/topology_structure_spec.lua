@@ -356,7 +356,7 @@ describe("constraints of an experiment", function()
       world = design.world, steps = 3, design = design,
       objective = function(state) return state:center(design.robot)[1] end,
       constraints = { design:discreteness { material = 0.05 }, design:volume { at_most = 0.4, at_least = 0.2 },
-        { name = "rest", at_most = 1, final = function(state) return state:mean_square_velocity(design.robot) end } },
+        { name = "rest", at_most = 1, terminal = function(s) return s:mean_square_velocity(design.robot) end } },
     }
     local names = {}
     for k, c in ipairs(run.constraints) do names[k] = c.name end

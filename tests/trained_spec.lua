@@ -292,9 +292,9 @@ describe("a goal", function()
     local function square(s) return (s:center("trunk") - cq.tensor { 0.5, 0.4 }):square():sum() end
     assert.equal(loss(square), loss { goal = { of = "trunk", at = { 0.5, 0.4 } } })
     assert.near(loss(square) + 2 * loss(function(s) return s:mean_square_velocity("trunk") end),
-      loss { goal = { of = "trunk", at = { 0.5, 0.4 }, rest = 2 } }, 1e-12)
-    assert.near(loss(square) + 1, loss { goal = { of = "trunk", at = { 0.5, 0.4 } }, final = function() return 1 end },
-      1e-12)
+      loss { goal = { of = "trunk", at = { 0.5, 0.4 }, velocity_weight = 2 } }, 1e-12)
+    assert.near(loss(square) + 1,
+      loss { goal = { of = "trunk", at = { 0.5, 0.4 } }, terminal = function() return 1 end }, 1e-12)
   end)
 
   it("is refused outside of the world, and for what is not there", function()

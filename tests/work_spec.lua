@@ -135,7 +135,7 @@ describe("rollout.work", function()
     local function width(state) return state:moment(robot)[1][1] end
     local run = cq.Experiment {
       world = world_of(robot, 5), steps = 6, controller = cq.Controller.open_loop { steps = 6, init = 0.5 },
-      objective = { final = width, work = function(work) return 3 * work:sum() end },
+      objective = { terminal = width, work = function(work) return 3 * work:sum() end },
       optimizer = cq.Optimizer.adam { rate = 0.05 },
     }
     local found = run:evaluate()

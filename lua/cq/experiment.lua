@@ -6,8 +6,8 @@
 --     observer = cq.Observer.kmeans { clusters = 7, velocity = true },
 --     controller = cq.Controller.mlp {},
 --     objective = {
---       final = function(s) return -s:center(robot)[1] end,
---       effort = function(u) return 1e-8 * u:square():sum() end,
+--       terminal = function(s) return -s:center(robot)[1] end,
+--       effort   = function(u) return 1e-8 * u:square():sum() end,
 --     },
 --     optimizer = cq.Optimizer.adam { rate = 5e-3 },
 --     trainable = { young = { min = 7, max = 20, per = "particle" } },
@@ -90,7 +90,7 @@ end
 ---@field design? cq.Topology         that gives robot and controller, in the place of a controller; its variables
 ---  are trained
 ---@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the
----  better; a function is final alone
+---  better; a function is terminal alone
 ---@field constraints? (cq.Experiment.constraint.def|cq.Experiment.constraint.def[])[]   what must be kept, for an
 ---  optimizer that takes them: constraints, and lists of them as designs give
 ---@field optimizer? cq.Optimizer    for run:optimize

@@ -362,10 +362,10 @@ end
 ---  the violation P alone, and either the multiplier follows, where P has shrunk enough, or the penalty grows
 ---@field penalty? number             at first; unless given, such that objective and constraint pull alike at the first
 ---  evaluation
----@field growth? number              factor of the penalty of a constraint whose violation shrinks too slowly
----@field progress? number            share of the violation before that is slow enough to be too much
----@field slowing? number             factor of the inner rate where values of a constraint come and go by more than
----  they are off; 1: none
+---@field penalty_growth? number      factor of the penalty of a constraint that does not decrease sufficiently
+---@field sufficient_decrease? number a violation must fall below this share of the last loop's, or its penalty grows
+---@field rate_factor? number         of the inner rate, where a constraint's values swing by more than their mean is off;
+---  1: the rate stays
 ---@field penalty_max? number         penalties grow no further
 ---@field window? integer             iterations of a mean of the Lagrangian; an inner loop ends when the last two
 ---  differ little

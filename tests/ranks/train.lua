@@ -23,7 +23,7 @@ local run = cq.Experiment {
   controller = cq.Controller.mlp { hidden = { 8 } },
   optimizer = keep and cq.Optimizer.augmented_lagrangian { inner = adam } or adam,
   constraints = keep and {
-    { name = "rest", at_most = 1e-3, final = function(state) return state:velocity(world.robot):square():sum() end },
+    { name = "rest", at_most = 1e-3, terminal = function(state) return state:velocity(world.robot):square():sum() end },
     { name = "soft", at_most = 20, of = function(params) return params.robot.young:mean() end },
   } or nil,
   trainable = { young = { min = 5, max = 50 } },

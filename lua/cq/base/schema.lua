@@ -296,8 +296,8 @@ local Schema = {}
 Schema.__index = Schema
 
 -- fields that had another name once
-local renamed = { tracked = "markers", watch = "on_step", which = "params", newton = "newton_iterations",
-  linear = "linear_iterations", gradient = "adjoint_tolerance", slide = "stick_velocity",
+local renamed = { final = "terminal", tracked = "markers", watch = "on_step", which = "params",
+  newton = "newton_iterations", linear = "linear_iterations", gradient = "adjoint_tolerance", slide = "stick_velocity",
   volume_averaging = "pressure_smoothing", dilatation_averaging = "f_bar" }
 
 function Schema:__call(given)

@@ -1,7 +1,7 @@
 -- constrained: constraints of an experiment.
 --
 --   constraints = {
---     { name = "rest", at_most = 1e-3, final = function(state) return state:mean_square_velocity(robot) end },
+--     { name = "rest", at_most = 1e-3, terminal = function(state) return state:mean_square_velocity(robot) end },
 --     { name = "height", at_most = 0.5, running = function(state) return state:center(robot)[2] end, reduce = "max" },
 --     { name = "mass", equal = 2, of = function(params) return params.robot.density:sum() * volume end },
 --   }
@@ -18,7 +18,7 @@ local constrained = {}
 ---@field at_most? number       the largest value; or equal
 ---@field equal? number         the value; or at_most
 ---@field tolerance? number     violations up to it are none; 1e-4 of the limit unless given, or 1e-4 where that is 0
----@field final? fun(state: cq.State): cq.Tensor|number                    one number, of the last state; or running, or
+---@field terminal? fun(state: cq.State): cq.Tensor|number                    one number, of the last state; or running, or
 ---  of
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field of? fun(params: table, roll: cq.Rollout, run: cq.Experiment): cq.Tensor|number   one number, of the parameters and
@@ -27,7 +27,7 @@ local constrained = {}
 
 local function spec_of(reduce)
   local fields = {
-    final = is.callable { optional = true }, running = is.callable { optional = true },
+    terminal = is.callable { optional = true }, running = is.callable { optional = true },
     of = is.callable { optional = true },
     reduce = reduce,
   }
@@ -53,15 +53,15 @@ function constrained.list(given)
   local list, defs = constraint.list(flattened(given), spec, "cq.Experiment")
   local running = 0
   for k, def in ipairs(defs) do
-    local count = (def.final and 1 or 0) + (def.running and 1 or 0) + (def.of and 1 or 0)
+    local count = (def.terminal and 1 or 0) + (def.running and 1 or 0) + (def.of and 1 or 0)
     if count ~= 1 then
-      is.fail("cq.Experiment: constraint %s needs one of final, running and of, got %d of them", def.name, count)
+      is.fail("cq.Experiment: constraint %s needs one of terminal, running and of, got %d of them", def.name, count)
     end
     if def.running then
       running = running + 1
       list[k].at = running
     end
-    list[k].final, list[k].running, list[k].of, list[k].reduce = def.final, def.running, def.of, def.reduce
+    list[k].terminal, list[k].running, list[k].of, list[k].reduce = def.terminal, def.running, def.of, def.reduce
   end
   return list
 end
@@ -90,7 +90,7 @@ end
 
 -- the value of one constraint
 local function value_of(c, run, params, roll)
-  if c.final then return number(c.final(roll.state), c, "final") end
+  if c.terminal then return number(c.terminal(roll.state), c, "terminal") end
   if c.of then return number(c.of(params, roll, run), c, "of") end
   return number(objectives.reduce(c.reduce, roll.record:slice(c.at, c.at, 2):squeeze(2)), c, "reduce")
 end

@@ -91,11 +91,11 @@ end
 ---@field loss number
 ---@field losses number[]?          of each scene, where there are several; loss, parts and constraints are means
 ---@field rollout cq.Rollout?       of one scene
----@field [string] number           a part of the objective, as final or running, or a constraint
+---@field [string] number           a part of the objective, as terminal or running, or a constraint
 local Evaluation = { __name = "cq.Evaluation" }
 Evaluation.__index = Evaluation
 
--- "loss -0.312, final -0.35, effort 0.038"
+-- "loss -0.312, terminal -0.35, effort 0.038"
 function Evaluation:__tostring()
   local names, words = {}, { ("loss %.6g"):format(self.loss) }
   for name, value in pairs(self) do

@@ -8,11 +8,12 @@ local goal = {}
 ---@class cq.Experiment.goal.def
 ---@field of any           a group's name, a list of particle numbers, a group (cq.Group) or a robot, whose mean position is meant
 ---@field at number[]      {dim} in the world [length]
----@field rest? number     adds so much times the mean of |v|^2 of these [time^2]
+---@field velocity_weight? number     adds so much times the mean of |v|^2 of these [time^2]
 
 local spec = is.define("cq.Experiment: goal", {
-  of = is.any(), at = is.vector { size = { 2, 3 } }, rest = is.number { min = 0, default = 0 },
-})
+  of = is.any(), at = is.vector { size = { 2, 3 } },
+  velocity_weight = is.number { min = 0, default = 0 },
+}, nil, is.renamed { rest = "velocity_weight" })
 
 ---Checks a goal: it must lie in the world, and its particles be there.
 ---@param given cq.Experiment.goal.def
@@ -44,8 +45,8 @@ end
 ---@return cq.Tensor        one number
 function goal.miss(def, state)
   local miss = (state:center(def.of) - def.tensor):square():sum():reshape {}
-  if def.rest == 0 then return miss end
-  return miss + def.rest * state:mean_square_velocity(def.of):reshape {}
+  if def.velocity_weight == 0 then return miss end
+  return miss + def.velocity_weight * state:mean_square_velocity(def.of):reshape {}
 end
 
 ---What a picture shows of it, if there is one.

@@ -7,7 +7,8 @@ local goals = require "cq.experiment.goal"
 local objectives = {}
 
 ---@class cq.Experiment.objective.def
----@field final? fun(state: cq.State, start: cq.State): cq.Tensor|number   one number, of the last state, and of that at the start
+---@field terminal? fun(state: cq.State, start: cq.State): cq.Tensor|number   one number, of the last state and
+---  of that at the start
 ---@field goal? cq.Experiment.goal.def      a place to be at in the end: |center(of) - at|^2, and more for coming to rest
 ---@field running? fun(state: cq.State, u: cq.Tensor): cq.Tensor|number    one number after each control step
 ---@field effort? fun(u: cq.Tensor): cq.Tensor|number    one number, of all signals {steps, signals}; quicker than running, which stops the
@@ -17,7 +18,7 @@ local objectives = {}
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of the running costs {steps}
 
 local spec = is.define("cq.Experiment: objective", {
-  final = is.callable { optional = true },
+  terminal = is.callable { optional = true },
   goal = is.table { optional = true },
   running = is.callable { optional = true },
   effort = is.callable { optional = true },
@@ -30,9 +31,9 @@ local spec = is.define("cq.Experiment: objective", {
 ---@param world cq.World
 ---@return cq.Experiment.objective.def
 function objectives.of(given, world)
-  local def = spec(text.is_callable(given) and { final = given } or given)
-  if not (def.final or def.goal or def.running or def.effort or def.work) then
-    is.fail("cq.Experiment: objective needs final, goal, running, effort or work")
+  local def = spec(text.is_callable(given) and { terminal = given } or given)
+  if not (def.terminal or def.goal or def.running or def.effort or def.work) then
+    is.fail("cq.Experiment: objective needs terminal, goal, running, effort or work")
   end
   def.goal = def.goal and goals.check(def.goal, world)
   return def
@@ -61,17 +62,17 @@ function objectives.number(value, what)
 end
 
 -- the state that the rollout began with, where the function takes a second argument
-local function start_of(final, roll)
-  local info = type(final) == "function" and debug.getinfo(final, "u")
+local function start_of(terminal, roll)
+  local info = type(terminal) == "function" and debug.getinfo(terminal, "u")
   if info and info.nparams < 2 and not info.isvararg then return nil end
   return roll:start()
 end
 
 ---The parts that an objective may have, in the order in which they are added.
-objectives.names = { "final", "goal", "running", "effort", "work" }
+objectives.names = { "terminal", "goal", "running", "effort", "work" }
 
 local parts = {
-  final = function(def, roll) return def.final(roll.state, start_of(def.final, roll)) end,
+  terminal = function(def, roll) return def.terminal(roll.state, start_of(def.terminal, roll)) end,
   goal = function(def, roll) return goals.miss(def.goal, roll.state) end,
   running = function(def, roll) return objectives.reduce(def.reduce, roll.running), "objective.reduce" end,
   effort = function(_, roll) return roll.effort end,

@@ -26,13 +26,13 @@ end
 
 local function add_objective(out, objective)
   local parts = {}
-  for _, name in ipairs { "final", "goal", "running", "effort", "work" } do
+  for _, name in ipairs { "terminal", "goal", "running", "effort", "work" } do
     if objective[name] then parts[#parts + 1] = name end
   end
   out.objective = table.concat(parts, ", ")
   if objective.running and type(objective.reduce) == "string" then out["objective.reduce"] = objective.reduce end
   local goal = objective.goal
-  if goal then out["goal.at"], out["goal.rest"] = word(goal.at), word(goal.rest) end
+  if goal then out["goal.at"], out["goal.velocity_weight"] = word(goal.at), word(goal.velocity_weight) end
 end
 
 -- ours by what they were made with; a user's own is a function or a table

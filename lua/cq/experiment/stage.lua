@@ -83,7 +83,7 @@ function stages.check(stage, run)
     is.fail("%s: initial = \"undecided\" is of a design's pulses, and the experiment has none", what)
   end
   options.check(stage, run, optimizer)
-  solve.check(optimizer, run.constraints, { stage.minimize == "violation" and "feasible" or "objective" }, what)
+  solve.check(optimizer, run.constraints, { stage.minimize }, what)
   free_of(stage, run)
 end
 
@@ -229,10 +229,10 @@ function Stage:optimize(def)
   local chooses = run.optimizer.chooses_points
   self.solver = solver.new {
     optimizer = run.optimizer, params = self.free, all = run.params, constraints = run.constraints,
-    iterations = def.last, stages = { stage.minimize == "violation" and "feasible" or "objective" },
+    iterations = def.last, minimize = { stage.minimize },
     signature = signature_of(run, stage), what = "run:optimize", run = def.folder, experiment = run, saved = def.saved,
     strict = true, checked = true, evaluator = evaluator_of(self),
-    after = function(i, values) note(self, i, values, def.on_iteration) end,
+    on_iteration = function(i, values) note(self, i, values, def.on_iteration) end,
     changing = function(i) return options.is_changing(self, i) end,
     halts = function() return is_over(self) end,
     finish = not run.scenes and function(roll) roll:release() end or nil,

@@ -145,7 +145,7 @@ local function distance(self, c, value)
 end
 
 local function grow(self, name)
-  self.penalties[name] = math.min(self.growth * self.penalties[name], self.penalty_max)
+  self.penalties[name] = math.min(self.penalty_growth * self.penalties[name], self.penalty_max)
 end
 
 -- What multipliers follow: the present value in algorithm 1; else the mean of the window, for a first-order method
@@ -166,7 +166,7 @@ local function adjust(self, solver, values)
     local name = c.name
     local value, spread = followed(self, name, values[name])
     local off = distance(self, c, value)
-    local shrinks = off < self.progress * self.before[name]
+    local shrinks = off < self.sufficient_decrease * self.before[name]
     if off > c.tolerance then done = false end
     if self.form == "shifted" then
       local moved = self.multipliers[name] + self.penalties[name] * (value - c.limit)
@@ -182,7 +182,7 @@ local function adjust(self, solver, values)
       grow(self, name)
     end
   end
-  if restless then self.inner.rate = self.inner.rate * self.slowing end
+  if restless then self.inner.rate = self.inner.rate * self.rate_factor end
   return done
 end
 
@@ -292,14 +292,16 @@ local spec = is.define("cq.Optimizer.augmented_lagrangian", {
   inner = is.instance "cq.Optimizer",
   form = is.one_of { "shifted", "violation", default = "shifted" },
   penalty = is.number { above = 0, optional = true },
-  growth = is.number { above = 1, default = 10 },
-  progress = is.number { above = 0, below = 1, default = 0.25 },
-  slowing = is.number { above = 0, max = 1, default = 0.5 },
+  penalty_growth = is.number { above = 1, default = 10 },
+  sufficient_decrease = is.number { above = 0, below = 1, default = 0.25 },
+  rate_factor = is.number { above = 0, max = 1, default = 0.5 },
   penalty_max = is.number { above = 0, default = 1e12 },
   window = is.integer { min = 1, default = 10 },
   tolerance = is.number { above = 0, default = 1e-3 },
   inner_iterations = is.integer { min = 1, optional = true },
   restart = is.boolean { default = true },
+}, nil, is.renamed {
+  growth = "penalty_growth", progress = "sufficient_decrease", slowing = "rate_factor",
 })
 
 ---@param def cq.Optimizer.augmented_lagrangian.def

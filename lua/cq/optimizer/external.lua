@@ -27,7 +27,7 @@ local DOUBLE = ffi.sizeof "double"
 local function work_of(optimizer, solver)
   local self = setmetatable({
     solver = solver, constraints = solver.constraints, vector = vector.of(solver.params), log = optimizer.log, seen = 0,
-    stage = solver.stages[1], stopped = false, names = { "objective" },
+    stage = solver.minimize[1], stopped = false, names = { "objective" },
   }, External)
   for _, c in ipairs(solver.constraints) do self.names[#self.names + 1] = c.name end
   self.count = self.vector.count
@@ -88,7 +88,7 @@ function External:at(x)
   return fine and entry or nil
 end
 
----Objective at a point, and its gradient; nothing counts in the stage "feasible".
+---Objective at a point, and its gradient; nothing counts in the stage "violation".
 ---@param entry table
 ---@param gradient ffi.cdata*?  double {count}, written
 ---@return number

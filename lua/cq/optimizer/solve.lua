@@ -18,35 +18,37 @@ local solve = {}
 
 local constraint_spec = is.define("optimizer:solve: constraint", constraint.fields)
 
-solve.stages = is.list(is.one_of { "feasible", "objective" }, { min = 1, default = { "objective" } })
+solve.minimize = is.list(is.one_of { "violation", "objective" }, { min = 1, default = { "objective" } })
 
 ---@class optimizer.solve.def
 ---@field iterations integer    evaluations of f at most, those of a solve that is gone on with included
 ---@field constraints? optimizer.solve.constraint.def[]   what must be kept, by the names of numbers that f gives
----@field stages? ("feasible"|"objective")[]   "feasible": constraints alone, until they are kept; "objective": all, as
----  without stages
+---@field minimize? ("violation"|"objective")[]   one after the other. "violation": constraints alone, until they are
+---  kept; "objective": all
 ---@field folder? string        history.csv, parameters and state are written there, as by run:optimize
 ---@field resume? boolean       go on from what lies in the folder; --resume unless given
 ---@field state? table          go on from the state of an earlier solution
----@field after? fun(iteration: integer, values: table<string, number>, params: any)   called after each evaluation
+---@field on_iteration? fun(iteration: integer, values: table<string, number>, params: any)   called after each evaluation
 
 local spec = is.define("optimizer:solve", {
   iterations = is.integer { min = 0 },
   constraints = is.list(is.table(), { default = {} }),
-  stages = solve.stages,
+  minimize = solve.minimize,
   folder = is.string { optional = true },
   resume = is.boolean { optional = true },
   state = is.table { optional = true },
-  after = is.callable { optional = true },
-})
+  on_iteration = is.callable { optional = true },
+}, nil, is.renamed { after = "on_iteration", stages = "minimize" })
 
----What a method can do with these constraints, and stages; an error if it cannot.
+---What a method can do with these constraints; an error if it cannot.
 ---@param optimizer cq.Optimizer
 ---@param constraints cq.Constraint[]
----@param stages string[]
+---@param minimize string[]    "violation" and "objective", one after the other
 ---@param what string
-function solve.check(optimizer, constraints, stages, what)
-  if #constraints == 0 and stages[1] == "feasible" then is.fail("%s: a stage \"feasible\" needs constraints", what) end
+function solve.check(optimizer, constraints, minimize, what)
+  if #constraints == 0 and minimize[1] == "violation" then
+    is.fail("%s: minimize \"violation\" needs constraints", what)
+  end
   if #constraints > 0 and optimizer.rule then
     is.fail("%s: cq.Optimizer.%s knows no constraints; put it into cq.Optimizer.augmented_lagrangian { inner = ... }, "
       .. "or take cq.Optimizer.nlopt or cq.Optimizer.ipopt", what, optimizer.kind)
@@ -84,8 +86,8 @@ local function close(run, solution)
 end
 
 -- what can be known of a solve that goes on: the function cannot
-local function signature_of(optimizer, params, constraints, stages)
-  local problem, manner = {}, { stages = signature.word(stages) }
+local function signature_of(optimizer, params, constraints, minimize)
+  local problem, manner = {}, { minimize = signature.word(minimize) }
   signature.add_constraints(problem, constraints)
   signature.add_optimizer(manner, optimizer, "optimizer")
   signature.add_params(manner, params)
@@ -103,15 +105,15 @@ function solve.run(optimizer, params, f, fields)
   is.argument("optimizer:solve", "f", is.callable(), f)
   local def = spec(fields == nil and {} or fields)
   local constraints = constraint.list(def.constraints, constraint_spec, "optimizer:solve")
-  solve.check(optimizer, constraints, def.stages, "optimizer:solve")
+  solve.check(optimizer, constraints, def.minimize, "optimizer:solve")
   T.leaves.trainable(params, "optimizer:solve")
   if option.program.check then def.iterations = math.min(def.iterations, 1) end
   local run = open(def)
   local problem = solver.new {
     optimizer = optimizer, params = params, f = named(f), constraints = constraints, iterations = def.iterations,
-    stages = def.stages,
-    signature = signature_of(optimizer, params, constraints, def.stages),
-    after = def.after, what = "optimizer:solve", run = run,
+    minimize = def.minimize,
+    signature = signature_of(optimizer, params, constraints, def.minimize),
+    on_iteration = def.on_iteration, what = "optimizer:solve", run = run,
     saved = run and run.saved and run.saved.optimizer
       or def.state,
   }

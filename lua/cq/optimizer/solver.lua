@@ -21,7 +21,7 @@ local Solution = require "cq.optimizer.solution"
 ---@field constraints cq.Constraint[]
 ---@field iterations integer              evaluations at most
 ---@field evaluations integer             made, those before a resume included
----@field stage string                    "feasible": the objective does not count; "objective"
+---@field stage string                    "violation": the objective does not count; "objective"
 ---@field best table?                     { values, judged, iteration, params, feasible }
 ---@field run cq.Run?                     that the history is written to
 local Solver = {}
@@ -81,9 +81,9 @@ end
 
 -- the next stage begins where all constraints are kept
 local function next_stage(self, judged)
-  if self.stage ~= "feasible" or not judged.feasible then return end
+  if self.stage ~= "violation" or not judged.feasible then return end
   self.stage_at = self.stage_at + 1
-  self.stage = self.stages[self.stage_at] or "done"
+  self.stage = self.minimize[self.stage_at] or "done"
 end
 
 ---Runs f at the present parameters, and back once for each entry of what plan gives.
@@ -124,7 +124,7 @@ function Solver:note(fields)
   row.seconds = C.cq_clock() - self.began
   self.noted, self.telling = self.evaluations, true
   if self.run then self.run:record(row) end
-  if self.after then self.after(self.evaluations, values, self.params) end
+  if self.on_iteration then self.on_iteration(self.evaluations, values, self.params) end
   self.telling = false
   -- a log of many points may be large
   if self.run and C.cq_clock() - self.run.saved_at >= math.max(5, 20 * (self.saving or 0)) then self:save() end
@@ -178,7 +178,7 @@ local function restore(self, saved)
   T.leaves.load(boxed(self.all), saved.params, self.what)
   self.optimizer:restore(saved.optimizer)
   self.evaluations, self.best, self.stage_at = saved.evaluations, saved.best, saved.stage
-  self.stage = self.stages[self.stage_at] or "done"
+  self.stage = self.minimize[self.stage_at] or "done"
   if self.recover then self.recover.before = saved.before end
 end
 
@@ -226,8 +226,8 @@ end
 ---  gradient.passes gives; that of f unless given
 ---@field constraints cq.Constraint[]
 ---@field iterations integer
----@field stages string[]
----@field after? function
+---@field minimize string[]
+---@field on_iteration? function
 ---@field what string           for errors
 ---@field run? cq.Run           that is open
 ---@field experiment? cq.Experiment   whose best is kept in the folder of the run with all that it was found in
@@ -252,7 +252,7 @@ function solver.new(def)
   local saved = def.saved
   local self = setmetatable(def, Solver)
   self.all = self.all or self.params
-  self.evaluations, self.noted, self.stage_at, self.stage = 0, 0, 1, self.stages[1]
+  self.evaluations, self.noted, self.stage_at, self.stage = 0, 0, 1, self.minimize[1]
   self.evaluator = self.evaluator or function(what, plan) return gradient.passes(what, self.f, plan) end
   if saved then
     restore(self, saved)
