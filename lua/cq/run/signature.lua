@@ -34,9 +34,9 @@ end
 
 -- what is chosen of an optimizer, by the names of its constructors; rate_made is the rate before it was changed
 local chosen = {
-  "kind", "algorithm", "form", "penalty", "penalty_growth", "sufficient_decrease", "rate_factor", "penalty_max", "window",
-  "tolerance", "inner_iterations", "objective_tolerance", "parameter_tolerance", "history", "clip", "momentum", "beta1",
-  "beta2", "epsilon", "per",
+  "kind", "algorithm", "form", "penalty", "penalty_growth", "sufficient_decrease", "rate_factor", "penalty_max",
+  "window", "tolerance", "inner_iterations", "objective_tolerance", "parameter_tolerance", "history", "clip",
+  "momentum", "beta1", "beta2", "epsilon", "per",
 }
 
 ---Adds what an optimizer was made with.
