@@ -32,6 +32,7 @@ local objectives = require "cq.experiment.objective"
 local stage_options = require "cq.experiment.options"
 local plans = require "cq.plan"
 local goals = require "cq.experiment.goal"
+local passive = require "cq.experiment.passive"
 local scenes = require "cq.experiment.scenes"
 local trainables = require "cq.experiment.trainable"
 local training = require "cq.experiment.training"
@@ -248,6 +249,9 @@ local function numbers(self, params, steps)
   local found = constrained.values(self, params, roll)
   found.objective = self:loss(roll)
   if self.design and #self.constraints > 0 then found.task = found.objective:detach() end
+  local cost
+  cost, roll.companion = passive.cost(self, params, steps)
+  if cost then found.objective = found.objective + cost end
   return found, roll
 end
 

@@ -35,7 +35,7 @@ plan.of_design = { "sharpness", "threshold", "layout_sharpness", "filter_radius"
   "mass_exponent", "actuation_exponent" }
 plan.of_rollout = { "adjoint_decay", "damping", "friction", "gravity", "wall_velocity" }
 
-local option_names = { "limits" }
+local option_names = { "limits", "passive_weight" }
 for _, list in ipairs { plan.of_optimizer, plan.of_design, plan.of_rollout } do
   for _, name in ipairs(list) do option_names[#option_names + 1] = name end
 end
@@ -126,6 +126,8 @@ end
 ---@field limits? table<string, any>  of constraints, by their names
 ---@field adjoint_decay? any          of gradients [time]; math.huge: exact ones; "auto": 3 sqrt(L / g) where the
 ---  objective is a sum over time, L the cube root (in 2D the square root) of the robot's volume; else exact
+---@field passive_weight? any         of a design: this times what the body gains without any signal is added to the
+---  loss, so that falling over is not paid for; gains are over the solid block without signals. 0
 ---@field damping? any                [1/time]
 ---@field friction? any               one number, or {walls}
 ---@field gravity? any                {dim} [length/time^2]

@@ -35,7 +35,9 @@ end
 function options.check(stage, run, optimizer)
   local what = ("run:optimize: stage %q: options."):format(stage.name)
   for name in pairs(stage.options) do
-    if of_design[name] and not run.design then is.fail("%s%s needs an experiment with a design", what, name) end
+    if (of_design[name] or name == "passive_weight") and not run.design then
+      is.fail("%s%s needs an experiment with a design", what, name)
+    end
     if run.params.world and run.params.world[name] then
       is.fail("%s%s: it is trained, and cannot be given too", what, name)
     end
@@ -166,6 +168,9 @@ function options.set(self, i)
           set_optimizer(self.run.optimizer, name, value)
         elseif of_design[name] then
           changed, design = changed or before, true
+        elseif name == "passive_weight" then
+          self.run.passive_weight = is.argument("run:optimize", "options.passive_weight", is.number { min = 0 }, value)
+          changed = changed or before
         else
           -- losses are the same by whatever gradients
           changed = changed or before and name ~= "adjoint_decay"

@@ -7,6 +7,7 @@ local decay = require "cq.experiment.decay"
 local gradient = require "cq.tensor.gradient"
 local levels = require "cq.experiment.levels"
 local options = require "cq.experiment.options"
+local passive = require "cq.experiment.passive"
 local recover = require "cq.experiment.recover"
 local scenes = require "cq.experiment.scenes"
 local signature = require "cq.run.signature"
@@ -121,7 +122,7 @@ end
 ---@return cq.Stage
 function stages.new(stage, run, made, from)
   local own = levels.of(run, stage.level)
-  own.given, own.best, own.run = {}, nil, run.run
+  own.given, own.best, own.run, own.passive_weight = {}, nil, run.run, nil
   own.optimizer = stage.optimizer or run.base_optimizer
   if made then
     check_made(own, stage, made, run.run)
@@ -270,9 +271,11 @@ end
 function Stage:warn_of_rest(first)
   local run, best = self.run, self.run.best
   if not (run.own_design and best) or run.scenes or self.stage.body ~= "soft" or #self.history < LEARNED then return end
-  local still = T.leaves.snapshot(best.params)
-  still.design.sign:copy_from(T.zeros(still.design.sign:shape()))
-  local fine, loss = pcall(function() return run:loss(run:rollout(still)):item() end)
+  local fine, loss = pcall(T.tape.pause, function()
+    local loss, roll = passive.loss(run, best.params)
+    roll:release()
+    return loss:item()
+  end)
   local gained = first - best.loss
   if fine and gained > 0 and first - loss > 0.5 * gained then
     message.warn("stage %q: of the loss, which fell from %.4g to %.4g, %.0f %% is there without any signal: the design is paid for where its particles are, and not for how they move; measure from the start of the rollout, as start:center(robot) in objective.terminal gives it",

@@ -1,0 +1,51 @@
+-- passive: what a design gains without any signal, by falling over for instance. A stage may add it to the loss
+-- (options.passive_weight), so that an objective pays for what the signals do and not for where particles are.
+local T = require "cq.tensor"
+
+local passive = {}
+
+-- the parameters with another density {n}, if one is given, and without any pulse
+local function without_pulses(params, density)
+  local out, design = {}, params.design
+  for name, value in pairs(params) do out[name] = value end
+  local shape = design.sign:shape()
+  out.design = { density = density or design.density, layout = design.layout, sign = T.zeros(shape),
+    magnitude = T.full(shape, -1) }
+  return out
+end
+
+---The loss of the body alone, without any signal.
+---@param run cq.Experiment      with a design
+---@param params table
+---@param steps? integer         the experiment's unless given
+---@return cq.Tensor loss, cq.Rollout
+function passive.loss(run, params, steps)
+  local roll = run:rollout(without_pulses(params), { steps = steps })
+  return run:loss(roll), roll
+end
+
+-- the same of the whole block, solid
+local function loss_of_block(run, params, steps)
+  return T.tape.pause(function()
+    local solid = T.ones(params.design.density:shape())
+    local roll = run:rollout(without_pulses(params, solid), { steps = steps })
+    local loss = run:loss(roll):item()
+    roll:release()
+    return loss
+  end)
+end
+
+---What the body gains without any signal beyond what the solid block gains so, by the weight of the stage; nil where
+---that is none, or the body is extracted and no longer changes.
+---@param run cq.Experiment
+---@param params table
+---@param steps? integer
+---@return cq.Tensor? cost, cq.Rollout? roll     to be released with that of the objective
+function passive.cost(run, params, steps)
+  local weight = run.passive_weight or 0
+  if weight == 0 or run.extracted then return nil end
+  local block, loss, roll = loss_of_block(run, params, steps), passive.loss(run, params, steps)
+  return (block - loss):clamp(0) * weight, roll
+end
+
+return passive
