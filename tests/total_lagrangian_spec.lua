@@ -213,6 +213,20 @@ describe("gradients of total Lagrangian steps", function()
     end)
   end
 
+  it("agree with central differences beside a curved wall whose surface runs, and that stands", function()
+    for _, dim in ipairs { 2, 3 } do
+      local robot, center, speed = actuated(dim), { 7, 0.2, 6 }, { 0.3, 0.2, 0.1 }
+      center[dim + 1], speed[dim + 1] = nil, nil
+      for _, kind in ipairs { "slip", "friction" } do
+        local world = floor_world(robot, { walls = cq.Boundary.sphere { center = center, radius = 4, kind = kind,
+          mu = kind == "friction" and 0.3 or nil, velocity = speed, moves = false } })
+        derivative.check(function(p)
+          return felt(world:rollout { steps = 8, wall_velocity = p.speed, robot = robot:with { velocity = p.v } }.state)
+        end, { v = -0.1 * cq.ones { robot.particle_count, dim }, speed = cq.tensor { speed } }, 1e-6)
+      end
+    end
+  end)
+
   it("are the same bits with less memory, more threads and in a batch", function()
     local muscle = cq.Actuator.pressure { groups = { "block" }, axis = "y", max = 4 }
     local robot = block({ 40, 40 }, { young = 40, actuators = muscle })

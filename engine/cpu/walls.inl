@@ -104,8 +104,8 @@ CQ_INLINE real decay_of(const cq_scene *s) {
 // What the normal of a wall at a place gives to the place, and to the velocity that has brought the wall there. (E22)
 static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3], const ContactGrad *grad,
                      double grad_x[3], cq_partial *sum) {
-  double x[3], grad_n[3] = {0};
-  place_relative_to(s, wall, place, x);
+  double x[3] = {place[0], place[1], place[2]}, grad_n[3] = {0};
+  if (s->model->walls[wall].moves) place_relative_to(s, wall, place, x);
   for (int i = 0; i < 3; i++) grad_x[i] = 0;
   EACH(i) grad_n[i] = (double)grad->n[i];
   cq_wall_normals_adj(&s->model->walls[wall], CQ_DIM, x, grad_n, grad_x);
