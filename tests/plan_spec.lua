@@ -167,16 +167,35 @@ describe("run:optimize with a plan", function()
     C.cq_interrupt(0)
     assert.equal(at, count)
     run = experiment()
-    optimize(run, plan(), name, { resume = true })
-    return run
+    return run, optimize(run, plan(), name, { resume = true })
+  end
+
+  -- what a run has left in its folder, but for its sources
+  local function files_of(path, within, out)
+    out = out or {}
+    for _, name in ipairs(host.entries(path)) do
+      local inner = within and within .. "/" .. name or name
+      if host.kind(path .. "/" .. name) == "folder" then
+        if name ~= "sources" then files_of(path .. "/" .. name, inner, out) end
+      else
+        out[#out + 1] = inner
+      end
+    end
+    table.sort(out)
+    return out
   end
 
   it("goes on with equal bits wherever it was interrupted", function()
+    local ended = {}
+    local function plan() return whole_plan { on_end = function(run) ended[#ended + 1] = run.best.loss end } end
     local whole = experiment()
-    optimize(whole, whole_plan(), "whole")
-    local history = cq.Run.read_history(folder .. "/whole")
+    optimize(whole, plan(), "whole")
+    local history, files, ends = cq.Run.read_history(folder .. "/whole"), files_of(folder .. "/whole"), ended
     for at = 1, 11 do
-      local parts = in_parts("parts" .. at, whole_plan, at)
+      ended = {}
+      local parts = in_parts("parts" .. at, plan, at)
+      assert.same(ends, ended, at)
+      assert.same(files, files_of(folder .. "/parts" .. at), at)
       assert.same(bits(whole.params), bits(parts.params), at)
       assert.same(bits(whole.best.params), bits(parts.best.params), at)
       assert.same({ whole.best.loss, whole.loss_last, whole.body.particles },
@@ -187,6 +206,30 @@ describe("run:optimize with a plan", function()
         assert.same(row, rows[k])
       end
     end
+  end)
+
+  it("ends a stage where its optimizer has converged, interrupted there or not", function()
+    local function train(name, at, resume)
+      local run, count = cq.Experiment(function(level)
+        local def = block(level)
+        def.constraints = { { name = "height", at_most = 1, terminal = function(state) return state:center()[2] end } }
+        return def
+      end), 0
+      local lagrangian = cq.Optimizer.augmented_lagrangian { inner = adam(), inner_iterations = 2 }
+      optimize(run, cq.Plan { optimizer = lagrangian, { name = "a", iterations = 5 }, { name = "b", iterations = 1 } },
+        name, { resume = resume, on_iteration = function()
+          count = count + 1
+          if count == at then C.cq_interrupt(1) end
+        end })
+      C.cq_interrupt(0)
+      local rows = {}
+      for k, row in ipairs(cq.Run.read_history(folder .. "/" .. name)) do rows[k] = { row.stage, row.loss } end
+      return rows
+    end
+    local whole = train "whole"
+    assert.equal(3, #whole)
+    assert.same({ whole[1], whole[2] }, train("parts", 2))
+    assert.same(whole, train("parts", nil, true))
   end)
 
   it("refuses a stage that is made and was another, and takes others later", function()
@@ -252,8 +295,10 @@ describe("run:optimize with a plan", function()
     assert.equal(whole.best.loss, result.starts[best].loss)
     assert.equal(whole.best.loss, whole:evaluate().loss)
     for _, at in ipairs { 2, 3, 9, 16, 18, 20, 21, 22, 23 } do
-      local parts = in_parts("parts" .. at, plan, at)
+      local parts, found = in_parts("parts" .. at, plan, at)
       assert.same({ whole.best.loss, bits(whole.best.params) }, { parts.best.loss, bits(parts.best.params) }, at)
+      assert.same({ result.iterations, result.starts }, { found.iterations, found.starts }, at)
+      assert.same(files_of(folder .. "/whole"), files_of(folder .. "/parts" .. at), at)
     end
     local fixed = block { coarsen = 1 }
     fixed.design, fixed.controller = nil, cq.Controller.open_loop { steps = 10 }

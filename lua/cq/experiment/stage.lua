@@ -261,10 +261,7 @@ end
 
 ---Has the stage come to its end before its iterations were made?
 ---@return boolean
-function Stage:is_over()
-  local kind = self.solution and self.solution.status
-  return is_over(self) or kind == "converged" or kind == "stopped"
-end
+function Stage:is_over() return is_over(self) or self.solver ~= nil and self.solver.verdict ~= nil end
 
 ---Is most of its gain there without any signal? Says so: the design is paid for where its particles are.
 ---@param first number         loss at the first iteration of the training

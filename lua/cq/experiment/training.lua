@@ -2,7 +2,8 @@
 -- what is saved of them, and how a run goes on.
 --
 -- Parts of the plan come one after the other, and in each part one start after the other. What is known of a start:
---   stage, made, ended    the number of the stage that it is in, iterations made of it, and whether it is at its end
+--   stage, made           the number of the stage that it is in, and iterations made of it
+--   over, ended           whether the stage ends there, and whether it has ended: on_end was called
 --   params, best          of that stage: the present values, and { loss =, iteration =, params = } of the least loss
 --   solver, history       what going on within the stage needs beside them
 --   first                 the loss of its first iteration
@@ -64,7 +65,7 @@ local function unpacked(columns)
   return out
 end
 
-local kept = { "number", "seed", "stage", "made", "ended", "dropped", "params", "best", "solver", "first" }
+local kept = { "number", "seed", "stage", "made", "over", "ended", "dropped", "params", "best", "solver", "first" }
 
 local function saved_starts(self)
   local out = {}
@@ -137,9 +138,9 @@ local function restore(self)
   check_records(self, state.plan)
   for k, start in ipairs(self.starts) do
     local stage = self.plan.stages[start.stage]
-    if stage and start.ended and start.made < stage.iterations
+    if stage and (start.over or start.ended) and start.made < stage.iterations
       and tonumber(state.plan[start.stage].iterations) < stage.iterations then
-      self.starts[k].ended = false
+      self.starts[k].over, self.starts[k].ended = false, false
     end
   end
   self.substeps = state.substeps
@@ -209,9 +210,8 @@ local function conclude(self, start, current, part)
   start.history = current.history
   start.made = current.solver and current.solver.evaluations or 0
   start.solver = current.solver and current.solver:state()
-  local interrupted = C.cq_interrupted() ~= 0
-  start.ended = not interrupted and (start.made >= current.stage.iterations or current:is_over())
-  if interrupted or not (start.ended or start.made >= part.last) then return end
+  start.over = start.made >= current.stage.iterations or current:is_over()
+  if not (start.over or start.made >= part.last) then return end
   self.folder.iterations = self.folder.iterations - math.max(0, part.last - start.made)
   self.folder.progress.total = self.folder.iterations
 end
@@ -223,12 +223,14 @@ local function only_evaluate(current)
   run.best = { loss = run:evaluate({ params = "last" }).loss, iteration = 0, params = T.leaves.snapshot(run.params) }
 end
 
+-- After Ctrl-C it waits for the run to be gone on with.
 local function end_of_stage(self, start, current)
   local run, stage, plan = current.run, current.stage, self.plan
-  if not start.ended then return end
+  if not start.over or C.cq_interrupted() ~= 0 then return end
   local following = plan.stages[plan.number[stage.name] + 1]
   if following and following.body ~= "soft" and start.first then current:warn_of_rest(start.first) end
   if stage.on_end then stage.on_end(run) end
+  start.ended = C.cq_interrupted() == 0
 end
 
 local function train(self, part, start)
@@ -239,19 +241,20 @@ local function train(self, part, start)
   local from = not goes_on and beginning(self, start, stage) or nil
   local current = stages.new(stage, self.run, goes_on and start or nil, from)
   local before = { stage = start.stage, made = start.made, solver = start.solver, params = start.params,
-    best = start.best, history = start.history }
+    best = start.best, history = start.history, over = start.over, ended = start.ended }
   if goes_on then
     current.history = start.history
   else
-    start.stage, start.made, start.solver, start.history, start.ended = part.stage, 0, nil, {}, false
+    start.stage, start.made, start.solver, start.history = part.stage, 0, nil, {}
+    start.over, start.ended = false, false
   end
   self.current, self.current_start = current, start
   local offset = self.folder.done - start.made
   if part.last == 0 then
     only_evaluate(current)
   else
-    local fine, problem = pcall(current.optimize, current, { last = part.last, saved = start.solver,
-      folder = folder_for(self, start, current, offset), numbers = self.numbers, on_iteration = self.on_iteration })
+    local fine, problem = pcall(current.optimize, current, { last = start.over and start.made or part.last,
+      saved = start.solver, folder = folder_for(self, start, current, offset), numbers = self.numbers, on_iteration = self.on_iteration })
     if not fine and C.cq_interrupted() ~= 0 and current.solver and current.solver.evaluations == 0 then
       -- nothing was made of this stage: the start is at the end of the one before
       for name, value in pairs(before) do start[name] = value end
@@ -263,8 +266,8 @@ local function train(self, part, start)
     self.solution = problem
   end
   conclude(self, start, current, part)
-  save(self, self.folder.done, start.params)
   end_of_stage(self, start, current)
+  save(self, self.folder.done, start.params)
 end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
@@ -313,6 +316,18 @@ local function stage_folder(self, stage)
   return ("%s/stages/%s"):format(self.folder.folder, self.plan.stages[stage].name)
 end
 
+-- the stage that a start is in, with the experiment as it has left it
+local function present(self, start)
+  if self.current and self.current_start == start then return self.current end
+  local stage = self.plan.stages[start.stage]
+  restore_substeps(self, level_of(self, stage))
+  local current = stages.new(stage, self.run, start)
+  current.history, current.run.best = start.history, start.best
+  options.set(current, math.max(1, start.made))
+  self.current, self.current_start = current, start
+  return current
+end
+
 -- what a run that repeats the next stage goes on from, and the best parameters of this one
 local function keep_stage(self, number)
   if #self.plan.stages < 2 or option.program.follows then return end
@@ -320,31 +335,39 @@ local function keep_stage(self, number)
   local there, problem = host.make_folder(folder)
   if not there then is.fail("run:optimize: the folder %s cannot be made: %s", folder, tostring(problem)) end
   T.save(folder .. "/state.bin", { iteration = self.folder.done, params = best.params, optimizer = state_of(self) })
-  -- as of this start, where the experiment is in the state of another one
-  if self.current and self.current_start == best then
-    saved_runs.write({ manifest = self.folder.manifest, path = function(_, name) return folder .. "/" .. name end },
-      best.best, self.current.run)
-  end
+  saved_runs.write({ manifest = self.folder.manifest, path = function(_, name) return folder .. "/" .. name end },
+    best.best, present(self, best).run)
 end
 
-local function is_done(start, part)
-  return start.stage > part.stage or start.stage == part.stage and (start.ended or start.made >= part.last)
+-- Has a start come to the end of a part? Within its stage it may go on, if it is kept.
+local function is_done(self, start, part)
+  if start.stage ~= part.stage then return start.stage > part.stage end
+  return start.ended or start.made >= part.last and part.last < self.plan.stages[part.stage].iterations
+end
+
+-- have all that are left come to the end of a part, and none further?
+local function are_at_end(self, part)
+  for _, start in ipairs(self.starts) do
+    local is_there = start.stage == part.stage and start.made <= part.last
+    if not start.dropped and not is_there then return false end
+  end
+  return true
 end
 
 ---Carries the plan out, from what is made on.
 function Training:go()
   for k, part in ipairs(self.parts) do
-    local worked = false
     for _, start in ipairs(self.starts) do
-      if not start.dropped and not is_done(start, part) then
+      if not start.dropped and not is_done(self, start, part) then
         train(self, part, start)
-        worked = true
         if C.cq_interrupted() ~= 0 then return end
       end
     end
-    if part.cut and worked then cut(self) end
-    local following = self.parts[k + 1]
-    if worked and not (following and following.stage == part.stage) then keep_stage(self, part.stage) end
+    if are_at_end(self, part) then
+      if part.cut then cut(self) end
+      local following = self.parts[k + 1]
+      if not (following and following.stage == part.stage) then keep_stage(self, part.stage) end
+    end
   end
 end
 
@@ -352,15 +375,7 @@ end
 local function take_result(self)
   local best = ranked(self)[1]
   if not best then return end
-  local run, stage = self.run, self.plan.stages[best.stage]
-  local current = self.current
-  if not current or self.current_start ~= best then
-    current = stages.new(stage, run, best)
-    restore_substeps(self, current.run)
-    current.history = best.history
-    options.set(current, math.max(1, best.made))
-  end
-  local own = current.run
+  local run, own, stage = self.run, present(self, best).run, self.plan.stages[best.stage]
   own.best, own.made = best.best, best.made
   own.loss_last = best.history[best.made] and best.history[best.made].loss
   if stage.body ~= "soft" then own.body = own.design:extract(best.best.params.design) end

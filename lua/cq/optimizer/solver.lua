@@ -23,6 +23,7 @@ local Solution = require "cq.optimizer.solution"
 ---@field evaluations integer             made, those before a resume included
 ---@field stage string                    "violation": the objective does not count; "objective"
 ---@field best table?                     { values, judged, iteration, params, feasible }
+---@field verdict "converged"|"stopped"|nil   why it ended before its iterations were made
 ---@field run cq.Run?                     that the history is written to
 local Solver = {}
 Solver.__index = Solver
@@ -281,10 +282,10 @@ local function fail_evaluation(self, problem)
   error(problem, 0)
 end
 
-local function status_of(self, verdict)
+local function status_of(self)
   if C.cq_interrupted() ~= 0 then return "interrupted" end
   if not self.best.feasible then return "infeasible" end
-  return verdict or self.stage == "done" and "converged" or "iterations"
+  return self.verdict or "iterations"
 end
 
 ---Lets the optimizer minimise, to its end.
@@ -296,8 +297,9 @@ function Solver:solve()
     if C.cq_interrupted() ~= 0 then is.fail("%s: interrupted before the first evaluation was made", self.what) end
     is.fail("%s: no evaluation was made; iterations is %d", self.what, self.iterations)
   end
+  self.verdict = fine and verdict or self.stage == "done" and "converged" or nil
   if self.run then self:save() end
-  return Solution.new(self, status_of(self, fine and verdict or nil))
+  return Solution.new(self, status_of(self))
 end
 
 return solver
