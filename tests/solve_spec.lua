@@ -43,6 +43,30 @@ describe("an augmented Lagrangian", function()
     end
   end
 
+  it("lowers a penalty that was chosen where its constraint had next to no gradient", function()
+    local method, at = lagrangian(), cq.param { 0.01, -0.01 }
+    local solution = method:solve(at, function(x)
+      return { objective = ((x - cq.tensor { 3, 1 }):square() * cq.tensor { 0.1, 1 }):sum(),
+        bound = x:square():sum() ^ 4 }
+    end, { iterations = 1000, constraints = { { name = "bound", at_most = 1 } } })
+    assert.equal("converged", solution.status)
+    -- on the circle, where (x - 3) / 10 : (y - 1) = x : y
+    near(0.60926, solution.objective, 2e-4, "objective")
+    assert.is_true(method.penalties.bound < 100, method.penalties.bound)
+  end)
+
+  it("chooses penalties by the scale of a constraint", function()
+    for _, scale in ipairs { 1e-6, 1e6 } do
+      local at = cq.param { 0.01, -0.01 }
+      local solution = lagrangian():solve(at, function(x)
+        return { objective = ((x - cq.tensor { 3, 1 }):square() * cq.tensor { 0.1, 1 }):sum(),
+          bound = scale * x:square():sum() }
+      end, { iterations = 1000, constraints = { { name = "bound", at_most = scale } } })
+      assert.is_true(solution.feasible)
+      near(0.60926, solution.objective, 2e-4, scale)
+    end
+  end)
+
   it("finds the multipliers of Rosen and Suzuki", function()
     local solution = problems.solve(problems.rosen_suzuki, lagrangian { rate = 0.05, tolerance = 1e-5 })
     near(-44, solution.objective, 1e-3, "objective")

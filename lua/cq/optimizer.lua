@@ -360,8 +360,8 @@ end
 ---@field form? "shifted"|"violation"   shifted: penalty / 2 (c + multiplier / penalty)^2 where that is above 0 (Powell,
 ---  Hestenes, Rockafellar), the multiplier follows after every inner loop; violation: multiplier P + penalty / 2 P^2 of
 ---  the violation P alone, and either the multiplier follows, where P has shrunk enough, or the penalty grows
----@field penalty? number             at first; unless given, such that objective and constraint pull alike at the first
----  evaluation
+---@field penalty? number             at first; unless given, objective and constraint pull alike at the first evaluation,
+---  and less where a constraint that did not pull there outweighs the objective later
 ---@field penalty_growth? number      factor of the penalty of a constraint that does not decrease sufficiently
 ---@field sufficient_decrease? number a violation must fall below this share of the last loop's, or its penalty grows
 ---@field rate_factor? number         of the inner rate, where a constraint's values swing by more than their mean is off;

@@ -12,12 +12,15 @@ local T = require "cq.tensor"
 local gradient = require "cq.tensor.gradient"
 local constraint = require "cq.optimizer.constraint"
 
+local OUTWEIGHS = 10     -- times the objective's gradient: a term that pulls as much leaves the objective no say
+
 ---An augmented Lagrangian, from cq.Optimizer.augmented_lagrangian.
 ---@class cq.AugmentedLagrangian : cq.Optimizer
 ---@field inner cq.Optimizer
 ---@field multipliers table<string, number>   by the name of the constraint
 ---@field penalties table<string, number>
 ---@field loops integer                       inner loops ended
+---@field chosen table<string, boolean>        penalties that were chosen here, and have not grown since
 ---@field rate number                         of the inner optimizer at first
 local AugmentedLagrangian = { __name = "cq.AugmentedLagrangian", __is = { ["cq.Optimizer"] = true } }
 AugmentedLagrangian.__index = AugmentedLagrangian
@@ -71,13 +74,40 @@ local function is_new(self, constraints)
   return false
 end
 
--- Penalties by which the term of each constraint, were it violated as it is now or by its scale, pulls as much as the
--- objective; all of them alike where that does not pull.
+-- The penalty by which the term of a constraint, were it violated by as much, pulls as much as the objective: they are
+-- balanced at the start, as Birgin and Martinez balance their values (Practical Augmented Lagrangian Methods, 2014,
+-- 12.4). 1 where one of them does not pull.
+local function balanced(norms, c, violation)
+  local pull = norms[c.name] * violation
+  return pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1
+end
+
+-- First penalties. One that was chosen where its constraint had next to no gradient is far too large where it has one:
+-- it is lowered once its term outweighs the objective, and the inner optimizer forgets that gradient.
 local function choose_penalties(self, solver, norms)
   for k, c in ipairs(solver.constraints) do
-    local violation = solver.judged[k]
-    local pull = norms[c.name] * (violation > 0 and violation or c.scale)
-    begin(self, c, pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1, violation)
+    local name, violation = c.name, solver.judged[k]
+    if not self.penalties[name] then
+      begin(self, c, balanced(norms, c, violation > 0 and violation or c.scale), violation)
+      self.chosen[name] = true
+    elseif norms.objective > 0 and (self.doubted[name] or 0) * norms[name] > OUTWEIGHS * norms.objective then
+      local penalty = balanced(norms, c, math.max(violation, c.scale))
+      if penalty < self.penalties[name] then
+        self.penalties[name], self.multipliers[name], self.before[name] = penalty, 0, violation
+        self.inner:restart()
+      end
+    end
+  end
+  self.largest, self.doubted = math.max(self.largest, norms.objective), {}
+end
+
+-- Where terms outweigh the objective in this gradient of the Lagrangian, chosen penalties are doubted: the next
+-- evaluation measures each gradient alone. The constraint may be kept there again, so that its weight is that of now.
+local function doubt(self, solver, grads)
+  if self.largest == 0 or not next(self.chosen) or norm_of(grads) <= OUTWEIGHS * self.largest then return end
+  for _, c in ipairs(solver.constraints) do
+    local _, weight = term_of(self, c, solver.values[c.name])
+    if self.chosen[c.name] and weight ~= 0 then self.doubted[c.name] = math.abs(weight) end
   end
 end
 
@@ -145,6 +175,7 @@ local function distance(self, c, value)
 end
 
 local function grow(self, name)
+  self.chosen[name] = nil
   self.penalties[name] = math.min(self.penalty_growth * self.penalties[name], self.penalty_max)
 end
 
@@ -208,9 +239,10 @@ function AugmentedLagrangian:minimise(solver)
   local whole = true
   while solver:goes_on() do
     local stage = solver.stage
-    local choose = not self.penalty and is_new(self, solver.constraints)
+    local choose = not self.penalty and (next(self.doubted) or is_new(self, solver.constraints))
     local lagrangian, grads = (choose and evaluate_each or evaluate)(self, solver, whole)
     whole = false
+    doubt(self, solver, grads)
     if solver.stage ~= stage then next_loop(self) end
     local values, row = solver.values, columns(self, solver, lagrangian)
     see(self, solver, lagrangian)
@@ -246,11 +278,13 @@ end
 local state_fields = {
   multipliers = is.table(), penalties = is.table(), before = is.table(), seen = is.table(), recent = is.table(),
   loops = is.integer { min = 0 },
+  chosen = is.table(), doubted = is.table(), largest = is.number { min = 0 },
   inner = is.table(), rate = is.number { above = 0 }, made = is.number { above = 0, optional = true },
 }
 
 local function clear(self)
   self.multipliers, self.penalties, self.before, self.seen, self.recent, self.loops = {}, {}, {}, {}, {}, 0
+  self.chosen, self.doubted, self.largest = {}, {}, 0
 end
 
 ---@internal
@@ -260,7 +294,7 @@ function AugmentedLagrangian:state()
     penalties = copy(self.penalties),
     rate = self.inner.rate, made = self.rate,
     before = copy(self.before), seen = copy(self.seen), recent = T.leaves.snapshot(self.recent),
-    loops = self.loops,
+    loops = self.loops, chosen = copy(self.chosen), doubted = copy(self.doubted), largest = self.largest,
   }
 end
 
@@ -273,6 +307,7 @@ function AugmentedLagrangian:restore(state)
   self.inner.rate = state.made and state.made ~= self.rate and self.rate * state.rate / state.made or state.rate
   self.multipliers, self.penalties, self.before = copy(state.multipliers), copy(state.penalties), copy(state.before)
   self.seen, self.recent, self.loops = copy(state.seen), T.leaves.snapshot(state.recent), state.loops
+  self.chosen, self.doubted, self.largest = copy(state.chosen), copy(state.doubted), state.largest
 end
 
 ---@internal
