@@ -2,6 +2,7 @@
 local json = require "cq.base.json"
 local host = require "cq.host"
 local is = require "cq.base.schema"
+local message = require "cq.base.message"
 local process = require "cq.study.process"
 local progress = require "cq.study.progress"
 local text = require "cq.base.text"
@@ -131,6 +132,11 @@ function report.rerun(session, number)
       script = session:hash(),
     seed = study.seed + replicate - 1, folder = ("%s/rerun/%06d"):format(session.folder, number), began = process.now(),
   }
+  local changed = store and session:changed(store:definition())
+  if changed then
+    message.warn("%s was changed since the study %s began: trial %d may give other numbers than its row", changed,
+      study.name, number)
+  end
   if store then store:close() end
   local state, result = require("cq.study.trial").alone(study, job)
   if state == "failed" then

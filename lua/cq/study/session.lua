@@ -19,10 +19,17 @@ local text = require "cq.base.text"
 ---@field script string       its path
 ---@field folder string
 ---@field store cq.Store?
+---@field modules table<string, string>   hashes of what the script loads before its study is there
 local Session = { __name = "cq.Session" }
 Session.__index = Session
 
 local session = {}
+
+local function hashes(files)
+  local out = {}
+  for name, bytes in pairs(files) do out[name] = require("cq.run").hash(bytes) end
+  return out
+end
 
 ---Reads a script.
 ---@param script string
@@ -44,7 +51,25 @@ function session.open(script, address)
   for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
   return setmetatable({
     study = study, script = script, folder = option.program.out or "runs/" .. study.name, address = address,
+    modules = hashes(scripts.sources()),
   }, Session)
+end
+
+---What is another text than when the study began: the script, or a module that it loads.
+---@param stored table        the definition that the store keeps
+---@return string?
+function Session:changed(stored)
+  if stored.script ~= self:hash() then return "the script" end
+  local names = {}
+  -- studies of programs before there were hashes of modules have none
+  local before, names = stored.modules or self.modules, {}
+  for _, modules in ipairs { before, self.modules } do
+    for name in pairs(modules) do
+      if before[name] ~= self.modules[name] then names[#names + 1] = name end
+    end
+  end
+  table.sort(names)
+  return names[1] and names[1] .. ", which the script loads,"
 end
 
 ---The hash of the script's text.
@@ -121,7 +146,8 @@ local function compare(self, stored, go_on)
   end
   if go_on then return end
   local said = "%s since the study %s began. --go-on lets what is there count too, --force-new begins anew"
-  if stored.script ~= self:hash() then is.fail(said, "the script was changed", study.name) end
+  local changed = self:changed(stored)
+  if changed then is.fail(said, changed .. " was changed", study.name) end
   local was, is_now = json.encode(stored.options), json.encode(option.given())
   if was == is_now then return end
   is.fail(said, ("the script's options were changed from %s to %s"):format(was, is_now), study.name)
@@ -151,7 +177,7 @@ function Session:begin(def)
   local stored = store:definition()
   if stored then compare(self, stored, def.go_on) end
   local parts = self.study:definition()
-  parts.script, parts.options = self:hash(), option.given()
+  parts.script, parts.modules, parts.options = self:hash(), self.modules, option.given()
   store:define(parts)
   store:fill(self.study:count())
   self.store = store
