@@ -5,10 +5,9 @@
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.3.3 and fig. 12 to 14: centroid observer, MLP,
 -- 60 control steps of 0.05, Adam at 5e-3; bodies within 7 to 20 (E), 0.2 to 0.4 (nu), 0.7 to 2 (density); six runs
 -- each, of which co-design goes some 33 % farther. Distances are not printed. --full has the paper's 84,375, 111,375 or
--- 138,375 particles. --repeats 6 is six first weights, and medians with 90 % bands; --resume goes on with all of them.
+-- 138,375 particles. Its six runs are cqlua study run examples/quadruped.lua --seeds 6 --seed 0 --codesign.
 -- Size: 3,125 particles, twice 60 x 15 steps; 84,375 with --full. Time: 1 min with --codesign; 27 min with --full.
 local cq = require "cq"
-local repeats = require "scenes.repeats"
 
 local full, length, iterations = cq.option("full", false), 0.3, cq.option("iterations", 50)
 local robot = cq.Creature.nped {
@@ -28,12 +27,12 @@ local bodies = {
 }
 
 local function place(state) return state:center(robot)[1] end
-local function Walker(name, seed)
+local function Walker(name)
   return cq.Experiment {
     world = world, duration = 3, trainable = bodies[name], memory = full and "1 GiB" or nil,
     weight     = "particle",                   -- a mean over mass would move with the density
     observer   = cq.Observer.centroid { groups = robot.groups, velocity = true },
-    controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
+    controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = cq.option("seed", 0) },
     objective  = {
       terminal = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,
     },
@@ -41,21 +40,17 @@ local function Walker(name, seed)
   }
 end
 
-local function way(x) return (x - start) / length end
-
-local names, sets = cq.option("codesign", false) and { "fixed", "codesign" } or { "fixed" }, {}
-for k, name in ipairs(names) do
-  sets[k] = repeats.train {
-    name = #names > 1 and name or nil, iterations = iterations, place = place, way = way,
-    make = function(seed) return Walker(name, seed) end,
-  }
-  print(("%-8s walked %.2f body lengths in 3 time units%s"):format(name, sets[k].mean, sets[k].of))
+local names = cq.option("codesign", false) and { "fixed", "codesign" } or { "fixed" }
+local run, result = nil, {}
+for _, name in ipairs(names) do
+  run = Walker(name)
+  run:optimize { iterations = iterations, name = #names > 1 and name or nil }
+  result[name] = (place(run:evaluate().rollout.state):item() - start) / length
+  print(("%-8s walked %.2f body lengths in 3 time units"):format(name, result[name]))
 end
-if names[2] then print(("co-design adds %.0f %%"):format(100 * (sets[2].mean / sets[1].mean - 1))) end
-sets.title = ("%d legs"):format(robot.actuator_count / 4)
-sets.label = "body lengths, best so far"
-repeats.draw(sets)
+if names[2] then print(("co-design adds %.0f %%"):format(100 * (result.codesign / result.fixed - 1))) end
 local young = names[2] and { by = "young", range = { 7, 20 } } or nil
-local last = sets[#sets].best
-last:render("quadruped.mp4", { colour = young })
-last:render("quadruped.png", { stills = { 0, 1, 2, 3 }, colour = young })
+run:render("quadruped.mp4", { colour = young })
+run:render("quadruped.png", { stills = { 0, 1, 2, 3 }, colour = young })
+result.loss = run.best.loss
+return result

@@ -3,11 +3,10 @@
 -- Source: Advanced soft robot modeling in ChainQueen (Robotica 2021), 5.2 and fig. 8: graded terrain of particles,
 -- 36,200 with the biped's 12,800, centroid observer, MLP, Adam, 4 time units in steps of 0.02. The profile is not
 -- printed: here hills of 15 and 18 degrees, 0.2 long (--hill). The biped is told the time as well. --full has the
--- paper's particles, and 17 substeps where it prints 100, --repeats 10 its ten runs; --fall is what the rate is
--- multiplied by after each iteration.
+-- paper's particles, and 17 substeps where it prints 100, and its ten runs are cqlua study run
+-- examples/terrain.lua --seeds 10 --seed 0; --fall is what the rate is multiplied by after each iteration.
 -- Size: 2,080 particles, 200 x 12 steps; 36,200, 200 x 17 with --full. Time: 3 min; 37 min with --full.
 local cq = require "cq"
-local repeats = require "scenes.repeats"
 
 local full   = cq.option("full", false)
 local slopes = cq.option("slopes", { 15, 18 })               -- of the hills, up and down [degree]
@@ -35,26 +34,22 @@ local function observe(state)
 end
 
 local function place(state) return state:center(robot)[1] end
-local function Walker(seed)
-  return cq.Experiment {
-    world = world, duration = 4, observer = observe,
-    adjoint_decay = 2,                                       -- docs/objectives.md, "Long times"
-    controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = seed },
-    objective  = {
-      terminal = function(_, begin) return -place(begin) end,
-      running  = function(state) return -world.control_dt * state:velocity(robot)[1] end,
-      effort   = function(u) return 5e-7 * u:square():sum() end,
-    },
-    optimizer  = cq.Optimizer.adam { rate = rate, clip = 0.5, schedule = function(i) return fall ^ i end },
-  }
-end
-
-local all = repeats.train {
-  make = Walker, iterations = cq.option("iterations", 140),
-  place = place, way = function(x) return (x - start) / length end,
+local run = cq.Experiment {
+  world = world, duration = 4, observer = observe,
+  adjoint_decay = 2,                                       -- docs/objectives.md, "Long times"
+  controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = cq.option("seed", 0) },
+  objective  = {
+    terminal = function(_, begin) return -place(begin) end,
+    running  = function(state) return -world.control_dt * state:velocity(robot)[1] end,
+    effort   = function(u) return 5e-7 * u:square():sum() end,
+  },
+  optimizer  = cq.Optimizer.adam { rate = rate, clip = 0.5, schedule = function(i) return fall ^ i end },
 }
--- how far the best one is: of each hill the way up, then the way down
-local roll = all.best:evaluate().rollout
+
+run:optimize { iterations = cq.option("iterations", 140) }
+
+-- how far it is: of each hill the way up, then the way down
+local roll = run:evaluate().rollout
 local at, past, hills = place(roll.state):item() - left, {}, 0
 for k, x in ipairs(ground.ends) do
   if at > x - hill / 2 then past[#past + 1] = ("%g up"):format(slopes[k]) end
@@ -62,8 +57,9 @@ for k, x in ipairs(ground.ends) do
     past[#past + 1], hills = ("%g down"):format(slopes[k]), hills + 1
   end
 end
-print(("walked %.2f body lengths, over %d of %d hills, past slopes of [degree]: %s%s"):format(
-  (at + left - start) / length, hills, #slopes, #past > 0 and table.concat(past, ", ") or "none", all.of))
-repeats.draw { all, title = "A biped on terrain", label = "body lengths, best so far" }
-all.best:render "terrain.mp4"
-all.best:render("terrain.png", { stills = { 0, 1, 2, 3, 4 } })
+local lengths = (at + left - start) / length
+print(("walked %.2f body lengths, over %d of %d hills, past slopes of [degree]: %s"):format(lengths, hills, #slopes,
+  #past > 0 and table.concat(past, ", ") or "none"))
+run:render "terrain.mp4"
+run:render("terrain.png", { stills = { 0, 1, 2, 3, 4 } })
+return { loss = run.best.loss, lengths = lengths, hills = hills }

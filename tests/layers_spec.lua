@@ -17,7 +17,7 @@ local ROOMS = {
   { "picture", "picture", "plot" },
   { "topology", "topology" },
   { "experiment", "experiment", "plan" },
-  { "study", "study", "seeds" },
+  { "study", "study" },
   { "program", "program", "command", "reference", "measure", "zoo" },
 }
 

@@ -9,7 +9,7 @@ describe("tests/papers/results.csv", function()
   it("names examples that exist", function()
     for _, row in ipairs(rows) do
       local script = row.command:match "^cqlua (examples/[%w_]+%.lua)"
-        or row.command:match "^cqlua study run (examples/studies/[%w_]+%.lua)"
+        or row.command:match "^cqlua study run (examples/[%w_/]+%.lua)"
       assert(script and host.kind(script) == "file", row.experiment .. ": " .. row.command)
     end
   end)
@@ -86,18 +86,20 @@ describe("the papers' experiments in full", function()
   end)
 
   it("compare what a biped learns of its body with one that learns nothing of it", function()
-    local biped = run_of "examples/biped_codesign.lua --seeds 10"
+    local biped = run_of "study run examples/studies/codesign.lua --seed 0 --fine"
     local function said(young)
       local out = ""
-      for _, row in ipairs { { "none", 2 }, { "E", young }, { "nu", 3 }, { "density", 3 }, { "all", 5 } } do
-        out = out .. ("%-12s %5.2f body lengths, median of 10 (1.00 to 7.00); +1 %%\n"):format(row[1], row[2])
+      for _, row in ipairs { { "false", "false", "false", 2 }, { "false", "false", "true", young },
+        { "false", "true", "false", 3 }, { "true", "false", "false", 3 }, { "true", "true", "true", 5 } } do
+        out = out .. ("density %s  poisson %s  young %s (10): at 9, 90 %% from 1 to 2; lengths %g, 90 %% from 1 to 7\n"):format(
+          row[1], row[2], row[3], row[4])
       end
       return out
     end
     local reached, lines = full.judge(biped, said(2.5))
     assert(reached and lines:find(": 1.25, at least 1\n.*: 2.5, at least 1.3$"), lines)
     assert(not full.judge(biped, said(1.9)))
-    assert(not full.judge(biped, "none 2 body lengths\n"))
+    assert(not full.judge(biped, "density false  poisson false  young false (10): lengths 2, 90 % from 1 to 7\n"))
   end)
 
   it("are run once with the same options, and again with others", function()

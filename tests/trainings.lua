@@ -52,9 +52,9 @@ describe("a full training", function()
   end)
 
   it("quadruped.lua walks its 2.6 body lengths, and by its body nearly twice as far", function()
-    local all = process.cqlua { "examples/quadruped.lua", "--codesign", "--repeats", "2", "--out", folder, "--quiet",
-      "--render", "no" }
-    local fixed, both = all.out:match "^fixed +walked (%S+) .-\ncodesign walked (%S+) "
+    local all = process.cqlua { "study", "run", "examples/quadruped.lua", "--seeds", "2", "--seed", "0", "--codesign",
+      "--out", folder, "--quiet", "--render", "no" }
+    local both, fixed = all.out:match "codesign: mean ([^%s,]+).-\nfixed: mean ([^%s,]+)"
     between(2.2, 3.2, assert(tonumber(fixed), all.err))
     between(1.2 * fixed, 2.5 * fixed, tonumber(both))
   end)

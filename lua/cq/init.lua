@@ -33,7 +33,6 @@
 ---@field Ranks cq.RanksModule
 ---@field random cq.RandomModule
 ---@field load fun(path: string): table|cq.Saved
----@field seeds fun(fields: cq.seeds.def): cq.Seeds
 ---@field sparse cq.SparseModule
 ---@field csv cq.CsvModule
 ---@field option cq.OptionModule
@@ -50,7 +49,7 @@ local nouns = {
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
   Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks",
   random = "cq.random", option = "cq.option",
-  load = "cq.load", seeds = "cq.seeds", csv = "cq.csv", sparse = "cq.sparse", Topology = "cq.topology",
+  load = "cq.load", csv = "cq.csv", sparse = "cq.sparse", Topology = "cq.topology",
 }
 
 -- functions of the tensor library that are named often

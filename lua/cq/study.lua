@@ -184,6 +184,17 @@ function Study:place(number)
 end
 
 ---@internal
+---What --seed says within a trial: the point's parameter seed, if the study has one, else the replicate's.
+---@param numbers table<string, number>    the point
+---@param replicate integer
+---@return integer
+function Study:seed_of(numbers, replicate)
+  local own = numbers.seed and self:point(numbers).seed
+  if type(own) == "number" and own >= 0 and own % 1 == 0 then return own end
+  return self.seed + replicate - 1
+end
+
+---@internal
 ---Numbers of a point by the names of its parameters.
 ---@param k integer
 ---@param history? table       what adapting samplers look at
@@ -234,15 +245,29 @@ end
 -- what the stored definition is called in an error, where its name says too little
 local called = { space = "space or grid", objectives = "minimize or maximize" }
 
+-- A grid of one list may grow at its end, as one of seeds does: its points keep their numbers.
+local function is_longer(own, stored)
+  local now, was = own.space, stored.space
+  if own.sampler ~= "grid" or #now ~= 1 or type(was) ~= "table" or #was ~= 1 or was[1].name ~= now[1].name then
+    return false
+  end
+  for i, value in ipairs(was[1].values or {}) do
+    if now[1].values[i] ~= value then return false end
+  end
+  return true
+end
+
 ---@internal
 ---What differs from a stored definition, as sentences; none where going on is the same study.
 ---@param stored table<string, any>
 ---@return string[]
 function Study:changes(stored)
   local own, out = self:definition(), {}
+  local longer = is_longer(own, stored)
   for key, value in pairs(own) do
     local was, is_now = json.encode(stored[key]), json.encode(value)
-    local grows = key == "trials" and not samplers[self.sampler].fixed and stored.trials <= value
+    local grows = longer and (key == "trials" or key == "space")
+      or key == "trials" and not samplers[self.sampler].fixed and stored.trials <= value
     if was ~= is_now and not grows then out[#out + 1] = ("%s was %s and is %s"):format(called[key] or key, was,
       is_now) end
   end

@@ -38,15 +38,29 @@ local function over_fixed(figure)
   end
 end
 
--- of the biped: what these combinations walk at least, over what it walks where no body is learnt
+-- of the biped: what it walks at least where one of these is learnt alone, or all are, over what it walks where none is
 local function over_none(...)
   local names = { ... }
   return function(said)
     local ways, least = {}, math.huge
-    for name, way in ("\n" .. said):gmatch "\n(%S+) +(%S+) body lengths" do ways[name] = tonumber(way) end
+    for density, poisson, young, way in said:gmatch
+      "density (%a+)  poisson (%a+)  young (%a+) %(%d+%): [^\n]-lengths ([^%s,]+)" do
+      local learnt = {}
+      if density == "true" then learnt[#learnt + 1] = "density" end
+      if poisson == "true" then learnt[#learnt + 1] = "nu" end
+      if young == "true" then learnt[#learnt + 1] = "E" end
+      ways[#learnt == 0 and "none" or #learnt == 3 and "all" or table.concat(learnt, "+")] = tonumber(way)
+    end
     for _, name in ipairs(names) do least = math.min(least, ways[name] or 0 / 0) end
     return ways.none and least / ways.none
   end
+end
+
+-- of the legged robots: what co-design adds to the mean of the ways [%]
+local function added(said)
+  local fixed, codesign = said:match "fixed: mean ([^%s,]+)", said:match "codesign: mean ([^%s,]+)"
+  if not fixed then fixed, codesign = said:match "fixed +walked (%S+)", said:match "codesign +walked (%S+)" end
+  return fixed and codesign and 100 * (codesign / fixed - 1)
 end
 
 -- ---- the runs -------------------------------------------------------------------------------------------------------
@@ -64,25 +78,30 @@ for seed = 1, 5 do
 end
 local function add(command, ...) RUNS[#RUNS + 1] = { command = command, reach = { ... } } end
 
-add("examples/cable_biped.lua --full --repeats 10", { "body lengths", number_of "walked (%S+) body", least = 2 })
-add("examples/rhino.lua --full --repeats 5", { "body lengths", number_of "walked (%S+) body", least = 2 })
+add("study run examples/cable_biped.lua --seeds 10 --seed 0 --full",
+  { "body lengths", number_of "lengths: mean ([^%s,]+)", least = 2 })
+add("study run examples/rhino.lua --seeds 5 --seed 0 --full",
+  { "body lengths", number_of "lengths: mean ([^%s,]+)", least = 2 })
 add("examples/terrain.lua --full", { "hills, of two slopes each", number_of "over (%d+) of", least = 1 })
 add("examples/creature.lua --full",
   { "body lengths", number_of "ran (%S+) body", least = 1.5 })
 add("examples/arm3d.lua --full",
   { "first evaluation at rest at the goal, over that of a fixed stiffness", over_fixed "from", most = 0.99 },
   { "effort over that of the better fixed stiffness", over_fixed "effort", most = 0.75 })
-add("examples/biped_codesign.lua --seeds 10",
+add("study run examples/studies/codesign.lua --seed 0 --fine",
   { "the least that one quantity walks over none", over_none("E", "nu", "density"), least = 1 },
   { "all over none", over_none "all", least = 1.3 })
-add("examples/biped_codesign.lua --full --seeds 1", { "all over none, one seed", over_none "all" })
-for _, words in ipairs { "--legs %d --codesign --repeats 6", "--full --legs %d --codesign" } do
-  for legs = 4, 8, 2 do
-    add("examples/quadruped.lua " .. words:format(legs),
-      { "body lengths", number_of "fixed +walked (%S+) body", least = 2 },
-      { "body lengths with co-design", number_of "codesign +walked (%S+) body", least = 2 },
-      { "what co-design adds [%]", number_of "co%-design adds (%S+) %%", least = 20 })
-  end
+add("study run examples/studies/codesign.lua --seed 0 --full --repeats 1",
+  { "all over none, one seed", over_none "all" })
+for legs = 4, 8, 2 do
+  add(("study run examples/quadruped.lua --seeds 6 --seed 0 --legs %d --codesign"):format(legs),
+    { "body lengths", number_of "fixed: mean ([^%s,]+)", least = 2 },
+    { "body lengths with co-design", number_of "codesign: mean ([^%s,]+)", least = 2 },
+    { "what co-design adds [%]", added, least = 20 })
+  add(("examples/quadruped.lua --full --legs %d --codesign"):format(legs),
+    { "body lengths", number_of "fixed +walked (%S+) body", least = 2 },
+    { "body lengths with co-design", number_of "codesign +walked (%S+) body", least = 2 },
+    { "what co-design adds [%]", added, least = 20 })
 end
 full.runs = RUNS
 
@@ -108,7 +127,7 @@ function full.judge(run, said)
 end
 
 local function folder_of(run, with)
-  local name = run.command:gsub("^examples/", ""):gsub("[^%w]+", "_")
+  local name = run.command:gsub("^study run ", "study "):gsub("examples/", ""):gsub("[^%w]+", "_")
   -- of the options signs and points are kept too: --rate -1 and --rate 1 are two runs
   for word in with:gmatch "%S+" do name = name .. "_" .. word:gsub("[^%w%.-]", "_") end
   return full.folder .. "/" .. name
@@ -124,8 +143,9 @@ function full.said_by(run, with)
   local path = folder .. ".txt"
   local said = process.read(path)
   if said then return said end
-  -- one that was killed before anything was saved begins anew
-  local begun = os.execute(("find %s -name optimizer.bin 2>/dev/null | grep -q ."):format(folder)) == 0
+  -- one that was killed before anything was saved begins anew; a study goes on unasked
+  local begun = not run.command:find "^study"
+    and os.execute(("find %s -name optimizer.bin 2>/dev/null | grep -q ."):format(folder)) == 0
   local code = os.execute(("%s %s --out %s%s %s > %s.part"):format(host.executable, run.command, folder,
     begun and " --resume" or "", with, path))
   if code ~= 0 then

@@ -95,6 +95,27 @@ function script.sources()
   return out
 end
 
+---The Lua files that the script names in a require, and those that they name, whether it has run or not; but for the
+---library's. By the names that they are kept under.
+---@return table<string, string> files     bytes
+function script.required()
+  local out = {}
+  local function look(bytes)
+    for name in bytes:gmatch "require%s*%(?%s*[\"']([%w_.]+)[\"']" do
+      local kept = name:gsub("%.", "/") .. ".lua"
+      local path = not is_own(name) and not out[kept] and package.searchpath(name, package.path)
+      local file = path and io.open(path, "rb")
+      if file then
+        out[kept] = file:read "*a"
+        file:close()
+        look(out[kept])
+      end
+    end
+  end
+  look(script.text() or "")
+  return out
+end
+
 ---Warns of options that were typed and never asked for.
 function script.tell_unused()
   for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end

@@ -16,7 +16,9 @@ local text = require "cq.base.text"
 
 local INTERRUPTED = 130
 
-local function session_of(script, options) return require("cq.study.session").open(script, options.store) end
+local function session_of(script, options)
+  return require("cq.study.session").open(script, options.store, options.seeds)
+end
 
 local function number_of(words, action, session)
   if words[1] == "best" then
@@ -31,6 +33,8 @@ local function number_of(words, action, session)
   return number
 end
 
+local function print_all(lines) for _, line in ipairs(lines) do print(line) end end
+
 local actions = {}
 
 -- works on a store until nothing is left to do; how that ended, and the counts of all states
@@ -38,15 +42,15 @@ local function work(session, store, options)
   local runners = require "cq.study.runner"
   -- one who starts a worker by hand takes back that all were to stop
   if not (session.address and require("cq.study.launch").is_launched()) then store:set_flag("stop", nil) end
-  local child, threads = runners.command_line(session.script, options.jobs)
+  local child, threads = runners.command_line(session, options.jobs)
   local outcome = runners.new {
     study = session.study, store = store, folder = session.folder, jobs = options.jobs, words = child,
     threads = threads,
     script = session:hash(),
   }:run()
-  local counts = store:counts()
+  local counts, summary = store:counts(), require "cq.study.summary" (session.study, store)
   store:close()
-  return outcome, counts
+  return outcome, counts, summary
 end
 
 local function run_here(session, options)
@@ -91,11 +95,12 @@ function actions.run(options, script, words)
   end
   local session = session_of(script, options)
   if options.launch then return launch(session, options, words) end
-  local outcome, counts = run_here(session, options)
+  local outcome, counts, summary = run_here(session, options)
   if outcome == "interrupted" then
     message.note("interrupted; the same command goes on with %s", text.count(counts.waiting, "trial"))
     return INTERRUPTED
   end
+  if outcome == "finished" then print_all(summary) end
   if outcome == "stopped" then message.note "stopped; the same command goes on" end
   if counts.failed + counts.lost > 0 then
     message.note("%d failed and %d lost: cqlua study show %s N says why", counts.failed, counts.lost, script)
@@ -172,6 +177,8 @@ return {
   options = {
     jobs = is.integer { min = 1, max = 4096, default = 1,
       help = "processes at a time; threads and memory are split between them" },
+    seeds = is.integer { min = 1, max = 1e6, optional = true,
+      help = "the script returns no study but numbers, { loss = ... }, and is run with so many seeds, from --seed on" },
     ["force-new"] = is.boolean { default = false, help = "run: begin anew; what is there is kept in earlier-1" },
     ["go-on"] = is.boolean { default = false, help = "run: the script was changed, and what it gave before counts" },
     state = is.string { optional = true, help = "retry: trials of these states, as failed,lost" },

@@ -1,5 +1,6 @@
 -- machine: what figures were measured on, and medians of them.
 local host = require "cq.host"
+local quantile = require "cq.base.quantile"
 
 local machine = {}
 
@@ -23,8 +24,7 @@ function machine.median(values)
   local sorted = {}
   for i, value in ipairs(values) do sorted[i] = value end
   table.sort(sorted)
-  local n = #sorted
-  return n % 2 == 1 and sorted[(n + 1) / 2] or (sorted[n / 2] + sorted[n / 2 + 1]) / 2
+  return quantile(sorted, 0.5)
 end
 
 ---@param values number[]

@@ -63,7 +63,6 @@ end
 -- what a run leaves, by which its folder is known
 local files = {
   "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin", "best.bin", "saved.bin", "design.json",
-  "seeds.csv",
 }
 
 ---Is there a run in this folder, however it ended?

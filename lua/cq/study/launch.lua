@@ -33,6 +33,7 @@ local function is_there(program) return output_of("command -v " .. program) ~= "
 -- what a worker's command line is
 local function command_of(session, options)
   local words = { quote(host.executable), "study run", quote(session.script), "--store " .. quote(session.address) }
+  if session.seeds then words[#words + 1] = "--seeds " .. session.seeds end
   if options["go-on"] then words[#words + 1] = "--go-on" end
   words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quote(session.folder))
   for _, name in ipairs { "device", "precision", "simd", "seed" } do

@@ -4,6 +4,7 @@
 --   pruner = cq.Pruner.asha { step = 10, reduction = 3 }      rungs 10, 30, 90, ...; a third goes on at each
 --   pruner = cq.Pruner.median { warmup = 20, trials = 5 }     at each step from 20 on: worse than half of the others
 local is = require "cq.base.schema"
+local quantile = require "cq.base.quantile"
 
 ---From cq.Pruner.
 ---@class cq.Pruner
@@ -33,9 +34,7 @@ function Pruner:ends(value, others)
     if #others < self.trials then return false end
     local sorted = table.move(others, 1, #others, 1, {})
     table.sort(sorted)
-    local half = #sorted / 2
-    local median = #sorted % 2 == 1 and sorted[math.ceil(half)] or (sorted[half] + sorted[half + 1]) / 2
-    return value > median
+    return value > quantile(sorted, 0.5)
   end
   -- asynchronous successive halving: among the best 1 / reduction of all that have come so far, this one included; as
   -- long as fewer than `reduction` have come, only the best goes on

@@ -5,6 +5,7 @@ local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local process = require "cq.study.process"
 local progress = require "cq.study.progress"
+local summary = require "cq.study.summary"
 local text = require "cq.base.text"
 local duration = require("cq.run.progress").duration
 
@@ -46,6 +47,7 @@ local function print_best(study, store)
     if not line then return end
     print(line)
     print("  " .. progress.point(study, store:trial(best.number).point))
+    for _, words in ipairs(summary(study, store)) do print(words) end
     return
   end
   local rows = front(study, store)
@@ -97,7 +99,7 @@ function report.show(session, number)
   local row = store:trial(number)
   local k, replicate = study:place(number)
   print(("trial %d: %s%s"):format(number, row.state, row.problem and ", " .. row.problem or ""))
-  print(("point %d, replicate %d, seed %d%s"):format(k, replicate, study.seed + replicate - 1,
+  print(("point %d, replicate %d, seed %d%s"):format(k, replicate, study:seed_of(row.point or {}, replicate),
     row.attempts > 1 and (", attempt %d"):format(row.attempts) or ""))
   if row.point then print("  " .. progress.point(study, row.point)) end
   local names = {}
@@ -111,9 +113,11 @@ function report.show(session, number)
   if row.ended and row.began then print("took " .. duration(row.ended - row.began)) end
   if host.kind(folder_of(session, number)) then print("folder " .. folder_of(session, number)) end
   if row.point or not study:adapts() then
-    local out = require("cq.option").program.out
-    print(("alone: cqlua study rerun %s %d%s%s"):format(quote(session.script), number,
-      out and " --out " .. quote(out) or "", session.address and " --store " .. quote(store.path) or ""))
+    local words, out = { quote(session.script), tostring(number) }, require("cq.option").program.out
+    if session.seeds then words[#words + 1] = "--seeds " .. session.seeds end
+    if out then words[#words + 1] = "--out " .. quote(out) end
+    if session.address then words[#words + 1] = "--store " .. quote(store.path) end
+    print("alone: cqlua study rerun " .. table.concat(words, " "))
   end
 end
 
@@ -127,10 +131,11 @@ function report.rerun(session, number)
   local k, replicate = study:place(number)
   if not row.point and study:adapts() then is.fail("trial %d has no point yet: the sampler draws it when the trial "
     .. "begins", number) end
+  local point = row.point or study:draw(k)
   local job = {
-    number = number, attempts = row.attempts, point = row.point or study:draw(k), replicate = replicate,
-      script = session:hash(),
-    seed = study.seed + replicate - 1, folder = ("%s/rerun/%06d"):format(session.folder, number), began = process.now(),
+    number = number, attempts = row.attempts, point = point, replicate = replicate, script = session:hash(),
+    seed = study:seed_of(point, replicate), folder = ("%s/rerun/%06d"):format(session.folder, number),
+    began = process.now(),
   }
   local changed = store and session:changed(store:definition())
   if changed then
@@ -155,7 +160,7 @@ function report.render(session, number)
   if row.state ~= "done" then is.fail("trial %d is %s: it has no result to draw", number, row.state) end
   local _, replicate = study:place(number)
   local run = require("cq.study.trial").replay(study, { number = number, point = row.point, replicate = replicate,
-    seed = study.seed + replicate - 1, folder = folder })
+    seed = study:seed_of(row.point, replicate), folder = folder })
   if not run then is.fail("trial %d has optimised no experiment: there is nothing to draw", number) end
   run:render "trial.mp4"
   print(folder .. "/trial.mp4")

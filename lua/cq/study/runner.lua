@@ -69,9 +69,10 @@ end
 
 local function job_of(self, claimed)
   local _, replicate = self.study:place(claimed.number)
+  local point = json.decode(claimed.point)
   return {
-    number = claimed.number, attempts = claimed.attempts, point = json.decode(claimed.point), replicate = replicate,
-    seed = self.study.seed + replicate - 1, folder = self:trial_folder(claimed.number), script = self.script,
+    number = claimed.number, attempts = claimed.attempts, point = point, replicate = replicate,
+    seed = self.study:seed_of(point, replicate), folder = self:trial_folder(claimed.number), script = self.script,
     began = process.now(),
   }
 end
@@ -305,12 +306,13 @@ function Runner:run()
 end
 
 ---What a child's command line says: the script and its options, and the program's, with threads and memory split.
----@param script string
+---@param session cq.Session
 ---@param jobs integer
 ---@return string[] words, integer threads
-local function command_line(script, jobs)
+local function command_line(session, jobs)
   local host = require "cq.host"
-  local words = { "study", "work", script, "--quiet" }
+  local words = { "study", "work", session.script, "--quiet" }
+  if session.seeds then words[#words + 1] = ("--seeds=%d"):format(session.seeds) end
   for name, value in pairs(option.given()) do
     words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, value)
   end

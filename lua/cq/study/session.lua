@@ -17,6 +17,7 @@ local text = require "cq.base.text"
 ---@class cq.Session
 ---@field study cq.Study
 ---@field script string       its path
+---@field seeds integer?      the script is no study, but is tried with so many seeds
 ---@field folder string
 ---@field store cq.Store?
 ---@field modules table<string, string>   hashes of what the script loads before its study is there
@@ -34,24 +35,26 @@ end
 ---Reads a script.
 ---@param script string
 ---@param address? string      of a server that keeps the store
+---@param count? integer       of seeds: the script trains one thing, and is run with each of them
 ---@return cq.Session
-function session.open(script, address)
+function session.open(script, address, count)
   if address and not stores.is_server(address) then
     scripts.misuse("--store takes the address of a PostgreSQL server, postgresql://user@host/database, "
       .. "got %s; a study on this machine has its file in --out", address)
   end
   local Study = require "cq.study"
   Study.class.under_command = true
-  local study = scripts.value(script)
+  local study = count and require("cq.study.seeds").study(script, count) or scripts.value(script)
   if not text.is_instance(study, "cq.Study") then
-    is.fail("the script must return a cq.Study (return cq.Study { ... }), it returned %s",
-      study == nil and "nothing" or text.describe(study))
+    is.fail("the script must return a cq.Study (return cq.Study { ... }), it returned %s; a script that trains one thing "
+      .. "is run with several seeds by --seeds N", study == nil and "nothing" or text.describe(study))
   end
   -- a slip in an option is told before the work; those that run alone asks for are not known yet
   for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
   return setmetatable({
-    study = study, script = script, folder = option.program.out or "runs/" .. study.name, address = address,
-    modules = hashes(scripts.sources()),
+    study = study, script = script, seeds = count, address = address,
+    folder = option.program.out or "runs/" .. study.name,
+    modules = hashes(count and scripts.required() or scripts.sources()),
   }, Session)
 end
 
@@ -60,7 +63,6 @@ end
 ---@return string?
 function Session:changed(stored)
   if stored.script ~= self:hash() then return "the script" end
-  local names = {}
   -- studies of programs before there were hashes of modules have none
   local before, names = stored.modules or self.modules, {}
   for _, modules in ipairs { before, self.modules } do

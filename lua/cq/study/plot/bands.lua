@@ -5,17 +5,10 @@ local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
 local panels = require "cq.study.plot.panel"
 local progress = require "cq.study.progress"
+local quantile = require "cq.base.quantile"
 
 local MOST = 8                              -- points with a band of their own
 local LOWER, UPPER = 0.05, 0.95
-
--- between the two nearest of the sorted values
-local function quantile(sorted, share)
-  local at = 1 + share * (#sorted - 1)
-  local k = math.floor(at)
-  if k >= #sorted then return sorted[#sorted] end
-  return sorted[k] + (at - k) * (sorted[k + 1] - sorted[k])
-end
 
 -- the name whose curves are shown: the first objective's, else the first that there is
 local function name_of(data)

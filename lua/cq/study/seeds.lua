@@ -1,0 +1,48 @@
+-- seeds: the study of a script that trains one thing: cqlua study run walk.lua --seeds 8. Each trial is a run of the
+-- whole script, with a seed and a folder of its own. The script returns numbers, the loss among them:
+--
+--   return { loss = run.best.loss, lengths = walked / length }
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local option = require "cq.option"
+local scripts = require "cq.base.script"
+local Run = require "cq.run"
+local Study = require "cq.study"
+local text = require "cq.base.text"
+
+local seeds = {}
+
+-- the losses of the script's run as a curve of the trial, where it has one run, in the trial's folder
+local function report_history(trial)
+  if not host.kind(trial.folder .. "/history.csv") then return end
+  for _, row in ipairs(Run.read_history(trial.folder)) do
+    if type(row.loss) == "number" then trial.report(row.iteration, row.loss) end
+  end
+end
+
+---The study of a script with the seeds first, first + 1, ...; first is --seed, or 1.
+---@param path string       of the script
+---@param count integer
+---@return cq.Study
+function seeds.study(path, count)
+  local chunk, problem = scripts.load(path, {})
+  if not chunk then error(problem, 0) end
+  local first, list = option.program.seed or 1, {}
+  for k = 1, count do list[k] = first + k - 1 end
+  local name = path:match "([^/]+)$":gsub("%.lua$", ""):gsub("[^%w_.-]", "-")
+  return Study {
+    name = name .. "-seeds", grid = { seed = list },
+    run = function(_, trial)
+      local returned = chunk()
+      if type(returned) ~= "table" or text.class_of(returned) or type(returned.loss) ~= "number" then
+        is.fail("a script that is run with --seeds must return its numbers, as return { loss = run.best.loss }; it "
+          .. "returned %s", returned == nil and "nothing" or text.describe(returned))
+      end
+      Run.close_open()
+      report_history(trial)
+      return returned
+    end,
+  }
+end
+
+return seeds

@@ -1,0 +1,73 @@
+-- summary: what replicates gave, as text: of each number that trials returned the median and the range of 90 %.
+local message = require "cq.base.message"
+local progress = require "cq.study.progress"
+local quantile = require "cq.base.quantile"
+local text = require "cq.base.text"
+
+local MOST = 24                             -- points with a line of their own
+
+local function is_of_seeds(study) return #study.space == 1 and study.space[1].name == "seed" and study.repeats == 1 end
+
+-- numbers by name, sorted, of rows of trials
+local function values_of(rows)
+  local values, names = {}, {}
+  for _, row in ipairs(rows) do
+    for name, value in pairs(row.result) do
+      if not values[name] then values[name], names[#names + 1] = {}, name end
+      table.insert(values[name], value)
+    end
+  end
+  table.sort(names)
+  for _, name in ipairs(names) do table.sort(values[name]) end
+  return values, names
+end
+
+local function range_of(list)
+  return ("%.4g, 90 %% from %.4g to %.4g"):format(quantile(list, 0.5), quantile(list, 0.05), quantile(list, 0.95))
+end
+
+local function of_seeds(study, rows)
+  local lines, values, names = {}, values_of(rows)
+  for k, name in ipairs(names) do
+    local list, sum = values[name], 0
+    for _, value in ipairs(list) do sum = sum + value end
+    lines[k] = ("%s: mean %.4g, median %s, %s"):format(name, sum / #list, range_of(list), text.count(#list, "seed"))
+  end
+  local loss = values[study.objectives[1].name]
+  if loss[2] and loss[1] == loss[#loss] then
+    message.warn("all seeds gave the same %s, %s: nothing in the script is drawn by --seed", study.objectives[1].name,
+      text.exact(loss[1]))
+  end
+  return lines
+end
+
+local function of_points(study, rows)
+  local by_k, lines = {}, {}
+  for _, row in ipairs(rows) do
+    local k = study:place(row.number)
+    by_k[k] = by_k[k] or {}
+    table.insert(by_k[k], row)
+  end
+  for k = 1, study.points do
+    local group, words = by_k[k], {}
+    if group then
+      local values, names = values_of(group)
+      for j, name in ipairs(names) do words[j] = ("%s %s"):format(name, range_of(values[name])) end
+      local point = progress.point(study, group[1].point)
+      lines[#lines + 1] = ("%s (%d): %s"):format(point, #group, table.concat(words, "; "))
+    end
+  end
+  return lines
+end
+
+---Lines of what the replicates of each point gave; of a study of seeds, of all. Empty where there are no replicates, or
+---too many points.
+---@param study cq.Study
+---@param store cq.Store
+---@return string[]
+return function(study, store)
+  if not is_of_seeds(study) and (study.repeats == 1 or study.points > MOST) then return {} end
+  local rows = store:trials "state = 'done'"
+  if #rows == 0 then return {} end
+  return is_of_seeds(study) and of_seeds(study, rows) or of_points(study, rows)
+end

@@ -1,0 +1,98 @@
+-- study of seeds: a script that trains one thing, run with several seeds by cqlua study run walk.lua --seeds N.
+local process = require "tests.process"
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+-- a command of cqlua study on a script of the user's
+local function study(command, text, ...)
+  local path = process.write(folder .. "/walk.lua", text)
+  return process.cqlua { "study", command, path, "--out", folder .. "/out", "--quiet", ... }
+end
+
+local squares = [[
+  local cq = require "cq"
+  local seed = cq.option("seed", 0)
+  print("seed", seed, cq.option("out", ""))
+  if seed == cq.option("broken", 0) then error "this seed is broken" end
+  local run = cq.Run.open { iterations = 3 }
+  for i = 1, 3 do run:record { loss = seed / i } end
+  return { loss = (seed - 2.2) ^ 2 + cq.option("more", 0), twice = 2 * seed }
+]]
+
+local function trial(number, name) return process.read(("%s/out/trials/%06d/%s"):format(folder, number, name)) end
+
+describe("a study of seeds", function()
+  it("keeps what each seed gave, and tells mean, median and range", function()
+    local result = study("run", squares, "--seeds", "3")
+    assert(result.code == 0, result.err)
+    assert.equal("loss: mean 0.7067, median 0.64, 90 % from 0.1 to 1.36, 3 seeds\n"
+      .. "twice: mean 4, median 4, 90 % from 2.2 to 5.8, 3 seeds\n", result.out)
+    -- each seed is alone, in a folder of its own
+    assert.equal(("seed\t3\t%s/out/trials/000003\n"):format(folder), trial(3, "output.txt"))
+    assert(trial(3, "trial.json"):find('"seed": 3', 1, true))
+    local status = study("status", squares, "--seeds", "3").out
+    assert(status:find("best loss 0.04 (trial 2)\n  seed 2\nloss: mean 0.7067", 1, true), status)
+    assert(study("show", squares, "best", "--seeds", "3").out:find("point 2, replicate 1, seed 2\n", 1, true))
+    assert.equal(0, study("plot", squares, "--seeds", "3").code)
+    assert(process.read(folder .. "/out/plots/bands.png"):find "^\137PNG")       -- of the losses of their runs
+  end)
+
+  it("takes more seeds later, and begins with --seed", function()
+    assert.equal(0, study("run", squares, "--seeds", "2", "--seed", "7").code)
+    local first = trial(1, "trial.json")
+    assert(first:find('"seed": 7', 1, true), first)
+    local result = study("run", squares, "--seeds", "4", "--seed", "7")
+    assert(result.out:find(", 4 seeds\n", 1, true), result.out .. result.err)
+    assert.equal(first, trial(1, "trial.json"))                                   -- it was not run again
+    assert(trial(4, "trial.json"):find('"seed": 10', 1, true))
+    local fewer = study("run", squares, "--seeds", "3", "--seed", "7")
+    assert(fewer.code == 1 and fewer.err:find("was begun otherwise: ", 1, true), fewer.err)
+    local other = study("run", squares, "--seeds", "4", "--seed", "8")
+    assert(other.code == 1 and other.err:find("was begun otherwise: ", 1, true), other.err)
+  end)
+
+  it("counts what changed: a script and its options", function()
+    assert.equal(0, study("run", squares, "--seeds", "2").code)
+    local options = study("run", squares, "--seeds", "2", "--more", "1")
+    assert(options.code == 1 and options.err:find("the script's options were changed", 1, true), options.err)
+    local text = study("run", squares .. "-- another\n", "--seeds", "2")
+    assert(text.code == 1 and text.err:find("the script was changed since the study walk-seeds began", 1, true), text.err)
+    process.remove(folder .. "/out")
+    local word = "local gain = require 'gain'\n"
+    process.write(folder .. "/gain.lua", "return 1\n")
+    assert.equal(0, study("run", word .. squares, "--seeds", "1").code)
+    process.write(folder .. "/gain.lua", "return 2\n")
+    local module = study("run", word .. squares, "--seeds", "2")
+    assert(module.code == 1 and module.err:find("gain.lua, which the script loads, was changed", 1, true), module.err)
+  end)
+
+  it("takes a seed that fails, or gives nan, for a failed one", function()
+    local result = study("run", squares, "--seeds", "3", "--broken", "2")
+    assert.equal(0, result.code)
+    assert(result.err:find("1 failed and 0 lost", 1, true) or result.err == "", result.err)
+    assert(result.out:find(", 2 seeds\n", 1, true), result.out)
+    assert(trial(2, "output.txt"):find("this seed is broken", 1, true))
+    process.remove(folder .. "/out")
+    study("run", "return { loss = require('cq').option('seed', 0) == 2 and 0 / 0 or 1 }", "--seeds", "2")
+    assert(trial(2, "trial.json"):find("run returned nan for loss, which must be a finite number", 1, true))
+  end)
+
+  it("warns of seeds that change nothing", function()
+    local same = study("run", "return { loss = 0.25 }", "--seeds", "2")
+    assert(same.err:find("all seeds gave the same loss, 0.25: nothing in the script is drawn by --seed", 1, true), same.err)
+  end)
+
+  it("says what is wrong", function()
+    local nothing = study("run", "local x = 1", "--seeds", "1")
+    assert.equal(1, nothing.code)
+    assert(trial(1, "trial.json"):find("must return its numbers, as return { loss = run.best.loss }; it returned nothing",
+      1, true), nothing.err)
+    local plain = study("run", "return { loss = 1 }")
+    assert(plain.code == 1 and plain.err:find("is run with several seeds by --seeds N", 1, true), plain.err)
+    local none = study("run", squares, "--seeds", "0")
+    assert(none.code == 2 and none.err:find("--seeds must be", 1, true), none.err)
+  end)
+end)
