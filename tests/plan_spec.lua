@@ -410,6 +410,48 @@ describe("run:optimize with a plan", function()
     assert.same({ -9.8, 7, 9 }, { rows[3]["gravity.2"], rows[2]["material.penalty"], rows[3].sharpness })
   end)
 
+  it("takes back, at the end of a stage, limits and what it gave the optimizer", function()
+    local optimizer
+    local function train(name, at)
+      local function make()
+        optimizer = cq.Optimizer.augmented_lagrangian { inner = adam() }
+        local def = block { coarsen = 1 }
+        def.optimizer, def.constraints = optimizer, { { name = "height", at_most = 0.1,
+          terminal = function(state) return state:center()[2] end } }
+        return cq.Experiment(def)
+      end
+      local plan = cq.Plan {
+        { name = "a", iterations = 2, options = { limits = { height = 1 }, rate = 0.2, clip = 9 } },
+        { name = "b", iterations = 2 },
+        { name = "c", iterations = 2, body = "extracted", options = { rate = 0.3, penalty = 7 } } }
+      local run, count = make(), 0
+      local result = optimize(run, plan, name, { on_iteration = function()
+        count = count + 1
+        if count == at then C.cq_interrupt(1) end
+      end })
+      C.cq_interrupt(0)
+      if at then
+        run = make()
+        result = optimize(run, plan, name, { resume = true })
+      end
+      return run, result
+    end
+    local whole, result = train "whole"
+    assert.same({ 0.05, 0.05 }, { optimizer.rate, optimizer.inner.rate })
+    assert.same({}, { optimizer.inner.clip, optimizer.penalty })
+    assert.same({ 0.1, false }, { whole.constraints[1].limit, whole.best.feasible })
+    assert.is_true(whole.best.violation > 0.1)
+    local rows = cq.Run.read_history(folder .. "/whole")
+    assert.equal(1, rows[2]["limits.height"])
+    assert.is_nil(rows[3]["limits.height"])
+    mistake.says(tostring(result.solution), "at most 0.1: violated by")
+    for at = 2, 6, 2 do
+      local parts = train("parts" .. at, at)
+      assert.same({ whole.best.loss, bits(whole.params), 0.05 },
+        { parts.best.loss, bits(parts.params), optimizer.rate }, at)
+    end
+  end)
+
   it("gives options the history of the stage, also of a run that goes on", function()
     local function train(name, stops)
       local seen, run = {}, nil

@@ -42,8 +42,8 @@ local void_removal = require "cq.topology.void_removal"
 ---@field params { controller: table?, observer: table?, robot: table?, world: table?, named: table? }   the present
 ---  values, cq.param each; named: those with an apply
 ---@field best { loss: number, iteration: integer, params: table }?     of the least loss so far; with constraints of
----  the least among the points that keep them, or else of the one that is nearest to it, with feasible and values {
---- objective =, NAME = } beside
+---  the least among the points that keep them, or else of the one that is nearest to it, with feasible, values {
+--- objective =, NAME = } and violation, the largest by its constraint's scale, beside
 ---@field body cq.Topology.Body?   after a plan whose last stage has a binary or extracted body
 ---@field steps integer         control steps
 ---@field folder string?        of its run, once that has begun: history.csv, parameters, pictures

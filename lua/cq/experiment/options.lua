@@ -111,17 +111,25 @@ local function set_optimizer(optimizer, name, value)
   end
 end
 
----What an optimizer has of its own, before a stage gives it something else.
----@param optimizer cq.Optimizer
+---What a stage changes only while it is optimized: values of its optimizer, and limits of the experiment's constraints.
+---What rollouts are given stays until the next stage begins (options.begin), so that the best can be evaluated.
+---@param run cq.Experiment
 ---@return fun() restore
-function options.keep(optimizer)
+function options.keep(run)
+  local optimizer, limits = run.optimizer, {}
   local inner = type(optimizer.inner) == "table" and optimizer.inner or optimizer
   local rate, clip, penalty = optimizer.rate, inner.clip, optimizer.penalty
+  for k, c in ipairs(run.constraints) do limits[k] = c.limit end
   return function()
     if rate and rate ~= optimizer.rate then set_rate(optimizer, rate) end
     inner.clip, optimizer.penalty = clip, penalty
+    for k, c in ipairs(run.constraints) do c.limit = limits[k] end
   end
 end
+
+---An experiment without options of any stage.
+---@param run cq.Experiment
+function options.begin(run) run.given, run.passive_weight, run.design = {}, nil, run.own_design end
 
 local function set_limits(self, limits, i)
   local changed = false
@@ -149,40 +157,55 @@ local function set_design(self)
   if run.extracted then run.extracted.design = run.design end
 end
 
+-- sets a value that is new; true: that is another problem than before
+local function set_one(self, name, value)
+  local run = self.run
+  if of_optimizer[name] then
+    set_optimizer(run.optimizer, name, value)
+  elseif name == "passive_weight" then
+    run.passive_weight = is.argument("run:optimize", "options.passive_weight", is.number { min = 0 }, value)
+  elseif not of_design[name] then
+    run.given[name] = value
+  end
+  -- losses are the same by whatever gradients
+  return not of_optimizer[name] and name ~= "adjoint_decay"
+end
+
+-- sets all options that are new at an iteration, those of rollouts alone or all; true: that is another problem
+local function set_all(self, i, of_rollouts_alone)
+  local changed, design = false, not self.values
+  self.values = self.values or {}
+  for name, option in pairs(self.stage.options) do
+    if name ~= "limits" and not (of_rollouts_alone and of_optimizer[name]) then
+      local value = value_of(self, name, option, i)
+      if not same(value, self.values[name]) then
+        self.values[name] = value
+        changed = set_one(self, name, value) or changed
+        design = design or of_design[name] ~= nil
+      end
+    end
+  end
+  if design and self.design then set_design(self) end
+  return changed
+end
+
 ---Makes a stage's experiment what it is at an iteration.
 ---@param self cq.Stage
 ---@param i integer
 ---@return boolean changed      is it another problem than before, so that earlier losses say nothing of it?
 function options.set(self, i)
-  local changed, design = false, i == 1 or not self.values
-  self.values = self.values or {}
-  local before = next(self.values) ~= nil
-  for name, option in pairs(self.stage.options) do
-    if name == "limits" then
-      changed = set_limits(self, option, i) and before or changed
-    else
-      local value = value_of(self, name, option, i)
-      if not same(value, self.values[name]) then
-        self.values[name] = value
-        if of_optimizer[name] then
-          set_optimizer(self.run.optimizer, name, value)
-        elseif of_design[name] then
-          changed, design = changed or before, true
-        elseif name == "passive_weight" then
-          self.run.passive_weight = is.argument("run:optimize", "options.passive_weight", is.number { min = 0 }, value)
-          changed = changed or before
-        else
-          -- losses are the same by whatever gradients
-          changed = changed or before and name ~= "adjoint_decay"
-          self.run.given[name] = value
-        end
-      end
-    end
-  end
-  if design and self.design then set_design(self) end
+  local before = self.values ~= nil and next(self.values) ~= nil
+  local changed = set_all(self, i)
+  changed = self.stage.options.limits and set_limits(self, self.stage.options.limits, i) or changed
+  changed = changed and before
   if changed then self.changed_at = i end
   return changed
 end
+
+---Gives a stage's experiment what its rollouts have at an iteration, and nothing that is of optimizing alone.
+---@param self cq.Stage
+---@param i integer
+function options.show(self, i) set_all(self, i, true) end
 
 -- does a function ask for the history? Then nobody can tell what it will give.
 local function asks_for_history(f)
@@ -216,7 +239,7 @@ function options.is_changing(self, i)
   return false
 end
 
----Columns of the history: every option that changes.
+---Columns of the history: every limit, and every option that changes.
 ---@param self cq.Stage
 ---@param row table<string, number>
 function options.columns(self, row)
@@ -228,9 +251,7 @@ function options.columns(self, row)
       end
     end
     if name == "limits" then
-      for key, limit in pairs(option) do
-        if type(limit) ~= "number" then add("limits." .. key, self.values["limits." .. key]) end
-      end
+      for key in pairs(option) do add("limits." .. key, self.values["limits." .. key]) end
     elseif text.is_instance(option, "cq.Schedule") or text.is_callable(option) then
       add(name, self.values[name])
     end

@@ -3,6 +3,7 @@ local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local constraint = require "cq.optimizer.constraint"
 local decay = require "cq.experiment.decay"
 local gradient = require "cq.tensor.gradient"
 local levels = require "cq.experiment.levels"
@@ -90,14 +91,14 @@ end
 
 local function set_body(self)
   local stage, run = self.stage, self.run
-  run.extracted, run.design = nil, run.own_design
+  run.extracted = nil
   if stage.body == "binary" then
     run.design = run.own_design:with { rounding = "all", remove_void = run.own_design.graph ~= nil }
   end
   self.design = run.design
   if stage.body == "extracted" then
     -- what the options say of the design is part of what is extracted
-    options.set(self, 1)
+    options.show(self, 1)
     run.extracted = run.design:extract(run.params.design)
     self.values = nil
   end
@@ -122,7 +123,8 @@ end
 ---@return cq.Stage
 function stages.new(stage, run, made, from)
   local own = levels.of(run, stage.level)
-  own.given, own.best, own.run, own.passive_weight = {}, nil, run.run, nil
+  options.begin(own)
+  own.best, own.run = nil, run.run
   own.optimizer = stage.optimizer or run.base_optimizer
   if made then
     check_made(own, stage, made, run.run)
@@ -177,7 +179,9 @@ local function take_best(self)
   local best, run = self.solver.best, self.run
   if not best or run.best and run.best.iteration == best.iteration then return end
   run.best = { loss = best.values.objective, iteration = best.iteration, params = best.params }
-  if #run.constraints > 0 then run.best.feasible, run.best.values = best.feasible, best.values end
+  if #run.constraints > 0 then
+    run.best.feasible, run.best.values, run.best.violation = best.feasible, best.values, best.judged.worst
+  end
 end
 
 local function refine(run, factor, most)
@@ -220,13 +224,9 @@ end
 ---@field numbers fun(run: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
 ---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment)
 
----Makes iterations, up to a last one or until the stage ends.
----@param def cq.Stage.def
----@return cq.Solution
-function Stage:optimize(def)
+local function optimize(self, def)
   local run, stage = self.run, self.stage
   self.numbers = def.numbers
-  local restore = options.keep(run.optimizer)
   local chooses = run.optimizer.chooses_points
   self.solver = solver.new {
     optimizer = run.optimizer, params = self.free, all = run.params, constraints = run.constraints,
@@ -250,12 +250,32 @@ function Stage:optimize(def)
   end
   take_best(self)
   if self.solver.evaluations > 0 then options.set(self, self.solver.evaluations) end
-  local fine, solution = pcall(self.solver.solve, self.solver)
-  -- the optimizer of the next stage may be the same one
+  local solution = self.solver:solve()
+  take_best(self)
+  return solution
+end
+
+-- in the place of iterations, of which the stage has none: its first values are its best ones
+local function evaluate(self)
+  local run = self.run
+  options.set(self, 1)
+  local values = run:evaluate { params = "last" }
+  run.best = { loss = values.loss, iteration = 0, params = T.leaves.snapshot(run.params) }
+  if #run.constraints == 0 then return end
+  local judged = constraint.judge(run.constraints, values)
+  run.best.feasible, run.best.violation, run.best.values = judged.feasible, judged.worst, { objective = values.loss }
+  for _, c in ipairs(run.constraints) do run.best.values[c.name] = values[c.name] end
+end
+
+---Makes iterations, up to a last one or until the stage ends.
+---@param def cq.Stage.def
+---@return cq.Solution?      nil: the stage has no iterations
+function Stage:optimize(def)
+  -- another stage may have the same optimizer, and has the same constraints
+  local restore = options.keep(self.run)
+  local fine, solution = pcall(def.last > 0 and optimize or evaluate, self, def)
   restore()
   if not fine then error(solution, 0) end
-  take_best(self)
-  self.solution = solution
   return solution
 end
 

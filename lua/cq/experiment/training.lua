@@ -8,7 +8,6 @@
 --   solver, history       what going on within the stage needs beside them
 --   first                 the loss of its first iteration
 local C = require("cq.base.engine").C
-local constraint = require "cq.optimizer.constraint"
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
@@ -205,22 +204,12 @@ end
 
 -- what a stage of a start has come to
 local function conclude(self, start, current, part)
-  local run = current.run
-  start.params, start.best = T.leaves.snapshot(run.params), run.best
-  start.history = current.history
-  start.made = current.solver and current.solver.evaluations or 0
-  start.solver = current.solver and current.solver:state()
+  start.best = current.run.best
+  if not current.solver then start.params = T.leaves.snapshot(current.run.params) end
   start.over = start.made >= current.stage.iterations or current:is_over()
   if not (start.over or start.made >= part.last) then return end
   self.folder.iterations = self.folder.iterations - math.max(0, part.last - start.made)
   self.folder.progress.total = self.folder.iterations
-end
-
--- a stage without iterations: its first values are its best ones
-local function only_evaluate(current)
-  local run = current.run
-  options.set(current, 1)
-  run.best = { loss = run:evaluate({ params = "last" }).loss, iteration = 0, params = T.leaves.snapshot(run.params) }
 end
 
 -- After Ctrl-C it waits for the run to be gone on with.
@@ -249,22 +238,18 @@ local function train(self, part, start)
     start.over, start.ended = false, false
   end
   self.current, self.current_start = current, start
-  local offset = self.folder.done - start.made
-  if part.last == 0 then
-    only_evaluate(current)
-  else
-    local fine, problem = pcall(current.optimize, current, { last = start.over and start.made or part.last,
-      saved = start.solver, folder = folder_for(self, start, current, offset), numbers = self.numbers, on_iteration = self.on_iteration })
-    if not fine and C.cq_interrupted() ~= 0 and current.solver and current.solver.evaluations == 0 then
-      -- nothing was made of this stage: the start is at the end of the one before
-      for name, value in pairs(before) do start[name] = value end
-      if start.stage == 0 then start.made, start.solver, start.history = 0, nil, {} end
-      self.current = nil
-      return
-    end
-    if not fine then error(problem, 0) end
-    self.solution = problem
+  local fine, found = pcall(current.optimize, current, { last = start.over and start.made or part.last,
+    saved = start.solver, folder = folder_for(self, start, current, self.folder.done - start.made),
+    numbers = self.numbers, on_iteration = self.on_iteration })
+  if not fine and C.cq_interrupted() ~= 0 and not (current.solver and current.solver.evaluations > 0) then
+    -- nothing was made of this stage: the start is at the end of the one before
+    for name, value in pairs(before) do start[name] = value end
+    if start.stage == 0 then start.made, start.solver, start.history = 0, nil, {} end
+    self.current = nil
+    return
   end
+  if not fine then error(found, 0) end
+  self.solutions[start] = found
   conclude(self, start, current, part)
   end_of_stage(self, start, current)
   save(self, self.folder.done, start.params)
@@ -272,22 +257,16 @@ end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
-local function violation_of(run, best)
-  if #run.constraints == 0 or not best.values then return 0 end
-  local judged = constraint.judge(run.constraints, best.values)
-  return judged.feasible and 0 or judged.worst
-end
-
 -- the starts that go on, the best first
 local function ranked(self)
   local alive = {}
   for _, start in ipairs(self.starts) do
     if not start.dropped and start.best then alive[#alive + 1] = start end
   end
-  local run = alive[1] and alive[1].stage > 0 and level_of(self, self.plan.stages[alive[1].stage])
   table.sort(alive, function(a, b)
     if a.stage ~= b.stage then return a.stage > b.stage end
-    local there, here = violation_of(run, a.best), violation_of(run, b.best)
+    -- by the limits that it was trained with
+    local there, here = a.best.violation or 0, b.best.violation or 0
     if there ~= here then return there < here end
     if a.best.loss ~= b.best.loss then return a.best.loss < b.best.loss end
     return a.number < b.number
@@ -323,7 +302,7 @@ local function present(self, start)
   restore_substeps(self, level_of(self, stage))
   local current = stages.new(stage, self.run, start)
   current.history, current.run.best = start.history, start.best
-  options.set(current, math.max(1, start.made))
+  options.show(current, math.max(1, start.made))
   self.current, self.current_start = current, start
   return current
 end
@@ -440,7 +419,7 @@ end
 ---@return cq.Training
 function training.new(run, def, folder, numbers)
   local self = setmetatable({ run = run, plan = def.plan, parts = def.plan:parts(), folder = folder, numbers = numbers,
-    on_iteration = def.on_iteration, starts = {}, initial = {}, substeps = {} }, Training)
+    on_iteration = def.on_iteration, starts = {}, initial = {}, substeps = {}, solutions = {} }, Training)
   self.records = records_of(self)
   self.seed = option.program.seed or run.design and run.design.seed or 0
   for k = 1, def.plan.starts and def.plan.starts.count or 1 do
@@ -467,8 +446,8 @@ function Training:finish()
   if best then saved_runs.write(folder, best.best, self.run) end
   if folder.saved_at == 0 or self.saved ~= folder.done then save(self, folder.done, T.leaves.snapshot(best.params)) end
   folder:finish()
-  return { loss = self.run.loss_last, best = self.run.best.loss, iterations = folder.done, solution = self.solution,
-    starts = #self.starts > 1 and rows_of(self) or nil }
+  return { loss = self.run.loss_last, best = self.run.best.loss, iterations = folder.done,
+    solution = self.solutions[best], starts = #self.starts > 1 and rows_of(self) or nil }
 end
 
 return training

@@ -37,7 +37,7 @@ function solution.new(solver, status)
   local self = setmetatable({
     status = status, feasible = best.feasible, objective = best.values.objective, values = best.values,
     iteration = best.iteration,
-    evaluations = solver.evaluations, state = solver:state(), constraints = {}, list = solver.constraints,
+    evaluations = solver.evaluations, state = solver:state(), constraints = {}, list = {},
     message = optimizer.message,
   }, Solution)
   for k, c in ipairs(solver.constraints) do
@@ -49,6 +49,9 @@ function solution.new(solver, status)
         and optimizer.penalties[c.name],
     }
     self.constraints[k], self.constraints[c.name] = entry, entry
+    -- limits may change after
+    self.list[k] = {}
+    for field, of_constraint in pairs(c) do self.list[k][field] = of_constraint end
   end
   return self
 end
