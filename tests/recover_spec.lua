@@ -2,6 +2,7 @@
 local cq = require "cq"
 local scratch = require "tests.scratch"
 local mistake = require "tests.sentence"
+local option = require "cq.option"
 local process = require "tests.process"
 
 local robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.025 },
@@ -119,11 +120,58 @@ describe("run:optimize { recover }", function()
     local told = {}
     for k, row in ipairs(rows) do told[k] = row.substeps or 0 end
     assert.equal(40, math.max(unpack(told)))
+    -- losses of fewer substeps are of another problem
+    assert.equal(whole.best.loss, whole:evaluate().loss)
     -- a run that goes on has them from the start
     train("parts", 2, false, { halvings = 0 })
     local parts = train("parts", 4, true, { halvings = 0 })
     assert.equal(whole.loss_last, parts.loss_last)
     assert.equal(40, shaken.substeps)
+  end)
+
+  it("gives each start its own substeps", function()
+    local seed = option.program.seed
+    option.program.seed = 5
+    local run = cq.Experiment(function()
+      local soft = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.025 },
+        material = cq.Material.neo_hookean { young = 1e3, poisson = 0.3, density = 1 },
+        actuators = cq.Actuator.isotropic { count = 1, max = 8e3 } }:with { actuation_weight = cq.ones { 16, 1 } }
+      local shaken = cq.World { cells = { 20, 20 }, dx = 0.05, dt = 1e-2, substeps = 20, precision = "float64",
+        soft:at { 0.2, 0.4 } }
+      local start = cq.param { option.program.seed == 5 and 0.9 or 0.1 }
+      return { world = shaken, steps = 30,
+        controller = { params = { start = start }, act = function(self) return self.params.start:reshape { 1 } end },
+        objective = { effort = function(u) return -u:sum() end },
+        optimizer = cq.Optimizer.gradient_descent { rate = 1, clip = 0.8 } }
+    end)
+    local made = {}
+    local result = run:optimize { folder = folder, resume = false,
+      on_iteration = function(_, _, own) made[#made + 1] = own.world.substeps end,
+      plan = cq.Plan { starts = { count = 2, keep = 1 },
+        { name = "only", iterations = 1, recover = { halvings = 0 } } } }
+    option.program.seed = seed
+    assert.same({ 40, 20 }, made)
+    assert.is_true(result.starts[1].loss < result.starts[2].loss)
+    assert.same({ 40, run.best.loss }, { run.world.substeps, run:evaluate().loss })
+  end)
+
+  it("leaves an update out that no step is short enough for, and the optimizer begins anew", function()
+    local run = experiment(cq.Optimizer.momentum { rate = 0.15, momentum = 0.9 })
+    run:optimize { iterations = 6, folder = folder, resume = false, recover = { halvings = 0, substeps = 2 } }
+    local rows, speed, skipped = cq.Run.read_history(folder), {}, {}
+    for k, row in ipairs(rows) do
+      speed[k], skipped[k] = math.floor(1e6 * (-row.loss - 0.25) + 0.5) / 1e6, row.skipped or 0
+    end
+    -- 0.84 leaves the world; from 0.435 it begins with the rate alone, and 0.87 is left out too
+    assert.same({ 0, 0.15, 0.435, 0.435, 0.585, 0.585 }, speed)
+    assert.same({ 0, 0, 0, 1, 0, 1 }, skipped)
+    assert.equal(10, world.substeps)
+    process.remove(folder)
+    run = experiment(cq.Optimizer.gradient_descent { rate = 10 })
+    mistake.says(mistake.of(function()
+      run:optimize { iterations = 9, folder = folder, resume = false, recover = { halvings = 0, substeps = 2 } }
+    end), "so it did with substeps = 80 (recover = { halvings = 0, substeps = 2 }) (iteration 5 of 9)")
+    world:set_substeps(10)
   end)
 
   it("leaves other errors alone", function()

@@ -34,6 +34,7 @@ end
 ---@field factor integer     of the substeps; 1: they are no more
 ---@field before any         the parameters of the last evaluation that did not fail; saved with a run, which goes on with it
 ---@field restart? fun()      makes the optimizer begin anew
+---@field changed? fun()      is called where the substeps are others from now on: losses so far are of another problem
 ---@field told table?        { halvings =, substeps =, skipped = } of the last evaluation, where it failed at first
 local Recover = {}
 Recover.__index = Recover
@@ -46,6 +47,7 @@ local function tell(self, state)
     return self.restart and self.restart()
   end
   if state.halvings == 0 and not state.substeps then return end
+  if state.substeps and self.changed then self.changed() end
   self.told = { halvings = state.halvings > 0 and state.halvings or nil, substeps = state.substeps }
   local parts = {}
   if state.halvings > 0 then parts[1] = ("1/%d of it"):format(2 ^ state.halvings) end

@@ -242,6 +242,7 @@ local function optimize(self, def)
     end, function() return run.world.substeps end) or nil,
   }
   if self.solver.recover then
+    function self.solver.recover.changed() self.solver.best, run.best = nil, nil end
     function self.solver.recover.restart()
       local inner = run.optimizer.inner
       if type(inner) ~= "table" then inner = run.optimizer end

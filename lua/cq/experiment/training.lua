@@ -64,7 +64,8 @@ local function unpacked(columns)
   return out
 end
 
-local kept = { "number", "seed", "stage", "made", "over", "ended", "dropped", "params", "best", "solver", "first" }
+local kept = { "number", "seed", "stage", "made", "over", "ended", "dropped", "params", "best", "solver", "first",
+  "substeps" }
 
 local function saved_starts(self)
   local out = {}
@@ -77,11 +78,7 @@ local function saved_starts(self)
 end
 
 local function state_of(self)
-  local substeps = {}
-  for key, run in pairs(self.run.levels or {}) do
-    if run.first_substeps then substeps[key] = run.world.substeps end
-  end
-  return { plan = self.records, starts = saved_starts(self), substeps = substeps, seed = self.seed }
+  return { plan = self.records, starts = saved_starts(self), seed = self.seed }
 end
 
 local function save(self, iteration, params)
@@ -89,10 +86,10 @@ local function save(self, iteration, params)
   self.saved = iteration
 end
 
-local saved_fields = { plan = is.table(), starts = is.table(), substeps = is.table() }
+local saved_fields = { plan = is.table(), starts = is.table() }
 local start_fields = { number = is.integer { min = 1 }, stage = is.integer { min = 0 }, made = is.integer { min = 0 },
   history = is.table(), best = is.table { optional = true }, params = is.table { optional = true },
-  solver = is.table { optional = true } }
+  solver = is.table { optional = true }, substeps = is.table { optional = true } }
 
 -- A stage that is made, or that has begun, must be the one that it was; how the present one is optimized may change,
 -- and so may all that comes later.
@@ -142,16 +139,20 @@ local function restore(self)
       self.starts[k].over, self.starts[k].ended = false, false
     end
   end
-  self.substeps = state.substeps
 end
 
--- the experiment of a level has as many substeps as when the run was saved
-local function restore_substeps(self, run)
+-- Worlds have as many substeps as this start has come to (recover), whatever other starts needed.
+local function restore_substeps(self, start)
   for key, own in pairs(self.run.levels or {}) do
-    if own == run and self.substeps[key] then
-      stages.set_substeps(run, self.substeps[key])
-      self.substeps[key] = nil
-    end
+    local substeps = start.substeps and start.substeps[key] or own.first_substeps
+    if substeps then stages.set_substeps(own, substeps) end
+  end
+end
+
+local function keep_substeps(self, start)
+  start.substeps = {}
+  for key, own in pairs(self.run.levels or {}) do
+    if own.first_substeps then start.substeps[key] = own.world.substeps end
   end
 end
 
@@ -196,6 +197,7 @@ local function folder_for(self, start, current, offset)
   function proxy.save(_, noted, params, state)
     start.made, start.params, start.solver, start.history = noted, params, state, current.history
     start.best = current.run.best
+    keep_substeps(self, start)
     save(self, offset + noted, params)
     proxy.saved_at = folder.saved_at
   end
@@ -206,6 +208,7 @@ end
 local function conclude(self, start, current, part)
   start.best = current.run.best
   if not current.solver then start.params = T.leaves.snapshot(current.run.params) end
+  keep_substeps(self, start)
   start.over = start.made >= current.stage.iterations or current:is_over()
   if not (start.over or start.made >= part.last) then return end
   self.folder.iterations = self.folder.iterations - math.max(0, part.last - start.made)
@@ -226,7 +229,7 @@ local function train(self, part, start)
   local stage, goes_on = self.plan.stages[part.stage], start.stage == part.stage
   local own = level_of(self, stage)
   own.run = self.folder
-  restore_substeps(self, own)
+  restore_substeps(self, start)
   local from = not goes_on and beginning(self, start, stage) or nil
   local current = stages.new(stage, self.run, goes_on and start or nil, from)
   local before = { stage = start.stage, made = start.made, solver = start.solver, params = start.params,
@@ -299,7 +302,8 @@ end
 local function present(self, start)
   if self.current and self.current_start == start then return self.current end
   local stage = self.plan.stages[start.stage]
-  restore_substeps(self, level_of(self, stage))
+  level_of(self, stage)
+  restore_substeps(self, start)
   local current = stages.new(stage, self.run, start)
   current.history, current.run.best = start.history, start.best
   options.show(current, math.max(1, start.made))
@@ -419,7 +423,7 @@ end
 ---@return cq.Training
 function training.new(run, def, folder, numbers)
   local self = setmetatable({ run = run, plan = def.plan, parts = def.plan:parts(), folder = folder, numbers = numbers,
-    on_iteration = def.on_iteration, starts = {}, initial = {}, substeps = {}, solutions = {} }, Training)
+    on_iteration = def.on_iteration, starts = {}, initial = {}, solutions = {} }, Training)
   self.records = records_of(self)
   self.seed = option.program.seed or run.design and run.design.seed or 0
   for k = 1, def.plan.starts and def.plan.starts.count or 1 do
