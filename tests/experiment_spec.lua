@@ -517,5 +517,10 @@ describe("mistakes in an experiment", function()
     local idle = cq.Experiment { world = world, steps = 2, optimizer = cq.Optimizer.adam { rate = 1 },
       objective = objective }
     says(sentence(function() idle:optimize { iterations = 1 } end), "nothing to train")
+    local plain = cq.Robot { shape = cq.Shape.box { size = { 0.2, 0.1 }, count = { 4, 2 } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } }
+    says(sentence(cq.Experiment, { world = scene.world(plain), steps = 2, objective = print,
+      trainable = { young = { min = 5, max = 40, per = "group" } } }), "trainable.young: per = \"group\" needs a shape "
+      .. "whose parts have names")
   end)
 end)

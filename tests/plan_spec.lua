@@ -361,6 +361,10 @@ describe("run:optimize with a plan", function()
     end
     assert.same({ coarse = 1, soft = 8, binary = 1, pulses = 1 }, counts)
     assert.equal(2 * 10 + 1, result.iterations)
+    option.set_given { budget = "0" }
+    local fine, problem = pcall(optimize, experiment(), whole_plan {}, "b")
+    option.set_given {}
+    assert(not fine and tostring(problem):find("--budget must be a finite number above 0, got", 1, true), problem)
   end)
 
   it("ends a stage early, and begins the next with its best or its last", function()

@@ -301,7 +301,7 @@ local function plan_of(def)
     if plan and def[name] ~= nil then is.fail("run:optimize: %s is of a stage of the plan", name) end
     stage[name] = def[name]
   end
-  return (plan or plans { stage }):scaled(option.get("budget", 1))
+  return (plan or plans { stage }):scaled(option.get("budget", 1, is.number { above = 0 }))
 end
 
 local function tell_plan(self, plan)
@@ -393,8 +393,8 @@ function Experiment:optimize(fields)
   local work = training.new(self, { plan = plan, on_iteration = def.on_iteration }, run, numbers)
   tell_plan(self, plan)
   if run.done > 0 and run.done >= run.iterations then
-    message.note("the run in %s has made its %s, as many as are asked for", run.folder,
-      text.count(run.done, "iteration"))
+    message.note("the run in %s has made %s; %d are asked for", run.folder, text.count(run.done, "iteration"),
+      run.iterations)
   end
   local first, started = run.done, C.cq_clock()
   local result = work:finish()

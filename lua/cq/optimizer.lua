@@ -234,7 +234,7 @@ function Optimizer:solve(params, f, options) return require("cq.optimizer.solve"
 
 -- ---- state ----------------------------------------------------------------------------------------------------------
 
----All that is needed to go on later, as a table for tensor.save: { kind, iteration, moments, norms }.
+---All that is needed to go on later, as a table for cq.save: { kind, iteration, moments, norms }.
 ---@return table
 function Optimizer:state()
   local moments = {}

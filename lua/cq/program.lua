@@ -141,7 +141,14 @@ local function print_help()
   for _, declared in ipairs(option.declared) do print_option(declared.name, declared.kind, declared.help) end
   print "  --version, --help\n\ncommands"
   for _, name in ipairs(script.commands()) do print(("  %-18s %s"):format(name, load_command(name).summary)) end
-  print "\nScripts that train take --iterations N and --render no, which leaves films out; most take --resume, to go on where they stopped."
+  print [[
+
+Scripts that train take
+  --iterations N     that many; --budget 0.1 makes a tenth of all
+  --resume           go on where the run in the folder stopped
+  --from DIR         begin with the parameters of the run in DIR
+  --render no        no films
+]]
   print "cqlua script.lua --help shows what a script says of itself."
 end
 

@@ -357,7 +357,7 @@ end
 
 ---Saves parameters and optimizer state, each file replaced in one step.
 ---@param iteration integer
----@param params table            as tensor.save takes it
+---@param params table            as cq.save takes it
 ---@param optimizer? table        the optimizer's state
 function Run:save(iteration, params, optimizer)
   ready(self, "run:save")
@@ -370,7 +370,7 @@ end
 ---Saves when the last time is some seconds ago; else what was given is saved when the run ends before
 ---the next time, however it ends.
 ---@param iteration integer
----@param params table            as tensor.save takes it
+---@param params table            as cq.save takes it
 ---@param optimizer? table        the optimizer's state
 function Run:checkpoint(iteration, params, optimizer)
   ready(self, "run:checkpoint")

@@ -37,7 +37,7 @@ end
 
 local function read(path)
   local fine, result = pcall(T.load, path)
-  if not fine then return false, verdict.of_error(result, "tensor.load", path) end
+  if not fine then return false, verdict.of_error(result, "cq.load", path) end
   local problem = look(result, "the table")
   if problem then return true, problem end
   if mutate.below(4) > 1 then return true end

@@ -101,6 +101,10 @@ local function for_robot(robot, name, def, bounds, what)
     is.fail("%s: is a value of each particle; say per = \"particle\", got \"%s\"", what, def.per)
   end
   if def.per == "group" then
+    if #robot.groups == 0 then
+      is.fail("%s: per = \"group\" needs a shape whose parts have names, as cq.Shape.box { name = \"leg\", ... }; this "
+        .. "robot's has none", what)
+    end
     local out = {}
     for _, group_name in ipairs(robot.groups) do
       local group = robot:group(group_name)

@@ -144,7 +144,7 @@ end
 
 -- ---- going on later -------------------------------------------------------------------------------------------------
 
--- a tensor that stands alone, as a table for tensor.save
+-- a tensor that stands alone, as a table for cq.save
 local function boxed(params) return T.is_tensor(params) and { params } or params end
 
 -- names of constraints and what they ask for, in an order of their own: multipliers are known by them
@@ -191,7 +191,7 @@ solver.saved_fields = {
   constraints = is.string { optional = true }, signature = is.table { optional = true },
 }
 
----All that is needed to go on, for tensor.save.
+---All that is needed to go on, for cq.save.
 ---@return table
 function Solver:state()
   return {

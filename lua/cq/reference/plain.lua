@@ -86,7 +86,7 @@ function Page:entry(entry)
   end
   for _, given in ipairs(entry.tables) do
     self:add ""
-    if given.title ~= "" then self:add("  fields of " .. given.title) end
+    if given.title ~= "" then self:add("  fields of " .. given.title:gsub("^%[integer%]$", "each entry")) end
     self:table(given)
   end
   for k, result in ipairs(entry.returns) do

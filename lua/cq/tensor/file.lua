@@ -94,7 +94,7 @@ function Writer:value(value, path)
   end
   local kind = type(value)
   if not kinds[kind] or kind == "table" and getmetatable(value) then
-    fail("tensor.save: %s must be a tensor, a number, a string, true, false, or a table of these, got %s", path,
+    fail("cq.save: %s must be a tensor, a number, a string, true, false, or a table of these, got %s", path,
       schema.describe(value))
   end
   self:u8(kinds[kind])
@@ -102,11 +102,11 @@ function Writer:value(value, path)
 end
 
 function Writer:table(value, path)
-  if self.open[value] then fail("tensor.save: %s contains itself", path) end
+  if self.open[value] then fail("cq.save: %s contains itself", path) end
   self.open[value], self.depth = true, self.depth + 1
-  if self.depth > deepest then fail("tensor.save: %s lies within %d tables, the most allowed", path, deepest) end
+  if self.depth > deepest then fail("cq.save: %s lies within %d tables, the most allowed", path, deepest) end
   local keys, others = leaves.sorted_keys(value)
-  if others > 0 then fail("tensor.save: keys of %s must be numbers or strings", path) end
+  if others > 0 then fail("cq.save: keys of %s must be numbers or strings", path) end
   self:u32(#keys)
   for _, key in ipairs(keys) do
     self:value(key, path)
@@ -123,11 +123,11 @@ local precision_kind = schema.one_of { "float64", "float32", default = "float64"
 ---@param value table     of named or numbered entries
 ---@param precision? "float64"|"float32"   float32: tensors in half of the bytes, rounded; float64 unless given
 function file.save(path, value, precision)
-  schema.argument("tensor.save", "path", schema.string(), path)
-  precision = schema.argument("tensor.save", "precision", precision_kind, precision)
+  schema.argument("cq.save", "path", schema.string(), path)
+  precision = schema.argument("cq.save", "precision", precision_kind, precision)
   if option.program.follows then return end
   if type(value) ~= "table" or getmetatable(value) then
-    fail("tensor.save: needs a table, got %s; put a tensor into one", schema.describe(value))
+    fail("cq.save: needs a table, got %s; put a tensor into one", schema.describe(value))
   end
   local writer = setmetatable({ size = 0, open = {}, depth = 0, small = precision == "float32" }, Writer)
   writer:add(magic, #magic)
@@ -142,7 +142,7 @@ function file.save(path, value, precision)
     ffi.copy(bytes + at, type(piece) == "string" and piece or piece.pointer, size)
     at = at + size
   end
-  engine.check(C.cq_file_replace(path, bytes, writer.size, 1), "tensor.save")
+  engine.check(C.cq_file_replace(path, bytes, writer.size, 1), "cq.save")
 end
 
 -- ---- reading --------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ Reader.__index = Reader
 function Reader:bytes(count)
   local piece = count == 0 and "" or self.handle:read(count)
   if not piece or #piece < count then
-    fail("tensor.load: %s is cut short: it ends after %s", self.path, text.count(self.at + #(piece or ""), "byte"))
+    fail("cq.load: %s is cut short: it ends after %s", self.path, text.count(self.at + #(piece or ""), "byte"))
   end
   self.at = self.at + count
   return piece
@@ -175,12 +175,12 @@ function Reader:u8() return self:bytes(1):byte() end
 function Reader:u32() return self:fill(4, "u32") end
 function Reader:u64() return self:fill(8, "u64") end
 
-function Reader:damaged(what) fail("tensor.load: %s is damaged: %s at byte %d", self.path, what, self.at) end
+function Reader:damaged(what) fail("cq.load: %s is damaged: %s at byte %d", self.path, what, self.at) end
 
 -- a count that the rest of the file cannot hold is not believed
 function Reader:check_room(bytes)
   if bytes > self.size - self.at then
-    fail("tensor.load: %s is cut short by %s", self.path, text.count(bytes - (self.size - self.at), "byte"))
+    fail("cq.load: %s is cut short by %s", self.path, text.count(bytes - (self.size - self.at), "byte"))
   end
 end
 
@@ -267,7 +267,7 @@ function Reader:param(path, rounded)
   if rounded and min then within(t, min, function(x, bound) return x < bound end) end
   if rounded and max then within(t, max, function(x, bound) return x > bound end) end
   local problem = make.why_no_param(t, min, max)
-  if problem then fail("tensor.load: %s: param %s: %s", self.path, path, problem) end
+  if problem then fail("cq.load: %s: param %s: %s", self.path, path, problem) end
   return make.as_param(t, min, max)
 end
 
@@ -310,18 +310,18 @@ end
 
 local function read(self)
   if self.size < #magic or self:bytes(#magic) ~= magic then
-    fail("tensor.load: %s is not a file of tensors: it does not begin with %s", self.path, magic)
+    fail("cq.load: %s is not a file of tensors: it does not begin with %s", self.path, magic)
   end
   local found = self:u32()
   if found ~= version and found ~= small_version then
-    fail("tensor.load: %s has format version %d, this program reads version %d and %d", self.path, found, version,
+    fail("cq.load: %s has format version %d, this program reads version %d and %d", self.path, found, version,
       small_version)
   end
   local out = self:table()
   local size = self.at
   if self:u64() ~= size then self:damaged "a wrong length" end
   if self.at ~= self.size then
-    fail("tensor.load: %s is damaged: it has %s after its end", self.path, text.count(self.size - self.at, "byte"))
+    fail("cq.load: %s is damaged: it has %s after its end", self.path, text.count(self.size - self.at, "byte"))
   end
   return out
 end
@@ -330,13 +330,13 @@ end
 ---@param path string
 ---@return table
 function file.load(path)
-  schema.argument("tensor.load", "path", schema.string(), path)
+  schema.argument("cq.load", "path", schema.string(), path)
   local handle, why = io.open(path, "rb")
-  if not handle then fail("tensor.load: %s", why) end
+  if not handle then fail("cq.load: %s", why) end
   local size = handle:seek "end"
   if not size or size >= 2^62 then
     handle:close()
-    fail("tensor.load: %s is not a file", path)
+    fail("cq.load: %s is not a file", path)
   end
   handle:seek "set"
   local ok, result = pcall(read, setmetatable({ handle = handle, path = path, at = 0, size = size, depth = 0 }, Reader))
