@@ -57,10 +57,12 @@ end
 describe("cq.Plan", function()
   it("reads like a methods section", function()
     local words = tostring(cq.Plan.topology {})
-    mistake.says(words, "Plan topology: 590 iterations; 4 starts, 2 go on after binary.")
-    mistake.says(words, "1. coarse soft: cells and steps twice as large, soft body, all trained by Adam, rate 0.01, "
-      .. "adjoint decay auto, 150 iterations.")
-    mistake.says(words, "5. pulses: extracted body, design.pulses trained by Adam, rate 0.03 to 0.003 (linear), "
+    mistake.says(words, "Plan topology: 650 iterations; 4 starts, 2 go on after binary.")
+    mistake.says(words, "1. coarse gait: cells and steps twice as large, soft body, design.layout, design.pulses "
+      .. "trained by Adam, rate 0.01, adjoint decay auto, 60 iterations.")
+    mistake.says(words, "2. coarse soft: cells and steps twice as large, soft body, all trained by Adam, rate 0.01, "
+      .. "adjoint decay auto, passive weight 1, 150 iterations.")
+    mistake.says(words, "6. pulses: extracted body, design.pulses trained by Adam, rate 0.03 to 0.003 (linear), "
       .. "adjoint decay auto, clip median, from pulses just either side of rounding, 200 iterations.")
     words = tostring(cq.Plan { train = { "controller" }, stop = { stalled = 40 }, { name = "gait", iterations = 9,
       minimize = "violation", level = { duration = 2 }, initial = "best" } })

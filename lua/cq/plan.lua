@@ -323,11 +323,13 @@ method.guard(Plan, "plan")
 ---@class cq.Plan.topology.def
 ---@field name? string                 for people
 ---@field starts? cq.Plan.starts.def   4, of which 2 go on after the stage "binary", unless given
----@field coarsen? integer             of the first two stages; 1: they have the level of the others
+---@field coarsen? integer             of the first three stages; 1: they have the level of the others
+---@field passive_weight? number       of what the body gains without any signal; 1. 0: a body may be paid for falling
 
 ---The default plan of topology optimization. A gait is found on a quarter (in space an eighth) of the particles, first
----soft, then rounded, and carried over to all of them; the pulses of the body that comes out are optimized again. No
----number of it has a unit: those that have are in the problem, or follow from it (cq.Topology, adjoint_decay = "auto").
+---of the whole block, then with a soft body, then with a rounded one, and carried over to all of them; the pulses of
+---the body that comes out are optimized again. No number of it has a unit: those that have are in the problem, or
+---follow from it (cq.Topology, adjoint_decay = "auto").
 ---@type fun(fields?: cq.Plan.topology.def): cq.Plan
 plan.topology = require "cq.plan.topology"
 

@@ -2,7 +2,8 @@
 local is = require "cq.base.schema"
 
 local spec = is.define("cq.Plan.topology", { name = is.string { default = "topology" },
-  starts = is.table { optional = true }, coarsen = is.integer { min = 1, max = 8, default = 2 } })
+  starts = is.table { optional = true }, coarsen = is.integer { min = 1, max = 8, default = 2 },
+  passive_weight = is.number { min = 0, default = 1 } })
 
 ---@param fields? cq.Plan.topology.def
 ---@return cq.Plan
@@ -10,14 +11,16 @@ return function(fields)
   local def = spec(fields or {})
   local cq_plan, schedule = require "cq.plan", require "cq.schedule"
   local function falling(from) return schedule.linear { from = from, to = from / 10 } end
-  local careful = { rate = falling(0.01), clip = "median", sharpness = 8 }
+  local growing = { passive_weight = def.passive_weight }
+  local careful = { rate = falling(0.01), clip = "median", sharpness = 8, passive_weight = def.passive_weight }
   local level = { coarsen = def.coarsen }
   return cq_plan {
     name = def.name, optimizer = require("cq.optimizer").adam { rate = 0.01 },
     starts = def.starts or { count = 4, keep = 2, at = "binary" }, options = { adjoint_decay = "auto" },
-    { name = "coarse soft", iterations = 150, level = level },
+    { name = "coarse gait", iterations = 60, level = level, train = { "design.layout", "design.pulses" } },
+    { name = "coarse soft", iterations = 150, level = level, options = growing },
     { name = "coarse binary", iterations = 100, level = level, body = "binary", options = careful },
-    { name = "soft", iterations = 60 },
+    { name = "soft", iterations = 60, options = growing },
     { name = "binary", iterations = 80, body = "binary", options = careful },
     { name = "pulses", iterations = 200, body = "extracted", train = { "design.pulses" }, initial = "undecided",
       options = { rate = falling(0.03), clip = "median" } },
