@@ -263,8 +263,8 @@ describe("cqlua help", function()
   end)
 
   it("says that there is nothing where a word is of something else, and guesses at no page", function()
-    for _, word in ipairs { "zzzz", "paraview", "blender", "houdini", "abaqus", "hdf5", "rocket", "banana", "quantum",
-      "ros", "cq.Rocket", "vtk" } do
+    for _, word in ipairs { "zzzz", "houdini", "abaqus", "hdf5", "rocket", "banana", "quantum",
+      "ros", "cq.Rocket" } do
       local out, code = help(word)
       assert.equal(1, code)
       assert.equal(("nothing is called %s, or speaks of it; cqlua help lists all that there is\n"):format(word), out)

@@ -9,6 +9,7 @@ local ROOMS = {
   { "base", "base", "option" },
   { "tensor", "tensor", "random", "sparse", "csv" },
   { "field", "base.field", "robot.other_names" },
+  { "export", "export" },
   { "model", "shape", "material", "boundary", "actuator", "robot", "creature" },
   { "policy", "state.readout", "observer", "controller" },
   { "simulation", "world", "state", "rollout", "implicit" },

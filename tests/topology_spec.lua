@@ -460,7 +460,7 @@ describe("files of a design", function()
     local design = design_of()
     local p = variables(design)
     local solid = design:extract(p)
-    local paths = solid:save_stl(folder .. "/block.stl", { thickness = 0.1 })
+    local paths = solid:save_surface(folder .. "/block.stl", { thickness = 0.1 })
     assert.equal(5, #paths)
     local sum, whole = volumes(paths)
     local exact = #solid.particles * 0.02 ^ 2 * 0.1
@@ -472,7 +472,7 @@ describe("files of a design", function()
     local design = design_of()
     local p = design:start()
     p.density:fill(1)
-    local paths = design:extract(p):save_stl(folder .. "/square.stl", { thickness = 0.1 })
+    local paths = design:extract(p):save_surface(folder .. "/square.stl", { thickness = 0.1 })
     local volume = measure(paths[#paths])
     assert.near(0.2 * 0.2 * 0.1, volume, 4 * 0.02 ^ 2 * 0.1)
     local cube = cq.Robot {
@@ -485,7 +485,7 @@ describe("files of a design", function()
     p = design:start()
     p.density:fill(1)
     p.layout:copy_from(design.robot.position:slice(1, 1, 2):reshape { 1, 1000 } * T.tensor { { 1 }, { 0 }, { 0.29 } })
-    paths = design:extract(p):save_stl(folder .. "/cube.stl")
+    paths = design:extract(p):save_surface(folder .. "/cube.stl")
     assert.equal(2, #paths)
     for _, path in ipairs(paths) do
       local inside, open = measure(path)
@@ -515,7 +515,7 @@ describe("files of a design", function()
       local p = design:start()
       p.density:copy_from(random:uniform { n } * 2 - 1)
       p.layout:copy_from(random:uniform { 5, n } * 2 - 1)
-      local paths = design:extract(p):save_stl(folder .. "/many.stl", { thickness = 0.1 })
+      local paths = design:extract(p):save_surface(folder .. "/many.stl", { thickness = 0.1 })
       assert.equal(6, #paths)
       local sum, whole = volumes(paths)
       assert.near(whole, sum, 1e-5 * whole)
@@ -532,14 +532,14 @@ describe("files of a design", function()
     local message, told = require "cq.base.message", {}
     local own = message.note
     message.note = function(format, ...) told[#told + 1] = format:format(...) end
-    local paths = solid:save_stl(folder .. "/single.stl", { thickness = 0.1 })
+    local paths = solid:save_surface(folder .. "/single.stl", { thickness = 0.1 })
     message.note = own
     assert.same({ folder .. "/single_1.stl", folder .. "/single_whole.stl" }, paths)
-    assert.same({ ("body:save_stl: 2 particles of actuator 2 lie single among others: no %s/single_2.stl"):format(folder) },
+    assert.same({ ("body:save_surface: 2 particles of actuator 2 lie single among others: no %s/single_2.stl"):format(folder) },
       told)
     solid.particles, solid.actuator = { 5, 50 }, { 1, 1 }
-    says(function() solid:save_stl(folder .. "/far.stl") end,
-      "body:save_stl: the body has no surface: its 2 particles lie too far apart")
+    says(function() solid:save_surface(folder .. "/far.stl") end,
+      "body:save_surface: the body has no surface: its 2 particles lie too far apart")
   end)
 
   it("have no holes where particles are on no lattice", function()
@@ -549,7 +549,7 @@ describe("files of a design", function()
     local design = design_of({}, block { shape = cq.Shape.points { points = points, spacing = 0.02, name = "block" } })
     local p = design:start()
     p.density:fill(1)
-    local paths = design:extract(p):save_stl(folder .. "/scan.stl", { thickness = 0.1 })
+    local paths = design:extract(p):save_surface(folder .. "/scan.stl", { thickness = 0.1 })
     local volume, open = measure(paths[#paths])
     assert.equal(0, open)
     assert.near(0.2 * 0.2 * 0.1, volume, 0.03 * 0.004)

@@ -25,7 +25,7 @@ local film = function(path)
   video:close()
 end
 local write = {
-  ["body_passive.stl"] = function(path) solid:save_stl((path:gsub("_passive", "")), { thickness = 0.1 }) end,
+  ["body_passive.stl"] = function(path) solid:save_surface((path:gsub("_passive", "")), { thickness = 0.1 }) end,
   ["block.csv"] = function(path) design:save(p, path) end,
   ["picture.png"] = function(path)
     local canvas = cq.Picture.canvas { width = 200, height = 200 }

@@ -113,6 +113,18 @@ function Controller:prepare(world, observer, robot)
   return self.params
 end
 
+---Writes the controller for other machines: "gait.h" is C99 with gait_input, gait_state, gait_start and gait_step, no
+---memory and of the C library tanhf, expf and sinf alone; "gait.lua" a module of plain Lua. Inputs are what the
+---observer of its last rollout observes, with units in comments; accelerations are made of velocities inside.
+---
+---  cq.load("runs/walk").controller:export "gait.h"
+---  run.controller:with(run.best.params.controller):export "gait.lua"
+---Errors: another ending; a controller of the script's own; one that was in no rollout, without world and observer.
+---@param path string        ends in .h or .lua
+---@param options? controller.export.def
+---@return string path
+function Controller:export(path, options) return require "cq.controller.export"(self, path, options) end
+
 ---Names of the signals of all robots of a world.
 ---@internal
 ---@param world cq.World
@@ -143,7 +155,7 @@ function Controller:check_rollout(roll)
     is.fail("world:rollout: the controller gives %s, the robots take %d (%s)", text.count(self.signals, "signal"),
       roll.signal_count, table.concat(controller.signals_of(roll.world), ", "))
   end
-  self.signals = roll.signal_count
+  self.signals, self.used = roll.signal_count, { world = roll.world, observer = roll.observer }
 end
 
 -- refuses parameters of other names or shapes than these

@@ -10,6 +10,7 @@ local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local locate = require "cq.base.locate"
+local table_of = require "cq.base.csv"
 local T = require "cq.tensor"
 
 ---The columns of a file, from cq.csv: each is a field of its name, a tensor {rows}.
@@ -25,32 +26,6 @@ local inside = setmetatable({}, { __mode = "k" })
 
 local SEPARATORS = { ",", ";", "\t" }
 local BOM = "\239\187\191"
-
--- The cells of a line, without the spaces and quotes around them; nil where a quote has no end.
-local function split(line, separator)
-  local cells, at = {}, 1
-  while true do
-    local first = line:match("^[ ]*()", at)
-    local cell, stop
-    if line:sub(first, first) == '"' then
-      local close = first
-      repeat
-        close = line:find('"', close + 1, true)
-        local doubled = close and line:sub(close + 1, close + 1) == '"'
-        if doubled then close = close + 1 end
-      until not close or not doubled
-      if not close then return nil end
-      cell, stop = line:sub(first + 1, close - 1):gsub('""', '"'), line:find(separator, close + 1, true)
-      if line:sub(close + 1, (stop or #line + 1) - 1):find "%S" then return nil end
-    else
-      stop = line:find(separator, first, true)
-      cell = line:sub(first, (stop or #line + 1) - 1)
-    end
-    cells[#cells + 1] = cell:match "^%s*(.-)%s*$"
-    if not stop then return cells end
-    at = stop + 1
-  end
-end
 
 -- a finite number as it is written in decimals; nil: something else, as nan, 0x10 or 1,5
 local function number_of(cell)
@@ -75,10 +50,15 @@ local function separator_of(line)
   return ","
 end
 
+local function cells_of(self, line, number)
+  local cells, problem = table_of.cells(line, self.separator)
+  if not cells then is.fail("cq.csv: line %d of %s has %s", number, self.path, problem) end
+  return cells
+end
+
 local function read_header(self, line, number)
   self.separator = separator_of(line)
-  local cells = split(line, self.separator)
-  if not cells then is.fail("cq.csv: line %d of %s has a quote without an end", number, self.path) end
+  local cells = cells_of(self, line, number)
   local numbers = 0
   for k, cell in ipairs(cells) do
     local name, unit = name_of(cell)
@@ -94,8 +74,7 @@ local function read_header(self, line, number)
 end
 
 local function read_row(self, line, number)
-  local cells = split(line, self.separator)
-  if not cells then is.fail("cq.csv: line %d of %s has a quote without an end", number, self.path) end
+  local cells = cells_of(self, line, number)
   if #cells ~= #self.names then
     is.fail("cq.csv: line %d of %s has %s, and there are %s: %s", number, self.path, text.count(#cells, "value"),
       text.count(#self.names, "column"), table.concat(self.names, ", "))
@@ -197,8 +176,6 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
-local function quoted(name) return name:find '[,"\n\r]' and '"' .. name:gsub('"', '""') .. '"' or name end
-
 -- names and lists of numbers, all as long as the first
 local function checked(columns)
   if type(columns) ~= "table" or getmetatable(columns) or #columns == 0 then
@@ -215,7 +192,7 @@ local function checked(columns)
       is.fail("cq.csv.save: column %s must be a vector%s, got a tensor {%s}", column[1], k > 1
         and (" of %d numbers as %s"):format(#lists[1], heads[1]) or "", table.concat(values:shape(), ", "))
     end
-    heads[k], lists[k] = quoted(column[1]), values:totable()
+    heads[k], lists[k] = table_of.cell(column[1]), values:totable()
   end
   return heads, lists
 end

@@ -461,6 +461,15 @@ function Experiment:render(path, options)
   end)
 end
 
+---Runs once more and writes all frames for other programs, as rollout:export does, with the best parameters so far and
+---changes as run:rollout takes them. A relative path is in the run's folder. Of several scenes it is the first.
+---
+---  run:export { format = "vtp" }                              frames.pvd, for ParaView
+---  run:export { path = "walk.csv", units = { length = "m", time = "s" } }
+---@param options run.export.def
+---@return string path      of the file, of the list of files, or of their folder
+function Experiment:export(options) return require "cq.experiment.export"(self, options) end
+
 ---Draws a page of figures: the design (opacity by density, colours by actuator), moments of its movement coloured by
 ---signals with the forces of walls as arrows, the convergence of objective, constraints and multipliers (history.csv),
 ---the signals as a raster and the forces of walls over time. What there is none of is left out. A relative path is in

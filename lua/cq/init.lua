@@ -32,7 +32,7 @@
 ---@field Pruner cq.PrunerModule
 ---@field Ranks cq.RanksModule
 ---@field random cq.RandomModule
----@field load fun(path: string): table|cq.Saved
+---@field load fun(path: string): table|cq.Tensor|cq.Saved
 ---@field sparse cq.SparseModule
 ---@field csv cq.CsvModule
 ---@field option cq.OptionModule

@@ -73,7 +73,14 @@ end
 
 function made.controller(self)
   require_world(self)
-  return self.data.controller and policy.controller(self.data.controller, self.parameters.controller, self.path)
+  if not self.data.controller then return nil end
+  local out = policy.controller(self.data.controller, self.parameters.controller, self.path)
+  function out.used()
+    self.made_world = self.made_world or require "cq.world"(self.world)
+    local own = self.data.observer and self.data.observer.kind == "own"
+    return { world = self.made_world, observer = own and { family = "own" } or self.observer }
+  end
+  return out
 end
 
 -- what is made of nonsense in a file is one sentence, and not an error within the library
@@ -190,19 +197,19 @@ local function of_folder(folder)
     contents(folder))
 end
 
----Reads what was saved: of a file of cq.save the table, params again with their bounds; of the folder of a run, or of
----its saved.bin, a cq.Saved, which has its controller, observer, parameters, design, robot and world without the script
----that made them. A controller or an observer that the script wrote itself is an error where it is asked for: run:load
----reads these in their script.
+---Reads what was saved: of a file of cq.save the table, params again with their bounds; of NumPy's .npy a tensor; of
+---the folder of a run, or of its saved.bin, a cq.Saved, which has its controller, observer, parameters, design, robot
+---and world without the script that made them. A controller or an observer that the script wrote itself is an error
+---where it is asked for: run:load reads these in their script.
 ---Errors: no such file; a file that is damaged, cut short or of a newer program; a folder without a result.
 ---@param path string
----@return table|cq.Saved
+---@return table|cq.Tensor|cq.Saved
 local function load(_, path)
   is.argument("cq.load", "path", is.string(), path)
   path = path:gsub("(.)/+$", "%1")
   if host.kind(path) == "folder" then return of_folder(path) end
   local data = T.load(path)
-  if data.format ~= runs.format then return data end
+  if T.is_tensor(data) or data.format ~= runs.format then return data end
   return saved_of(data, path, path:match "^(.*)/[^/]*$")
 end
 

@@ -158,6 +158,15 @@ end
 ---@return string? path
 function Rollout:render(path, options) return Rollout._film(self, path, options) end
 
+---Runs once more and writes all frames for other programs: { format = "vtp" } particles for ParaView, a file for each
+---state with a list of them (frames.pvd); "ply", "obj" and "stl" a file each in a folder; "npz" one archive of arrays
+---{frames, n, ...} with signals and wall forces; "csv" centres and velocities of groups, signals and wall forces, a row
+---after each control step; "glb" one file of surfaces that move.
+---Errors: those of state:save; a batch; too many frames for a glb.
+---@param options rollout.export.def
+---@return string path      of the file, of the list of files, or of their folder
+function Rollout:export(options) return require("cq.rollout.export").rollout(self, options) end
+
 -- ---- forward --------------------------------------------------------------------------------------------------------
 
 local function shape_told(dims) return dims == "" and "one number" or "{" .. dims .. "}" end

@@ -353,6 +353,18 @@ function State:velocities() return read(self, "gather", "velocity", "mass", nil,
 ---@return cq.Tensor
 function State:deformations() return read(self, "gather", "deformation", "mass", nil, "state:deformations") end
 
+-- ---- files ----------------------------------------------------------------------------------------------------------
+
+---Writes this moment for other programs, by the ending of the path: particles with their fields as .vtp (ParaView),
+---.ply, .npz (NumPy) or .csv, or closed surfaces of the bodies as .obj, .stl, .glb, and with as = "surface" as .ply or
+---.vtp. In files with a third axis a plane world has z = 0. The file is written whole or not at all.
+---Errors: another ending; a format that does not hold what is wanted; a constant that no material has; a path that
+---cannot be written.
+---@param path string
+---@param options? state.save.def
+---@return string path
+function State:save(path, options) return require("cq.state.frame").save(self, path, options) end
+
 method.guard(State, "state")
 
 return state

@@ -8,7 +8,7 @@
 --   }
 --   local run = cq.Experiment { world = world, duration = 0.5, design = design, objective = ... }
 --   run:optimize { plan = cq.Plan.topology {} }
---   run.body:save_stl "body.stl"
+--   run.body:save_surface "body.stl"
 --
 -- The robot of the world is the block, with cq.Actuator.isotropic { count = signals }. A positive pulse expands. Each
 -- part of the map can be used alone: cq.Topology.filter, .projection, .interpolation, .layout, .pulses.

@@ -45,7 +45,8 @@ local function is_alive(process) return ffi.C.kill(process, 0) == 0 or ffi.errno
 -- what runs write: no other program's parts are touched
 local kinds = {
   csv = true, json = true, lua = true, bin = true, png = true, stl = true, mp4 = true, mkv = true, webm = true,
-  gif = true, log = true, status = true,
+  gif = true, log = true, status = true, vtp = true, pvd = true, ply = true, npz = true, npy = true, obj = true,
+  glb = true,
 }
 
 ---Removes what killed processes have left in a folder.

@@ -1,22 +1,37 @@
 -- csv: tables of text with a head, one row a line; a cell that holds a comma or a quote stands in quotes.
 local csv = {}
 
--- the cells of one line; nil and what is wrong with it
-local function cells_of(line)
+---The cells of one line, without spaces and quotes around them; nil and what is wrong with it.
+---@param line string
+---@param separator? string    a comma unless given
+---@return string[]? cells, string? problem
+function csv.cells(line, separator)
+  separator = separator or ","
   local cells, at = {}, 1
   repeat
-    local cell, after = line:match('^"([^"]*)"()', at)
-    while cell and line:sub(after, after) == '"' do
-      local more, beyond = line:match('^([^"]*)"()', after + 1)
-      if not more then return nil, "a quote is not closed" end
-      cell, after = cell .. '"' .. more, beyond
+    at = line:match("^[ ]*()", at)
+    local cell, stop
+    if line:sub(at, at) == '"' then
+      local close = line:match('^"[^"]*"()', at)
+      while close and line:sub(close, close) == '"' do close = line:match('^"[^"]*"()', close) end
+      stop = close and line:find(separator, close, true)
+      if not close or line:sub(close, (stop or #line + 1) - 1):find "%S" then return nil, "a quote without an end" end
+      cell = line:sub(at + 1, close - 2):gsub('""', '"')
+    else
+      stop = line:find(separator, at, true)
+      cell = line:sub(at, (stop or #line + 1) - 1):match "^(.-)%s*$"
+      if cell:find('"', 1, true) then return nil, "a quote within a cell" end
     end
-    if not cell then cell, after = line:match('^([^,"]*)()', at) end
-    local follows = line:sub(after, after)
-    if follows ~= "" and follows ~= "," then return nil, "a quote within a cell, or one that is not closed" end
-    cells[#cells + 1], at = cell, after + 1
-  until follows == ""
+    cells[#cells + 1], at = cell, (stop or #line) + 1
+  until not stop
   return cells
+end
+
+---Text as one cell, in quotes where it needs them.
+---@param text string
+---@return string
+function csv.cell(text)
+  return text:find '[,;"\n\r]' and '"' .. text:gsub('"', '""') .. '"' or text
 end
 
 ---The rows of a text whose head is the given columns, each as a table with these names. Raises a sentence with the
@@ -29,7 +44,7 @@ function csv.read(text, columns, path)
   local rows, number = {}, 0
   for line in text:gmatch "[^\n]+" do
     number = number + 1
-    local cells, problem = cells_of(line)
+    local cells, problem = csv.cells(line)
     if cells and #cells ~= #columns then problem = ("%d cells, and not %d"):format(#cells, #columns) end
     if problem then error(("%s, line %d: %s"):format(path, number, problem), 0) end
     local row = {}
@@ -51,10 +66,7 @@ function csv.text(rows, columns)
   local lines = { table.concat(columns, ",") }
   for _, row in ipairs(rows) do
     local cells = {}
-    for k, name in ipairs(columns) do
-      local cell = row[name] or ""
-      cells[k] = cell:find '[,"]' and '"' .. cell:gsub('"', '""') .. '"' or cell
-    end
+    for k, name in ipairs(columns) do cells[k] = csv.cell(row[name] or "") end
     lines[#lines + 1] = table.concat(cells, ",")
   end
   return table.concat(lines, "\n") .. "\n"

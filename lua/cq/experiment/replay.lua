@@ -5,9 +5,11 @@ local T = require "cq.tensor"
 local changed = require "cq.experiment.changed"
 local message = require "cq.base.message"
 local host = require "cq.host"
+local loose_of = require "cq.robot.loose"
 local option = require "cq.option"
 local rollouts = require "cq.rollout"
 local shown = require "cq.experiment.shown"
+local of_particles = require "cq.state.values"
 
 local replay = {}
 
@@ -31,18 +33,6 @@ local function drawn_of(world)
     for p, rgb in pairs(robot.drawn) do out[robot.first + p] = rgb end
   end
   return out
-end
-
--- materials whose particles do not stay beside each other
-local flowing = { fluid = true, drucker_prager = true }
-
--- numbers from 1 of a robot's particles that flow; false: none, true: all
-local function loose_of(robot)
-  local list = {}
-  for p = 0, robot.particle_count - 1 do
-    if flowing[robot.laws[robot.law[p] + 1].law] then list[#list + 1] = p + 1 end
-  end
-  return #list == robot.particle_count or #list > 0 and list
 end
 
 -- robots as the picture draws them; the cells of a mesh can only be told apart by their lattice
@@ -282,7 +272,7 @@ local LAG = 0.12           -- [seconds of film] that the camera is late
 -- size: of the picture, if it is not that of the options [pixel]
 local function scene_of(state, options, size)
   local world = state.world
-  local rest, volume = shown.undeformed(state)
+  local rest, volume = of_particles.undeformed(state)
   local scale = options.scale
   scale.floor = scale.floor or shown.floor(options.colour, world)
   return require("cq.picture").scene {

@@ -4,6 +4,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local field = require "cq.base.field"
 local readout = require "cq.state.readout"
+local of_particles = require "cq.state.values"
 local cables = require "cq.actuator.cable"
 
 ---@class cq.Shown
@@ -21,23 +22,6 @@ for _, entry in ipairs(field.list) do
 end
 constants.density = field.by_name.density
 
----A value that the rollout of a state was given, or that its world has.
-function shown.value(state, name)
-  local set = state.roll.set[name]
-  return set and set.tensor or state.world.layout.base[name]
-end
-
----Where the particles of a rollout are undeformed {n, dim}, and their volumes there {n}.
----@param state cq.State
----@return cq.Tensor rest, cq.Tensor volume
-function shown.undeformed(state)
-  local set, base = state.roll.set, state.world.layout.base
-  -- places that come without a deformation gradient are such places
-  local moved = set.position and not set.deformation and not set.position.per_scene
-  return moved and set.position.tensor or base.position,
-    set.volume and not set.volume.per_scene and set.volume.tensor or base.volume
-end
-
 -- signal of each particle's actuators, -1 to 1, weighed; nil: nothing is actuated
 function shown.actuation(state, u)
   local world = state.world
@@ -45,7 +29,7 @@ function shown.actuation(state, u)
   local stresses, arrays = layout.stress.stresses, layout.arrays
   if layout.stress.entry_count == 0 or not u then return nil end        -- cables have no particles of their own
   local out = T.zeros { world.particle_count }
-  local data, signal, weight = out:data(), u:data(), shown.value(state, "actuation_weight"):data()
+  local data, signal, weight = out:data(), u:data(), of_particles.of(state, "actuation_weight"):data()
   for e = 0, layout.stress.entry_count - 1 do
     local p, stress = arrays.particle[e], stresses[arrays.actuator[e] + 1]
     data[p] = data[p] + weight[e] * signal[stress.signal]
@@ -56,12 +40,9 @@ end
 
 -- a constant of the materials {n}; of bodies without it: no number
 local function constant(state, name)
-  if name ~= "density" then
-    local value = shown.value(state, name)
-    if not value then is.fail(shown.name .. ": no material of this world has the constant %s", name) end
-    return value
-  end
-  return shown.value(state, "mass") / shown.value(state, "volume")
+  local value = of_particles.constant(state, name)
+  if not value then is.fail(shown.name .. ": no material of this world has the constant %s", name) end
+  return value
 end
 
 -- what `by` names, as a function of a state and the signals of its control step
@@ -261,7 +242,7 @@ end
 
 ---Cables of a state, with tensions where the signals are known.
 function shown.cables(state, u, position)
-  local told = u and { signals = u:data(), value = function(name) return shown.value(state, name) end }
+  local told = u and { signals = u:data(), value = function(name) return of_particles.of(state, name) end }
   return cables.paths(state.world, position:data(), told)
 end
 

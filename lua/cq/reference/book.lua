@@ -7,6 +7,7 @@ local schema = require "cq.base.schema"
 local text = require "cq.base.text"
 local field = require "cq.reference.field"
 local quantity = require "cq.reference.quantity"
+local formats = require "cq.export"
 local scan = require "cq.reference.scan"
 local types = require "cq.reference.type"
 
@@ -328,6 +329,19 @@ function Book:add_quantities()
   end
 end
 
+-- files for other programs, from the table of formats
+function Book:add_formats()
+  local section = self:section("formats")
+  section.about = { "formats: files for other programs." }
+  local fields = {}
+  for k, format in ipairs(formats.formats) do
+    fields[k] = { name = "." .. format.name, allowed = "a file", optional = true, text = format.summary }
+  end
+  self:add_entry(section, { name = "formats", params = {}, returns = {}, tables = { { title = "", fields = fields } },
+    call = "state:save(path), rollout:export { format = }, run:export { format = }",
+    text = { "Which format a file has is said by the ending of its path." } })
+end
+
 -- ---- the program ----------------------------------------------------------------------------------------------------
 
 function Book:add_commands()
@@ -404,6 +418,7 @@ function book.new()
   self:add_functions(cq, names)
   self:add_objects()
   self:add_quantities()
+  self:add_formats()
   self:add_commands()
   return self
 end

@@ -16,7 +16,7 @@ local C, check = engine.C, engine.check
 ---@field scale? number               of the file's numbers, 1 unless given; or length
 ---@field at? number[]                {3} lower corner of the box that holds it; where the file has it unless given [length]
 ---@field section? number             the shape is what the plane z = section cuts of the mesh, in 2D: for bodies of one
----  thickness, as solid:save_stl writes them [length]
+---  thickness, as solid:save_surface writes them [length]
 ---@field closed? boolean             must it be closed? Else an open surface is warned of, and the inside near its edges is a guess
 
 local spec = is.define("cq.Shape.mesh", primitive.with_common {

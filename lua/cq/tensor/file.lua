@@ -17,6 +17,7 @@ local engine = require "cq.base.engine"
 local class = require "cq.tensor.class"
 local leaves = require "cq.tensor.leaves"
 local make = require "cq.tensor.make"
+local npy = require "cq.tensor.npy"
 local option = require "cq.option"
 local C = engine.C
 
@@ -117,17 +118,27 @@ end
 
 local precision_kind = schema.one_of { "float64", "float32", default = "float64" }
 
----Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these. The file is
----replaced whole, or left as it was: on a full disk, say.
+-- one tensor as NumPy reads it
+local function save_npy(path, value, precision)
+  if not class.is_tensor(value) then
+    fail("cq.save: a .npy file holds one tensor, got %s; other endings take a table", schema.describe(value))
+  end
+  local bytes = npy.encode(value, precision)
+  engine.check(C.cq_file_replace(path, ffi.cast("const void *", bytes), #bytes, 1), "cq.save")
+end
+
+---Writes a table of tensors, params (with their bounds), numbers, strings, booleans and tables of these; or, where the
+---path ends in .npy, one tensor for NumPy. The file is replaced whole, or left as it was: on a full disk, say.
 ---@param path string     of the file
----@param value table     of named or numbered entries
+---@param value table|cq.Tensor     of named or numbered entries
 ---@param precision? "float64"|"float32"   float32: tensors in half of the bytes, rounded; float64 unless given
 function file.save(path, value, precision)
   schema.argument("cq.save", "path", schema.string(), path)
   precision = schema.argument("cq.save", "precision", precision_kind, precision)
   if option.program.follows then return end
+  if path:find "%.npy$" then return save_npy(path, value, precision) end
   if type(value) ~= "table" or getmetatable(value) then
-    fail("cq.save: needs a table, got %s; put a tensor into one", schema.describe(value))
+    fail("cq.save: needs a table, got %s; put a tensor into one, or write it as .npy", schema.describe(value))
   end
   local writer = setmetatable({ size = 0, open = {}, depth = 0, small = precision == "float32" }, Writer)
   writer:add(magic, #magic)
@@ -326,9 +337,17 @@ local function read(self)
   return out
 end
 
----Reads what save has written. Params are params again, with their bounds.
+-- NumPy's file of one array, by what it begins with; nil: it is another
+local function read_npy(handle, path)
+  local start = handle:read(6)
+  handle:seek "set"
+  return start and npy.is(start) and npy.decode(handle:read "*a", path) or nil
+end
+
+---Reads what save has written, and one array of NumPy's (.npy): floats and integers as a tensor. Params are params
+---again, with their bounds.
 ---@param path string
----@return table
+---@return table|cq.Tensor
 function file.load(path)
   schema.argument("cq.load", "path", schema.string(), path)
   local handle, why = io.open(path, "rb")
@@ -339,7 +358,10 @@ function file.load(path)
     fail("cq.load: %s is not a file", path)
   end
   handle:seek "set"
-  local ok, result = pcall(read, setmetatable({ handle = handle, path = path, at = 0, size = size, depth = 0 }, Reader))
+  local ok, result = pcall(function()
+    return read_npy(handle, path)
+      or read(setmetatable({ handle = handle, path = path, at = 0, size = size, depth = 0 }, Reader))
+  end)
   handle:close()
   if not ok then error(result, 0) end
   return result

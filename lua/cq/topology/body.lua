@@ -6,7 +6,9 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
 local controllers = require "cq.controller"
-local surface = require "cq.topology.surface"
+local carried = require "cq.export.carried"
+local export = require "cq.export"
+local surface = require "cq.export.surface"
 local subworld = require "cq.topology.subworld"
 
 ---A rounded design without its void, from design:extract; run.body of a plan.
@@ -62,7 +64,7 @@ function Body:save(path)
   }, path)
 end
 
-local stl_spec = is.define("body:save_stl", { thickness = is.number { above = 0, optional = true } })
+local surface_spec = is.define("body:save_surface", { thickness = is.number { above = 0, optional = true } })
 
 -- 1 for the particles that follow a signal (0: none), of all that the design has
 local function followers(self, signal)
@@ -73,22 +75,23 @@ local function followers(self, signal)
   return out
 end
 
----@class body.save_stl.def
+---@class body.save_surface.def
 ---@field thickness? number     of a body in 2D; the radius of the design's filter unless given [length]
 
----Writes the surface of the body that each actuator has, closed, as STL files to print or to read with cq.Shape.mesh:
----from "walker.stl" walker_1.stl, ..., of the rest walker_passive.stl, and walker_whole.stl of all together.
+---Writes the surface of the body that each actuator has, closed, as files to print or to read with cq.Shape.mesh: from
+---"walker.stl" walker_1.stl, ..., of the rest walker_passive.stl, and walker_whole.stl of all together; likewise .obj,
+---.ply, .glb or .vtp.
 ---Coordinates are those of the world; a body in 2D stands between z = 0 and its thickness. Parts fill the whole body,
 ---without a gap between them. One of a few particles that lie single among others may have no place in it: a note tells
 ---so. Errors: a body of particles so far apart that it has no surface.
----@param path string           ends in .stl
----@param options? body.save_stl.def
+---@param path string           ends in .stl, .obj, .ply, .glb or .vtp
+---@param options? body.save_surface.def
 ---@return string[] paths       of the files that were written
-function Body:save_stl(path, options)
-  is.argument("body:save_stl", "path", is.string(), path)
-  local front = path:match "^(.*)%.stl$"
-  if not front then is.fail("body:save_stl: path must end in .stl, got %s", text.describe(path)) end
-  local def = stl_spec(options or {})
+function Body:save_surface(path, options)
+  is.argument("body:save_surface", "path", is.string(), path)
+  local format = export.of("body:save_surface", path, "surface")
+  local front = path:sub(1, -#format.name - 2)
+  local def = surface_spec(options or {})
   local position, dim, paths = self.design.robot.position, self.design.robot.dim, {}
   local spacing = self.design.robot.volume:mean():item() ^ (1 / dim)
   local field, names, parts, whole = surface.field(position, spacing), {}, {}, T.zeros { self.total }
@@ -98,20 +101,21 @@ function Body:save_stl(path, options)
   end
   local thickness = def.thickness or self.design.filter.radius
   local function write(triangles, name)
-    paths[#paths + 1] = ("%s_%s.stl"):format(front, name)
-    surface.write_stl(paths[#paths], triangles)
+    local body = surface.indexed(triangles, name)
+    paths[#paths + 1] = ("%s_%s.%s"):format(front, name, format.name)
+    export.write("body:save_surface", paths[#paths], format.surface(carried.surface { bodies = { body } }))
   end
   local all = surface.triangles(field, dim, { whole }, thickness)[1]
   if #all == 0 then
-    is.fail("body:save_stl: the body has no surface: its %s lie too far apart", text.count(#self.particles, "particle"))
+    is.fail("body:save_surface: the body has no surface: its %s lie too far apart", text.count(#self.particles, "particle"))
   end
   for k, triangles in ipairs(surface.triangles(field, dim, parts, thickness)) do
     local count = parts[k]:sum():item()
     if #triangles > 0 then
       write(triangles, names[k])
     elseif count > 0 then
-      message.note("body:save_stl: %s of %s lie single among others: no %s_%s.stl", text.count(count, "particle"),
-        k == 1 and "no actuator" or "actuator " .. names[k], front, names[k])
+      message.note("body:save_surface: %s of %s lie single among others: no %s_%s.%s", text.count(count, "particle"),
+        k == 1 and "no actuator" or "actuator " .. names[k], front, names[k], format.name)
     end
   end
   write(all, "whole")

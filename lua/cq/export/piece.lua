@@ -5,7 +5,7 @@
 -- that share a face share its corners to the last bit, however many planes meet there, so that what they enclose
 -- together is closed.
 
----@class cq.Topology.Corner
+---@class cq.export.Corner
 ---@field nodes integer[]     that it lies between, ascending
 ---@field cuts integer[]      planes through it, ascending
 ---@field place number[]      {3} [length]
@@ -66,11 +66,11 @@ local function cut_face(known, face, cut, field, back)
 end
 
 ---What is left of a piece on the side of a plane where a field is not below zero.
----@param known table<string, cq.Topology.Corner>     corners of planes by name, of all cells
----@param faces cq.Topology.Corner[][]                anticlockwise from outside; drawn: whether it is of the surface
+---@param known table<string, cq.export.Corner>     corners of planes by name, of all cells
+---@param faces cq.export.Corner[][]                anticlockwise from outside; drawn: whether it is of the surface
 ---@param cut integer                                 names the plane
 ---@param field fun(value: number[]): number
----@return cq.Topology.Corner[][] faces               with the plane's own, which is drawn
+---@return cq.export.Corner[][] faces               with the plane's own, which is drawn
 function piece.cut(known, faces, cut, field)
   local out, back = {}, {}
   for _, face in ipairs(faces) do

@@ -1,17 +1,13 @@
--- surface: closed surfaces around some of the particles of a body, as triangles, and files of them for printers (STL).
+-- surface: closed surfaces around some of the particles of a body, as triangles.
 --
 -- Particles are spread onto the nodes of a lattice as wide as they are apart, and the surface lies where the sum is
 -- half of what it is deep inside: half a spacing beyond the outermost particles. Those that are on no lattice are
 -- spread farther, and where they lie close the sum is by what all of the block give there. Cells of the lattice are
 -- cut into simplices (triangles; tetrahedra along one diagonal), in which fields are linear: planes cut off what is
 -- outside, and part from part. There are no cases to choose between, no holes, and no gaps where parts meet.
-local ffi = require "ffi"
-local atomic_file = require "cq.base.atomic_file"
-local option = require "cq.option"
-local text = require "cq.base.text"
 local T = require "cq.tensor"
 local sparse = require "cq.sparse"
-local piece = require "cq.topology.piece"
+local piece = require "cq.export.piece"
 
 local surface = {}
 
@@ -55,7 +51,7 @@ end
 -- what particles that fill space with one in each h^dim add up to at a place, by weights 1 - r / reach: the integral
 local function filled(dim, reach) return math.pi * reach ^ dim / 3 end
 
----@class cq.Topology.Field
+---@class cq.export.Lattice
 ---@field nodes cq.Tensor      {count, dim} x fastest
 ---@field size integer[]       nodes along x, y, z
 ---@field spread cq.Sparse     {count, n}
@@ -63,7 +59,7 @@ local function filled(dim, reach) return math.pi * reach ^ dim / 3 end
 ---A lattice around particles, and how they are spread onto it.
 ---@param position cq.Tensor     {n, dim}
 ---@param h number               between particles, and between nodes
----@return cq.Topology.Field
+---@return cq.export.Lattice
 function surface.field(position, h)
   local nodes, size = lattice(position, h)
   local regular = on_nodes(position, nodes, h)
@@ -163,7 +159,7 @@ end
 
 ---Closed surfaces around some of the particles, each part by itself. Together they fill what surrounds them all: at
 ---each place the part is there whose field is the largest.
----@param field cq.Topology.Field
+---@param field cq.export.Lattice
 ---@param dim integer
 ---@param parts cq.Tensor[]      {n} each, 1 for particles of the part, else 0
 ---@param thickness? number      in 2D [length]
@@ -196,33 +192,27 @@ function surface.triangles(field, dim, parts, thickness)
   return out
 end
 
--- ---- files ----------------------------------------------------------------------------------------------------------
-
-ffi.cdef [[
-typedef struct __attribute__((packed)) cq_stl_facet { float normal[3], corner[3][3]; uint16_t attribute; } cq_stl_facet;
-]]
-
--- are two corners one?
-local function same(a, b) return a[0] == b[0] and a[1] == b[1] and a[2] == b[2] end
-
----Writes triangles as a binary STL file, without those of which two corners are one in its digits: the others are as
----closed without them.
----@param path string
----@param triangles number[][][]
-function surface.write_stl(path, triangles)
-  local facets, count = ffi.new("cq_stl_facet[?]", math.max(#triangles, 1)), 0
+---Triangles as corners and, for each triangle, three numbers of them from 0. What are the same corners by name is one
+---vertex, so that each edge is of two triangles; those of which two corners are one are left out.
+---@param triangles number[][][]     of surface.triangles
+---@param name string
+---@return cq.export.Body
+function surface.indexed(triangles, name)
+  local number, corners, out = {}, {}, {}
   for _, triangle in ipairs(triangles) do
-    local corner = facets[count].corner
-    for c = 1, 3 do
-      for d = 1, 3 do corner[c - 1][d - 1] = triangle[c][d] end
+    local index = {}
+    for c, place in ipairs(triangle) do
+      if not number[place] then
+        number[place] = #corners
+        corners[#corners + 1] = place
+      end
+      index[c] = number[place]
     end
-    local is_line = same(corner[0], corner[1]) or same(corner[1], corner[2]) or same(corner[2], corner[0])
-    count = count + (is_line and 0 or 1)
+    if index[1] ~= index[2] and index[2] ~= index[3] and index[3] ~= index[1] then
+      for c = 1, 3 do out[#out + 1] = index[c] end
+    end
   end
-  if option.program.follows or option.program.check then return end
-  local head = ("cqlua; %s"):format(text.count(count, "triangle"))
-  atomic_file.write(path, head .. (" "):rep(80 - #head) .. ffi.string(ffi.new("uint32_t[1]", count), 4)
-    .. ffi.string(facets, count * 50), { what = "body:save_stl" })
+  return { name = name, vertices = T.tensor(corners), triangles = out }
 end
 
 return surface

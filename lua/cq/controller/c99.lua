@@ -1,0 +1,218 @@
+-- c99: a controller as a C header: constants, and functions that need no memory and of the C library tanhf, expf and
+-- sinf alone.
+--
+-- Sums are of doubles, so that a network of hundreds of units agrees with the one in Lua to 1e-6.
+
+local function number(value)
+  local word = ("%.9g"):format(value)
+  return (word:find "[%.en]" and word or word .. ".0") .. "f"
+end
+
+-- numbers of a tensor, some in a line
+local function numbers(tensor)
+  local data, lines, line = tensor:data(), {}, {}
+  for k = 0, tensor.count - 1 do
+    line[#line + 1] = number(data[k])
+    if #line == 8 or k == tensor.count - 1 then
+      lines[#lines + 1], line = "  " .. table.concat(line, ", "), {}
+    end
+  end
+  return table.concat(lines, ",\n")
+end
+
+local function array(name, tensor)
+  return ("static const float %s[%d] = {\n%s\n};\n"):format(name, tensor.count, numbers(tensor))
+end
+
+local activations = {
+  tanh = "tanhf(sum)", relu = "(sum > 0.0f ? sum : 0.0f)", sigmoid = "1.0f / (1.0f + expf(-sum))",
+  softplus = "@softplus(sum)",
+}
+
+-- log(1 + u) = 2 (s + s^3 / 3 + s^5 / 5 + ...), s = u / (2 + u) <= 1/3, of u = e^-|x|
+local SOFTPLUS = [[
+// log(1 + e^x)
+static inline float @softplus(float x) {
+  const float u = expf(x > 0.0f ? -x : x), s = u / (2.0f + u), q = s * s;
+  float tail = 0.0f;
+  for (int k = 13; k > 1; k -= 2) { tail = q * (1.0f / (float)k + tail); }
+  return (x > 0.0f ? x : 0.0f) + 2.0f * s * (1.0f + tail);
+}
+]]
+
+-- y = f(b + x w), w row after row of its inputs
+local LAYER = [[
+static inline void @layer_%s(const float *w, const float *b, const float *x, float *y, int inputs, int outputs) {
+  for (int j = 0; j < outputs; j++) {
+    double all = b[j];
+    for (int i = 0; i < inputs; i++) { all += (double)x[i] * (double)w[i * outputs + j]; }
+    const float sum = (float)all;
+    y[j] = %s;
+  }
+}
+]]
+
+-- ---- types ----------------------------------------------------------------------------------------------------------
+
+local function shape_of(input)
+  if input.rows and input.count > #input.rows then
+    return ("[%d][%d]"):format(#input.rows, input.count / #input.rows)
+  end
+  return ("[%d]"):format(input.count)
+end
+
+local function type_of_input(program)
+  local lines = { "typedef struct @input {" }
+  for _, input in ipairs(program.inputs) do
+    local is_time = input.name == "time"
+    lines[#lines + 1] = ("  %s %s%s;  // %s"):format(is_time and "double" or "float", input.name,
+      is_time and "" or shape_of(input), input.about)
+    for k, row in ipairs(input.rows or {}) do
+      lines[#lines + 1] = ("    // %d: %s"):format(k - 1, (row:gsub("%c", " ")))
+    end
+  end
+  return table.concat(lines, "\n") .. "\n} @input;\n"
+end
+
+local function type_of_state(program)
+  local count = program.change
+  local memory = count and ("  float velocity[%d];  // [length/time] of the step before\n"):format(count) or ""
+  return "// what one step leaves for the next; @start before the first\ntypedef struct @state {\n"
+    .. "  long steps;  // made since the start\n" .. memory .. "} @state;\n\n"
+    .. "static inline void @start(@state *state) {\n  state->steps = 0;\n"
+    .. (count and ("  for (int i = 0; i < %d; i++) { state->velocity[i] = 0.0f; }\n"):format(count) or "")
+    .. "}\n"
+end
+
+-- ---- bodies of the step ---------------------------------------------------------------------------------------------
+
+local bodies = {}
+
+-- one array of all observations
+local function gather(program)
+  local lines, total = {}, 0
+  local function copy(input)
+    lines[#lines + 1] = ("  for (int i = 0; i < %d; i++) { x[%d + i] = (&input->%s%s)[i]; }"):format(input.count, total,
+      input.name, shape_of(input):gsub("%d+", "0"))
+    total = total + input.count
+  end
+  for _, input in ipairs(program.inputs) do
+    if input.name ~= "velocity" or program.shows_velocity or not program.change then copy(input) end
+  end
+  if program.change then
+    lines[#lines + 1] = ([[
+  for (int i = 0; i < %d; i++) {  // [length/time^2] change of the velocities over a control step of %s
+    const float v = (&input->velocity[0][0])[i];
+    x[%d + i] = state->steps > 0 ? (v - state->velocity[i]) * %s : 0.0f;
+    state->velocity[i] = v;
+  }]]):format(program.change, ("%.9g"):format(program.dt), total, number(1 / program.dt))
+    total = total + program.change
+  end
+  return table.concat(lines, "\n"), total
+end
+
+-- layers from x to out, by two arrays in turn
+local function layers(program, inputs)
+  local widest, lines, from = 0, {}, "x"
+  for k, layer in ipairs(program.layers) do
+    local outputs, last = layer.b.count, k == #program.layers
+    local to = last and "out" or ("h%d"):format(k % 2)
+    widest = last and widest or math.max(widest, outputs)
+    lines[#lines + 1] = ("  @layer_%s(@w%d, @b%d, %s, %s, %d, %d);"):format(layer.activation, k, k, from, to, inputs,
+      outputs)
+    inputs, from = outputs, to
+  end
+  local hidden = #program.layers > 2 and ("  float h0[%d], h1[%d];\n"):format(widest, widest)
+    or #program.layers > 1 and ("  float h1[%d];\n"):format(widest) or ""
+  return hidden, table.concat(lines, "\n")
+end
+
+function bodies.network(program)
+  local lines, inputs = gather(program)
+  local hidden, calls = layers(program, inputs)
+  return ("  float x[%d];\n%s%s\n%s\n"):format(inputs, hidden, lines, calls)
+end
+
+function bodies.sines(program)
+  local count = #program.frequency * program.phases
+  local _, calls = layers(program, count)
+  return ([[
+  float x[%d];
+  for (int i = 0; i < %d; i++) {
+    double turns = @frequency[i / %d] * input->time + (double)(i %% %d) / %d.0;
+    turns -= (double)(long)turns;
+    turns -= turns > 0.5 ? 1.0 : turns < -0.5 ? -1.0 : 0.0;
+    x[i] = sinf((float)(turns * 6.283185307179586));
+  }
+%s
+]]):format(count, count, program.phases, program.phases, program.phases, calls)
+end
+
+function bodies.table(program)
+  local rows, signals = program.values:size(1), program.values:size(2)
+  local body = ([[
+  double row = input->time / %.17g;
+  int k;
+  row = row > 0.0 ? row < %d.0 ? row : %d.0 : 0.0;
+  k = (int)(row + 1e-6);
+]]):format(program.dt * program.hold, rows - 1, rows - 1)
+  if not program.linear then
+    return body .. ("  for (int s = 0; s < %d; s++) { out[s] = @values[k * %d + s]; }\n"):format(signals, signals)
+  end
+  return body .. ([[
+  const int next = k < %d ? k + 1 : k;
+  const float share = row > (double)k ? (float)(row - (double)k) : 0.0f;
+  for (int s = 0; s < %d; s++) {
+    out[s] = (1.0f - share) * @values[k * %d + s] + share * @values[next * %d + s];
+  }
+]]):format(rows - 1, signals, signals, signals)
+end
+
+-- ---- the file -------------------------------------------------------------------------------------------------------
+
+local function constants(program)
+  local parts = {}
+  for k, layer in ipairs(program.layers or {}) do
+    parts[#parts + 1] = array("@w" .. k, layer.w)
+    parts[#parts + 1] = array("@b" .. k, layer.b)
+  end
+  if program.values then parts[#parts + 1] = array("@values", program.values) end
+  if program.frequency then
+    local list = {}
+    for k, f in ipairs(program.frequency) do list[k] = ("%.17g"):format(f) end
+    parts[#parts + 1] = ("static const double @frequency[%d] = { %s };  // [1/time]\n"):format(#list,
+      table.concat(list, ", "))
+  end
+  return table.concat(parts)
+end
+
+local function functions(program)
+  local parts, done = {}, {}
+  for _, layer in ipairs(program.layers or {}) do
+    local kind = layer.activation
+    if not done[kind] then
+      if kind == "softplus" then parts[#parts + 1] = SOFTPLUS end
+      parts[#parts + 1] = LAYER:format(kind, activations[kind])
+      done[kind] = true
+    end
+  end
+  return table.concat(parts, "\n")
+end
+
+---The program as a C header.
+---@param program cq.controller.Program
+---@return string
+return function(program)
+  local guard = program.name:upper() .. "_H"
+  local signals = {}
+  for k, name in ipairs(program.signals) do signals[k] = ("//   out[%d]  %s"):format(k - 1, name:gsub("%c", " ")) end
+  local parts = {
+    ("// %s, as C99. One step each %.9g [time]; signals are meant to lie in [-1, 1]:"):format(program.about,
+      program.dt),
+    table.concat(signals, "\n"), ("#ifndef %s\n#define %s\n\n#include <math.h>\n"):format(guard, guard),
+    type_of_input(program), type_of_state(program), constants(program), functions(program),
+    ("static inline void @step(const @input *input, @state *state, float out[%d]) {"):format(#signals),
+    bodies[program.kind](program) .. "  state->steps++;", "}\n\n#endif\n",
+  }
+  return (table.concat(parts, "\n"):gsub("@", program.name .. "_"))
+end

@@ -1,0 +1,179 @@
+-- export: a controller as a program for other machines: C99, or Lua that needs nothing. What it does is described once,
+-- as inputs, memory and what is computed of them; a file each writes it in a language.
+local export = require "cq.export"
+local is = require "cq.base.schema"
+local readout = require "cq.state.readout"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+local languages = { h = "cq.controller.c99", lua = "cq.controller.plain_lua" }
+
+---One array of what the program is given.
+---@class cq.controller.Input
+---@field name string         "position", "velocity", "observation" or "time"
+---@field count integer
+---@field about string        for people: what it is, with its unit
+---@field rows string[]?      of which its numbers are, dim each
+
+---A controller as other programs need it.
+---@class cq.controller.Program
+---@field name string               what functions and types begin with
+---@field about string
+---@field kind "network"|"sines"|"table"
+---@field signals string[]
+---@field inputs cq.controller.Input[]
+---@field change integer?           so many velocities whose change over a control step is an observation too
+---@field dt number                 control step [time]
+---@field layers table[]?           { w {inputs, outputs}, b, activation }
+---@field frequency number[]?
+---@field phases integer?           of each frequency
+---@field values cq.Tensor?         {rows, signals}
+---@field hold integer?             control steps of a row
+---@field linear boolean?           from row to row
+
+-- ---- what it is given -----------------------------------------------------------------------------------------------
+
+local function group_name(entry)
+  if type(entry) == "string" then return entry end
+  if text.is_instance(entry, "cq.Group") or text.is_instance(entry, "cq.Robot") then return entry.name or "robot" end
+  local names = {}
+  for k, part in ipairs(entry) do names[k] = group_name(part) end
+  return table.concat(names, " and ")
+end
+
+-- what clusters of particles are known by: where they lie at rest
+local function cluster_names(observer, world)
+  local selection, out = observer:groups_of(world), {}
+  local rest = world.layout.base.position
+  for k = 1, tonumber(selection.count) do
+    local first, last = tonumber(selection.start[k - 1]), tonumber(selection.start[k]) - 1
+    local sum = {}
+    for d = 1, world.dim do
+      sum[d] = 0
+      for j = first, last do sum[d] = sum[d] + rest:get(tonumber(selection.particles[j]) + 1, d) end
+      sum[d] = ("%.4g"):format(sum[d] / (last - first + 1))
+    end
+    out[k] = ("%s around %s at rest"):format(text.count(last - first + 1, "particle"), table.concat(sum, ", "))
+  end
+  return out
+end
+
+local function rows_of(observer, world)
+  local out = {}
+  if observer.family == "kmeans" then return cluster_names(observer, world) end
+  if observer.family == "centroid" then
+    for k, entry in ipairs(observer.groups) do out[k] = group_name(entry) end
+    return out
+  end
+  local selection = world:selection(observer.group, "controller:export")
+  for k = 1, tonumber(selection.total) do out[k] = ("particle %d"):format(tonumber(selection.particles[k - 1]) + 1) end
+  return out
+end
+
+local known = { centroid = "means of groups", kmeans = "means of clusters", particles = "particles" }
+
+-- arrays of an observer of ours; of the user's own what it gives
+local function inputs_of(observer, world, count)
+  local family = rawget(observer, "family")
+  if not known[family] or rawget(observer, "observe") then
+    return { { name = "observation", count = count, about = "what the script's own observer gives" } }
+  end
+  local out, rows = {}, rows_of(observer, world)
+  local by = observer.weight and (", weighed by %s"):format(observer.weight) or ""
+  for _, name in ipairs { "position", "velocity" } do
+    if observer[name] or name == "velocity" and observer.acceleration then
+      out[#out + 1] = { name = name, count = #rows * world.dim, rows = rows,
+        about = ("[%s] %s%s, %s of each"):format(readout.quantity(name).unit, known[family], by,
+          world.dim == 2 and "x, y" or "x, y, z") }
+    end
+  end
+  return out, observer.acceleration and #rows * world.dim or nil, observer.velocity
+end
+
+local function require_used(self, world, observer, needs_observer)
+  if world and (observer or not needs_observer) then return end
+  is.fail("controller:export: this controller was not used in a rollout yet, so that its observations are not known; "
+    .. "give %s", world and "observer = ..." or "world = ..., observer = ...")
+end
+
+-- ---- what it computes -----------------------------------------------------------------------------------------------
+
+local describe = {}
+
+function describe.mlp(self, program, world, observer)
+  require_used(self, world, observer, true)
+  local first = self.params.w1
+  program.kind = "network"
+  program.inputs, program.change, program.shows_velocity = inputs_of(observer, world, first:size(1))
+  program.layers = self:layers(first:size(1))
+  if not program.layers then
+    is.fail("controller:export: act is the script's own function, which cannot be written as a program")
+  end
+end
+describe.linear = describe.mlp
+
+local TIME = { name = "time", count = 1, about = "[time] since the start" }
+
+function describe.sines(self, program)
+  program.kind, program.inputs = "sines", { TIME }
+  program.frequency, program.phases = self.frequency, self.count
+  program.layers = { { w = self.params.w, b = self.params.b, activation = "tanh" } }
+end
+
+function describe.open_loop(self, program, _, _, def)
+  local u = self.params.u
+  if u.rank == 3 then is.fail("controller:export: these signals are of %d scenes; export those of one", u:size(1)) end
+  program.kind, program.inputs, program.values = "table", { TIME }, u
+  program.hold, program.linear = self.hold, def.interpolation == "linear"
+end
+
+local spec = is.define("controller:export", {
+  name = is.string { optional = true },
+  world = is.instance { "cq.World", optional = true },
+  observer = is.any { optional = true },
+  interpolation = is.one_of { "hold", "linear", default = "hold" },
+})
+
+---@class controller.export.def
+---@field name? string       what functions and types begin with; the name of the file unless given
+---@field world? cq.World    that it acts in; the one of its last rollout unless given
+---@field observer? any      whose observations it is given; the one of its last rollout unless given
+---@field interpolation? "hold"|"linear"   of given signals: each row is held, as in training; or between rows
+
+local function name_of(path, given)
+  local name = given or path:match "([^/]*)%.%w+$"
+  if name:match "^%a[%w_]*$" then return name end
+  is.fail("controller:export: name must be a word of letters, digits and _, got %s", text.describe(name))
+end
+
+local function language_of(path)
+  local ending = path:match "%.(%w+)$"
+  if languages[ending or ""] then return require(languages[ending]) end
+  is.fail("controller:export: path must end in .h (C99) or .lua, got %s", text.describe(path))
+end
+
+local function program_of(self, def, path)
+  local family = self.loop and "open_loop" or self.family
+  if not describe[family] or rawget(self, "act") then
+    is.fail("controller:export: this controller is the script's own; mlp, linear, sines and open_loop can be exported")
+  end
+  local used = type(self.used) == "function" and self.used() or self.used or {}
+  local world, observer = def.world or used.world, def.observer or used.observer
+  require_used(self, world, observer, false)
+  if not (self.loop or self).params then world:ask { controller = self, observer = observer } end
+  local out = { name = name_of(path, def.name), about = tostring(self), dt = world.control_dt,
+    signals = require("cq.controller").signals_of(world) }
+  describe[family](self.loop or self, out, world, observer, def)
+  return out
+end
+
+---@param self cq.Controller
+---@param path string
+---@param options? controller.export.def
+---@return string path
+return function(self, path, options)
+  is.argument("controller:export", "path", is.string(), path)
+  local def, language = spec(options or {}), language_of(path)
+  export.write("controller:export", path, language(T.tape.pause(program_of, self, def, path)))
+  return path
+end

@@ -1,0 +1,121 @@
+-- plain_lua: a controller as a module of Lua 5.1 that needs nothing but math: its numbers as a table, and the step.
+
+local function list(tensor)
+  local data, lines, line = tensor:data(), {}, {}
+  for k = 0, tensor.count - 1 do
+    line[#line + 1] = ("%.17g"):format(data[k])
+    if #line == 6 or k == tensor.count - 1 then lines[#lines + 1], line = "    " .. table.concat(line, ", "), {} end
+  end
+  return "{\n" .. table.concat(lines, ",\n") .. " }"
+end
+
+local ACTIVATIONS = [[
+local activations = {
+  tanh = function(x)
+    local e = math.exp(-2 * math.abs(x))
+    return (x < 0 and -1 or 1) * (1 - e) / (1 + e)
+  end,
+  relu = function(x) return x > 0 and x or 0 end,
+  sigmoid = function(x) return 1 / (1 + math.exp(-x)) end,
+  softplus = function(x) return math.max(x, 0) + math.log(1 + math.exp(-math.abs(x))) end,
+}
+
+local function layer(l, x)
+  local y, outputs, f = {}, #l.b, activations[l.activation]
+  for j = 1, outputs do
+    local sum = l.b[j]
+    for i = 1, #x do sum = sum + x[i] * l.w[(i - 1) * outputs + j] end
+    y[j] = f(sum)
+  end
+  return y
+end
+
+local function network(x)
+  for _, l in ipairs(M.layers) do x = layer(l, x) end
+  return x
+end
+]]
+
+local steps = {}
+
+function steps.network(program)
+  local lines, shown = { "  local x = {}" }, {}
+  for _, input in ipairs(program.inputs) do
+    if input.name ~= "velocity" or program.shows_velocity or not program.change then shown[#shown + 1] = input.name end
+  end
+  for _, name in ipairs(shown) do
+    lines[#lines + 1] = ("  for _, value in ipairs(input.%s) do x[#x + 1] = value end"):format(name)
+  end
+  if program.change then
+    lines[#lines + 1] = ([[
+  for k, v in ipairs(input.velocity) do
+    x[#x + 1] = state.velocity and (v - state.velocity[k]) / %.17g or 0
+  end
+  local kept = {}
+  for k, v in ipairs(input.velocity) do kept[k] = v end
+  state.velocity = kept]]):format(program.dt)
+  end
+  lines[#lines + 1] = "  return network(x)"
+  return table.concat(lines, "\n")
+end
+
+function steps.sines(program)
+  return ([[
+  local x = {}
+  for _, f in ipairs(M.frequency) do
+    for k = 0, %d do x[#x + 1] = math.sin(2 * math.pi * (f * input.time + k / %d)) end
+  end
+  return network(x)]]):format(program.phases - 1, program.phases)
+end
+
+function steps.table(program)
+  local rows, signals = program.values:size(1), program.values:size(2)
+  return ([[
+  local row = math.max(0, math.min(%d, input.time / %.17g))
+  local k = math.floor(row + 1e-6)
+  local next, share, out = math.min(k + 1, %d), %s, {}
+  for s = 1, %d do
+    out[s] = (1 - share) * M.values[k * %d + s] + share * M.values[next * %d + s]
+  end
+  return out]]):format(rows - 1, program.dt * program.hold, rows - 1, program.linear and "math.max(0, row - k)" or "0",
+    signals, signals, signals)
+end
+
+local function constants(program)
+  local parts = {}
+  if program.layers then
+    parts[1] = "M.layers = {"
+    for _, layer in ipairs(program.layers) do
+      parts[#parts + 1] = ("  { activation = %q, b = %s,\n    w = %s },"):format(layer.activation, list(layer.b),
+        list(layer.w))
+    end
+    parts[#parts + 1] = "}\n"
+  end
+  if program.values then parts[#parts + 1] = "M.values = " .. list(program.values) .. "\n" end
+  if program.frequency then
+    parts[#parts + 1] = ("M.frequency = { %s }   -- [1/time]\n"):format(table.concat(program.frequency, ", "))
+  end
+  return table.concat(parts, "\n")
+end
+
+---The program as a module of Lua.
+---@param program cq.controller.Program
+---@return string
+return function(program)
+  local about = { ("-- %s. One step each %.9g [time]: out = M.step(input, state), state = M.start()."):format(
+    program.about, program.dt) }
+  for _, input in ipairs(program.inputs) do
+    about[#about + 1] = ("--   input.%s%s  %s"):format(input.name,
+      input.name == "time" and "" or (" {%d}"):format(input.count), input.about)
+    for k, row in ipairs(input.rows or {}) do about[#about + 1] = ("--     %d: %s"):format(k, (row:gsub("%c", " "))) end
+  end
+  local names = {}
+  for k, name in ipairs(program.signals) do names[k] = ("%q"):format((name:gsub("%c", " "))) end
+  return table.concat({
+    table.concat(about, "\n"),
+    ("local M = { dt = %.17g, signals = { %s } }\n"):format(program.dt, table.concat(names, ", ")),
+    constants(program) .. (program.layers and "\n" .. ACTIVATIONS or ""),
+    "function M.start() return {} end\n",
+    ("function M.step(input, state)\n%s\nend\n\nreturn M\n"):format(steps[program.kind](program)),
+  }, "\n")
+end

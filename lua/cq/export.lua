@@ -1,0 +1,130 @@
+-- export: files that other programs read. One table of formats, a file each in export/; what a format can hold is what
+-- its file has functions for, and help and errors are made from the table.
+--
+--   particles(frame)        particles of one moment with their fields
+--   surface(surface)        surfaces of bodies at one moment
+--   moving(frames, series)  all frames in one file; formats without it write a file for each, and `list` of them
+local atomic_file = require "cq.base.atomic_file"
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local option = require "cq.option"
+local text = require "cq.base.text"
+
+local export = {}
+
+---@class cq.export.Field
+---@field name string
+---@field unit string?
+---@field values cq.Tensor      {n}, {n, dim} or {n, dim, dim}
+---@field integer boolean?      whole numbers, as of groups
+---@field names string[]?       of the numbers 0, 1, ... of integers
+
+---Particles of one moment.
+---@class cq.export.Frame
+---@field time number
+---@field dim integer
+---@field points cq.Tensor      {n, dim} [length]
+---@field fields cq.export.Field[]
+---@field notes string[]        lines for people
+---@field precision "float32"|"float64"
+---@field units table<string, string>?
+
+---What a rollout has beside its frames.
+---@class cq.export.Series
+---@field control_dt number
+---@field signals cq.Tensor     {steps, signals}
+---@field signal_names string[]
+---@field force cq.Tensor?      {steps, walls, dim} mean force of each wall in each control step
+---@field wall_names string[]
+
+export.formats = {}
+for k, name in ipairs { "vtp", "ply", "npz", "csv", "obj", "stl", "glb" } do
+  export.formats[k] = require("cq.export." .. name)
+  export.formats[name] = export.formats[k]
+end
+
+-- ---- which format ---------------------------------------------------------------------------------------------------
+
+local WORDS = { particles = "particles", surface = "surfaces" }
+
+---Names of the formats that hold something.
+---@param holds? "particles"|"surface"
+---@return string[]
+function export.names(holds)
+  local out = {}
+  for _, format in ipairs(export.formats) do
+    if not holds or format[holds] then out[#out + 1] = format.name end
+  end
+  return out
+end
+
+local function endings(holds) return "." .. table.concat(export.names(holds), ", .") end
+
+---The format of a path, and what it is to hold.
+---Errors: an ending that no format has; a format that does not hold what is wanted.
+---@param what string           for the errors
+---@param path string
+---@param as? "particles"|"surface"    what the format has first unless given
+---@return table format, "particles"|"surface" as
+function export.of(what, path, as)
+  local ending = path:match "%.(%w+)$"
+  local format = ending and export.formats[ending]
+  if not format then
+    is.fail("%s: path must end in one of %s, got %s", what, endings(as), text.describe(path))
+  end
+  as = as or format.particles and "particles" or "surface"
+  if not format[as] then
+    is.fail("%s: .%s files hold no %s; %s take them", what, format.name, WORDS[as], endings(as))
+  end
+  return format, as
+end
+
+-- ---- writing --------------------------------------------------------------------------------------------------------
+
+---Are files left out: under cqlua check, and on all ranks but the first?
+---@return boolean
+function export.is_left_out() return option.program.check or option.program.follows end
+
+---Writes a file, whole or not at all.
+---@param what string           for the error
+---@param path string
+---@param content string
+function export.write(what, path, content)
+  if not export.is_left_out() then atomic_file.write(path, content, { what = what }) end
+end
+
+-- numbered files of an earlier export that had more frames
+local function remove_others(folder, ending, count)
+  for _, name in ipairs(host.entries(folder) or {}) do
+    local number = name:match("^(%d+)%." .. ending .. "$")
+    if number and #number == 5 and tonumber(number) >= count then os.remove(folder .. "/" .. name) end
+  end
+end
+
+---A series of files, 00000.EXT and so on, in the folder of the path's name; closed, it gives the path of the list of
+---them, or else the folder.
+---@param what string
+---@param path string
+---@param format table
+---@return { add: fun(self: table, content: string, time: number), close: fun(self: table): string }
+function export.series(what, path, format)
+  local front = path:gsub("%.%w+$", "")
+  local name, files, made = front:match "[^/]*$", {}, false
+  return {
+    add = function(_, content, time)
+      if not made then made = export.is_left_out() or host.make_folder(front) end
+      local file = ("%05d.%s"):format(#files, format.name)
+      files[#files + 1] = { path = name .. "/" .. file, time = time }
+      export.write(what, front .. "/" .. file, content)
+    end,
+    close = function()
+      if export.is_left_out() then return front end
+      local list = format.index and front .. "." .. format.index
+      if list then export.write(what, list, format.list(files)) end
+      remove_others(front, format.name, #files)
+      return list or front
+    end,
+  }
+end
+
+return export

@@ -1,0 +1,48 @@
+-- csv: tables of numbers with a unit behind each name, as cq.csv and spreadsheets read them: particles in rows; or of
+-- all frames the centres of groups, signals and contact forces, a row for each control step.
+local columns = require "cq.export.columns"
+local table_of = require "cq.base.csv"
+
+local csv = { name = "csv", summary = "CSV with units; all frames: centres of groups, signals and contact forces over time",
+  tabular = true }
+
+local function head(name, unit, units) return table_of.cell(("%s [%s]"):format(name, columns.unit(unit, units))) end
+
+---@param frame cq.export.Frame
+---@return string
+function csv.particles(frame)
+  local heads, list = {}, {}
+  local fields = { { name = "position", unit = "length", values = frame.points }, unpack(frame.fields) }
+  for _, field in ipairs(fields) do
+    local names = columns.names(field, frame.dim)
+    for k, name in ipairs(names) do
+      heads[#heads + 1] = head(name, field.unit or "", frame.units):gsub(" %[%]$", "")
+      list[#list + 1] = { data = field.values:data(), at = k - 1, step = #names,
+        format = field.integer and "%d" or "%.9g" }
+    end
+  end
+  local lines, cells = { table.concat(heads, ",") }, {}
+  for p = 0, frame.points:size(1) - 1 do
+    for k, column in ipairs(list) do cells[k] = column.format:format(column.data[p * column.step + column.at]) end
+    lines[p + 2] = table.concat(cells, ",")
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+---Columns {rows} each, of one length.
+---@param list { name: string, unit: string, values: number[] }[]
+---@param units? table<string, string>
+---@return string
+function csv.trajectory(list, units)
+  local heads, lines = {}, {}
+  for k, column in ipairs(list) do heads[k] = head(column.name, column.unit, units) end
+  lines[1] = table.concat(heads, ",")
+  for row = 1, #list[1].values do
+    local cells = {}
+    for k, column in ipairs(list) do cells[k] = ("%.9g"):format(column.values[row]) end
+    lines[row + 1] = table.concat(cells, ",")
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
+return csv

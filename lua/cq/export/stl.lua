@@ -1,0 +1,32 @@
+-- stl: binary files of triangles, for printers.
+local ffi = require "ffi"
+local text = require "cq.base.text"
+
+local stl = { name = "stl", summary = "STL for printers, binary, surfaces; all frames: a file each" }
+
+ffi.cdef [[
+typedef struct __attribute__((packed)) cq_stl_facet { float normal[3], corner[3][3]; uint16_t attribute; } cq_stl_facet;
+]]
+
+-- are two corners one?
+local function same(a, b) return a[0] == b[0] and a[1] == b[1] and a[2] == b[2] end
+
+---Triangles of which two corners are one in the digits of the file are left out: the others are as closed without them.
+---@param surface cq.export.Surface
+---@return string
+function stl.surface(surface)
+  local points, triangles = surface:joined()
+  local facets, count, x = ffi.new("cq_stl_facet[?]", math.max(#triangles / 3, 1)), 0, points:data()
+  for k = 1, #triangles, 3 do
+    local corner = facets[count].corner
+    for c = 0, 2 do
+      for d = 0, 2 do corner[c][d] = x[3 * triangles[k + c] + d] end
+    end
+    local is_line = same(corner[0], corner[1]) or same(corner[1], corner[2]) or same(corner[2], corner[0])
+    count = count + (is_line and 0 or 1)
+  end
+  local head = ("cqlua; %s"):format(text.count(count, "triangle"))
+  return head .. (" "):rep(80 - #head) .. ffi.string(ffi.new("uint32_t[1]", count), 4) .. ffi.string(facets, count * 50)
+end
+
+return stl

@@ -1,0 +1,195 @@
+-- frame: a state as what files of other programs hold: particles with their fields, or surfaces of bodies.
+local carried = require "cq.export.carried"
+local export = require "cq.export"
+local field = require "cq.base.field"
+local is = require "cq.base.schema"
+local loose_of = require "cq.robot.loose"
+local of_particles = require "cq.state.values"
+local readout = require "cq.state.readout"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+local frame = {}
+
+-- ---- options --------------------------------------------------------------------------------------------------------
+
+-- what a file of particles can have, by name; those of the table are there unless others are asked for
+local DEFAULT = { "velocity", "deformation", "cauchy", "von_mises", "young", "group" }
+local units = { group = "", body = "" }
+for _, info in ipairs(readout.quantities) do units[info.name] = info.unit end
+for _, entry in ipairs(field.list) do
+  if entry.owner == "constant" then units[entry.name] = entry.unit end
+end
+for _, name in ipairs { "mass", "volume", "density" } do
+  units[name] = (field.by_name[name] or { unit = "mass" }).unit
+end
+units.position = nil
+
+local field_names = {}
+for name in pairs(units) do field_names[#field_names + 1] = name end
+table.sort(field_names)
+
+---@class state.save.def
+---@field as? "particles"|"surface"   what a format holds that has both; particles unless given
+---@field fields? string[]      of particles: any cq.Quantity, a constant as "young", "density", "mass", "volume", "group" and
+---  "body"; velocity, deformation, cauchy, von_mises, young and group unless given
+---@field precision? "float32"|"float64"   of the numbers in binary files
+---@field scene? integer        of a batch, from 1
+---@field units? table<string, string>   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
+---@field thickness? number     of surfaces in 2D, which are as thick as a cell unless given [length]
+
+---The fields of a definition with those of what is written.
+---@param fields table<string, cq.Checker>
+---@return table<string, cq.Checker>
+function frame.fields(fields)
+  fields.as = is.one_of { "particles", "surface", optional = true }
+  fields.fields = is.list(is.string(), { optional = true })
+  fields.precision = is.one_of { "float32", "float64", default = "float32" }
+  fields.units = is.table { optional = true }
+  fields.thickness = is.number { above = 0, optional = true }
+  return fields
+end
+
+-- ---- particles ------------------------------------------------------------------------------------------------------
+
+-- {n, ...} of one scene
+local function of_scene(state, values, scene, rank)
+  return state.batched and values.rank == rank + 2 and values[scene] or values
+end
+
+-- names of groups, those of several robots with the robot's own before them
+local function group_name(world, robot, name)
+  return #world.robots > 1 and ("%s %s"):format(robot.name or "robot", name) or name
+end
+
+-- of each particle the number of the first group of its shape that it is in, 0: none
+local function groups_of(state)
+  local world = state.world
+  local out, names = T.zeros { world.particle_count }, { "none" }
+  for _, robot in ipairs(world.robots) do
+    for _, name in ipairs(robot.groups) do
+      names[#names + 1] = group_name(world, robot, name)
+      for _, p in ipairs(robot:group(name):particles()) do
+        if out:get(robot.first + p) == 0 then out:set(#names - 1, robot.first + p) end
+      end
+    end
+  end
+  return { name = "group", integer = true, values = out, names = names }
+end
+
+local function bodies_of(state)
+  local world = state.world
+  local out, names = T.zeros { world.particle_count }, { "none" }
+  for k, robot in ipairs(world.robots) do
+    names[k + 1] = robot.name or ("robot %d"):format(k)
+    for p = 1, robot.particle_count do out:set(k, robot.first + p) end
+  end
+  return { name = "body", integer = true, values = out, names = names }
+end
+
+local integers = { group = groups_of, body = bodies_of }
+
+-- one field; nil: a constant that no material has, which is an error where it was asked for
+local function field_of(state, name, scene, asked)
+  if integers[name] then return integers[name](state) end
+  if not units[name] then
+    is.fail("state:save: fields has no %s%s; particles have %s", text.describe(name), text.suggestion(name, field_names),
+      table.concat(field_names, ", "))
+  end
+  local info = readout.quantity(name)
+  local values
+  if info then
+    values = of_scene(state, state:gather(nil, name), scene, info.rank == 3 and (state.world.dim == 3 and 1 or 0)
+      or info.rank)
+  else
+    values = of_particles.constant(state, name)
+    values = values and of_scene(state, values, scene, 0)
+    if not values and asked then is.fail("state:save: no material of this world has the constant %s", name) end
+  end
+  return values and { name = name, unit = units[name], values = values }
+end
+
+---The particles of a state.
+---@param state cq.State
+---@param def state.save.def
+---@return cq.export.Frame
+function frame.particles(state, def)
+  local scene = def.scene or 1
+  local out = { time = state.time, dim = state.world.dim, precision = def.precision, units = def.units, fields = {},
+    notes = {}, points = of_scene(state, state:positions(), scene, 1) }
+  for _, name in ipairs(def.fields or DEFAULT) do
+    local one = field_of(state, name, scene, def.fields ~= nil)
+    out.fields[#out.fields + 1] = one
+    for k, word in ipairs(one and one.names or {}) do
+      out.notes[#out.notes + 1] = ("%s %d is %s"):format(one.name, k - 1, word:gsub("%c", " "))
+    end
+  end
+  return out
+end
+
+-- ---- surfaces -------------------------------------------------------------------------------------------------------
+
+-- rows of the particles of a robot
+local function own(values, robot) return values:slice(robot.first + 1, robot.first + robot.particle_count, 1) end
+
+---Surfaces that the bodies of a rollout carry along, by any of its states. Of what flows there is none.
+---Errors: no body that has a surface.
+---@param state cq.State
+---@param def state.save.def
+---@param what string
+---@return table[]
+function frame.skins(state, def, what)
+  local world, out = state.world, {}
+  local rest, volume = of_particles.undeformed(state)
+  for k, robot in ipairs(world.robots) do
+    if not loose_of(robot) then
+      local fields = { name = robot.name or ("robot %d"):format(k), rest = own(rest, robot):copy(),
+        volume = own(volume, robot), thickness = def.thickness or world.dx }
+      if robot.surface then
+        fields.mesh, fields.triangles = robot.surface()
+        fields.rest = robot.root.position
+      end
+      local skin = carried.skin(fields)
+      if skin then out[#out + 1] = { skin = skin, robot = robot } end
+    end
+  end
+  if #out > 0 then return out end
+  is.fail("%s: no body of this world has a surface: what flows has none, nor have particles that lie far apart", what)
+end
+
+---@param state cq.State
+---@param skins table[]        of frame.skins
+---@param def state.save.def
+---@return cq.export.Surface
+function frame.surface(state, skins, def)
+  local scene = def.scene or 1
+  local x, F = of_scene(state, state:positions(), scene, 1), of_scene(state, state:deformations(), scene, 2)
+  local bodies = {}
+  for k, one in ipairs(skins) do bodies[k] = one.skin:posed(own(x, one.robot), own(F, one.robot)) end
+  return carried.surface { bodies = bodies, time = state.time, precision = def.precision }
+end
+
+-- ---- state:save -----------------------------------------------------------------------------------------------------
+
+local spec = is.define("state:save", frame.fields { scene = is.integer { min = 1, optional = true } })
+
+---@param state cq.State
+---@param path string
+---@param options? state.save.def
+---@return string path
+function frame.save(state, path, options)
+  is.argument("state:save", "path", is.string(), path)
+  local def = spec(options or {})
+  local format, as = export.of("state:save", path, def.as)
+  if def.scene and def.scene > state.batch then
+    is.fail("state:save: scene is %d, the rollout has %s", def.scene, text.count(state.batch, "scene"))
+  end
+  local content = T.tape.pause(function()
+    if as == "particles" then return format.particles(frame.particles(state, def)) end
+    return format.surface(frame.surface(state, frame.skins(state, def, "state:save"), def))
+  end)
+  export.write("state:save", path, content)
+  return path
+end
+
+return frame

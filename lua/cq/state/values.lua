@@ -1,0 +1,34 @@
+-- values: numbers of particles that a rollout was given, or that its world has: constants of materials, and where
+-- particles are undeformed.
+local values = {}
+
+---A value that the rollout of a state was given, or that its world has.
+---@param state cq.State
+---@param name string
+---@return cq.Tensor?
+function values.of(state, name)
+  local set = state.roll.set[name]
+  return set and set.tensor or state.world.layout.base[name]
+end
+
+---A constant of the materials {n}, or the density; nil where no material of the world has it.
+---@param state cq.State
+---@param name string
+---@return cq.Tensor?
+function values.constant(state, name)
+  if name == "density" then return values.of(state, "mass") / values.of(state, "volume") end
+  return values.of(state, name)
+end
+
+---Where the particles of a rollout are undeformed {n, dim}, and their volumes there {n}.
+---@param state cq.State
+---@return cq.Tensor rest, cq.Tensor volume
+function values.undeformed(state)
+  local set, base = state.roll.set, state.world.layout.base
+  -- places that come without a deformation gradient are such places
+  local moved = set.position and not set.deformation and not set.position.per_scene
+  return moved and set.position.tensor or base.position,
+    set.volume and not set.volume.per_scene and set.volume.tensor or base.volume
+end
+
+return values
