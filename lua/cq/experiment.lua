@@ -157,6 +157,7 @@ local function new(_, fields)
   if self.observer and self.observer.parameters then self.params.observer = self.observer:parameters() end
   trainables.set_rates(self.params, def.trainable)
   self.scenes = def.scenes and scenes.check(def.scenes)
+  self.made_params = T.leaves.snapshot(self.params)
   return self
 end
 

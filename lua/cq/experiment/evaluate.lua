@@ -147,27 +147,28 @@ local function several(run, params, def)
   return out
 end
 
+-- the world that a rollout is made in
+local function world_of(run, def)
+  local body = def.body or not def.robot and run.extracted
+  return def.world or body and body.world or run.world
+end
+
 -- the loss with twice as many substeps
 local function finer_loss(run, params, def)
-  local worlds = { [run.world] = true }
-  for _, world in ipairs { def.world or run.world, def.body and def.body.world or run.world,
-    run.extracted and run.extracted.world or run.world } do worlds[world] = true end
-  local before = {}
-  for world in pairs(worlds) do
-    before[world] = world.substeps
-    world:set_substeps(2 * world.substeps)
-  end
+  local world = world_of(run, def)
+  local before = world.substeps
+  world:set_substeps(2 * before)
   local fine, loss = pcall(function()
     return run.scenes and several(run, params, def).loss or one(run, params, def).loss
   end)
-  for world, substeps in pairs(before) do world:set_substeps(substeps) end
+  world:set_substeps(before)
   if not fine then error(loss, 0) end
   return loss
 end
 
-local function tell_difference(run, loss, finer)
+local function tell_difference(run, def, loss, finer)
   local share = loss ~= 0 and (", %.2g %%"):format(100 * math.abs((finer - loss) / loss)) or ""
-  local substeps = (run.extracted and run.extracted.world or run.world).substeps
+  local substeps = world_of(run, def).substeps
   print(("loss %.6g with substeps = %d and %.6g with %d: they differ by %.2g%s"):format(loss, substeps, finer,
     2 * substeps, finer - loss, share))
 end
@@ -195,7 +196,7 @@ function evaluate.run(run, given)
     out, roll = one(run, params, def)
     out.rollout = roll
   end
-  if finer then tell_difference(run, out.loss, finer) end
+  if finer then tell_difference(run, def, out.loss, finer) end
   return setmetatable(out, Evaluation)
 end
 

@@ -48,12 +48,37 @@ function levels.of(run, level)
   return run.levels[key]
 end
 
+---Makes the user's experiment that of another level, as a plan has left it. Other levels are made when they are needed.
+---@param run cq.Experiment
+---@param level table
+function levels.become(run, level)
+  local key = words.of(whole(level))
+  local own = levels.of(run, level)
+  if own == run then return end
+  for name, value in pairs(own) do
+    if name ~= "levels" and name ~= "base_optimizer" then run[name] = value end
+  end
+  run.extracted, run.body, run.levels = own.extracted, own.body, { [key] = run }
+end
+
+---Has an experiment other parameters than it was made with: trained, of an earlier run, or set by the script?
+---@param run cq.Experiment
+---@return boolean
+function levels.is_changed(run)
+  local found = T.leaves.pair(run.params, run.made_params)
+  for _, leaf in ipairs(T.leaves.list(run.params)) do
+    if not leaf.tensor:equal(found[leaf.tensor]) then return true end
+  end
+  return false
+end
+
 ---First values of another start, by its seed.
 ---@param run cq.Experiment      the user's
 ---@param level table
 ---@param seed integer
+---@param first table           those of the first start
 ---@return table params
-function levels.drawn(run, level, seed)
+function levels.drawn(run, level, seed, first)
   if run.problem then
     local before = option.program.seed
     option.program.seed = seed
@@ -69,7 +94,7 @@ function levels.drawn(run, level, seed)
   if not run.design then
     is.fail("run:optimize: several starts need an experiment that is made by a function, cq.Experiment(function(level) ... end), or one with a design: nothing of this one is drawn anew")
   end
-  local out = T.leaves.snapshot(run.params)
+  local out = T.leaves.snapshot(first)
   T.leaves.load(out.design, run.design:start(seed), "run:optimize")
   return out
 end

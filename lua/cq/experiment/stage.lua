@@ -200,9 +200,6 @@ function stages.set_substeps(run, substeps)
   run.first_substeps = run.first_substeps or run.world.substeps
   run.world:set_substeps(substeps)
   if run.extracted then run.extracted.world:set_substeps(substeps) end
-  if run.own_design then
-    for name in pairs(run.own_design.remaining) do run.own_design.remaining[name] = nil end
-  end
 end
 
 -- what is told of each iteration beside what the optimizer tells

@@ -78,7 +78,8 @@ local function saved_starts(self)
 end
 
 local function state_of(self)
-  return { plan = self.records, starts = saved_starts(self), seed = self.seed }
+  return { plan = self.records, starts = saved_starts(self), seed = self.seed,
+    first = self.is_given and self.first or nil }
 end
 
 local function save(self, iteration, params)
@@ -86,7 +87,7 @@ local function save(self, iteration, params)
   self.saved = iteration
 end
 
-local saved_fields = { plan = is.table(), starts = is.table() }
+local saved_fields = { plan = is.table(), starts = is.table(), first = is.table { optional = true } }
 local start_fields = { number = is.integer { min = 1 }, stage = is.integer { min = 0 }, made = is.integer { min = 0 },
   history = is.table(), best = is.table { optional = true }, params = is.table { optional = true },
   solver = is.table { optional = true }, substeps = is.table { optional = true } }
@@ -131,6 +132,7 @@ local function restore(self)
     self.starts[k] = start
   end
   self.seed = state.seed
+  if state.first then self.first, self.is_given = state.first, true end
   check_records(self, state.plan)
   for k, start in ipairs(self.starts) do
     local stage = self.plan.stages[start.stage]
@@ -164,16 +166,19 @@ local function level_of(self, stage)
   return own
 end
 
--- where a start begins: in its first stage with values of its own, later with those of the stage before
+-- Where a start begins: in its first stage with values of its own, later with those of the stage before. Values that
+-- the user's experiment was given are the first start's, in whatever level it begins.
 local function beginning(self, start, stage)
-  local own = level_of(self, stage)
+  local own, run = level_of(self, stage), self.run
   if start.stage > 0 then
     local before = self.plan.stages[start.stage]
     return { run = level_of(self, before), params = stage.initial == "last" and start.params or start.best.params }
+  elseif start.number > 1 then
+    return { run = own, params = levels.drawn(run, stage.level, start.seed, self.first) }
+  elseif own == run or self.is_given then
+    return { run = run, params = self.first }
   end
-  self.initial[own] = self.initial[own] or T.leaves.snapshot(own.params)
-  return { run = own,
-    params = start.number == 1 and self.initial[own] or levels.drawn(self.run, stage.level, start.seed) }
+  return { run = own, params = T.leaves.snapshot(own.params) }
 end
 
 -- what a solver takes for the run's folder
@@ -358,16 +363,12 @@ end
 local function take_result(self)
   local best = ranked(self)[1]
   if not best then return end
-  local run, own, stage = self.run, present(self, best).run, self.plan.stages[best.stage]
+  local own, stage = present(self, best).run, self.plan.stages[best.stage]
   own.best, own.made = best.best, best.made
   own.loss_last = best.history[best.made] and best.history[best.made].loss
-  if stage.body ~= "soft" then own.body = own.design:extract(best.best.params.design) end
+  own.body = stage.body ~= "soft" and own.design:extract(best.best.params.design) or nil
   -- a stage of another level has an experiment of its own
-  if own ~= run then
-    for name, value in pairs(own) do
-      if name ~= "levels" and name ~= "problem" and name ~= "base_optimizer" then run[name] = value end
-    end
-  end
+  levels.become(self.run, stage.level)
 end
 
 local function rows_of(self)
@@ -423,13 +424,19 @@ end
 ---@return cq.Training
 function training.new(run, def, folder, numbers)
   local self = setmetatable({ run = run, plan = def.plan, parts = def.plan:parts(), folder = folder, numbers = numbers,
-    on_iteration = def.on_iteration, starts = {}, initial = {}, solutions = {} }, Training)
+    on_iteration = def.on_iteration, starts = {}, solutions = {}, first = T.leaves.snapshot(run.params),
+    is_given = levels.is_changed(run) }, Training)
   self.records = records_of(self)
   self.seed = option.program.seed or run.design and run.design.seed or 0
   for k = 1, def.plan.starts and def.plan.starts.count or 1 do
     self.starts[k] = { number = k, seed = self.seed + k - 1, stage = 0, made = 0, history = {} }
   end
-  if folder.saved then restore(self) end
+  if folder.saved then
+    restore(self)
+  elseif self.is_given and #self.starts > 1 then
+    message.note("the first of %d starts begins with the parameters that the experiment was given; the others are drawn anew",
+      #self.starts)
+  end
   folder:write("plan.json", json.encode(self.records) .. "\n")
   return self
 end
@@ -446,9 +453,9 @@ function Training:finish()
     folder:finish()
     is.fail("run:optimize: interrupted before the first iteration was made")
   end
+  if folder.saved_at == 0 or self.saved ~= folder.done then save(self, folder.done, T.leaves.snapshot(best.params)) end
   take_result(self)
   if best then saved_runs.write(folder, best.best, self.run) end
-  if folder.saved_at == 0 or self.saved ~= folder.done then save(self, folder.done, T.leaves.snapshot(best.params)) end
   folder:finish()
   return { loss = self.run.loss_last, best = self.run.best.loss, iterations = folder.done,
     solution = self.solutions[best], starts = #self.starts > 1 and rows_of(self) or nil }

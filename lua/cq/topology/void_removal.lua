@@ -65,8 +65,8 @@ local function part_of(design, kept)
   return { count = design.world.particle_count, kept = all, place = place }
 end
 
--- World and body of the particles that are left. The last world is kept: from one iteration to the next it is often the
--- same.
+-- World and body of the particles that are left. The last world is kept, from one iteration to the next it is often the
+-- same, and follows the design's world in its number of substeps.
 local function rest_of(design, body, gone)
   local kept = {}
   for p = 1, design.robot.particle_count do
@@ -77,6 +77,7 @@ local function rest_of(design, body, gone)
     last.key, last.world, last.robot = key, T.tape.pause(subworld, design, design.robot:subset(kept))
     last.world.part_of = part_of(design, kept)
   end
+  last.world:set_substeps(design.world.substeps)
   return last.world, last.robot, body:subset(kept), kept
 end
 

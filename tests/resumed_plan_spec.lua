@@ -1,0 +1,157 @@
+-- resumed_plan: plans that are interrupted and gone on with, repeated from a stage on, and tournaments.
+local cq = require "cq"
+local C = require("cq.base.engine").C
+local mistake = require "tests.sentence"
+local plans = require "tests.plans"
+local scratch = require "tests.scratch"
+local adam, bits, block, files_of, whole_plan = plans.adam, plans.bits, plans.block, plans.files_of, plans.whole
+
+local function says(f, ...)
+  local message = mistake.of(f)
+  for _, part in ipairs { ... } do mistake.says(message, part) end
+end
+
+describe("run:optimize with a plan", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  local function experiment() return cq.Experiment(block) end
+
+  local function optimize(run, plan, name, more) return plans.optimize(run, plan, folder .. "/" .. name, more) end
+
+  -- a run that is interrupted after so many iterations of all, and gone on with
+  local function in_parts(name, plan, at)
+    local run, count = experiment(), 0
+    optimize(run, plan(), name, { on_iteration = function()
+      count = count + 1
+      if count == at then C.cq_interrupt(1) end
+    end })
+    C.cq_interrupt(0)
+    assert.equal(at, count)
+    run = experiment()
+    return run, optimize(run, plan(), name, { resume = true })
+  end
+
+  it("goes on with equal bits wherever it was interrupted", function()
+    local ended = {}
+    local function plan() return whole_plan { on_end = function(run) ended[#ended + 1] = run.best.loss end } end
+    local whole = experiment()
+    optimize(whole, plan(), "whole")
+    local history, files, ends = cq.Run.read_history(folder .. "/whole"), files_of(folder .. "/whole"), ended
+    for at = 1, 11 do
+      ended = {}
+      local parts = in_parts("parts" .. at, plan, at)
+      assert.same(ends, ended, at)
+      assert.same(files, files_of(folder .. "/parts" .. at), at)
+      assert.same(bits(whole.params), bits(parts.params), at)
+      assert.same(bits(whole.best.params), bits(parts.best.params), at)
+      assert.same({ whole.best.loss, whole.loss_last, whole.body.particles },
+        { parts.best.loss, parts.loss_last, parts.body.particles }, at)
+      local rows = cq.Run.read_history(folder .. "/parts" .. at)
+      for k, row in ipairs(history) do
+        row.seconds, rows[k].seconds = nil, nil
+        assert.same(row, rows[k])
+      end
+    end
+  end)
+
+  it("ends a stage where its optimizer has converged, interrupted there or not", function()
+    local function train(name, at, resume)
+      local run, count = cq.Experiment(function(level)
+        local def = block(level)
+        def.constraints = { { name = "height", at_most = 1, terminal = function(state) return state:center()[2] end } }
+        return def
+      end), 0
+      local lagrangian = cq.Optimizer.augmented_lagrangian { inner = adam(), inner_iterations = 2 }
+      optimize(run, cq.Plan { optimizer = lagrangian, { name = "a", iterations = 5 }, { name = "b", iterations = 1 } },
+        name, { resume = resume, on_iteration = function()
+          count = count + 1
+          if count == at then C.cq_interrupt(1) end
+        end })
+      C.cq_interrupt(0)
+      local rows = {}
+      for k, row in ipairs(cq.Run.read_history(folder .. "/" .. name)) do rows[k] = { row.stage, row.loss } end
+      return rows
+    end
+    local whole = train "whole"
+    assert.equal(3, #whole)
+    assert.same({ whole[1], whole[2] }, train("parts", 2))
+    assert.same(whole, train("parts", nil, true))
+  end)
+
+  it("refuses a stage that is made and was another, and takes others later", function()
+    optimize(experiment(), whole_plan(), "a")
+    local function go_on(changes)
+      local run = experiment()
+      return optimize(run, whole_plan(changes), "a", { resume = true }), run
+    end
+    says(function() go_on { [2] = { name = "soft", iterations = 4 } } end,
+      'stage "soft" is made, and was another: iterations was 2 and is 4', 'from = "soft"')
+    says(function() go_on { [3] = { name = "binary", iterations = 3, body = "binary" } } end,
+      'stage "binary" is made', "options.clip was median and is none")
+    says(function() go_on { [2] = { name = "softer", iterations = 2 } } end, 'stage 2 was "soft" and is "softer"')
+    says(function() go_on { [4] = { name = "pulses", iterations = 4, body = "binary" } } end,
+      "is of another problem: body was extracted and is binary")
+    says(function() optimize(experiment(), whole_plan { starts = { count = 2, at = "binary" } }, "a",
+      { resume = true }) end,
+      "the plan had 1 start, and has 2")
+    -- more of the last stage, and one after it
+    local result, run = go_on { [4] = { name = "pulses", iterations = 5, body = "extracted", initial = "undecided" },
+      [5] = { name = "more", iterations = 2, body = "extracted", initial = "last" } }
+    assert.equal(15, result.iterations)
+    assert.equal(2, run.made)
+  end)
+
+  it("repeats from a stage on", function()
+    local run = experiment()
+    optimize(run, whole_plan(), "a")
+    local before = cq.Run.read_history(folder .. "/a")
+    local again = experiment()
+    local changed = whole_plan { [3] = { name = "binary", iterations = 1, body = "binary" } }
+    optimize(again, changed, "a", { from = "binary" })
+    local rows = cq.Run.read_history(folder .. "/a")
+    assert.equal(9, #rows)
+    assert.same({ before[5].loss, before[6].loss, 1, "pulses" }, { rows[5].loss, rows[6].loss, rows[6].stage_iteration,
+      rows[7].stage })
+    says(function() optimize(experiment(), whole_plan(), "a", { from = "hard" }) end, 'from: there is no stage "hard"')
+    says(function() optimize(experiment(), whole_plan(), "a", { from = "coarse" }) end, '"coarse" is the first stage')
+    says(function() optimize(experiment(), whole_plan(), "b", { from = "pulses" }) end,
+      'has not made the stage "binary"')
+  end)
+
+  it("holds a tournament", function()
+    local function plan() return whole_plan { starts = { count = 3, keep = 1, at = { "binary", 2 } } } end
+    local whole = experiment()
+    local result = optimize(whole, plan(), "whole")
+    assert.equal(3 * 7 + 1 + 3, result.iterations)
+    local least, rows = {}, cq.Run.read_history(folder .. "/whole")
+    for _, row in ipairs(rows) do
+      if row.stage == "binary" and row.stage_iteration <= 2 then
+        least[row.start] = math.min(least[row.start] or math.huge, row.loss)
+      end
+    end
+    local best = 1
+    for k = 2, 3 do
+      assert.is_true(least[k] ~= least[1])
+      if least[k] < least[best] then best = k end
+    end
+    for k, row in ipairs(result.starts) do
+      assert.same({ k, k == best }, { row.seed + 1, row.kept })
+    end
+    for k = 22, 25 do assert.equal(best, rows[k].start) end
+    assert.equal(whole.best.loss, result.starts[best].loss)
+    assert.equal(whole.best.loss, whole:evaluate().loss)
+    for _, at in ipairs { 2, 3, 9, 16, 18, 20, 21, 22, 23 } do
+      local parts, found = in_parts("parts" .. at, plan, at)
+      assert.same({ whole.best.loss, bits(whole.best.params) }, { parts.best.loss, bits(parts.best.params) }, at)
+      assert.same({ result.iterations, result.starts }, { found.iterations, found.starts }, at)
+      assert.same(files_of(folder .. "/whole"), files_of(folder .. "/parts" .. at), at)
+    end
+    local fixed = block { coarsen = 1 }
+    fixed.design, fixed.controller = nil, cq.Controller.open_loop { steps = 10 }
+    fixed.robot = fixed.world.robot:with { actuation_weight = cq.ones { 100, 2 } }
+    says(function() optimize(cq.Experiment(fixed), cq.Plan { optimizer = adam(), starts = { count = 2 },
+      { name = "a", iterations = 1 } }, "b") end, "several starts need an experiment that is made by a function")
+  end)
+end)

@@ -1,0 +1,272 @@
+-- stage: what a stage of a plan begins with, what its iterations have of their own, and what it leaves.
+local cq = require "cq"
+local T = require "cq.tensor"
+local C = require("cq.base.engine").C
+local mistake = require "tests.sentence"
+local plans = require "tests.plans"
+local process = require "tests.process"
+local scratch = require "tests.scratch"
+local adam, bits, block = plans.adam, plans.bits, plans.block
+
+local function says(f, ...)
+  local message = mistake.of(f)
+  for _, part in ipairs { ... } do mistake.says(message, part) end
+end
+
+describe("a stage of a plan", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  local function experiment() return cq.Experiment(block) end
+
+  local function optimize(run, plan, name, more) return plans.optimize(run, plan, folder .. "/" .. name, more) end
+
+  it("begins with the parameters that it was given, in whatever level", function()
+    optimize(experiment(), cq.Plan { optimizer = adam(0.3), { name = "a", iterations = 3 } }, "fine")
+    local stops = 0
+    local plan = cq.Plan { optimizer = adam(), starts = { count = 2, at = "c" }, options = { rate = function()
+      if stops > 0 then C.cq_interrupt(1) end
+      return 0.05
+    end }, { name = "b", iterations = 1, level = { coarsen = 2 } }, { name = "c", iterations = 1 } }
+    local coarse, fresh, run = cq.Experiment(block { coarsen = 2 }), experiment(), experiment()
+    coarse:load(folder .. "/fine")
+    optimize(fresh, plan, "fresh")
+    run:load(folder .. "/fine")
+    optimize(run, plan, "given")
+    local untold, told = cq.Run.read_history(folder .. "/fresh"), cq.Run.read_history(folder .. "/given")
+    assert.near(coarse:evaluate().loss, told[1].loss, 1e-12)
+    assert.is_true(told[1].loss < untold[1].loss)
+    assert.equal(untold[2].loss, told[2].loss)
+    -- as a whole before its first iteration is made
+    run = experiment()
+    run:load(folder .. "/fine")
+    stops = 1
+    says(function() optimize(run, plan, "later") end, "interrupted before the first iteration")
+    C.cq_interrupt(0)
+    stops = 0
+    optimize(experiment(), plan, "later", { resume = true })
+    local later = cq.Run.read_history(folder .. "/later")
+    for k = 1, 4 do assert.equal(told[k].loss, later[k].loss) end
+  end)
+
+  it("draws other starts anew whatever the first one has come to", function()
+    local def = block { coarsen = 1 }
+    def.trainable = { damping = { min = 0, max = 100, init = 1 } }
+    local run = cq.Experiment(def)
+    optimize(run, cq.Plan { optimizer = adam(0.3), starts = { count = 2 }, { name = "a", iterations = 2 } }, "a")
+    local fresh = cq.Experiment(def)
+    T.leaves.load(fresh.params.design, fresh.design:start(1), "this")
+    assert.equal(fresh:evaluate().loss, cq.Run.read_history(folder .. "/a")[3].loss)
+  end)
+
+  it("leaves the experiment in the level of its last stage, from which another plan goes on", function()
+    local run = experiment()
+    optimize(run, cq.Plan { optimizer = adam(), { name = "a", iterations = 1 },
+      { name = "b", iterations = 2, level = { coarsen = 2 } } }, "a")
+    assert.equal(0.08, run.world.dx)
+    assert.equal(run.best.loss, run:evaluate().loss)
+    optimize(run, cq.Plan { optimizer = adam(), { name = "a", iterations = 2 } }, "b")
+    assert.equal(0.04, run.world.dx)
+    assert.equal(100, run.robot.particle_count)
+    assert.equal(run.best.loss, run:evaluate().loss)
+  end)
+
+  it("trains what it is told to, and holds the rest", function()
+    local run = experiment()
+    local before = bits(run.params)
+    optimize(run, cq.Plan { optimizer = adam(), { name = "a", iterations = 2, train = { "design.pulses" } } }, "a")
+    local after = bits(run.params)
+    for name, values in pairs(before) do
+      local moves = name == "design.sign" or name == "design.magnitude"
+      assert.equal(moves, not pcall(assert.same, values, after[name]), name)
+    end
+    says(function() optimize(run, cq.Plan { optimizer = adam(), { name = "a", iterations = 2,
+      train = { "design.sing" } } },
+      "b") end, 'stage "a": train: there is no "design.sing" (did you mean design.sign?); trainable are design.density')
+    says(function() optimize(run, cq.Plan { optimizer = adam(), { name = "a", iterations = 2, body = "extracted",
+      train = { "design.layout" } } }, "b") end, "design.layout cannot be trained, the body is extracted from it")
+  end)
+
+  it("ends a stage early, and begins the next with its best or its last", function()
+    local function run_with(stop, initial)
+      local run = experiment()
+      local result = optimize(run, cq.Plan { optimizer = adam(0.3),
+        { name = "a", iterations = 9, stop = stop },
+        { name = "b", iterations = 1, optimizer = adam(1e-9), initial = initial } }, "a")
+      process.remove(folder .. "/earlier-1")
+      return cq.Run.read_history(folder .. "/a"), result
+    end
+    local rows, result = run_with(function(history) return #history == 3 and history[3].loss ~= history[2].loss end)
+    assert.equal(4, result.iterations)
+    local best = math.min(rows[1].loss, rows[2].loss, rows[3].loss)
+    assert.equal(best, rows[4].loss)
+    rows = run_with({ below = 1 }, "last")
+    assert.equal(2, #rows)
+    assert.is_true(rows[2].loss ~= rows[1].loss)
+    rows = run_with { stalled = 2, change = 1e9 }
+    assert.equal(4, #rows)
+  end)
+
+  it("gives its iterations options of their own, and forgets the best of what was another problem", function()
+    local seen, run = {}, { design = { material = {}, filter = {} } }
+    local function problem(level)
+      local def = block(level)
+      def.constraints = def.design:discreteness { material = 1 }
+      def.objective = function(state)
+        local potential = state:energy(nil, "potential")
+        seen[#seen + 1] = { potential:item(), run.design.material.sharpness, run.design.filter.radius }
+        return potential + 0 * state:center()[1]
+      end
+      return def
+    end
+    run = cq.Experiment(problem)
+    optimize(run, cq.Plan { optimizer = cq.Optimizer.augmented_lagrangian { inner = adam(), penalty = 1 },
+      { name = "a", iterations = 3, options = {
+        gravity = function(i) return { 0, i <= 2 and -1e-6 or -9.8 } end,
+          sharpness = cq.Schedule.steps { values = { 4, 9 } },
+        limits = { material = cq.Schedule.linear { from = 0.3, to = 0.1 } }, penalty = 7, filter_radius = 0.07,
+      } } }, "a")
+    assert.is_true(seen[1][1] < 1e-3 and seen[2][1] < 1e-3 and seen[3][1] > 1)
+    assert.same({ 4, 4, 9, 0.07 }, { seen[1][2], seen[2][2], seen[3][2], seen[1][3] })
+    assert.equal(3, run.best.iteration)
+    local rows = cq.Run.read_history(folder .. "/a")
+    assert.near(0.2, rows[2]["limits.material"], 1e-15)
+    assert.same({ -9.8, 7, 9 }, { rows[3]["gravity.2"], rows[2]["material.penalty"], rows[3].sharpness })
+  end)
+
+  it("takes back, at the end of a stage, limits and what it gave the optimizer", function()
+    local optimizer
+    local function train(name, at)
+      local function make()
+        optimizer = cq.Optimizer.augmented_lagrangian { inner = adam() }
+        local def = block { coarsen = 1 }
+        def.optimizer, def.constraints = optimizer, { { name = "height", at_most = 0.1,
+          terminal = function(state) return state:center()[2] end } }
+        return cq.Experiment(def)
+      end
+      local plan = cq.Plan {
+        { name = "a", iterations = 2, options = { limits = { height = 1 }, rate = 0.2, clip = 9 } },
+        { name = "b", iterations = 2 },
+        { name = "c", iterations = 2, body = "extracted", options = { rate = 0.3, penalty = 7 } } }
+      local run, count = make(), 0
+      local result = optimize(run, plan, name, { on_iteration = function()
+        count = count + 1
+        if count == at then C.cq_interrupt(1) end
+      end })
+      C.cq_interrupt(0)
+      if at then
+        run = make()
+        result = optimize(run, plan, name, { resume = true })
+      end
+      return run, result
+    end
+    local whole, result = train "whole"
+    assert.same({ 0.05, 0.05 }, { optimizer.rate, optimizer.inner.rate })
+    assert.same({}, { optimizer.inner.clip, optimizer.penalty })
+    assert.same({ 0.1, false }, { whole.constraints[1].limit, whole.best.feasible })
+    assert.is_true(whole.best.violation > 0.1)
+    local rows = cq.Run.read_history(folder .. "/whole")
+    assert.equal(1, rows[2]["limits.height"])
+    assert.is_nil(rows[3]["limits.height"])
+    mistake.says(tostring(result.solution), "at most 0.1: violated by")
+    for at = 2, 6, 2 do
+      local parts = train("parts" .. at, at)
+      assert.same({ whole.best.loss, bits(whole.params), 0.05 },
+        { parts.best.loss, bits(parts.params), optimizer.rate }, at)
+    end
+  end)
+
+  it("gives options the history of the stage, also of a run that goes on", function()
+    local function train(name, stops)
+      local seen, run = {}, nil
+      for _, iterations in ipairs(stops) do
+        run = experiment()
+        run:optimize { iterations = iterations, folder = folder .. "/" .. name, resume = iterations > stops[1],
+          optimizer = adam(), options = { gravity = function(i, history)
+            assert.equal(i - 1, math.min(i - 1, #history))
+            seen[i] = i > 1 and history[i - 1].loss or 0
+            return { 0, -9.8 * i / (1 + 1e3 * math.abs(seen[i])) }
+          end } }
+      end
+      return seen, run
+    end
+    local whole, run = train("whole", { 4 })
+    local parts, last = train("parts", { 2, 4 })
+    assert.same(whole, parts)
+    assert.equal(run.loss_last, last.loss_last)
+    assert.same(bits(run.params), bits(last.params))
+  end)
+
+  it("tells of a design that wins without moving", function()
+    local messages, told = require "cq.base.message", {}
+    local warn = messages.warn
+    messages.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local function train(objective)
+      local run = cq.Experiment(function(level)
+        local def = block(level)
+        def.objective = objective
+        return def
+      end)
+      optimize(run, cq.Plan { optimizer = adam(0.1), { name = "soft", iterations = 22 },
+        { name = "binary", iterations = 1, body = "binary" } }, "a")
+    end
+    -- as high as it can be: dense at the top
+    train(function(state) return -state:center()[2] end)
+    messages.warn = warn
+    mistake.says(table.concat(told, "\n"), 'stage "soft": of the loss, which fell from -')
+    mistake.says(table.concat(told, "\n"), "is there without any signal")
+  end)
+end)
+
+describe("run:evaluate { converge }", function()
+  local printed, own = {}, print
+  before_each(function()
+    printed = {}
+    _G.print = function(...) printed[#printed + 1] = table.concat({ ... }, " ") end
+  end)
+  after_each(function()
+    _G.print = own
+    scratch.close()
+  end)
+
+  local function tells(coarse, substeps, fine)
+    mistake.says(printed[1], ("loss %.6g with substeps = %d and %.6g with %d"):format(coarse, substeps, fine,
+      2 * substeps))
+  end
+
+  it("prints what half of the step changes, and leaves the world as it was", function()
+    local run = cq.Experiment(block)
+    local before = run:evaluate().loss
+    local found = run:evaluate { converge = true }
+    assert.equal(before, found.loss)
+    assert.equal(8, run.world.substeps)
+    run.world:set_substeps(16)
+    local finer = run:evaluate().loss
+    assert.is_true(finer ~= before)
+    tells(before, 8, finer)
+  end)
+
+  it("refines the world of a binary body without its remote void, and that of another body", function()
+    local function left_half(substeps)
+      local run = cq.Experiment(function(level)
+        local def = block(level)
+        def.world:set_substeps(substeps)
+        return def
+      end)
+      local x = run.robot.position:slice(1, 1, 2):flatten()
+      run.params.design.density:copy_from(x:less(x:min():item() + 0.09) * 2 - 1)
+      run:optimize { plan = cq.Plan { optimizer = adam(1e-9), { name = "binary", iterations = 1, body = "binary" } },
+        folder = scratch.open() }
+      return run
+    end
+    local run, fine = left_half(8), left_half(16)
+    assert.equal(8, run:evaluate({ converge = true }).rollout.world.substeps)
+    assert.is_true(run.best.loss ~= fine.best.loss)
+    tells(run.best.loss, 8, fine.best.loss)
+    run.world:set_substeps(4)
+    printed = {}
+    local found = run:evaluate { body = run.body, converge = true }
+    tells(found.loss, 8, fine:evaluate({ body = fine.body }).loss)
+  end)
+end)
