@@ -112,6 +112,35 @@ describe("run:optimize with a plan", function()
     end
   end)
 
+  it("tells that starts are one training", function()
+    local messages, told = require "cq.base.message", {}
+    local warn = messages.warn
+    messages.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local run = cq.Experiment(function()
+      local robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.05 },
+        material = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1 } }
+      return { world = cq.World { cells = { 20, 20 }, dx = 0.05, dt = 1e-3, robot:at { 0.4, 0.4 } }, steps = 2,
+        trainable = { velocity = { init = { 0, 0 } } }, objective = function(state) return state:center(robot)[1] end }
+    end)
+    optimize(run, cq.Plan { optimizer = adam(), starts = { count = 2, keep = 1 }, { name = "a", iterations = 1 } },
+      "one")
+    messages.warn = warn
+    mistake.says(table.concat(told, "; "),
+      "start 2 begins with the values of start 1: nothing in the script is drawn by --seed")
+  end)
+
+  it("tells on_iteration the iteration of the history, and the stage", function()
+    local run, told, rows = experiment(), {}, {}
+    optimize(run, cq.Plan { optimizer = adam(), starts = { count = 2, keep = 1, at = "a" },
+      { name = "a", iterations = 2 }, { name = "b", iterations = 2 } }, "told",
+      { on_iteration = function(i, loss, _, stage)
+        told[#told + 1] = { i, loss, stage }
+      end })
+    for k, row in ipairs(cq.Run.read_history(folder .. "/told")) do rows[k] = { row.iteration, row.loss, row.stage } end
+    assert.equal(6, #rows)
+    assert.same(rows, told)
+  end)
+
   it("refuses, before it begins, what the experiment has no use for", function()
     local plain = block { coarsen = 1 }
     plain.design, plain.controller, plain.optimizer = nil, cq.Controller.open_loop { steps = 10 }, adam()

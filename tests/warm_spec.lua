@@ -64,6 +64,8 @@ describe("run:load", function()
     was_told "control steps was 15 and is 20, substeps was 3 and is 4"
     was_told "has no robot.poisson, which begins as the script says"
     was_told "has world.friction too, which this experiment does not train"
+    was_told "1 of the 1 number in robot.young of"
+    was_told "is outside of the bounds here, 1 to 5, and is moved there"
     assert.equal(5, run.params.robot.young:item())
     assert.equal(0.3, run.params.robot.poisson:item())
   end)

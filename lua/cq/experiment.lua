@@ -278,8 +278,8 @@ end
 ---@field resume? boolean         go on from what lies in the folder; --resume unless given. Another problem than
 ---  that of before is refused, and so is a stage that is made and was another; another way of optimizing the present
 --- one is told
----@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment)   called after each iteration of a
----  stage
+---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment, stage: string)   called after each
+---  iteration, which is counted through all stages and starts as in history.csv; stage: its name
 
 local optimize_fields = {
   plan = is.instance { "cq.Plan", optional = true }, iterations = is.integer { min = 0, optional = true },

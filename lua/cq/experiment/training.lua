@@ -166,6 +166,16 @@ local function level_of(self, stage)
   return own
 end
 
+-- A start with the values of the first one is the same training once more.
+local function tell_equal(first, params, number)
+  local found = T.leaves.pair(params, first)
+  for _, leaf in ipairs(T.leaves.list(params)) do
+    if not leaf.tensor:equal(found[leaf.tensor]) then return end
+  end
+  message.warn("run:optimize: start %d begins with the values of start 1: nothing in the script is drawn by --seed",
+    number)
+end
+
 -- Where a start begins: in its first stage with values of its own, later with those of the stage before. Values that
 -- the user's experiment was given are the first start's, in whatever level it begins.
 local function beginning(self, start, stage)
@@ -174,7 +184,9 @@ local function beginning(self, start, stage)
     local before = self.plan.stages[start.stage]
     return { run = level_of(self, before), params = stage.initial == "last" and start.params or start.best.params }
   elseif start.number > 1 then
-    return { run = own, params = levels.drawn(run, stage.level, start.seed, self.first) }
+    local params = levels.drawn(run, stage.level, start.seed, self.first)
+    if own == run then tell_equal(self.first, params, start.number) end
+    return { run = own, params = params }
   elseif own == run or self.is_given then
     return { run = run, params = self.first }
   end
@@ -246,9 +258,10 @@ local function train(self, part, start)
     start.over, start.ended = false, false
   end
   self.current, self.current_start = current, start
+  local offset, told = self.folder.done - start.made, self.on_iteration
   local fine, found = pcall(current.optimize, current, { last = start.over and start.made or part.last,
-    saved = start.solver, folder = folder_for(self, start, current, self.folder.done - start.made),
-    numbers = self.numbers, on_iteration = self.on_iteration })
+    saved = start.solver, folder = folder_for(self, start, current, offset), numbers = self.numbers,
+    on_iteration = told and function(i, loss, run) told(offset + i, loss, run, stage.name) end })
   if not fine and C.cq_interrupted() ~= 0 and not (current.solver and current.solver.evaluations > 0) then
     -- nothing was made of this stage: the start is at the end of the one before
     for name, value in pairs(before) do start[name] = value end

@@ -107,10 +107,18 @@ local function by_path(params)
   return out, paths
 end
 
--- within the bounds of this experiment
-local function bounded(tensor, bounds)
+-- within the bounds of this experiment; values that are moved there are told
+local function bounded(saved, path, tensor, bounds)
   if not bounds or not (bounds.min or bounds.max) then return tensor end
-  return tensor:clamp(bounds.min or -math.huge, bounds.max or math.huge)
+  local low, high = bounds.min or -math.huge, bounds.max or math.huge
+  local out = tensor:clamp(low, high)
+  local moved = (out - tensor):abs():greater(0):sum():item()
+  if moved > 0 then
+    message.warn("run:load: %d of the %s in %s of %s %s outside of the bounds here, %s to %s, and %s moved there", moved,
+      text.count(tensor.count, "number"), path, saved.path, moved == 1 and "is" or "are", text.number(low),
+      text.number(high), moved == 1 and "is" or "are")
+  end
+  return out
 end
 
 local function take(run, saved)
@@ -132,7 +140,7 @@ local function take(run, saved)
     is.fail("run:load: %s has none of the parameters of this experiment: %s there, %s here", saved.path, names_of(names),
       names_of(own_names))
   end
-  for path, tensor in pairs(new) do own[path]:copy_from(bounded(tensor, own[path].bounds)) end
+  for path, tensor in pairs(new) do own[path]:copy_from(bounded(saved, path, tensor, own[path].bounds)) end
   if #lacking > 0 then
     message.note("run:load: %s has no %s, which begins as the script says", saved.path, table.concat(lacking, ", "))
   end
