@@ -85,6 +85,41 @@ describe("options.passive_weight", function()
     assert.is_true(walked > 5 * still)
   end)
 
+  it("is a column of its own, and no part of the best loss", function()
+    for _, scenes in ipairs { false, { count = 2, each = function(k) return { gravity = { 0, -9.8 * k } } end } } do
+      local run = cq.Experiment(function()
+        local def = block()
+        def.scenes = scenes or nil
+        return def
+      end)
+      run:optimize { folder = folder .. "/run", resume = false, iterations = 3,
+        optimizer = cq.Optimizer.adam { rate = 0.01 }, options = { passive_weight = 0.5 } }
+      local row = cq.Run.read_history(folder .. "/run")[run.best.iteration]
+      assert.is_true(row.passive_cost > 1e-4)
+      assert.equal(row.passive_cost, run.best.passive_cost)
+      assert.near(row.loss, run.best.loss + row.passive_cost, 1e-15)
+      assert.near(run.best.loss, run:evaluate().loss, 1e-15)
+      assert.near(run.best.loss, cq.load(folder .. "/run").result.loss, 1e-15)
+    end
+  end)
+
+  it("holds the block's loss for as long as its world is the same", function()
+    local def = block()
+    local run = cq.Experiment(def)
+    local losses = {}
+    for k, gravity in ipairs { { 0, -9.8 }, { 0, -4.9 } } do
+      run:optimize { folder = folder .. "/run" .. k, resume = false, iterations = 1, train = { "design.layout" },
+        optimizer = cq.Optimizer.gradient_descent { rate = 1e-9 }, options = { passive_weight = 1, gravity = gravity } }
+      losses[k] = run.best.passive_cost
+    end
+    local both = cq.Experiment(block())
+    both:optimize { folder = folder .. "/both", resume = false, iterations = 2, train = { "design.layout" },
+      optimizer = cq.Optimizer.gradient_descent { rate = 1e-9 },
+      options = { passive_weight = 1, gravity = function(i) return { 0, i == 1 and -9.8 or -4.9 } end } }
+    for k, row in ipairs(cq.Run.read_history(folder .. "/both")) do assert.near(losses[k], row.passive_cost, 1e-12) end
+    assert.is_true(math.abs(losses[1] - losses[2]) > 1e-4)
+  end)
+
   it("is refused where there is no design, and below 0", function()
     local def = block()
     local run = cq.Experiment { world = def.world, duration = 0.1, objective = def.objective,

@@ -252,7 +252,7 @@ local function numbers(self, params, steps)
   if self.design and #self.constraints > 0 then found.task = found.objective:detach() end
   local cost
   cost, roll.companion = passive.cost(self, params, steps)
-  if cost then found.objective = found.objective + cost end
+  if cost then found.objective, found.passive_cost = found.objective + cost, cost:detach() end
   return found, roll
 end
 

@@ -127,7 +127,8 @@ end
 ---@field adjoint_decay? any          of gradients [time]; math.huge: exact ones; "auto": 3 sqrt(L / g) where the
 ---  objective is a sum over time, L the cube root (in 2D the square root) of the robot's volume; else exact
 ---@field passive_weight? any         of a design: this times what the body gains without any signal is added to the
----  loss, so that falling over is not paid for; gains are over the solid block without signals. 0
+---  loss, so that falling over is not paid for; gains are over the solid block without signals. The loss of history.csv
+---  has it, and the column passive_cost; run.best.loss is the objective alone. 0
 ---@field damping? any                [1/time]
 ---@field friction? any               one number, or {walls}
 ---@field gravity? any                {dim} [length/time^2]

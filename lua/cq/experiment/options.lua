@@ -129,7 +129,9 @@ end
 
 ---An experiment without options of any stage.
 ---@param run cq.Experiment
-function options.begin(run) run.given, run.passive_weight, run.design = {}, nil, run.own_design end
+function options.begin(run)
+  run.given, run.passive_weight, run.block_losses, run.design = {}, nil, {}, run.own_design
+end
 
 local function set_limits(self, limits, i)
   local changed = false
@@ -165,7 +167,7 @@ local function set_one(self, name, value)
   elseif name == "passive_weight" then
     run.passive_weight = is.argument("run:optimize", "options.passive_weight", is.number { min = 0 }, value)
   elseif not of_design[name] then
-    run.given[name] = value
+    run.given[name], run.block_losses = value, {}
   end
   -- losses are the same by whatever gradients
   return not of_optimizer[name] and name ~= "adjoint_decay"

@@ -24,28 +24,44 @@ function passive.loss(run, params, steps)
   return run:loss(roll), roll
 end
 
--- the same of the whole block, solid
-local function loss_of_block(run, params, steps)
-  return T.tape.pause(function()
-    local solid = T.ones(params.design.density:shape())
-    local roll = run:rollout(without_pulses(params, solid), { steps = steps })
-    local loss = run:loss(roll):item()
-    roll:release()
-    return loss
-  end)
+local function is_alone(params)
+  for name, value in pairs(params) do
+    if name ~= "design" and next(value) then return false end
+  end
+  return true
 end
 
+-- The same of the whole block, solid. Where the design alone is trained it is kept for the stage, until an option of
+-- rollouts changes.
+local function loss_of_block(run, params, steps)
+  local kept, key = run.block_losses, run.scene_number or 0
+  if kept[key] and not steps and is_alone(params) then return kept[key] end
+  local solid = T.ones(params.design.density:shape())
+  local loss = T.tape.pause(function()
+    local roll = run:rollout(without_pulses(params, solid), { steps = steps })
+    local value = run:loss(roll):item()
+    roll:release()
+    return value
+  end)
+  if not steps then kept[key] = loss end
+  return loss
+end
+
+---Does the present stage charge it? Not of an extracted body, which no longer changes.
+---@param run cq.Experiment
+---@return boolean
+function passive.is_charged(run) return (run.passive_weight or 0) > 0 and not run.extracted end
+
 ---What the body gains without any signal beyond what the solid block gains so, by the weight of the stage; nil where
----that is none, or the body is extracted and no longer changes.
+---that is none.
 ---@param run cq.Experiment
 ---@param params table
 ---@param steps? integer
 ---@return cq.Tensor? cost, cq.Rollout? roll     to be released with that of the objective
 function passive.cost(run, params, steps)
-  local weight = run.passive_weight or 0
-  if weight == 0 or run.extracted then return nil end
+  if not passive.is_charged(run) then return nil end
   local block, loss, roll = loss_of_block(run, params, steps), passive.loss(run, params, steps)
-  return (block - loss):clamp(0) * weight, roll
+  return (block - loss):clamp(0) * run.passive_weight, roll
 end
 
 return passive

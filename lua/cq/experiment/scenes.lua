@@ -11,6 +11,7 @@ local controllers = require "cq.controller"
 local field = require "cq.base.field"
 local gradient = require "cq.tensor.gradient"
 local objectives = require "cq.experiment.objective"
+local passive = require "cq.experiment.passive"
 local observers = require "cq.observer"
 local ranks = require "cq.ranks"
 
@@ -125,6 +126,7 @@ function scenes.passes(run, plan, numbers)
   local names = { "objective" }
   for _, c in ipairs(run.constraints) do names[#names + 1] = c.name end
   if run.design and #run.constraints > 0 then names[#names + 1] = "task" end
+  if passive.is_charged(run) then names[#names + 1] = "passive_cost" end
   local means = scenes.ranks():values_and_grads(run.scenes.count, names, function(params, k)
     return numbers(run:scene(k), params)
   end)

@@ -165,10 +165,10 @@ end
 local function evaluator_of(self)
   local run, numbers = self.run, self.numbers
   return function(what, plan)
-    local evaluate = run.scenes and scenes.passes(run, plan, function(scene) return numbers(scene, run.params) end)
-      or gradient.passes(what, function() return numbers(run, run.params) end, plan)
     return function(params)
       if options.set(self, self.solver.evaluations + 1) then self.solver.best, run.best = nil, nil end
+      local evaluate = run.scenes and scenes.passes(run, plan, function(scene) return numbers(scene, run.params) end)
+        or gradient.passes(what, function() return numbers(run, run.params) end, plan)
       return evaluate(params)
     end
   end
@@ -178,7 +178,9 @@ end
 local function take_best(self)
   local best, run = self.solver.best, self.run
   if not best or run.best and run.best.iteration == best.iteration then return end
-  run.best = { loss = best.values.objective, iteration = best.iteration, params = best.params }
+  local cost = best.values.passive_cost
+  run.best = { loss = best.values.objective - (cost or 0), passive_cost = cost, iteration = best.iteration,
+    params = best.params }
   if #run.constraints > 0 then
     run.best.feasible, run.best.values, run.best.violation = best.feasible, best.values, best.judged.worst
   end
@@ -291,10 +293,11 @@ function Stage:warn_of_rest(first)
     roll:release()
     return loss:item()
   end)
-  local gained = first - best.loss
+  local reached = best.loss + (best.passive_cost or 0)
+  local gained = first - reached
   if fine and gained > 0 and first - loss > 0.5 * gained then
     message.warn("stage %q: of the loss, which fell from %.4g to %.4g, %.0f %% is there without any signal: the design is paid for where its particles are, and not for how they move; measure from the start of the rollout, as start:center(robot) in objective.terminal gives it",
-      self.stage.name, first, best.loss, 100 * math.min(1, (first - loss) / gained))
+      self.stage.name, first, reached, 100 * math.min(1, (first - loss) / gained))
   end
 end
 

@@ -278,6 +278,9 @@ end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
+-- what a start is compared by
+local function compared(start) return start.best.loss + (start.best.passive_cost or 0) end
+
 -- the starts that go on, the best first
 local function ranked(self)
   local alive = {}
@@ -289,7 +292,7 @@ local function ranked(self)
     -- by the limits that it was trained with
     local there, here = a.best.violation or 0, b.best.violation or 0
     if there ~= here then return there < here end
-    if a.best.loss ~= b.best.loss then return a.best.loss < b.best.loss end
+    if compared(a) ~= compared(b) then return compared(a) < compared(b) end
     return a.number < b.number
   end)
   return alive
@@ -300,7 +303,7 @@ local function cut(self)
   local alive, list, names = ranked(self), {}, {}
   if #alive <= self.plan.starts.keep then return end
   for k, start in ipairs(alive) do
-    list[k] = ("%d: %.4g"):format(start.number, start.best.loss)
+    list[k] = ("%d: %.4g"):format(start.number, compared(start))
     if k <= self.plan.starts.keep then
       names[k] = tostring(start.number)
     else

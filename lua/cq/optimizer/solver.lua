@@ -204,7 +204,8 @@ end
 -- what cq.load reads of it
 local function write_best(self)
   local best = self.best
-  require("cq.saved.run").write(self.run, { loss = best.values.objective, iteration = best.iteration,
+  local loss = best.values.objective - (best.values.passive_cost or 0)
+  require("cq.saved.run").write(self.run, { loss = loss, iteration = best.iteration,
     params = boxed(best.params), values = best.values, feasible = best.feasible }, self.experiment)
 end
 
