@@ -51,8 +51,8 @@ describe("a ruler in space", function()
     local scene = Picture.scene { domain = { 4, 1, 1 }, volume = s.volume, width = 400, height = 300, samples = 1,
       fit = true, walls = Boundary.floor { at = 0.1 } }
     local first, last = { position = s.position }, { position = s.position + T.tensor { 1.5, 0.3, 0.1 } }
-    scene:see(first)
-    scene:see(last)
+    scene:include_in_scales(first)
+    scene:include_in_scales(last)
     local numbers = ruler.numbers
     ruler.numbers = function(_, _, ticks) all[#all + 1] = ticks end
     local fine, problem = pcall(function() scene:frame(first):pixels() scene:frame(last):pixels() end)
@@ -69,7 +69,7 @@ describe("tensions of cables", function()
     local scene = Picture.scene { domain = { 1, 1 }, volume = s.volume, width = 200, height = 200 }
     local cable = { count = 3, points = ffi.new("double[6]", 0.4, 0.3, 0.5, 0.3, 0.5, 0.4),
       tension = { 0.072, 0.078 } }
-    scene:see { position = s.position, cables = { cable } }
+    scene:include_in_scales { position = s.position, cables = { cable } }
     assert.same({ 0, 0.08 }, { scene.tension.lower, scene.tension.upper })
   end)
 end)

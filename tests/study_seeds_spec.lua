@@ -80,6 +80,39 @@ describe("a study of seeds", function()
     assert(trial(2, "trial.json"):find("run returned nan for loss, which must be a finite number", 1, true))
   end)
 
+  local training = [[
+    local cq = require "cq"
+    local robot = cq.Robot { shape = cq.Shape.box { name = "b", size = { 0.2, 0.1 }, count = { 4, 2 } },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      actuators = cq.Actuator.isotropic { groups = { "b" }, max = 1 } }
+    local world = cq.World { cells = { 16, 16 }, dx = 0.05, dt = 0.01, substeps = 2, robot:at { 0.3, 0.3 } }
+    local seed = cq.option("seed", 0)
+    local run = cq.Experiment { world = world, steps = 3,
+      controller = cq.Controller.open_loop { steps = 3, init = 0.1 * seed },
+      objective = function(state) return -state:mean_square_velocity(robot) end,
+      optimizer = cq.Optimizer.adam { rate = 0.01 } }
+    local told = cq.option("out", "") .. "/../../told"
+    run:optimize { iterations = 60, on_iteration = function(i)
+      if i == 20 and seed == 2 and not io.open(told) then
+        io.open(told, "w"):close()
+        os.execute("kill -TERM $PPID")
+      end
+    end }
+  ]]
+
+  it("goes on with a training that was stopped, and takes its loss where nothing is returned", function()
+    local whole = study("run", (training:gsub("os%.execute.-\n", "\n")), "--seeds", "2")
+    assert(whole.code == 0, whole.err)
+    local history = trial(2, "history.csv")
+    process.remove(folder .. "/out")
+    local result = study("run", training, "--seeds", "2")                         -- seed 2 is stopped in iteration 20
+    assert(result.code == 0, result.err)
+    assert.equal(whole.out, result.out)
+    assert(trial(2, "manifest.json"):find('"resumed_at": 20', 1, true), trial(2, "manifest.json"))
+    local function losses(text) return (text:gsub("(\n%d+,[^,]*),[^\n]*", "%1")) end     -- times differ
+    assert.equal(losses(history), losses(trial(2, "history.csv")))
+  end)
+
   it("warns of seeds that change nothing", function()
     local same = study("run", "return { loss = 0.25 }", "--seeds", "2")
     assert(same.err:find("all seeds gave the same loss, 0.25: nothing in the script is drawn by --seed", 1, true), same.err)
@@ -88,8 +121,8 @@ describe("a study of seeds", function()
   it("says what is wrong", function()
     local nothing = study("run", "local x = 1", "--seeds", "1")
     assert.equal(1, nothing.code)
-    assert(trial(1, "trial.json"):find("must return its numbers, as return { loss = run.best.loss }; it returned nothing",
-      1, true), nothing.err)
+    assert(trial(1, "trial.json"):find("must return its numbers, as return { loss = run.best.loss }, or train one "
+      .. "experiment; it returned nothing", 1, true), nothing.err)
     local plain = study("run", "return { loss = 1 }")
     assert(plain.code == 1 and plain.err:find("is run with several seeds by --seeds N", 1, true), plain.err)
     local none = study("run", squares, "--seeds", "0")

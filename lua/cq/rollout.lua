@@ -368,7 +368,7 @@ local function new(world, def, on)
   -- do observer, controller or actuators see the states between in Lua, or anybody else?
   self.sees = not (self.engine_policy or control.is_blind(self))
   self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.on_step ~= nil or self.work_asked
-  self.wall_motion, self.gravity = wall_motion.collect(world, def), gravity.collect(world, def)
+  self.wall_motion, self.gravity = wall_motion.take_series(world, def), gravity.collect(world, def)
   self.bodies = fields.bodies(world, def.robot)
   self.set = fields.collect(world, def, self.bodies)
   self.beginning = { robot = def.robot, batch = def.batch, steps = 0, weight = def.weight,

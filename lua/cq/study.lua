@@ -38,6 +38,7 @@ local text = require "cq.base.text"
 ---@field pruner cq.Pruner?
 ---@field objectives { name: string, sign: integer }[]
 ---@field space { name: string, parameter: cq.Parameter }[]
+---@field resumes boolean?      a trial that was stopped goes on with the training in its folder
 local Study = { __name = "cq.Study" }
 Study.__index = Study
 

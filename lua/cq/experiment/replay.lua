@@ -337,7 +337,7 @@ local function film(path, options, simulate)
   end
   local fine, problem = pcall(function()
     -- all frames have one scale, that of the most that any of them shows
-    if options.open then frames(function(state, u) scene:see(scaled(options, state, u)) end) end
+    if options.open then frames(function(state, u) scene:include_in_scales(scaled(options, state, u)) end) end
     frames(function(state, u) video:add(scene:frame(moment(options, state, u))) end)
   end)
   if not fine then
@@ -385,7 +385,7 @@ local function panels(state, options, moments)
   local scene = scene_of(state, options, { width = wide, height = math.max(64, high) })
   scene.trail, scene.legend = false, false
   -- the scale of the colours and what is seen are those of all of them, and what the colours mean stands above
-  for _, one in ipairs(moments) do scene:see(one) end
+  for _, one in ipairs(moments) do scene:include_in_scales(one) end
   scene:frame(moments[count])
   local head = math.floor(scene:explain(canvases.new { width = columns * (wide + gap) - gap, height = 300,
     samples = 1 }))

@@ -133,7 +133,9 @@ function scenes.passes(run, plan, numbers)
   return function(params)
     local values, by_name, reached = means(params)
     local grads = {}
-    for k, weights in ipairs(plan(values, names, reached)) do grads[k] = gradient.weighed(params, by_name, weights) end
+    for k, weights in ipairs(plan(values, names, reached)) do
+      grads[k] = gradient.weighted_sum(params, by_name, weights)
+    end
     return values, grads
   end
 end

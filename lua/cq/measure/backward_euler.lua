@@ -275,7 +275,7 @@ local function newton(model, particles, nodes)
   error "backward_euler: Newton's method did not come to an end"
 end
 
----One step, with its derivative.
+---One step, with its derivative along direction.
 function Model:step()
   local simple = plain(self.particles)
   local pressure = self.pressure
@@ -312,7 +312,7 @@ function Model:step()
   end
 end
 
----Mean of the particles' places along an axis, and its derivative.
+---Mean of the particles' places along an axis, and its derivative along direction.
 ---@param axis integer
 ---@return number value
 ---@return number slope

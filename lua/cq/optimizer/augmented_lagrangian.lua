@@ -124,7 +124,7 @@ local function evaluate_each(self, solver)
   for k, name in ipairs(names) do by_name[name], norms[name] = grads[k], norm_of(grads[k]) end
   choose_penalties(self, solver, norms)
   local sum, weights = lagrangian_of(self, solver, values)
-  return sum, gradient.weighed(solver.params, by_name, weights)
+  return sum, gradient.weighted_sum(solver.params, by_name, weights)
 end
 
 -- One backward pass, of the Lagrangian. whole: also through what has no weight, which shows what reaches nothing.

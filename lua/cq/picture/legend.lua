@@ -95,7 +95,7 @@ function legend.draw(scene, canvas, what)
   return what.arrows and arrow(scene, canvas, what.arrows, right, y) or y
 end
 
----The same over a picture; in the plane, where walls are dark, on a plate.
+---Draws the legend onto a finished picture; in 2D on a bright plate, since walls are dark.
 ---@param scene cq.PictureScene
 ---@param canvas cq.Canvas
 ---@param what { valued: boolean, actuated: boolean, arrows: table? }

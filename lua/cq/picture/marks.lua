@@ -39,7 +39,7 @@ end
 ---@param given table         a list
 ---@param scene cq.PictureScene
 ---@return table[]
-function marks.goals(given, scene)
+function marks.checked_goals(given, scene)
   local out = {}
   for k, entry in ipairs(given) do
     local what = ("goals[%d]"):format(k)

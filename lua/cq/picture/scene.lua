@@ -228,9 +228,9 @@ local function follow(self, centre, time)
   self.path[#self.path + 1] = centre
 end
 
----Lets the scales of the colours, and a picture that fits its bodies, hold what a frame shows before it is drawn.
+---Extends colour scales and view by a frame without drawing it, so that all frames of a film share them.
 ---@param fields picture_scene.frame.def
-function Scene:see(fields)
+function Scene:include_in_scales(fields)
   if self.fit then self.seen = bounds(fields.position:data(), fields.position:size(1), self.dim, self.seen) end
   if fields.value and not self.scale.categories then self.scale:see(fields.value:data(), fields.value.count) end
   self.tensions_told = marks.see_tensions(self, fields.cables or {}) or self.tensions_told
@@ -325,7 +325,7 @@ local function pose_of(self, def, pale)
   return {
     def = def, position = x, deformation = F, pale = pale, blend = def.value ~= nil and not self.scale.categories,
     cables = def.cables,
-    goals = marks.goals(def.goals, self), label = def.label,
+    goals = marks.checked_goals(def.goals, self), label = def.label,
   }
 end
 
@@ -382,7 +382,7 @@ function Scene:frame(fields)
   local last = pose_of(self, def, 0)
   poses[#poses + 1] = last
   -- the scale of the colours must be that of all moments before any is painted
-  for _, pose in ipairs(poses) do self:see(pose.def) end
+  for _, pose in ipairs(poses) do self:include_in_scales(pose.def) end
   local centre = centre_of(self, last.position)
   follow(self, centre, def.time)
   local now = {

@@ -94,7 +94,7 @@ end
 ---Goes back to the state `step`, unless it is live, in one call.
 function Back:reach(step)
   local roll = self.roll
-  if roll.world.pieces > 1 then return self:reach_by_pieces(step) end
+  if roll.world.pieces > 1 then return self:reverse_engine_steps(step) end
   local count, grad_signals = C.cq_rollout_at(roll.handle) - step, self.grad_signals + step * self.width
   if count == 0 then return end
   if roll.engine_policy then
@@ -123,9 +123,9 @@ local function forces_adj(self, i, state)
   for k = 0, signals.count - 1 do to[k] = to[k] + from[k] end
 end
 
----Goes back over one control step by engine steps, at each of which some forces were evaluated. held_grad sums the
----gradients of those that were held.
-function Back:reach_by_pieces(step)
+---Steps back over one control step engine step by engine step, since some forces are evaluated in each. held_grad: the
+---sum of the gradients of forces that are held over the control step.
+function Back:reverse_engine_steps(step)
   local roll, pieces = self.roll, self.roll.world.pieces
   local from, to = C.cq_rollout_at(roll.handle), step * pieces
   if from == to then return end

@@ -108,11 +108,12 @@ local function of_tensor(world, value, steps, batch)
   end
 end
 
----Takes velocities that change out of a rollout's definition; nil: walls have one velocity.
+---Removes wall_velocity from a rollout's definition, and gives it as a series over control steps; nil where every wall
+---keeps one velocity.
 ---@param world cq.World
----@param def table            of world:rollout; wall_velocity is taken out of it
+---@param def table            of world:rollout
 ---@return cq.Series?
-function wall_motion.collect(world, def)
+function wall_motion.take_series(world, def)
   local value = def.wall_velocity
   local tensor, per_scene
   if value ~= nil and #world.walls == 0 then
@@ -137,7 +138,7 @@ function wall_motion.collect(world, def)
 end
 
 ---@param entry table          of the pool
----@param own cq.Series?        of collect
+---@param own cq.Series?        of take_series
 function wall_motion.apply(entry, own) series.apply(entry, "wall_motion", own, C.cq_rollout_set_walls) end
 
 function wall_motion.wanted(own) return series.wanted(own, "wall_velocity") end

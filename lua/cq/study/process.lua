@@ -121,7 +121,7 @@ Child.__index = Child
 
 ---Starts the program.
 ---@param words string[]       its arguments
----@param threads integer      for matrix products: with one there are no others, and it can be copied (process.apart)
+---@param threads integer      for matrix products: with one there are no others, and it can be copied (process.in_a_fork)
 ---@param log string           a file for what it prints
 ---@return cq.Child
 function process.start(words, threads, log)
@@ -252,11 +252,11 @@ function process.tell(line) return write_all(OUT, line .. "\n") end
 ---@return integer
 function process.threads() return #(host.entries "/proc/self/task" or { 0, 0 }) end
 
----Does what f does in a copy of this process, and waits for its end: its exit code, or nil and the signal that ended
+---Calls f in a forked copy of this process and waits for its end: gives its exit code, or nil and the signal that ended
 ---it.
 ---@param f fun()
 ---@return integer? code, integer? signal
-function process.apart(f)
+function process.in_a_fork(f)
   local own = F.getpid()
   local pid = F.fork()
   if pid < 0 then is.fail("no process for a trial can be started: %s", problem_of()) end

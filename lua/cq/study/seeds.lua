@@ -1,5 +1,6 @@
 -- seeds: the study of a script that trains one thing: cqlua study run walk.lua --seeds 8. Each trial is a run of the
--- whole script, with a seed and a folder of its own. The script returns numbers, the loss among them:
+-- whole script, with a seed and a folder of its own. The script returns numbers, the loss among them; where it returns
+-- nothing, the loss is the best that its experiment has found:
 --
 --   return { loss = run.best.loss, lengths = walked / length }
 local host = require "cq.host"
@@ -20,6 +21,13 @@ local function report_history(trial)
   end
 end
 
+-- the numbers of a script that returns none: the best loss that its experiment has saved
+local function saved_loss(trial)
+  local path = trial.folder .. "/saved.bin"
+  local saved = host.kind(path) and require "cq.load" (path)
+  return saved and { loss = saved.result.loss }
+end
+
 ---The study of a script with the seeds first, first + 1, ...; first is --seed, or 1.
 ---@param path string       of the script
 ---@param count integer
@@ -30,19 +38,22 @@ function seeds.study(path, count)
   local first, list = option.program.seed or 1, {}
   for k = 1, count do list[k] = first + k - 1 end
   local name = path:match "([^/]+)$":gsub("%.lua$", ""):gsub("[^%w_.-]", "-")
-  return Study {
+  local study = Study {
     name = name .. "-seeds", grid = { seed = list },
     run = function(_, trial)
       local returned = chunk()
-      if type(returned) ~= "table" or text.class_of(returned) or type(returned.loss) ~= "number" then
-        is.fail("a script that is run with --seeds must return its numbers, as return { loss = run.best.loss }; it "
-          .. "returned %s", returned == nil and "nothing" or text.describe(returned))
-      end
       Run.close_open()
+      if returned == nil then returned = saved_loss(trial) end
+      if type(returned) ~= "table" or text.class_of(returned) or type(returned.loss) ~= "number" then
+        is.fail("a script that is run with --seeds must return its numbers, as return { loss = run.best.loss }, or train "
+          .. "one experiment; it returned %s", returned == nil and "nothing" or text.describe(returned))
+      end
       report_history(trial)
       return returned
     end,
   }
+  study.resumes = true
+  return study
 end
 
 return seeds

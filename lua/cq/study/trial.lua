@@ -201,9 +201,22 @@ local function close_run(problem)
   if Run then pcall(Run.close_open, problem) end
 end
 
+-- has a training begun in the folder of a trial that came to no end, and saved what going on needs?
+local function can_resume(folder)
+  if host.kind(folder .. "/trial.json") then return false end
+  for _, entry in ipairs(host.entries(folder) or {}) do
+    if entry == "optimizer.bin" or host.kind(("%s/%s/optimizer.bin"):format(folder, entry)) then return true end
+  end
+  return false
+end
+
 -- a trial from its job, with its folder and files; keep and ask as above
 local function carry_out(study, job, keep, ask)
-  make_folder(job.folder)
+  if study.resumes and not job.alone and can_resume(job.folder) then
+    option.set_silently("resume", true)
+  else
+    make_folder(job.folder)
+  end
   if not job.alone then process.print_to(job.folder .. "/output.txt") end
   option.program.out, option.program.seed = job.folder, job.seed
   local kept = {}
@@ -263,7 +276,7 @@ end
 local function serve_apart(study, line)
   local number = json.decode(line).number
   io.stdout:flush()
-  local code, signal = process.apart(function()
+  local code, signal = process.in_a_fork(function()
     serve_one(study, line)
     io.stdout:flush()
   end)

@@ -227,7 +227,7 @@ end
 ---@param grads table<string, any>         by the name of the number
 ---@param weights table<string, number>
 ---@return any
-function gradient.weighed(p, grads, weights)
+function gradient.weighted_sum(p, grads, weights)
   local sum = {}
   for _, name in ipairs(leaves.sorted_keys(weights)) do
     local found, weight = leaves.pair(p, grads[name]), weights[name]
