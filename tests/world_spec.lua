@@ -55,6 +55,18 @@ describe("a world", function()
     assert.is_true(math.abs(auto.courant * auto.substeps - one.courant * 100) < 1e-9)
   end)
 
+  it("has substeps for actuation that a design gives later", function()
+    local block = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.025 },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1 },
+      actuators = cq.Actuator.isotropic { count = 2, max = 200 } }
+    local w = cq.World { cells = { 20, 20 }, dx = 0.05, dt = 1e-2, substeps = "auto", block:at { 0.4, 0.4 } }
+    local weight = T.zeros { w.particle_count, 2 } + T.tensor { 1, 0 }
+    local roll = w:rollout { steps = 1, robot = block:with { actuation_weight = weight } }
+    assert.is_true(roll.state:center(block):get(1) > 0.4)
+    -- without weights so far the number of the world is that of the material
+    assert.is_true(w.courant < 0.2, w.courant)
+  end)
+
   it("holds several robots", function()
     local a, b = scene.robot(), scene.robot()
     local w = world { a:at { 0.3, 0.127 }, b:at { 0.6, 0.127 } }

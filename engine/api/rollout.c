@@ -171,7 +171,7 @@ double cq_rollout_courant(const cq_rollout *r) {
   for (int32_t s = 0; s < r->def.batch; s++) {
     // scenes that share all values of particles have the same Courant number
     if (s && !memcmp(v[s].value, v[s - 1].value, CQ_FIELD_GRAVITY * sizeof *v->value)) continue;
-    courant = fmax(courant, cq_model_courant(&r->world->model, v[s].value));
+    courant = fmax(courant, cq_model_courant(&r->world->model, v[s].value, 0));
   }
   return courant;
 }

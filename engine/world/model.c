@@ -477,19 +477,21 @@ void cq_model_destroy(cq_model *m) {
   *m = (cq_model){0};
 }
 
-// Largest stress that the actuators can give a particle with signals of 1: it stiffens the particle.
-static double largest_actuation_stress(const cq_model *m, const double *weight, int64_t p) {
-  double stress = 0;
+// Largest stress that the actuators can give a particle with signals of 1: it stiffens the particle. weighed: or one of
+// them alone with a weight of 1, where a design may still give it that.
+static double largest_actuation_stress(const cq_model *m, const double *weight, int64_t p, int weighed) {
+  double stress = 0, alone = 0;
   for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
     const double *s = m->actuator_direction + (int64_t)m->actuation_actuator[k] * m->dim * m->dim;
     double largest = 0;
     for (int i = 0; i < m->dim * m->dim; i++) largest = fmax(largest, fabs(s[i]));
     stress += fabs(weight[m->actuation_entry[k]]) * largest;
+    alone = fmax(alone, largest);
   }
-  return stress;
+  return weighed ? fmax(stress, alone) : stress;
 }
 
-double cq_model_courant(const cq_model *m, const double *const *value) {
+double cq_model_courant(const cq_model *m, const double *const *value, int weighed) {
   const double *const *v = value ? value : (const double *const *)m->value;
   double fastest = 0;
   for (int64_t p = 0; p < m->particle_count; p++) {
@@ -497,7 +499,7 @@ double cq_model_courant(const cq_model *m, const double *const *value) {
     double slot[CQ_SLOTS_MAX], speed2 = 0;
     cq_constants_of(m, v, p, slot);
     const double modulus = cq_material_modulus(material, slot), viscosity = material->viscous ? slot[0] : 0;
-    const double stress = largest_actuation_stress(m, v[CQ_FIELD_ACTUATION_WEIGHT], p);
+    const double stress = largest_actuation_stress(m, v[CQ_FIELD_ACTUATION_WEIGHT], p, weighed);
     for (int i = 0; i < m->dim; i++)
       speed2 += v[CQ_FIELD_VELOCITY][p * m->dim + i] * v[CQ_FIELD_VELOCITY][p * m->dim + i];
     // explicit diffusion of momentum, as a speed: it is stable up to dt of about 3 rho dx^2 / (8 eta)

@@ -145,7 +145,9 @@ local function create_stable(self, raw, def)
   local is_auto = def.substeps == "auto"
   create(self, raw, is_auto and 1 or def.substeps)
   if def.integrator then return end        -- steps of any length are stable
-  local wanted = math.max(1, math.ceil(self.substeps * self.courant / self.courant_aim))
+  -- weights of actuation that a design may give later count where the substeps are chosen here
+  local courant = is_auto and C.cq_world_courant_weighed(self.handle) or self.courant
+  local wanted = math.max(1, math.ceil(self.substeps * courant / self.courant_aim))
   if is_auto and wanted > 1 and wanted <= self.substeps_max then
     C.cq_world_destroy(self.handle)
     create(self, raw, wanted)
