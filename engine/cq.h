@@ -240,11 +240,10 @@ void cq_world_def_init(cq_world_def *def);
 void cq_wall_init(cq_wall *wall);
 cq_status cq_world_create(const cq_world_def *def, cq_world **world);
 void cq_world_destroy(cq_world *world);
-double cq_world_courant(const cq_world *world);          // the largest of those of waves, viscosity and cables
-double cq_world_courant_weighed(const cq_world *world);  // if a design gave an actuator a weight of 1 anywhere
+// the largest of waves, viscosity and cables; weighed: as if any weight of actuation were 1 at least
+double cq_world_courant(const cq_world *world, int32_t weighed);
 const char *cq_world_device(const cq_world *world);      // for people: device, instruction set, threads
 int32_t cq_world_device_kind(const cq_world *world);     // CQ_DEVICE_CPU or CQ_DEVICE_CUDA
-
 typedef struct cq_gpu {
   char name[256];
   int64_t memory, memory_available;     // [bytes]

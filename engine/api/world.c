@@ -69,8 +69,9 @@ void cq_world_destroy(cq_world *world) {
   cq_free(world);
 }
 
-double cq_world_courant(const cq_world *world) { return cq_model_courant(&world->model, NULL, 0); }
-double cq_world_courant_weighed(const cq_world *world) { return cq_model_courant(&world->model, NULL, 1); }
+double cq_world_courant(const cq_world *world, int32_t weighed) {
+  return cq_model_courant(&world->model, NULL, weighed);
+}
 const char *cq_world_device(const cq_world *world) { return world->description; }
 int32_t cq_world_device_kind(const cq_world *world) {
   return world->backend == cq_backend_cpu() ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA;

@@ -123,7 +123,7 @@ local function create(self, raw, substeps)
   engine.check(C.cq_world_create(raw, out), "cq.World")
   World.made = true                        -- threads are started: it is too late to split cores between processes
   self.handle = out[0]
-  self.courant = C.cq_world_courant(self.handle)
+  self.courant = C.cq_world_courant(self.handle, 0)
 end
 
 -- refuses substeps that are too few, or that would be more than there may be
@@ -146,7 +146,7 @@ local function create_stable(self, raw, def)
   create(self, raw, is_auto and 1 or def.substeps)
   if def.integrator then return end        -- steps of any length are stable
   -- weights of actuation that a design may give later count where the substeps are chosen here
-  local courant = is_auto and C.cq_world_courant_weighed(self.handle) or self.courant
+  local courant = is_auto and C.cq_world_courant(self.handle, 1) or self.courant
   local wanted = math.max(1, math.ceil(self.substeps * courant / self.courant_aim))
   if is_auto and wanted > 1 and wanted <= self.substeps_max then
     C.cq_world_destroy(self.handle)
