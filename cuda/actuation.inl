@@ -37,7 +37,7 @@ CQ_KERNEL actuation_shares(const cq_frame *s, const cq_actuation *d) {
     if (n >= entries) {
       const int64_t m = n - entries, scene = m / d->forces;
       const int32_t slot = d->slot_of[scene * s->particles + d->force_particle[m % d->forces]];
-      const int32_t pulled = d->cables.count ? d->cables.pulled_of[m % d->forces] : -1;
+      const int32_t pulled = d->cables.all ? d->cables.pulled_of[m % d->forces] : -1;
       EACH(i) {
         const double base =
             pulled < 0 ? 0 : d->cables.grad_base[(scene * d->cables.pulled_count + pulled) * CQ_DIM + i];
@@ -92,8 +92,8 @@ CQ_KERNEL actuation_signals(const cq_frame *s, const cq_actuation *d) {
     if (d->surface_start) sum += pressure_share(s, d, scene, actuator);
     sum = block_sum(shared, sum);
     if (threadIdx.x) continue;
-    for (int32_t c = 0; c < d->cables.count; c++)
-      if (d->cables.actuator[c] == actuator) sum += d->cables.grad_signals[scene * d->cables.count + c];
+    for (int32_t c = 0; c < d->cables.all; c++)
+      if (d->cables.actuator[c] == actuator) sum += d->cables.grad_signals[scene * d->cables.all + c];
     d->grad_signals[n] = sum;
   }
 }

@@ -125,7 +125,7 @@ static cq_status alloc_adjoint(cq_device *d) {
   if (!status) status = cq_pool_take(pool, totals * doubles, "gradients", &d->totals);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint weights", &d->grad_weight);
   if (!status) status = cq_pool_take(pool, entries * doubles, "adjoint signals", &d->share);
-  if (!status && m->cables.count)
+  if (!status && m->cables.all)
     status = cq_pool_take(pool, cq_cable_grads(d) * doubles, "adjoint cables", &d->grad_cables);
   if (!status)
     status = cq_pool_take(pool, (size_t)d->control_rows * controls * doubles, "adjoint signals", &d->grad_controls);

@@ -228,7 +228,7 @@ static inline size_t cq_cable_values(const cq_device *d) {
 }
 static inline size_t cq_cable_grads(const cq_device *d) {
   const cq_cables *c = &d->model->cables;
-  return cq_cable_values(d) + (size_t)d->batch * (size_t)(c->count + c->pulled_count * d->model->dim);
+  return cq_cable_values(d) + (size_t)d->batch * (size_t)(c->all + c->pulled_count * d->model->dim);
 }
 // blocks of a launch whose threads walk over `count` items
 int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads);

@@ -1,5 +1,6 @@
-// cable: the cables of all scenes, a block for each scene; between its passes the threads of a block wait for each
-// other, so that the order of all sums is the same always.
+// cable: the cables and chambers of all scenes, a block for each scene; between its passes the threads of a block wait
+// for each other, so that the order of all sums is the same always. A thread works on a cable, or on a point of a
+// chamber.
 
 enum { CABLE_THREADS = 128 };
 
@@ -13,6 +14,32 @@ CQ_GPU Cable cable_of(const cq_actuation *d, const int64_t scene, const int32_t 
   return {cable_value(c, 0, scene, k), cable_value(c, 1, scene, k), cable_value(c, 2, scene, k),
           d->signals[scene * d->actuators + c->actuator[k]], c->offset[k], c->slope[k],
           (int32_t)(c->start[k + 1] - c->start[k])};
+}
+
+CQ_GPU Chamber chamber_of(const cq_actuation *d, const int64_t scene, const int32_t k) {
+  const cq_pulling *c = &d->cables;
+  return {d->signals[scene * d->actuators + c->actuator[c->count + k]], c->face + c->face_start[k] * CQ_DIM,
+          (int32_t)(c->face_start[k + 1] - c->face_start[k])};
+}
+
+// The forces of the points of chambers at x, and, with grad, the adjoint of these: what a point is worth to its
+// chamber's pressure goes to share.
+CQ_GPU void push_points(const cq_actuation *d, const int64_t scene, const double *x, double *force, double *grad,
+                        double *share) {
+  const cq_pulling *c = &d->cables;
+  for (int32_t k = 0; k < c->chambers; k++) {
+    const Chamber chamber = chamber_of(d, scene, k);
+    const int64_t first = c->start[c->count + k], end = c->start[c->count + k + 1];
+    for (int64_t point = first + threadIdx.x; point < end; point += CABLE_THREADS) {
+      double sum[CQ_DIM] = {0}, worth = 0;
+      for (int64_t n = c->corner_start[point]; n < c->corner_start[point + 1]; n++) {
+        if (grad) chamber_corner_adj(&chamber, c->corner[n], x + first * CQ_DIM, &worth, sum, force + first * CQ_DIM);
+        else chamber_corner(&chamber, c->corner[n], x + first * CQ_DIM, sum);
+      }
+      EACH(i) (grad ? grad : force)[point * CQ_DIM + i] = sum[i];
+      if (grad) share[point] = worth;
+    }
+  }
 }
 
 // where the points of a scene are in state `in`: x {points, dim}
@@ -31,7 +58,7 @@ CQ_GPU void place_points(const cq_frame *s, const cq_actuation *d, const int64_t
   __syncthreads();
 }
 
-// The pull of the cables in state k, added to the forces that the script gives: overwrites
+// The forces of cables and chambers in state k, added to the forces that the script gives: overwrites
 // the forces of pulled particles.
 static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int32_t k) {
   const cq_pulling *c = &d->cables;
@@ -44,6 +71,7 @@ static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int
       const int64_t first = c->start[n] * CQ_DIM;
       cable_pull(&cable, x + first, force + first);
     }
+    push_points(d, scene, x, force, NULL, NULL);
     __syncthreads();
     for (int64_t n = threadIdx.x; n < c->pulled_count; n += CABLE_THREADS) {
       const int32_t p = c->pulled[n], f = d->force_of && d->force ? d->force_of[p] : -1;
@@ -101,9 +129,13 @@ static __global__ void pull_cables_adj(const cq_frame *s, const cq_actuation *d,
       c->grad_value[at] += grad.stiffness;
       c->grad_value[all + at] += grad.length;
       c->grad_value[2 * all + at] += grad.friction;
-      c->grad_signals[at] += grad.signal;
+      c->grad_signals[scene * c->all + n] += grad.signal;
     }
+    push_points(d, scene, c->x + points, c->force + points, c->grad + points, c->share + scene * c->points);
     __syncthreads();
+    for (int32_t n = (int32_t)threadIdx.x; n < c->chambers; n += CABLE_THREADS)
+      for (int64_t point = c->start[c->count + n]; point < c->start[c->count + n + 1]; point++)
+        c->grad_signals[scene * c->all + c->count + n] += c->share[scene * c->points + point];
     for (int64_t n = threadIdx.x; n < c->pulled_count; n += CABLE_THREADS) {
       real *row = slot_in(s->adj, FIELDS, d->slot_of[scene * s->particles + c->pulled[n]]);
       EACH(i) {

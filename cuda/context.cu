@@ -88,15 +88,18 @@ static cq_status upload_by_actuator(cq_context *c) {
 static cq_status upload_cables(cq_context *c) {
   const cq_cables *from = &c->model->cables;
   cq_pulling *to = &c->actuation.cables;
-  const int64_t n = from->count, points = from->points;
+  const int64_t n = from->count, all = from->all, points = from->points;
   to->count = from->count;
+  to->chambers = from->chambers;
+  to->all = from->all;
   to->points = points;
   to->pulled_count = from->pulled_count;
-  if (!n) return CQ_OK;
-  cq_status status = UPLOAD(c, from->actuator, n, "cables", to->actuator);
+  if (!all) return CQ_OK;
+  const int64_t corners = from->face_start[from->chambers] * c->model->dim;
+  cq_status status = UPLOAD(c, from->actuator, all, "cables", to->actuator);
   if (!status) status = UPLOAD(c, from->offset, n, "cables", to->offset);
   if (!status) status = UPLOAD(c, from->slope, n, "cables", to->slope);
-  if (!status) status = UPLOAD(c, from->start, n + 1, "cables", to->start);
+  if (!status) status = UPLOAD(c, from->start, all + 1, "cables", to->start);
   if (!status) status = UPLOAD(c, from->point_start, points + 1, "cables", to->point_start);
   if (!status) status = UPLOAD(c, from->particle, from->pairs, "cables", to->particle);
   if (!status) status = UPLOAD(c, from->weight, from->pairs, "cables", to->weight);
@@ -105,6 +108,10 @@ static cq_status upload_cables(cq_context *c) {
   if (!status) status = UPLOAD(c, from->pull_start, from->pulled_count + 1, "cables", to->pull_start);
   if (!status) status = UPLOAD(c, from->pull_point, from->pairs, "cables", to->pull_point);
   if (!status) status = UPLOAD(c, from->pull_weight, from->pairs, "cables", to->pull_weight);
+  if (!status) status = UPLOAD(c, from->face_start, from->chambers + 1, "chambers", to->face_start);
+  if (!status) status = UPLOAD(c, from->face, corners, "chambers", to->face);
+  if (!status) status = UPLOAD(c, from->corner_start, points + 1, "chambers", to->corner_start);
+  if (!status) status = UPLOAD(c, from->corner, corners, "chambers", to->corner);
   if (status || !c->model->force_count) return status;
   int32_t *pulled_of = (int32_t *)cq_alloc((size_t)c->model->force_count, sizeof *pulled_of, "cables");
   if (!pulled_of) return CQ_MEMORY;

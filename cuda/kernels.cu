@@ -10,6 +10,7 @@
 #include "../engine/physics/material.inl"
 #include "../engine/physics/actuation.inl"
 #include "../engine/physics/drive/cable.inl"
+#include "../engine/physics/drive/chamber.inl"
 #include "../engine/physics/drive/pressure.inl"
 #include "../engine/physics/contact.inl"
 #include "../engine/physics/transfer.inl"

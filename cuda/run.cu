@@ -28,10 +28,10 @@ static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
 // Chooses how a run is launched. If the GPU can hold a block for every part of a tile at the same time, one kernel
 // makes all engine steps of the run. Its blocks are a cluster, whose barrier costs least, or a cooperative grid. Larger
 // scenes have a launch for each pass; then this is a group of 0 blocks. The rule has not been timed yet. The
-// environment variable CQLUA_CUDA_RUN overrides it, and then a block may take several parts. Scenes with cables always
-// have a launch for each pass: the pull of a cable must be known before any particle scatters.
+// environment variable CQLUA_CUDA_RUN overrides it, and then a block may take several parts. Scenes with cables or
+// chambers always have a launch for each pass: their forces must be known before any particle scatters.
 static cq_block_group block_group_of(const cq_device *d, cq_room room, int32_t parts) {
-  if (d->model->cables.count) return {0, 0};
+  if (d->model->cables.all) return {0, 0};
   const int32_t way = d->context->way;
   if (way == CQ_WAY_CLUSTER || (way == CQ_WAY_AUTO && parts <= room.cluster)) {
     int32_t blocks = 1;
@@ -128,7 +128,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
 
 static void fill_cables(const cq_device *d, cq_pulling *out) {
   const size_t places = (size_t)d->batch * (size_t)out->points * (size_t)d->model->dim;
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < 3 && out->count; k++) {
     out->value[k] = (const double *)d->given.cable[k]->data;
     out->value_stride[k] = d->given.cable_stride[k];
   }
@@ -139,7 +139,7 @@ static void fill_cables(const cq_device *d, cq_pulling *out) {
   if (!d->differentiable) return;
   out->grad_value = (double *)d->grad_cables->data;
   out->grad_signals = out->grad_value + cq_cable_values(d);
-  out->grad_base = out->grad_signals + (size_t)d->batch * (size_t)out->count;
+  out->grad_base = out->grad_signals + (size_t)d->batch * (size_t)out->all;
 }
 
 static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *controls, cq_actuation *out) {
@@ -151,7 +151,7 @@ static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *
   out->force = d->forces ? controls + signals : NULL;
   out->out = data_of(d->actuation);
   out->slot_of = a->slot_of;
-  if (out->cables.count) fill_cables(d, &out->cables);
+  if (out->cables.all) fill_cables(d, &out->cables);
   if (!d->differentiable) return;
   out->share = (double *)d->share->data;
   out->grad_weight = (double *)d->grad_weight->data;
@@ -214,7 +214,7 @@ static void load_actuation(cq_device *d, const cq_upload *u) {
 }
 
 static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
-  if (d->model->cables.count)
+  if (d->model->cables.all)
     d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
 }
 
@@ -253,7 +253,7 @@ static void launch_backward_cables(cq_device *d, const cq_upload *u, Sizes sizes
 static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
-  if (d->model->cables.count) {
+  if (d->model->cables.all) {
     launch_forward_cables(d, u, sizes, count);
     return;
   }
@@ -274,7 +274,7 @@ static void launch_forward(cq_device *d, const cq_upload *u, Sizes sizes, int32_
 static void launch_backward(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
-  if (d->model->cables.count) {
+  if (d->model->cables.all) {
     launch_backward_cables(d, u, sizes, count);
     return;
   }

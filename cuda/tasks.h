@@ -65,13 +65,14 @@ typedef struct cq_storing {
 
 // ---- actuation ------------------------------------------------------------------------------------------------------
 
-// The cables of all scenes: the lists are the model's (cq_cables), particles are those of a scene.
+// The cables and chambers of all scenes: the lists are the model's (cq_cables), particles are those of a scene.
 typedef struct cq_pulling {
-  int32_t count;                 // of a scene; 0: there are none
+  int32_t count, chambers, all;  // of a scene; all: of both, 0: there are none
   int64_t points, pulled_count;
   const int32_t *actuator, *particle, *pulled;
   const double *offset, *slope, *weight, *anchor, *pull_weight;
-  const int64_t *start, *point_start, *pull_start, *pull_point;
+  const int64_t *start, *point_start, *pull_start, *pull_point, *face_start, *corner_start;
+  const int32_t *face, *corner;
   const int32_t *pulled_of;      // {forces} place in pulled of a particle with a force, -1: none; NULL: no forces
   const double *value[3];        // stiffness, rest length, friction {count}, of each scene value_stride further
   int64_t value_stride[3];
@@ -79,7 +80,7 @@ typedef struct cq_pulling {
   double *x, *force, *grad, *share;
   // backward, added to
   double *grad_value;            // {3, batch, count}
-  double *grad_signals;          // {batch, count} of the running control step
+  double *grad_signals;          // {batch, all} of the running control step
   // {batch, pulled, dim} of the forces that a script gives pulled particles in the running control step
   double *grad_base;
 } cq_pulling;

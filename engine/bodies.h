@@ -64,6 +64,9 @@ cq_status cq_solid_wall(const cq_solid *solid, int32_t wall, cq_solid_wall_info 
 // The cells of a wall {cells}, area vectors N A out of the solid, and arms from the cell's centre to the wall {cells,
 // dim}: with them the volume of a closed wall is exact under any deformation of the cells.
 void cq_solid_wall_cells(const cq_solid *solid, int32_t wall, int32_t *cell, double *area, double *arm);
+// The faces of a wall, turned so that their area vectors point into the solid: {faces, dim} nodes, and where these are
+// {faces, dim, dim}.
+void cq_solid_wall_faces(const cq_solid *solid, int32_t wall, int32_t *node, double *corner);
 cq_status cq_solid_inside(const cq_solid *solid, int64_t n, const double *points, uint8_t *out);   // {n, dim}: 1 or 0
 
 #endif

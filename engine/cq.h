@@ -108,22 +108,7 @@ enum { CQ_BRANCHES_MAX = 3 };
 // Writes the fields of the constants of a material, at most `most` of them, and returns how many there are.
 int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most);
 
-typedef enum cq_drive_kind {            // see lists.h
-  CQ_DRIVES(CQ_DRIVE_ID) CQ_DRIVE_COUNT
-} cq_drive_kind;
-
-// A cable along an ordered path of points. A point is the weighted mean of its particles, or, without
-// particles, fixed in the world. Its free length is max(0, R (offset + slope u)): (0, 1) is eq. 17 of
-// advanced-chainqueen, (1, -c) contracts by c u.
-typedef struct cq_cable {
-  int32_t actuator;                     // whose signal u it follows
-  int32_t point_count;                  // at least 2; friction of the sheath lowers the tension from the first point on
-  double offset, slope;
-  const int64_t *point_start;           // {point_count + 1} offsets into particle and weight
-  const int32_t *particle;
-  const double *weight;                 // of a particle in the mean of its point, above 0; those of a point sum to 1
-  const double *anchor;                 // {point_count, dim} where points without particles are [length]; NULL: none is
-} cq_cable;
+#include "drives.h"
 
 typedef enum cq_contact_kind {
   CQ_CONTACT_STICKY = 0,                // v <- wall velocity
@@ -223,10 +208,13 @@ typedef struct cq_world_def {
   int64_t actuation_count;              // entries (particle, actuator, weight); any number for a particle
   const int32_t *actuation_particle, *actuation_actuator;
 
-  // The signal of its actuator sets the free length of a cable, and is the pressure [stress] at an entry of a surface.
-  // An actuator may drive any number of stresses, cables and surfaces; one without stresses has a direction of zeros.
+  // The signal of its actuator sets the free length of a cable, and is the pressure [stress] in a chamber and at an
+  // entry of an open surface. An actuator may drive any number of stresses, cables, chambers and surfaces; one without
+  // stresses has a direction of zeros.
   int32_t cable_count;
   const cq_cable *cables;               // stiffness, rest length and friction are fields
+  int32_t chamber_count;
+  const cq_chamber *chambers;
   int64_t surface_count;                // entries (particle, actuator, area vector); any number for a particle
   const int32_t *surface_particle, *surface_actuator;
   // {surface_count, dim} N A of the undeformed surface, N out of the solid [length^(dim-1)]

@@ -146,7 +146,8 @@ typedef enum cq_formulation { CQ_FORMULATION_UPDATED = 0, CQ_FORMULATION_TOTAL_L
   D(STRESS,     stress,     "a stress in the material frame (physics/actuation.inl)")                    \
   D(FORCE,      force,      "a force that a script gives for a control step")                            \
   D(CABLE,      cable,      "the pull of a cable along a path of points (physics/drive/cable.inl)")      \
-  D(PRESSURE,   pressure,   "a pressure that follows the surface (physics/drive/pressure.inl)")
+  D(CHAMBER,    chamber,    "a pressure in a closed chamber (physics/drive/chamber.inl)")                \
+  D(PRESSURE,   pressure,   "a pressure that follows an open surface (physics/drive/pressure.inl)")
 
 #define CQ_DRIVE_ID(ID, name, meaning) CQ_DRIVE_##ID,
 

@@ -201,19 +201,6 @@ describe("a cable", function()
 end)
 
 describe("a pressure that follows its surface", function()
-  -- pressure in a long tube of incompressible neo-Hookean rubber whose cavity has this area: mu int (l^2
-  -- - l^-2) R dR / r^2, l = r / R
-  local function balance(area, scene, mu)
-    local sum, parts = 0, 400
-    for k = 1, parts do
-      local R = scene.inner + (scene.outer - scene.inner) * (k - 0.5) / parts
-      local r2 = R * R - scene.inner ^ 2 + area / math.pi
-      local stretch2 = r2 / (R * R)
-      sum = sum + mu * (stretch2 - 1 / stretch2) * R / r2 * (scene.outer - scene.inner) / parts
-    end
-    return sum
-  end
-
   it("blows up a balloon until its walls hold it", function()
     local scene = balloon { precision = "float64" }
     local world = cq.World(scene.world)
@@ -223,9 +210,8 @@ describe("a pressure that follows its surface", function()
     }
     assert.is_true(math.abs(roll.record:get(1) / (math.pi * scene.inner ^ 2) - 1) < 0.02)
     local area = roll.record:slice(301, 340):mean():item()
-    local pressure = balance(area, scene, 20 / 2.9)
-    assert.is_true(area > 1.8 * roll.record:get(1) and math.abs(pressure / 2 - 1) < 0.03,
-      ("%g for a pressure of 2"):format(pressure))
+    local grown, exact = area / roll.record:get(1), scene.balance(2)
+    assert.is_true(math.abs(grown / exact - 1) < 0.06, ("%g times as large, not %g"):format(grown, exact))
     -- nothing pushes the balloon as a whole
     assert.is_true(roll.state:center(scene.robot):close(T.tensor { 0.5, 0.5 }, 1e-9))
   end)
@@ -234,7 +220,7 @@ describe("a pressure that follows its surface", function()
     for dim = 2, 3 do
       local scene = balloon { precision = "float64", dim = dim, spacing = 0.02 }
       local world, one = cq.World(scene.world), scene.robot.surfaces[1]
-      assert.is_true(one.closed and one.area:sum(1):close(T.zeros { dim }, 0, 1e-15))
+      assert(one.chamber and not one.area)
       local function volume(stretch, turn)
         local c, s = math.cos(turn), math.sin(turn)
         local f = dim == 2 and { { c * stretch, -s }, { s * stretch, c } }
@@ -242,19 +228,30 @@ describe("a pressure that follows its surface", function()
         local F = T.tensor(f)
         local middle = T.full({ dim }, 0.5)
         local x = (world.layout.base.position - middle):matmul(F:transpose()) + middle
-        -- one step of next to no time
-        local still = world:rollout { robot = scene.robot:with { position = x, deformation = F }, steps = 1,
-          record = function(state)
-          return state:cavity_volume "air"
-        end, controller = held { 0 } }
-        return still
+        local still = world:rollout { robot = scene.robot:with { position = x, deformation = F }, steps = 0 }
+        return still.state:cavity_volume("air"):item()
       end
-      local cells = 0
-      for _ in pairs(one.index) do cells = cells + 1 end
-      local rest = volume(1, 0).record:item()
+      local rest = volume(1, 0)
       local exact = dim == 2 and math.pi * 0.01 or 4 / 3 * math.pi * 1e-3
       assert.is_true(math.abs(rest / exact - 1) < 0.08, ("%g, not %g"):format(rest, exact))
-      assert.is_true(math.abs(volume(1, 0.7).record:item() / rest - 1) < 1e-9)
+      assert.is_true(math.abs(volume(1, 0.7) / rest - 1) < 1e-9)
+      -- corners go where an affine motion takes them
+      assert.is_true(math.abs(volume(1.2, 0.7) / rest - 1.2) < 1e-9)
+    end
+  end)
+
+  it("pushes nothing as a whole, and turns nothing, however F has drifted from the shape", function()
+    for dim = 2, 3 do
+      local scene = balloon { precision = "float64", dim = dim, spacing = 0.02 }
+      local world, n = cq.World(scene.world), scene.robot.particle_count
+      local noise = (T.arange(1, dim * dim * n):reshape { n, dim, dim } * 1.7):sin() * 0.1
+      local robot = scene.robot:with { deformation = cq.eye(dim):reshape({ 1, dim, dim }) + noise }
+      local state = world:rollout({ robot = robot, steps = 1, controller = held { 1 } }).state
+      local push = (state:velocities():norm() * scene.robot.volume:sum()):item()
+      assert.is_true(push > 1e-4, push)
+      assert.near(0, state:momentum():abs():max():item(), 1e-13 * push)
+      assert.near(0, state:angular_momentum():abs():max():item(), 1e-13 * push)
+      world:close()
     end
   end)
 
@@ -273,7 +270,7 @@ describe("a pressure that follows its surface", function()
     local inputs = { (T.arange(1, 12):reshape { 12, 1 } * 0.7):sin() * 0.3 + 0.5, T.full({ n }, 20),
       (T.arange(1, 2 * n):reshape { n, 2 }):sin() * 0.02 }
     for k, gradient in ipairs(differences.gradients(loss, inputs)) do
-      local got, want = gradient.along, differences.along(loss, inputs, gradient.directions, 1e-3)
+      local got, want = gradient.along, differences.along(loss, inputs, gradient.directions, k == 2 and 1e-2 or 1e-3)
       assert.is_true(math.abs(got) > 1e-6 and math.abs(got - want) < 1e-6 * math.abs(want),
         ("input %d: %g, not %g"):format(k, got, want))
     end

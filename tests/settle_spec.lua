@@ -48,6 +48,22 @@ describe("world:settle", function()
     assert.near(0, rolled:velocity "tip"[2]:item(), 2e-3)
   end)
 
+  it("takes the weights of the grid anew as often as it is told, with the gradient", function()
+    local world, bar = beam {}
+    local first = world:settle()
+    local rested = bar:with { position = first:positions(), deformation = first:deformations() }
+    local second = world:settle { robot = rested }
+    local updated = world:settle { updates = 1 }
+    assert.is_true(updated:positions():close(second:positions(), 0, 1e-9))
+    assert.is_true((first:positions() - second:positions()):abs():max():item() > 1e-6)
+    local function tip(young)
+      return world:settle({ updates = 1, robot = bar:with { young = young } }):center "tip"[2]
+    end
+    local gradient = cq.grad(tip)(cq.param(1e6)):item()
+    local wanted = difference(function(young) return tip(young):item() end, 1e6, 1e2)
+    assert.is_true(math.abs(gradient / wanted - 1) < 1e-5, ("%g, not %g"):format(gradient, wanted))
+  end)
+
   it("knows no viscosity, whatever the step", function()
     local drop = {}
     for k, how in ipairs { { 0, 0.01 }, { 50, 0.01 }, { 50, 0.001 } } do

@@ -92,7 +92,8 @@ const char *cq_phase_name(int32_t phase) {
 
 int64_t cq_struct_size(const char *name) {
   static const struct { const char *name; int64_t size; } sizes[] = {
-      {"cq_material", sizeof(cq_material)}, {"cq_cable", sizeof(cq_cable)}, {"cq_field_info", sizeof(cq_field_info)},
+      {"cq_material", sizeof(cq_material)}, {"cq_cable", sizeof(cq_cable)}, {"cq_chamber", sizeof(cq_chamber)},
+      {"cq_field_info", sizeof(cq_field_info)},
       {"cq_law_info", sizeof(cq_law_info)}, {"cq_wall", sizeof(cq_wall)}, {"cq_world_def", sizeof(cq_world_def)},
       {"cq_integrator", sizeof(cq_integrator)},
       {"cq_rollout_def", sizeof(cq_rollout_def)}, {"cq_plan", sizeof(cq_plan)}, {"cq_health", sizeof(cq_health)},

@@ -45,7 +45,7 @@ static void make_weight_rows(cq_scene *s, const int32_t range) {
   s->rows_sorted_at[range] = a->sorted_at;
 }
 
-// the forces that the script gives; rows that cables add to begin with them
+// the forces that the script gives; rows that cables and chambers add to begin with them
 static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
   for (int l = 0; l < CQ_CHUNK; l++) {
     const int32_t p = s->arrangement->order[c * CQ_CHUNK + l],
@@ -100,7 +100,7 @@ static void load_actuation(cq_scene *s, int32_t range) {
     }
     for (int h = 0; h < CQ_CHUNK / CQ_LANES; h++)
       for (int k = 0; k < CQ_SYM; k++) r_store(chunk + (SIGMA + k) * CQ_CHUNK + h * CQ_LANES, sigma[h][k]);
-    if (m->drives & (cq_drive_bit(CQ_DRIVE_FORCE) | cq_drive_bit(CQ_DRIVE_CABLE))) load_forces(s, c, chunk);
+    if ((m->drives & cq_drive_bit(CQ_DRIVE_FORCE)) || m->cables.all) load_forces(s, c, chunk);
     if (a->actuated[c] & cq_drive_bit(CQ_DRIVE_PRESSURE)) load_pressure(s, c, chunk);
   }
 }

@@ -1,29 +1,40 @@
-// cable: the cables of one scene. Their points are means of particles of any range, so one thread works on all of
-// them, between two barriers: before a step it adds their pull to the forces of its particles, after the adjoint
-// of a step it takes their part.
+// cable: the cables and chambers of one scene. Their points are sums of particles of any range, so one thread works on
+// all of them, between two barriers: before a step it adds what they give to the forces of their particles, after the
+// adjoint of a step it takes their part. Each takes the place of a Cable or of a Chamber in s->cable.
 
 static_assert(sizeof(Cable) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
+static_assert(sizeof(Chamber) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 
-// k, R, mu and u of each cable, and the forces that pulled particles have without cables: after
-// drives were loaded in this order
+CQ_INLINE Cable *cable_at(const cq_scene *s, const int32_t k) {
+  return (Cable *)((wide *)s->cable + k * CQ_CABLE_NUMBERS);
+}
+// of the model's chambers, from 0
+CQ_INLINE Chamber *chamber_at(const cq_scene *s, const int32_t k) {
+  return (Chamber *)cable_at(s, s->model->cables.count + k);
+}
+
+// k, R, mu and u of each cable, the pressure of each chamber, and the forces that pulled particles have without them:
+// after drives were loaded in this order
 static void load_cables(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
-  Cable *cable = (Cable *)s->cable;
   for (int32_t k = 0; k < c->count; k++)
-    cable[k] = (Cable){s->values.cable_stiffness[k],
-                       s->values.cable_length[k],
-                       s->values.cable_friction[k],
-                       s->signals[c->actuator[k]],
-                       c->offset[k],
-                       c->slope[k],
-                       (int32_t)(c->start[k + 1] - c->start[k])};
+    *cable_at(s, k) = (Cable){s->values.cable_stiffness[k],
+                              s->values.cable_length[k],
+                              s->values.cable_friction[k],
+                              s->signals[c->actuator[k]],
+                              c->offset[k],
+                              c->slope[k],
+                              (int32_t)(c->start[k + 1] - c->start[k])};
+  for (int32_t k = 0; k < c->chambers; k++)
+    *chamber_at(s, k) = (Chamber){s->signals[c->actuator[c->count + k]], c->face + c->face_start[k] * CQ_DIM,
+                                  (int32_t)(c->face_start[k + 1] - c->face_start[k])};
   for (int64_t k = 0; k < c->pulled_count; k++) {
     const real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
     for (int i = 0; i < CQ_DIM; i++) ((wide *)s->cable_base)[k * CQ_DIM + i] = row[i * CQ_CHUNK];
   }
 }
 
-// where the points of all cables are
+// where the points of all cables and chambers are
 static void place_cables(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   for (int64_t point = 0; point < c->points; point++) {
@@ -37,13 +48,33 @@ static void place_cables(cq_scene *s, const cq_slice *in) {
   }
 }
 
-static void pull_cables(cq_scene *s, const cq_slice *in) {
+// Forces of points at their places, of those that are lagged or of those that follow; the others stay as they are.
+static void force_points(cq_scene *s, const int follows) {
+  const cq_cables *c = &s->model->cables;
+  for (int32_t k = 0; k < c->all; k++) {
+    if (cq_cable_follows(s->model, k) != follows) continue;
+    const int64_t first = c->start[k] * CQ_DIM, numbers = (c->start[k + 1] - c->start[k]) * CQ_DIM;
+    wide *x = (wide *)s->cable_x + first, *force = (wide *)s->cable_force + first;
+    if (k < c->count) {
+      cable_pull(cable_at(s, k), x, force);
+    } else {
+      memset((void *)force, 0, (size_t)numbers * sizeof *force);
+      chamber_push(chamber_at(s, k - c->count), x, force);
+    }
+  }
+}
+
+// Forces of particles: those that are lagged by the state `in`, those that follow by the state `out`, or without them
+// where it is NULL.
+static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
   const cq_cables *c = &s->model->cables;
   wide *force = (wide *)s->cable_force;
+  memset((void *)force, 0, (size_t)c->points * CQ_DIM * sizeof *force);
   place_cables(s, in);
-  for (int32_t k = 0; k < c->count; k++) {
-    const int64_t first = c->start[k] * CQ_DIM;
-    cable_pull((Cable *)s->cable + k, (wide *)s->cable_x + first, force + first);
+  force_points(s, 0);
+  if (out && cq_cables_follow(s->model)) {
+    place_cables(s, out);
+    force_points(s, 1);
   }
   for (int64_t k = 0; k < c->pulled_count; k++) {
     real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
@@ -76,15 +107,22 @@ static void take_force_adj(cq_scene *s) {
   }
 }
 
-// Adjoint of the pull of all cables: from the gradients of the forces of points to those of the constants of cables, of
-// signals, and of the places of points, grad_x {points, dim}.
-static void cables_adj(cq_scene *s, wide *grad_x) {
+// Adjoint of the forces of all cables and chambers that are lagged, or of all that follow: from the gradients of the
+// forces of points to those of the constants of cables, of signals, and of the places of points, grad_x {points, dim}.
+static void cables_adj(cq_scene *s, wide *grad_x, const int follows) {
   const cq_cables *c = &s->model->cables;
-  for (int32_t k = 0; k < c->count; k++) {
+  for (int32_t k = 0; k < c->all; k++) {
+    if (cq_cable_follows(s->model, k) != follows) continue;
     const int64_t first = c->start[k] * CQ_DIM;
+    const wide *x = (wide *)s->cable_x + first, *grad_force = (wide *)s->cable_force + first;
+    if (k >= c->count) {
+      wide grad = 0;
+      chamber_push_adj(chamber_at(s, k - c->count), x, &grad, grad_x + first, grad_force);
+      s->signals_partial[c->actuator[k]] += grad;
+      continue;
+    }
     Cable grad = {0};
-    cable_pull_adj((Cable *)s->cable + k, (wide *)s->cable_x + first, &grad, grad_x + first,
-                   (wide *)s->cable_force + first, (wide *)s->cable_share);
+    cable_pull_adj(cable_at(s, k), x, &grad, grad_x + first, grad_force, (wide *)s->cable_share);
     s->gradients.cable_stiffness[k] += grad.stiffness;
     s->gradients.cable_length[k] += grad.length;
     s->gradients.cable_friction[k] += grad.friction;
@@ -92,15 +130,14 @@ static void cables_adj(cq_scene *s, wide *grad_x) {
   }
 }
 
-// in: state before the step; the adjoint of that state is there but for the cables. lagged: these pulled there
-static void pull_cables_adj(cq_scene *s, const cq_slice *in, int32_t lagged) {
+// in: state before the step; the adjoint of that state is there but for those that are lagged, which pulled there
+static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   wide *grad_x = (wide *)s->cable_grad;
   take_force_adj(s);
-  if (!lagged) return;
   place_cables(s, in);
   memset(grad_x, 0, (size_t)c->points * CQ_DIM * sizeof *grad_x);
-  cables_adj(s, grad_x);
+  cables_adj(s, grad_x, 0);
   for (int64_t k = 0; k < c->pulled_count; k++) {
     real *row = slot_at((real *)s->adj, FIELDS, s->arrangement->slot[c->pulled[k]], X);
     for (int i = 0; i < CQ_DIM; i++) {

@@ -1,6 +1,6 @@
-// cable_implicit: cables whose pull is that of the end of a step of backward Euler, and belongs to what the step
-// minimises (E100): without friction they have an energy, here that at x + dt sum w v. One thread works on all of them.
-// What they give the nodes is in CQ_GRID_PULL, from where the loops over nodes take it.
+// cable_implicit: cables and chambers whose forces are those of the end of a step of backward Euler, and belong to what
+// the step minimises (E100): chambers, and cables without friction, have an energy, here that at x + dt sum w v. One
+// thread works on all of them. What they give the nodes is in CQ_GRID_PULL, from where the loops over nodes take it.
 
 // a pulled particle in a step: its nodes and their weights
 typedef struct {
@@ -72,16 +72,20 @@ static void cables_give(cq_scene *s, const wide *force, const double factor) {
     }
 }
 
-// (E100) energy and pull at node velocities
+// (E100) energy and forces at node velocities
 static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double *sum) {
   const cq_cables *c = &s->model->cables;
   wide *x = (wide *)s->cable_x, *force = (wide *)s->cable_force;
   place_cables(s, in);
   cables_move(s, at, s->model->dt, x);
-  for (int32_t k = 0; k < c->count; k++) {
-    const int64_t first = c->start[k] * CQ_DIM;
-    sum[CQ_SUM_ENERGY] += (double)s_value(cable_energy((Cable *)s->cable + k, x + first));
-    cable_pull((Cable *)s->cable + k, x + first, force + first);
+  memset((void *)force, 0, (size_t)c->points * CQ_DIM * sizeof *force);
+  force_points(s, 1);
+  for (int32_t k = 0; k < c->all; k++) {
+    if (!cq_cable_follows(s->model, k)) continue;
+    const wide *own = x + c->start[k] * CQ_DIM;
+    const wide energy =
+        k < c->count ? cable_energy(cable_at(s, k), own) : chamber_energy(chamber_at(s, k - c->count), own);
+    sum[CQ_SUM_ENERGY] += (double)s_value(energy);
   }
   cables_give(s, force, s->model->dt);
 }
@@ -93,7 +97,7 @@ static void cables_settle(cq_scene *s, const cq_slice *in) {
   memcpy(s->cable_end, s->cable_x, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
 }
 
-// Their part of the second derivative times a vector. The derivative of the pull is symmetric, so its adjoint does.
+// Their part of the second derivative times a vector. The derivative of the forces is symmetric, so their adjoint does.
 static void cables_product(cq_scene *s, int32_t from) {
   const cq_cables *c = &s->model->cables;
   wide *way = (wide *)s->cable_x, *out = (wide *)s->cable_grad;
@@ -101,27 +105,20 @@ static void cables_product(cq_scene *s, int32_t from) {
   memset((void *)way, 0, (size_t)c->points * CQ_DIM * sizeof *way);
   memset((void *)out, 0, (size_t)c->points * CQ_DIM * sizeof *out);
   cables_move(s, from, 1, way);
-  for (int32_t k = 0; k < c->count; k++) {
+  for (int32_t k = 0; k < c->all; k++) {
+    if (!cq_cable_follows(s->model, k)) continue;
     const int64_t first = c->start[k] * CQ_DIM;
+    const wide *x = (wide *)s->cable_end + first;
     Cable unused;   // gradients of its numbers
     memset((void *)&unused, 0, sizeof unused);
-    cable_pull_adj((Cable *)s->cable + k, (wide *)s->cable_end + first, &unused, out + first, way + first,
-                   (wide *)s->cable_share);
+    if (k < c->count) cable_pull_adj(cable_at(s, k), x, &unused, out + first, way + first, (wide *)s->cable_share);
+    else chamber_push_adj(chamber_at(s, k - c->count), x, &unused.signal, out + first, way + first);
   }
   cables_give(s, out, -dt * dt);
 }
 
-// drives of pulled particles without cables
-static void cables_rest(cq_scene *s) {
-  const cq_cables *c = &s->model->cables;
-  for (int64_t k = 0; k < c->pulled_count; k++) {
-    real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
-    EACH(i) row[i * CQ_CHUNK] = (real)((wide *)s->cable_base)[k * CQ_DIM + i];
-  }
-}
-
 #if !defined(CQ_REAL_DUAL)
-// From STEP, the solution y, and the state after the step: what the pull gives cables and signals, and the places at
+// From STEP, the solution y, and the state after the step: what their forces give cables and signals, and the places at
 // its end, which node velocities lead to.
 static void cables_follow_adj(cq_scene *s, const cq_slice *out) {
   const cq_cables *c = &s->model->cables;
@@ -131,7 +128,7 @@ static void cables_follow_adj(cq_scene *s, const cq_slice *out) {
   memset(grad_x, 0, bytes);
   cables_move(s, CQ_GRID_STEP, s->model->dt, grad_force);
   place_cables(s, out);
-  cables_adj(s, grad_x);
+  cables_adj(s, grad_x, 1);
   for (int64_t k = 0; k < c->pulled_count; k++) {
     const int32_t slot = s->arrangement->slot[c->pulled[k]];
     real *x = slot_at((real *)s->adj, FIELDS, slot, X), *v = slot_at((real *)s->adj, FIELDS, slot, V);

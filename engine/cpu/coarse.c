@@ -68,7 +68,7 @@ static void factorize(double *a, int n) {
 
 int cq_coarse_has(const solve *o) {
   // a cable couples nodes that are far from each other
-  return o->k->coarse_index && !o->s->implicit.matrix && !cq_cables_follow(o->s->model);
+  return o->k->coarse_index && !o->s->implicit.matrix && !cq_pulls_follow(o->s->model);
 }
 
 void cq_coarse_build(solve *o) {

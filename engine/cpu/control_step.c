@@ -51,18 +51,19 @@ static void load_actuation(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->load_actuation(s, r);
-  if (s->model->cables.count) {
+  if (s->model->cables.all) {
     cq_worker_wait(worker);   // for the forces of all ranges
     if (worker->rank == 0) s->kernels->load_cables(s);
   }
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// The pull of cables at the positions of a state, for all of the worker. The first of it may begin while others are
-// still in the pass before, which must not read forces.
-static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
-  if (!s->model->cables.count) return;
-  if (worker->rank == 0) s->kernels->pull_cables(s, in);
+// The forces of cables and chambers at the positions of a state, for all of the worker; out: of those that follow, at
+// the end of the step. The first worker may begin while others are still in the pass before, which must not read
+// forces.
+static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in, const cq_slice *out) {
+  if (!s->model->cables.all) return;
+  if (worker->rank == 0) s->kernels->pull_cables(s, in, out);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
@@ -215,7 +216,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   cq_found *found = s->found[substep & 1], sum = {0};
   cq_worker_share(worker, s->ranges, &begin, &end);
   if (worker->rank == 0) s->status = prepare_step(s, record);
-  if (!cq_cables_follow(s->model)) pull_cables(s, worker, *live);
+  pull_cables(s, worker, *live, NULL);
   cq_status status = node_velocities(s, worker, *live, record, found, substep);
   cq_slice *next = s->next;
   if (!status)
@@ -392,26 +393,24 @@ static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_reco
     cq_worker_wait(worker);
     cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
   }
-  const int pulled = cq_cables_follow(s->model);
-  if (pulled && worker->rank == 0) s->kernels->implicit->cables_rest(s);
-  if (!pulled) pull_cables(s, worker, record->in);
+  pull_cables(s, worker, record->in, NULL);
   if (implicit) {
     const cq_status status = cq_implicit_solve_adj(s, worker, record, substep);
     if (status) return status;
     average_stress_adj(s, worker, record);
     cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
   }
-  if (pulled) {   // forces of particles then are those of the step's end
+  if (cq_cables_follow(s->model)) {   // forces of particles then are with those of the step's end
     if (worker->rank == 0) s->kernels->implicit->cables_follow_adj(s, record->out);
-    pull_cables(s, worker, record->out);
+    pull_cables(s, worker, record->in, record->out);
   }
   void (*const p2g_adj)(cq_scene *, const cq_slice *, const cq_slice *, int32_t) =
       implicit ? s->kernels->implicit->p2g_adj : s->kernels->p2g_adj;
   for (int32_t r = begin; r < end; r++) p2g_adj(s, record->in, record->out, r);
   cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
-  if (!s->model->cables.count) return CQ_OK;
+  if (!s->model->cables.all) return CQ_OK;
   cq_worker_wait(worker);
-  if (worker->rank == 0) s->kernels->pull_cables_adj(s, record->in, !pulled);
+  if (worker->rank == 0) s->kernels->pull_cables_adj(s, record->in);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
   return CQ_OK;

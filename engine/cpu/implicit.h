@@ -33,13 +33,13 @@ typedef struct cq_implicit_kernels {
   void (*diagonal)(cq_scene *s, const cq_slice *in, int32_t range, int32_t part);
   void (*gather_diagonal)(cq_scene *s, int32_t block, int32_t part);
   void (*invert_diagonal)(cq_scene *s, int32_t block);
-  // Cables that pull at the end of the step, by one worker: where they are in the grid; their pull at a vector, to
-  // PULL; their part of the second derivative at VELOCITY, and what it makes of a vector, to PULL.
+  // Cables and chambers whose forces are those of the end of the step, by one worker: where they are in the grid; their
+  // forces at a vector, to PULL; their part of the second derivative at VELOCITY, and its product with a vector, to
+  // PULL.
   void (*cables_begin)(cq_scene *s, const cq_slice *in);
   void (*cables_evaluate)(cq_scene *s, const cq_slice *in, int32_t at, double *sum);
   void (*cables_settle)(cq_scene *s, const cq_slice *in);
   void (*cables_product)(cq_scene *s, int32_t from);
-  void (*cables_rest)(cq_scene *s);                      // no pull in the forces of particles
   void (*cables_follow_adj)(cq_scene *s, const cq_slice *out);   // from STEP, the solution of the adjoint
   // which contacts hold, and velocities that keep them; release 0: none is let go
   void (*activate)(cq_scene *s, int32_t block, int32_t release, double *sum);

@@ -18,6 +18,7 @@
 #include "../physics/material.inl"
 #include "../physics/actuation.inl"
 #include "../physics/drive/cable.inl"
+#include "../physics/drive/chamber.inl"
 #include "../physics/drive/pressure.inl"
 #include "../physics/contact.inl"
 #include "../physics/transfer.inl"
@@ -94,7 +95,6 @@ static const cq_implicit_kernels implicit = {
     cables_evaluate,
     cables_settle,
     cables_product,
-    cables_rest,
 #if !defined(CQ_REAL_DUAL)
     cables_follow_adj,
 #else

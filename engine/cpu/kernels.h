@@ -28,7 +28,7 @@ typedef struct cq_kernels {
   // Cables of the running control step, after load_actuation of all ranges; and their pull at the positions of a state,
   // added to the forces of their particles.
   void (*load_cables)(cq_scene *s);
-  void (*pull_cables)(cq_scene *s, const cq_slice *in);
+  void (*pull_cables)(cq_scene *s, const cq_slice *in, const cq_slice *out);
 
   void (*clear_walls)(cq_scene *s);    // they are where they start, and have given nothing
   // Velocities of walls {walls, dim} in a control step that begins with this engine step, and the way that those
@@ -60,7 +60,7 @@ typedef struct cq_kernels {
   void (*grid_adj)(cq_scene *s, const void *record, int32_t block);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   // of all ranges, after them; lagged: with what the pull at their start gets, else of the particles' forces alone
-  void (*pull_cables_adj)(cq_scene *s, const cq_slice *in, int32_t lagged);
+  void (*pull_cables_adj)(cq_scene *s, const cq_slice *in);
   void (*average_volume_adj)(cq_scene *s, const cq_slice *in, cq_status *status);   // in: before it was averaged
   // An average backward, each with means of nodes before it: what is wanted of it, from where the rate was given to the
   // nodes; the adjoint of the second application of 1 - A, then of the first. Before g2p_adj that of a step's end; of

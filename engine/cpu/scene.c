@@ -57,8 +57,8 @@ static int alloc_cables(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
   const size_t places = (size_t)(c->points * s->model->dim);
-  if (!c->count) return 1;
-  s->cable = cq_alloc((size_t)c->count * CQ_CABLE_NUMBERS, size, "cables");
+  if (!c->all) return 1;
+  s->cable = cq_alloc((size_t)c->all * CQ_CABLE_NUMBERS, size, "cables");
   s->cable_x = cq_alloc(places, size, "cables");
   s->cable_force = cq_alloc(places, size, "cables");
   s->cable_grad = cq_alloc(places, size, "cables");

@@ -331,13 +331,15 @@ static void norms(cq_scene *s, int32_t block, double *sum) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   const real *residual_at = grid_vector(s, CQ_GRID_RESIDUAL), *noise = grid_vector(s, CQ_GRID_DIAGONAL);
   real *rest = grid_vector(s, CQ_GRID_REST);
+  const int pulls = cq_cables_follow(s->model);
   ROWS_EACH(s, block, at) row_store(rest + at, row_load(residual_at + at));
   rub(s, block, CQ_GRID_REST, CQ_GRID_VELOCITY);
   project(s, block, CQ_GRID_REST);
   ROWS_EACH(s, block, at) {
     const Row p = row_load(momentum + at), mass = mass_of(p);
     const Row r = row_load(residual_at + at), free = row_load(rest + at);
-    const Row given = row_mul(row_fma(mass, fall, p), mask);
+    const Row held = row_fma(mass, fall, p);
+    const Row given = row_mul(pulls ? row_add(held, row_load(grid_vector(s, CQ_GRID_PULL) + at)) : held, mask);
     const Row moving = row_sub(row_mul(row_scale(inertia, mass), row_mul(row_load(v + at), mask)), given);
     const Row inner = row_sub(moving, r);
     sum[CQ_SUM_RESIDUAL] += dot_rows(s, free, conditioned(s, at, free));

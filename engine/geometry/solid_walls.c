@@ -244,3 +244,19 @@ void cq_solid_wall_cells(const cq_solid *s, int32_t wall, int32_t *cell, double 
     fold(s, face + i, j - i, area + (size_t)n * (size_t)s->dim, arm + (size_t)n * (size_t)s->dim);
   }
 }
+
+void cq_solid_wall_faces(const cq_solid *s, int32_t wall, int32_t *to, double *corner) {
+  const solid_wall *w = s->wall + wall;
+  for (int32_t f = 0; f < w->count; f++) {
+    int32_t node[3];
+    double area[3], center[3];
+    solid_face_nodes(s, s->wall_face[w->first + f], node);
+    // solid_face tells how the order of the nodes turns around the vector out of the solid
+    const int reversed = solid_face(s, s->wall_face[w->first + f], area, center) > 0;
+    for (int k = 0; k < s->dim; k++) {
+      const int32_t n = node[reversed ? s->dim - 1 - k : k];
+      to[f * s->dim + k] = n;
+      for (int i = 0; i < s->dim; i++) corner[(f * s->dim + k) * s->dim + i] = s->node[3 * n + i];
+    }
+  }
+}

@@ -1,4 +1,5 @@
-// cables: the paths of cables and the entries of surfaces, checked and sorted, and how stiff a cable is for the grid.
+// cables: the paths of cables, the faces of chambers and the entries of surfaces, checked and sorted, and how stiff a
+// cable is for the grid.
 #include "constants.h"
 #include "model.h"
 #include <math.h>
@@ -6,59 +7,117 @@
 
 // ---- checks ---------------------------------------------------------------------------------------------------------
 
-static cq_status check_point(const cq_world_def *def, const cq_cable *cable, int32_t number, int32_t point) {
-  const int64_t begin = cable->point_start[point], end = cable->point_start[point + 1];
+// points of a cable or of a chamber, each the sum of particles
+typedef struct point_list {
+  const char *noun;
+  int32_t number, count, actuator;
+  const int64_t *start;
+  const int32_t *particle;
+  const double *weight, *anchor;   // anchor: NULL in a chamber, whose weights may have any sign
+} point_list;
+
+static point_list points_of_cable(const cq_world_def *def, int32_t k) {
+  const cq_cable *c = def->cables + k;
+  return (point_list){"cable", k + 1, c->point_count, c->actuator, c->point_start, c->particle, c->weight, c->anchor};
+}
+
+static point_list points_of_chamber(const cq_world_def *def, int32_t k) {
+  const cq_chamber *c = def->chambers + k;
+  return (point_list){"chamber", k + 1, c->point_count, c->actuator, c->point_start, c->particle, c->weight, NULL};
+}
+
+static cq_status check_weight(const point_list *of, int32_t point, double weight) {
+  const int any = of->noun[1] == 'h';   // in a chamber
+  if (any ? isfinite(weight) : weight > 0 && weight <= 1) return CQ_OK;
+  return cq_fail(CQ_INVALID, "a weight in point %d of %s %d is %g; it must be %s", point + 1, of->noun, of->number,
+                 weight, any ? "finite" : "above 0 and at most 1");
+}
+
+static cq_status check_point(const cq_world_def *def, const point_list *of, int32_t point) {
+  const int64_t begin = of->start[point], end = of->start[point + 1];
   double sum = 0;
-  if (end < begin) return cq_fail(CQ_INVALID, "point %d of cable %d has fewer particles than none", point + 1, number);
+  if (end < begin)
+    return cq_fail(CQ_INVALID, "point %d of %s %d has fewer particles than none", point + 1, of->noun, of->number);
   for (int i = 0; begin == end && i < def->dim; i++)
-    if (!cable->anchor || !isfinite(cable->anchor[point * def->dim + i]))
-      return cq_fail(CQ_INVALID, "point %d of cable %d has neither particles nor a place in the world", point + 1,
-                     number);
+    if (!of->anchor || !isfinite(of->anchor[point * def->dim + i]))
+      return cq_fail(CQ_INVALID, "point %d of %s %d has neither particles nor a place in the world", point + 1,
+                     of->noun, of->number);
   for (int64_t k = begin; k < end; k++) {
-    const int32_t p = cable->particle[k];
+    const int32_t p = of->particle[k];
     if (p < 0 || p >= def->particle_count)
-      return cq_fail(CQ_INVALID, "point %d of cable %d is particle %lld; there are %lld", point + 1, number, p + 1ll,
-                     (long long)def->particle_count);
-    if (!(cable->weight[k] > 0 && cable->weight[k] <= 1))
-      return cq_fail(CQ_INVALID, "a weight in point %d of cable %d is %g; it must be above 0 and at most 1", point + 1,
-                     number, cable->weight[k]);
-    sum += cable->weight[k];
+      return cq_fail(CQ_INVALID, "point %d of %s %d is particle %lld; there are %lld", point + 1, of->noun, of->number,
+                     p + 1ll, (long long)def->particle_count);
+    const cq_status status = check_weight(of, point, of->weight[k]);
+    if (status) return status;
+    sum += of->weight[k];
   }
   if (end > begin && fabs(sum - 1) > 1e-9)
-    return cq_fail(CQ_INVALID, "the weights in point %d of cable %d sum to %.12g; they must sum to 1", point + 1,
-                   number, sum);
+    return cq_fail(CQ_INVALID, "the weights in point %d of %s %d sum to %.12g; they must sum to 1", point + 1, of->noun,
+                   of->number, sum);
   return CQ_OK;
 }
 
-static cq_status check_cable(const cq_world_def *def, const cq_cable *cable, int32_t number) {
-  if (cable->actuator < 0 || cable->actuator >= def->actuator_count)
-    return cq_fail(CQ_INVALID, "cable %d follows actuator %lld; there are %d", number, cable->actuator + 1ll,
+// its actuator, and each of its points; particles: how many of them have any
+static cq_status check_points(const cq_world_def *def, const point_list *of, int64_t *particles) {
+  if (of->actuator < 0 || of->actuator >= def->actuator_count)
+    return cq_fail(CQ_INVALID, "%s %d follows actuator %lld; there are %d", of->noun, of->number, of->actuator + 1ll,
                    def->actuator_count);
-  if (cable->point_count < 2)
-    return cq_fail(CQ_INVALID, "cable %d has %d point%s; it must have 2 or more", number, cable->point_count,
-                   cable->point_count == 1 ? "" : "s");
-  if (!isfinite(cable->offset) || !isfinite(cable->slope))
-    return cq_fail(CQ_INVALID, "the free length of cable %d is R (%g + %g u); both numbers must be finite", number,
-                   cable->offset, cable->slope);
-  int64_t particles = 0;
-  for (int32_t k = 0; k < cable->point_count; k++) {
-    const cq_status status = check_point(def, cable, number, k);
+  if (of->count < 2)
+    return cq_fail(CQ_INVALID, "%s %d has %d point%s; it must have 2 or more", of->noun, of->number, of->count,
+                   of->count == 1 ? "" : "s");
+  for (int32_t k = 0; k < of->count; k++) {
+    const cq_status status = check_point(def, of, k);
     if (status) return status;
-    particles += cable->point_start[k + 1] - cable->point_start[k];
+    *particles += of->start[k + 1] - of->start[k];
   }
+  return CQ_OK;
+}
+
+static cq_status check_cable(const cq_world_def *def, int32_t k) {
+  const point_list of = points_of_cable(def, k);
+  int64_t particles = 0;
+  const cq_status status = check_points(def, &of, &particles);
+  if (status) return status;
+  const cq_cable *cable = def->cables + k;
+  if (!isfinite(cable->offset) || !isfinite(cable->slope))
+    return cq_fail(CQ_INVALID, "the free length of cable %d is R (%g + %g u); both numbers must be finite", k + 1,
+                   cable->offset, cable->slope);
   if (!particles)
-    return cq_fail(CQ_INVALID, "cable %d pulls at no particle: all of its points are fixed in the world", number);
+    return cq_fail(CQ_INVALID, "cable %d pulls at no particle: all of its points are fixed in the world", k + 1);
+  return CQ_OK;
+}
+
+static cq_status check_chamber(const cq_world_def *def, int32_t k) {
+  const point_list of = points_of_chamber(def, k);
+  const cq_chamber *chamber = def->chambers + k;
+  int64_t particles = 0;
+  const cq_status status = check_points(def, &of, &particles);
+  if (status) return status;
+  if (chamber->face_count <= def->dim)
+    return cq_fail(CQ_INVALID, "chamber %d has %d face%s; it must have %d or more", k + 1, chamber->face_count,
+                   chamber->face_count == 1 ? "" : "s", def->dim + 1);
+  for (int64_t f = 0; f < (int64_t)chamber->face_count * def->dim; f++)
+    if (chamber->face[f] < 0 || chamber->face[f] >= chamber->point_count)
+      return cq_fail(CQ_INVALID, "face %lld of chamber %d has point %lld; there are %d", (long long)(f / def->dim) + 1,
+                     k + 1, chamber->face[f] + 1ll, chamber->point_count);
   return CQ_OK;
 }
 
 // ---- paths ----------------------------------------------------------------------------------------------------------
 
 static int alloc_cables(const cq_world_def *def, cq_cables *c) {
-  const size_t count = (size_t)c->count, points = (size_t)c->points, pairs = (size_t)c->pairs;
-  c->actuator = cq_alloc(count, sizeof *c->actuator, "cables");
+  const size_t count = (size_t)c->count, all = (size_t)c->all, points = (size_t)c->points, pairs = (size_t)c->pairs;
+  c->actuator = cq_alloc(all, sizeof *c->actuator, "cables");
   c->offset = cq_alloc(count, sizeof *c->offset, "cables");
   c->slope = cq_alloc(count, sizeof *c->slope, "cables");
-  c->start = cq_alloc(count + 1, sizeof *c->start, "cables");
+  c->start = cq_alloc(all + 1, sizeof *c->start, "cables");
+  c->face_start = cq_alloc((size_t)c->chambers + 1, sizeof *c->face_start, "chambers");
+  for (int32_t k = 0; k < c->chambers && c->face_start; k++)
+    c->face_start[k + 1] = c->face_start[k] + def->chambers[k].face_count;
+  const size_t faces = c->face_start ? (size_t)c->face_start[c->chambers] : 0;
+  c->face = cq_alloc(faces * (size_t)def->dim, sizeof *c->face, "chambers");
+  c->corner = cq_alloc(faces * (size_t)def->dim, sizeof *c->corner, "chambers");
+  c->corner_start = cq_alloc(points + 1, sizeof *c->corner_start, "chambers");
   c->point_start = cq_alloc(points + 1, sizeof *c->point_start, "cables");
   c->particle = cq_alloc(pairs, sizeof *c->particle, "cables");
   c->weight = cq_alloc(pairs, sizeof *c->weight, "cables");
@@ -67,24 +126,38 @@ static int alloc_cables(const cq_world_def *def, cq_cables *c) {
   c->pull_start = cq_alloc(pairs + 1, sizeof *c->pull_start, "cables");
   c->pull_point = cq_alloc(pairs, sizeof *c->pull_point, "cables");
   c->pull_weight = cq_alloc(pairs, sizeof *c->pull_weight, "cables");
-  return c->actuator && c->offset && c->slope && c->start && c->point_start && c->particle && c->weight && c->anchor &&
-         c->pulled && c->pull_start && c->pull_point && c->pull_weight;
+  return c->actuator && c->offset && c->slope && c->start && c->face_start && c->face && c->corner &&
+         c->corner_start && c->point_start && c->particle && c->weight && c->anchor && c->pulled && c->pull_start &&
+         c->pull_point && c->pull_weight;
 }
 
-static void copy_cable(const cq_cable *cable, int32_t dim, cq_cables *c, int32_t index) {
+static void copy_points(const point_list *of, int32_t dim, cq_cables *c, int32_t index) {
   const int64_t first = c->start[index], pairs = c->point_start[first];
-  const int64_t from = cable->point_start[0], count = cable->point_start[cable->point_count] - from;
-  c->actuator[index] = cable->actuator;
-  c->offset[index] = cable->offset;
-  c->slope[index] = cable->slope;
-  c->start[index + 1] = first + cable->point_count;
-  for (int32_t k = 0; k < cable->point_count; k++) {
-    c->point_start[first + k + 1] = pairs + cable->point_start[k + 1] - from;
-    for (int32_t i = 0; i < dim && cable->point_start[k] == cable->point_start[k + 1]; i++)
-      c->anchor[(first + k) * dim + i] = cable->anchor[k * dim + i];
+  const int64_t from = of->start[0], count = of->start[of->count] - from;
+  c->actuator[index] = of->actuator;
+  c->start[index + 1] = first + of->count;
+  for (int32_t k = 0; k < of->count; k++) {
+    c->point_start[first + k + 1] = pairs + of->start[k + 1] - from;
+    for (int32_t i = 0; i < dim && of->start[k] == of->start[k + 1]; i++)
+      c->anchor[(first + k) * dim + i] = of->anchor[k * dim + i];
   }
-  memcpy(c->particle + pairs, cable->particle + from, (size_t)count * sizeof *c->particle);
-  memcpy(c->weight + pairs, cable->weight + from, (size_t)count * sizeof *c->weight);
+  memcpy(c->particle + pairs, of->particle + from, (size_t)count * sizeof *c->particle);
+  memcpy(c->weight + pairs, of->weight + from, (size_t)count * sizeof *c->weight);
+}
+
+static void copy_all(const cq_world_def *def, cq_cables *c) {
+  for (int32_t k = 0; k < c->count; k++) {
+    const point_list of = points_of_cable(def, k);
+    copy_points(&of, def->dim, c, k);
+    c->offset[k] = def->cables[k].offset;
+    c->slope[k] = def->cables[k].slope;
+  }
+  for (int32_t k = 0; k < c->chambers; k++) {
+    const point_list of = points_of_chamber(def, k);
+    copy_points(&of, def->dim, c, c->count + k);
+    memcpy(c->face + c->face_start[k] * def->dim, def->chambers[k].face,
+           (size_t)(def->chambers[k].face_count * def->dim) * sizeof *c->face);
+  }
 }
 
 // pairs by particle, in the order of the points; first: {n} zeros
@@ -140,6 +213,34 @@ static cq_status check_segments(const cq_cables *c, int32_t dim, const double *p
   return CQ_OK;
 }
 
+// the area vectors of a chamber's faces must sum to zero
+static cq_status check_closed(const cq_cables *c, int32_t dim, const double *position, int32_t chamber) {
+  double sum[3] = {0}, size = 0;
+  for (int64_t f = c->face_start[chamber]; f < c->face_start[chamber + 1]; f++) {
+    double x[3][3] = {{0}}, area[3] = {0}, square = 0;
+    for (int k = 0; k < dim; k++)
+      place_point(c, dim, c->start[c->count + chamber] + c->face[f * dim + k], position, x[k]);
+    if (dim == 2) {
+      area[0] = x[1][1] - x[0][1];
+      area[1] = x[0][0] - x[1][0];
+    }
+    for (int i = 0; i < 3 && dim == 3; i++) {
+      const int j = (i + 1) % 3, l = (i + 2) % 3;
+      area[i] = ((x[1][j] - x[0][j]) * (x[2][l] - x[0][l]) - (x[1][l] - x[0][l]) * (x[2][j] - x[0][j])) / 2;
+    }
+    for (int i = 0; i < dim; i++) {
+      sum[i] += area[i];
+      square += area[i] * area[i];
+    }
+    size += sqrt(square);
+  }
+  for (int i = 0; i < dim; i++)
+    if (!(fabs(sum[i]) <= 1e-9 * size))
+      return cq_fail(CQ_INVALID, "chamber %d is open: the area vectors of its faces sum to %g along axis %d",
+                     chamber + 1, sum[i], i + 1);
+  return CQ_OK;
+}
+
 cq_status cq_cables_check(const cq_model *m, int32_t field, double value) {
   if (field != CQ_FIELD_CABLE_FRICTION || value == 0 || !cq_is_implicit(m) || !m->integrator.cables) return CQ_OK;
   return cq_fail(CQ_INVALID, "a cable has a friction of %g, and friction in a sheath has no energy: with it the cables "
@@ -162,31 +263,67 @@ static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
+// the corners of faces by point, in the order of the faces
+static void sort_corners(cq_cables *c, int32_t dim) {
+  for (int turn = 0; turn < 2; turn++) {
+    for (int32_t k = 0; k < c->chambers; k++)
+      for (int64_t n = c->face_start[k] * dim; n < c->face_start[k + 1] * dim; n++) {
+        const int64_t point = c->start[c->count + k] + c->face[n];
+        if (turn) c->corner[c->corner_start[point]++] = (int32_t)(n - c->face_start[k] * dim);
+        else c->corner_start[point + 1]++;
+      }
+    for (int64_t p = 0; p < c->points && !turn; p++) c->corner_start[p + 1] += c->corner_start[p];
+  }
+  // each start is now the end of its point, that is the start of the next
+  for (int64_t p = c->points; p > 0; p--) c->corner_start[p] = c->corner_start[p - 1];
+  c->corner_start[0] = 0;
+}
+
+static cq_status check_all(const cq_world_def *def, cq_cables *c) {
+  cq_status status = CQ_OK;
+  for (int32_t k = 0; k < def->cable_count && !status; k++) {
+    status = check_cable(def, k);
+    if (status) break;
+    c->points += def->cables[k].point_count;
+    c->pairs += def->cables[k].point_start[def->cables[k].point_count] - def->cables[k].point_start[0];
+  }
+  for (int32_t k = 0; k < def->chamber_count && !status; k++) {
+    status = check_chamber(def, k);
+    if (status) break;
+    c->points += def->chambers[k].point_count;
+    c->pairs += def->chambers[k].point_start[def->chambers[k].point_count] - def->chambers[k].point_start[0];
+  }
+  return status;
+}
+
 cq_status cq_cables_create(const cq_world_def *def, cq_model *m) {
   cq_cables *c = &m->cables;
   if (def->cable_count < 0)
     return cq_fail(CQ_INVALID, "%d cables; there must not be fewer than none", def->cable_count);
-  if (!def->cable_count) return CQ_OK;
-  for (int32_t k = 0; k < def->cable_count; k++) {
-    const cq_status status = check_cable(def, &def->cables[k], k + 1);
-    if (status) return status;
-    c->points += def->cables[k].point_count;
-    c->pairs += def->cables[k].point_start[def->cables[k].point_count] - def->cables[k].point_start[0];
-  }
+  if (def->chamber_count < 0)
+    return cq_fail(CQ_INVALID, "%d chambers; there must not be fewer than none", def->chamber_count);
+  if (!def->cable_count && !def->chamber_count) return CQ_OK;
+  cq_status status = check_all(def, c);
+  if (status) return status;
   c->count = def->cable_count;
+  c->chambers = def->chamber_count;
+  c->all = c->count + c->chambers;
   if (!alloc_cables(def, c)) return CQ_MEMORY;
-  for (int32_t k = 0; k < c->count; k++) copy_cable(&def->cables[k], def->dim, c, k);
+  copy_all(def, c);
+  sort_corners(c, def->dim);
   int64_t *first = cq_alloc((size_t)def->particle_count, sizeof *first, "cables");
   if (!first) return CQ_MEMORY;
   sort_pulls(c, def->particle_count, first);
   cq_free(first);
-  const cq_status status = check_segments(c, def->dim, m->position);
-  return status ? status : copy_fields(def, m);
+  status = check_segments(c, def->dim, m->position);
+  for (int32_t k = 0; k < c->chambers && !status; k++) status = check_closed(c, def->dim, m->position, k);
+  return status || !c->count ? status : copy_fields(def, m);
 }
 
 void cq_cables_destroy(cq_cables *c) {
-  void *owned[] = {c->actuator, c->offset, c->slope,  c->start,      c->point_start, c->particle,
-                   c->weight,   c->anchor, c->pulled, c->pull_start, c->pull_point,  c->pull_weight};
+  void *owned[] = {c->actuator, c->offset, c->slope,  c->start,      c->point_start, c->particle,   c->weight,
+                   c->anchor,   c->pulled, c->pull_start, c->pull_point, c->pull_weight, c->face_start, c->face,
+                   c->corner,   c->corner_start};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
 }
 

@@ -122,6 +122,8 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   }
   if (def->cable_count)
     return cq_fail(CQ_INVALID, "total Lagrangian steps have no cables yet: %s", instead);
+  if (def->chamber_count)
+    return cq_fail(CQ_INVALID, "total Lagrangian steps have no chambers yet, but pressure on surfaces");
   return copy_bodies(def, m);
 }
 
@@ -403,7 +405,11 @@ static cq_status note_drives(cq_model *m) {
     const int pressure = m->surfaces.count && m->surfaces.start[p + 1] > m->surfaces.start[p];
     m->drives_of[p] = (uint8_t)(stress << CQ_DRIVE_STRESS | force << CQ_DRIVE_FORCE | pressure << CQ_DRIVE_PRESSURE);
   }
-  for (int64_t k = 0; k < m->cables.pulled_count; k++) m->drives_of[m->cables.pulled[k]] |= 1 << CQ_DRIVE_CABLE;
+  for (int32_t c = 0; c < m->cables.all; c++) {
+    const int64_t *pair = m->cables.point_start, *start = m->cables.start + c;
+    const uint8_t drive = 1 << (c < m->cables.count ? CQ_DRIVE_CABLE : CQ_DRIVE_CHAMBER);
+    for (int64_t k = pair[start[0]]; k < pair[start[1]]; k++) m->drives_of[m->cables.particle[k]] |= drive;
+  }
   for (int64_t p = 0; p < m->particle_count; p++) m->drives |= m->drives_of[p];
   return CQ_OK;
 }

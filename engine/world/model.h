@@ -30,13 +30,20 @@ typedef struct cq_wall_map {
   cq_wall_node *node;
 } cq_wall_map;
 
-// The paths of all cables. Points are numbered through: those of cable c are start[c] .. start[c + 1].
+// The paths of all cables, then the surfaces of all closed chambers: both are points that particles carry, and give the
+// points forces that follow from where these are. Points are numbered through: those of cable c are start[c] .. start[c
+// + 1], those of chamber c start[count + c] .. start[count + c + 1].
 typedef struct cq_cables {
-  int32_t count;
-  int32_t *actuator;          // {count}
+  int32_t count, chambers, all;   // all: of both
+  int32_t *actuator;          // {all}
   double *offset, *slope;     // {count} of the free length
-  int64_t *start;             // {count + 1}
-  int64_t points, pairs;      // of all cables; of a point with one of its particles
+  int64_t *start;             // {all + 1}
+  int64_t *face_start;        // {chambers + 1}
+  int32_t *face;              // {faces, dim} points of a chamber, from its first
+  // the same by point: corner[corner_start[point]] .. are places in the faces of the point's chamber
+  int64_t *corner_start;      // {points + 1}
+  int32_t *corner;            // {faces, dim}
+  int64_t points, pairs;      // of all; of a point with one of its particles
   int64_t *point_start;       // {points + 1} pairs of each point
   int32_t *particle;          // {pairs}
   double *weight;             // {pairs}
@@ -106,14 +113,24 @@ static inline int cq_is_reference(const cq_model *m) { return m->formulation == 
 
 static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; }
 
-// does pressure follow its surface to the end of a step?
+// does pressure follow its open surface to the end of a step?
 static inline int cq_pressure_follows(const cq_model *m) {
   return (m->integrator.statics || m->integrator.pressure) && (m->drives & cq_drive_bit(CQ_DRIVE_PRESSURE));
 }
 
-// is the pull of cables that of the end of a step?
+// Are the forces of cable k, or of chamber k - count, those of the end of a step?
+static inline int cq_cable_follows(const cq_model *m, int32_t k) {
+  const int chamber = m->integrator.statics || m->integrator.pressure;
+  return cq_is_implicit(m) && (k < m->cables.count ? m->integrator.cables : chamber);
+}
+
+// those of cables, which couple nodes that are far from each other?
+static inline int cq_pulls_follow(const cq_model *m) { return m->cables.count > 0 && cq_cable_follows(m, 0); }
+
+// are those of any?
 static inline int cq_cables_follow(const cq_model *m) {
-  return cq_is_implicit(m) && m->integrator.cables && m->cables.count > 0;
+  const cq_cables *c = &m->cables;
+  return (c->count > 0 && cq_cable_follows(m, 0)) || (c->chambers > 0 && cq_cable_follows(m, c->count));
 }
 
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
@@ -132,7 +149,7 @@ int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const do
 void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3], double grad_x[3]);
 // Entries of the column (x, y), as a range of map->node.
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
-// Checks and copies cables and surfaces; the actuators are there already.
+// Checks and copies cables, chambers and surfaces; the actuators are there already.
 cq_status cq_cables_create(const cq_world_def *def, cq_model *model);
 // may a value of a field of cables be so where their pull is that of the end of a step?
 cq_status cq_cables_check(const cq_model *m, int32_t field, double value);

@@ -257,10 +257,11 @@ local follower = is.define("cq.Actuator.follower_pressure", {
   surface = is.any_of { is.string(), is.list(is.string(), { min = 1 }), is.table() }, max = max,
   name = is.string { optional = true },
 })
----A pressure on the walls of a cavity, or on any surface, that follows their deformation: f = -p J F^-T N A (Nanson)
----with p = max u at every engine step. One signal; a negative one sucks. state:cavity_volume tells the volume of a
----closed cavity. Errors: an open cavity or chamber, a place in the solid, particles that are on no lattice, a
----normal of zeros, a name that no wall has.
+---A pressure p = max u in a closed cavity, or on any surface, at every engine step. A cavity pushes its walls by
+---p dV/dx, V the volume that they enclose (state:cavity_volume), so that the sum of these forces and their moment are
+---zero. An open surface follows the deformation of its particles: f = -p J F^-T N A (Nanson). One signal; a negative
+---one sucks. Errors: an open cavity or chamber, a place in the solid, particles that are on no lattice, a normal of
+---zeros, a name that no wall has.
 ---@param fields cq.Actuator.follower_pressure.def
 ---@return cq.Actuator
 function actuator.follower_pressure(fields)

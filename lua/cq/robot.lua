@@ -422,8 +422,8 @@ function Robot:hydrostatic(fields) return with_values(self, hydrostatic(self, fi
 ---along; it is made so, and under no stress. Pinned particles take their pins along. Cables without a rest_length of
 ---their own follow the length of their path. Stretches along several axes, or one after the other, go together.
 ---
----Areas of walls under a follower_pressure do not follow: a section that a chamber extends along keeps its length, as
----a number, and walls between and around chambers become thicker or thinner.
+---A chamber is stretched with its walls. Areas of an open surface under a follower_pressure do not follow: a section
+---that it extends along keeps its length, as a number.
 ---
 ---  robot:stretched { axis = "y", factor = p.length }                                       all of it
 ---  robot:stretched { axis = "y", joints = { 0.05, 0.25, 0.4 }, lengths = p.lengths }       two links

@@ -377,20 +377,23 @@ end
 ---@field signals? cq.Tensor|number[]  {signals} or {batch, signals} that are held; none unless given
 ---@field batch? integer               independent scenes
 ---@field contact? boolean             to read what walls and pins give, by state:contact: their forces times dt
+---@field updates? integer             how often the weights of the grid are renewed where the body rests, and rest is
+---  found again from there
 
 local settle_spec = is.define("world:settle", {
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
   signals = is.any { optional = true },
   batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, optional = true },
   contact = is.boolean { default = false },
+  updates = is.integer { min = 0, max = 1000, default = 0 },
 })
 
 ---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to
 ---it, as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so
----that a body keeps no trace of cells that it would have crossed on the way. Pressure follows its surface to the end;
----cables and forces of one's own are those at the start, but for cq.Implicit { cables = "implicit" }, by which a body
----may hang. Velocities and viscosity play no part. Velocities that come out are the whole way over dt, and kinetic
----energy goes with them: to go on from rest, give a rollout robot:with { position = state:positions(),
+---that a body keeps no trace of cells that it would have crossed on the way; updates renews them. Pressure follows its
+---surface to the end; cables and forces of one's own are those at the start, but for cq.Implicit { cables = "implicit"
+---}, by which a body may hang. Velocities and viscosity play no part. Velocities that come out are the whole way over
+---dt, and kinetic energy goes with them: to go on from rest, give a rollout robot:with { position = state:positions(),
 ---deformation = state:deformations() }, whose velocity is the robot's own. Signals beyond [-1, 1] are not cut off, as
 ---in rollouts. Differentiable as a rollout is.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
@@ -420,10 +423,14 @@ function World:settle(fields)
       is.fail("world:settle: signals must be {%d}, or {batch, %d}, got {%s}", self.actuator_count, self.actuator_count,
         table.concat(u.dims, ", "))
     end
-    if self.actuator_count > 0 then controller = require("cq.controller").open_loop(u:unsqueeze(-2)) end
+    local shape = u:shape()
+    table.insert(shape, #shape, def.updates + 1)
+    if self.actuator_count > 0 then
+      controller = require("cq.controller").open_loop(u:unsqueeze(-2):expand(shape))
+    end
   end
   local roll = require("cq.rollout").run(self:still(), {
-    steps = 1, batch = def.batch, robot = def.robot, controller = controller, contact = def.contact,
+    steps = 1 + def.updates, batch = def.batch, robot = def.robot, controller = controller, contact = def.contact,
   })
   return roll.state, roll
 end

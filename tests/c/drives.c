@@ -82,7 +82,7 @@ static void check_precision(int dim, int side) {
 
 // ---- momentum -------------------------------------------------------------------------------------------------------
 
-// cables alone, free in space
+// cables and a chamber alone, free in space
 static void leave_cables(test_scene *s) {
   test_scene_add_drives(s);
   s->def.cable_count = 3;
@@ -126,6 +126,7 @@ static const double TAUT = 0.02;      // of its length, by which the cable is to
 static void pull_hard(test_scene *s) {
   leave_cables(s);
   s->def.cable_count = 1;
+  s->def.chamber_count = 0;
   memset(s->velocity, 0, (size_t)(s->n * s->def.dim) * sizeof *s->velocity);
   memset(s->affine, 0, (size_t)(s->n * s->def.dim * s->def.dim) * sizeof *s->affine);
   for (int64_t p = 0; p < s->n; p++) s->young[p] = 1;
@@ -196,10 +197,30 @@ static void check_courant(int dim) {
   F("length",    "cable_length[1] is -0.5; it must not be negative", s->cable_length[0] = -0.5)                        \
   F("friction",  "cable_friction[3] is ", s->cable_friction[2] = NAN)                                                  \
   F("no cables", "-1 cables",  s->def.cable_count = -1)                                                                \
+  F("three points less", "chamber 1 has 1 point; it must have 2 or more", s->chamber.point_count = 1)                  \
+  F("its signal", "chamber 1 follows actuator 8; there are 6", s->chamber.actuator = 7)                                \
+  F("a far particle", "point 1 of chamber 1 is particle 0", s->chamber_particle[0] = -1)                               \
+  F("no particle", "point 4 of chamber 1 has neither particles", s->chamber_start[4] = 6)                              \
+  F("no weight", "a weight in point 2 of chamber 1 is nan; it must be finite", s->chamber_weight[2] = NAN)             \
+  F("its weights", "the weights in point 2 of chamber 1 sum to 2.7", s->chamber_weight[2] = 3)                         \
+  F("a face", "of chamber 1 has point 5; there are 4", s->chamber.face = far_face(s->def.dim))                         \
+  F("few faces", "chamber 1 has 1 face; it must have", s->chamber.face_count = 1)                                     \
+  F("an open one", "chamber 1 is open: the area vectors of its faces sum to", s->chamber.face = open_face(s->def.dim)) \
+  F("no chambers", "-1 chambers", s->def.chamber_count = -1)                                                           \
   F("a surface", "surface entry 3 is (particle -2, actuator", s->surface_particle[2] = -3)                             \
   F("its actuator", "surface entry 1 is (particle 1, actuator 7)", s->surface_actuator[0] = 6)                         \
   F("its area",  "area of surface entry 2 is ", s->surface_area[s->def.dim] = INFINITY)                                \
   F("no surfaces", "-1 surface entries", s->def.surface_count = -1)
+
+static const int32_t *far_face(int dim) {
+  static const int32_t plane[] = {0, 1, 1, 2, 2, 3, 3, 4}, space[] = {0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 4};
+  return dim == 2 ? plane : space;
+}
+
+static const int32_t *open_face(int dim) {
+  static const int32_t plane[] = {0, 1, 1, 2, 2, 3, 3, 1}, space[] = {0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 0};
+  return dim == 2 ? plane : space;
+}
 
 static void fix_everything(test_scene *s) {   // no particle: a cable of anchors alone
   cq_cable *c = &s->cables[3];

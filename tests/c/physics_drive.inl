@@ -1,4 +1,4 @@
-// physics_drive: cables and pressures that follow their surface; included by physics_dual.inl.
+// physics_drive: cables, chambers and pressures that follow their surface; included by physics_dual.inl.
 
 enum { POINTS = 5 };
 
@@ -132,6 +132,65 @@ static void check_slack(void) {
   }
 }
 
+// a square, or a tetrahedron, whose faces are turned outwards
+struct chamber_map {
+  enum { CORNERS = 4, P = CORNERS * D, inputs, outputs = CORNERS * D };
+  static const int32_t *faces(void) {
+    static const int32_t plane[] = {0, 1, 1, 2, 2, 3, 3, 0}, space[] = {0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3};
+    return D == 2 ? plane : space;
+  }
+  void draw(double *in) const {
+    static const double plane[4][3] = {{0, 0}, {1, 0}, {1, 1}, {0, 1}}, space[4][3] = {{0}, {1}, {0, 1}, {0, 0, 1}};
+    for (int k = 0; k < CORNERS; k++)
+      for (int i = 0; i < D; i++) in[k * D + i] = 3 + (D == 2 ? plane : space)[k][i] + uniform(-0.2, 0.2);
+    in[P] = uniform(-2, 2);
+  }
+  void primal(const dual *in, dual *out) const {
+    const over_dual::Chamber c = {in[P], faces(), 4};
+    for (int k = 0; k < outputs; k++) out[k] = 0;
+    over_dual::chamber_push(&c, in, out);
+  }
+  void adjoint(const double *in, double *g, const double *grad_out) const {
+    const product::Chamber c = {in[P], faces(), 4};
+    product::chamber_push_adj(&c, in, g + P, g, grad_out);
+  }
+};
+
+// the force is the slope of the energy, and has neither sum nor moment
+static void check_chamber(void) {
+  double energy_error = 0, sum = 0, turn = 0, volume = 0;
+  for (int round = 0; round < DRAWS; round++) {
+    double in[chamber_map::inputs], direction[chamber_map::outputs], force[chamber_map::outputs] = {0}, along = 0,
+                                                                     size = 0, moment[3] = {0};
+    dual seeded[chamber_map::inputs];
+    const chamber_map map;
+    map.draw(in);
+    const product::Chamber c = {in[chamber_map::P], map.faces(), 4};
+    product::chamber_push(&c, in, force);
+    for (int i = 0; i < D; i++) {
+      double total = 0;
+      for (int k = 0; k < chamber_map::CORNERS; k++) {
+        total += force[k * D + i];
+        for (int j = 0; j < i; j++)
+          moment[i + j - 1] += in[k * D + i] * force[k * D + j] - in[k * D + j] * force[k * D + i];
+      }
+      sum = fmax(sum, fabs(total));
+    }
+    for (double m : moment) turn = fmax(turn, fabs(m));
+    for (int k = 0; k < chamber_map::inputs; k++) seeded[k] = in[k];
+    for (int k = 0; k < chamber_map::outputs; k++) {
+      seeded[k].slope = direction[k] = uniform(-1, 1);
+      along -= force[k] * direction[k], size += fabs(force[k] * direction[k]);
+    }
+    const over_dual::Chamber over = {seeded[chamber_map::P], map.faces(), 4};
+    energy_error = fmax(energy_error, fabs((double)over_dual::chamber_energy(&over, seeded).slope - along) / size);
+    volume = fmax(volume, -product::chamber_energy(&c, in) / in[chamber_map::P]);
+  }
+  CHECK(energy_error < 1e-12, "%dD chamber: its force is the slope of its energy to %g", D, energy_error);
+  CHECK(sum < 1e-13 && turn < 1e-12, "%dD chamber: forces sum to %g, their moments to %g", D, sum, turn);
+  CHECK(volume > 0.1 && volume < 3, "%dD chamber: a volume of %g", D, volume);
+}
+
 struct pressure_map {
   enum { H = DD, FORCE = DD + D, inputs = FORCE + D, outputs = D };
   void draw(double *in) const {
@@ -156,5 +215,7 @@ static void check_drives(void) {
   check_pull();
   check_straight();
   check_slack();
+  hold(chamber_map{}, "chamber");
+  check_chamber();
   hold(pressure_map{}, "follower pressure");
 }

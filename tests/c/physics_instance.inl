@@ -7,6 +7,7 @@
 #include "physics/material.inl"
 #include "physics/actuation.inl"
 #include "physics/drive/cable.inl"
+#include "physics/drive/chamber.inl"
 #include "physics/drive/pressure.inl"
 #include "physics/contact.inl"
 #include "physics/transfer.inl"

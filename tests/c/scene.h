@@ -19,6 +19,10 @@ typedef struct {
   cq_material materials[4];
   cq_wall walls[4];
   int32_t pins[2], pin_group[2];
+  cq_chamber chamber;
+  int64_t chamber_start[5];
+  int32_t chamber_particle[8];
+  double chamber_weight[8];
   cq_cable cables[4];
   int64_t cable_start[4][6];
   int32_t cable_particle[4][8], *surface_particle, *surface_actuator;
@@ -327,8 +331,29 @@ static inline cq_cable *test_scene_add_cable(test_scene *s, int32_t actuator, in
   return cable;
 }
 
-// Four cables, of which two share particles, one is slack and one hangs from the world; and pressures on every
-// seventh particle, on some two.
+// A chamber in the block, each of whose corners lies beyond a particle, as seen from a second one.
+static inline void test_scene_add_chamber(test_scene *s, int32_t actuator) {
+  static const int32_t plane[] = {0, 1, 1, 2, 2, 3, 3, 0}, space[] = {0, 2, 1, 0, 1, 3, 0, 3, 2, 1, 2, 3};
+  const int64_t n = s->n;
+  const int64_t of[8] = {n / 5, n / 2, n / 5 + 2, n / 2 - 1, n - n / 4, n / 2 + 1, n - n / 5, n / 2};
+  for (int k = 0; k < 8; k++) {
+    s->chamber_particle[k] = (int32_t)of[k];
+    s->chamber_weight[k] = k % 2 ? -0.3 : 1.3;
+    if (k % 2) s->chamber_start[k / 2 + 1] = k + 1;
+  }
+  cq_chamber *chamber = &s->chamber;
+  chamber->actuator = actuator;
+  chamber->point_count = chamber->face_count = 4;
+  chamber->point_start = s->chamber_start;
+  chamber->particle = s->chamber_particle;
+  chamber->weight = s->chamber_weight;
+  chamber->face = s->def.dim == 2 ? plane : space;
+  s->def.chamber_count = 1;
+  s->def.chambers = &s->chamber;
+}
+
+// Four cables, of which two share particles, one is slack and one hangs from the world; a chamber; and pressures on
+// every seventh particle, on some two.
 static inline void test_scene_add_drives(test_scene *s) {
   cq_world_def *d = &s->def;
   const int64_t n = s->n, dim = d->dim;
@@ -371,6 +396,7 @@ static inline void test_scene_add_drives(test_scene *s) {
     s->cable_friction[c] = 0.1 * c;
   }
 
+  test_scene_add_chamber(s, 5);
   s->surface_particle = (int32_t *)calloc((size_t)n, sizeof(int32_t));
   s->surface_actuator = (int32_t *)calloc((size_t)n, sizeof(int32_t));
   s->surface_area = test_array(n * dim);

@@ -1,20 +1,22 @@
--- surface: walls that a pressure pushes on, of the cavities of a lattice, of a mesh by their names, or given ones: as
--- particles with the area vectors N A of the undeformed body, N out of the solid; and the volume of the cavities that
--- they enclose.
+-- surface: walls that a pressure pushes on, of the cavities of a lattice, of a mesh by their names, or given ones.
+-- Closed ones are chambers, with corners and faces (chamber.lua); open ones are particles with the area vectors N A of
+-- the undeformed body, N out of the solid.
 local ffi = require "ffi"
+local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local cavity = require "cq.shape.cavity"
+local chamber = require "cq.actuator.chamber"
 local T = require "cq.tensor"
 
 ---@class cq.Surface
 ---@field name string
 ---@field actuator cq.Actuator
----@field closed boolean         do its area vectors sum to zero?
----@field index integer[]        particles, from 0
----@field area cq.Tensor         {m, dim} N A [length^(dim-1)]
----@field ends integer[]         the last of the particles of each of its walls: 5 and 9 are two, of 5 and 4
----@field arm cq.Tensor          {m, dim} from the particle to the wall, in the undeformed body [length]
+---@field chamber table?         of a closed surface, see chamber.lua
+---@field index integer[]        particles, from 0: those that carry the corners of a chamber, or those of an open
+---  surface
+---@field area cq.Tensor?        {m, dim} N A of an open surface [length^(dim-1)]
+---@field walls table             of a closed surface: index and area, as of an open one
 ---@field stress integer         its place among the robot's signals to the engine, from 1
 
 local surface = {}
@@ -47,15 +49,18 @@ local function sum_of(area, dim)
   return sum, size
 end
 
--- the particles, area vectors and arms of a wall, appended
+local function no_walls() return { index = {}, area = {}, corner = {}, face = {} } end
+
+-- the particles, area vectors, corners and faces of a wall, appended
 local function add_wall(out, wall, dim)
   for k, p in ipairs(wall.particle) do
     local n = #out.index + 1
-    out.index[n], out.area[n], out.arm[n] = p - 1, {}, {}
-    for i = 1, dim do
-      out.area[n][i], out.arm[n][i] = wall.area[(k - 1) * dim + i], wall.arm[(k - 1) * dim + i]
-    end
+    out.index[n], out.area[n] = p - 1, {}
+    for i = 1, dim do out.area[n][i] = wall.area[(k - 1) * dim + i] end
   end
+  local before = #out.corner / dim
+  for _, x in ipairs(wall.corner) do out.corner[#out.corner + 1] = x end
+  for _, k in ipairs(wall.face) do out.face[#out.face + 1] = before + k end
   return out
 end
 
@@ -70,7 +75,8 @@ local function check_closed(robot, name, wall, walls)
 end
 
 local function of_names(robot, given)
-  local out, seen = { index = {}, area = {}, arm = {}, ends = {}, closed = true }, {}
+  local out, seen = no_walls(), {}
+  out.closed = true
   for _, name in ipairs(type(given) == "string" and { given } or given) do
     if seen[name] then is.fail("%s: the walls \"%s\" of %s are named twice", WHAT, name, robot.name) end
     seen[name] = true
@@ -82,9 +88,8 @@ local function of_names(robot, given)
           or "those of a cq.Shape.tetrahedra or a cq.Shape.mesh have names; give inside = a place in the cavity")
     end
     if #wall.particle == 0 then is.fail("%s: nothing is left of the walls \"%s\" of %s", WHAT, name, robot.name) end
-    check_closed(robot, name, wall, add_wall({ index = {}, area = {}, arm = {} }, wall, robot.dim))
+    check_closed(robot, name, wall, add_wall(no_walls(), wall, robot.dim))
     add_wall(out, wall, robot.dim)
-    out.ends[#out.ends + 1] = #out.index
     out.closed = out.closed and wall.closed
   end
   return out
@@ -131,14 +136,16 @@ local function of_cavity(robot, given)
   if meshed then return meshed end
   local body = { what = WHAT, name = robot.name, dim = robot.dim, position = robot.position:data(),
     size = robot.volume:get(1) ^ (1 / robot.dim), list = list_of(robot, given.group) }
-  return add_wall({ index = {}, area = {}, arm = {} }, cavity.walls(body, place), robot.dim)
+  local walls = add_wall(no_walls(), cavity.walls(body, place), robot.dim)
+  walls.closed = true
+  return walls
 end
 
 -- ---- given walls ----------------------------------------------------------------------------------------------------
 
 local function of_list(robot, given)
   local dim = robot.dim
-  local out = { index = list_of(robot, given.particles), area = {}, arm = {} }
+  local out = { index = list_of(robot, given.particles), area = {} }
   local each = type(given.normal) == "table" and type(given.normal[1]) == "table"
   for k = 1, #out.index do
     local area = type(given.area) == "table" and given.area[k] or given.area
@@ -158,19 +165,10 @@ local function of_list(robot, given)
       square = square + x * x
     end
     if not (square > 0) then is.fail("%s: a normal must not be the zero vector", WHAT) end
-    out.area[k], out.arm[k] = {}, {}
-    for i = 1, dim do out.area[k][i], out.arm[k][i] = area * normal[i] / square ^ 0.5, 0 end
+    out.area[k] = {}
+    for i = 1, dim do out.area[k][i] = area * normal[i] / square ^ 0.5 end
   end
   return out
-end
-
--- do area vectors sum to zero?
-local function is_closed(area, dim)
-  local sum, size = sum_of(area, dim)
-  for i = 1, dim do
-    if math.abs(sum[i]) > 1e-9 * size then return false end
-  end
-  return true
 end
 
 local function walls_for(robot, given)
@@ -178,46 +176,61 @@ local function walls_for(robot, given)
   return given.inside and of_cavity(robot, given) or of_list(robot, given)
 end
 
----Finds the particles of a surface, and their area vectors.
+---Finds the particles of a surface, and its faces or their area vectors.
 ---@param robot cq.Robot
 ---@param actuator cq.Actuator
 ---@param name string           of its signal
 ---@return cq.Surface
 function surface.bind(robot, actuator, name)
-  local given = actuator.surface
-  local walls = walls_for(robot, given)
-  return {
-    name = name, actuator = actuator, index = walls.index, ends = walls.ends or { #walls.index },
-    closed = walls.closed ~= false and is_closed(walls.area, robot.dim),
-    area = T.tensor(walls.area),
-    arm = T.tensor(walls.arm),
-  }
+  local walls = walls_for(robot, actuator.surface)
+  if not walls.closed then
+    return { name = name, actuator = actuator, index = walls.index, area = T.tensor(walls.area) }
+  end
+  local closed = T.tape.pause(chamber.bind, robot, walls)
+  return { name = name, actuator = actuator, index = closed.index, chamber = closed,
+    walls = { index = walls.index, area = T.tensor(walls.area) } }
 end
 
 -- ---- the engine -----------------------------------------------------------------------------------------------------
 
+-- Total Lagrangian steps have no chambers yet. F does not drift from the shape there, so that -p cof(F) N A balances.
+local function has_chambers(def) return def.formulation ~= C.CQ_FORMULATION_TOTAL_LAGRANGIAN end
+
+local function fill_chambers(def, layout)
+  local list = {}
+  for _, entry in ipairs(has_chambers(def) and layout.list or {}) do
+    list[#list + 1] = entry.surface.chamber and entry or nil
+  end
+  layout.chamber, layout.kept = ffi.new("cq_chamber[?]", math.max(#list, 1)), {}
+  for k, entry in ipairs(list) do
+    layout.chamber[k - 1].actuator = entry.actuator
+    layout.kept[k] = chamber.fill(entry.surface.chamber, layout.chamber[k - 1], entry.robot.first, def.dim)
+  end
+  def.chamber_count, def.chambers = #list, layout.chamber
+end
+
 ---Surfaces of all robots, into the engine's def.
 ---@param def ffi.cdata*          cq_world_def
 ---@param robots cq.Robot[]
----@return { list: { robot: cq.Robot, of: integer, number: integer, surface: cq.Surface }[] } layout   of, number: places of
----  the robot and of its surface
+---@return { list: { robot: cq.Robot, surface: cq.Surface, actuator: integer }[] } layout
 function surface.fill(def, robots)
   local layout, first, count = { list = {} }, 0, 0
-  for k, robot in ipairs(robots) do
-    for i, one in ipairs(robot.surfaces) do
-      layout.list[#layout.list + 1] = { robot = robot, of = k, number = i, surface = one,
-        actuator = first + one.stress - 1 }
-      count = count + #one.index
+  for _, robot in ipairs(robots) do
+    for _, one in ipairs(robot.surfaces) do
+      local open = one.area and one or not has_chambers(def) and one.walls or nil
+      layout.list[#layout.list + 1] = { robot = robot, surface = one, open = open, actuator = first + one.stress - 1 }
+      count = count + (open and #open.index or 0)
     end
     first = first + #robot.stresses
   end
+  fill_chambers(def, layout)
   local dim, k = def.dim, 0
   layout.particle, layout.actuator = ffi.new("int32_t[?]", math.max(count, 1)),
     ffi.new("int32_t[?]", math.max(count, 1))
   layout.area = ffi.new("double[?]", math.max(count * dim, 1))
   for _, entry in ipairs(layout.list) do
-    local area = entry.surface.area:data()
-    for m, p in ipairs(entry.surface.index) do
+    local area = entry.open and entry.open.area:data()
+    for m, p in ipairs(area and entry.open.index or {}) do
       layout.particle[k], layout.actuator[k] = entry.robot.first + p, entry.actuator
       for i = 0, dim - 1 do layout.area[k * dim + i] = area[(m - 1) * dim + i] end
       k = k + 1
@@ -241,88 +254,32 @@ local function find(world, which)
     #names == 0 and "is none" or (#names == 1 and "is " or "are ") .. table.concat(names, ", "))
 end
 
--- component {..., m, 1} of a matrix {..., m, dim * dim} or a vector
-local function at(flat, k) return flat:slice(k, k, -1) end
-
--- {m, dim} from particles to walls, of the robot as a rollout was given it: stretched, or as it was drawn
-local function arm_of(state, entry)
-  local given = state.roll.bodies[entry.of].values
-  return given and given.surface_arm and given.surface_arm.list[entry.number] or entry.surface.arm
-end
-
--- F a {m, dim} of each, by components
-local function product(f, a, dim)
+-- {..., m} of positions {..., m, dim}, for each axis
+local function coordinates(x, dim)
   local out = {}
-  for i = 1, dim do
-    for j = 1, dim do
-      local term = at(f, (i - 1) * dim + j) * at(a, j)
-      out[i] = out[i] and out[i] + term or term
-    end
-  end
+  for i = 1, dim do out[i] = x:slice(i, i, -1):squeeze(-1) end
   return out
 end
 
--- cof(F) a, by components
-local function area_of(f, a, dim)
-  local function entry(i, j) return at(f, i * dim + j + 1) end
-  local a1, a2 = at(a, 1), at(a, 2)
-  if dim == 2 then return { entry(1, 1) * a1 - entry(1, 0) * a2, entry(0, 0) * a2 - entry(0, 1) * a1 } end
-  local out = {}
-  for i = 0, 2 do
-    for j = 0, 2 do
-      local r, s, c, d = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
-      local term = (entry(r, c) * entry(s, d) - entry(r, d) * entry(s, c)) * at(a, j + 1)
-      out[i + 1] = out[i + 1] and out[i + 1] + term or term
-    end
-  end
-  return out
-end
-
--- What walls enclose, {..., m, 1} each component of where they are and of their area vectors:
--- -1/dim sum (y - mean y) . a. Of several walls under one pressure the sum; each has a mean of its own, because its
--- area vectors sum to zero only while it is not deformed.
-local function enclosed(y, area, ends)
-  local sum
-  for i = 1, #y do
-    local place, a, first = y[i]:squeeze(-1), area[i]:squeeze(-1), 1
-    for _, last in ipairs(ends) do
-      local own = place:slice(first, last, -1)
-      local share = ((own - own:mean(-1):unsqueeze(-1)) * a:slice(first, last, -1)):sum(-1)
-      sum, first = sum and sum + share or share, last + 1
-    end
-  end
-  return sum / -#y
-end
-
----Volume of a closed cavity in a state, of its walls at y = x + F arm with area vectors n a = cof(F) N A, n into the
----cavity.
+---Volume of a closed chamber in a state.
 ---@param state cq.State
 ---@param entry table     of the world's list of surfaces
 ---@return cq.Tensor      one number, or {batch}
 function surface.volume_of(state, entry)
-  local world = state.world
-  local one, dim = entry.surface, world.dim
+  local world, closed = state.world, entry.surface.chamber
   if not entry.selection then
     local numbers = {}
-    for k, p in ipairs(one.index) do numbers[k] = p + 1 end
+    for k, p in ipairs(closed.index) do numbers[k] = p + 1 end
     entry.selection = world:remember_selection(numbers, entry.robot.first)
   end
-  local x, f = state:gather(entry.selection), state:gather(entry.selection, "deformation")
-  local shape = x:shape()
-  shape[#shape] = dim * dim
-  f = f:reshape(shape)
-  local arm, y = product(f, arm_of(state, entry), dim), {}
-  for i = 1, dim do y[i] = at(x, i) + arm[i] end
-  return enclosed(y, area_of(f, one.area, dim), one.ends)
+  return chamber.volume(closed, coordinates(state:gather(entry.selection), world.dim))
 end
 
 -- the same of the robot as it was drawn
 local function volume_drawn(entry)
-  local one, rows, y, area = entry.surface, {}, {}, {}
-  for k, p in ipairs(one.index) do rows[k] = p + 1 end
-  local x = entry.robot.position:gather(rows, 1)
-  for i = 1, entry.robot.dim do y[i], area[i] = at(x, i) + at(one.arm, i), at(one.area, i) end
-  return enclosed(y, area, one.ends):item()
+  local closed, rows = entry.surface.chamber, {}
+  for k, p in ipairs(closed.index) do rows[k] = p + 1 end
+  return chamber.volume(closed, coordinates(entry.robot.position:gather(rows, 1), entry.robot.dim)):item()
 end
 
 ---Which closed cavity has swollen most? For what is said of a pressure that its walls do not stand.
@@ -332,7 +289,7 @@ end
 function surface.most_swollen(state, scene)
   local most
   for _, entry in ipairs(state.world.layout.surface.list) do
-    if entry.surface.closed then
+    if entry.surface.chamber then
       local volume, drawn = surface.volume_of(state, entry):reshape({ -1 }):totable()[scene], volume_drawn(entry)
       if not most or volume / drawn > most.volume / most.drawn then
         most = { name = entry.surface.name, robot = entry.robot.name, volume = volume, drawn = drawn }
@@ -348,8 +305,8 @@ end
 ---@return cq.Tensor      one number, or {batch}
 function surface.volume(state, which)
   local entry = find(state.world, which)
-  if not entry.surface.closed then
-    is.fail("state:cavity_volume: the surface \"%s\" is open: its area vectors do not sum to zero, so it encloses no volume", entry.surface.name)
+  if not entry.surface.chamber then
+    is.fail("state:cavity_volume: the surface \"%s\" is open, so that it encloses no volume", entry.surface.name)
   end
   return surface.volume_of(state, entry)
 end

@@ -3,7 +3,7 @@
 -- (engine/physics/EQUATIONS.md), for a few particles, that the engine's gradients are held against.
 --
 -- Scenes: neo-Hookean, one engine step for each control step; a floor that lets go, below which nodes are held; pins;
--- a pressure on surfaces, of the state before the step.
+-- a pressure in a chamber of the plane, of the state before the step.
 local dual = require "cq.measure.dual"
 
 local Model = {}
@@ -114,12 +114,35 @@ end
 
 -- ---- a step ---------------------------------------------------------------------------------------------------------
 
+-- Forces of a pressure in a chamber, by particle: those of its corners, p dV/dy of the polygon, by their weights.
+local function forces_of(model, particles)
+  local chamber, out, y, force = model.chamber, {}, {}, {}
+  for c, carrier in ipairs(chamber and chamber.carriers or {}) do
+    y[c], force[c] = { 0, 0 }, { 0, 0 }
+    for k, p in ipairs(carrier.particle) do
+      for i = 1, 2 do y[c][i] = particles[p + 1].x[i] * carrier.weight[k] + y[c][i] end
+    end
+  end
+  for f = 1, chamber and #chamber.face or 0, 2 do
+    local a, b, half = chamber.face[f], chamber.face[f + 1], model.pressure * 0.5
+    force[a][1], force[a][2] = half * y[b][2] + force[a][1], -(half * y[b][1]) + force[a][2]
+    force[b][1], force[b][2] = -(half * y[a][2]) + force[b][1], half * y[a][1] + force[b][2]
+  end
+  for c, carrier in ipairs(chamber and chamber.carriers or {}) do
+    for k, p in ipairs(carrier.particle) do
+      out[p + 1] = out[p + 1] or { 0, 0 }
+      for i = 1, 2 do out[p + 1][i] = force[c][i] * carrier.weight[k] + out[p + 1][i] end
+    end
+  end
+  return out
+end
+
 -- mass and momentum with given forces at nodes
 local function to_grid(model, particles)
-  local nodes, dim = {}, model.dim
-  for _, p in ipairs(particles) do
+  local nodes, dim, given = {}, model.dim, forces_of(model, particles)
+  for number, p in ipairs(particles) do
     p.stencil = stencil(model, p.x)
-    local cof = p.area and cofactor(p.f, dim)
+    local force = given[number]
     for _, n in ipairs(p.stencil) do
       local node = nodes[n.key]
       if not node then
@@ -132,7 +155,7 @@ local function to_grid(model, particles)
         local q = p.v[i]
         for j = 1, dim do q = p.c[i][j] * n.rel[j] * model.dx + q end
         q = q * p.mass
-        for j = 1, p.area and dim or 0 do q = q - cof[i][j] * p.area[j] * model.pressure * model.dt end
+        if force then q = force[i] * model.dt + q end
         node.momentum[i] = n.w * q + node.momentum[i]
       end
     end
@@ -328,7 +351,7 @@ end
 ---@field poisson number
 ---@field velocity number[]       of all particles at the start
 ---@field direction number[]      its derivative
----@field pressure? number        on the robot's first surface [stress]
+---@field pressure? number        in the robot's first chamber [stress]
 ---@field slope? number           its derivative
 ---@field floor? integer          nodes up to this one along y are in the floor
 
@@ -345,18 +368,14 @@ function backward_euler.new(def)
     lambda = def.young * def.poisson / ((1 + def.poisson) * (1 - 2 * def.poisson)), floor = def.floor or -1,
     pressure = dual.new(def.pressure or 0, def.slope or 0),
   }, Model)
-  local areas, surface = {}, def.pressure and robot.surfaces[1]
-  for k, p in ipairs(surface and surface.index or {}) do
-    areas[p] = areas[p] or { 0, 0, 0 }
-    for i = 1, dim do areas[p][i] = areas[p][i] + surface.area:data()[(k - 1) * dim + i - 1] end
-  end
+  self.chamber = def.pressure and robot.surfaces[1].chamber or nil
   for p = 0, robot.particle_count - 1 do
     local at, v = {}, {}
     for i = 1, dim do
       at[i] = dual.new(x[p * dim + i - 1], 0)
       v[i] = dual.new(def.velocity[i], def.direction[i])
     end
-    self.particles[p + 1] = { x = at, v = v, mass = density[p] * volume[p], volume = volume[p], area = areas[p],
+    self.particles[p + 1] = { x = at, v = v, mass = density[p] * volume[p], volume = volume[p],
       c = matrix(dim, function() return 0 end), f = matrix(dim, function(i, j) return i == j and 1 or 0 end) }
   end
   for _, pin in ipairs(robot.pins or {}) do

@@ -1,5 +1,5 @@
 -- stretched: a robot with other proportions along an axis, as a differentiable function of lengths: the places
--- and volumes of its particles, and how far they are from the walls of their cavities.
+-- and volumes of its particles.
 --
 --   joints        a        b             c          places in the robot as it was drawn
 --                 |--------|-------------|
@@ -122,17 +122,16 @@ local function is_kept(def, k, old)
   return type(given) == "number" and math.abs(given - drawn) <= 1e-6 * drawn
 end
 
--- The engine keeps the area vectors N A of walls under pressure as they were drawn. A stretch by s leaves their
+-- The engine keeps the area vectors N A of open surfaces under pressure as they were drawn. A stretch by s leaves their
 -- component along its axis and makes the others s times as large, so a section that holds a wall with others must keep
 -- its length.
 local function check_walls(robot, def, axis, place, joints)
   for _, one in ipairs(robot.surfaces) do
-    for k, p in ipairs(one.index) do
+    for k, p in ipairs(one.area and one.index or {}) do
       local across, along = 0, one.area:get(k, axis)
       for d = 1, robot.dim do across = across + (d == axis and 0 or one.area:get(k, d) ^ 2) end
       if across > 1e-16 * along * along then
-        -- a particle at an edge has walls in two directions: its own side of the corner counts
-        local x, j = place:get(p + 1) + 0.999 * one.arm:get(k, axis), 0
+        local x, j = place:get(p + 1), 0
         while j < #joints and x >= joints[j + 1] do j = j + 1 end
         if j > 0 and j < #joints and not is_kept(def, j, joints[j + 1] - joints[j]) then
           is.fail("robot:stretched: the section from %s to %s holds walls of the pressure \"%s\", whose areas do not follow; end it with joints "
@@ -142,19 +141,6 @@ local function check_walls(robot, def, axis, place, joints)
       end
     end
   end
-end
-
--- arms from particles to walls, along the axis as much longer as their particles' sections
-local function arms_of(robot, axis, slope)
-  local own, out = robot.values and robot.values.surface_arm, {}
-  for i, one in ipairs(robot.surfaces) do
-    local arm, particles, columns = own and own.list[i] or one.arm, {}, {}
-    for k, p in ipairs(one.index) do particles[k] = p + 1 end
-    for d = 1, robot.dim do columns[d] = arm:slice(d, d, 2) end
-    columns[axis] = columns[axis] * slope:gather(particles, 1):unsqueeze(2)
-    out[i] = T.concat(columns, 2)
-  end
-  return out
 end
 
 -- ---- the stretch ----------------------------------------------------------------------------------------------------
@@ -169,8 +155,7 @@ local function own_position(robot)
   return T.tape.pause(function() return robot.position - T.tensor(robot.offset) end)
 end
 
----The values of the stretched robot: position in its own coordinates, volume, arms of walls, and lengths of cables
----that follow.
+---The values of the stretched robot: position in its own coordinates, volume, and lengths of cables that follow.
 ---@param robot cq.Robot
 ---@param fields robot.stretched.def
 ---@return table<string, table>
@@ -197,7 +182,6 @@ return function(robot, fields)
     volume = { tensor = (values.spread(robot, "volume") or robot.volume) * slope },
   }
   local own_length = robot.values and robot.values.cable_length
-  if #robot.surfaces > 0 then out.surface_arm = { list = arms_of(robot, axis, slope) } end
   if #robot.cables > 0 and (not own_length or own_length.measured) then out.cable_length = { measured = true } end
   return out
 end

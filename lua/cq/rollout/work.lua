@@ -32,7 +32,7 @@ function work.check(roll)
     is.fail("%s is of actuators of cq.Actuator; the work of a force of your own is its product with the way that it makes: record it", what)
   end
   for _, entry in ipairs(layout.surface.list) do
-    if not entry.surface.closed then
+    if not entry.surface.chamber then
       is.fail("%s: the surface \"%s\" under pressure is open, and has no volume that would tell its work", what,
         entry.surface.name)
     end

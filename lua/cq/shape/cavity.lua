@@ -104,6 +104,50 @@ local function flood(lattice, first, place, body)
   return cells
 end
 
+-- The corners and faces around a cavity, turned so that they enclose a positive volume: lines in the plane, and two
+-- triangles for each face of a cell in space.
+local function faces_of(lattice, cells)
+  local dim, of, corner, face = lattice.dim, {}, {}, {}
+  -- a corner by the number of the cell above it along each axis
+  local function number(place)
+    local key = 0
+    for i = 1, dim do key = key * (lattice.size[i] + 1) + place[i] end
+    if not of[key] then
+      of[key] = #corner / dim + 1
+      for i = 1, dim do corner[#corner + 1] = lattice.lower[i] + (place[i] - 1.5) * lattice.h[i] end
+    end
+    return of[key]
+  end
+  local function add(...)
+    for _, k in ipairs { ... } do face[#face + 1] = k end
+  end
+  for _, at in ipairs(cells) do
+    for i = 1, dim do
+      for step = -1, 1, 2 do
+        if lattice.cell[at + step * lattice.stride[i]] > 0 then
+          local place, ring = {}, {}
+          for j = 1, dim do place[j] = math.floor(at / lattice.stride[j]) % lattice.size[j] end
+          if step > 0 then place[i] = place[i] + 1 end
+          local j, l = i % dim + 1, (i + 1) % dim + 1
+          for k, move in ipairs(dim == 2 and { { 0 }, { 1 } } or { { 0, 0 }, { 1, 0 }, { 1, 1 }, { 0, 1 } }) do
+            local there = { unpack(place) }
+            there[j] = there[j] + move[1]
+            if dim == 3 then there[l] = there[l] + move[2] end
+            ring[k] = number(there)
+          end
+          -- in the plane the way along y keeps the cavity of a face towards x on its left, that along x does so of -y
+          local turned = step < 0
+          if dim == 2 and i == 2 then turned = not turned end
+          for k = 1, turned and #ring / 2 or 0 do ring[k], ring[#ring + 1 - k] = ring[#ring + 1 - k], ring[k] end
+          add(ring[1], ring[2], ring[3])
+          if dim == 3 then add(ring[1], ring[3], ring[4]) end
+        end
+      end
+    end
+  end
+  return corner, face
+end
+
 -- Area vectors of the particles around a cavity: the faces between its cells and theirs. They are the gradient of the
 -- indicator of the body, and sum to zero.
 local function walls_of(lattice, cells)
@@ -130,6 +174,7 @@ local function walls_of(lattice, cells)
       end
     end
   end
+  out.corner, out.face = faces_of(lattice, cells)
   return out
 end
 

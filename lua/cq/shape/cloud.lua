@@ -19,6 +19,8 @@ end
 ---@field particle integer[]    numbers from 1
 ---@field area number[]         flat, dim for each: N A of the undeformed body, N out of the solid [length^(dim-1)]
 ---@field arm number[]          flat, dim for each: from the particle to the wall [length]
+---@field corner number[]       flat, dim for each: where the corners of its faces are [length]
+---@field face integer[]        flat, dim for each: corners, from 1, turned so that a chamber has a positive volume
 ---@field chamber boolean       must it be closed?
 ---@field meshed boolean?       of a mesh, and no lattice
 ---@field closed boolean        it was when it was read, and no particle of it was taken away
@@ -28,7 +30,7 @@ end
 function cloud.wall(self, name)
   local wall = self.walls[name]
   if not wall then
-    wall = { particle = {}, area = {}, arm = {}, chamber = false, closed = true }
+    wall = { particle = {}, area = {}, arm = {}, corner = {}, face = {}, chamber = false, closed = true }
     self.walls[name], self.wall_names[#self.wall_names + 1] = wall, name
   end
   return wall
@@ -88,6 +90,9 @@ local function carry_walls(to, from, number)
     local old, new = from.walls[name], cloud.wall(to, name)
     new.meshed = new.meshed or old.meshed
     new.chamber, new.closed = new.chamber or old.chamber, new.closed and old.closed
+    local before = #new.corner / dim
+    for _, x in ipairs(old.corner) do new.corner[#new.corner + 1] = x end
+    for _, k in ipairs(old.face) do new.face[#new.face + 1] = before + k end
     for k, p in ipairs(old.particle) do
       local count = #new.particle
       if number[p] then
@@ -132,13 +137,20 @@ local function map_vectors(list, dim, linear)
   end
 end
 
+-- a mirror image turns faces around
+local function turn_faces(face, dim)
+  for k = 0, #face - dim, dim do face[k + 1], face[k + dim] = face[k + dim], face[k + 1] end
+end
+
 ---Moves every particle by place(x, y, z) -> x, y, z and multiplies its volume. In place. A place that is linear brings
 ---the functions that turn area vectors and arms of walls; without them there must be no walls.
----@param linear? { area: function, arm: function }
+---@param linear? { area: function, arm: function, mirrors: boolean }
 function cloud.map(self, place, volume, linear)
   for _, name in ipairs(self.wall_names) do
     map_vectors(self.walls[name].area, self.dim, linear.area)
     map_vectors(self.walls[name].arm, self.dim, linear.arm)
+    map_vectors(self.walls[name].corner, self.dim, place)
+    if linear.mirrors then turn_faces(self.walls[name].face, self.dim) end
   end
   local position, dim = self.position, self.dim
   for p = 1, self.count do

@@ -132,8 +132,23 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
-local function add_walls(out, solid, walls, dim, scale)
-  for _, wall in ipairs(walls) do
+-- the faces of a wall, whose corners are nodes of the file
+local function add_faces(one, body, wall)
+  local dim, count = body.dim, tonumber(wall.info.face_count)
+  local node, place, of = ffi.new("int32_t[?]", count * dim), ffi.new("double[?]", count * dim * dim), {}
+  C.cq_solid_wall_faces(body.solid, wall.number, node, place)
+  for k = 0, count * dim - 1 do
+    if not of[node[k]] then
+      of[node[k]] = #one.corner / dim + 1
+      for d = 1, dim do one.corner[#one.corner + 1] = body.place(d, place[k * dim + d - 1]) end
+    end
+    one.face[#one.face + 1] = of[node[k]]
+  end
+end
+
+local function add_walls(out, body)
+  local solid, dim, scale = body.solid, body.dim, body.scale
+  for _, wall in ipairs(body.walls) do
     local count = tonumber(wall.info.cell_count)
     local cell, area, arm = ffi.new("int32_t[?]", count), ffi.new("double[?]", count * dim),
       ffi.new("double[?]", count * dim)
@@ -146,6 +161,7 @@ local function add_walls(out, solid, walls, dim, scale)
       for k = 0, count * dim - 1 do
         one.area[k + 1], one.arm[k + 1] = scale ^ (dim - 1) * area[k], scale * arm[k]
       end
+      add_faces(one, body, wall)
     end
   end
 end
@@ -166,7 +182,7 @@ local function filler(body)
       local group = cloud.group(out, entry.name)
       for k = 0, entry.count - 1 do group[k + 1] = entry.cell[k] + 1 end
     end
-    add_walls(out, solid, body.walls, dim, body.scale)
+    add_walls(out, body)
     if body.name then cloud.all(out, body.name) end
     return out
   end

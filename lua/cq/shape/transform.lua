@@ -46,7 +46,7 @@ local function wall_maps(a, inverted, det)
     none[i], cofactor[i] = 0, {}
     for j = 1, #a do cofactor[i][j] = math.abs(det) * inverted[j][i] end
   end
-  return { area = map(cofactor, none), arm = map(a, none) }
+  return { area = map(cofactor, none), arm = map(a, none), mirrors = det < 0 }
 end
 
 -- the box that holds the mapped box

@@ -88,12 +88,15 @@ static void load_cables_seeded(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   load_cables(s);
   for (int32_t k = 0; k < c->count; k++) {
-    Cable *cable = (Cable *)s->cable + k;
+    Cable *cable = cable_at(s, k);
     cable->stiffness.slope = toward.field[CQ_FIELD_CABLE_STIFFNESS][(size_t)k];
     cable->length.slope = toward.field[CQ_FIELD_CABLE_LENGTH][(size_t)k];
     cable->friction.slope = toward.field[CQ_FIELD_CABLE_FRICTION][(size_t)k];
     cable->signal.slope = toward.signals[(size_t)(toward.step * s->model->actuator_count + c->actuator[k])];
   }
+  for (int32_t k = 0; k < c->chambers; k++)
+    chamber_at(s, k)->pressure.slope =
+        toward.signals[(size_t)(toward.step * s->model->actuator_count + c->actuator[c->count + k])];
 }
 
 static void load_walls_seeded(cq_scene *s, int64_t step, const double *velocity, const double *place) {
