@@ -278,13 +278,16 @@ end
 ---@field resume? boolean         go on from what lies in the folder; --resume unless given. Another problem than
 ---  that of before is refused, and so is a stage that is made and was another; another way of optimizing the present
 --- one is told
+---@field keep? integer           the state of every so many iterations is kept, for forks (cqlua resume RUN --at 40);
+---  --keep unless given, else none
 ---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment, stage: string)   called after each
 ---  iteration, which is counted through all stages and starts as in history.csv; stage: its name
 
 local optimize_fields = {
   plan = is.instance { "cq.Plan", optional = true }, iterations = is.integer { min = 0, optional = true },
   from = is.string { optional = true }, folder = is.string { optional = true }, name = is.string { optional = true },
-  resume = is.boolean { optional = true }, on_iteration = is.callable { optional = true },
+  resume = is.boolean { optional = true }, keep = is.integer { min = 1, optional = true },
+  on_iteration = is.callable { optional = true },
 }
 for name, kind in pairs(plans.of_stage) do optimize_fields[name] = kind end
 local optimize_spec = is.define("run:optimize", optimize_fields, nil, is.renamed {
@@ -348,7 +351,7 @@ local function begin(self, def, plan)
     resume = true
   end
   return require("cq.run").open {
-    iterations = plan:iterations(), folder = def.folder, resume = resume, fresh = def.name ~= nil,
+    iterations = plan:iterations(), folder = def.folder, resume = resume, fresh = def.name ~= nil, keep = def.keep,
     device = self.world.device,
     notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
   }
@@ -391,6 +394,7 @@ function Experiment:optimize(fields)
   if option.program.check then return only_check(self, def, plan) end
   local run = begin(self, def, plan)
   self.run, self.folder, self.made = run, run.folder, run.done
+  require "cq.experiment.settings"(self, plan, run)
   local work = training.new(self, { plan = plan, on_iteration = def.on_iteration }, run, numbers)
   tell_plan(self, plan)
   if run.done > 0 and run.done >= run.iterations then

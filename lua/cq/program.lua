@@ -146,6 +146,7 @@ local function print_help()
 Scripts that train take
   --iterations N     that many; --budget 0.1 makes a tenth of all
   --resume           go on where the run in the folder stopped
+  --keep N           checkpoints of every N iterations, from which cqlua resume --at forks
   --from DIR         begin with the parameters of the run in DIR
   --render no        no films
 ]]

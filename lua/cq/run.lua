@@ -6,6 +6,7 @@
 --   params.bin       parameters, as cq.load reads them
 --   optimizer.bin    parameters with the optimizer's state: what --resume goes on from
 --   saved.bin        of an experiment or a solve: the best so far, to be used without the script (cq.load)
+--   checkpoints/     states of every so many iterations, where they are kept (keep = 10): what forks begin from
 --   sources/         the Lua files that the script has loaded
 --
 -- A loop:
@@ -21,12 +22,14 @@
 local method = require "cq.base.method"
 local bit = require "bit"
 local atomic_file = require "cq.base.atomic_file"
+local checkpoint = require "cq.run.checkpoint"
 local engine = require "cq.base.engine"
 local changed_script = require "cq.run.changed_script"
 local folders = require "cq.run.folder"
 local History = require "cq.run.history"
 local host = require "cq.host"
 local json = require "cq.base.json"
+local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local Progress = require "cq.run.progress"
@@ -58,6 +61,7 @@ local CHECKPOINT = 5             -- [s] between two saves of parameters and opti
 ---@field folder? string         default: --out, else runs/<name of the script>
 ---@field resume? boolean        go on from what lies in the folder; default: --resume
 ---@field fresh? boolean         with resume: begin where there is nothing to go on from, as one of several runs of a script
+---@field keep? integer          a checkpoint of every so many iterations is kept; default: --keep, else none
 ---@field device? string         for the manifest
 ---@field notes? table           more for the manifest: numbers, strings, lists, tables
 local definition = schema.define("cq.Run", {
@@ -65,6 +69,7 @@ local definition = schema.define("cq.Run", {
   folder = is.string { optional = true },
   resume = is.boolean { optional = true },
   fresh = is.boolean { default = false },
+  keep = is.integer { min = 1, optional = true },
   device = is.string { optional = true },
   notes = is.table { default = {} },
 })
@@ -106,7 +111,8 @@ local function manifest_of(def, bytes)
   local options = option.given()
   for key, value in pairs(option.program) do options[key] = value end
   return {
-    command = table.concat(words, " "), script = script.path, script_hash = bytes and Run.hash(bytes),
+    command = table.concat(words, " "), arguments = script.arguments, script = script.path,
+    script_hash = bytes and Run.hash(bytes),
     options = options, seed = option.program.seed, device = def.device or option.program.device or "cpu",
     version = host.version, abi = C.CQ_ABI, lua = jit.version, system = system, host = name,
     started = date(), iterations = def.iterations, notes = def.notes, ranks = current_ranks() and current_ranks().size,
@@ -241,6 +247,7 @@ function Run.open(def)
   end
   local self = setmetatable({
     folder = folder, iterations = def.iterations, done = 0, saved_at = C.cq_clock(),
+    keep = def.keep or option("keep", nil, is.integer { min = 1 }),
     follows = option.program.follows, takes_resume = takes_resume,
   }, Run)
   if not self.follows then open_folder(self, def) end
@@ -249,6 +256,7 @@ function Run.open(def)
   self.script = script.text()          -- the one that runs, also when its file is changed meanwhile
   self.manifest = manifest_of(def, self.script)
   self.manifest.resumed_at = self.resumed_at
+  self.manifest.parent = self.resumed_at and (manifests.of(folder) or {}).parent or nil
   if self.resumed_at and not self.follows then changed_script(self) end
   describe(self)
   self.progress = Progress.new(self.iterations, self.done)
@@ -278,6 +286,7 @@ function Run:restore(fresh)
   local problem = schema.problem(saved_fields, self.kept)
   if problem then schema.fail("%s is not what a run has saved: %s; start without --resume", path, problem) end
   self.done, self.resumed_at, gone_on = self.kept.iteration, self.kept.iteration, true
+  if not self.follows then checkpoint.remove_after(self.folder, self.done) end
   message.note("going on after iteration %d of the run in %s", self.done, self.folder)
 end
 
@@ -352,7 +361,7 @@ function Run:record(fields)
   local row = History.row(fields, "cq.Run:record")
   row.iteration = row.iteration or self.done + 1
   append(self, row, "run:record")
-  if self.iterations > 0 then self.progress:update(self.done, row.loss) end
+  if self.iterations > 0 then self.progress:update(self.done, row.loss, row.gradient) end
 end
 
 ---Saves parameters and optimizer state, each file replaced in one step.
@@ -362,10 +371,18 @@ end
 function Run:save(iteration, params, optimizer)
   ready(self, "run:save")
   -- one file holds all that resuming needs, so that a crash between two files cannot mix two iterations
-  tensor.save(self:path "optimizer.bin", { iteration = iteration, params = params, optimizer = optimizer })
+  local state = { iteration = iteration, params = params, optimizer = optimizer }
+  tensor.save(self:path "optimizer.bin", state)
   tensor.save(self:path "params.bin", params)
+  if self:keeps(iteration) and not self.follows then checkpoint.write(self.folder, state) end
   self.saved_at, self.unsaved = C.cq_clock(), nil
 end
+
+---@internal
+---Is the state of an iteration kept?
+---@param iteration integer
+---@return boolean
+function Run:keeps(iteration) return self.keep ~= nil and iteration > 0 and iteration % self.keep == 0 end
 
 ---Saves when the last time is some seconds ago; else what was given is saved when the run ends before
 ---the next time, however it ends.
@@ -374,7 +391,9 @@ end
 ---@param optimizer? table        the optimizer's state
 function Run:checkpoint(iteration, params, optimizer)
   ready(self, "run:checkpoint")
-  if C.cq_clock() - self.saved_at >= CHECKPOINT then return self:save(iteration, params, optimizer) end
+  if self:keeps(iteration) or C.cq_clock() - self.saved_at >= CHECKPOINT then
+    return self:save(iteration, params, optimizer)
+  end
   -- a copy: the next iteration may fail halfway through its update
   self.unsaved = { iteration = iteration, params = tensor.leaves.snapshot(params),
     optimizer = tensor.leaves.snapshot(optimizer) }

@@ -198,6 +198,7 @@ local function folder_for(self, start, current, offset)
   local folder, plan = self.folder, self.plan
   local proxy = { folder = folder.folder, saved_at = folder.saved_at, manifest = folder.manifest }
   function proxy.path(_, name) return folder:path(name) end
+  function proxy.keeps(_, noted) return folder:keeps(offset + noted) end
   function proxy.record(_, row)
     local i = row.iteration
     options.columns(current, row)
@@ -209,6 +210,8 @@ local function folder_for(self, start, current, offset)
       number = plan.number[current.stage.name], of = #plan.stages,
       done = i, total = current.stage.iterations, start = #self.starts > 1 and start.number or nil,
       starts = #self.starts } or nil
+    local best = current.solver and current.solver.best
+    folder.progress.best = best and best.values.objective
     folder:record(row)
   end
   function proxy.save(_, noted, params, state)

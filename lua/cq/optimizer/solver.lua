@@ -128,7 +128,10 @@ function Solver:note(fields)
   if self.on_iteration then self.on_iteration(self.evaluations, values, self.params) end
   self.telling = false
   -- a log of many points may be large
-  if self.run and C.cq_clock() - self.run.saved_at >= math.max(5, 20 * (self.saving or 0)) then self:save() end
+  local run = self.run
+  if run and (run:keeps(self.noted) or C.cq_clock() - run.saved_at >= math.max(5, 20 * (self.saving or 0))) then
+    self:save()
+  end
 end
 
 ---Will limits, or what f is, be others at a later evaluation? Then nothing has settled yet.

@@ -29,6 +29,7 @@ return {
   { words = "paraview vtk vtp pvd ply glb gltf blender npz npy export exporting meshlab",
     see = { "formats", "run:export", "rollout:export", "state:save", "cq.save" } },
   { words = "fix fixed anchor clamp dirichlet", see = { "cq.Robot" } },
+  { words = "fork forking checkpoint warmstart resume", see = { "cqlua resume", "run:optimize" } },
   { words = "checkpointing gpu cuda parallel", see = { "world:memory_plan", "cq.World" } },
   { words = "argv arguments cli flags", see = { "cq.option" } },
 }

@@ -132,6 +132,7 @@ end
 ---@param path string
 function folder.remove_earlier(path)
   for _, name in ipairs(files) do os.remove(path .. "/" .. name) end
+  require("cq.run.checkpoint").remove_after(path, 0)
 end
 
 -- ---- for runs that are only checked ---------------------------------------------------------------------------------

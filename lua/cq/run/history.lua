@@ -135,6 +135,20 @@ local function warn_of_gap(path, columns, lines, last, torn)
     torn ~= "" and "ends within a line" or "was lost or emptied", from, last)
 end
 
+---Copies the lines up to an iteration into another file.
+---@param path string
+---@param to string
+---@param last integer
+function History.copy(path, to, last)
+  local file, problem = io.open(path)
+  if not file then schema.fail("there is no history to go on with: %s", problem) end
+  local columns, lines, _, wrong = read(file, last)
+  file:close()
+  if wrong or not columns then schema.fail("%s %s", path, wrong or "is empty") end
+  table.insert(lines, 1, table.concat(columns, ","))
+  atomic_file.write(to, table.concat(lines, "\n") .. "\n", { durable = true })
+end
+
 -- what a run that goes on has recorded up to its last iteration
 local function recorded(path, last)
   local file, columns, lines, torn, wrong = io.open(path), nil, {}, "", nil

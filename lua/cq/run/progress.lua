@@ -7,6 +7,7 @@ local option = require "cq.option"
 ---@class cq.Progress
 ---@field total integer
 ---@field done integer
+---@field best number?         the least loss so far, where its user says it
 ---@field part table?          of a plan of several stages: name, number, of, done, total, and start, starts of a
 ---  tournament
 local Progress = {}
@@ -47,8 +48,15 @@ local function rate_text(rate)
   return ("%.1f s each"):format(1 / rate)
 end
 
+-- "best -0.33  gradient 0.02"; nil: nothing is known of either
+local function standing(self, gradient)
+  local best = self.best and ("best %.6g"):format(self.best)
+  local norm = gradient and ("gradient %.3g"):format(gradient)
+  return best and norm and best .. "  " .. norm or best or norm
+end
+
 -- the stage of a plan, and what is left of it: "binary 4/5 [===  ] 37/80 loss -0.312  left 0:21, plan 1:40"
-local function part_text(self, loss, rate)
+local function part_text(self, loss, rate, gradient)
   local part = self.part
   local name = ("%s %d/%d"):format(part.name, part.number, part.of)
   if part.start then name = ("%s, start %d/%d"):format(name, part.start, part.starts) end
@@ -56,19 +64,21 @@ local function part_text(self, loss, rate)
   local words = { ("%s [%s%s] %d/%d"):format(name, ("="):rep(full), (" "):rep(SHORT_BAR - full), part.done,
     part.total) }
   if loss then words[1] = ("%s loss %.6g"):format(words[1], loss) end
+  words[2] = standing(self, gradient)
   if rate then
-    words[2] = ("left %s, plan %s"):format(duration((part.total - part.done) / rate),
+    words[#words + 1] = ("left %s, plan %s"):format(duration((part.total - part.done) / rate),
       duration((self.total - self.done) / rate))
   end
   return table.concat(words, "  ")
 end
 
-function Progress:text(loss)
+function Progress:text(loss, gradient)
   local elapsed = engine.C.cq_clock() - self.began
   local made = self.done - self.first
-  if self.part then return part_text(self, loss, made > 0 and elapsed > 0 and made / elapsed or nil) end
+  if self.part then return part_text(self, loss, made > 0 and elapsed > 0 and made / elapsed or nil, gradient) end
   local words = { ("%d/%d"):format(self.done, self.total) }
   if loss then words[#words + 1] = ("loss %.6g"):format(loss) end
+  words[#words + 1] = standing(self, gradient)
   if made > 0 and elapsed > 0 then
     words[#words + 1] = rate_text(made / elapsed)
     local left = (self.total - self.done) * elapsed / made
@@ -85,14 +95,16 @@ end
 ---Tells that so many iterations are done.
 ---@param done integer
 ---@param loss? number
-function Progress:update(done, loss)
+---@param gradient? number    its norm
+function Progress:update(done, loss, gradient)
   self.done = done
   if option.program.quiet then return end
   local now = engine.C.cq_clock()
   local last = done >= self.total
   if self.columns then
     if now - self.drawn < REDRAW and not last then return end
-    local line = self.part and self:text(loss) or bar(done / math.max(1, self.total)) .. " " .. self:text(loss)
+    local line = self:text(loss, gradient)
+    if not self.part then line = bar(done / math.max(1, self.total)) .. " " .. line end
     io.stderr:write("\r", line:sub(1, self.columns - 1), "\27[K")
     io.stderr:flush()
     message.wipe = function()
@@ -100,7 +112,7 @@ function Progress:update(done, loss)
       message.wipe = nil
     end
   elseif now - self.drawn >= REPEAT or last then
-    io.stderr:write(self:text(loss), "\n")
+    io.stderr:write(self:text(loss, gradient), "\n")
   else
     return
   end

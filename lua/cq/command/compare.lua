@@ -1,0 +1,154 @@
+-- compare: what differs between runs, and what came of each.
+--   cqlua compare runs/walk runs/slow
+local is = require "cq.base.schema"
+local json = require "cq.base.json"
+local scripts = require "cq.base.script"
+local summary = require "cq.run.summary"
+local text = require "cq.base.text"
+
+local function number(value) return value and ("%.6g"):format(value) or "-" end
+
+local function parent_of(run)
+  local parent = run.manifest.parent
+  return parent and ("%s, iteration %d"):format(parent.folder, parent.iteration) or "-"
+end
+
+-- what is told of every run
+local figures = {
+  { "status", function(run) return run.status end },
+  { "fork of", parent_of, differs = true },
+  { "iterations", function(run) return tostring(run.last and run.last.iteration or 0) end },
+  { "final loss", function(run) return number(run.last and run.last.loss) end },
+  { "best loss", function(run) return number(run.best and run.best.loss) end },
+  { "of iteration", function(run) return number(run.best and run.best.iteration) end },
+  { "time", function(run) return run.seconds and require("cq.run.progress").duration(run.seconds) or "-" end },
+  { "seconds an iteration", function(run)
+    local sum, count = 0, 0
+    for _, row in ipairs(run.rows) do
+      if type(row.seconds) == "number" then sum, count = sum + row.seconds, count + 1 end
+    end
+    return count > 0 and ("%.3g"):format(sum / count) or "-"
+  end },
+}
+
+local function word(value)
+  if value == nil then return "-" end
+  return type(value) == "table" and json.encode(value) or tostring(value)
+end
+
+local of_folder = { out = true, resume = true, overwrite = true, quiet = true }
+
+-- what can differ: { name, a word for each run }
+local function settings(runs)
+  local rows, names = {}, {}
+  local function add(name, values)
+    for k = 2, #runs do
+      if values[k] ~= values[1] then
+        rows[#rows + 1] = { name, values }
+        return
+      end
+    end
+  end
+  local function each(of)
+    local out = {}
+    for k, run in ipairs(runs) do out[k] = word(of(run)) end
+    return out
+  end
+  for _, run in ipairs(runs) do
+    for name in pairs(run.manifest.options or {}) do names["--" .. name] = not of_folder[name] or nil end
+    for name in pairs(run.manifest.parent and run.manifest.parent.set or {}) do names[name] = true end
+  end
+  local sorted = {}
+  for name in pairs(names) do sorted[#sorted + 1] = name end
+  table.sort(sorted)
+  for _, name in ipairs(sorted) do
+    add(name, each(function(run)
+      if name:sub(1, 2) == "--" then return (run.manifest.options or {})[name:sub(3)] end
+      return run.manifest.parent and run.manifest.parent.set[name]
+    end))
+  end
+  for _, name in ipairs { "script", "version", "device", "lua", "system" } do
+    add(name, each(function(run) return run.manifest[name] end))
+  end
+  add("world", each(function(run) return run.manifest.notes and run.manifest.notes.world end))
+  return rows
+end
+
+local function print_table(runs, rows)
+  local first, widths = 0, {}
+  for _, row in ipairs(rows) do first = math.max(first, #row[1]) end
+  for k, run in ipairs(runs) do
+    widths[k] = #run.folder
+    for _, row in ipairs(rows) do widths[k] = math.max(widths[k], math.min(48, #row[2][k])) end
+  end
+  local function line(name, values)
+    local cells = { name .. (" "):rep(first - #name) }
+    for k, value in ipairs(values) do cells[k + 1] = value .. (" "):rep(widths[k] - #value) end
+    print((table.concat(cells, "  "):gsub("%s+$", "")))
+  end
+  local heads = {}
+  for k, run in ipairs(runs) do heads[k] = run.folder end
+  line("", heads)
+  for _, row in ipairs(rows) do line(row[1], row[2]) end
+end
+
+-- lines of a text that another one has not, with how often each is there
+local function counted(bytes)
+  local out = {}
+  for line in ((bytes or "") .. "\n"):gmatch "([^\n]*)\n" do out[line] = (out[line] or 0) + 1 end
+  return out
+end
+
+local function lacking(bytes, other)
+  local counts, out, at = counted(other), {}, 0
+  for line in (bytes .. "\n"):gmatch "([^\n]*)\n" do
+    at = at + 1
+    if (counts[line] or 0) > 0 then
+      counts[line] = counts[line] - 1
+    elseif line:find "%S" then
+      out[#out + 1] = ("%d: %s"):format(at, line:match "^%s*(.-)%s*$")
+    end
+  end
+  return out
+end
+
+local MOST = 20              -- lines of a script that are shown
+
+local function print_scripts(one, other)
+  if not one.script or not other.script or one.script == other.script then return end
+  print(("\nlines of the script in %s (-) and in %s (+)"):format(one.folder, other.folder))
+  for sign, list in pairs { ["-"] = lacking(one.script, other.script), ["+"] = lacking(other.script, one.script) } do
+    for k = 1, math.min(#list, MOST) do print(("%s %s"):format(sign, list[k])) end
+    if #list > MOST then print(("%s and %s more"):format(sign, text.count(#list - MOST, "line"))) end
+  end
+end
+
+return {
+  summary = "what differs between runs, and what came of each",
+  arguments = "RUN RUN ...",
+  options = { json = is.boolean { default = false, help = "one JSON object for each run" } },
+  run = function(options, words)
+    if #words < 2 then scripts.misuse("compare takes the folders of two runs at least, got %d", #words) end
+    local runs, rows = {}, {}
+    for k, folder in ipairs(words) do runs[k] = summary.of(folder, "cqlua compare") end
+    for _, figure in ipairs(figures) do
+      local values, any = {}, not figure.differs
+      for k, run in ipairs(runs) do
+        values[k] = figure[2](run)
+        any = any or values[k] ~= "-"
+      end
+      if any then rows[#rows + 1] = { figure[1], values } end
+    end
+    for _, row in ipairs(settings(runs)) do rows[#rows + 1] = row end
+    if not options.json then
+      print_table(runs, rows)
+      for k = 2, #runs do print_scripts(runs[1], runs[k]) end
+      return
+    end
+    for k, run in ipairs(runs) do
+      local out = { folder = run.folder }
+      for _, row in ipairs(rows) do out[row[1]] = row[2][k] end
+      print(json.encode(out, { "folder" }))
+    end
+  end,
+}

@@ -1,0 +1,82 @@
+-- settings: options of an optimizer that a fork has changed, as "optimizer.rate", from the manifest of its run.
+local is = require "cq.base.schema"
+local message = require "cq.base.message"
+local text = require "cq.base.text"
+
+-- names of fields that can be changed, and their checkers
+local function fields_of(optimizer)
+  local known = is.registry["cq.Optimizer." .. optimizer.kind]
+  return known and known.fields or {}
+end
+
+-- "0.1", "median", or "x0.5": so much of what it is
+local function value_of(typed, present, name)
+  local factor = typed:match "^x(.+)$"
+  if not factor then return tonumber(typed) or typed end
+  if type(present) ~= "number" or not tonumber(factor) then
+    is.fail("cqlua resume: --set %s=%s: a factor is of a number, and it is %s", name, typed, text.describe(present))
+  end
+  return present * tonumber(factor)
+end
+
+-- the same optimizer with one field changed; a path leads to one within
+local function changed(optimizer, path, typed, name)
+  local key, rest = path:match "^([%w_]+)%.?(.*)$"
+  local out = setmetatable({}, getmetatable(optimizer))
+  for field, value in pairs(optimizer) do out[field] = value end
+  if rest ~= "" and type(optimizer[key]) == "table" then
+    out[key] = changed(optimizer[key], rest, typed, name)
+    return out
+  end
+  local checker = fields_of(optimizer)[key or path]
+  if not checker or rest ~= "" then
+    local known = {}
+    for field in pairs(fields_of(optimizer)) do known[#known + 1] = field end
+    table.sort(known)
+    is.fail("cqlua resume: --set %s: cq.Optimizer.%s has no %s%s; it has %s", name, optimizer.kind, path,
+      text.suggestion(path, known), table.concat(known, ", "))
+  end
+  local value = value_of(typed, optimizer[key], name)
+  if not checker.check(value) then
+    is.fail("cqlua resume: --set %s must be %s, got %s", name, checker.label, text.describe(value))
+  end
+  out[key] = value
+  if key == "rate" then out.rate_made = value end
+  return out
+end
+
+-- the stage that a run goes on with
+local function present_stage(saved)
+  local at, state = 1, saved and saved.optimizer
+  for _, start in ipairs(state and state.starts or {}) do at = math.max(at, start.stage) end
+  return at
+end
+
+---Gives the stages that are to be made the optimizers that a fork asks for; those that are made keep theirs.
+---@param experiment cq.Experiment     with base_optimizer
+---@param plan cq.Plan
+---@param run cq.Run                   that is open
+return function(experiment, plan, run)
+  local parent = run.manifest.parent
+  if not parent or not next(parent.set or {}) then return end
+  local names, at, told = {}, present_stage(run.kept), {}
+  for name in pairs(parent.set) do names[#names + 1] = name end
+  table.sort(names)
+  local made = {}
+  local function of(optimizer)
+    if not optimizer then return nil end
+    if not made[optimizer] then
+      made[optimizer] = optimizer
+      for _, name in ipairs(names) do
+        made[optimizer] = changed(made[optimizer], name:match "^optimizer%.(.*)$" or name, parent.set[name], name)
+      end
+    end
+    return made[optimizer]
+  end
+  for k, stage in ipairs(plan.stages) do
+    local own = stage.optimizer or experiment.base_optimizer
+    stage.optimizer = k < at and own or of(own)
+  end
+  for k, name in ipairs(names) do told[k] = ("%s = %s"):format(name, parent.set[name]) end
+  message.note("as the fork of %s asks: %s", parent.folder, table.concat(told, ", "))
+end

@@ -1,0 +1,173 @@
+-- fork: a run that begins where another one was at some iteration, in a folder of its own, with other options of its
+-- optimizer. Its manifest names the parent.
+local atomic_file = require "cq.base.atomic_file"
+local checkpoint = require "cq.run.checkpoint"
+local folders = require "cq.run.folder"
+local History = require "cq.run.history"
+local host = require "cq.host"
+local manifests = require "cq.run.manifest"
+local is = require "cq.base.schema"
+local json = require "cq.base.json"
+local tensor = require "cq.tensor"
+local text = require "cq.base.text"
+
+local fork = {}
+
+---@class cq.Fork.def
+---@field at? integer        iteration of the parent; its last unless given
+---@field set table<string, string>   options of the optimizer, "optimizer.rate" and so on: a number, a word, or "x0.5", times
+--- what the script says
+---@field best? number       back to the best parameters, with so much of the rate
+---@field folder string      of the fork
+
+-- the state of an iteration that the parent has kept
+local function state_of(parent, at)
+  local last = parent .. "/optimizer.bin"
+  local kept = at and checkpoint.path(parent, at)
+  if kept and host.kind(kept) then return tensor.load(kept) end
+  if not host.kind(last) then
+    is.fail("cqlua resume: there is nothing to go on from in %s: it has no optimizer.bin", parent)
+  end
+  local state = tensor.load(last)
+  if not at or state.iteration == at then return state end
+  local list = checkpoint.list(parent)
+  if list[#list] == state.iteration then list[#list] = nil end
+  is.fail("cqlua resume: %s has kept no iteration %d; it has %s%d, its last%s", parent, at,
+    #list > 0 and table.concat(list, ", ") .. " and " or "", state.iteration,
+    #list == 0 and "; keep = 10 of run:optimize, or --keep 10, keeps every tenth" or "")
+end
+
+-- zeros in the place of what an optimizer has learned of gradients
+local function forget(made, parent)
+  if type(made) ~= "table" or type(made.moments) ~= "table" then
+    is.fail("cqlua resume: --best is for optimizers that make steps, as adam; the one of %s is %s", parent,
+      tostring(type(made) == "table" and made.kind or made))
+  end
+  made.iteration, made.norms = 0, nil
+  for name in pairs(made.moments) do made.moments[name] = {} end
+end
+
+-- each start goes on from its best parameters
+local function go_back(state, parent)
+  local starts = type(state.optimizer) == "table" and state.optimizer.starts
+  if type(starts) ~= "table" then
+    is.fail("cqlua resume: --best is for runs of run:optimize; %s is another", parent)
+  end
+  for _, start in ipairs(starts) do
+    if start.best and start.params then
+      start.params = start.best.params
+      state.params = start.best.params
+      if start.solver then
+        start.solver.params, start.solver.before = start.best.params, nil
+        forget(start.solver.optimizer, parent)
+      end
+    end
+  end
+end
+
+-- what a fork of a fork asks for: a factor is of what its parent has
+local function composed(before, now)
+  local factor = tonumber(now:match "^x(.+)$")
+  if not before or not factor then return now end
+  local times, number = before:match "^(x?)(.+)$"
+  return tonumber(number) and times .. text.number(tonumber(number) * factor) or now
+end
+
+-- a fork of which no iteration was made, as its options were refused
+local function is_untouched(folder)
+  local own = manifests.of(folder)
+  local parent = own and own.parent
+  return parent ~= nil and (own.iterations_done or parent.iteration) == parent.iteration
+end
+
+local function check_target(folder, parent)
+  if folders.has_run(folder) and not is_untouched(folder) then
+    is.fail("cqlua resume: %s has a run already; give --as another folder", folder)
+  elseif host.resolve(folder) and host.resolve(folder) == host.resolve(parent) then
+    is.fail("cqlua resume: the fork of %s needs a folder of its own", parent)
+  end
+end
+
+---Makes the folder of a fork, which --resume goes on with.
+---Errors: a folder that is no run, or of a newer program; an iteration that was not kept; a folder that has a run.
+---@param parent string
+---@param def cq.Fork.def
+---@return table manifest     of the parent
+function fork.make(parent, def)
+  local manifest = manifests.read(parent, "cqlua resume")
+  local state = state_of(parent, def.at)
+  local set, asked = {}, {}
+  for name, value in pairs(def.set) do asked[name] = value end
+  if def.best then
+    go_back(state, parent)
+    asked["optimizer.rate"] = asked["optimizer.rate"] or "x" .. text.number(def.best)
+  end
+  for name, value in pairs(manifest.parent and manifest.parent.set or {}) do set[name] = value end
+  for name, value in pairs(asked) do set[name] = composed(set[name], value) end
+  check_target(def.folder, parent)
+  folders.make(def.folder)
+  local fine, problem = pcall(function()
+    History.copy(parent .. "/history.csv", def.folder .. "/history.csv", state.iteration)
+    tensor.save(def.folder .. "/optimizer.bin", state)
+    tensor.save(def.folder .. "/params.bin", state.params)
+    local own = { parent = { folder = host.resolve(parent), iteration = state.iteration, set = set,
+      best = def.best ~= nil or nil } }
+    atomic_file.write(def.folder .. "/manifest.json", json.encode(own) .. "\n", { durable = true })
+  end)
+  if fine then return manifest end
+  for _, name in ipairs { "history.csv", "optimizer.bin", "params.bin", "manifest.json" } do
+    os.remove(def.folder .. "/" .. name)
+  end
+  error(problem, 0)
+end
+
+-- ---- the command of the parent --------------------------------------------------------------------------------------
+
+local function has(list, name)
+  for _, entry in ipairs(list) do
+    if entry == name then return true end
+  end
+  return false
+end
+
+-- arguments without some options, as the program reads options
+local function without(arguments, names)
+  local out, at = {}, 1
+  while at <= #arguments do
+    local name, value = arguments[at]:match "^%-%-([%w_-]+)(=?)"
+    if name and has(names, name) then
+      local following = arguments[at + 1]
+      if value == "" and following and not following:match "^%-%-%a" then at = at + 1 end
+    else
+      out[#out + 1] = arguments[at]
+    end
+    at = at + 1
+  end
+  return out
+end
+
+---The command line that made a run, for another folder and with more options. A script that is gone is taken as the run
+---has kept it.
+---@param manifest table
+---@param parent string
+---@param more string[]       options, "--name", "value"
+---@return string[]
+function fork.arguments(manifest, parent, more)
+  local names, script = { "out", "resume", "overwrite", "from" }, manifest.script
+  if type(manifest.arguments) ~= "table" or type(script) ~= "string" or script == "-" then
+    is.fail("cqlua resume: %s does not say by which script it was made; run that with --resume", parent)
+  end
+  for _, word in ipairs(more) do names[#names + 1] = word:match "^%-%-([%w_-]+)" end
+  local out = {}
+  for _, word in ipairs(without(manifest.arguments, names)) do
+    out[#out + 1] = word
+    if word == script and not out.found then
+      out.found, out[#out] = true, host.kind(script) and script or parent .. "/script.lua"
+      for _, extra in ipairs(more) do out[#out + 1] = extra end
+    end
+  end
+  if not out.found then is.fail("cqlua resume: the command of %s does not name its script, %s", parent, script) end
+  return out
+end
+
+return fork

@@ -1,0 +1,66 @@
+-- manifest: manifest.json of a run that was made. The folder may be none of a run, or of a newer program.
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local json = require "cq.base.json"
+local text = require "cq.base.text"
+
+local manifest = {}
+
+local function numbers(version)
+  local out = {}
+  for part in tostring(version):gmatch "%d+" do out[#out + 1] = tonumber(part) end
+  return out
+end
+
+-- is one version above another?
+local function is_newer(one, other)
+  local a, b = numbers(one), numbers(other)
+  for k = 1, math.max(#a, #b) do
+    if (a[k] or 0) ~= (b[k] or 0) then return (a[k] or 0) > (b[k] or 0) end
+  end
+  return false
+end
+
+-- what there is in a folder, for an error
+local function contents(folder)
+  local names = host.entries(folder) or {}
+  table.sort(names)
+  if #names > 6 then names[6] = ("and %d more"):format(#names - 5) end
+  return #names == 0 and "it is empty" or "it has " .. table.concat(names, ", ", 1, math.min(#names, 6))
+end
+
+---The manifest of a folder, as far as it can be read; nil: there is none.
+---@param folder string
+---@return table?
+function manifest.of(folder)
+  local file = io.open(folder .. "/manifest.json", "rb")
+  if not file then return nil end
+  local bytes = file:read "*a"
+  file:close()
+  local fine, found = pcall(json.decode, bytes or "")
+  return fine and type(found) == "table" and found or nil
+end
+
+---The manifest of a run. Errors: no folder; one that is none of a run; a run of a newer program.
+---@param folder string
+---@param what string        for the errors
+---@return table
+function manifest.read(folder, what)
+  local kind = host.kind(folder)
+  if kind ~= "folder" then
+    is.fail("%s: %s is no folder of a run: %s", what, folder,
+      kind and "it is a file" or "there is nothing of this name")
+  end
+  if not host.kind(folder .. "/manifest.json") then
+    is.fail("%s: %s is no folder of a run: it lacks manifest.json; %s", what, folder, contents(folder))
+  end
+  local found = manifest.of(folder)
+  if not found then is.fail("%s: %s/manifest.json is damaged: it is no JSON object", what, folder) end
+  if found.version and is_newer(found.version, host.version) then
+    is.fail("%s: the run in %s was made by cqlua %s, this is %s; take a newer program", what, folder,
+      text.describe(found.version), host.version)
+  end
+  return found
+end
+
+return manifest

@@ -1,0 +1,56 @@
+-- summary: what a folder says of its run: options, losses, times. Of one that is still at work, what it has so far.
+local History = require "cq.run.history"
+local host = require "cq.host"
+local manifests = require "cq.run.manifest"
+
+local summary = {}
+
+-- seconds since 1970 of "2026-11-24T23:00:00Z"
+local function seconds_of(date)
+  local y, mo, d, h, mi, s = (date or ""):match "^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)Z$"
+  if not y then return nil end
+  return os.time { year = y, month = mo, day = d, hour = h, min = mi, sec = s }
+end
+
+local function best_of(rows)
+  local best
+  for _, row in ipairs(rows) do
+    if type(row.loss) == "number" and (not best or row.loss < best.loss) then best = row end
+  end
+  return best
+end
+
+local function text_of(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local bytes = file:read "*a"
+  file:close()
+  return bytes
+end
+
+---@class cq.run.Summary
+---@field folder string
+---@field manifest table
+---@field rows table<string, number|string>[]   of history.csv
+---@field best table?            the row of the least loss
+---@field last table?            the last row
+---@field status string          "at work" while it goes on
+---@field seconds number?        from its start to its end
+---@field script string?         its text
+
+---Errors: those of manifest.read; a history that no run has written.
+---@param folder string
+---@param what string           for errors
+---@return cq.run.Summary
+function summary.of(folder, what)
+  folder = folder:gsub("(.)/+$", "%1")
+  local manifest = manifests.read(folder, what)
+  local path = folder .. "/history.csv"
+  local rows = host.kind(path) and History.rows(path) or {}
+  local first, last = seconds_of(manifest.started), seconds_of(manifest.finished)
+  return { folder = folder, manifest = manifest, rows = rows, best = best_of(rows), last = rows[#rows],
+    status = manifest.status or "at work", seconds = first and last and last - first or nil,
+    script = text_of(folder .. "/script.lua") }
+end
+
+return summary

@@ -1,0 +1,216 @@
+-- fork: checkpoints that a run keeps, runs that begin from them, and what commands tell of runs.
+local cq = require "cq"
+local host = require "cq.host"
+local json = require "cq.base.json"
+local mistake = require "tests.sentence"
+local process = require "tests.process"
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local SCRIPT = [[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+local robot = scene.robot()
+local run = cq.Experiment {
+  world = scene.world(robot), steps = 8, observer = cq.Observer.centroid { groups = robot.groups },
+  controller = cq.Controller.mlp { hidden = { 4 } },
+  objective = function(state) return (state:center(robot)[1] - 0.4502):square() * 1e6 end,
+  optimizer = cq.Optimizer.adam { rate = cq.option("rate", 0.05) },
+}
+run:optimize { iterations = cq.option("iterations", 12), keep = cq.option("each", 4), on_iteration = function(i)
+  if i == cq.option("fail", 0) then error "the end" end
+end }
+]]
+
+local function has(text, ...)
+  for _, part in ipairs { ... } do mistake.says(text, part) end
+end
+
+local function script() return process.write(folder .. "/script.lua", SCRIPT) end
+local function at(name) return folder .. "/" .. name end
+
+local function trained(name, ...)
+  local result = process.cqlua { script(), "--out", at(name), ... }
+  assert.equal(0, result.code, result.err)
+  return at(name)
+end
+
+local function resume(...) return process.cqlua { "resume", ... } end
+
+-- all but times
+local function rows(name)
+  local out = cq.Run.read_history(at(name))
+  for _, row in ipairs(out) do row.seconds = nil end
+  return out
+end
+
+local function manifest(name) return json.decode(process.read(at(name) .. "/manifest.json")) end
+
+describe("a run with keep", function()
+  it("keeps the state of every so many iterations", function()
+    trained "a"
+    local names = host.entries(at "a/checkpoints")
+    table.sort(names)
+    assert.same({ "000004.bin", "000008.bin", "000012.bin" }, names)
+    assert.equal(8, cq.load(at "a/checkpoints/000008.bin").iteration)
+    assert.equal(process.read(at "a/optimizer.bin"), process.read(at "a/checkpoints/000012.bin"))
+    assert.is_nil(host.kind(at "b"))
+  end)
+
+  it("forgets those of another way on from an iteration before", function()
+    trained "a"
+    -- as if it had stopped after iteration 4
+    process.write(at "a/optimizer.bin", process.read(at "a/checkpoints/000004.bin"))
+    local result = process.cqlua { script(), "--out", at "a", "--resume", "--iterations", "6" }
+    assert.equal(0, result.code, result.err)
+    assert.same({ "000004.bin" }, host.entries(at "a/checkpoints"))
+  end)
+end)
+
+describe("cqlua resume", function()
+  it("makes a fork that goes on as its parent did, bit for bit", function()
+    trained "a"
+    local result = resume(at "a", "--at", "4", "--as", at "b")
+    assert.equal(0, result.code, result.err)
+    has(result.err, "going on after iteration 4")
+    assert.equal(12, #rows "a")
+    assert.same(rows "a", rows "b")
+    local function parameters(name) return cq.load(at(name) .. "/params.bin").controller.w1:totable() end
+    assert.same(parameters "a", parameters "b")
+    assert.same({ folder = host.resolve(at "a"), iteration = 4, set = {} }, manifest("b").parent)
+  end)
+
+  it("changes options of the optimizer, and keeps them for those who go on", function()
+    trained "a"
+    local result = resume(at "a", "--at", "8", "--set", "optimizer.rate=1e-3, optimizer.clip=0.5", "--as", at "b")
+    assert.equal(0, result.code, result.err)
+    has(result.err, "as the fork of", "optimizer.clip = 0.5, optimizer.rate = 1e-3", "optimizer.rate was 0.05 and is 0.001")
+    -- as a script with these would have gone on
+    local list = json.decode(process.read(at "b/plan.json"))
+    assert.equal("0.001", list[1]["optimizer.rate"])
+    assert.same({ unpack(rows "a", 1, 9) }, { unpack(rows "b", 1, 9) })
+    assert.not_equal(rows("a")[10].loss, rows("b")[10].loss)
+    -- its own command with --resume, and a fork of the fork by a factor
+    result = process.cqlua { script(), "--out", at "b", "--resume", "--iterations", "14" }
+    assert.equal(0, result.code, result.err)
+    has(result.err, "optimizer.rate = 1e-3")
+    result = resume(at "b", "--set", "optimizer.rate=x0.5", "--as", at "c", "--iterations", "16")
+    assert.equal(0, result.code, result.err)
+    has(result.err, "optimizer.clip = 0.5, optimizer.rate = 0.0005")
+    assert.equal(16, #rows "c")
+  end)
+
+  it("goes back to the best with a smaller rate", function()
+    trained("a", "--rate", "1.5")
+    local best
+    for _, row in ipairs(rows "a") do
+      if not best or row.loss < best.loss then best = row end
+    end
+    assert(best.iteration < 12, "the last iteration is the best one")
+    local result = resume(at "a", "--best", "0.1", "--as", at "b", "--iterations", "13")
+    assert.equal(0, result.code, result.err)
+    has(result.err, "optimizer.rate = x0.1")
+    -- the first evaluation is that of the best parameters again
+    assert.equal(best.loss, rows("b")[13].loss)
+    assert.is_true(manifest("b").parent.best)
+  end)
+
+  it("goes on with a run by its own command", function()
+    local stopped = process.cqlua { script(), "--out", at "a", "--fail", "6" }
+    assert.equal(1, stopped.code)
+    trained("whole")
+    local result = resume(at "a" .. "/", "--fail", "0")
+    assert.equal(0, result.code, result.err)
+    assert.same(rows "whole", rows "a")
+    -- the script is gone: as the run has kept it
+    os.remove(at "script.lua")
+    result = resume(at "a", "--iterations", "13", "--fail", "0")
+    assert.equal(0, result.code, result.err)
+    assert.equal(13, #rows "a")
+  end)
+
+  it("says what is wrong, and leaves the parent as it was", function()
+    trained "a"
+    local before = process.read(at "a/optimizer.bin")
+    local function says(result, ...)
+      assert.is_true(result.code > 0)
+      has(result.err, ...)
+    end
+    says(resume(at "a", "--at", "5", "--as", at "b"), "has kept no iteration 5; it has 4, 8 and 12, its last\n")
+    says(resume(at "a", "--at", "4"), "a fork needs a folder of its own: --as DIR")
+    says(resume(at "a", "--at", "4", "--as", at "a"), "has a run already; give --as another folder")
+    says(resume(folder, "--as", at "b"), "is no folder of a run: it lacks manifest.json; it has a, script.lua")
+    says(resume(at "nothere"), "is no folder of a run: there is nothing of this name")
+    says(resume(at "script.lua"), "is no folder of a run: it is a file")
+    says(resume(at "a", "--set", "rate=3", "--as", at "b"), "--set takes optimizer.NAME=VALUE, as optimizer.rate=1e-3, got rate=3")
+    says(resume(), "resume takes the folder of one run, got none")
+    assert.is_nil(host.kind(at "b"))
+    says(resume(at "a", "--set", "optimizer.rat=3", "--as", at "b"), "cq.Optimizer.adam has no rat (did you mean rate?)")
+    says(resume(at "a", "--set", "optimizer.rate=-3", "--as", at "b"), "--set optimizer.rate must be", "got -3")
+    -- a fork of which nothing was made is no run to be kept
+    assert.equal(0, resume(at "a", "--set", "optimizer.rate=0.01", "--as", at "b", "--iterations", "13").code)
+    local full = process.cqlua({ "resume", at "a", "--as", at "c" }, { before = "ulimit -f 1;" })
+    says(full, "File too large")
+    assert.same({}, host.entries(at "c"))
+    local text = process.read(at "a/manifest.json")
+    process.write(at "a/manifest.json", (text:gsub('"version": "[^"]*"', '"version": "99.1.0"')))
+    says(resume(at "a", "--as", at "d"), "was made by cqlua \"99.1.0\", this is " .. host.version .. "; take a newer program")
+    process.write(at "a/manifest.json", text:sub(1, 40))
+    says(resume(at "a", "--as", at "d"), "manifest.json is damaged")
+    assert.equal(before, process.read(at "a/optimizer.bin"))
+  end)
+end)
+
+describe("cqlua compare", function()
+  it("tells what differs, and what came of each", function()
+    trained "a"
+    process.write(folder .. "/script.lua", (SCRIPT:gsub("hidden = { 4 }", "hidden = { 5 }")))
+    assert.equal(0, process.cqlua({ at "script.lua", "--out", at "b", "--rate", "0.01" }).code)
+    local result = process.cqlua { "compare", at "a", at "b" }
+    assert.equal(0, result.code, result.err)
+    local a, b = rows "a", rows "b"
+    assert.matches("\n%-%-rate +%- +0%.01\n", result.out)
+    assert.matches("\nfinal loss +" .. ("%.6g"):format(a[12].loss):gsub("%-", "%%-") .. " +"
+      .. ("%.6g"):format(b[12].loss):gsub("%-", "%%-") .. "\n", result.out)
+    has(result.out, "- 6: controller = cq.Controller.mlp { hidden = { 4 } }",
+      "+ 6: controller = cq.Controller.mlp { hidden = { 5 } }")
+    assert.is_nil(result.out:find "\nversion")
+    local lines = {}
+    for line in process.cqlua({ "compare", at "a", at "b", "--json" }).out:gmatch "[^\n]+" do
+      lines[#lines + 1] = json.decode(line)
+    end
+    assert.equal("0.01", lines[2]["--rate"])
+    assert.equal(2, process.cqlua({ "compare", at "a" }).code)
+    has(process.cqlua({ "compare", at "a", folder }).err, "is no folder of a run")
+  end)
+end)
+
+describe("cqlua plot", function()
+  it("draws a run that is at work, its last line torn", function()
+    trained "a"
+    local history, about = process.read(at "a/history.csv"), process.read(at "a/manifest.json")
+    process.write(at "a/history.csv", history .. "13,-0.4")
+    process.write(at "a/manifest.json", (about:gsub('"status": "finished", ', "")))
+    local result = process.cqlua { "plot", at "a" }
+    assert.equal(0, result.code, result.err)
+    has(result.out, "at work, iteration 12, loss ", ", best ")
+    assert.equal("\137PNG", process.read(at "a/loss.png"):sub(1, 4))
+    result = process.cqlua { "plot", at "a", "--column", "gradient", "--log-y", "--file", at "g.png" }
+    assert.equal(0, result.code, result.err)
+    assert.is_truthy(host.kind(at "g.png"))
+    has(process.cqlua({ "plot", at "a", "--column", "nothing" }).err, "has no numbers nothing yet")
+    has(process.cqlua({ "plot", folder }).err, "is no folder of a run")
+    has(process.cqlua({ "plot", at "a", "--file", folder .. "/no/a.png" }).err, "cannot be")
+  end)
+end)
+
+describe("the progress line", function()
+  it("has the best so far and the norm of the gradient", function()
+    local result = process.cqlua { script(), "--out", at "a" }
+    local last = rows("a")[12]
+    has(result.err, ("12/12  loss %.6g  best %.6g  gradient %.3g"):format(last.loss, last.loss, last.gradient))
+  end)
+end)
