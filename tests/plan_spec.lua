@@ -20,7 +20,7 @@ describe("cq.Plan", function()
     mistake.says(words, "2. coarse soft: cells and steps twice as large, soft body, all trained by Adam, rate 0.01, "
       .. "adjoint decay auto, passive weight 1, 150 iterations.")
     mistake.says(words, "6. pulses: extracted body, design.pulses trained by Adam, rate 0.03 to 0.003 (linear), "
-      .. "adjoint decay auto, clip median, from pulses just either side of rounding, 200 iterations.")
+      .. "adjoint decay auto, clip median, 200 iterations.")
     words = tostring(cq.Plan { train = { "controller" }, stop = { stalled = 40 }, { name = "gait", iterations = 9,
       minimize = "violation", level = { duration = 2 }, initial = "best" } })
     assert.equal("Plan training: 9 iterations.\n1. gait: duration 2, controller trained by the experiment's optimizer, "
@@ -151,7 +151,6 @@ describe("run:optimize with a plan", function()
       says(function() optimize(run, cq.Plan { stage }, "a") end, ...)
     end
     refuses({ body = "binary" }, 'stage "a": a binary body is that of a design, and the experiment has none')
-    refuses({ initial = "undecided" }, "is of a design's pulses")
     refuses({ options = { sharpness = 8 } }, 'stage "a": options.sharpness needs an experiment with a design')
     refuses({ options = { penalty = 8 } }, "options.penalty is of cq.Optimizer.augmented_lagrangian")
     refuses({ options = { limits = { height = 1 } } }, 'options.limits: there is no constraint "height"')

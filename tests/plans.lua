@@ -34,7 +34,7 @@ function plans.whole(changes)
     { name = "soft", iterations = 2 },
     { name = "binary", iterations = 3, body = "binary",
       options = { rate = cq.Schedule.linear { from = 0.05, to = 0.01 }, clip = "median" } },
-    { name = "pulses", iterations = 3, body = "extracted", initial = "undecided" },
+    { name = "pulses", iterations = 3, body = "extracted" },
   }
   for key, value in pairs(changes or {}) do fields[key] = value end
   return cq.Plan(fields)

@@ -97,7 +97,7 @@ describe("run:optimize with a plan", function()
       { resume = true }) end,
       "the plan had 1 start, and has 2")
     -- more of the last stage, and one after it
-    local result, run = go_on { [4] = { name = "pulses", iterations = 5, body = "extracted", initial = "undecided" },
+    local result, run = go_on { [4] = { name = "pulses", iterations = 5, body = "extracted" },
       [5] = { name = "more", iterations = 2, body = "extracted", initial = "last" } }
     assert.equal(15, result.iterations)
     assert.equal(2, run.made)

@@ -270,7 +270,7 @@ end
 ---  times, then the substeps of the world are doubled, and stay so; false: that is an error
 ---@field body? "soft"|"binary"|"extracted"   of a design
 ---@field level? table            what the experiment's function is given
----@field initial? "best"|"last"|"undecided"
+---@field initial? "best"|"last"
 ---@field on_end? fun(run: cq.Experiment)
 ---@field from? string            name of a stage: the run in the folder is repeated from there
 ---@field folder? string          --out, else runs/<name of the script>, unless given

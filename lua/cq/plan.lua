@@ -78,7 +78,7 @@ local of_stage = {
   optimizer = is.instance { "cq.Optimizer", optional = true },
   minimize = is.one_of { "objective", "violation", optional = true },
   options = is.table { optional = true },
-  initial = is.one_of { "best", "last", "undecided", optional = true },
+  initial = is.one_of { "best", "last", optional = true },
   stop = is.any_of { is.table(), is.callable(), optional = true },
   recover = is.any_of { is.table(), is.one_of { false }, optional = true },
   on_end = is.callable { optional = true },
@@ -105,8 +105,7 @@ end
 ---@field optimizer? cq.Optimizer     the experiment's unless given
 ---@field minimize? "objective"|"violation"   violation: constraints alone, until they are kept
 ---@field options? cq.Plan.options.def    what the iterations have of their own
----@field initial? "best"|"last"|"undecided"   of the stage before; undecided: its best, with all pulses just either
----  side of rounding
+---@field initial? "best"|"last"   of the stage before
 ---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made
 ---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails; false: that is an error
 ---@field on_end? fun(run: cq.Experiment)   called when the stage is made
@@ -233,7 +232,7 @@ end
 ---@field optimizer? cq.Optimizer      the experiment's unless given
 ---@field minimize? "objective"|"violation"   violation: constraints alone, until they are kept
 ---@field options? cq.Plan.options.def     each that a stage has not
----@field initial? "best"|"last"|"undecided"   values of the stage before that a stage begins with
+---@field initial? "best"|"last"   values of the stage before that a stage begins with
 ---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when a stage ends before its iterations are made
 ---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails; false: that is an error
 ---@field on_end? fun(run: cq.Experiment)   called when a stage is made

@@ -66,14 +66,6 @@ end
 
 -- ---- the body -------------------------------------------------------------------------------------------------------
 
--- pulses just either side of rounding: many may change at once
-local function undecide(run)
-  local params = run.params.design
-  local whole = T.tape.pause(run.design.pulses.rounded, run.design.pulses, params.sign, params.magnitude)
-  params.sign:copy_from(T.where(whole:less(0), -0.2, 0.2))
-  params.magnitude:copy_from(T.where(whole:abs():greater(0.5), 0.2, -0.2))
-end
-
 ---Refuses a stage that the experiment of its level has no use for.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment
@@ -81,8 +73,6 @@ function stages.check(stage, run)
   local what, optimizer = ("run:optimize: stage %q"):format(stage.name), stage.optimizer or run.base_optimizer
   if stage.body ~= "soft" and not run.own_design then
     is.fail("%s: a %s body is that of a design, and the experiment has none", what, stage.body)
-  elseif stage.initial == "undecided" and not run.own_design then
-    is.fail("%s: initial = \"undecided\" is of a design's pulses, and the experiment has none", what)
   end
   options.check(stage, run, optimizer)
   solve.check(optimizer, run.constraints, { stage.minimize }, what)
@@ -134,7 +124,6 @@ function stages.new(stage, run, made, from)
   end
   local self = setmetatable({ stage = stage, run = own, history = {} }, Stage)
   set_body(self)
-  if not made and stage.initial == "undecided" then undecide(own) end
   self.free = free_of(stage, own)
   decay.warn(own, stage)
   return self

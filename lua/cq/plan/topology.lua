@@ -22,7 +22,7 @@ return function(fields)
     { name = "coarse binary", iterations = 100, level = level, body = "binary", options = careful },
     { name = "soft", iterations = 60, options = growing },
     { name = "binary", iterations = 80, body = "binary", options = careful },
-    { name = "pulses", iterations = 200, body = "extracted", train = { "design.pulses" }, initial = "undecided",
+    { name = "pulses", iterations = 200, body = "extracted", train = { "design.pulses" },
       options = { rate = falling(0.03), clip = "median" } },
   }
 end

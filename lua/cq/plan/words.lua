@@ -102,7 +102,6 @@ local function stage_words(number, stage, has_design)
   for _, word in ipairs(option_words(stage.options)) do list[#list + 1] = word end
   if stage.minimize == "violation" then list[#list + 1] = "constraints alone, until they are kept" end
   if stage.initial == "last" then list[#list + 1] = "from the last iteration of the stage before" end
-  if stage.initial == "undecided" then list[#list + 1] = "from pulses just either side of rounding" end
   for _, word in ipairs(stage.stop and stop_words(stage.stop) or {}) do list[#list + 1] = word end
   list[#list + 1] = text.count(stage.iterations, "iteration")
   return ("%d. %s: %s."):format(number, stage.name, table.concat(list, ", "))
