@@ -93,6 +93,37 @@ describe("world:settle", function()
     end
   end)
 
+  it("gives, of many equilibria with friction, that of the start, whatever tolerance and threads", function()
+    local dx, disc = 1 / 32, nil
+    local function groove(options)
+      local function side(angle)
+        return cq.Boundary.slope { point = { 0.5, 0.5 - 4.1 * dx / math.cos(angle) }, angle = angle, kind = "friction",
+          mu = options.mu }
+      end
+      disc = cq.Robot { shape = cq.Shape.disc { radius = 4 * dx, spacing = dx / 2 },
+        material = cq.Material.neo_hookean { young = 300, poisson = 0.3, density = 1 } }
+      return cq.World { cells = { 32, 32 }, dx = dx, dt = 0.02, gravity = { 0, -20 }, precision = "float64",
+        threads = options.threads or 1, integrator = cq.Implicit { tolerance = options.tolerance or 1e-10 },
+        walls = { side(0.6), side(-0.6) }, disc:at { 0.5 + (options.aside or 0) * dx, 0.5 } }
+    end
+    local function rest(options)
+      local state = groove(options):settle()
+      return (state:center(disc)[1]:item() - 0.5) / dx, state
+    end
+    local middle, aside, state = rest { mu = 0.5 }, rest { mu = 0.5, aside = 0.1 }
+    assert.near(0, middle, 1e-6)
+    assert.is_true(aside > 0.08 and aside < 0.1, aside)
+    assert.near(aside, rest { mu = 0.5, aside = 0.1, threads = 2, tolerance = 1e-8 }, 1e-6)
+    -- walls that rub less let it come nearer to the middle
+    local smooth = rest { mu = 0, aside = 0.1 }
+    assert.is_true(smooth < 0.6 * aside, smooth)
+    -- equilibrium holds there: a rollout that begins there stays
+    local world = groove { mu = 0.5, aside = 0.1 }
+    local roll = world:rollout { steps = 5, robot = world.robot:with { position = state:positions(),
+      deformation = state:deformations() } }
+    assert.near(aside, (roll.state:center(world.robot)[1]:item() - 0.5) / dx, 5e-3)
+  end)
+
   it("has the gradient of a stiffness", function()
     local world, bar = beam {}
     local function tip(young)
