@@ -191,6 +191,11 @@ local function convenient_globals()
   end })
 end
 
+-- a prompt with more at hand than is there always
+function script.prompt(globals)
+  return require("cq.program.prompt").run(setmetatable(globals, { __index = convenient_globals() }))
+end
+
 local function interrupted()
   local engine = package.loaded["cq.base.engine"]
   return engine ~= nil and engine.C.cq_interrupted() ~= 0

@@ -6,6 +6,7 @@
 --   params.bin       parameters, as cq.load reads them
 --   optimizer.bin    parameters with the optimizer's state: what --resume goes on from
 --   saved.bin        of an experiment or a solve: the best so far, to be used without the script (cq.load)
+--   failure.bin      of an experiment whose simulation failed: the last states before (cqlua replay)
 --   checkpoints/     states of every so many iterations, where they are kept (keep = 10): what forks begin from
 --   sources/         the Lua files that the script has loaded
 --
@@ -256,7 +257,8 @@ function Run.open(def)
   self.script = script.text()          -- the one that runs, also when its file is changed meanwhile
   self.manifest = manifest_of(def, self.script)
   self.manifest.resumed_at = self.resumed_at
-  self.manifest.parent = self.resumed_at and (manifests.of(folder) or {}).parent or nil
+  local before = self.resumed_at and manifests.of(folder) or {}
+  self.manifest.parent, self.manifest.prompt = before.parent, before.prompt
   if self.resumed_at and not self.follows then changed_script(self) end
   describe(self)
   self.progress = Progress.new(self.iterations, self.done)

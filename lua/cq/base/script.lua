@@ -10,6 +10,7 @@ local text = require "cq.base.text"
 ---@field path string?           of the script; "-" for standard input
 ---@field arguments string[]?    of the whole command line
 ---@field explain fun(problem: any): string    the program's message handler: the message and the frames that help
+---@field prompt fun(globals: table): string[]   reads and runs lines until the input ends, and gives those that were run
 local script = {}
 
 local commands = host.root .. "/lua/cq/command/"

@@ -2,6 +2,7 @@
 --   cqlua replay                      what there is
 --   cqlua replay biped                runs it again, prints its figure, and draws runs/replay/biped.mp4
 --   cqlua replay --all                all figures, without films
+--   cqlua replay runs/walk            a run that failed: its last states before, run again, and runs/walk/failure.mp4
 --   cqlua replay NAME --keep DIR      puts the best of a run's folder into zoo/NAME.bin; zoo/README.md says what else
 local host = require "cq.host"
 local is = require "cq.base.schema"
@@ -29,9 +30,31 @@ local function film(entry, saved)
   })
 end
 
+-- the last control steps before a failure, as a film of two seconds
+local function film_of_failure(folder, found)
+  local world, steps = found.world, #found.failure.states - 1
+  if steps < 1 then return end
+  world:render(folder .. "/failure.mp4", { steps = steps, robot = found.robots, colour = "speed",
+    controller = found.signals:size(2) > 0 and require("cq").Controller.open_loop(found.signals) or nil,
+    speed = steps * world.control_dt / 2 })
+end
+
+local function replay_failure(folder, options)
+  local failures = require "cq.measure.failure"
+  local found = failures.load(folder)
+  print(("%s failed: %s"):format(folder, found.failure.problem))
+  print "control step      time   max speed     min J     max J"
+  local problem = failures.run(found, function(step, time, speed, least, most)
+    print(("%12d  %8.4g  %10.4g  %8.4g  %8.4g"):format(step, time, speed, least, most))
+  end)
+  print(problem and "again: " .. problem
+    or "it does not fail again from these states: the failure hangs on the last bits")
+  if options.render ~= "no" then film_of_failure(folder, found) end
+end
+
 return {
-  summary = "trained robots that come with the program, run again and filmed",
-  arguments = "[NAME]",
+  summary = "trained robots that come with the program, or a run's failure, run again and filmed",
+  arguments = "[NAME|RUN]",
   options = {
     all = is.boolean { default = false, help = "the figures of all" },
     keep = is.string { optional = true, help = "a run's folder, whose best takes the place of NAME" },
@@ -50,6 +73,7 @@ return {
     elseif not name then
       return list(zoo)
     end
+    if host.kind(name) == "folder" then return replay_failure(name:gsub("(.)/+$", "%1"), options) end
     local entry = zoo.entry(name)
     local saved = replay(zoo, entry)
     if options.render ~= "no" then film(entry, saved) end

@@ -5,6 +5,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local constraint = require "cq.optimizer.constraint"
 local decay = require "cq.experiment.decay"
+local flight = require "cq.experiment.flight"
 local gradient = require "cq.tensor.gradient"
 local levels = require "cq.experiment.levels"
 local options = require "cq.experiment.options"
@@ -263,6 +264,7 @@ function Stage:optimize(def)
   -- another stage may have the same optimizer, and has the same constraints
   local restore = options.keep(self.run)
   local fine, solution = pcall(def.last > 0 and optimize or evaluate, self, def)
+  if not fine then flight.record(def.folder, self.run, solution) end
   restore()
   if not fine then error(solution, 0) end
   return solution

@@ -10,6 +10,7 @@ local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
+local pause = require "cq.run.pause"
 local signature = require "cq.run.signature"
 local text = require "cq.base.text"
 local constraint = require "cq.optimizer.constraint"
@@ -87,6 +88,25 @@ local function next_stage(self, judged)
   self.stage = self.minimize[self.stage_at] or "done"
 end
 
+-- After Ctrl-C: is this the end?
+local function stops(self)
+  local run = self.experiment
+  return pause.stops { iteration = self.evaluations, run = self.run, globals = { run = run or self.run,
+    params = self.all, gradient = self.grads, world = run and run.world } }
+end
+
+-- An evaluation that Ctrl-C has broken off is made again where the user goes on.
+local function evaluate_with(self, run)
+  while true do
+    local fine, values, grads, more = pcall(function()
+      if self.recover then return self.recover:evaluate(run, self.params) end
+      return run(self.params)
+    end)
+    if fine then return values, grads, more end
+    if C.cq_interrupted() == 0 or stops(self) then error(values, 0) end
+  end
+end
+
 ---Runs f at the present parameters, and back once for each entry of what plan gives.
 ---@param plan fun(values: table<string, number>, judged: table): table[]   weights by name, see gradient.passes
 ---@return table<string, number> values, any[] grads, table judged
@@ -100,12 +120,8 @@ function Solver:evaluate(plan)
     next_stage(self, judged)
     return plan(values, judged)
   end)
-  local values, grads, more
-  if self.recover then
-    values, grads, more = self.recover:evaluate(run, self.params)
-  else
-    values, grads, more = run(self.params)
-  end
+  local values, grads, more = evaluate_with(self, run)
+  self.grads = grads
   if self.finish then self.finish(more) end
   keep_best(self, values, judged)
   self.evaluations, self.values, self.judged = self.evaluations + 1, values, judged
@@ -141,7 +157,7 @@ function Solver:is_changing() return self.changing ~= nil and self.changing(self
 ---Is there another evaluation to be made?
 ---@return boolean
 function Solver:goes_on()
-  return self.evaluations < self.iterations and self.stage ~= "done" and C.cq_interrupted() == 0
+  return self.evaluations < self.iterations and self.stage ~= "done" and not stops(self)
     and not (self.halts and self.halts())
 end
 

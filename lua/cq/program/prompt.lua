@@ -23,7 +23,9 @@ local function pack(...) return select("#", ...), { ... } end
 
 ---Until the input ends.
 ---@param globals table      of what is typed
+---@return string[] typed    statements that were run
 function prompt.run(globals)
+  local typed = {}
   local terminal = host.terminal(0) ~= nil
   if terminal then print(("cqlua %s; Ctrl-D to leave"):format(host.version)) end
   local source, problem
@@ -35,7 +37,7 @@ function prompt.run(globals)
     source = source and source .. "\n" .. line or line
     chunk, problem = compile(source)
     if chunk then
-      source = nil
+      typed[#typed + 1], source = source, nil
       local count, results = pack(xpcall(setfenv(chunk, globals), failure.handle))
       host.listen()                             -- an interruption was for this statement only
       if results[1] then show(count, results) else io.stderr:write(tostring(results[2]), "\n") end
@@ -46,6 +48,7 @@ function prompt.run(globals)
   end
   if source then io.stderr:write(problem, "\n") end       -- the input ended within a statement
   if terminal then print() end
+  return typed
 end
 
 return prompt

@@ -16,7 +16,7 @@ local robots = require "cq.saved.robot"
 local selection = require "cq.robot.selection"
 local worlds = require "cq.saved.world"
 
-local run = { format = "cqlua run", version = 2, name = "saved.bin" }
+local run = { format = "cqlua run", version = 2, name = "saved.bin", failure_name = "failure.bin" }
 
 -- values that a rollout of the best has in the place of the world's own
 local function changes_of(experiment, params)
@@ -57,11 +57,11 @@ local function setting(experiment, params)
   return world, body, controller, design
 end
 
-local function describe(experiment, best)
-  local world, body, controller, design = setting(experiment, best.params)
+local function describe(experiment, params)
+  local world, body, controller, design = setting(experiment, params)
   local out = {
     steps = experiment.steps, weight = experiment.weight, robots = of_robots(world, body),
-    world = worlds.data(world, experiment.steps, changes_of(experiment, best.params)),
+    world = worlds.data(world, experiment.steps, changes_of(experiment, params)),
     observer = policy.observer_data(experiment.observer, world.robots),
     controller = policy.controller_data(controller, controllers.signals_of(world)),
     design = design and plain.copy(design),
@@ -71,21 +71,36 @@ local function describe(experiment, best)
   return out
 end
 
+local function write(folder, name, out)
+  out.format, out.version = run.format, run.version
+  local manifest = folder.manifest
+  out.origin = { program = host.version, command = manifest.command, script = manifest.script,
+    started = manifest.started, sources = plain.copy(manifest.sources) }
+  T.save(folder:path(name), out)
+end
+
+---Writes failure.bin of a run: the experiment with the parameters of a rollout that failed, and what came before.
+---@param folder cq.Run
+---@param params table
+---@param experiment cq.Experiment
+---@param failure cq.Failure
+function run.write_failure(folder, params, experiment, failure)
+  local out = T.tape.pause(describe, experiment, params)
+  out.parameters, out.failure = params, failure
+  write(folder, run.failure_name, out)
+end
+
 ---Writes saved.bin of a run.
 ---@param folder cq.Run
 ---@param best { loss: number, iteration: integer, params: table, values: table?, feasible: boolean? }
 ---@param experiment? cq.Experiment    nil: parameters of a function of the user's
 function run.write(folder, best, experiment)
   if option.program.follows then return end
-  local out = experiment and T.tape.pause(describe, experiment, best) or {}
-  out.format, out.version = run.format, run.version
-  local manifest = folder.manifest
-  out.origin = { program = host.version, command = manifest.command, script = manifest.script,
-    started = manifest.started, sources = plain.copy(manifest.sources) }
+  local out = experiment and T.tape.pause(describe, experiment, best.params) or {}
   out.result = { loss = best.loss, iteration = best.iteration, feasible = best.feasible,
     values = plain.copy(best.values) }
   out.parameters = best.params
-  T.save(folder:path(run.name), out)
+  write(folder, run.name, out)
 end
 
 return run

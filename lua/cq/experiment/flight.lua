@@ -1,0 +1,74 @@
+-- flight: the flight recorder of a run. A rollout is the same each time, so nothing is kept while a run goes on: when
+-- its simulation has failed for good, it runs once more with the same parameters, up to the failure, and the last
+-- states before it go into failure.bin. cqlua replay goes on from there.
+local message = require "cq.base.message"
+local option = require "cq.option"
+local saved_runs = require "cq.saved.run"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+local flight = {}
+
+local STATES = 8                     -- that are kept, fewer where they are large
+local BYTES = 64 * 2 ^ 20            -- of all of them at most
+
+---What came before a simulation failed.
+---@class cq.Failure
+---@field problem string         what was said
+---@field first integer          control step after which the first of the states is
+---@field states { position: cq.Tensor, velocity: cq.Tensor, affine: cq.Tensor, deformation: cq.Tensor }[]   of all
+--- particles, after one control step each
+---@field signals cq.Tensor      {states, signals} of the control steps after each of them; the last is the one that failed
+
+local function state_of(state)
+  return { position = state:positions():detach():copy(), velocity = state:velocities():detach():copy(),
+    affine = state:gather(nil, "affine"):detach():copy(), deformation = state:deformations():detach():copy() }
+end
+
+local function count_of(state)
+  local dim = state.world.dim
+  local bytes = state.world.particle_count * (2 * dim + 2 * dim * dim) * 8
+  return math.max(2, math.min(STATES, math.floor(BYTES / bytes)))
+end
+
+-- runs up to the failure; nil: it did not come again
+local function fly(experiment)
+  local states, last, most = {}, nil, nil
+  local fine, problem = pcall(T.tape.pause, experiment.rollout, experiment, experiment.params, {
+    on_step = function(state)
+      most = most or count_of(state)
+      states[#states + 1], last = state_of(state), state
+      if #states > most then table.remove(states, 1) end
+    end,
+  })
+  if fine or not last or not tostring(problem):find("the simulation failed at", 1, true) then return nil end
+  local first, signals = last.step - #states + 1, {}
+  for k = 1, #states do signals[k] = last.roll.keep:signals_at(first + k - 1):detach():copy() end
+  return { problem = tostring(problem):gsub("^.-: (the simulation)", "%1"), first = first, states = states,
+    signals = T.stack(signals, 1) }
+end
+
+---Keeps the last states before the failure of a run in its folder; other errors are left alone. What goes wrong here
+---takes nothing from the error that is told.
+---@param folder cq.Run
+---@param experiment cq.Experiment
+---@param problem any
+function flight.record(folder, experiment, problem)
+  if option.program.follows or not tostring(problem):find("the simulation failed at", 1, true) then return end
+  local fine, why = pcall(function()
+    local scenes = experiment.scenes and experiment.scenes.count or 1
+    for k = 1, scenes do
+      local one = experiment.scenes and experiment:scene(k) or experiment
+      local failure = fly(one)
+      if failure then
+        saved_runs.write_failure(folder, T.leaves.snapshot(one.params), one, failure)
+        message.note("the last %s before the failure are in %s; cqlua replay %s goes on from there",
+          text.count(#failure.states, "state"), folder:path(saved_runs.failure_name), folder.folder)
+        return
+      end
+    end
+  end)
+  if not fine then message.note("the states before the failure could not be kept: %s", tostring(why)) end
+end
+
+return flight

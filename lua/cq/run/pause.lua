@@ -1,0 +1,66 @@
+-- pause: Ctrl-C at a terminal asks what is to be done, at the end of the iteration: go on, stop, or a prompt with what
+-- is trained at hand. Elsewhere, and at a second Ctrl-C, it stops.
+local ffi = require "ffi"
+local engine = require "cq.base.engine"
+local host = require "cq.host"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local script = require "cq.base.script"
+
+local C = engine.C
+
+ffi.cdef "void clearerr(void *stream);"
+
+local pause = {}
+
+local function can_ask()
+  local Ranks = package.loaded["cq.ranks"]
+  return script.prompt and not option.program.quiet and not (Ranks and Ranks.current())
+    and host.terminal(0) ~= nil and host.terminal(2) ~= nil
+end
+
+-- a line of the terminal; nil where it ends, or at another Ctrl-C
+local function ask(question)
+  io.stderr:write(question)
+  io.stderr:flush()
+  ffi.C.clearerr(io.stdin)
+  local line = io.read "*l"
+  if C.cq_interrupted() ~= 0 then return nil end
+  return line
+end
+
+-- what was typed is kept, for it is no part of the script
+local function prompt(about)
+  local typed = script.prompt(about.globals)
+  local manifest = about.run and about.run.manifest
+  if manifest and #typed > 0 then
+    manifest.prompt = manifest.prompt or {}
+    manifest.prompt[#manifest.prompt + 1] = { iteration = about.iteration, text = table.concat(typed, "\n") }
+  end
+end
+
+---After Ctrl-C: is the run to stop? Without one it is not.
+---@param about { iteration: integer, run: cq.Run?, globals: table }   globals: what the prompt has at hand
+---@return boolean
+function pause.stops(about)
+  if C.cq_interrupted() == 0 then return false end
+  if not can_ask() then return true end
+  if message.wipe then message.wipe() end
+  while true do
+    C.cq_interrupt(0)
+    host.listen()
+    local answer = ask(("after iteration %d: continue, stop or prompt [c/s/p]? "):format(about.iteration))
+    local first = answer and answer:match "^%s*(%a?)"
+    if not answer or first == "s" then
+      C.cq_interrupt(1)
+      return true
+    elseif first == "p" then
+      prompt(about)
+    elseif first == "c" or first == "" then
+      engine.interruption = nil
+      return false
+    end
+  end
+end
+
+return pause
