@@ -5,6 +5,7 @@ local T = require "cq.tensor"
 local derivative = require "tests.derivative"
 local mistake = require "tests.sentence"
 local sentence = mistake.of
+local balloon, finger = require "scenes.balloon", require "scenes.cable_finger"
 
 local WAVE = math.sqrt(1.35)     -- speed of waves, for a Poisson's ratio of 0.3
 local HELD = 8                   -- engine steps of a control step at their usual length, a Courant number of 1/4
@@ -140,6 +141,43 @@ describe("total Lagrangian steps", function()
     assert.near(0.4 * (8 + dx), held[2] / (100 * dt), 5e-3 * 3.3)
   end)
 
+  it("bend a finger by its cables to both sides, as steps on the spatial grid do", function()
+    local function tips(formulation)
+      local scene = finger { precision = "float64" }
+      scene.world.formulation = formulation
+      local world = cq.World(scene.world)
+      local function tip(u)
+        local roll = world:rollout { steps = 40, controller = function() return u end }
+        return roll.state:center("tip")[1]:item()
+      end
+      local left, right = tip { 1, -1 }, tip { -1, 1 }
+      world:close()
+      return left, right
+    end
+    local left, right = tips "total_lagrangian"
+    assert(left < 0.4, "it does not bend: " .. left)
+    assert.near(1, left + right, 1e-3)   -- the grid begins at the left side and does not end at the right one
+    assert.near((tips "updated"), left, 0.05 * (0.5 - left))
+  end)
+
+  it("blow up a free ring by a chamber without moving it, with gradients", function()
+    local scene = balloon { dim = 2, cells = 24, precision = "float64" }
+    scene.world.formulation = "total_lagrangian"
+    local world = cq.World(scene.world)
+    local function loss(p)
+      local roll = world:rollout { steps = 10, robot = world.robot:with { young = p.young },
+        controller = cq.Controller.open_loop(p.u) }
+      return 10 * roll.state:cavity_volume "air":sum() + (roll.state:velocities():square()):mean(), roll.state
+    end
+    local at = { u = cq.ones { 10, 1 }, young = world.robot.young }
+    local _, state = loss(at)
+    local moved = state:velocities():mean(1):abs():max():item()
+    assert(moved < 1e-12, "the ring moves by itself: " .. moved)
+    local rest = world:rollout { steps = 0 }.state:cavity_volume("air"):item()
+    assert(state:cavity_volume("air"):item() > 1.02 * rest, "the pressure does nothing")
+    derivative.check(function(p) return (loss(p)) end, at, 1e-6)
+  end)
+
   it("leave a gait as it is when the step is halved", function()
     local shape = cq.Shape.box { name = "arch", size = { 0.3, 0.16 }, count = { 60, 32 } }
     shape = shape:difference(cq.Shape.disc { at = { 0.15, 0 }, radius = 0.08 })
@@ -189,9 +227,9 @@ local function floor_world(robot, fields)
   return world_of(robot, dim == 2 and { 5, 4.2 } or { 5, 4.2, 5 }, merged)
 end
 
-local function felt(state)
+local function felt(state, group)
   local x, v, f = state:positions(), state:velocities(), state:deformations()
-  return x:mean() + 0.3 * (v * v):mean() + 0.2 * (f * f):mean() + 0.01 * state:mean("block", "von_mises")
+  return x:mean() + 0.3 * (v * v):mean() + 0.2 * (f * f):mean() + 0.01 * state:mean(group or "block", "von_mises")
 end
 
 describe("gradients of total Lagrangian steps", function()
@@ -227,6 +265,23 @@ describe("gradients of total Lagrangian steps", function()
     end
   end)
 
+  it("agree with central differences of cables", function()
+    local scene = finger { precision = "float64" }
+    scene.world.formulation = "total_lagrangian"
+    local world = cq.World(scene.world)
+    local robot = world.robot
+    local function loss(p)
+      local variant = robot:with { cable_stiffness = p.stiffness, cable_length = p.length, cable_friction = p.friction }
+      local roll = world:rollout { steps = 6, controller = cq.Controller.open_loop(p.u), robot = variant }
+      return felt(roll.state, "finger")
+    end
+    local cables = robot.cable_length:size(1)
+    derivative.check(loss, {
+      u = cq.tensor { 0.8, -0.7 }:unsqueeze(1):expand { 6, 2 }, stiffness = robot.cable_stiffness,
+      length = 0.97 * robot.cable_length, friction = 0.2 * cq.ones { cables },
+    }, 1e-6)
+  end)
+
   it("are the same bits with less memory, more threads and in a batch", function()
     local muscle = cq.Actuator.pressure { groups = { "block" }, axis = "y", max = 4 }
     local robot = block({ 40, 40 }, { young = 40, actuators = muscle })
@@ -250,6 +305,25 @@ describe("gradients of total Lagrangian steps", function()
       assert.equal(value, again)
       assert.same(gradient.u:totable(), same.u:totable())
       assert.same(gradient.young:totable(), same.young:totable())
+    end
+  end)
+
+  -- the lowest particle is on the edge of two cells, by rounding in the one or the other
+  it("lay out a coarse part beside a fine one", function()
+    local size = { 0.2, 0.12 }
+    local robot = cq.Robot {
+      shape = {
+        cq.Shape.box { name = "coarse", size = size, spacing = 0.04 },
+        cq.Shape.box { name = "fine", at = size, size = size, spacing = 0.005 },
+      },
+      material = cq.Material.neo_hookean { young = 200, poisson = 0.3, density = 1 },
+    }
+    for k = 0, 60 do
+      local world = cq.World { cells = { 60, 60 }, dx = 0.02, dt = 1e-4, formulation = "total_lagrangian",
+        robot:at { 0.3 + 0.0011 * k, 0.08 + 0.0037 * k } }
+      local state = world:rollout { steps = 1, robot = robot:with { velocity = { 1, 0 } } }.state
+      assert.near(1, state:velocities():slice(1, 1, 2):min():item(), 1e-5)
+      world:close()
     end
   end)
 
@@ -301,6 +375,32 @@ describe("total Lagrangian steps refuse", function()
     end)
     assert(said:find("two bodies meet: particle", 1, true), said)
     assert(said:find('take formulation = "updated"', 1, true), said)
+  end)
+
+  it("bodies that meet within a long control step, or from the start, at the step where they do", function()
+    local robot = block({ 4, 4 }, {})
+    local function said(at, dt, substeps, velocity)
+      local world = cq.World { cells = { 40, 24 }, dx = 1, dt = dt, substeps = substeps,
+        formulation = "total_lagrangian", robot:at { 4, 8 }, robot:at { at, 8 } }
+      return sentence(function()
+        return world:rollout { steps = 1, robot = { world.robots[1]:with { velocity = velocity }, world.robots[2] } }
+      end)
+    end
+    -- the first would be beyond the other at the end
+    local text = said(12, 40, 320, { 0.4, 0 })
+    assert(text:find("at control step 1 (time", 1, true) and text:find("two bodies meet", 1, true), text)
+    text = said(4, 0.5, 4, { 0, 0 })
+    assert(text:find("at control step 1 (time 0, substep 1)", 1, true) and text:find("two bodies meet", 1, true), text)
+  end)
+
+  it("one particle in a cell, and pressure_smoothing", function()
+    local sparse = cq.Robot { shape = cq.Shape.box { name = "sparse", size = { 4, 4 }, count = { 4, 4 } },
+      material = cq.Material.neo_hookean { young = 1, poisson = 0.3, density = 1 } }
+    assert.equal("cq.World: body 1 has 1 particles along a cell; total Lagrangian steps need 1.5, or nodes swing "
+      .. 'against each other without any stress: take more particles or larger cells, or formulation = "updated"',
+      mistaken({}, { sparse:at { 5, 5 } }))
+    assert.equal("cq.World: total Lagrangian steps have no liquids, whose pressure could be smoothed; leave out "
+      .. 'pressure_smoothing, or take formulation = "updated"', mistaken { pressure_smoothing = 0.5 })
   end)
 
   it("a particle that leaves the world", function()

@@ -64,18 +64,10 @@ static void force_points(cq_scene *s, const int follows) {
   }
 }
 
-// Forces of particles: those that are lagged by the state `in`, those that follow by the state `out`, or without them
-// where it is NULL.
-static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
+// forces of particles, from those of points
+static void force_particles(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
-  wide *force = (wide *)s->cable_force;
-  memset((void *)force, 0, (size_t)c->points * CQ_DIM * sizeof *force);
-  place_cables(s, in);
-  force_points(s, 0);
-  if (out && cq_cables_follow(s->model)) {
-    place_cables(s, out);
-    force_points(s, 1);
-  }
+  const wide *force = (const wide *)s->cable_force;
   for (int64_t k = 0; k < c->pulled_count; k++) {
     real *row = slot_at((real *)s->actuation, ACTUATION_FIELDS, s->arrangement->slot[c->pulled[k]], FORCE);
     for (int i = 0; i < CQ_DIM; i++) {
@@ -85,6 +77,26 @@ static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
       row[i * CQ_CHUNK] = (real)sum;
     }
   }
+}
+
+// Forces of particles, of those that are lagged, whose points are placed.
+static void pull_placed(cq_scene *s) {
+  memset((void *)s->cable_force, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
+  force_points(s, 0);
+  force_particles(s);
+}
+
+// Forces of particles: those that are lagged by the state `in`, those that follow by the state `out`, or without them
+// where it is NULL.
+static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
+  memset((void *)s->cable_force, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
+  place_cables(s, in);
+  force_points(s, 0);
+  if (out && cq_cables_follow(s->model)) {
+    place_cables(s, out);
+    force_points(s, 1);
+  }
+  force_particles(s);
 }
 
 #if !defined(CQ_REAL_DUAL)
@@ -130,14 +142,19 @@ static void cables_adj(cq_scene *s, wide *grad_x, const int follows) {
   }
 }
 
+// Of those that are lagged, whose points are placed, up to what these get.
+static void pull_placed_adj(cq_scene *s) {
+  take_force_adj(s);
+  memset(s->cable_grad, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
+  cables_adj(s, (wide *)s->cable_grad, 0);
+}
+
 // in: state before the step; the adjoint of that state is there but for those that are lagged, which pulled there
 static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
-  wide *grad_x = (wide *)s->cable_grad;
-  take_force_adj(s);
+  const wide *grad_x = (const wide *)s->cable_grad;
   place_cables(s, in);
-  memset(grad_x, 0, (size_t)c->points * CQ_DIM * sizeof *grad_x);
-  cables_adj(s, grad_x, 0);
+  pull_placed_adj(s);
   for (int64_t k = 0; k < c->pulled_count; k++) {
     real *row = slot_at((real *)s->adj, FIELDS, s->arrangement->slot[c->pulled[k]], X);
     for (int i = 0; i < CQ_DIM; i++) {

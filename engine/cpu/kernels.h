@@ -29,6 +29,7 @@ typedef struct cq_kernels {
   // added to the forces of their particles.
   void (*load_cables)(cq_scene *s);
   void (*pull_cables)(cq_scene *s, const cq_slice *in, const cq_slice *out);
+  void (*pull_placed)(cq_scene *s);    // where other functions have placed their points
 
   void (*clear_walls)(cq_scene *s);    // they are where they start, and have given nothing
   // Velocities of walls {walls, dim} in a control step that begins with this engine step, and the way that those
@@ -61,6 +62,7 @@ typedef struct cq_kernels {
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   // of all ranges, after them; lagged: with what the pull at their start gets, else of the particles' forces alone
   void (*pull_cables_adj)(cq_scene *s, const cq_slice *in);
+  void (*pull_placed_adj)(cq_scene *s);
   void (*average_volume_adj)(cq_scene *s, const cq_slice *in, cq_status *status);   // in: before it was averaged
   // An average backward, each with means of nodes before it: what is wanted of it, from where the rate was given to the
   // nodes; the adjoint of the second application of 1 - A, then of the first. Before g2p_adj that of a step's end; of

@@ -167,8 +167,8 @@ CQ_INLINE void material_kirchhoff_fused_adj(const MaterialPoint *at, const Mater
 CQ_INLINE void material_piola_of(const int kind, const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   const int power = material_power(at->law);
   if (kind == CQ_MATERIAL_NEO_HOOKEAN) neo_hookean_stress(at, p);
-  if (kind == CQ_MATERIAL_COROTATED) corotated_stress(at, p);
-  if (kind == CQ_MATERIAL_LINEAR) linear_stress(at, p);
+  else if (kind == CQ_MATERIAL_COROTATED) corotated_stress(at, p);
+  else linear_stress(at, p);
   if (!power) return;
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);

@@ -101,6 +101,26 @@ static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
+// Quadratic splines with one particle in a cell let nodes swing against their neighbours without any stress: a body
+// then sinks half a cell into a floor.
+static cq_status check_density(const cq_world_def *def, const cq_model *m) {
+  static const double least = 1.5;   // particles along a cell
+  for (int32_t b = 0; b < m->body_count; b++) {
+    double volume = 0, count = 0;
+    for (int64_t p = 0; p < def->particle_count; p++)
+      if (m->body[p] == b) {
+        volume += def->volume[p];
+        count++;
+      }
+    const double along = count ? m->dx / pow(volume / count, 1.0 / m->dim) : least;
+    if (along < least - 1e-6)
+      return cq_fail(CQ_INVALID, "body %d has %.3g particles along a cell; total Lagrangian steps need %g, or nodes "
+                     "swing against each other without any stress: take more particles or larger cells, or "
+                     "formulation = \"updated\"", b + 1, along, least);
+  }
+  return CQ_OK;
+}
+
 // What steps on reference grids do not do.
 static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   static const char instead[] = "take formulation = \"updated\"";
@@ -120,11 +140,11 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
       return cq_fail(CQ_INVALID, "material %d has f_bar, which total Lagrangian steps do not have: %s",
                      k + 1, instead);
   }
-  if (def->cable_count)
-    return cq_fail(CQ_INVALID, "total Lagrangian steps have no cables yet: %s", instead);
-  if (def->chamber_count)
-    return cq_fail(CQ_INVALID, "total Lagrangian steps have no chambers yet, but pressure on surfaces");
-  return copy_bodies(def, m);
+  if (def->pressure_smoothing > 0)
+    return cq_fail(CQ_INVALID, "total Lagrangian steps have no liquids, whose pressure could be smoothed; leave out "
+                   "pressure_smoothing, or %s", instead);
+  const cq_status status = copy_bodies(def, m);
+  return status ? status : check_density(def, m);
 }
 
 static cq_status check_particles(const cq_world_def *def) {

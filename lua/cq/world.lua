@@ -223,7 +223,8 @@ end
 ---
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
 ---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU;
----materials that flow or relax, cables, implicit steps and a GPU with formulation = "total_lagrangian".
+---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
+---cell, pressure_smoothing, implicit steps and a GPU; in a rollout a body that meets itself or another one.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)

@@ -257,7 +257,7 @@ local flows = { fluid = true, von_mises = true, drucker_prager = true, snow = tr
 -- It draws by itself, so that other scenes stay as they were.
 local function formulation(seed, made)
   local law = made.bodies[1].laws[1]
-  if #made.bodies > 1 or made.has.cables or flows[law.law] or law.branches > 0 or (law.f_bar or 0) > 0 then
+  if #made.bodies > 1 or flows[law.law] or law.branches > 0 or (law.f_bar or 0) > 0 then
     return "updated"
   end
   return new_draw(seed + 1e6):chance(0.4) and "total_lagrangian" or "updated"

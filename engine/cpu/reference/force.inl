@@ -1,14 +1,13 @@
 // force: from the displacements of nodes to F of particles, their stress, and the forces that nodes get of it:
 //   F = (I + sum u (x) grad N) F0,  f = -sum V P(F) F0^T grad N + sum N force                      (E112, E113)
-//   F = (I + sum u (x) grad N) F0,  f = -sum V P(F) F0^T grad N + sum N force      (E112, E113)
-// in all cells; particles anywhere have their own (stencil.inl).
+// Particles of a lattice have the same weights in all cells; particles anywhere have their own (stencil.inl).
 
-// one vector of particles
+// One vector of particles. kind: of a fused law, -1: any
 typedef struct {
   const cq_scene *s;
   const Matter *m;
   int32_t chunk;
-  int h, kind;               // kind: of a fused law, -1: any
+  int h, kind;
 } Point;
 
 // How particles are deformed: I + sum u (x) grad N, F, and C where it is wanted.
@@ -112,9 +111,8 @@ CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[
   EACH(i) EACH(j) out[i][j] = t[i][j];
 }
 
-// Particles of a lattice, of one kind of law. Returns the smallest det F.
-CQ_INLINE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
-                              const int kind) {
+// Particles of a lattice. Returns the smallest det F. One loop for all kinds of law is as quick as one for each.
+CQ_RARE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   const Pair pair = pair_of(s);
   const real *u = nodes_of(s, in->data, U);
   Real smallest = r_set((real)1);
@@ -131,7 +129,7 @@ CQ_INLINE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
       CQ_UNROLL for (int last = 0; last < 2; last++) {
         const int32_t chunk = cells->chunk + 2 * q + last;
         const Matter m = matter_at(s, chunk);
-        const Point at = {s, &m, chunk, h, kind};
+        const Point at = {s, &m, chunk, h, cells->kind};
         Real slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
         slope_at(&from, last, &pair, slope);
         deform(&at, slope, stretch, f);
@@ -154,22 +152,21 @@ CQ_INLINE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
   return smallest;
 }
 
-// Particles anywhere.
-CQ_INLINE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
-                                const int kind) {
+// Particles anywhere, of any kind of law: gathering costs more than to ask for it.
+CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   Real smallest = r_set((real)1);
   for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
       const Cells c = cells_of(s, cells, h);
-      const Point at = {s, &m, chunk, h, kind};
+      const Point at = {s, &m, chunk, h, cells->kind};
       Weights w;
       Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
       Real rate[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
       weights_of(&c, chunk, &w);
       field_at(&c, nodes_of(s, in->data, U), &w, value, slope);
       deform(&at, slope, stretch, f);
-      if (kind < 0 && cells->viscous) {
+      if (cells->viscous) {
         field_at(&c, nodes_of(s, in->data, W), &w, value, slope);
         rate_in_space(slope, stretch, rate);
       }
@@ -184,25 +181,13 @@ CQ_INLINE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells 
   return smallest;
 }
 
-CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab, const int kind) {
-#if !defined(CQ_REAL_DUAL)   // places in a lattice are numbers there, and have no slope
-  if (cells->lattice && !cells->viscous) return lattice_forces(s, in, cells, slab, kind);
+CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
+#if defined(CQ_REAL_DUAL)   // places in a lattice are numbers there, and have no slope
+  return scattered_forces(s, in, cells, slab);
+#else
+  if (!cells->lattice || cells->viscous) return scattered_forces(s, in, cells, slab);
+  return lattice_forces(s, in, cells, slab);
 #endif
-  return scattered_forces(s, in, cells, slab, kind);
-}
-
-// one for each law that is inlined, and one for all others: a function of its own keeps its registers to itself
-CQ_RARE Real forces_neo_hookean(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  return forces_of(s, in, cells, slab, CQ_MATERIAL_NEO_HOOKEAN);
-}
-CQ_RARE Real forces_corotated(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  return forces_of(s, in, cells, slab, CQ_MATERIAL_COROTATED);
-}
-CQ_RARE Real forces_linear(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  return forces_of(s, in, cells, slab, CQ_MATERIAL_LINEAR);
-}
-CQ_RARE Real forces_any(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  return forces_of(s, in, cells, slab, -1);
 }
 
 static void forces(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
@@ -211,14 +196,7 @@ static void forces(cq_scene *s, const cq_slice *in, int32_t range, cq_found *fou
   Real smallest = r_set((real)1);
   slab_clear(s, range, 1);
   for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {
-    const cq_cells *cells = &r->cells[k];
-    Real jac;
-    switch (cells->kind) {
-      case CQ_MATERIAL_NEO_HOOKEAN: jac = forces_neo_hookean(s, in, cells, &slab); break;
-      case CQ_MATERIAL_COROTATED: jac = forces_corotated(s, in, cells, &slab); break;
-      case CQ_MATERIAL_LINEAR: jac = forces_linear(s, in, cells, &slab); break;
-      default: jac = forces_any(s, in, cells, &slab);
-    }
+    const Real jac = forces_of(s, in, &r->cells[k], &slab);
     smallest = r_pick(smallest - jac, jac, smallest);
   }
   found->bad = !(r_smallest(smallest) > 0);

@@ -28,5 +28,6 @@
 
 extern const cq_reference_kernels CQ_TABLE;
 const cq_reference_kernels CQ_TABLE = {
-    prepare, forces, move, observe, observe_rim, move_adj, forces_adj, observe_adj, collect, discount, complete,
+    prepare,    place_points,     forces,      move,    observe,  observe_rim, move_adj,
+    forces_adj, place_points_adj, observe_adj, collect, discount, complete,
 };

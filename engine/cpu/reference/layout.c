@@ -48,7 +48,9 @@ static cq_status find_bodies(cq_scene *s) {
   return CQ_OK;
 }
 
-// the cell that a particle lies in, counted from the first node of its body, and where it is from the cell's node
+// The cell that a particle lies in, counted from the origin of its body, and where it is from the cell's node. The
+// origin must stay until all particles have their cells: where one lies on the edge of two, other numbers may put it
+// into the other.
 static void place_in(const cq_model *m, const cq_body *body, const double shift[3], const double *x, int64_t cell[3],
                      double fraction[3]) {
   cell[0] = cell[1] = cell[2] = 0;
@@ -80,7 +82,7 @@ static cq_status size_grids(cq_scene *s, const double *positions, double (*shift
     }
     for (int i = 0; i < 3; i++) {
       const int used = i < m->dim;
-      if (used) body->origin[i] += (double)(low[i] - 1) * m->dx;
+      body->low[i] = used ? low[i] - 1 : 0;
       body->count[i] = used ? (int32_t)(high[i] - low[i] + 3) : 1;
       // not a multiple of sixteen, for rows a power of two apart share cache sets
       if (i == m->dim - 1 && body->count[i] % CQ_REFERENCE_VECTOR == 0) body->count[i]++;
@@ -133,7 +135,7 @@ static cq_status sort_cells(cq_scene *s, const double *positions, double (*shift
     o->cell[p] = body->first;
     o->corner[p] = 0;
     for (int i = 0; i < m->dim; i++) {
-      o->cell[p] += cell[i] * body->stride[i];
+      o->cell[p] += (cell[i] - body->low[i]) * body->stride[i];
       const int upper = fraction[i] > 0;
       if (fabs(fraction[i] - (upper ? 0.25 : -0.25)) > lattice_tolerance) o->corner[p] = UINT8_MAX;
       if (o->corner[p] != UINT8_MAX) o->corner[p] = (uint8_t)(2 * o->corner[p] + upper);
@@ -142,6 +144,8 @@ static cq_status sort_cells(cq_scene *s, const double *positions, double (*shift
   }
   for (int64_t k = 0; k <= r->node_count; k++) o->start[k + 1] += o->start[k];
   for (int64_t p = 0; p < m->particle_count; p++) o->list[o->start[o->cell[p] + 1]++] = (int32_t)p;
+  for (int32_t b = 0; b < r->body_count; b++)
+    for (int i = 0; i < m->dim; i++) r->bodies[b].origin[i] += (double)r->bodies[b].low[i] * m->dx;
   return CQ_OK;
 }
 

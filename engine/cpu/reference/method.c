@@ -3,6 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+// Surfaces are checked when a node may have gone this far since the last time [cells], and at the end of a control
+// step: two that come towards each other then cannot pass through a cell between two checks.
+static const double checked_way = 0.25;
+
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 static void *fresh(void **array, size_t count, size_t size, const char *what) {
@@ -151,12 +155,22 @@ static void find_culprit(cq_scene *s) {
   s->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// Has a particle left the world? Asked where a surface is near its edge.
-static int has_left(cq_scene *s) {
-  s->health = (cq_health){.step = s->step};
-  see(s, s->live);
-  s->kernels->diagnose(s, s->reference.seen, &s->health);
-  return s->health.bad != 0;
+// Do surfaces meet after an engine step, or has a particle left the world? The latter is asked where a surface is near
+// its edge. By all workers.
+static cq_status check_surfaces(cq_scene *s, cq_worker *worker, int64_t step) {
+  cq_worker_wait(worker);
+  if (worker->rank == 0) {
+    int edge = 0;
+    s->status = cq_reference_check_surfaces(s, step, &edge);
+    if (!s->status && edge) {
+      s->health = (cq_health){.step = step};
+      see(s, s->live);
+      s->kernels->diagnose(s, s->reference.seen, &s->health);
+      if (s->health.bad) s->status = CQ_UNSTABLE;
+    }
+  }
+  cq_worker_wait(worker);
+  return s->status;
 }
 
 static void drop_next(cq_scene *s) {
@@ -164,12 +178,38 @@ static void drop_next(cq_scene *s) {
   s->next = NULL;
 }
 
-static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, cq_step_record *record, int32_t substep) {
+// The forces of cables and chambers at a state, for all of the worker.
+static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
+  if (!s->model->cables.all) return;
+  if (worker->rank == 0) {
+    s->kernels->reference->place_points(s, in);
+    s->kernels->pull_placed(s);
+  }
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_ACTUATION);
+}
+
+static void pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) {
+  if (!s->model->cables.all) return;
+  cq_worker_wait(worker);
+  if (worker->rank == 0) {
+    s->kernels->pull_placed_adj(s);
+    s->kernels->reference->place_points_adj(s, in);
+  }
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_ACTUATION);
+}
+
+// way: of the fastest node since surfaces were checked last [cells]
+static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *way, cq_step_record *record,
+                          int32_t substep) {
   int begin, end, bad = 0;
+  double fastest = 0;
   const cq_reference_kernels *kernels = s->kernels->reference;
   cq_found *found = s->found[substep & 1];
   cq_worker_share(worker, s->ranges, &begin, &end);
   if (worker->rank == 0) s->status = prepare_step(s, record);
+  pull_cables(s, worker, *live);
   for (int32_t k = begin; k < end; k++) kernels->forces(s, *live, k, &found[k]);
   cq_worker_phase(worker, CQ_PHASE_P2G);
   cq_worker_wait(worker);
@@ -177,7 +217,10 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, cq_st
   const cq_status status = s->status;
   for (int32_t k = begin; k < end && !status; k++) kernels->move(s, *live, next, s->record, k, &found[k]);
   cq_worker_wait(worker);
-  for (int32_t k = 0; k < s->ranges && !status; k++) bad |= found[k].bad;
+  for (int32_t k = 0; k < s->ranges && !status; k++) {
+    bad |= found[k].bad;
+    if (found[k].fastest > fastest) fastest = found[k].fastest;
+  }
   if (status || bad) {
     if (worker->rank == 0) {
       if (!status) find_culprit(s);
@@ -193,25 +236,25 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, cq_st
     s->next = NULL;
     s->step++;
   }
+  *way += fastest * s->model->dt / s->model->dx;
   cq_worker_phase(worker, CQ_PHASE_GRID);
   return CQ_OK;
 }
 
 cq_status cq_reference_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
   cq_slice *live = s->live;
-  cq_status status = CQ_OK;
-  for (int32_t k = 0; k < s->model->substeps && !status; k++)
-    status = run_step(s, worker, &live, records ? &records[k] : NULL, k);
-  cq_worker_wait(worker);
-  if (worker->rank == 0 && s->impulse_out) s->kernels->store_impulse(s);
-  if (status) return status;
-  if (worker->rank == 0) {
-    int edge = 0;
-    s->status = cq_reference_check_surfaces(s, &edge);
-    if (!s->status && edge && has_left(s)) s->status = CQ_UNSTABLE;
+  const int64_t first = s->step;
+  double way = 0;
+  cq_status status = first ? CQ_OK : check_surfaces(s, worker, 0);
+  for (int32_t k = 0; k < s->model->substeps && !status; k++) {
+    status = run_step(s, worker, &live, &way, records ? &records[k] : NULL, k);
+    if (status || (way < checked_way && k + 1 < s->model->substeps)) continue;
+    status = check_surfaces(s, worker, first + k);
+    way = 0;
   }
   cq_worker_wait(worker);
-  return s->status;
+  if (worker->rank == 0 && s->impulse_out) s->kernels->store_impulse(s);
+  return status;
 }
 
 void cq_reference_observe(cq_scene *s, cq_worker *worker) {
@@ -282,8 +325,10 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
       kernels->move_adj(s, record->in, record->out, holds ? record->grid : NULL, b, given);
     cq_worker_wait(worker);
     cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
+    pull_cables(s, worker, record->in);
     for (int32_t b = begin; b < end; b++) kernels->forces_adj(s, record->in, b, fields);
     cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
+    pull_cables_adj(s, worker, record->in);
   }
   collect(s, worker, fields);
   return CQ_OK;

@@ -125,7 +125,7 @@ static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, i
   const cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;
   const real dt = (real)s->model->dt, decay = decay_of(s), *gravity = (const real *)s->globals;
-  Real poison = r_set((real)0);
+  Real poison = r_set((real)0), fastest = poison;
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
     LANES_EACH(h) {
       const cq_nodes *n = &r->nodes[k];
@@ -148,6 +148,9 @@ static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, i
         hold_nodes(s, in, o, lanes, to, block);
         EACH(i) v[i] = r_load(to[i]);
       }
+      Real square = r_set((real)0);
+      EACH(i) square += v[i] * v[i];
+      fastest = r_max(fastest, square);
       EACH(i) {
         const Real next = u[i] + dt * v[i];
         r_store((real *)out->data + (U + i) * nodes + o, next);
@@ -156,4 +159,5 @@ static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, i
       }
     }
   if (!r_finite(poison)) found->bad = 1;
+  found->fastest = sqrt((double)s_value(-r_smallest(-fastest)));
 }

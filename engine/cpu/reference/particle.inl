@@ -46,6 +46,18 @@ CQ_INLINE real placed_weight(const Placed *p, const int k) {
 }
 enum { TOUCHED = CQ_DIM == 3 ? 27 : 9 };
 
+// of the weight of node k, by the place in the cell along an axis
+CQ_INLINE double placed_slope(const cq_scene *s, const Placed *p, const int k, const int axis) {
+  const int at[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
+  double slope = 1;
+  EACH(a) {
+    const double f = (double)s_value(*slot_at((real *)s->reference.fraction, CQ_DIM, p->slot, a));
+    const double d[3] = {f - 0.5, -2 * f, f + 0.5};
+    slope *= a == axis ? d[at[a]] : (double)s_value(p->w[a][at[a]]);
+  }
+  return slope;
+}
+
 // where grids begin: they go with the mean of their particles
 static void set_origins(cq_scene *s) {
   const cq_model *m = s->model;
@@ -108,7 +120,8 @@ static void set_places(cq_scene *s) {
 static void set_kinds(cq_scene *s) {
   const cq_reference *r = &s->reference;
   const cq_arrangement *a = s->arrangement;
-  const uint8_t forcing = (uint8_t)(cq_drive_bit(CQ_DRIVE_FORCE) | cq_drive_bit(CQ_DRIVE_PRESSURE));
+  const uint8_t forcing = (uint8_t)(cq_drive_bit(CQ_DRIVE_FORCE) | cq_drive_bit(CQ_DRIVE_PRESSURE) |
+                                    cq_drive_bit(CQ_DRIVE_CABLE) | cq_drive_bit(CQ_DRIVE_CHAMBER));
   for (int32_t k = 0; k < r->cells_count; k++) {
     cq_cells *cells = &r->cells[k];
     cells->kind = -2;        // none yet

@@ -27,6 +27,7 @@ typedef struct cq_body {
   int32_t count[3];          // nodes along each axis
   int64_t stride[3];         // of nodes along each axis; 1 along the last
   double origin[3];          // place of the first node, with the positions that the world was made with
+  int64_t low[3];            // lowest cell of its particles from there, while a layout is made
   int64_t particles;
 } cq_body;
 
@@ -92,6 +93,7 @@ typedef struct cq_reference {
 typedef struct cq_reference_kernels {
   // From the particles in seen: weights, masses and the state of the nodes.
   void (*prepare)(struct cq_scene *s, struct cq_slice *out);
+  void (*place_points)(struct cq_scene *s, const struct cq_slice *in);   // of cables, in a state
   // one engine step: forces of a range of cells to its slab; velocities and displacements of a block of nodes
   void (*forces)(struct cq_scene *s, const struct cq_slice *in, int32_t range, struct cq_found *found);
   void (*move)(struct cq_scene *s, const struct cq_slice *in, struct cq_slice *out, void *record, int32_t block,
@@ -104,6 +106,7 @@ typedef struct cq_reference_kernels {
   void (*move_adj)(struct cq_scene *s, const struct cq_slice *in, const struct cq_slice *out, const void *record,
                    int32_t block, int32_t given);
   void (*forces_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t given);
+  void (*place_points_adj)(struct cq_scene *s, const struct cq_slice *in);   // after pull_cables_adj
   void (*observe_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range);   // two fields
   void (*collect)(struct cq_scene *s, int32_t block, int32_t given);   // slabs to adj
   void (*discount)(struct cq_scene *s, double factor);
@@ -126,7 +129,8 @@ cq_status cq_reference_reverse(struct cq_scene *s, cq_worker *worker, const stru
 void cq_reference_begin_adjoint(struct cq_scene *s);
 void cq_reference_finish(struct cq_scene *s, cq_worker *worker);   // all but what walls and gravity get
 void cq_reference_observe(struct cq_scene *s, cq_worker *worker);   // makes particles of the live state
-// CQ_UNSTABLE if two surfaces that were apart share a cell of the world. edge: one is near the edge of the world.
-cq_status cq_reference_check_surfaces(struct cq_scene *s, int *edge);
+// CQ_UNSTABLE if two surfaces that were apart share a cell of the world after an engine step. edge: one is near the
+// edge of the world.
+cq_status cq_reference_check_surfaces(struct cq_scene *s, int64_t step, int *edge);
 
 #endif

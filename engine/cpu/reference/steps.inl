@@ -4,11 +4,12 @@
 #include "force.inl"
 #include "node.inl"
 #include "particle.inl"
+#include "cable.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "adjoint.inl"
 #endif
 
 #if defined(CQ_REAL_DUAL)
-static const cq_reference_kernels reference = {prepare, forces, move, observe, observe_rim, NULL,
-                                               NULL, NULL, NULL, NULL, NULL};
+static const cq_reference_kernels reference = {prepare, place_points, forces, move, observe, observe_rim,
+                                               NULL,    NULL, NULL,   NULL, NULL, NULL, NULL};
 #endif

@@ -39,7 +39,7 @@ static int64_t cell_of(const cq_scene *s, int32_t k) {
   return cell;
 }
 
-cq_status cq_reference_check_surfaces(cq_scene *s, int *edge) {
+cq_status cq_reference_check_surfaces(cq_scene *s, int64_t step, int *edge) {
   const cq_reference *r = &s->reference;
   int64_t size = 16;
   while (size < 2 * (int64_t)r->rim_count) size *= 2;
@@ -62,7 +62,7 @@ cq_status cq_reference_check_surfaces(cq_scene *s, int *edge) {
     }
     if (!apart(s, k, table[at].place)) continue;
     s->health = (cq_health){.bad = CQ_HEALTH_TOUCHES,
-                            .step = s->step,
+                            .step = step,
                             .particle = r->rim_particle[k],
                             .value = r->rim_particle[table[at].place]};
     status = CQ_UNSTABLE;

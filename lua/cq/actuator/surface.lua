@@ -2,7 +2,6 @@
 -- Closed ones are chambers, with corners and faces (chamber.lua); open ones are particles with the area vectors N A of
 -- the undeformed body, N out of the solid.
 local ffi = require "ffi"
-local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local cavity = require "cq.shape.cavity"
@@ -187,20 +186,14 @@ function surface.bind(robot, actuator, name)
     return { name = name, actuator = actuator, index = walls.index, area = T.tensor(walls.area) }
   end
   local closed = T.tape.pause(chamber.bind, robot, walls)
-  return { name = name, actuator = actuator, index = closed.index, chamber = closed,
-    walls = { index = walls.index, area = T.tensor(walls.area) } }
+  return { name = name, actuator = actuator, index = closed.index, chamber = closed }
 end
 
 -- ---- the engine -----------------------------------------------------------------------------------------------------
 
--- Total Lagrangian steps have no chambers yet. F does not drift from the shape there, so that -p cof(F) N A balances.
-local function has_chambers(def) return def.formulation ~= C.CQ_FORMULATION_TOTAL_LAGRANGIAN end
-
 local function fill_chambers(def, layout)
   local list = {}
-  for _, entry in ipairs(has_chambers(def) and layout.list or {}) do
-    list[#list + 1] = entry.surface.chamber and entry or nil
-  end
+  for _, entry in ipairs(layout.list) do list[#list + 1] = entry.surface.chamber and entry or nil end
   layout.chamber, layout.kept = ffi.new("cq_chamber[?]", math.max(#list, 1)), {}
   for k, entry in ipairs(list) do
     layout.chamber[k - 1].actuator = entry.actuator
@@ -217,7 +210,7 @@ function surface.fill(def, robots)
   local layout, first, count = { list = {} }, 0, 0
   for _, robot in ipairs(robots) do
     for _, one in ipairs(robot.surfaces) do
-      local open = one.area and one or not has_chambers(def) and one.walls or nil
+      local open = one.area and one or nil
       layout.list[#layout.list + 1] = { robot = robot, surface = one, open = open, actuator = first + one.stress - 1 }
       count = count + (open and #open.index or 0)
     end
