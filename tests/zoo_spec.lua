@@ -50,6 +50,12 @@ describe("cqlua replay", function()
     says(unknown.err, 'the zoo has no "bipet" (did you mean biped?)')
     local many = process.cqlua { "replay", "biped", "crawler" }
     assert.equal(2, many.code)
+    local other = process.cqlua { "replay", "biped", "--keep", zoo.folder .. "/crawler.bin" }
+    assert.equal(1, other.code)
+    says(other.err, "examples/crawler.lua, and biped of the zoo is one of cqlua examples/biped.lua --particles 20")
+    local outside = process.cqlua { "replay", "../evil", "--keep", zoo.folder .. "/crawler.bin" }
+    assert.equal(1, outside.code)
+    says(outside.err, 'the zoo has no "../evil"')
     local kept = process.cqlua { "replay", "biped", "--keep", "/nowhere" }
     assert.equal(1, kept.code)
     says(kept.err, "No such file")

@@ -47,8 +47,11 @@ function zoo.measure(entry, steps)
   return entry.measure(roll:start(), roll.state, roll.world.robots), saved
 end
 
----Puts what a run has left into the zoo.
----Errors: a run whose controller or observer only its script can read.
+local function file_of(path) return path:match "[^/]*$" end
+
+---Puts what a run has left into the zoo of a source tree.
+---Errors: a name that zoo/index.lua has not; a run of another script than that entry says, or whose controller or
+---observer only its script can read; an installation.
 ---@param name string
 ---@param folder string          of the run
 ---@return string path
@@ -56,9 +59,18 @@ end
 function zoo.keep(name, folder)
   local saved = load(folder)
   if not text.is_instance(saved, "cq.Saved") then is.fail("%s is of no run", folder) end
-  local path = ("%s/%s.bin"):format(zoo.folder, name)
+  local entry, script = zoo.entry(name), (saved.data.origin or {}).script
+  local path = zoo.path(entry)
+  if not host.kind(host.root .. "/Makefile") then
+    is.fail("%s comes with an installation; cqlua replay --keep is for a source tree", path)
+  end
+  if not script or file_of(script) ~= file_of(entry.made:match "^%S+") then
+    is.fail("%s is a run of %s, and %s of the zoo is one of cqlua %s", folder, script or "no script", name, entry.made)
+  end
   -- what cannot be used without its script is told now
   for _, part in ipairs { "controller", "observer", "world" } do local _ = saved[part] end
+  -- where the run was is nobody's concern
+  saved.data.origin.command = "cqlua " .. entry.made
   T.save(path, saved.data, "float32")
   local file = assert(io.open(path, "rb"))
   local bytes = file:seek "end"

@@ -3,11 +3,15 @@
 --   cqlua replay biped                runs it again, prints its figure, and draws runs/replay/biped.mp4
 --   cqlua replay --all                all figures, without films
 --   cqlua replay runs/walk            a run that failed: its last states before, run again, and runs/walk/failure.mp4
---   cqlua replay NAME --keep DIR      puts the best of a run's folder into zoo/NAME.bin; zoo/README.md says what else
+--   cqlua replay NAME --keep DIR      puts the best of a run's folder into zoo/NAME.bin, an entry of zoo/index.lua
+-- The exit code is 1 where a figure is not the claimed one.
 local host = require "cq.host"
 local is = require "cq.base.schema"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
+
+local TOLERANCE = 0.2          -- share of the claimed figure
 
 -- one after the other in columns
 local function list(zoo)
@@ -16,10 +20,17 @@ local function list(zoo)
   end
 end
 
+-- whether it does what is claimed, up to the rounding by which gaits part on other machines
 local function replay(zoo, entry)
   local figure, saved = zoo.measure(entry)
   print(("%s: %s; claimed %.2f (cqlua %s)"):format(entry.name, entry.says:format(figure), entry.claimed, entry.made))
-  return saved
+  return math.abs(figure - entry.claimed) <= TOLERANCE * math.abs(entry.claimed), saved
+end
+
+local function tell_others(names)
+  if #names == 0 then return end
+  message.warn("%s: not what is claimed, by more than %d %%", table.concat(names, ", "), 100 * TOLERANCE)
+  return 1
 end
 
 local function film(entry, saved)
@@ -68,14 +79,18 @@ return {
       local path, bytes = zoo.keep(name, options.keep)
       return print(("%s: %d kB, from %s"):format(path, math.ceil(bytes / 1000), options.keep))
     elseif options.all then
-      for _, entry in ipairs(zoo.entries()) do replay(zoo, entry) end
-      return
+      local others = {}
+      for _, entry in ipairs(zoo.entries()) do
+        if not replay(zoo, entry) then others[#others + 1] = entry.name end
+      end
+      return tell_others(others)
     elseif not name then
       return list(zoo)
     end
     if host.kind(name) == "folder" then return replay_failure(name:gsub("(.)/+$", "%1"), options) end
     local entry = zoo.entry(name)
-    local saved = replay(zoo, entry)
+    local as_claimed, saved = replay(zoo, entry)
     if options.render ~= "no" then film(entry, saved) end
+    return tell_others(as_claimed and {} or { name })
   end,
 }
