@@ -393,6 +393,26 @@ describe("total Lagrangian steps refuse", function()
     assert(text:find("at control step 1 (time 0, substep 1)", 1, true) and text:find("two bodies meet", 1, true), text)
   end)
 
+  it("a body that flies through a stretched one", function()
+    local function box(name, size, young)
+      local count = { 2 * size[1], 2 * size[2] }
+      return cq.Robot { name = name, shape = cq.Shape.box { name = name, size = size, count = count },
+        material = cq.Material.neo_hookean { young = young, poisson = 0, density = 1 } }
+    end
+    local membrane, ball = box("membrane", { 2, 20 }, 1e-4), box("ball", { 2, 2 }, 1)
+    for _, height in ipairs { 0, 0.5, 1, 1.5, 2, 2.5 } do
+      local world = cq.World { cells = { 60, 120 }, dx = 1, dt = 0.25, formulation = "total_lagrangian",
+        membrane:at { 30, 50 }, ball:at { 6, 58 + height } }
+      local stretching = start_of(world.robots[1], function(_, y) return 0, 0.04 * (y - 60) end)
+      local said = sentence(function()
+        return world:rollout { steps = 400,
+          robot = { world.robots[1]:with { velocity = stretching }, world.robots[2]:with { velocity = { 0.5, 0 } } } }
+      end)
+      assert(said:find("two bodies meet", 1, true), said)
+      world:close()
+    end
+  end)
+
   it("one particle in a cell, and pressure_smoothing", function()
     local sparse = cq.Robot { shape = cq.Shape.box { name = "sparse", size = { 4, 4 }, count = { 4, 4 } },
       material = cq.Material.neo_hookean { young = 1, poisson = 0.3, density = 1 } }

@@ -342,8 +342,8 @@ static cq_status reserve(cq_scene *s) {
                  fresh((void **)&r->rim, s->model->particle_count, sizeof *r->rim, "surfaces of bodies") &&
                  fresh((void **)&r->rim_particle, s->model->particle_count, sizeof *r->rim_particle,
                        "surfaces of bodies") &&
-                 fresh((void **)&r->rim_place, s->model->particle_count * s->model->dim, sizeof *r->rim_place,
-                       "surfaces of bodies") &&
+                 fresh((void **)&r->rim_place, s->model->particle_count * s->model->dim * (1 + s->model->dim),
+                       sizeof *r->rim_place, "surfaces of bodies") &&
                  fresh((void **)&r->positions, s->model->particle_count * s->model->dim, sizeof *r->positions,
                        "positions of particles");
   return ok ? CQ_OK : CQ_MEMORY;

@@ -225,8 +225,16 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
 
 static void observe_rim(cq_scene *s, const cq_slice *in) {
   const cq_reference *r = &s->reference;
-  for (int32_t k = 0; k < r->rim_count; k++)
-    EACH(i)
-      r->rim_place[k * CQ_DIM + i] =
-          (double)s_value(nodes_of(s, r->rest, i)[r->rim[k]] + nodes_of(s, in->data, U + i)[r->rim[k]]);
+  for (int32_t k = 0; k < r->rim_count; k++) {
+    const int64_t node = r->rim[k], *stride = r->bodies[r->body_of[r->rim_particle[k]]].stride;
+    double *to = r->rim_place + (int64_t)k * CQ_DIM * (1 + CQ_DIM);
+    EACH(i) {
+      const real *rest = nodes_of(s, r->rest, i), *u = nodes_of(s, in->data, U + i);
+      to[i] = (double)s_value(rest[node] + u[node]);
+      EACH(j) {
+        const int64_t low = node - stride[j], high = node + stride[j];
+        to[(1 + j) * CQ_DIM + i] = 0.5 * (double)s_value(rest[high] + u[high] - rest[low] - u[low]);
+      }
+    }
+  }
 }

@@ -67,7 +67,7 @@ typedef struct cq_reference {
   int64_t *rim;              // {rim_count} nodes of the cells at the surface of a body
   int32_t *rim_particle;     // {rim_count} one particle of each
   int32_t rim_count;
-  double *rim_place;         // {rim_count, dim} where the nodes are
+  double *rim_place;         // {rim_count, 1 + dim, dim} where the nodes are, and the edges of their cells
   double highest[CQ_WALLS_MAX];   // of height fields
 
   // reals
