@@ -357,6 +357,10 @@ describe("total Lagrangian steps refuse", function()
       .. instead, mistaken({}, { water:at { 5, 5 } }))
     assert.equal("cq.World: total Lagrangian steps are explicit; leave out the integrator, or " .. instead,
       mistaken { integrator = cq.Implicit {} })
+    local world = cq.World { cells = { 24, 24 }, dx = 1, dt = 0.01, formulation = "total_lagrangian",
+      actuated(2):at { 5, 5 } }
+    assert.equal('world:settle: needs a world with integrator = cq.Implicit {} and formulation = "updated"; this one '
+      .. "makes explicit steps", sentence(function() return world:settle {} end))
     assert.equal('cq.World: total Lagrangian steps are made on the CPU only; take device = "cpu", or formulation = '
       .. '"updated"', mistaken { device = "cuda" })
     assert.equal('cq.World: formulation must be one of "updated", "total_lagrangian", got "lagrangian"',

@@ -406,7 +406,8 @@ local settle_spec = is.define("world:settle", {
 function World:settle(fields)
   require_open(self, "world:settle")
   if not self.def.integrator then
-    is.fail("world:settle: needs a world with integrator = cq.Implicit {}; this one makes explicit steps")
+    is.fail("world:settle: needs a world with integrator = cq.Implicit {}%s; this one makes explicit steps",
+      self.def.formulation == "total_lagrangian" and ' and formulation = "updated"' or "")
   end
   for k, wall in ipairs(self.walls) do
     if wall.velocity or wall.velocity_at or wall.motion then
