@@ -36,6 +36,7 @@ local passive = require "cq.experiment.passive"
 local scenes = require "cq.experiment.scenes"
 local trainables = require "cq.experiment.trainable"
 local training = require "cq.experiment.training"
+local watch = require "cq.base.watch"
 local void_removal = require "cq.topology.void_removal"
 
 ---@class cq.Experiment
@@ -403,6 +404,7 @@ function Experiment:optimize(fields)
   end
   local first, started = run.done, C.cq_clock()
   local result = work:finish()
+  if watch.wanted then is.fail("a new version of the script was saved") end
   if #plan.stages == 1 then tell_speed(self, run.done - first, C.cq_clock() - started) end
   local solution = result.solution
   if #self.constraints == 0 and self.optimizer.rule then result.solution = nil end

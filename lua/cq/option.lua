@@ -28,6 +28,7 @@ local option = {}
 ---@field overwrite boolean|nil           an earlier run in the folder is replaced; else it moves away
 ---@field seed integer|nil
 ---@field quiet boolean
+---@field watch boolean|nil               the script is loaded afresh at each save
 ---@field share integer|nil               processes among which memory is shared, under cqlua study
 ---@field check boolean|nil               true under cqlua check: nothing is trained or drawn
 ---@field replay boolean|nil              true under cqlua study render: run:optimize loads what it has found
@@ -50,6 +51,7 @@ option.declared = {
   { name = "out", kind = is.string(), help = "folder for what a run leaves" },
   { name = "overwrite", kind = is.boolean(), help = "a run replaces an earlier one in its folder, which else moves away" },
   { name = "seed", kind = is.integer { min = 0, max = 2 ^ 53 }, help = "of all random numbers" },
+  { name = "watch", kind = is.boolean(), help = "the script is loaded afresh at each save, and its training goes on" },
   { name = "quiet", kind = is.boolean(), help = "no progress, no notes" },
 }
 

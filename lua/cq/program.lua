@@ -19,7 +19,7 @@ script.explain = failure.handle
 -- ---- the command line -----------------------------------------------------------------------------------------------
 
 local flags = { e = "code", i = "interactive", h = "help", v = "version" }
-local program_words = { help = true, version = true, interactive = true, quiet = true }
+local program_words = { help = true, version = true, interactive = true, quiet = true, watch = true }
 
 local function program_names()
   local names = { "help", "version", "interactive" }
@@ -230,10 +230,16 @@ local function close_ranks(problem)
   return fine and not failed, failed
 end
 
+-- did the script end because a new version of it waits?
+local function wants_reload()
+  local watch = package.loaded["cq.base.watch"]
+  return watch ~= nil and watch.wanted
+end
+
 -- runs a chunk; false after its error was told
 local function attempt(chunk, ...)
   local finished, problem = xpcall(chunk, explain, ...)
-  if finished then return close_run() end
+  if finished or wants_reload() then return close_run() end
   if type(problem) == "table" then error(problem, 0) end
   if gave_up(problem) then
     close_run()
@@ -266,6 +272,7 @@ end
 ---@param words string[]      its arguments
 ---@return boolean finished, string? problem     false after its error was told
 function program.run_script(path, words)
+  if option.program.watch then return require("cq.program.watched").run(path, words, run) end
   local chunk, problem = script.load(path, words)
   if not chunk then
     message.fault("%s", problem)

@@ -38,6 +38,7 @@ local schema = require "cq.base.schema"
 local script = require "cq.base.script"
 local tensor = require "cq.tensor"
 local text_of = require "cq.base.text"
+local watch = require "cq.base.watch"
 
 local C, is = engine.C, schema
 
@@ -157,6 +158,11 @@ local gone_on = false              -- this process has gone on with an earlier r
 local told_interruption = false
 ---@type cq.Run?                   that was closed last
 local last
+
+---@internal
+---The run that was closed last.
+---@return cq.Run?
+function Run.last() return last end
 
 ---The run that is open, if any.
 ---@return cq.Run?
@@ -403,11 +409,14 @@ end
 
 ---Did the user ask to stop?
 ---@return boolean
-function Run:interrupted() return C.cq_interrupted() ~= 0 end
+function Run:interrupted()
+  if watch.wants() then C.cq_interrupt(1) end
+  return C.cq_interrupted() ~= 0
+end
 
 -- once, how to go on after Ctrl-C
 local function tell_interruption(self)
-  if told_interruption or self.done == 0 then return end
+  if watch.wanted or told_interruption or self.done == 0 then return end
   local saves = self.takes_resume and host.kind(self:path "optimizer.bin")
   message.note("interrupted after iteration %d; what was computed is kept in %s%s", self.done, self.folder,
     saves and "; the same command with --resume goes on from there" or "")

@@ -7,6 +7,7 @@
 --   params, best          of that stage: the present values, and { loss =, iteration =, params = } of the least loss
 --   solver, history       what going on within the stage needs beside them
 --   first                 the loss of its first iteration
+local adopt = require "cq.experiment.adopt"
 local C = require("cq.base.engine").C
 local host = require "cq.host"
 local is = require "cq.base.schema"
@@ -20,6 +21,7 @@ local signature = require "cq.run.signature"
 local stages = require "cq.experiment.stage"
 local text = require "cq.base.text"
 local words = require "cq.plan.words"
+local watch = require "cq.base.watch"
 local T = require "cq.tensor"
 
 ---@class cq.Training
@@ -122,6 +124,7 @@ local function restore(self)
   local problem = is.problem(saved_fields, state)
   for _, start in ipairs(problem and {} or state.starts) do problem = problem or is.problem(start_fields, start) end
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
+  if watch.reloaded then adopt(self, state) end
   local count = self.plan.starts and self.plan.starts.count or 1
   if #state.starts ~= count then
     is.fail("run:optimize: %s: the plan had %s, and has %d; go on with as many, or start anew", self.folder.folder,

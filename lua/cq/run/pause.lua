@@ -6,6 +6,7 @@ local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local script = require "cq.base.script"
+local watch = require "cq.base.watch"
 
 local C = engine.C
 
@@ -43,6 +44,10 @@ end
 ---@param about { iteration: integer, run: cq.Run?, globals: table }   globals: what the prompt has at hand
 ---@return boolean
 function pause.stops(about)
+  if watch.wants() then
+    C.cq_interrupt(1)
+    return true
+  end
   if C.cq_interrupted() == 0 then return false end
   if not can_ask() then return true end
   if message.wipe then message.wipe() end

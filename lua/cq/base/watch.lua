@@ -1,0 +1,63 @@
+-- watch: whether the script, or a file that it has loaded, was saved anew while it trains (--watch). A version that is
+-- no Lua is told, and not taken.
+local C = require("cq.base.engine").C
+local message = require "cq.base.message"
+local option = require "cq.option"
+local script = require "cq.base.script"
+
+local watch = {}
+
+local PERIOD = 0.1           -- [s] between two looks
+local texts, looked = {}, 0  -- by path, as they were loaded or refused
+
+---@type boolean             a new version waits to be loaded
+watch.wanted = false
+---@type boolean             the script that runs has taken the place of another
+watch.reloaded = false
+
+local function read(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local bytes = file:read "*a"
+  file:close()
+  return bytes
+end
+
+-- paths of the script and of what it has loaded
+local function paths()
+  local out = { script.path }
+  for name in pairs(script.sources()) do
+    out[#out + 1] = package.searchpath((name:gsub("%.lua$", ""):gsub("/", ".")), package.path)
+  end
+  return out
+end
+
+---Looks from now on: what is there is what runs.
+function watch.begin()
+  watch.wanted, looked = false, C.cq_clock()
+  texts = {}
+  for _, path in ipairs(paths()) do texts[path] = read(path) end
+end
+
+---Was a new version saved that can be loaded?
+---@return boolean
+function watch.wants()
+  if not option.program.watch or watch.wanted then return watch.wanted end
+  local now = C.cq_clock()
+  if now - looked < PERIOD then return false end
+  looked = now
+  for _, path in ipairs(paths()) do
+    local text = read(path)
+    -- an editor may have emptied it for a moment
+    if text and text ~= "" and text ~= texts[path] then
+      local is_new = texts[path] ~= nil
+      texts[path] = text
+      local fine, problem = loadstring(text, "@" .. path)
+      if fine and is_new then watch.wanted = true end
+      if not fine then message.warn("%s; the training goes on as it was", problem) end
+    end
+  end
+  return watch.wanted
+end
+
+return watch

@@ -1,0 +1,76 @@
+-- adopt: the state of a training for another version of its script (--watch): parameters and moments whose paths and
+-- shapes are the same go on, others begin anew and are named; so does the best, for the objective may be another one.
+local is = require "cq.base.schema"
+local levels = require "cq.experiment.levels"
+local message = require "cq.base.message"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+local function shape_text(tensor) return "{" .. table.concat(tensor:shape(), ", ") .. "}" end
+
+local function by_path(params)
+  local out = {}
+  for _, leaf in ipairs(T.leaves.list(params)) do out[leaf.path] = leaf.tensor end
+  return out
+end
+
+-- the parameters of the experiment with the values of before where they fit, and what was told of the others
+local function adopted(own, before)
+  local out, there, told, count = T.leaves.snapshot(own), by_path(before or {}), {}, 0
+  for _, leaf in ipairs(T.leaves.list(out)) do
+    local other = there[leaf.path]
+    if other and shape_text(other) == shape_text(leaf.tensor) then
+      leaf.tensor:copy_from(other:detach())
+      count = count + 1
+    else
+      told[#told + 1] = other and ("%s begins anew: it was %s and is %s"):format(leaf.path, shape_text(other),
+        shape_text(leaf.tensor)) or ("%s is new"):format(leaf.path)
+    end
+  end
+  return out, told, count
+end
+
+-- what an optimizer knows of gradients, of parameters that are still there; nil: it is another optimizer
+local function known(state, optimizer, params)
+  if type(state) ~= "table" or state.kind ~= optimizer.kind or type(state.moments) ~= "table" then return nil end
+  local own, out = by_path(params), {}
+  for name, moments in pairs(state.moments) do
+    out[name] = {}
+    for path, moment in pairs(moments) do
+      if own[path] and shape_text(own[path]) == shape_text(moment) then out[name][path] = moment end
+    end
+  end
+  return { kind = state.kind, iteration = state.iteration, moments = out, norms = state.norms }
+end
+
+---Makes what was saved fit the experiment, its plan and its optimizers.
+---Errors: a plan that has no such stage.
+---@param training cq.Training
+---@param state table          as training saves it; changed
+return function(training, state)
+  local plan, run = training.plan, training.run
+  for _, start in ipairs(state.starts) do
+    local stage = plan.stages[math.max(1, start.stage)]
+    if not stage then
+      is.fail("run:optimize: the training was in stage %d of its plan, and this plan has %d", start.stage, #plan.stages)
+    end
+    local own = levels.of(run, stage.level)
+    local optimizer = stage.optimizer or run.base_optimizer
+    local params, told, count = adopted(own.params, start.params)
+    start.params = params
+    -- the next stage begins from the best of one that is over
+    start.best = start.ended and start.best and { loss = start.best.loss, iteration = start.best.iteration,
+      params = (adopted(own.params, start.best.params)) } or nil
+    local solver = start.solver
+    if solver then
+      optimizer:restart()
+      local moments = known(solver.optimizer, optimizer, params)
+      if not moments then told[#told + 1] = ("the optimizer is cq.Optimizer.%s"):format(optimizer.kind) end
+      start.solver = { evaluations = solver.evaluations, params = params, stage = solver.stage,
+        optimizer = moments or optimizer:state() }
+    end
+    message.note("%s %s on%s", text.count(count, "parameter"), count == 1 and "goes" or "go",
+      #told > 0 and "; " .. table.concat(told, "; ") or "")
+  end
+  state.plan = training.records
+end

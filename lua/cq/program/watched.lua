@@ -1,0 +1,90 @@
+-- watched: a script that is loaded afresh each time it is saved, while its training goes on (--watch). One that fails
+-- before its first iteration is told of, and the one of before goes on where it was.
+local atomic_file = require "cq.base.atomic_file"
+local C = require("cq.base.engine").C
+local engine = require "cq.base.engine"
+local message = require "cq.base.message"
+local option = require "cq.option"
+local script = require "cq.base.script"
+local watch = require "cq.base.watch"
+
+local watched = {}
+
+local function read(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local bytes = file:read "*a"
+  file:close()
+  return bytes
+end
+
+local function last_run()
+  local Run = package.loaded["cq.run"]
+  return Run and Run.last()
+end
+
+-- what a version is made of, and what its training has come to
+local function version_of(path)
+  local run, sources = last_run(), {}
+  for name, bytes in pairs(script.sources()) do sources[(name:gsub("%.lua$", ""):gsub("/", "."))] = bytes end
+  local state = run and run:path "optimizer.bin"
+  return { path = path, sources = sources, run = run, state = state, bytes = state and read(state) }
+end
+
+-- modules of the script are loaded again, from their files or as they were
+local function forget(version, as_they_were)
+  for name in pairs(version.sources) do package.loaded[name], package.preload[name] = nil, nil end
+  for name, bytes in pairs(as_they_were and version.sources or {}) do
+    package.preload[name] = loadstring(bytes, "@" .. name)
+  end
+end
+
+local function resume(given)
+  C.cq_interrupt(0)
+  engine.interruption = nil
+  option.set_given(given)
+  option.set_silently("resume", true)
+  collectgarbage()
+end
+
+-- has a script failed before it made an iteration?
+local function made_nothing(before)
+  local run = last_run()
+  return run == before.run or run.done == run.resumed_at
+end
+
+---@param path string
+---@param words string[]
+---@param run fun(chunk: function, ...): boolean, string?    runs a chunk, and tells its error
+---@return boolean finished, string? problem
+function watched.run(path, words, run)
+  local given, before, text = option.given(), nil, nil
+  while true do
+    local chunk, problem = script.load(path, words)
+    if text then chunk = loadstring(text, "@" .. path) end
+    if not chunk then
+      message.fault("%s", problem)
+      return false, problem
+    end
+    text = text or read(path)
+    watch.begin()
+    local finished, why = run(chunk, unpack(words))
+    if watch.wanted then
+      before = version_of(path)
+      before.text = text
+      forget(before)
+      text, watch.reloaded = nil, true
+      message.note("%s was saved: loaded afresh", path)
+    elseif not finished and before and why ~= "interrupted" and made_nothing(before) then
+      message.note("the training goes on with the script of before")
+      atomic_file.write(before.state, before.bytes, { durable = true })
+      forget(before, true)
+      text, watch.reloaded = before.text, false
+    else
+      return finished, why
+    end
+    resume(given)
+  end
+end
+
+return watched

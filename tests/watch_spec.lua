@@ -1,0 +1,124 @@
+-- watch: a script that is saved anew while it trains (--watch), which here it does itself at its fifth iteration.
+local cq = require "cq"
+local mistake = require "tests.sentence"
+local process = require "tests.process"
+
+local folder
+
+before_each(function() folder = process.folder() end)
+after_each(function() process.remove(folder) end)
+
+local function has(text, ...)
+  for _, part in ipairs { ... } do mistake.says(text, part) end
+end
+
+-- the script, and a module of it; iterations last 20 ms, so that the file is looked at several times
+local SCRIPT = [[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+local C = require("cq.base.engine").C
+local robot = scene.robot()
+local HIDDEN, RATE, TARGET = 4, 0.05, require("target")
+local run = cq.Experiment {
+  world = scene.world(robot), steps = 8, observer = cq.Observer.centroid { groups = robot.groups },
+  controller = cq.Controller.mlp { hidden = { HIDDEN, 3 } },
+  objective = function(state) return (state:center(robot)[1] - TARGET):square() * 1e6 end,
+  optimizer = cq.Optimizer.adam { rate = RATE },
+}
+local saved = io.open(arg[0] .. ".next")
+local text = saved and saved:read "*a"
+run:optimize { iterations = 30, on_iteration = function(i)
+  local began = C.cq_clock()
+  while C.cq_clock() - began < 0.02 do end
+  if i ~= 5 or not text then return end
+  local place = io.open(arg[0] .. ".place"):read "*l"
+  os.remove(arg[0] .. ".next")
+  local file = io.open(place, "w")
+  file:write(text)
+  file:close()
+end }
+print("done", run.folder)
+]]
+
+-- trains with --watch; at the fifth iteration `text` is saved, as the script or as its module
+local function watched(text, name)
+  local path = process.write(folder .. "/script.lua", SCRIPT)
+  process.write(folder .. "/target.lua", "return 0.4502\n")
+  process.write(path .. ".next", text)
+  process.write(path .. ".place", folder .. "/" .. (name or "script.lua"))
+  return process.cqlua { "--watch", "--out", folder .. "/run", path }
+end
+
+local function rows()
+  local out = cq.Run.read_history(folder .. "/run")
+  for k, row in ipairs(out) do
+    row.seconds = nil
+    assert.equal(k, row.iteration)
+  end
+  return out
+end
+
+local function plain()
+  process.write(folder .. "/target.lua", "return 0.4502\n")
+  local path = process.write(folder .. "/plain.lua", SCRIPT)
+  local result = process.cqlua { path, "--out", folder .. "/run" }
+  assert.equal(0, result.code, result.err)
+  return rows()
+end
+
+-- how many rows are the same from the first on
+local function common(a, b)
+  local count = 0
+  while a[count + 1] and b[count + 1] and a[count + 1].loss == b[count + 1].loss do count = count + 1 end
+  return count
+end
+
+describe("cqlua --watch", function()
+  it("goes on with parameters and moments where a saved script has them", function()
+    local whole = plain()
+    -- the same again, but for a comment: nothing changes
+    local result = watched(SCRIPT .. "-- a comment\n")
+    assert.equal(0, result.code, result.err)
+    has(result.err, "script.lua was saved: loaded afresh", "6 parameters go on\n", "going on after iteration")
+    assert.same(whole, rows())
+    -- another rate: the same up to there
+    result = watched((SCRIPT:gsub("RATE, TARGET = 4, 0.05", "RATE, TARGET = 4, 0.01")))
+    assert.equal(0, result.code, result.err)
+    local now = rows()
+    assert.equal(30, #now)
+    local same = common(whole, now)
+    assert(same >= 6 and same <= 16, same)
+    assert.equal(1, select(2, result.out:gsub("done", "")))
+  end)
+
+  it("begins anew what has another shape, and names it", function()
+    local result = watched((SCRIPT:gsub("RATE, TARGET = 4,", "RATE, TARGET = 5,")))
+    assert.equal(0, result.code, result.err)
+    has(result.err, "3 parameters go on; controller.b1 begins anew: it was {4} and is {5}",
+      "controller.w1 begins anew: it was {4, 4} and is {4, 5}", "controller.w2 begins anew")
+    assert.equal(30, #rows())
+  end)
+
+  it("takes a module that was saved", function()
+    local whole = plain()
+    local result = watched("return 0.4501\n", "target.lua")
+    assert.equal(0, result.code, result.err)
+    has(result.err, "loaded afresh", "6 parameters go on")
+    assert(common(whole, rows()) < 20)
+  end)
+
+  it("leaves the training as it is where the saved script is wrong", function()
+    local whole = plain()
+    for text, said in pairs {
+      ["local run = = 3\n"] = "unexpected symbol near '='; the training goes on as it was",
+      [(SCRIPT:gsub("steps = 8", "stepps = 8"))] = "unknown field stepps",
+      [(SCRIPT:gsub("%(state:center", "(state:centre"))] = "centre",
+    } do
+      local result = watched(text)
+      assert.equal(0, result.code, result.err)
+      has(result.err, said)
+      if not text:find "= = 3" then has(result.err, "the training goes on with the script of before") end
+      assert.same(whole, rows())
+    end
+  end)
+end)
