@@ -146,6 +146,7 @@ describe("cqlua resume", function()
     says(resume(at "nothere"), "is no folder of a run: there is nothing of this name")
     says(resume(at "script.lua"), "is no folder of a run: it is a file")
     says(resume(at "a", "--set", "rate=3", "--as", at "b"), "--set takes optimizer.NAME=VALUE, as optimizer.rate=1e-3, got rate=3")
+    says(resume(at "a/checkpoints", "--as", at "b"), "it lacks manifest.json; it has 000004.bin")
     says(resume(), "resume takes the folder of one run, got none")
     assert.is_nil(host.kind(at "b"))
     says(resume(at "a", "--set", "optimizer.rat=3", "--as", at "b"), "cq.Optimizer.adam has no rat (did you mean rate?)")
@@ -162,6 +163,19 @@ describe("cqlua resume", function()
     process.write(at "a/manifest.json", text:sub(1, 40))
     says(resume(at "a", "--as", at "d"), "manifest.json is damaged")
     assert.equal(before, process.read(at "a/optimizer.bin"))
+  end)
+
+  it("refuses one of several runs of a script", function()
+    process.write(at "script.lua", (SCRIPT:gsub("keep = ", 'name = "one", keep = ')))
+    local result = process.cqlua { at "script.lua", "--out", at "a" }
+    assert.equal(0, result.code, result.err)
+    for _, words in ipairs { {}, { "--as", at "b" } } do
+      result = resume(at "a/one", unpack(words))
+      assert.equal(1, result.code)
+      has(result.err, 'is "one" of several runs of its script; run that with --resume')
+    end
+    assert.is_nil(host.kind(at "b"))
+    assert.is_nil(host.kind(at "a/one/one"))
   end)
 end)
 

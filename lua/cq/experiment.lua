@@ -354,7 +354,7 @@ local function begin(self, def, plan)
   return require("cq.run").open {
     iterations = plan:iterations(), folder = def.folder, resume = resume, fresh = def.name ~= nil, keep = def.keep,
     device = self.world.device,
-    notes = { world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
+    notes = { name = def.name, world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
   }
 end
 

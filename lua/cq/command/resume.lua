@@ -53,15 +53,12 @@ return {
     if is_fork and not options.as then scripts.misuse "a fork needs a folder of its own: --as DIR" end
     local fork = require "cq.run.fork"
     local more = typed()
-    local manifest
-    if is_fork then
-      manifest = fork.make(parent, { at = options.at, best = options.best, set = settings(options.set),
-        folder = options.as })
-    else
-      manifest = require("cq.run.manifest").read(parent, "cqlua resume")
-    end
     table.insert(more, 1, "--out=" .. (options.as or parent))
     table.insert(more, 2, "--resume=true")
-    return require("cq.program").main(fork.arguments(manifest, parent, more))
+    local arguments = fork.arguments(require("cq.run.manifest").read(parent, "cqlua resume"), parent, more)
+    if is_fork then
+      fork.make(parent, { at = options.at, best = options.best, set = settings(options.set), folder = options.as })
+    end
+    return require("cq.program").main(arguments)
   end,
 }

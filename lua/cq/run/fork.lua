@@ -92,7 +92,6 @@ end
 ---Errors: a folder that is no run, or of a newer program; an iteration that was not kept; a folder that has a run.
 ---@param parent string
 ---@param def cq.Fork.def
----@return table manifest     of the parent
 function fork.make(parent, def)
   local manifest = manifests.read(parent, "cqlua resume")
   local state = state_of(parent, def.at)
@@ -114,7 +113,7 @@ function fork.make(parent, def)
       best = def.best ~= nil or nil } }
     atomic_file.write(def.folder .. "/manifest.json", json.encode(own) .. "\n", { durable = true })
   end)
-  if fine then return manifest end
+  if fine then return end
   for _, name in ipairs { "history.csv", "optimizer.bin", "params.bin", "manifest.json" } do
     os.remove(def.folder .. "/" .. name)
   end
@@ -156,6 +155,9 @@ function fork.arguments(manifest, parent, more)
   local names, script = { "out", "resume", "overwrite", "from" }, manifest.script
   if type(manifest.arguments) ~= "table" or type(script) ~= "string" or script == "-" then
     is.fail("cqlua resume: %s does not say by which script it was made; run that with --resume", parent)
+  end
+  if manifest.notes and manifest.notes.name then
+    is.fail("cqlua resume: %s is %q of several runs of its script; run that with --resume", parent, manifest.notes.name)
   end
   for _, word in ipairs(more) do names[#names + 1] = word:match "^%-%-([%w_-]+)" end
   local out = {}
