@@ -1,6 +1,6 @@
 // control_step: one control step of one scene, forward and backward.
 #include "arrange.h"
-#include "implicit.h"
+#include "implicit/implicit.h"
 #include "../world/constants.h"
 #include <float.h>
 #include <string.h>
@@ -200,7 +200,7 @@ static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_rec
   int begin, end;
   if (!s->model->averages_dilatation) return;
   cq_worker_share(worker, s->ranges, &begin, &end);
-  for (int32_t r = begin; r < end; r++) s->kernels->implicit->swell_first_adj(s, record->in, record->out, r);
+  for (int32_t r = begin; r < end; r++) s->kernels->implicit->dilatation_solve_first_adj(s, record->in, record->out, r);
   reverse_average(s, worker, record, CQ_AVERAGE_VARIED);
   for (int32_t r = begin; r < end; r++) s->kernels->dilatation(s, record->in, record->out, r, 0);
   reverse_average(s, worker, record, CQ_AVERAGE_STRESS);

@@ -8,16 +8,16 @@ typedef struct {
   const real *chunk, *next;
   real *adj, *own, *volume_adj;
   Matter matter;
-  real *swell;               // of implicit steps, else NULL
+  real *solved;               // of implicit steps, else NULL
   const real *tensor;
   int32_t average;
 } Swelling;
 
-CQ_INLINE Swelling swelling_of(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c,
+CQ_INLINE Swelling dilatation_rate(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c,
                                const int32_t average) {
   Swelling w;
-  w.swell = s->implicit.swell ? swell_of(s, c) : NULL;
-  w.tensor = s->implicit.swell ? tensor_of_chunk(s, c) : NULL;
+  w.solved = s->implicit.dilatation ? dilatation_solve_of(s, c) : NULL;
+  w.tensor = s->implicit.dilatation ? tensor_of_chunk(s, c) : NULL;
   w.average = average;
   w.s = s;
   w.chunk = (const real *)in->data + AT(c, FIELDS, 0);
@@ -55,10 +55,10 @@ CQ_INLINE Real wanted_of_varied(const Swelling *w, const int h, const Averaged *
 // (E102) Of that of C' within the stress, which gets -h(Y~), and what a pressure that follows gives it.
 CQ_INLINE Real wanted_of_stress(const Swelling *w, const int h, const Averaged *own) {
   Real varied[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM];
-  load_matrix(w->swell, SWELL_RATE, h, varied);
-  EACH(i) varied[i][i] += r_load(w->swell + STRETCH * CQ_CHUNK + h);
+  load_matrix(w->solved, SOLVED_RATE, h, varied);
+  EACH(i) varied[i][i] += r_load(w->solved + STRETCH * CQ_CHUNK + h);
   tensor_multiply(w->tensor, h, varied, grad);
-  return (real)(1.0 / CQ_DIM) * own->share * (trace_of(grad) - r_load(w->swell + THROUGH * CQ_CHUNK + h));
+  return (real)(1.0 / CQ_DIM) * own->share * (trace_of(grad) - r_load(w->solved + THROUGH * CQ_CHUNK + h));
 }
 
 CQ_INLINE Real wanted_of(const Swelling *w, const int h, const Averaged *own) {
@@ -73,7 +73,7 @@ CQ_INLINE Real wanted_of(const Swelling *w, const int h, const Averaged *own) {
 CQ_INLINE Real first_rate(const Swelling *w, const int h) {
   Real varied[CQ_DIM][CQ_DIM];
   if (w->average != CQ_AVERAGE_VARIED) return rate_of(w->next, h);
-  load_matrix(w->swell, SWELL_RATE, h, varied);
+  load_matrix(w->solved, SOLVED_RATE, h, varied);
   return trace_of(varied);
 }
 
@@ -100,13 +100,13 @@ CQ_INLINE void pressure_at_end_adj(const Swelling *w, const Record *of, const in
 
 // Y of STEP, the solution of the adjoint, and V tr Y to the nodes; and what a pressure that follows gives the trace of
 // C~ by it.
-static void swell_first_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
+static void dilatation_solve_first_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const Swelling w = swelling_of(s, in, out, c, CQ_AVERAGE_VARIED);
+    const Swelling w = dilatation_rate(s, in, out, c, CQ_AVERAGE_VARIED);
     Stencils st;
     stencils_of(s, w.chunk, &st, 0);
     gather_chunk(&st, grid_vector(s, CQ_GRID_STEP), &strides);
@@ -114,14 +114,14 @@ static void swell_first_adj(cq_scene *s, const cq_slice *in, const cq_slice *out
       const Averaged of = averaged_of(&w.matter, h);
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM], through = r_set((real)0);
       affine_of(s, w.chunk, &st, h, arm, rate);
-      store_matrix(w.swell, SWELL_RATE, h, rate);
+      store_matrix(w.solved, SOLVED_RATE, h, rate);
       if (cq_pressure_follows(s->model) && w.matter.pressed) {
         Real grad[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM];
         pressure_at_end_adj(&w, st.records + h, h, grad);
         load_matrix(w.chunk, F, h, def);
         through = dt * mat_dot(grad, def);
       }
-      r_store(w.swell + THROUGH * CQ_CHUNK + h, through);
+      r_store(w.solved + THROUGH * CQ_CHUNK + h, through);
       give_rate(&st, h, &of, trace_of(rate), r_set((real)0));
     }
     scatter_chunk(&to, &strides, &st);
@@ -135,7 +135,7 @@ static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *o
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const Swelling w = swelling_of(s, in, out, c, average);
+    const Swelling w = dilatation_rate(s, in, out, c, average);
     Stencils st;
     stencils_of(s, w.chunk, &st, 0);
     gather_chunk(&st, means_of(s), &strides);
@@ -177,13 +177,13 @@ CQ_INLINE Real averaged_rate(const Swelling *w, const int h, const int second) {
 
 // what the trace of C' has more by its average; or that of Y
 CQ_INLINE real *excess_of(const Swelling *w) {
-  return w->average == CQ_AVERAGE_VARIED ? w->swell + STRETCH * CQ_CHUNK : w->own + EXCESS * CQ_CHUNK;
+  return w->average == CQ_AVERAGE_VARIED ? w->solved + STRETCH * CQ_CHUNK : w->own + EXCESS * CQ_CHUNK;
 }
 
 // What the rate gets: the trace of C' at a step's end; within the stress p2g_adj adds it where it belongs.
 CQ_INLINE void give_rate_adj(const Swelling *w, const int h, const Real grad) {
   if (w->average != CQ_AVERAGE_END) {
-    r_store(w->swell + (w->average == CQ_AVERAGE_VARIED ? PRESS : THROUGH) * CQ_CHUNK + h, grad);
+    r_store(w->solved + (w->average == CQ_AVERAGE_VARIED ? PRESS : THROUGH) * CQ_CHUNK + h, grad);
     return;
   }
   EACH(i) {
@@ -215,7 +215,7 @@ static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out,
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const Swelling w = swelling_of(s, in, out, c, average);
+    const Swelling w = dilatation_rate(s, in, out, c, average);
     Stencils st;
     stencils_of(s, w.chunk, &st, 1);
     gather_rates(&w, &st, &strides, second);

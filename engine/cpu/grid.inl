@@ -46,7 +46,7 @@ static void contacts_add_moving(const cq_scene *s, const cq_column *column, cons
 
 // The first node of a column at z or above that a wall may hold, counted from the column's first, and its contacts; the
 // column's count if there is none. entry walks along the column's entries, which are sorted by z.
-CQ_INLINE int32_t next_held(const cq_scene *s, const cq_column *column, const int32_t z, int64_t *entry,
+CQ_INLINE int32_t next_constrained(const cq_scene *s, const cq_column *column, const int32_t z, int64_t *entry,
                             Contacts *contacts) {
   const cq_wall_node *node = s->model->map.node;
   const int moving = s->model->moving_wall_count > 0;
@@ -87,7 +87,7 @@ CQ_INLINE void masses_put(const Row p, real *velocity) {
 static void contact_and_measure_column(const cq_scene *s, const cq_column *column, real *velocity, wall_real *sum) {
   int64_t entry = column->wall_begin;
   Contacts contacts;
-  for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++) {
+  for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++) {
     contacts_locate(s, column, z, velocity[4 * z + CQ_DIM], &contacts);
     contact_and_measure_node(s, &contacts, velocity + 4 * z, sum);
   }
@@ -167,7 +167,7 @@ static void grid(cq_scene *s, void *record, int32_t block) {
       contact_and_measure_column(s, column, velocity, impulse_of(s, block));
       continue;
     }
-    for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++)
+    for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++)
       for (int k = 0; k < contacts.count; k++) apply_contact(s, &contacts, k, velocity + 4 * z);
   }
 }
@@ -208,7 +208,7 @@ static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, c
   int64_t entry = column->wall_begin;
   Contacts contacts;
   for (int32_t z = 0; s->grad_impulse && z < column->count; z++) grad[4 * z + CQ_DIM] = 0;
-  for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++) {
+  for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++) {
     const real mass = kept[4 * z + CQ_DIM];
     if (!contacts.count || !(mass > 0)) continue;
     contacts_locate(s, column, z, mass, &contacts);

@@ -34,25 +34,25 @@
 #include "step.inl"
 #include "walls.inl"
 #include "grid.inl"
-#include "gather.inl"
-#include "nodes.inl"
+#include "implicit/gather.inl"
+#include "implicit/node_loops.inl"
 #include "dilatation.inl"
-#include "swell.inl"
-#include "implicit.inl"
-#include "cable_implicit.inl"
-#include "tensor.inl"
-#include "held.inl"
-#include "friction.inl"
-#include "impulse.inl"
-#include "solve.inl"
-#include "coarse.inl"
-#include "matrix.inl"
-#include "sweep.inl"
+#include "implicit/dilatation_solve.inl"
+#include "implicit/particles.inl"
+#include "implicit/cables.inl"
+#include "implicit/tensor.inl"
+#include "implicit/constrained.inl"
+#include "implicit/friction.inl"
+#include "implicit/impulse.inl"
+#include "implicit/nodes.inl"
+#include "implicit/coarse.inl"
+#include "implicit/matrix.inl"
+#include "implicit/sweep.inl"
 #include "volume.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "step_adj.inl"
-#include "solve_adj.inl"
-#include "implicit_adj.inl"
+#include "implicit/nodes_adj.inl"
+#include "implicit/particles_adj.inl"
 #include "dilatation_adj.inl"
 #endif
 #include "readout.inl"
@@ -78,12 +78,12 @@ static const cq_implicit_kernels implicit = {
 #endif
     momentum,
     start,
-    SWELL_FIELDS,
-    swell_open,
-    swell_first,
-    swell_again,
-    swell_last,
-    swell_nodes,
+    SOLVED_FIELDS,
+    dilatation_solve_open,
+    dilatation_solve_first,
+    dilatation_solve_again,
+    dilatation_solve_last,
+    dilatation_solve_nodes,
     evaluate,
     residual,
     DIAGONAL_PARTS,
@@ -165,7 +165,7 @@ static const cq_implicit_kernels implicit = {
     straighten,
     add_followed,
     finish_adj,
-    swell_first_adj,
+    dilatation_solve_first_adj,
     implicit_p2g_adj,
 #else
     NULL,

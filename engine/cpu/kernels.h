@@ -3,7 +3,7 @@
 #ifndef CQ_KERNELS_H
 #define CQ_KERNELS_H
 
-#include "implicit.h"
+#include "implicit/implicit.h"
 #include "scene.h"
 
 // What is averaged, backward: the trace of C' for F at a step's end; of an implicit step, that of Y by which its stress

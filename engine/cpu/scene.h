@@ -10,7 +10,7 @@
 #include "../backend/backend.h"
 #include "../world/state.h"
 #include "reference/reference.h"
-#include "solve.h"
+#include "implicit/state.h"
 #include "worker.h"
 
 enum {

@@ -277,7 +277,7 @@ typedef struct {
   const ChunkGrad *grad;
   int still, follows;        // implicit steps: without the motion of particles; with pressure at the end of the step
   const real *excess;        // what the trace of C' was more for F, NULL: nothing (dilatation.inl)
-  const real *swell;         // of implicit steps the same within their stress (swell.inl)
+  const real *solved;        // of implicit steps the same within their stress (dilatation_solve.inl)
 } ChunkStep;
 
 CQ_INLINE const real *dilatation_excess(const cq_scene *s, const int32_t c) {

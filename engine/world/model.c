@@ -75,7 +75,7 @@ static cq_status check_implicit(cq_model *m) {
   enum { CONTACTS = 64, OF_MOVING = 3, MOST = (CONTACTS - CQ_CONTACTS_MAX) / OF_MOVING };   // bits of a node's contacts
   if (!cq_is_implicit(m)) return CQ_OK;
   if (m->integrator.stick_velocity == 0) m->integrator.stick_velocity = 1e-3 * m->dx / m->dt;
-  for (int32_t w = 0; w < m->wall_count; w++) m->walls_rub |= m->walls[w].kind == CQ_CONTACT_FRICTION;
+  for (int32_t w = 0; w < m->wall_count; w++) m->walls_have_friction |= m->walls[w].kind == CQ_CONTACT_FRICTION;
   if (m->moving_wall_count > MOST)
     return cq_fail(CQ_INVALID, "%d walls move; implicit steps take at most %d", m->moving_wall_count, (int)MOST);
   for (int32_t k = 0; m->integrator.statics && k < m->material_count; k++)

@@ -84,7 +84,7 @@ typedef struct cq_model {
   int32_t internal_count;     // internal variables of a particle, the most that a law here has
   cq_material materials[CQ_MATERIALS_MAX];
   int32_t wall_count, moving_wall_count;
-  int32_t walls_rub;                    // of implicit steps: some walls have friction
+  int32_t walls_have_friction;                    // of implicit steps: some walls have friction
   cq_wall walls[CQ_WALLS_MAX];
   double *heights[CQ_WALLS_MAX];   // owned copies
   int64_t pin_count;

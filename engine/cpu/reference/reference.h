@@ -6,7 +6,7 @@
 #define CQ_REFERENCE_H
 
 #include "../../world/model.h"
-#include "../solve.h"
+#include "../implicit/state.h"
 #include "../worker.h"
 
 struct cq_scene;

@@ -1,4 +1,4 @@
-// implicit_adj: the adjoint of a step of backward Euler, the loop over particles. The solution y of the nodes' linear
+// particles_adj: the adjoint of a step of backward Euler, the loop over particles. The solution y of the nodes' linear
 // system is what the momentum of nodes gets (E89); what particles get of it is what the explicit step gives them, with
 // K in place of tau, and what F^ gets through K beside it (E91, E92).
 
@@ -67,11 +67,11 @@ CQ_RARE void viscous_adj_of(const Matter *m, const int h, const Rate *flow, cons
 CQ_INLINE void press_adj(const cq_scene *s, const ChunkStep *c, const int h, Real k[CQ_DIM][CQ_DIM]) {
   const real dt = (real)s->model->dt;
   const Real volume = param(c->matter, CQ_PARAM_VOLUME, h), none = r_set((real)0);
-  const Real press = r_pick(volume, r_load(c->swell + PRESS * CQ_CHUNK + h) / volume, none);
+  const Real press = r_pick(volume, r_load(c->solved + PRESS * CQ_CHUNK + h) / volume, none);
   Real varied[CQ_DIM][CQ_DIM];
-  load_matrix(c->swell, SWELL_RATE, h, varied);
+  load_matrix(c->solved, SOLVED_RATE, h, varied);
   real *to = c->grad->params + CQ_PARAM_VOLUME * CQ_CHUNK + h;
-  r_store(to, r_load(to) - dt * r_load(c->swell + STRETCH * CQ_CHUNK + h) * trace_of(k) - press * trace_of(varied));
+  r_store(to, r_load(to) - dt * r_load(c->solved + STRETCH * CQ_CHUNK + h) * trace_of(k) - press * trace_of(varied));
   EACH(i) k[i][i] -= press / dt;
 }
 
@@ -97,9 +97,9 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
     grad_k[i][j] = scale * (y.n1[i][j] + y.n0[i] * arm[j]);
     change[i][j] = grad_c[i][j] = r_set((real)0);
   }
-  if (c->swell) EACH(i) {
-    grad_k[i][i] -= dt * param(matter, CQ_PARAM_VOLUME, h) * r_load(c->swell + STRETCH * CQ_CHUNK + h);
-    grad_c[i][i] = r_load(c->swell + THROUGH * CQ_CHUNK + h);
+  if (c->solved) EACH(i) {
+    grad_k[i][i] -= dt * param(matter, CQ_PARAM_VOLUME, h) * r_load(c->solved + STRETCH * CQ_CHUNK + h);
+    grad_c[i][i] = r_load(c->solved + THROUGH * CQ_CHUNK + h);
   }
   mat_mul(grad_k, def, grad_p);
   mat_mul_tn(grad_k, p, grad_f);
@@ -126,7 +126,7 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
     pressure_force_adj(trial, pressure, change, grad_pressure, grad_force);
     store_vector(c->grad->actuation, PRESSURE, h, grad_pressure);
   }
-  if (c->swell) press_adj(s, c, h, stress->tau);
+  if (c->solved) press_adj(s, c, h, stress->tau);
   load_matrix(c->adj, F, h, grad_trial);
   EACH(i) EACH(j) grad_trial[i][j] += change[i][j];
   store_matrix(c->adj, F, h, grad_trial);
@@ -195,7 +195,7 @@ static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *ou
     const Matter matter = matter_of(s, in, c);
     const ChunkStep step = {&matter, next, grad.state, &grad, s->model->integrator.statics,
                             cq_pressure_follows(s->model), dilatation_excess(s, c),
-                            s->implicit.swell ? swell_of(s, c) : NULL};
+                            s->implicit.dilatation ? dilatation_solve_of(s, c) : NULL};
     Stencils st;
     Stress stress[CQ_CHUNK / CQ_LANES];
     Real grad_f[CQ_CHUNK / CQ_LANES][CQ_DIM][CQ_DIM];

@@ -1,4 +1,5 @@
-// held: the nodes that walls and pins hold in a step of backward Euler, and what they leave free of a velocity.
+// constrained: the nodes that walls and pins may hold in a step of backward Euler, and what they leave free of a
+// velocity.
 // Contacts of a node are taken from the last to the first, as the explicit step leaves the last word to the last one:
 // each may still fix what those before it left free.
 
@@ -8,21 +9,23 @@ typedef struct {
   int32_t first, count;      // contacts
   uint64_t active, touching; // bits of contacts: those that hold, and those that the last trial was stopped by
   uint64_t kept;             // those that held where the method had converged
-} HeldNode;
+} ConstrainedNode;
 
 typedef struct {
   int32_t wall;              // below 0: a pin
   real normal[CQ_DIM];
   real impulse;              // by which the wall presses, where it has friction
   int32_t released;          // times that it let go although the method had converged
-} HeldContact;
+} NodeContact;
 
-CQ_INLINE HeldNode *held_node(const cq_held_nodes *h, const int32_t k) { return (HeldNode *)h->node + k; }
-CQ_INLINE HeldContact *held_contact(const cq_held_nodes *h, const HeldNode *n, const int32_t k) {
-  return (HeldContact *)h->contact + n->first + k;
+CQ_INLINE ConstrainedNode *constrained_node(const cq_constrained_nodes *h, const int32_t k) {
+  return (ConstrainedNode *)h->node + k;
+}
+CQ_INLINE NodeContact *node_contact(const cq_constrained_nodes *h, const ConstrainedNode *n, const int32_t k) {
+  return (NodeContact *)h->contact + n->first + k;
 }
 
-CQ_INLINE int contact_kind(const cq_scene *s, const HeldContact *c) {
+CQ_INLINE int contact_kind(const cq_scene *s, const NodeContact *c) {
   return c->wall < 0 ? CQ_CONTACT_STICKY : s->model->walls[c->wall].kind;
 }
 // does it let go of what moves away?
@@ -30,7 +33,7 @@ CQ_INLINE int lets_go(const int kind) { return kind != CQ_CONTACT_STICKY && kind
 // does it hold all components?
 CQ_INLINE int holds_all(const int kind) { return kind == CQ_CONTACT_STICKY || kind == CQ_CONTACT_HOLD; }
 
-CQ_INLINE void contact_velocity(const cq_scene *s, const HeldContact *c, real w[CQ_DIM]) {
+CQ_INLINE void contact_velocity(const cq_scene *s, const NodeContact *c, real w[CQ_DIM]) {
   EACH(i) w[i] = c->wall < 0 ? (real)0 : wall_velocity_of(s, c->wall)[i];
 }
 
@@ -57,7 +60,7 @@ CQ_INLINE real freedom_along(const Freedom *f, const real n[CQ_DIM], real along[
 }
 
 // v keeps the contact by a change within what is free, which then is smaller by it (if `take`)
-CQ_INLINE void contact_keep(const HeldContact *c, const int all, const real w[CQ_DIM], Freedom *f, real v[CQ_DIM],
+CQ_INLINE void contact_keep(const NodeContact *c, const int all, const real w[CQ_DIM], Freedom *f, real v[CQ_DIM],
                             const int take) {
   real along[CQ_DIM], lack[CQ_DIM], part[CQ_DIM];
   EACH(i) lack[i] = w[i] - v[i];
@@ -76,11 +79,12 @@ CQ_INLINE void contact_keep(const HeldContact *c, const int all, const real w[CQ
 }
 
 // Velocity of a node that keeps all contacts which hold; f becomes what they leave free.
-CQ_INLINE void contacts_keep(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, Freedom *f, real v[CQ_DIM]) {
+CQ_INLINE void contacts_keep(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, Freedom *f,
+                             real v[CQ_DIM]) {
   freedom_all(f);
   for (int32_t k = n->count - 1; k >= 0; k--) {
     if (!(n->active >> k & 1)) continue;
-    const HeldContact *c = held_contact(h, n, k);
+    const NodeContact *c = node_contact(h, n, k);
     real w[CQ_DIM];
     contact_velocity(s, c, w);
     contact_keep(c, holds_all(contact_kind(s, c)), w, f, v, 1);
@@ -89,7 +93,7 @@ CQ_INLINE void contacts_keep(const cq_scene *s, const cq_held_nodes *h, const He
 
 // Does a node enter a wall, or move along it to a billionth of a cell in a step and to rounding? A node that another
 // wall stops may move exactly along this one, and what holds it must not depend on the last bit.
-CQ_INLINE int meets_wall(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM]) {
+CQ_INLINE int meets_wall(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM]) {
   const double rounding = sizeof(real) == 4 ? 4e-6 : 1e-14;
   real w[CQ_DIM], separation_speed = (real)0;
   double slack = 1e-9 * s->model->dx / s->model->dt;
@@ -104,14 +108,14 @@ CQ_INLINE int meets_wall(const cq_scene *s, const HeldContact *c, const real v[C
 // Stops a velocity at the walls that it would enter, beside those that hold. What holds all while it is pressed, holds
 // only when the residual has said so. A wall that stops a node may turn it against one that it has passed, so that they
 // are asked until none objects: what has been stopped once is left as it is when it is stopped again.
-CQ_INLINE void contacts_stop(const cq_scene *s, const cq_held_nodes *h, HeldNode *n, real v[CQ_DIM]) {
+CQ_INLINE void contacts_stop(const cq_scene *s, const cq_constrained_nodes *h, ConstrainedNode *n, real v[CQ_DIM]) {
   Freedom f;
   contacts_keep(s, h, n, &f, v);
   n->touching = 0;
   for (uint64_t before = ~(uint64_t)0; before != n->touching;) {
     before = n->touching;
     for (int32_t k = n->count - 1; k >= 0; k--) {
-      const HeldContact *c = held_contact(h, n, k);
+      const NodeContact *c = node_contact(h, n, k);
       if (((n->active | n->touching) >> k & 1) || !meets_wall(s, c, v)) continue;
       real w[CQ_DIM];
       contact_velocity(s, c, w);
@@ -123,7 +127,8 @@ CQ_INLINE void contacts_stop(const cq_scene *s, const cq_held_nodes *h, HeldNode
 
 // What each contact that holds does to x, something dual to a velocity (a force, a gradient): the part that is not free
 // is a sum of forces along normals, of which this is the one of contact `which`. For those that hold all, the force.
-CQ_INLINE void contact_share(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int which,
+CQ_INLINE void contact_share(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                             const int which,
                              const real x[CQ_DIM], real share[CQ_DIM]) {
   // v = ... + along_k (n_k.(w_k - v)) / |along_k|^2, k from the last to the first; back from the first to the last
   real left[CQ_DIM];
@@ -133,11 +138,11 @@ CQ_INLINE void contact_share(const cq_scene *s, const cq_held_nodes *h, const He
   }
   for (int k = 0; k <= which; k++) {
     if (!(n->active >> k & 1)) continue;
-    const HeldContact *c = held_contact(h, n, k);
+    const NodeContact *c = node_contact(h, n, k);
     Freedom f;
     freedom_all(&f);
     for (int32_t q = n->count - 1; q > k; q--) {
-      const HeldContact *other = held_contact(h, n, q);
+      const NodeContact *other = node_contact(h, n, q);
       real still[CQ_DIM] = {(real)0}, w[CQ_DIM] = {(real)0};
       if (n->active >> q & 1) contact_keep(other, holds_all(contact_kind(s, other)), w, &f, still, 1);
     }
@@ -154,7 +159,7 @@ CQ_INLINE void contact_share(const cq_scene *s, const cq_held_nodes *h, const He
   }
 }
 
-static int held_reserve(void **array, int32_t *capacity, const int32_t wanted, const size_t size) {
+static int constrained_reserve(void **array, int32_t *capacity, const int32_t wanted, const size_t size) {
   if (*capacity >= wanted) return 1;
   const int32_t room = wanted + wanted / 2 + 64;
   void *larger = cq_alloc((size_t)room, size, "contacts of the grid");
@@ -167,11 +172,12 @@ static int held_reserve(void **array, int32_t *capacity, const int32_t wanted, c
 }
 
 // One more node of a block; 0 without memory.
-static int held_add(cq_held_nodes *h, const cq_column *column, const int32_t z, const Contacts *contacts) {
-  if (!held_reserve(&h->node, &h->capacity, h->count + 1, sizeof(HeldNode)) ||
-      !held_reserve(&h->contact, &h->contact_capacity, h->contacts + contacts->count, sizeof(HeldContact)))
+static int constrained_add(cq_constrained_nodes *h, const cq_column *column, const int32_t z,
+                           const Contacts *contacts) {
+  if (!constrained_reserve(&h->node, &h->capacity, h->count + 1, sizeof(ConstrainedNode)) ||
+      !constrained_reserve(&h->contact, &h->contact_capacity, h->contacts + contacts->count, sizeof(NodeContact)))
     return 0;
-  HeldNode *n = held_node(h, h->count++);
+  ConstrainedNode *n = constrained_node(h, h->count++);
   memset((void *)n, 0, sizeof *n);
   n->node = column->node + z;
   n->record = column->record + z;
@@ -182,7 +188,7 @@ static int held_add(cq_held_nodes *h, const cq_column *column, const int32_t z, 
   n->count = contacts->count;   // at most 64, which the model sees to
   h->contacts += n->count;
   for (int k = 0; k < n->count; k++) {
-    HeldContact *c = held_contact(h, n, k);
+    NodeContact *c = node_contact(h, n, k);
     c->wall = contacts->wall[k];
     EACH(i) c->normal[i] = contacts->normal[k][i];
     c->impulse = (real)0;
@@ -192,9 +198,9 @@ static int held_add(cq_held_nodes *h, const cq_column *column, const int32_t z, 
 }
 
 // The nodes of a block with mass that walls or pins may hold.
-static void find_held(cq_scene *s, const int32_t block) {
+static void find_constrained(cq_scene *s, const int32_t block) {
   const cq_arrangement *a = s->arrangement;
-  cq_held_nodes *h = &s->implicit.held[block];
+  cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   h->count = h->contacts = 0;
   for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
@@ -202,9 +208,9 @@ static void find_held(cq_scene *s, const int32_t block) {
     if (!column_has_contacts(s, column)) continue;
     int64_t entry = column->wall_begin;
     Contacts contacts;
-    for (int32_t z = 0; (z = next_held(s, column, z, &entry, &contacts)) < column->count; z++) {
+    for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++) {
       if (!contacts.count || !(momentum[4 * (column->node + z) + CQ_DIM] > (real)0)) continue;
-      if (held_add(h, column, z, &contacts)) continue;
+      if (constrained_add(h, column, z, &contacts)) continue;
       s->implicit.sum[0][block][CQ_SUM_CHANGED] = INFINITY;   // read by implicit.c
       return;
     }

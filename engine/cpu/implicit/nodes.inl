@@ -1,4 +1,4 @@
-// solve: a step of backward Euler, the loops over nodes: residual, contacts, linear algebra, and their adjoint. Each
+// nodes: a step of backward Euler, the loops over nodes: residual, contacts, linear algebra, and their adjoint. Each
 // works on one block of columns; sums of blocks are added in order by implicit.c.
 
 // ---- forward --------------------------------------------------------------------------------------------------------
@@ -16,10 +16,10 @@ static void take_momentum(cq_scene *s, const int32_t block) {
 
 // the velocity of a node after, and what is held of it
 static void stop_all(cq_scene *s, const int32_t block, const int which) {
-  cq_held_nodes *h = &s->implicit.held[block];
+  cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *v = grid_vector(s, which);
   for (int32_t k = 0; k < h->count; k++) {
-    HeldNode *n = held_node(h, k);
+    ConstrainedNode *n = constrained_node(h, k);
     Freedom f;
     if (s->implicit.tangent)
       contacts_keep(s, h, n, &f, v + 4 * n->node);   // what holds is settled
@@ -51,20 +51,20 @@ static void start(cq_scene *s, int32_t block, double *sum) {
     const Row p = row_load(momentum + at);
     row_store(velocity + at, statics ? row_zero() : row_fma(p, row_mul(inverse_mass(p), decay), gravity));
   }
-  find_held(s, block);
-  cq_held_nodes *h = &s->implicit.held[block];
+  find_constrained(s, block);
+  cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
-    HeldNode *n = held_node(h, k);
+    ConstrainedNode *n = constrained_node(h, k);
     for (int q = 0; q < n->count; q++)
-      if (!lets_go(contact_kind(s, held_contact(h, n, q)))) n->active |= (uint64_t)1 << q;
+      if (!lets_go(contact_kind(s, node_contact(h, n, q)))) n->active |= (uint64_t)1 << q;
   }
   stop_all(s, block, CQ_GRID_VELOCITY);
   measure_way(s, block, sum);
   // what rests on a wall from the start does not move towards it, and is held if it presses
   for (int32_t k = 0; statics && k < h->count; k++) {
-    HeldNode *n = held_node(h, k);
+    ConstrainedNode *n = constrained_node(h, k);
     for (int q = 0; q < n->count; q++)
-      if (lets_go(contact_kind(s, held_contact(h, n, q)))) n->touching |= (uint64_t)1 << q;
+      if (lets_go(contact_kind(s, node_contact(h, n, q)))) n->touching |= (uint64_t)1 << q;
   }
 }
 
@@ -96,7 +96,7 @@ static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
     }
   }
   sum[CQ_SUM_ENERGY] += energy;
-  rub_energy(s, block, which, sum);
+  friction_energy(s, block, which, sum);
 }
 
 static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
@@ -190,22 +190,22 @@ CQ_INLINE void read_block(const cq_scene *s, const int64_t node, real block[CQ_D
 
 // (E85) M^-1 of all nodes
 static void invert_diagonal(cq_scene *s, int32_t block) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   int32_t k = 0;
   ROWS_EACH(s, block, at)
     for (int64_t node = at / 4; node < at / 4 + 4; node++) {
       real b[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM] = {{(real)0}};
-      const int held = k < h->count && held_node(h, k)->node == node;
+      const int held = k < h->count && constrained_node(h, k)->node == node;
       Freedom f;
       real v[CQ_DIM];
       if (held) {
         EACH(i) v[i] = (real)0;
-        contacts_keep(s, h, held_node(h, k), &f, v);
+        contacts_keep(s, h, constrained_node(h, k), &f, v);
       }
       if (momentum[4 * node + CQ_DIM] > (real)0) {
         read_block(s, node, b);
-        if (held && s->model->walls_rub) rub_block(s, h, held_node(h, k), b);
+        if (held && s->model->walls_have_friction) friction_block(s, h, constrained_node(h, k), b);
         invert_node(b, held ? &f : NULL, out);
       }
       write_inverse(s, node, out);
@@ -216,17 +216,17 @@ static void invert_diagonal(cq_scene *s, int32_t block) {
 // (E86) Contacts that let go hold where the velocity has met them and the residual presses on, and no longer where it
 // pulls away.
 static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
-  cq_held_nodes *h = &s->implicit.held[block];
+  cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
   const real *r = grid_vector(s, CQ_GRID_RESIDUAL);
   for (int32_t k = 0; k < h->count; k++) {
-    HeldNode *n = held_node(h, k);
+    ConstrainedNode *n = constrained_node(h, k);
     const uint64_t before = n->active;
     real *v = velocity + 4 * n->node, was[CQ_DIM], at[CQ_DIM];
-    rub_node(s, h, n, v, at);
+    friction_node(s, h, n, v, at);
     EACH(i) at[i] = at[i] + r[4 * n->node + i];
     for (int q = 0; q < n->count; q++) {
-      const HeldContact *c = held_contact(h, n, q);
+      const NodeContact *c = node_contact(h, n, q);
       const uint64_t bit = (uint64_t)1 << q;
       if (!lets_go(contact_kind(s, c))) continue;
       real force[CQ_DIM], press = (real)0;
@@ -271,16 +271,16 @@ static double node_scale(const cq_scene *s, const int64_t node) {
 // the method had converged, holds on: beside others the residual asks for neither.
 static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
   enum { RELEASED = 4 };
-  cq_held_nodes *h = &s->implicit.held[block];
+  cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *r = grid_vector(s, CQ_GRID_RESIDUAL);
   for (int32_t k = 0; k < h->count; k++) {
-    HeldNode *n = held_node(h, k);
+    ConstrainedNode *n = constrained_node(h, k);
     const uint64_t before = n->active;
     real at[CQ_DIM];
-    rub_node(s, h, n, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, at);
+    friction_node(s, h, n, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, at);
     EACH(i) at[i] = at[i] + r[4 * n->node + i];
     for (int q = 0; q < n->count; q++) {
-      HeldContact *c = held_contact(h, n, q);
+      NodeContact *c = node_contact(h, n, q);
       if (!(before >> q & 1) || !lets_go(contact_kind(s, c))) continue;
       real force[CQ_DIM];
       double press = 0;
@@ -297,11 +297,11 @@ static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
 }
 
 static void keep(cq_scene *s, int32_t block, int32_t back) {
-  cq_held_nodes *h = &s->implicit.held[block];
+  cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *kept = grid_vector(s, CQ_GRID_KEPT);
   ROWS_EACH(s, block, at) row_store((back ? velocity : kept) + at, row_load((back ? kept : velocity) + at));
   for (int32_t k = 0; k < h->count; k++) {
-    HeldNode *n = held_node(h, k);
+    ConstrainedNode *n = constrained_node(h, k);
     if (back)
       n->active = n->kept;
     else
@@ -311,10 +311,10 @@ static void keep(cq_scene *s, int32_t block, int32_t back) {
 
 // A vector without what contacts hold. Left in, constraint forces would drown what is free by their rounding.
 static void project(cq_scene *s, const int32_t block, const int which) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *x = grid_vector(s, which);
   for (int32_t k = 0; k < h->count; k++) {
-    const HeldNode *n = held_node(h, k);
+    const ConstrainedNode *n = constrained_node(h, k);
     real *at = x + 4 * n->node, v[CQ_DIM] = {(real)0}, part[CQ_DIM];
     if (!n->active) continue;
     Freedom f;
@@ -333,7 +333,7 @@ static void norms(cq_scene *s, int32_t block, double *sum) {
   real *rest = grid_vector(s, CQ_GRID_REST);
   const int pulls = cq_cables_follow(s->model);
   ROWS_EACH(s, block, at) row_store(rest + at, row_load(residual_at + at));
-  rub(s, block, CQ_GRID_REST, CQ_GRID_VELOCITY);
+  friction_residual(s, block, CQ_GRID_REST, CQ_GRID_VELOCITY);
   project(s, block, CQ_GRID_REST);
   ROWS_EACH(s, block, at) {
     const Row p = row_load(momentum + at), mass = mass_of(p);
@@ -376,7 +376,7 @@ static void multiply(cq_scene *s, int32_t block, int32_t from, cq_grid_product o
     }
   }
   if (of == CQ_PRODUCT_ALL) return;
-  rub_multiply(s, block, from, sum);
+  friction_multiply(s, block, from, sum);
   project(s, block, CQ_GRID_PRODUCT);
 }
 
@@ -410,7 +410,7 @@ static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
     row_store(x + at, row_zero());
     row_store(rest + at, row_load(residual_at + at));
   }
-  if (sign < 0) rub(s, block, CQ_GRID_REST, CQ_GRID_VELOCITY);
+  if (sign < 0) friction_residual(s, block, CQ_GRID_REST, CQ_GRID_VELOCITY);
   project(s, block, CQ_GRID_REST);
   ROWS_EACH(s, block, at) row_store(rest + at, slopes_of(s, row_scale((real)sign, row_load(rest + at))));
   cg_again(s, block, sum);
@@ -453,7 +453,7 @@ static double along_way(cq_scene *s, int32_t block, const int which, const int w
   real *free = grid_vector(s, CQ_GRID_CONDITIONED);
   double sum = 0;
   ROWS_EACH(s, block, at) row_store(free + at, row_load(r + at));
-  rub(s, block, CQ_GRID_CONDITIONED, where);
+  friction_residual(s, block, CQ_GRID_CONDITIONED, where);
   project(s, block, CQ_GRID_CONDITIONED);
   ROWS_EACH(s, block, at)
     sum += dot_rows(s, row_load(free + at), row_sub(row_load(to + at), row_load(velocity + at)));
@@ -477,11 +477,11 @@ static void slope(cq_scene *s, int32_t block, double *sum) {
 
 // Makes the start shorter. Walls that have stopped it stay touched: rounding would say whether the rest meets them.
 static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
   ROWS_EACH(s, block, at) row_store(velocity + at, row_scale((real)factor, row_load(velocity + at)));
   for (int32_t k = 0; k < h->count; k++) {
-    HeldNode *n = held_node(h, k);
+    ConstrainedNode *n = constrained_node(h, k);
     const uint64_t touched = n->touching;
     contacts_stop(s, h, n, velocity + 4 * n->node);
     n->touching |= touched & ~n->active;
@@ -494,7 +494,7 @@ static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
 // VELOCITY to where g2p reads it, and with masses to the record {record_nodes, 4}; contacts that hold to held; and what
 // walls have given.
 static void finish(cq_scene *s, int32_t block, void *record, uint64_t *held) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   const real at_mass[4] = {(real)0, (real)0, (real)(CQ_DIM == 2), (real)(CQ_DIM == 3)};
   const Row masses = row_comps(at_mass);
@@ -505,6 +505,6 @@ static void finish(cq_scene *s, int32_t block, void *record, uint64_t *held) {
       row_store((real *)record + at + 4 * (column->record - column->node),
                 row_fma(row_load(momentum + at), masses, v));
   }
-  for (int32_t k = 0; held && k < h->count; k++) held[held_node(h, k)->record] = held_node(h, k)->active;
-  measure_held(s, block);
+  for (int32_t k = 0; held && k < h->count; k++) held[constrained_node(h, k)->record] = constrained_node(h, k)->active;
+  measure_constrained(s, block);
 }

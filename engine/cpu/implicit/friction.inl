@@ -4,24 +4,25 @@
 
 // Does Coulomb friction act at this contact? It does where a wall with friction presses. A wall that has let go has no
 // impulse from the next update on.
-CQ_INLINE int rubs(const cq_scene *s, const HeldContact *c) {
+CQ_INLINE int has_friction(const cq_scene *s, const NodeContact *c) {
   return c->impulse > (real)0 && contact_kind(s, c) == CQ_CONTACT_FRICTION;
 }
 
-CQ_INLINE void slide_at(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM], Slide *out) {
+CQ_INLINE void slide_at(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM], Slide *out) {
   real w[CQ_DIM];
   contact_velocity(s, c, w);
   slide(s->model->integrator.stick_velocity, c->normal, w, v, out);
 }
 
 // the potential of friction, whose derivative goes to `force`
-CQ_INLINE real rub_node(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const real v[CQ_DIM],
+CQ_INLINE real friction_node(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                             const real v[CQ_DIM],
                         real force[CQ_DIM]) {
   real potential = (real)0;
   EACH(i) force[i] = (real)0;
   for (int k = 0; k < n->count; k++) {
-    const HeldContact *c = held_contact(h, n, k);
-    if (!rubs(s, c)) continue;
+    const NodeContact *c = node_contact(h, n, k);
+    if (!has_friction(s, c)) continue;
     Slide at;
     slide_at(s, c, v, &at);
     const real limit = friction_of(s, c->wall) * c->impulse;
@@ -32,12 +33,13 @@ CQ_INLINE real rub_node(const cq_scene *s, const cq_held_nodes *h, const HeldNod
 }
 
 // its second derivative times x
-CQ_INLINE void rub_product(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const real v[CQ_DIM],
+CQ_INLINE void friction_product(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                                const real v[CQ_DIM],
                            const real x[CQ_DIM], real out[CQ_DIM]) {
   EACH(i) out[i] = (real)0;
   for (int k = 0; k < n->count; k++) {
-    const HeldContact *c = held_contact(h, n, k);
-    if (!rubs(s, c)) continue;
+    const NodeContact *c = node_contact(h, n, k);
+    if (!has_friction(s, c)) continue;
     Slide at;
     real part[CQ_DIM];
     slide_at(s, c, v, &at);
@@ -50,53 +52,53 @@ CQ_INLINE void rub_product(const cq_scene *s, const cq_held_nodes *h, const Held
 
 // The impulse by which each wall presses, from a residual at VELOCITY; sum: by how much the potential is another.
 static void press(cq_scene *s, const int32_t block, const int32_t from, double *sum) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
-    HeldNode *n = held_node(h, k);
+    ConstrainedNode *n = constrained_node(h, k);
     const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, *r = grid_vector(s, from) + 4 * n->node;
     real force[CQ_DIM];
-    sum[CQ_SUM_ENERGY] -= s_value(rub_node(s, h, n, v, force));
+    sum[CQ_SUM_ENERGY] -= s_value(friction_node(s, h, n, v, force));
     for (int q = 0; q < n->count; q++) {
-      HeldContact *c = held_contact(h, n, q);
+      NodeContact *c = node_contact(h, n, q);
       c->impulse = (real)0;
       if (!(n->active >> q & 1) || contact_kind(s, c) != CQ_CONTACT_FRICTION) continue;
       contact_share(s, h, n, q, r, force);
       EACH(i) c->impulse = c->impulse + force[i] * c->normal[i];
       if (!(c->impulse > (real)0)) c->impulse = (real)0;
     }
-    sum[CQ_SUM_ENERGY] += s_value(rub_node(s, h, n, v, force));
+    sum[CQ_SUM_ENERGY] += s_value(friction_node(s, h, n, v, force));
   }
 }
 
 // the potential of friction at a vector, to the sum
-static void rub_energy(const cq_scene *s, const int32_t block, const int32_t at, double *sum) {
-  const cq_held_nodes *h = &s->implicit.held[block];
-  for (int32_t k = 0; s->model->walls_rub && k < h->count; k++) {
-    const HeldNode *n = held_node(h, k);
+static void friction_energy(const cq_scene *s, const int32_t block, const int32_t at, double *sum) {
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
+  for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
+    const ConstrainedNode *n = constrained_node(h, k);
     real force[CQ_DIM];
-    sum[CQ_SUM_ENERGY] += s_value(rub_node(s, h, n, grid_vector(s, at) + 4 * n->node, force));
+    sum[CQ_SUM_ENERGY] += s_value(friction_node(s, h, n, grid_vector(s, at) + 4 * n->node, force));
   }
 }
 
 // `to`, a residual at the velocities `at`, with friction
-static void rub(cq_scene *s, const int32_t block, const int32_t to, const int32_t at) {
-  const cq_held_nodes *h = &s->implicit.held[block];
-  for (int32_t k = 0; s->model->walls_rub && k < h->count; k++) {
-    const HeldNode *n = held_node(h, k);
+static void friction_residual(cq_scene *s, const int32_t block, const int32_t to, const int32_t at) {
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
+  for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
+    const ConstrainedNode *n = constrained_node(h, k);
     real *x = grid_vector(s, to) + 4 * n->node, force[CQ_DIM];
-    rub_node(s, h, n, grid_vector(s, at) + 4 * n->node, force);
+    friction_node(s, h, n, grid_vector(s, at) + 4 * n->node, force);
     EACH(i) x[i] = x[i] + force[i];
   }
 }
 
 // PRODUCT = H x with friction; sum: what that adds to x . PRODUCT
-static void rub_multiply(cq_scene *s, const int32_t block, const int32_t from, double *sum) {
-  const cq_held_nodes *h = &s->implicit.held[block];
-  for (int32_t k = 0; s->model->walls_rub && k < h->count; k++) {
-    const HeldNode *n = held_node(h, k);
+static void friction_multiply(cq_scene *s, const int32_t block, const int32_t from, double *sum) {
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
+  for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
+    const ConstrainedNode *n = constrained_node(h, k);
     const real *x = grid_vector(s, from) + 4 * n->node, *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
     real *to = grid_vector(s, CQ_GRID_PRODUCT) + 4 * n->node, part[CQ_DIM];
-    rub_product(s, h, n, v, x, part);
+    friction_product(s, h, n, v, x, part);
     EACH(i) {
       to[i] = to[i] + part[i];
       sum[CQ_SUM_DOT] += dot_value(s, x[i], part[i]);
@@ -105,12 +107,13 @@ static void rub_multiply(cq_scene *s, const int32_t block, const int32_t from, d
 }
 
 // block += the second derivative of friction at a node
-static void rub_block(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real block[CQ_DIM][CQ_DIM]) {
+static void friction_block(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                           real block[CQ_DIM][CQ_DIM]) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
   EACH(j) {
     real unit[CQ_DIM], part[CQ_DIM];
     EACH(i) unit[i] = (real)(i == j);
-    rub_product(s, h, n, v, unit, part);
+    friction_product(s, h, n, v, unit, part);
     EACH(i) block[i][j] = block[i][j] + part[i];
   }
 }
@@ -118,8 +121,9 @@ static void rub_block(const cq_scene *s, const cq_held_nodes *h, const HeldNode 
 #if !defined(CQ_REAL_DUAL)
 
 // The impulse of a contact is l . r: l, which is the normal where no other wall holds the node.
-static void impulse_row(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k, real row[CQ_DIM]) {
-  const HeldContact *c = held_contact(h, n, k);
+static void impulse_row(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
+                        real row[CQ_DIM]) {
+  const NodeContact *c = node_contact(h, n, k);
   EACH(j) {
     real unit[CQ_DIM], share[CQ_DIM];
     EACH(i) unit[i] = (real)(i == j);
@@ -129,21 +133,22 @@ static void impulse_row(const cq_scene *s, const cq_held_nodes *h, const HeldNod
   }
 }
 
-static void impulse_to_residual(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real out[CQ_DIM]);
+static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                                real out[CQ_DIM]);
 
 // (E95, E97) The adjoint of what friction follows, the impulses of walls, at each node: to DIRECTION what STEP, a
 // solution on what is free, gives them by friction, less the gradient of those that are read, along what each impulse
 // depends on. STEP then has it too; DIRECTION keeps it, so that it can be taken off again.
 static void lean(cq_scene *s, int32_t block) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *to = grid_vector(s, CQ_GRID_DIRECTION), *step = grid_vector(s, CQ_GRID_STEP);
   ROWS_EACH(s, block, at) row_store(to + at, row_zero());
   for (int32_t k = 0; k < h->count; k++) {
-    const HeldNode *n = held_node(h, k);
+    const ConstrainedNode *n = constrained_node(h, k);
     const int64_t at = 4 * n->node;
     for (int q = 0; q < n->count; q++) {
-      const HeldContact *c = held_contact(h, n, q);
-      if (!rubs(s, c)) continue;
+      const NodeContact *c = node_contact(h, n, q);
+      if (!has_friction(s, c)) continue;
       Slide sliding;
       real row[CQ_DIM], power = 0;
       slide_at(s, c, grid_vector(s, CQ_GRID_VELOCITY) + at, &sliding);
@@ -160,15 +165,15 @@ static void lean(cq_scene *s, int32_t block) {
 
 // STEP again without it
 static void straighten(cq_scene *s, int32_t block) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
-    const int64_t at = 4 * held_node(h, k)->node;
+    const int64_t at = 4 * constrained_node(h, k)->node;
     EACH(i) grid_vector(s, CQ_GRID_STEP)[at + i] -= grid_vector(s, CQ_GRID_DIRECTION)[at + i];
   }
 }
 
 // What friction of a wall gives: y the solution on what is free.
-static void rub_adj(const cq_scene *s, const HeldContact *c, const real v[CQ_DIM], const real y[CQ_DIM],
+static void friction_adj(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM], const real y[CQ_DIM],
                     ContactGrad *grad) {
   const real friction = friction_of(s, c->wall);
   Slide at;

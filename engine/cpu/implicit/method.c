@@ -1,4 +1,4 @@
-// implicit: Newton's method for a step of backward Euler, and the linear system of its adjoint (linear.c).
+// method: Newton's method for a step of backward Euler, and the linear system of its adjoint (linear.c).
 // All workers of a scene run these functions together: each works on its ranges and blocks, and takes the same
 // decisions from sums that are added in the same order. So results do not depend on the number of threads.
 #include "linear.h"
@@ -22,9 +22,10 @@ cq_status cq_implicit_create(cq_scene *s) {
                                 (size_t)s->kernels->real_bytes, "implicit steps");
   s->implicit.node = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *s->implicit.node, "implicit steps");
   if (s->model->averages_dilatation)
-    s->implicit.swell = cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->kernels->implicit->swell_fields,
-                                 (size_t)s->kernels->real_bytes, "dilatation");
-  const int complete = s->implicit.swell || !s->model->averages_dilatation;
+    s->implicit.dilatation =
+        cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->kernels->implicit->dilatation_solve_fields,
+                 (size_t)s->kernels->real_bytes, "dilatation");
+  const int complete = s->implicit.dilatation || !s->model->averages_dilatation;
   return s->implicit.tensor && s->implicit.weight && s->implicit.node && complete ? CQ_OK : CQ_MEMORY;
 }
 
@@ -32,13 +33,13 @@ void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.tensor);
   cq_free(s->implicit.weight);
   cq_free(s->implicit.node);
-  cq_free(s->implicit.swell);
+  cq_free(s->implicit.dilatation);
   for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
   cq_matrix_destroy(s);
   cq_coarse_destroy(s);
   for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
-    cq_free(s->implicit.held[r].node);
-    cq_free(s->implicit.held[r].contact);
+    cq_free(s->implicit.constrained[r].node);
+    cq_free(s->implicit.constrained[r].contact);
   }
 }
 
@@ -65,7 +66,7 @@ cq_status cq_implicit_reserve(cq_scene *s) {
 static void evaluate(solve *o, int32_t at) {
   wait(o);
   phase(o, CQ_PHASE_SOLVE);
-  cq_linear_swell(o, at);
+  cq_linear_dilatation(o, at);
   begin_sums(o);
   if (pulls(o)) o->k->cables_evaluate(o->s, o->in, at, sums(o, 0));
   for (int r = o->begin; r < o->end; r++) o->k->evaluate(o->s, o->in, r, at, sums(o, r));
@@ -91,7 +92,7 @@ static void take_residual(solve *o) {
 
 // the impulses by which walls with friction press, by a residual at VELOCITY; by how much the potential changes
 static double press(solve *o, int32_t from) {
-  if (!o->s->model->walls_rub) return 0;
+  if (!o->s->model->walls_have_friction) return 0;
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->press(o->s, b, from, sums(o, b));
   end_sums(o);
@@ -101,7 +102,7 @@ static double press(solve *o, int32_t from) {
 // H at VELOCITY, and its diagonal
 static double tensors(solve *o) {
   phase(o, CQ_PHASE_SOLVE);
-  cq_linear_swell(o, CQ_GRID_VELOCITY);
+  cq_linear_dilatation(o, CQ_GRID_VELOCITY);
   begin_sums(o);
   if (pulls(o)) o->k->cables_settle(o->s, o->in);
   for (int r = o->begin; r < o->end; r++) o->k->tensors(o->s, o->in, r, sums(o, r));
@@ -198,7 +199,7 @@ static double search(solve *o, double energy, double stiffness) {
       end_sums(o);
       const double rest = o->sum[CQ_SUM_DOT];
       // the slope of friction changes at once: where it is still downhill and no steeper, the potential has fallen
-      const int falls = o->s->model->walls_rub && rest <= 0 && rest >= along;
+      const int falls = o->s->model->walls_have_friction && rest <= 0 && rest >= along;
       good = falls || fabs(rest) <= 0.9 * fabs(along);
       o->sum[CQ_SUM_ENERGY] = there;
     }
@@ -209,7 +210,7 @@ static double search(solve *o, double energy, double stiffness) {
 
 // Friction falls as the speed does only next to rest: by its slope, steps of what comes to rest go too far.
 static void choose_slope(solve *o, int secant) {
-  if (!o->s->model->walls_rub) return;
+  if (!o->s->model->walls_have_friction) return;
   wait(o);
   if (o->worker->rank == 0) o->s->implicit.secant = secant;
   wait(o);
@@ -354,7 +355,8 @@ static cq_status newton(solve *o, progress *p) {
       length = search(o, energy, stiffness);
     }
     if (choose_hold(o, length) && !(length > 0)) continue;
-    if (!(length > 0) && o->s->implicit.secant == 0 && o->s->model->walls_rub) continue;   // by the chord then
+    // by the chord then
+    if (!(length > 0) && o->s->implicit.secant == 0 && o->s->model->walls_have_friction) continue;
     if (!(length > 0)) {
       stuck = 1;
       continue;
@@ -375,7 +377,7 @@ static cq_status newton(solve *o, progress *p) {
 // momentum with the pressure of the surface at VELOCITY
 static void follow_once(solve *o) {
   wait(o);
-  cq_linear_swell(o, CQ_GRID_VELOCITY);
+  cq_linear_dilatation(o, CQ_GRID_VELOCITY);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VELOCITY);
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
@@ -404,7 +406,7 @@ static cq_status follow(solve *o, progress *p, int *settled) {
 // them.
 static void solve_slopes(solve *o) {
   // a second round takes what rounding left to the first; a pressure that follows and friction are fixed points
-  const int follows = cq_pressure_follows(o->s->model), rounds = follows || o->s->model->walls_rub ? 60 : 2;
+  const int follows = cq_pressure_follows(o->s->model), rounds = follows || o->s->model->walls_have_friction ? 60 : 2;
   wait(o);
   if (o->worker->rank == 0) {
     o->s->implicit.tangent = 1;
@@ -483,7 +485,7 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
 }
 
 // does the solution of the adjoint lean out of what walls leave free?
-static int leans(const cq_scene *s) { return s->model->walls_rub || s->grad_impulse; }
+static int leans(const cq_scene *s) { return s->model->walls_have_friction || s->grad_impulse; }
 
 // What STEP gives through pressure that follows (E93), friction (E95) and impulses (E97); returns by how much of it
 // that has changed.
@@ -530,10 +532,10 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   end_sums(&o);
   if (o.sum[CQ_SUM_CHANGED] > 0) return CQ_MEMORY;
   cq_linear_open(&o);
-  if (s->model->moving_wall_count || s->model->walls_rub || s->grad_impulse) {
+  if (s->model->moving_wall_count || s->model->walls_have_friction || s->grad_impulse) {
     // how hard they press is wanted, and momentum is not in the record
     const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
-    cq_linear_swell(&o, CQ_GRID_VELOCITY);
+    cq_linear_dilatation(&o, CQ_GRID_VELOCITY);
     for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r, at);
     wait(&o);
     for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);

@@ -1,4 +1,4 @@
-// cable_implicit: cables and chambers whose forces are those of the end of a step of backward Euler, and belong to what
+// cables: cables and chambers whose forces are those of the end of a step of backward Euler, and belong to what
 // the step minimises (E100): chambers, and cables without friction, have an energy, here that at x + dt sum w v. One
 // thread works on all of them. What they give the nodes is in CQ_GRID_PULL, from where the loops over nodes take it.
 

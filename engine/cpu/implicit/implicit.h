@@ -1,29 +1,29 @@
 // implicit: backward Euler on the CPU. The unknowns of a step are the velocities of the grid's nodes: a minimiser of
-// the incremental potential (E80), found by Newton's method with conjugate gradients. implicit.c is the method, without
-// types; the loops over particles and nodes are in implicit.inl, friction.inl and solve.inl,
-// compiled with the other kernels.
+// the incremental potential (E80), found by Newton's method with conjugate gradients. method.c is the method, without
+// types; the loops over particles and nodes are the .inl files of this folder, compiled with the other kernels
+// (../kernels.c). README.md draws the way of a step.
 #ifndef CQ_IMPLICIT_H
 #define CQ_IMPLICIT_H
 
-#include "scene.h"
+#include "../scene.h"
 
 // what nodes make of the numbers that particles gave them: the inverse of their volume; a mean; the mean of it again
-typedef enum cq_swell_pass { CQ_SWELL_VOLUME, CQ_SWELL_MEAN, CQ_SWELL_AGAIN } cq_swell_pass;
+typedef enum cq_dilatation_pass { CQ_DILATATION_VOLUME, CQ_DILATATION_MEAN, CQ_DILATATION_AGAIN } cq_dilatation_pass;
 
 typedef struct cq_implicit_kernels {
   int32_t tangent;                       // numbers carry slopes, which are solved for beside the values
   // momentum and mass of particles, with given forces; then, of nodes, where the method begins and what holds them
   void (*momentum)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at);
   void (*start)(cq_scene *s, int32_t block, double *sum);
-  // Where dilatations are averaged (swell.inl): what is kept of a particle; weights and volumes of a range; rates of
-  // particles by a vector, and their mean twice; what the rest of the stress gives the nodes; and nodes, by a pass of
-  // cq_swell_pass.
-  int32_t swell_fields;
-  void (*swell_open)(cq_scene *s, const cq_slice *in, int32_t range);
-  void (*swell_first)(cq_scene *s, const cq_slice *in, int32_t range, int32_t from);
-  void (*swell_again)(cq_scene *s, const cq_slice *in, int32_t range);
-  void (*swell_last)(cq_scene *s, const cq_slice *in, int32_t range);
-  void (*swell_nodes)(cq_scene *s, int32_t block, int32_t pass);
+  // Where dilatations are averaged (dilatation_solve.inl): numbers of a particle; weights and volumes of a range; rates
+  // of particles by a vector, and their mean twice; what the rest of the stress gives the nodes; and nodes, by a pass
+  // of cq_dilatation_pass.
+  int32_t dilatation_solve_fields;
+  void (*dilatation_solve_open)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*dilatation_solve_first)(cq_scene *s, const cq_slice *in, int32_t range, int32_t from);
+  void (*dilatation_solve_again)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*dilatation_solve_last)(cq_scene *s, const cq_slice *in, int32_t range);
+  void (*dilatation_solve_nodes)(cq_scene *s, int32_t block, int32_t pass);
   // potential, stress and residual at a vector: to RESIDUAL_TRIAL
   void (*evaluate)(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum);
   void (*residual)(cq_scene *s, int32_t block, int32_t at, double *sum);
@@ -98,7 +98,7 @@ typedef struct cq_implicit_kernels {
   void (*add_followed)(cq_scene *s, int32_t block, double *sum);
   void (*finish_adj)(cq_scene *s, int32_t block);
   // where dilatations are averaged: rates of particles by STEP, for dilatation_wanted
-  void (*swell_first_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
+  void (*dilatation_solve_first_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
 } cq_implicit_kernels;
 

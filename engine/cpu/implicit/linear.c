@@ -66,39 +66,39 @@ void cq_matrix_destroy(cq_scene *s) {
 // what nodes make of the numbers that all ranges gave them
 static void means(solve *o, int32_t pass) {
   wait(o);
-  for (int b = o->begin; b < o->end; b++) o->k->swell_nodes(o->s, b, pass);
+  for (int b = o->begin; b < o->end; b++) o->k->dilatation_solve_nodes(o->s, b, pass);
   wait(o);
 }
 
 static void mean_again(solve *o) {
-  means(o, CQ_SWELL_MEAN);
-  for (int r = o->begin; r < o->end; r++) o->k->swell_again(o->s, o->in, r);
-  means(o, CQ_SWELL_AGAIN);
+  means(o, CQ_DILATATION_MEAN);
+  for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_again(o->s, o->in, r);
+  means(o, CQ_DILATATION_AGAIN);
 }
 
 void cq_linear_open(solve *o) {
   if (!o->s->model->averages_dilatation) return;
   wait(o);
-  for (int r = o->begin; r < o->end; r++) o->k->swell_open(o->s, o->in, r);
-  means(o, CQ_SWELL_VOLUME);
+  for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_open(o->s, o->in, r);
+  means(o, CQ_DILATATION_VOLUME);
 }
 
-void cq_linear_swell(solve *o, int32_t from) {
+void cq_linear_dilatation(solve *o, int32_t from) {
   if (!o->s->model->averages_dilatation) return;
-  for (int r = o->begin; r < o->end; r++) o->k->swell_first(o->s, o->in, r, from);
+  for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_first(o->s, o->in, r, from);
   mean_again(o);
 }
 
 void cq_linear_press(solve *o) {
   if (!o->s->model->averages_dilatation) return;
   mean_again(o);
-  for (int r = o->begin; r < o->end; r++) o->k->swell_last(o->s, o->in, r);
+  for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_last(o->s, o->in, r);
 }
 
 void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of) {
   phase(o, CQ_PHASE_SOLVE);
   if (pulls(o)) o->k->cables_product(o->s, from);
-  cq_linear_swell(o, from);
+  cq_linear_dilatation(o, from);
   for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
   cq_linear_press(o);
   wait(o);

@@ -3,7 +3,7 @@
 #define CQ_LINEAR_H
 
 #include "implicit.h"
-#include "kernels.h"
+#include "../kernels.h"
 #include <string.h>
 
 // what one worker knows of the solve
@@ -49,7 +49,7 @@ typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 // particles; and what the rest of the stress gives the nodes. The first two leave the slabs of ranges clear, and each
 // of the three begins with them clear.
 void cq_linear_open(solve *o);
-void cq_linear_swell(solve *o, int32_t from);
+void cq_linear_dilatation(solve *o, int32_t from);
 void cq_linear_press(solve *o);
 // PRODUCT = H from; leaves from . PRODUCT in the sums
 void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of);

@@ -1,4 +1,4 @@
-// implicit: a step of backward Euler, the loops over particles. F^ = (I + dt C(v)) F is the deformation that node
+// particles: a step of backward Euler, the loops over particles. F^ = (I + dt C(v)) F is the deformation that node
 // velocities v lead to, and K = P(F^) F^T takes the place of the Kirchhoff stress in the explicit step (E80 to E92).
 #include "implicit.h"
 

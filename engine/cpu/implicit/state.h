@@ -1,6 +1,6 @@
-// solve: what a scene keeps for implicit steps: vectors over the nodes of the grid, contacts, sums.
-#ifndef CQ_SOLVE_H
-#define CQ_SOLVE_H
+// state: what a scene keeps for implicit steps: vectors over the nodes of the grid, contacts, sums.
+#ifndef CQ_IMPLICIT_STATE_H
+#define CQ_IMPLICIT_STATE_H
 
 #include <stdint.h>
 
@@ -19,7 +19,8 @@ typedef enum cq_grid_vector {
   CQ_GRID_DIAGONAL,          // of the blocks of H: xx yy xy, or xx yy zz; and in component 3 how the residual rounds
   CQ_GRID_CROSS,             // xy xz yz in 3D
   CQ_GRID_PULL,              // of cables at the end of the step, or their part of PRODUCT
-  CQ_GRID_MEANS,             // of dilatations: dilatation.inl has four numbers a node there, swell.inl one, and 1/M
+  // of dilatations: dilatation.inl has four numbers a node there, dilatation_solve.inl one, and 1/M
+  CQ_GRID_MEANS,
   CQ_GRID_KEPT,              // that the method had converged to, with the fewest contacts that hold although they pull
   CQ_GRID_INVERSE,           // columns of the inverse blocks, and dim - 1 vectors more
   CQ_GRID_VECTORS = CQ_GRID_INVERSE + 3,
@@ -64,11 +65,11 @@ typedef enum cq_grid_sum {
 typedef enum cq_release { CQ_RELEASE_NONE, CQ_RELEASE_ALL, CQ_RELEASE_FIRST } cq_release;
 
 // Contacts of the nodes of one block of columns.
-typedef struct cq_held_nodes {
+typedef struct cq_constrained_nodes {
   void *node;                            // {count} in the order of the columns
   void *contact;                         // of all of them, one after another
   int32_t count, capacity, contacts, contact_capacity;
-} cq_held_nodes;
+} cq_constrained_nodes;
 
 // The coarse lattice of the preconditioner (coarse.inl): at most so many nodes, and cells between them at least. A
 // stencil must not reach over more than two of its cells.
@@ -90,8 +91,8 @@ typedef struct cq_implicit {
   // of particles in a step: weights {chunks, 16, dim quads}, and first nodes of their stencils {chunks, 16}
   void *weight;
   int32_t *node;
-  void *swell;                           // rates and traces of particles where dilatations are averaged, see swell.inl
-  cq_held_nodes held[CQ_BLOCKS_MAX];
+  void *dilatation;                      // rates and traces of particles where they are averaged: dilatation_solve.inl
+  cq_constrained_nodes constrained[CQ_BLOCKS_MAX];
   // the assembled matrix and the blocks of its groups, see matrix.inl; NULL: it would be too large
   void *matrix, *own, *sweep[CQ_SWEEP_VECTORS];
   int64_t matrix_capacity, own_capacity, sides_capacity;       // groups

@@ -1,4 +1,4 @@
-// solve_adj: the adjoint of a step of backward Euler, the loops over nodes, before and after its linear system.
+// nodes_adj: the adjoint of a step of backward Euler, the loops over nodes, before and after its linear system.
 
 static void load_record(cq_scene *s, int32_t block, const void *record, const uint64_t *held) {
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
@@ -18,9 +18,9 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
       row_store(grid_vector(s, CQ_GRID_STEP) + at, row_zero());
     }
   }
-  find_held(s, block);
-  cq_held_nodes *h = &s->implicit.held[block];
-  for (int32_t k = 0; k < h->count; k++) held_node(h, k)->active = held[held_node(h, k)->record];
+  find_constrained(s, block);
+  cq_constrained_nodes *h = &s->implicit.constrained[block];
+  for (int32_t k = 0; k < h->count; k++) constrained_node(h, k)->active = held[constrained_node(h, k)->record];
 }
 
 // TRIAL keeps dL/dv while RESIDUAL becomes it with what pressure that follows and friction give; sum: how much this
@@ -36,7 +36,8 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
     COLUMN_ROWS(column, at) {
       Row with = row_load(kept + at);
       if (follows) with = row_fma(slabs_take(&slabs, at - 4 * column->node), mask, with);
-      if (s->model->walls_rub || s->grad_impulse) with = row_sub(with, row_load(grid_vector(s, CQ_GRID_PRODUCT) + at));
+      if (s->model->walls_have_friction || s->grad_impulse)
+        with = row_sub(with, row_load(grid_vector(s, CQ_GRID_PRODUCT) + at));
       const Row change = row_sub(with, row_load(to + at));
       sum[CQ_SUM_RESIDUAL] += dot_rows(s, change, conditioned(s, at, change));
       sum[CQ_SUM_INERTIA] += dot_rows(s, with, conditioned(s, at, with));
@@ -46,7 +47,8 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
 }
 
 // as turn_adj, of a held node
-static void held_turn_adj(const cq_scene *s, const int32_t wall, const HeldNode *n, const ContactGrad *grad,
+static void constrained_turn_adj(const cq_scene *s, const int32_t wall, const ConstrainedNode *n,
+                                 const ContactGrad *grad,
                           cq_partial *sum) {
   double place[3] = {0}, turned[3];
   EACH(i) place[i] = n->place[i] * s->model->dx;
@@ -55,14 +57,15 @@ static void held_turn_adj(const cq_scene *s, const int32_t wall, const HeldNode 
 
 // (E90) v = N^+ (n_k.w_k) + (I - N^+ N) w where a contact holds all that the normals N leave: a second way by which v
 // depends on the normal of contact k. rest: b - H y.
-static void normal_beside_whole_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k,
+static void normal_beside_whole_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                                    const int k,
                                     const real rest[CQ_DIM], ContactGrad *grad) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
   int whole = n->count - 1;
-  while (whole >= 0 && !((n->active >> whole & 1) && holds_all(contact_kind(s, held_contact(h, n, whole))))) whole--;
+  while (whole >= 0 && !((n->active >> whole & 1) && holds_all(contact_kind(s, node_contact(h, n, whole))))) whole--;
   if (whole < 0) return;
   real w[CQ_DIM], row[CQ_DIM], share[CQ_DIM], along = 0;
-  contact_velocity(s, held_contact(h, n, whole), w);
+  contact_velocity(s, node_contact(h, n, whole), w);
   impulse_row(s, h, n, k, row);
   EACH(i) along += row[i] * (v[i] - w[i]);
   contact_share(s, h, n, whole, rest, share);
@@ -71,7 +74,7 @@ static void normal_beside_whole_adj(const cq_scene *s, const cq_held_nodes *h, c
 
 // What the walls that hold a node get: of b - H y, and of the residual where they turn (E90), of friction (E95) and of
 // impulses (E97).
-static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_partial *sum) {
+static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, cq_partial *sum) {
   const int64_t at = 4 * n->node;
   const real *b = grid_vector(s, CQ_GRID_RESIDUAL) + at, *y = grid_vector(s, CQ_GRID_STEP) + at;
   const real *hy = grid_vector(s, CQ_GRID_PRODUCT) + at, *v = grid_vector(s, CQ_GRID_VELOCITY) + at;
@@ -80,31 +83,31 @@ static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_
   Freedom f;
   contacts_keep(s, h, n, &f, still);
   freedom_apply(&f, y, free);
-  rub_product(s, h, n, v, free, rubbed);
+  friction_product(s, h, n, v, free, rubbed);
   EACH(i) rest[i] = b[i] - hy[i] - rubbed[i];
-  rub_node(s, h, n, v, force);   // other walls stand against friction
+  friction_node(s, h, n, v, force);   // other walls stand against friction
   EACH(i) force[i] += residual_at[i];
   for (int k = 0; k < n->count; k++) {
-    const HeldContact *c = held_contact(h, n, k);
+    const NodeContact *c = node_contact(h, n, k);
     if (!(n->active >> k & 1)) continue;
     ContactGrad grad = {0};
     if (s->grad_impulse) {
-      const real power = held_impulse_adj(s, h, n, k, &grad);
+      const real power = constrained_impulse_adj(s, h, n, k, &grad);
       if (!s->model->integrator.statics) sum->damping -= s->model->dt * (double)power;
     }
     if (c->wall < 0) continue;
     real share[CQ_DIM], w[CQ_DIM];
     contact_share(s, h, n, k, rest, share);
     EACH(i) sum->wall_velocity[c->wall][i] += (double)share[i];
-    if (rubs(s, c)) rub_adj(s, c, v, free, &grad);
+    if (has_friction(s, c)) friction_adj(s, c, v, free, &grad);
     sum->friction[c->wall] += (double)grad.friction;
     EACH(i) sum->wall_velocity[c->wall][i] += (double)grad.w[i];
     if (!s->model->walls[c->wall].moves) continue;
     if (holds_all(contact_kind(s, c))) {
-      held_turn_adj(s, c->wall, n, &grad, sum);
+      constrained_turn_adj(s, c->wall, n, &grad, sum);
       continue;
     }
-    if (s->model->walls_rub || s->grad_impulse) shares_adj(s, h, n, k, free, &grad);
+    if (s->model->walls_have_friction || s->grad_impulse) shares_adj(s, h, n, k, free, &grad);
     real press = 0, pull = 0;
     contact_velocity(s, c, w);
     EACH(i) pull += share[i] * c->normal[i];
@@ -112,14 +115,14 @@ static void held_adj(cq_scene *s, const cq_held_nodes *h, const HeldNode *n, cq_
     EACH(i) press += share[i] * c->normal[i];
     EACH(i) grad.n[i] += press * free[i] - pull * (v[i] - w[i]);
     normal_beside_whole_adj(s, h, n, k, rest, &grad);
-    held_turn_adj(s, c->wall, n, &grad, sum);
+    constrained_turn_adj(s, c->wall, n, &grad, sum);
   }
 }
 
 // (E89) from STEP, the solution y: dL/d(momentum, mass) of nodes, gravity, damping and walls
 static void finish_adj(cq_scene *s, int32_t block) {
   cq_partial *sum = &s->partial[block];
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM), *velocity = grid_vector(s, CQ_GRID_VELOCITY);
   const real *step = grid_vector(s, CQ_GRID_STEP), inertia = inertia_of(s);
   const Row fall = fall_row(s), mask = velocity_mask();
@@ -146,5 +149,5 @@ static void finish_adj(cq_scene *s, int32_t block) {
   for (int i = 0; i < CQ_DIM; i++) sum->gravity[i] += s->model->dt * (double)total[i];
   row_sum(total, power);
   for (int i = 0; i < CQ_DIM; i++) sum->damping -= s->model->dt * (double)total[i];
-  for (int32_t k = 0; k < h->count; k++) held_adj(s, h, held_node(h, k), sum);
+  for (int32_t k = 0; k < h->count; k++) constrained_adj(s, h, constrained_node(h, k), sum);
 }

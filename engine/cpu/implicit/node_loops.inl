@@ -1,4 +1,4 @@
-// nodes: how the loops over nodes of an implicit step go: rows of four, block by block, and what they share.
+// node_loops: how the loops over nodes of an implicit step go: rows of four, block by block, and what they share.
 
 // all rows of four nodes of a block: `at` is where they stand in vectors of the window
 #define COLUMNS_EACH(s, block, column)                                                                                 \

@@ -1,23 +1,23 @@
-// swell: averaged dilatation (E37) within the solve of an implicit step, loops over particles and nodes (E101). What
-// node velocities strain a particle by is C~ = C - s/dim R R tr C I, R = 1 - A, and its potential is that of C~; so
-// what its stress K gives the nodes has K - 1/dim R R (s tr K) I in place of K. With W the weights, M = W V the volumes
-// of nodes, a = M^-1 W V q and b = M^-1 W V W^T a,
+// dilatation_solve: averaged dilatation (E37) within the solve of an implicit step, loops over particles and nodes
+// (E101). Node velocities strain a particle by C~ = C - s/dim R R tr C I, R = 1 - A, and its potential is that of C~;
+// so its stress K gives the nodes K - 1/dim R R (s tr K) I in place of K. With W the weights, M = W V the volumes of
+// nodes, a = M^-1 W V q and b = M^-1 W V W^T a,
 //   R R q = q - W^T (2 a - b)
 //
-//   swell_first   C of a vector over nodes, and V tr C to the nodes       swell_nodes: a
-//   swell_again   V W^T a to the nodes                                    swell_nodes: 2 a - b
-//   the loop      rates_of: C~; slope_give: V K, and s V tr K to the nodes    swell_nodes: a
-//   swell_again   the same of K                                           swell_nodes: 2 a - b
-//   swell_last    what the rest of K gives the nodes
+//   dilatation_solve_first   C of a vector over nodes, and V tr C to the nodes    then dilatation_solve_nodes: a
+//   dilatation_solve_again   V W^T a to the nodes                                 then 2 a - b
+//   the loop                 rates_of: C~; slope_give: V K, and s V tr K to the nodes    then a
+//   dilatation_solve_again   the same of K                                        then 2 a - b
+//   dilatation_solve_last    what the rest of K gives the nodes
 //
 // A node has one number here, in slabs and in CQ_GRID_MEANS.
 
-// rates of a particle while it is solved for, {chunks, SWELL_FIELDS, 16}: C, or V K; and of the adjoint the traces that
-// are added: to Y, to what K gives, to what C gets through the stress
-enum { SWELL_RATE = 0, STRETCH = CQ_DIM * CQ_DIM, PRESS, THROUGH, SWELL_FIELDS };
+// rates of a particle while it is solved for, {chunks, SOLVED_FIELDS, 16}: C, or V K; and of the adjoint the traces
+// that are added: to Y, to what K gives, to what C gets through the stress
+enum { SOLVED_RATE = 0, STRETCH = CQ_DIM * CQ_DIM, PRESS, THROUGH, SOLVED_FIELDS };
 
-CQ_INLINE real *swell_of(const cq_scene *s, const int32_t c) {
-  return (real *)s->implicit.swell + AT(c, SWELL_FIELDS, 0);
+CQ_INLINE real *dilatation_solve_of(const cq_scene *s, const int32_t c) {
+  return (real *)s->implicit.dilatation + AT(c, SOLVED_FIELDS, 0);
 }
 
 CQ_INLINE Real trace_of(const Real m[CQ_DIM][CQ_DIM]) {
@@ -102,7 +102,7 @@ CQ_INLINE Quad one_gather(const real *means, const Strides *strides, const real 
 }
 
 // From what particles gave: 1 / M; a; and 2 a - b
-static void swell_nodes(cq_scene *s, int32_t block, int32_t pass) {
+static void dilatation_solve_nodes(cq_scene *s, int32_t block, int32_t pass) {
   real *slab[CQ_RANGES_MAX], *means = one_means(s), *inverse = one_inverse(s);
   for (int r = 0; r < s->ranges; r++) slab[r] = one_slab(s, r);
   COLUMNS_EACH(s, block, column)
@@ -113,7 +113,7 @@ static void swell_nodes(cq_scene *s, int32_t block, int32_t pass) {
         sum = quad_add(sum, quad_load(slab[r] + node));
         quad_store(slab[r] + node, quad_zero());
       }
-      if (pass == CQ_SWELL_VOLUME) {
+      if (pass == CQ_DILATATION_VOLUME) {
         real volume[4];
         quad_store(volume, sum);
         for (int k = 0; k < 4; k++) inverse[node + k] = volume[k] > (real)0 ? (real)1 / volume[k] : (real)0;
@@ -121,7 +121,7 @@ static void swell_nodes(cq_scene *s, int32_t block, int32_t pass) {
       }
       const Quad mean = quad_mul(sum, quad_load(inverse + node)), was = quad_load(means + node);
       const Quad twice = quad_add(quad_scale((real)2, was), quad_scale((real)-1, mean));
-      quad_store(means + node, pass == CQ_SWELL_MEAN ? mean : twice);
+      quad_store(means + node, pass == CQ_DILATATION_MEAN ? mean : twice);
     }
 }
 
@@ -148,7 +148,7 @@ CQ_INLINE Real one_sum(const Stencils *st, const int h) {
 // ---- passes over particles ------------------------------------------------------------------------------------------
 
 // weights and nodes of a range, for all passes of the solve; and V to the nodes
-static void swell_open(cq_scene *s, const cq_slice *in, int32_t range) {
+static void dilatation_solve_open(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
   one_begin(&to, s, range);
@@ -164,7 +164,7 @@ static void swell_open(cq_scene *s, const cq_slice *in, int32_t range) {
   one_flush(&to, &strides);
 }
 
-static void swell_first(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
+static void dilatation_solve_first(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
   one_begin(&to, s, range);
@@ -176,7 +176,7 @@ static void swell_first(cq_scene *s, const cq_slice *in, int32_t range, int32_t 
     LANES_EACH(h) {
       Real arm[CQ_DIM], rate[CQ_DIM][CQ_DIM];
       affine_of(s, matter.state, &st, h, arm, rate);
-      store_matrix(swell_of(s, c), SWELL_RATE, h, rate);
+      store_matrix(dilatation_solve_of(s, c), SOLVED_RATE, h, rate);
       r_store(number + h, averaged_of(&matter, h).volume * trace_of(rate));
     }
     one_scatter_chunk(s, &to, &strides, c, number);
@@ -184,7 +184,7 @@ static void swell_first(cq_scene *s, const cq_slice *in, int32_t range, int32_t 
   one_flush(&to, &strides);
 }
 
-static void swell_again(cq_scene *s, const cq_slice *in, int32_t range) {
+static void dilatation_solve_again(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
   one_begin(&to, s, range);
@@ -202,19 +202,19 @@ static void swell_again(cq_scene *s, const cq_slice *in, int32_t range) {
 // C~ of lanes, after 2 a - b was gathered
 CQ_INLINE void averaged_affine(const cq_scene *s, const Matter *matter, const int32_t c, const Stencils *st,
                                const int h, Real rate[CQ_DIM][CQ_DIM]) {
-  load_matrix(swell_of(s, c), SWELL_RATE, h, rate);
+  load_matrix(dilatation_solve_of(s, c), SOLVED_RATE, h, rate);
   const Real more = (real)(1.0 / CQ_DIM) * averaged_of(matter, h).share * (trace_of(rate) - one_sum(st, h));
   EACH(i) rate[i][i] -= more;
 }
 
-// b = V K, up to a factor, is kept for swell_last; its trace is for the nodes.
+// b = V K, up to a factor, is kept for dilatation_solve_last; its trace is for the nodes.
 CQ_INLINE void keep_stress(const cq_scene *s, const Matter *matter, const int32_t c, const int h,
                            const Real b[CQ_DIM][CQ_DIM], real number[CQ_CHUNK]) {
-  store_matrix(swell_of(s, c), SWELL_RATE, h, b);
+  store_matrix(dilatation_solve_of(s, c), SOLVED_RATE, h, b);
   r_store(number + h, averaged_of(matter, h).share * trace_of(b));
 }
 
-static void swell_last(cq_scene *s, const cq_slice *in, int32_t range) {
+static void dilatation_solve_last(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
@@ -226,7 +226,7 @@ static void swell_last(cq_scene *s, const cq_slice *in, int32_t range) {
       const Averaged of = averaged_of(&matter, h);
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM], b[CQ_DIM][CQ_DIM];
       place(matter.state, h, (real)(1 / s->model->dx), base, f, arm);
-      load_matrix(swell_of(s, c), SWELL_RATE, h, b);
+      load_matrix(dilatation_solve_of(s, c), SOLVED_RATE, h, b);
       const Real more = (real)(1.0 / CQ_DIM) * (of.share * trace_of(b) - of.volume * one_sum(&st, h));
       EACH(i) b[i][i] -= more;
       store_slope(&st, h, arm, b);

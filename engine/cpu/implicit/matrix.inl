@@ -252,14 +252,15 @@ static void hold_column(const cq_scene *s, const cq_column *column, const int32_
 }
 
 // the row of a held node: what is free, and on what is held the unit times its largest entry
-static void hold_row(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const cq_column *column,
+static void hold_row(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                     const cq_column *column,
                      const Freedom *f) {
   const int32_t z = (int32_t)(n->node - column->node);
   const int centre = MIDDLE * REACH + 2;
-  if (s->model->walls_rub) {
+  if (s->model->walls_have_friction) {
     real block[CQ_DIM][CQ_DIM];
     EACH(i) EACH(j) block[i][j] = *entry_at(s, column, z, centre, i, j);
-    rub_block(s, h, n, block);
+    friction_block(s, h, n, block);
     EACH(i) EACH(j) *entry_at(s, column, z, centre, i, j) = block[i][j];
   }
   real largest = (real)0;
@@ -279,10 +280,10 @@ static void hold_matrix(cq_scene *s, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[1];
   for (int32_t other = 0; other < s->ranges; other++) {
-    const cq_held_nodes *h = &s->implicit.held[other];
+    const cq_constrained_nodes *h = &s->implicit.constrained[other];
     for (int32_t k = 0; k < h->count; k++) {
-      const HeldNode *n = held_node(h, k);
-      if (!n->active && !s->model->walls_rub) continue;
+      const ConstrainedNode *n = constrained_node(h, k);
+      if (!n->active && !s->model->walls_have_friction) continue;
       real still[CQ_DIM] = {(real)0};
       Freedom f;
       contacts_keep(s, h, n, &f, still);

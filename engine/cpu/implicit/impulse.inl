@@ -5,17 +5,17 @@
 CQ_INLINE real impulse_part(const cq_scene *s) { return s->model->integrator.statics ? (real)1 : decay_of(s); }
 
 // the impulse of one contact that holds
-static void held_impulse(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k,
+static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                          const real r[CQ_DIM], Touch *out) {
-  const HeldContact *c = held_contact(h, n, k);
+  const NodeContact *c = node_contact(h, n, k);
   const real part = impulse_part(s), *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
   real all[CQ_DIM];
   memset((void *)out, 0, sizeof *out);
   out->mass = (real)1;
-  rub_node(s, h, n, v, all);   // other walls stand against friction
+  friction_node(s, h, n, v, all);   // other walls stand against friction
   EACH(i) all[i] = all[i] + r[i];
   contact_share(s, h, n, k, all, out->after);
-  if (rubs(s, c)) {
+  if (has_friction(s, c)) {
     Slide at;
     slide_at(s, c, v, &at);
     const real limit = friction_of(s, c->wall) * c->impulse;
@@ -29,17 +29,17 @@ static void held_impulse(const cq_scene *s, const cq_held_nodes *h, const HeldNo
 }
 
 // adds the impulses of a block to those of the control step, from the residual at VELOCITY
-static void measure_held(cq_scene *s, const int32_t block) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+static void measure_constrained(cq_scene *s, const int32_t block) {
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->impulse_out && k < h->count; k++) {
-    const HeldNode *n = held_node(h, k);
+    const ConstrainedNode *n = constrained_node(h, k);
     for (int q = 0; q < n->count; q++) {
       if (!(n->active >> q & 1)) continue;
       Touch touch;
       real out[CONTACT_WIDTH];
-      held_impulse(s, h, n, q, grid_vector(s, CQ_GRID_RESIDUAL) + 4 * n->node, &touch);
+      constrained_impulse(s, h, n, q, grid_vector(s, CQ_GRID_RESIDUAL) + 4 * n->node, &touch);
       contact_impulse(&touch, out);
-      wall_real *to = impulse_of(s, block) + impulse_at(s, held_contact(h, n, q)->wall);
+      wall_real *to = impulse_of(s, block) + impulse_at(s, node_contact(h, n, q)->wall);
       for (int i = 0; i < CONTACT_WIDTH; i++) to[i] = to[i] + (wall_real)out[i];
     }
   }
@@ -48,26 +48,28 @@ static void measure_held(cq_scene *s, const int32_t block) {
 #if !defined(CQ_REAL_DUAL)
 
 // The impulse of a contact, what its normal gets directly, and dL/d(its share of the residual with friction).
-static void held_weight(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k, Touch *impulse,
+static void constrained_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
+                               Touch *impulse,
                         Touch *grad) {
-  const int32_t wall = held_contact(h, n, k)->wall;
+  const int32_t wall = node_contact(h, n, k)->wall;
   const real part = impulse_part(s);
   real wanted[CONTACT_WIDTH];
   memset((void *)grad, 0, sizeof *grad);
   if (!s->grad_impulse || !(n->active >> k & 1)) return;
   for (int i = 0; i < CONTACT_WIDTH; i++) wanted[i] = (real)s->grad_impulse[impulse_at(s, wall) + i];
-  held_impulse(s, h, n, k, grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + 4 * n->node, impulse);
+  constrained_impulse(s, h, n, k, grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + 4 * n->node, impulse);
   contact_impulse_adj(impulse, grad, wanted);
   EACH(i) grad->after[i] *= part;
 }
 
 // dL/d(residual with friction): of all shares of a node
-static void shares_weight(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real out[CQ_DIM]) {
+static void shares_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                          real out[CQ_DIM]) {
   EACH(i) out[i] = 0;
   for (int q = 0; s->grad_impulse && q < n->count; q++) {
     if (!(n->active >> q & 1)) continue;
     Touch impulse, grad;
-    held_weight(s, h, n, q, &impulse, &grad);
+    constrained_weight(s, h, n, q, &impulse, &grad);
     EACH(j) {
       real unit[CQ_DIM], share[CQ_DIM];
       EACH(i) unit[i] = (real)(i == j);
@@ -78,21 +80,22 @@ static void shares_weight(const cq_scene *s, const cq_held_nodes *h, const HeldN
 }
 
 // -dL/d(friction of contact k): it is in its own impulse, and against it in the shares of all
-static void friction_weight(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k,
+static void friction_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                             real out[CQ_DIM]) {
   Touch impulse, grad;
   real all[CQ_DIM];
-  held_weight(s, h, n, k, &impulse, &grad);
+  constrained_weight(s, h, n, k, &impulse, &grad);
   shares_weight(s, h, n, all);
   EACH(i) out[i] = grad.after[i] - all[i];
 }
 
 // (E97) what impulses give the residual of a node
-static void impulse_to_residual(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, real out[CQ_DIM]) {
+static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                                real out[CQ_DIM]) {
   shares_weight(s, h, n, out);
   for (int q = 0; s->grad_impulse && q < n->count; q++) {
-    const HeldContact *c = held_contact(h, n, q);
-    if (!rubs(s, c)) continue;
+    const NodeContact *c = node_contact(h, n, q);
+    if (!has_friction(s, c)) continue;
     Slide at;
     real row[CQ_DIM], weight[CQ_DIM], power = 0;
     friction_weight(s, h, n, q, weight);
@@ -105,13 +108,13 @@ static void impulse_to_residual(const cq_scene *s, const cq_held_nodes *h, const
 
 // dL/dv, in TRIAL and RESIDUAL, with what impulses of friction get of the velocity itself
 static void impulse_to_velocity(cq_scene *s, int32_t block) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
-    const HeldNode *n = held_node(h, k);
+    const ConstrainedNode *n = constrained_node(h, k);
     const int64_t at = 4 * n->node;
     for (int q = 0; q < n->count; q++) {
-      const HeldContact *c = held_contact(h, n, q);
-      if (!rubs(s, c)) continue;
+      const NodeContact *c = node_contact(h, n, q);
+      if (!has_friction(s, c)) continue;
       Slide sliding;
       real weight[CQ_DIM], change[CQ_DIM];
       friction_weight(s, h, n, q, weight);
@@ -128,15 +131,16 @@ static void impulse_to_velocity(cq_scene *s, int32_t block) {
 
 // What a contact gets by its impulse directly: friction, the velocity and the normal of its wall. Returns what damping
 // does.
-static real held_impulse_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k,
+static real constrained_impulse_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                                    const int k,
                              ContactGrad *out) {
-  const HeldContact *c = held_contact(h, n, k);
+  const NodeContact *c = node_contact(h, n, k);
   Touch impulse, grad;
   real power = 0;
-  held_weight(s, h, n, k, &impulse, &grad);
+  constrained_weight(s, h, n, k, &impulse, &grad);
   EACH(i) power += grad.after[i] / impulse_part(s) * impulse.after[i];
   EACH(i) out->n[i] += grad.normal[i];
-  if (!rubs(s, c)) return power;
+  if (!has_friction(s, c)) return power;
   const real friction = friction_of(s, c->wall);
   Slide at;
   real weight[CQ_DIM], change[CQ_DIM], slid = 0, along = 0;
@@ -161,13 +165,14 @@ typedef struct {
 } Shares;
 
 // (E98) Adds to out->n what the shares `of` give the normal of contact k.
-static void normal_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k, const Shares *of,
+static void normal_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
+                       const Shares *of,
                        ContactGrad *out) {
   real by_impulse[CQ_DIM] = {0}, rest[CQ_DIM], whole[CQ_DIM] = {0}, free[CQ_DIM] = {0}, row[CQ_DIM];
   EACH(i) rest[i] = of->x[i];
   for (int pass = 0; pass < 2; pass++)
     for (int q = 0; q < n->count; q++) {
-      const HeldContact *c = held_contact(h, n, q);
+      const NodeContact *c = node_contact(h, n, q);
       if (!(n->active >> q & 1)) continue;
       if (holds_all(contact_kind(s, c))) {
         if (pass == 0) EACH(i) whole[i] = free[i] = of->force[q][i];
@@ -192,21 +197,22 @@ static void normal_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode
 }
 
 // y: the solution on what is free
-static void shares_adj(const cq_scene *s, const cq_held_nodes *h, const HeldNode *n, const int k, const real y[CQ_DIM],
+static void shares_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
+                       const real y[CQ_DIM],
                        ContactGrad *out) {
   const real *r = grid_vector(s, CQ_GRID_RESIDUAL_TRIAL) + 4 * n->node;
   const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
   real all[CQ_DIM];
   Shares rubbing = {.x = r}, given = {.x = all};
-  rub_node(s, h, n, v, all);
+  friction_node(s, h, n, v, all);
   EACH(i) all[i] += r[i];
   for (int q = 0; q < n->count; q++) {
-    const HeldContact *c = held_contact(h, n, q);
+    const NodeContact *c = node_contact(h, n, q);
     Touch impulse, grad;
-    held_weight(s, h, n, q, &impulse, &grad);
+    constrained_weight(s, h, n, q, &impulse, &grad);
     EACH(i) given.force[q][i] = grad.after[i];
     EACH(i) given.lambda[q] += grad.after[i] * c->normal[i];
-    if (!rubs(s, c)) continue;
+    if (!has_friction(s, c)) continue;
     Slide at;
     real weight[CQ_DIM], power = 0;
     friction_weight(s, h, n, q, weight);

@@ -257,20 +257,20 @@ static void coarse_node(const cq_coarse *m, const ColumnHats *hats, const Hats l
 
 // What nodes give it: inertia, friction, and on what is held the unit times the largest entry of their block.
 static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
-  const cq_held_nodes *h = &s->implicit.held[block];
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const cq_coarse *m = &s->implicit.coarse;
   const double inertia = (double)resistance_of(s);
   int32_t held = 0;
   COLUMNS_EACH(s, block, column) {
     const ColumnHats hats = column_hats(s, column);
     for (int32_t k = 0; k < column->count; k++) {
-      const int is_held = held < h->count && held_node(h, held)->node == column->node + k;
-      const HeldNode *n = is_held ? held_node(h, held++) : NULL;
+      const int is_held = held < h->count && constrained_node(h, held)->node == column->node + k;
+      const ConstrainedNode *n = is_held ? constrained_node(h, held++) : NULL;
       const double mass = mass_at(s, column, k);
       if (!(mass > 0)) continue;
       double own[CQ_DIM][CQ_DIM];
       EACH(i) EACH(j) own[i][j] = i == j ? inertia * mass : 0;
-      if (n && (n->active || s->model->walls_rub)) {
+      if (n && (n->active || s->model->walls_have_friction)) {
         real rubbed[CQ_DIM][CQ_DIM], all[CQ_DIM][CQ_DIM], still[CQ_DIM], largest = (real)0;
         Freedom f;
         read_block(s, n->node, all);
@@ -280,7 +280,7 @@ static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
           EACH(j) rubbed[i][j] = (real)0;
         }
         contacts_keep(s, h, n, &f, still);
-        if (s->model->walls_rub) rub_block(s, h, n, rubbed);
+        if (s->model->walls_have_friction) friction_block(s, h, n, rubbed);
         EACH(i) EACH(j)
           own[i][j] += (double)rubbed[i][j] + (double)largest * ((i == j) - (double)f.free[i][j]);
       }
