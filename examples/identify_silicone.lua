@@ -4,7 +4,7 @@
 -- measured curve is a simulated one with the noise of a camera. Expect: C10 + C01, half the shear modulus, within 1 %
 -- from every start, of which noise explains 0.8 %. The share of C10 in it ends anywhere, for in plane strain both
 -- invariants of a body that keeps its volume are the same: no such curve tells C10 from C01. The walls that are found
--- have the wanted curve within 0.15 mm; as they grow chambers cross cells, by which the tip goes 0.1 mm up and down.
+-- have the wanted curve within 0.25 mm; as they grow chambers cross cells, by which the tip goes 0.1 mm up and down.
 -- The grid of 2 mm is coarse for walls of 4: on one of 1 mm this finger bends 39 % farther. For a real one take --dx 1,
 -- ten times as slow; --data-dx 1 shows what comes out of its curve here.
 -- Size: 1,088 particles, about 100 equilibria. Time: 20 s with --threads 1.

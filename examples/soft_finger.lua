@@ -1,7 +1,7 @@
 -- A silicone finger with eight air chambers bends under up to 20 kPa, by implicit steps 2000 times as long as explicit
 -- ones, of three laws that were fitted to one curve.                                 cqlua examples/soft_finger.lua
 -- Source: figures 2 and 5 of the soft-finger paper (Robotica 2024), which gives neither dimensions nor a curve: the
--- finger is that of scenes/soft_finger.lua, beside finite elements of our own (cqlua verify finger). Expect: the tip
+-- finger is that of scenes/soft_finger.lua, beside finite elements of our own (tests/verify/fem). Expect: the tip
 -- lower by 3, 7, 12 and 19 mm under 5, 10, 15 and 20 kPa, the three laws within 1 % of each other, 14 times as quick as
 -- explicit steps. Finite elements give 3.7, 8.3, 14.1 and 21.7 mm: walls of two cells are coarse. The laws were fitted
 -- to that of the paper's constants of Dragon Skin 30, by Mooney and Rivlin; the bulk modulus is capped at 20 shear

@@ -14,7 +14,7 @@
 --
 -- Walls as thick as the chambers: at 20 kPa, 0.4 of the shear modulus, a round hole in an endless solid already has
 -- 1.57 times its area, and thinner walls balloon. Finite elements put the tip 21.7 mm lower under 20 kPa in the plane,
--- where the chambers have 1.98 times their area (tests/verify/finger.lua).
+-- where the chambers have 1.98 times their area (tests/verify/fem/soft_finger.py).
 local cq = require "cq"
 
 local SIZE, CHAMBER, FIRST, COUNT, PITCH = { 80, 16, 16 }, { 4, 6, 12 }, { 10, 6, 2 }, 8, 8        -- [mm]

@@ -20,7 +20,7 @@ another program, or data of an experiment. `cqlua verify` runs them in the sourc
 - *order* is the order of convergence between the two finest: 2 means that half the cell size leaves a quarter of the
   error.
 - *promised* is the largest error, and for some rows the least order, that the tests hold the case to. A row that does
-  not keep its promise stays here, with the reason below its table.
+  not keep its promise stays here, with the reason below its table and the largest error that it may have (*at most*).
 ]]
 
 local SHOWN = { "method", "quantity", "exact", "ours", "refined", "error", "order", "promise", "kept" }
@@ -85,13 +85,17 @@ end
 ---The page as text.
 ---@return string
 function verification.text()
-  local parts, by_case, count, kept = { HEAD }, verification.rows(), 0, 0
+  local parts, by_case, count, kept, away = { HEAD }, verification.rows(), 0, 0, 0
   for _, case in ipairs(verify.cases(host.root .. "/" .. verification.folder)) do
     local rows = by_case[case.name] or {}
-    for _, row in ipairs(rows) do count, kept = count + 1, kept + (row.kept == "yes" and 1 or 0) end
+    for _, row in ipairs(rows) do
+      count, kept = count + 1, kept + (row.kept == "yes" and 1 or 0)
+      away = away + ((tonumber(row.order) or 0) < 0 and (tonumber(row.error) or 1) > 1e-6 and 1 or 0)
+    end
     if #rows > 0 then parts[#parts + 1] = section(case, rows) .. "\n" end
   end
-  table.insert(parts, 2, ("%d of %d rows keep their promise.\n"):format(kept, count))
+  table.insert(parts, 2, ("%d of %d rows keep their promise. In %d rows the finest resolution is not nearer to the exact\n"
+    .. "answer than the one before it (an order below 0).\n"):format(kept, count, away))
   return table.concat(parts, "\n")
 end
 

@@ -18,14 +18,14 @@ end
 local CASE = [[
 return { summary = "a test", source = "none", quick = true, %s run = function(row)
   row { method = "explicit", quantity = "a number", exact = 2, ours = { 2.4, 2.1 }, refined = { 4, 8 }, by = "cells",
-    promise = %s, order = %s, falls_short = %s }
+    promise = %s, order = %s, falls_short = %s, at_most = %s }
 end }
 ]]
 
 local function case(folder, name, fields)
   local given = fields or {}
   process.write(folder .. "/" .. name .. ".lua", CASE:format(given.more or "", given.promise or "0.1",
-    given.order or "nil", given.falls_short and ("%q"):format(given.falls_short) or "nil"))
+    given.order or "nil", given.falls_short and ("%q"):format(given.falls_short) or "nil", given.at_most or "nil"))
 end
 
 local function verify(folder, ...) return cqlua { "verify", "--cases", folder, ... } end
@@ -62,12 +62,21 @@ describe("verify", function()
     refused(1, "one, explicit, a number: an error of 0.05 is beyond what is promised, 0.01", verify(folder))
     case(folder, "one", { order = "2.5" })
     refused(1, "an error of 0.05", verify(folder))
-    case(folder, "one", { promise = "0.01", falls_short = "the grid is coarse" })
+    case(folder, "one", { promise = "0.01", falls_short = "the grid is coarse", at_most = "0.06" })
     local result = verify(folder)
     assert.equal(0, result.code, result.err)
     assert(result.out:find("NOT KEPT\n +because the grid is coarse"), result.out)
-    case(folder, "one", { falls_short = "the grid is coarse" })
+    case(folder, "one", { falls_short = "the grid is coarse", at_most = "0.2" })
     refused(1, "keeps its promise: its reason for falling short must go", verify(folder))
+  end))
+
+  it("holds a row that falls short to its largest error, and a failed one to nothing", in_folder(function(folder)
+    case(folder, "one", { promise = "0.01", falls_short = "the grid is coarse", at_most = "0.04" })
+    refused(1, "an error of 0.05 is beyond 0.04, the most that a row that falls short may have", verify(folder))
+    case(folder, "one", { promise = "0.01", falls_short = "the grid is coarse" })
+    refused(1, "a number falls short of its promise; such a row has at_most", verify(folder))
+    process.write(folder .. "/one.lua", (CASE:format("", "0.1", "nil", '"it fails"', "0.2"):gsub("2%.1", "0 / 0")))
+    refused(1, "an error of ", verify(folder))
   end))
 
   it("keeps a table in which a case replaces its own rows", in_folder(function(folder)

@@ -41,7 +41,7 @@ return {
     row { method = "implicit", quantity = "momentum lost in a time of 4", exact = 0, scale = 1, ours = lost,
       refined = count, by = "steps", promise = 1e-8 }
     row { method = "implicit", quantity = "angular momentum left after a time of 4", exact = 1, ours = left,
-      refined = count, by = "steps", promise = 0.01, order = 0.8,
+      refined = count, by = "steps", promise = 0.01, order = 0.8, at_most = 0.018,
       falls_short = "backward Euler takes 7 % in 200 steps; the order is that of the step" }
   end,
 }

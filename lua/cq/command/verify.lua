@@ -3,8 +3,8 @@
 -- The cases are the files of tests/verify/ in the source tree. Each prints the exact value, ours from coarse to fine,
 -- the error of the finest, the order of convergence, and whether the error is within what is promised. A case that
 -- falls short says why. --csv FILE keeps the table: rows of the cases that ran replace those that the file has of them.
--- The exit code is 1 if a case could not run or failed, if a promise was not kept without a reason beside it, or if a
--- reason stands beside a promise that is kept.
+-- The exit code is 1 if a case could not run or failed, if a promise was not kept without a reason beside it, if a row
+-- with a reason is farther off than the case says, or if a reason stands beside a promise that is kept.
 local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
@@ -93,6 +93,10 @@ local function surprise(case, row)
   local name = ("%s, %s%s"):format(case.name, row.method and row.method .. ", " or "", row.quantity)
   if not row.kept and not row.falls_short then
     return ("%s: an error of %.3g is beyond what is promised, %.3g"):format(name, row.error, row.promise)
+  end
+  if row.falls_short and not (row.error <= row.at_most) then
+    return ("%s: an error of %.3g is beyond %.3g, the most that a row that falls short may have"):format(name, row.error,
+      row.at_most)
   end
   if row.kept and row.falls_short then
     return ("%s keeps its promise: its reason for falling short must go"):format(name)

@@ -13,6 +13,7 @@
 --   scale              the error is relative to it; to the exact value unless given
 --   promise, order     largest error of the finest resolution, and least order of convergence; order is optional
 --   falls_short        why the promise is not kept, where that is known. A row without it must keep its promise
+--   at_most            the largest error of a row that falls short
 local csv = require "cq.base.csv"
 local engine = require "cq.base.engine"
 local failure = require "cq.program.failure"
@@ -87,6 +88,10 @@ function verification.judge(row)
   row.error, row.found_order = errors[#errors], order_of(errors, row.refined)
   row.kept = row.error <= row.promise
     and (not row.order or row.found_order ~= nil and row.found_order >= row.order or row.error <= ROUNDING)
+  if row.falls_short and not row.at_most then
+    error(("%s falls short of its promise; such a row has at_most, the largest error that it may have"):format(
+      row.quantity), 0)
+  end
   return row
 end
 
@@ -118,9 +123,11 @@ local function joined(list, format)
   return table.concat(out, " ")
 end
 
----The promise of a row: the largest error, and the least order of convergence if there is one.
+---The promise of a row: the largest error, the least order of convergence if there is one, and the largest error of a
+---row that falls short.
 local function promise_of(row)
   return ("%.2g"):format(row.promise) .. (row.order and (", order %g"):format(row.order) or "")
+    .. (row.falls_short and (", at most %.2g"):format(row.at_most) or "")
 end
 
 ---The cells of a judged row, without those that name the run.
@@ -147,7 +154,7 @@ function verification.object(case, row)
   return {
     case = case.name, method = row.method, quantity = row.quantity, unit = row.unit, exact = row.exact, ours = row.ours,
     refined = row.refined, by = row.by, error = row.error, order = row.found_order, promise = row.promise,
-    least_order = row.order, kept = row.kept, note = row.falls_short, source = case.source,
+    least_order = row.order, at_most = row.at_most, kept = row.kept, note = row.falls_short, source = case.source,
   }
 end
 

@@ -170,7 +170,7 @@ if __name__ == "__main__":
     for cells, clamp in ((1, 6), (2, 6), (2, 8)):
         body = finger(cells, clamp)
         before = body.chambers()
-        for pressure in np.arange(1, 21):   # each from the one before: Newton's method fails over longer ways
+        for pressure in np.arange(2.5, 20.1, 2.5):   # each from the one before: Newton's method fails over longer ways
             body.settle(pressure)
             if pressure % 5:
                 continue
