@@ -6,10 +6,11 @@ local results = require "tests.pages.results"
 describe("tests/papers/results.csv", function()
   local rows = results.read()
 
-  it("names examples that exist", function()
+  it("names scripts that exist", function()
     for _, row in ipairs(rows) do
       local script = row.command:match "^cqlua (examples/[%w_]+%.lua)"
         or row.command:match "^cqlua study run (examples/[%w_/]+%.lua)"
+        or row.command:match "^cqlua study run (tests/papers/[%w_]+%.lua)"
       assert(script and host.kind(script) == "file", row.experiment .. ": " .. row.command)
     end
   end)
