@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 10 };                   // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 11 };                   // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -104,7 +104,6 @@ typedef struct cq_material {
   int32_t branches;                     // Maxwell branches beside a hyperelastic law: 0 to CQ_BRANCHES_MAX
 } cq_material;
 enum { CQ_BRANCHES_MAX = 3 };
-
 // Writes the fields of the constants of a material, at most `most` of them, and returns how many there are.
 int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most);
 
@@ -240,7 +239,6 @@ typedef struct cq_gpu {
   int32_t driver, runtime;
   int32_t count;                        // GPUs of this machine
 } cq_gpu;
-
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu);       // CQ_DEVICE if it is not there: the sentence says why
 
 // ---- rollout: a batch of scenes through time, and back --------------------------------------------------------------
@@ -290,17 +288,17 @@ void cq_rollout_plan(const cq_rollout *rollout, cq_plan *plan);
 double *cq_rollout_forces(cq_rollout *rollout);
 // {steps, B, substeps, CQ_SOLVER_WIDTH} iterations and residuals of all implicit steps so far; NULL: explicit steps.
 const double *cq_rollout_solver(const cq_rollout *rollout);
-
 // Elements of a field for one scene.
 int64_t cq_field_count(const cq_world *world, int32_t field);
 // Sets a field for all scenes (per_scene = 0: data {count}) or for each (per_scene = 1: data {B, count}).
 // Takes effect at the next cq_rollout_begin. Fields never set have the world's values.
 cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data, int32_t per_scene);
-
 // The largest Courant number of all scenes, with the values that were set.
 double cq_rollout_courant(const cq_rollout *rollout);
-
 cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
+// The same, in the live state of another rollout of this world, with all that it has beside its fields: scene s goes on
+// from its scene[s], or begins with values of its own where that is -1. CQ_DEVICE on CUDA.
+cq_status cq_rollout_begin_from(cq_rollout *rollout, const cq_rollout *from, const int32_t *scene);
 // Runs `count` control steps with signals {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A
 // GPU runs all of them before it answers; results do not depend on how control steps are divided among calls.
 cq_status cq_rollout_run(cq_rollout *rollout, int32_t count, const double *signals, const double *forces);
@@ -320,6 +318,9 @@ cq_status cq_rollout_discount(cq_rollout *rollout);
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_signals, double *grad_forces);
 // Returns to the last state of the forward pass, where another adjoint can begin; recomputes records that are gone.
 cq_status cq_rollout_return(cq_rollout *rollout);
+// At step 0 of a rollout that has begun so, before gradients are read: moves the adjoint of its first state to the live
+// state of `from`, whose adjoint has begun; from NULL: to nowhere.
+cq_status cq_rollout_pass_adjoint(cq_rollout *rollout, cq_rollout *from, const int32_t *scene);
 // Gradient of a field, summed over scenes (per_scene = 0) or for each; complete once step 0 is reached.
 cq_status cq_rollout_gradient(cq_rollout *rollout, int32_t field, double *out, int32_t per_scene);
 
@@ -344,7 +345,6 @@ typedef struct cq_quantity_info {       // of a state field or a derived quantit
   const char *name, *unit, *meaning;
   int32_t rank;                         // 0 a number, 1 {dim}, 2 {dim, dim}, 3 axial: a number in 2D, {3} in 3D
 } cq_quantity_info;
-
 // by cq_field or cq_derived; NULL: there is no such quantity
 const cq_quantity_info *cq_quantity_describe(int32_t quantity);
 

@@ -176,7 +176,7 @@ double cq_rollout_courant(const cq_rollout *r) {
   return courant;
 }
 
-cq_status cq_rollout_begin(cq_rollout *r) {
+static cq_status begin(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   r->began = r->adjoint = r->finished = r->failed = 0;
   r->changing.steps = r->changing.pending = 0;
   for (int32_t s = 0; s < r->def.batch && (r->changed & cq_constant_bits()); s++) {
@@ -185,22 +185,58 @@ cq_status cq_rollout_begin(cq_rollout *r) {
   }
   memcpy(r->values, r->values_next, (size_t)r->def.batch * sizeof *r->values);
   memcpy(r->begun, r->latest, sizeof r->begun);
-  const cq_status opened = cq_walls_begin(r);
+  const cq_status opened = cq_walls_begin(r, from, scene);
   if (opened) return opened;
   cq_gravity_begin(r);
   // Forgetting comes first: the device would otherwise need memory for the new state beside that of the last rollout.
   cq_memo_forget(r->memo);
-  cq_status status = r->world->backend->begin(r->device, r->values, r->changed);
+  const cq_backend *b = r->world->backend;
+  cq_status status =
+      from ? b->begin_from(r->device, r->values, from->device, scene) : b->begin(r->device, r->values, r->changed);
   r->changed = status ? UINT64_MAX : 0;
   if (!status) status = cq_memo_begin(r->memo);
   r->began = !status;
   return status;
 }
 
+cq_status cq_rollout_begin(cq_rollout *r) { return begin(r, NULL, NULL); }
+
 // After a failure scenes may stand in the middle of a control step. Their states can be read, but no control step can
 // begin there.
 static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
+}
+
+// Can scenes of a rollout go on from those of another?
+static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
+  if (from->world != r->world) return cq_fail(CQ_INVALID, "a rollout goes on from a state of its own world");
+  if (from == r) return cq_fail(CQ_INVALID, "a rollout cannot go on from itself");
+  if (!from->began) return cq_fail(CQ_INVALID, "the rollout to go on from has no live state; begin it first");
+  if (from->failed) return failed_before(from);
+  if (!r->world->backend->begin_from)
+    return cq_fail(CQ_DEVICE, "rollouts go on from a state on the CPU only, and this world is on %s: take device cpu",
+                   r->world->backend->name);
+  for (int32_t s = 0; s < r->def.batch; s++)
+    if (scene[s] < -1 || scene[s] >= from->def.batch)
+      return cq_fail(CQ_INVALID, "scene %d is to go on from scene %d of a rollout of %d", s + 1, scene[s] + 1,
+                     from->def.batch);
+  return CQ_OK;
+}
+
+cq_status cq_rollout_begin_from(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
+  const cq_status status = check_from(r, from, scene);
+  return status ? status : begin(r, from, scene);
+}
+
+cq_status cq_rollout_pass_adjoint(cq_rollout *r, cq_rollout *from, const int32_t *scene) {
+  cq_status status = from ? check_from(r, from, scene) : CQ_OK;
+  if (status) return status;
+  if (!r->adjoint || cq_memo_at(r->memo) || r->finished)
+    return cq_fail(CQ_INVALID, "the adjoint of a first state is passed on at step 0, before gradients are read");
+  if (from && (!from->adjoint || from->finished))
+    return cq_fail(CQ_INVALID, "begin the adjoint of the rollout before, to which this one adds");
+  if (from) status = cq_walls_pass_adjoint(r, from, scene);
+  return status ? status : r->world->backend->pass_adjoint(r->device, from ? from->device : NULL, scene);
 }
 
 // Checks numbers {count, width}, a row for each control step. `what` names one number in the sentence, `kind` all.

@@ -12,7 +12,8 @@ static int64_t velocity_count(const cq_rollout *r) { return (int64_t)r->def.batc
 
 void cq_walls_close(cq_rollout *r) {
   double *owned[] = {r->walls_begun.velocity, r->walls_begun.place, r->walls_next.velocity, r->walls_next.place,
-                     r->track.grad_velocity, r->track.grad_place, r->track.impulse, r->grad_impulse, r->track.solver};
+                     r->track.grad_velocity, r->track.grad_place, r->track.impulse, r->grad_impulse, r->track.solver,
+                     r->grad_place_end};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
 }
 
@@ -56,14 +57,27 @@ static cq_status reserve_motion(cq_rollout *r) {
   return reserve(r, &r->track.grad_velocity) && reserve(r, &r->track.grad_place) ? CQ_OK : CQ_MEMORY;
 }
 
-// Adds up the displacement of each wall before each control step.
-static void integrate(const cq_rollout *r, const cq_walls *walls) {
-  const cq_model *m = &r->world->model;
-  const int64_t width = velocity_count(r);
-  const double dt = m->dt * m->substeps;
-  for (int64_t k = 0; k < width; k++) walls->place[k] = 0;
+static double control_dt(const cq_rollout *r) { return r->world->model.dt * r->world->model.substeps; }
+
+// the displacement of wall number k (of walls and axes) in a scene, at the live state
+static double place_now(const cq_rollout *r, int64_t scene, int64_t k) {
+  const int64_t numbers = cq_wall_numbers(&r->world->model), at = cq_rollout_at(r);
+  const int64_t row = ((at ? at - 1 : 0) * r->def.batch + scene) * numbers + k;
+  return r->track.place[row] + (at ? control_dt(r) * r->track.velocity[row] : 0);
+}
+
+// Adds up the displacement of each wall before each control step, from where it was at the live state of `from`.
+static void integrate(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
+  const cq_wall_track *walls = &r->track;
+  double *place = r->walls_begun.place;
+  const int64_t numbers = cq_wall_numbers(&r->world->model), width = velocity_count(r);
+  const double dt = control_dt(r);
+  for (int64_t k = 0; k < width; k++) {
+    const int32_t s = from ? scene[k / numbers] : -1;
+    place[k] = s < 0 || !from->track.place ? 0 : place_now(from, s, k % numbers);
+  }
   for (int64_t k = width; k < r->def.steps * width; k++)
-    walls->place[k] = walls->place[k - width] + dt * walls->velocity[k - width];
+    place[k] = place[k - width] + dt * walls->velocity[k - width];
 }
 
 cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t per_scene) {
@@ -76,33 +90,66 @@ cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t pe
                      (long long)(k % numbers / m->dim) + 1, velocity[k], (long long)(k / numbers % steps) + 1);
   const cq_status status = velocity ? reserve_motion(r) : CQ_OK;
   if (status) return status;
-  if (velocity) {
-    cq_step_rows_copy(r, r->walls_next.velocity, velocity, numbers, per_scene);
-    integrate(r, &r->walls_next);
-  }
+  if (velocity) cq_step_rows_copy(r, r->walls_next.velocity, velocity, numbers, per_scene);
   r->walls_set = velocity != NULL;
   r->walls_changed = 1;
   return CQ_OK;
 }
 
-cq_status cq_walls_begin(cq_rollout *r) {
+// Where one velocity holds for all times, the place of a wall is that velocity times the time.
+static cq_status check_moving(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
+  const cq_model *m = &r->world->model;
+  const int changes = r->track.velocity != NULL, changed = from->track.velocity != NULL;
+  for (int32_t s = 0; s < r->def.batch; s++)
+    for (int32_t w = 0; w < m->wall_count && scene[s] >= 0; w++) {
+      if (!m->walls[w].moves || (changes && changed)) continue;
+      const double *now = r->values[s].wall_velocity + w * m->dim,
+                   *before = from->values[scene[s]].wall_velocity + w * m->dim;
+      if (!changes && !changed && !memcmp(now, before, (size_t)m->dim * sizeof *now)) continue;
+      return cq_fail(CQ_INVALID,
+                     "wall %d moves, and its velocity is another one than in the rollout that this one goes on from: give "
+                     "both of them velocities of each control step",
+                     w + 1);
+    }
+  return CQ_OK;
+}
+
+cq_status cq_walls_begin(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   cq_wall_track *track = &r->track;
-  if (!r->walls_changed) return CQ_OK;
-  track->velocity = track->place = NULL;
-  if (r->walls_set) {
-    const cq_walls begun = r->walls_next;
-    r->walls_next = r->walls_begun;
-    r->walls_begun = begun;
-    track->velocity = begun.velocity;
-    track->place = begun.place;
+  if (r->walls_changed) {
+    track->velocity = track->place = NULL;
+    if (r->walls_set) {
+      const cq_walls begun = r->walls_next;
+      r->walls_next = r->walls_begun;
+      r->walls_begun = begun;
+      track->velocity = begun.velocity;
+      track->place = begun.place;
+    }
+    r->walls_changed = 0;
   }
-  r->walls_changed = 0;
+  const cq_status status = from ? check_moving(r, from, scene) : CQ_OK;
+  if (!status && track->velocity) integrate(r, from, scene);
+  return status;
+}
+
+cq_status cq_walls_pass_adjoint(const cq_rollout *r, cq_rollout *from, const int32_t *scene) {
+  const int64_t numbers = cq_wall_numbers(&r->world->model), width = velocity_count(r);
+  if (!r->track.velocity || !from->track.velocity) return CQ_OK;
+  if (!from->grad_place_end) from->grad_place_end = cq_alloc((size_t)velocity_count(from), sizeof(double), "walls");
+  if (!from->grad_place_end) return CQ_MEMORY;
+  for (int64_t k = 0; k < width; k++) {
+    const int32_t s = scene[k / numbers];
+    double sum = r->grad_place_end ? r->grad_place_end[k] : 0;
+    for (int64_t i = r->def.steps - 1; i >= 0; i--) sum += r->track.grad_place[i * width + k];
+    if (s >= 0) from->grad_place_end[s * numbers + k % numbers] += sum;
+  }
   return CQ_OK;
 }
 
 void cq_walls_begin_adjoint(cq_rollout *r) {
   r->track.grad_impulse = NULL;
   if (r->grad_impulse) memset(r->grad_impulse, 0, (size_t)(r->def.steps * impulse_count(r)) * sizeof(double));
+  if (r->grad_place_end) memset(r->grad_place_end, 0, (size_t)velocity_count(r) * sizeof(double));
   if (!r->track.velocity) return;
   memset(r->track.grad_velocity, 0, (size_t)(r->def.steps * velocity_count(r)) * sizeof(double));
   memset(r->track.grad_place, 0, (size_t)(r->def.steps * velocity_count(r)) * sizeof(double));
@@ -119,7 +166,7 @@ cq_status cq_rollout_walls_gradient(cq_rollout *r, double *out, int32_t per_scen
   memset(out, 0, (size_t)((per_scene ? batch : 1) * steps * numbers) * sizeof *out);
   for (int64_t s = 0; s < batch; s++)
     for (int64_t k = 0; k < numbers; k++) {
-      double later = 0;
+      double later = r->grad_place_end ? r->grad_place_end[s * numbers + k] : 0;
       for (int64_t i = steps - 1; i >= 0; i--) {
         const int64_t from = (i * batch + s) * numbers + k, to = ((per_scene ? s * steps : 0) + i) * numbers + k;
         out[to] += r->track.grad_velocity[from] + m->dt * m->substeps * later;

@@ -45,6 +45,8 @@ struct cq_rollout {
   cq_walls walls_begun, walls_next;   // of the last begin, for the next one
   int32_t walls_set;          // walls_next holds velocities
   int32_t walls_changed;      // and they were set since the last begin
+  // {batch, walls, dim}: what displacements of walls at the end get from rollouts that went on from here; NULL: nothing
+  double *grad_place_end;
   double *grad_impulse;       // as track.impulse
   // {steps, batch, dim} of the last begin, for the next one; as walls_set and walls_changed
   double *gravity_begun, *gravity_next;
@@ -61,7 +63,8 @@ cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count);
 cq_status cq_rollout_complete(cq_rollout *r, int32_t field);
 // What walls.c does when a rollout is created, begins, begins its adjoint and is destroyed.
 cq_status cq_walls_open(cq_rollout *r);
-cq_status cq_walls_begin(cq_rollout *r);
+cq_status cq_walls_begin(cq_rollout *r, const cq_rollout *from, const int32_t *scene);
+cq_status cq_walls_pass_adjoint(const cq_rollout *r, cq_rollout *from, const int32_t *scene);
 void cq_walls_begin_adjoint(cq_rollout *r);
 void cq_walls_close(cq_rollout *r);
 // And gravity.c.

@@ -122,6 +122,10 @@ typedef struct cq_backend {
   int32_t runs_policies;
   // OPTIONAL: 1: takes gravity of each control step from the track
   int32_t changes_gravity;
+  // OPTIONAL: begin, but scene s where scene[s] is not negative: in the live state of that scene of another device of
+  // the context. And at step 0: the adjoint of these first states goes to those live states; from NULL: nowhere.
+  cq_status (*begin_from)(cq_device *device, const cq_values *values, const cq_device *from, const int32_t *scene);
+  cq_status (*pass_adjoint)(cq_device *device, cq_device *from, const int32_t *scene);
   // OPTIONAL: bytes that its memo may count on; NULL: those of the host
   int64_t (*memory_available)(const cq_context *context);
 } cq_backend;

@@ -46,6 +46,59 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   return cq_arrange(s, worker);
 }
 
+// The displacement of walls whose velocity is one for all times; api gives it to those whose velocity changes.
+static void take_walls(cq_scene *s, const cq_scene *from) {
+  const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
+  s->kernels->clear_walls(s);
+  if (s->model->wall_count) memcpy(s->wall_place, from->wall_place, 3 * (size_t)s->model->wall_count * size);
+  s->wall_place_step = from->wall_place_step - from->step;
+}
+
+// State and order of particles of another scene; their params are still missing.
+static cq_status take_state(cq_scene *s, const cq_scene *from) {
+  s->health = (cq_health){0};
+  cq_slice *slice = cq_slice_copy(s, from->live);
+  cq_arrangement *a = cq_arrangement_copy(s, from->arrangement);
+  if (slice && a) cq_scene_resume(s, slice, a, from->drift, 0);
+  cq_status status = slice && a ? CQ_OK : CQ_MEMORY;
+  cq_slice_release(s, slice);
+  cq_arrangement_release(s, a);
+  s->kernels->load_globals(s);
+  take_walls(s, from);
+  return status ? status : cq_arrange_reserve(s);
+}
+
+// On reference grids the order is that of the layout, and a slice is one of nodes.
+static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *from) {
+  const cq_status status = cq_scene_begin(s, worker);
+  if (status) return status;
+  if (worker->rank == 0) {
+    s->status = cq_reference_same_layout(s, from);
+    cq_slice *slice = s->status ? NULL : cq_slice_copy(s, from->live);
+    if (slice) cq_scene_resume(s, slice, s->arrangement, 0, 0);
+    else if (!s->status) s->status = CQ_MEMORY;
+    cq_slice_release(s, slice);
+    take_walls(s, from);
+  }
+  cq_worker_wait(worker);
+  return s->status;
+}
+
+cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from) {
+  if (cq_is_reference(s->model)) return take_reference(s, worker, from);
+  if (worker->rank == 0) s->status = take_state(s, from);
+  make_slots(s, worker);
+  cq_worker_wait(worker);
+  if (s->status) return s->status;
+  int begin, end;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++)
+    s->kernels->load_params(s, s->arrangement, s->range_start[r], s->range_start[r + 1]);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_SORT);
+  return CQ_OK;
+}
+
 // the rows of stresses and forces of each particle for a control step (actuation.inl), in all ranges
 static void load_actuation(cq_scene *s, cq_worker *worker) {
   int begin, end;
@@ -494,6 +547,29 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
   return CQ_OK;
+}
+
+// to += from, unless to is NULL, and from = 0, of arrays of reals; a dual number of a test is two doubles
+static void pass(const cq_scene *s, void *to, void *from, int64_t reals) {
+  const int64_t size = s->kernels->real_bytes, count = reals * size / (size == 4 ? 4 : 8);
+  for (int64_t k = 0; k < count && to; k++) {
+    if (size == 4) ((float *)to)[k] += ((const float *)from)[k];
+    else ((double *)to)[k] += ((const double *)from)[k];
+  }
+  memset(from, 0, (size_t)(reals * size));
+}
+
+void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from) {
+  const int64_t slots = (int64_t)s->chunks * CQ_CHUNK;
+  if (cq_is_reference(s->model)) {
+    cq_worker alone = {.size = 1};
+    cq_reference_settle_adjoint(s, &alone);
+    pass(s, from ? from->reference.adj : NULL, s->reference.adj, 2 * s->model->dim * s->reference.node_count);
+    return;
+  }
+  pass(s, from ? from->adj : NULL, s->adj, slots * cq_scene_fields(s));
+  if (s->internal_adj)
+    pass(s, from ? from->internal_adj : NULL, s->internal_adj, slots * s->model->internal_count);
 }
 
 void cq_scene_finish(cq_scene *s, cq_worker *worker) {

@@ -143,12 +143,11 @@ static void run_job(void *argument, int rank, int size) {
     keep_status(j, s, j->work(&device->scenes[s], &alone, s, j->argument));
 }
 
-static int smaller(int a, int b) { return a < b ? a : b; }
-
 // threads that can share the one scene of a device, or take some of its scenes each
 static int most_threads(const cq_device *device) {
-  return smaller(cq_thread_pool_size(device->context->thread_pool),
-                 device->batch > 1 ? device->batch : device->scenes[0].ranges);
+  const int threads = cq_thread_pool_size(device->context->thread_pool),
+            pieces = device->batch > 1 ? device->batch : device->scenes[0].ranges;
+  return threads < pieces ? threads : pieces;
 }
 
 // Does a piece of work for all scenes, and returns the first failure. The threads of a single scene are those of
@@ -157,9 +156,8 @@ static cq_status run(cq_device *device, scene_work *work, void *argument, cq_thr
   scene_job j = {.device = device, .work = work, .argument = argument, .status = device->status};
   j.weight = weight_of_call(device);
   const int most = most_threads(device), chosen = device->batch == 1 && most > 1;
-  int threads = most;
-  if (chosen)
-    threads = choice ? cq_thread_choice_next(choice, most) : cq_thread_choice_best(&device->context->forward, most);
+  const int threads = !chosen ? most : choice ? cq_thread_choice_next(choice, most)
+                                              : cq_thread_choice_best(&device->context->forward, most);
   const double start = chosen ? cq_clock() : 0;
   cq_thread_pool_run(device->context->thread_pool, threads, run_job, &j);
   if (chosen && choice) cq_thread_choice_record(choice, threads, 1, cq_clock() - start);
@@ -201,21 +199,34 @@ static cq_status create(cq_context *context, int32_t batch, int32_t differentiab
   return status;
 }
 
+// where scenes begin: with their own values, or in scenes of another device
+typedef struct beginning {
+  const cq_values *values;
+  const cq_device *from;     // NULL: none does
+  const int32_t *scene;
+} beginning;
+
 static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
-  const cq_values *values = argument;
+  const beginning *b = argument;
   if (worker->rank == 0) {
-    scene->values = values[index];
+    scene->values = b->values[index];
     for (int r = 0; r < CQ_RANGES_MAX; r++) scene->rows_sorted_at[r] = -1;
   }
   cq_worker_wait(worker);
-  return cq_scene_begin(scene, worker);
+  if (!b->from || b->scene[index] < 0) return cq_scene_begin(scene, worker);
+  return cq_scene_begin_from(scene, worker, &b->from->scenes[b->scene[index]]);
+}
+
+static cq_status begin_from(cq_device *device, const cq_values *values, const cq_device *from, const int32_t *scene) {
+  beginning b = {values, from, scene};
+  device->health = (cq_health){0};
+  return run(device, begin_scene, &b, NULL);
 }
 
 // All values are loaded again: that costs about what a step does.
 static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed) {
   (void)changed;
-  device->health = (cq_health){0};
-  return run(device, begin_scene, (void *)values, NULL);
+  return begin_from(device, values, NULL, NULL);
 }
 
 // the arguments of one control step
@@ -247,9 +258,8 @@ static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   const int64_t row = c->at * c->batch + index, velocity = row * m->wall_count * m->dim;
   const int64_t impulse = row * m->contact_count * cq_contact_width(m->dim);
   if (t->velocity) scene->kernels->load_walls(scene, c->at * m->substeps, t->velocity + velocity, t->place + velocity);
-  const int64_t gravity = row * m->dim;
-  if (t->gravity) scene->kernels->load_gravity(scene, t->gravity + gravity);
-  scene->grad_gravity = t->grad_gravity && t->gravity ? t->grad_gravity + gravity : NULL;
+  if (t->gravity) scene->kernels->load_gravity(scene, t->gravity + row * m->dim);
+  scene->grad_gravity = t->grad_gravity && t->gravity ? t->grad_gravity + row * m->dim : NULL;
   scene->impulse_out = t->impulse ? t->impulse + impulse : NULL;
   scene->grad_impulse = t->grad_impulse ? t->grad_impulse + impulse : NULL;
   scene->grad_wall_velocity = t->grad_velocity ? t->grad_velocity + velocity : NULL;
@@ -321,9 +331,8 @@ static cq_status mark_create(cq_device *device, cq_mark **out) {
   }
   for (int32_t s = 0; s < device->batch; s++) {
     const cq_scene *scene = &device->scenes[s];
-    mark->scenes[s] =
-        (scene_mark){cq_slice_retain(scene->live), cq_arrangement_retain(scene->arrangement), scene->drift,
-                     scene->step};
+    mark->scenes[s] = (scene_mark){cq_slice_retain(scene->live), cq_arrangement_retain(scene->arrangement),
+                                   scene->drift, scene->step};
   }
   *out = mark;
   return CQ_OK;
@@ -400,6 +409,13 @@ static cq_status discount_adjoint(cq_device *device, double factor) {
   return run(device, discount_scene, &factor, NULL);
 }
 
+// In the order of the scenes, for several may have gone on from one.
+static cq_status pass_adjoint(cq_device *device, cq_device *from, const int32_t *scene) {
+  for (int32_t s = 0; s < device->batch; s++)
+    if (scene[s] >= 0) cq_scene_pass_adjoint(&device->scenes[s], from ? &from->scenes[scene[s]] : NULL);
+  return CQ_OK;
+}
+
 // reverses the last of the control steps
 static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records,
                          int32_t *steps_done) {
@@ -417,9 +433,7 @@ static cq_status finish_scene(cq_scene *scene, cq_worker *worker, int32_t index,
 
 static cq_status finish(cq_device *device) { return run(device, finish_scene, NULL, NULL); }
 
-static const cq_gradients *gradients(const cq_device *device, int32_t scene) {
-  return &device->scenes[scene].gradients;
-}
+static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->scenes[scene].gradients; }
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
@@ -563,11 +577,8 @@ static cq_status read_scenes(cq_device *device, const cq_readout *readout, int64
 
 static cq_status read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
   const int by_weight = cq_scene_weights_adj(&device->scenes[0], readout) && readout->kind != CQ_READOUT_SUM;
-  reading job = {.device = device,
-                 .readout = readout,
-                 .count = count,
-                 .grad_out = grad_out,
-                 .summed = by_weight ? readout->fields : 0};
+  reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out};
+  job.summed = by_weight ? readout->fields : 0;
   for (int32_t s = 0; s < device->batch; s++) device->scenes[s].reference.read = 1;
   return read_together(&job, read_adjoint_job, &device->context->reading_adj);
 }
@@ -582,6 +593,7 @@ const cq_backend *cq_backend_cpu(void) {
       .mark_bytes = mark_bytes, .record_bytes = record_bytes,
       .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
       .read = read_scenes, .read_adjoint = read_adjoint, .changes_gravity = 1,
+      .begin_from = begin_from, .pass_adjoint = pass_adjoint,
       .discount_adjoint = discount_adjoint,
   };
   return &cpu;

@@ -293,6 +293,16 @@ cq_slice *cq_slice_create(cq_scene *s) {
   return slice;
 }
 
+cq_slice *cq_slice_copy(cq_scene *s, const cq_slice *slice) {
+  cq_slice *copy = cq_slice_create(s);
+  if (!copy) return NULL;
+  const size_t size = (size_t)s->kernels->real_bytes;
+  memcpy(copy->data, slice->data, slice_numbers(s) * size);
+  if (copy->internal)
+    memcpy(copy->internal, slice->internal, (size_t)slots_of(s) * (size_t)s->model->internal_count * size);
+  return copy;
+}
+
 cq_slice *cq_slice_retain(cq_slice *slice) {
   slice->references++;
   return slice;
@@ -328,6 +338,34 @@ cq_arrangement *cq_arrangement_create(cq_scene *s) {
   a->next = NULL;
   a->column_count = 0;
   return a;
+}
+
+cq_arrangement *cq_arrangement_copy(cq_scene *s, const cq_arrangement *a) {
+  cq_arrangement *copy = cq_arrangement_create(s);
+  if (!copy) return NULL;
+  if (copy->column_capacity < a->column_count) {
+    cq_free(copy->columns);
+    copy->column_capacity = 0;
+    copy->columns = cq_alloc((size_t)a->column_count, sizeof *copy->columns, "grid columns");
+    if (!copy->columns) {
+      cq_arrangement_release(s, copy);
+      return NULL;
+    }
+    copy->column_capacity = a->column_count;
+  }
+  memcpy(copy->order, a->order, (size_t)slots_of(s) * sizeof *copy->order);
+  memcpy(copy->slot, a->slot, (size_t)s->model->particle_count * sizeof *copy->slot);
+  if (a->column_count) memcpy(copy->columns, a->columns, (size_t)a->column_count * sizeof *copy->columns);
+  memcpy(copy->lower, a->lower, sizeof copy->lower);
+  memcpy(copy->size, a->size, sizeof copy->size);
+  memcpy(copy->slab_lower, a->slab_lower, sizeof copy->slab_lower);
+  memcpy(copy->slab_size, a->slab_size, sizeof copy->slab_size);
+  memcpy(copy->column_block, a->column_block, sizeof copy->column_block);
+  copy->room = a->room;
+  copy->column_count = a->column_count;
+  copy->record_nodes = a->record_nodes;
+  copy->sorted_at = CQ_SORTED_BEFORE;
+  return copy;
 }
 
 cq_arrangement *cq_arrangement_retain(cq_arrangement *a) {

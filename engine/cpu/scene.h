@@ -30,6 +30,8 @@ enum {
 // parameters of a particle, which every pass reads: mass, volume, and from CQ_PARAM_SLOTS on the slots of its material
 enum { CQ_PARAM_MASS, CQ_PARAM_VOLUME, CQ_PARAM_SLOTS };
 
+enum { CQ_SORTED_BEFORE = -2 };
+
 typedef struct cq_column {
   int32_t x, y, z;           // first node
   int32_t count;             // nodes along the last axis, a multiple of 4
@@ -42,7 +44,8 @@ typedef struct cq_column {
 // How particles and active nodes lie in memory; immutable once made, shared by all slices of the same order.
 typedef struct cq_arrangement {
   int32_t references;
-  // the engine step at which particles were sorted so, -1 for the user's order: it identifies the order in a rollout
+  // the engine step at which particles were sorted so, -1 for the user's order, CQ_SORTED_BEFORE for that which the
+  // rollout before left: it identifies the order in a rollout
   int64_t sorted_at;
   int32_t *order;            // {chunks * 16} particle of each slot, -1 for padding
   int32_t *slot;             // {n} slot of each particle
@@ -234,6 +237,9 @@ void cq_slice_release(cq_scene *s, cq_slice *slice);
 cq_arrangement *cq_arrangement_create(cq_scene *s);
 cq_arrangement *cq_arrangement_retain(cq_arrangement *a);
 void cq_arrangement_release(cq_scene *s, cq_arrangement *a);
+// Copies of what another scene of the model has; NULL without memory. The order of particles is without their params.
+cq_slice *cq_slice_copy(cq_scene *s, const cq_slice *slice);
+cq_arrangement *cq_arrangement_copy(cq_scene *s, const cq_arrangement *a);
 void cq_step_record_clear(cq_scene *s, cq_step_record *record);   // drops references, keeps the grid memory
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record);
 
@@ -241,6 +247,8 @@ void cq_step_record_destroy(cq_scene *s, cq_step_record *record);
 
 // Loads the initial state of values and sorts it.
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker);
+// The live state of another scene of the model, whose values may be others, as the first one.
+cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from);
 // One control step; records {substeps} is NULL or takes what the adjoint needs. CQ_UNSTABLE leaves s->health.
 cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records);
 // The adjoint of one recorded control step; the live state becomes the one before it.
@@ -249,6 +257,8 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
 void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker);
 // Adds the adjoints of the initial state and of the constants to the gradients: at step 0.
 void cq_scene_finish(cq_scene *s, cq_worker *worker);
+// At step 0 of a scene that has begun so, by one worker: its adjoint goes to the live state of `from`; NULL: nowhere.
+void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from);
 // Makes another state live.
 void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step);
 

@@ -441,9 +441,9 @@ function OpenLoop:check_rollout(roll)
     is.fail("cq.Controller.open_loop: the tensor {%s} is for %s, the %s", table.concat(shape, ", "),
       text.count(shape[1], "scene"), roll.batched and ("batch has %d"):format(roll.batch) or "rollout has no batch")
   end
-  if steps < roll.steps then
-    is.fail("cq.Controller.open_loop: has signals for %s, the rollout makes %d", text.count(steps, "control step"),
-      roll.steps)
+  if steps < roll.first + roll.steps then
+    is.fail("cq.Controller.open_loop: has signals for %s, the rollout makes %d%s", text.count(steps, "control step"),
+      roll.steps, roll.first > 0 and (" from control step %d on"):format(roll.first) or "")
   end
 end
 

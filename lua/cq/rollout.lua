@@ -19,12 +19,14 @@ local fields = require "cq.rollout.fields"
 local engine_policy = require "cq.rollout.engine_policy"
 local memory = require "cq.rollout.memory"
 local control = require "cq.rollout.control"
+local continued = require "cq.rollout.continued"
 local states = require "cq.state"
 local contact = require "cq.rollout.contact"
 local solver = require "cq.rollout.solver"
 local gravity = require "cq.rollout.gravity"
 local wall_motion = require "cq.rollout.wall_motion"
 local work = require "cq.rollout.work"
+local tree = require "cq.rollout.tree"
 local reverse = require "cq.rollout.adjoint"
 local failures = require "cq.rollout.unstable"
 local C, tape = engine.C, T.tape
@@ -89,7 +91,7 @@ function Rollout:require_live(step, what)
     self.adjoint_begun = false
     local status = C.cq_rollout_return(self.handle)
     -- a backward pass that failed has left no state to return from
-    if status == C.CQ_INVALID then status = C.cq_rollout_begin(self.handle) end
+    if status == C.CQ_INVALID then status = continued.begin(self) end
     local short = status == C.CQ_OK and C.cq_rollout_at(self.handle) < self:engine_step(step)
     return check(self, short and make(self, step) or status)
   end
@@ -97,8 +99,9 @@ function Rollout:require_live(step, what)
     step, control_step_of(self))
 end
 
--- Before anything is added to the adjoint of the live state, or of the control step before it.
-local function ready_adjoint(self)
+---Before anything is added to the adjoint of the live state, or of the control step before it.
+---@internal
+function Rollout:ready_adjoint()
   if self.back then return end
   if not self.finished then
     is.fail("world:rollout: no gradient of a state can be taken inside the rollout's own functions")
@@ -111,7 +114,7 @@ end
 ---Adds the gradient of what a wall gave in a control step.
 ---@internal
 function Rollout:contact_adjoint(at, grad)
-  ready_adjoint(self)
+  self:ready_adjoint()
   contact.add(self, at, grad)
 end
 
@@ -120,7 +123,7 @@ end
 ---@param def ffi.cdata*       cq_readout
 ---@param grad ffi.cdata*      double*
 function Rollout:read_adjoint(def, grad)
-  ready_adjoint(self)
+  self:ready_adjoint()
   engine.check(C.cq_rollout_read_adjoint(self.handle, def, grad), "world:rollout")
 end
 
@@ -147,7 +150,11 @@ end
 ---time. In a batch, of every scene.
 ---@return cq.State
 function Rollout:start()
-  if not self.started then self.started = rollout.run(self.world, self.beginning) end
+  if not self.started then
+    if self.continues then self.beginning.from = continued.again(self).from end
+    self.started = rollout.run(self.world, self.beginning)
+    self.beginning.from = nil
+  end
   return self.started.state
 end
 
@@ -285,7 +292,7 @@ end
 
 local function forward(self)
   self.phase = nil
-  local begun = C.cq_rollout_begin(self.handle)
+  local begun = continued.begin(self)
   if begun == C.CQ_UNSTABLE then failures.raise(self, begun) end
   engine.check(begun, "world:rollout")
   local hidden, i = control.start(self), 0
@@ -295,7 +302,7 @@ local function forward(self)
     hidden = advance(self, i, to, hidden)
     i = to
   end
-  self.phase, self.finished = nil, true
+  self.phase, self.finished, self.hidden = nil, true, hidden
   if self.contact_asked then self.outputs.contact_rows = contact.rows(self) end
   self.solver = solver.of(self)
   if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:all_signals()):detach():copy() end
@@ -328,6 +335,8 @@ end
 -- ---- the operation --------------------------------------------------------------------------------------------------
 
 local kinds = {
+  from = is.instance { "cq.State", optional = true },
+  scenes = is.vector { integer = true, min = 0, optional = true },
   robot = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }), optional = true },
   steps = is.integer { min = 0, max = 2 ^ 31 - 1 },
   batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, optional = true },
@@ -360,9 +369,10 @@ local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {},
     running_cost = def.running, effort_cost = def.effort, recorder = def.record, on_step = def.on_step,
-    adjoint_begun = false,
+    adjoint_begun = false, first = def.from and def.from.step or 0,
     contact_asked = def.contact, work_asked = def.work and def.steps > 0, weight = def.weight,
   }, Rollout)
+  continued.prepare(self, def)
   control.prepare(self, def)
   self.engine_policy = engine_policy.of(self)
   -- do observer, controller or actuators see the states between in Lua, or anybody else?
@@ -371,11 +381,12 @@ local function new(world, def, on)
   self.wall_motion, self.gravity = wall_motion.take_series(world, def), gravity.collect(world, def)
   self.bodies = fields.bodies(world, def.robot)
   self.set = fields.collect(world, def, self.bodies)
-  self.beginning = { robot = def.robot, batch = def.batch, steps = 0, weight = def.weight,
+  self.beginning = { robot = def.robot, batch = def.batch, steps = 0, weight = def.weight, scenes = def.scenes,
     gravity = self.gravity and gravity.of_step(self.gravity, 1) or def.gravity }
   if def.contact then contact.check(world) end
   if def.work then work.check(self) end
-  self.entry = world:pool_at(self.set.position):acquire(self, {
+  self.pool = def.from and def.from.roll.pool or world:pool_at(self.set.position)
+  self.entry = self.pool:acquire(self, {
     batch = self.batch, steps = math.max(def.steps, 1) * world.pieces, differentiable = on ~= nil,
     contact = def.contact, memory = memory.budget(def.memory, "world:rollout: memory", world),
   })
@@ -404,6 +415,12 @@ end
 
 ---@class world.rollout.def
 ---@field steps integer               control steps; with none the final state is the start
+---@field from? cq.State               goes on from this state, the final one of a rollout, and not from the start: with the batch of
+---  the state and the robots of its rollout unless given, its time and steps, and what the same observer and controller
+---  remember. Within a function of cq.value_and_grad gradients go on to the rollout before, unless the state is
+---  detached (state:detach)
+---@field scenes? integer[]            for each scene of the batch the scene of the state in from that it goes on from; 0: it begins
+---  as its robot says
 ---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
 ---@field batch? integer              independent scenes, a dimension of every result, also with a batch of 1; none without it
 ---@field controller? any             of cq.Controller, or the user's own
@@ -439,8 +456,11 @@ end
 function rollout.run(world, given)
   if world.within:is_inside() then is.fail("world:rollout: cannot be called from inside a rollout's own functions") end
   local def, on = spec(given), tape.recording()
+  continued.inherit(world, def)
   local again = {}
-  for name, value in pairs(def) do again[name] = value end
+  for name, value in pairs(def) do
+    if name ~= "from" then again[name] = value end
+  end
   local self = new(world, def, on)
   self.again = again
   guarded_inside(self, forward)
@@ -452,10 +472,13 @@ function rollout.run(world, given)
   self.work_rows = self.outputs.work_rows and self.outputs.work_rows.tensor
   self.signals = self.keep:all_signals()
   self.state = states.new(self, self.steps)
+  self.carried = continued.carried(self, self.hidden, def)
   if on then
     self.link = T.zeros {}
     local outputs, names = { self.link }, { "running", "record", "effort", "contact_rows", "work_rows" }
     for _, name in ipairs(names) do outputs[#outputs + 1] = self[name] end
+    local carried = tree.flatten(self.carried.hidden, "the hidden state")
+    for _, tensor in ipairs(carried) do outputs[#outputs + 1] = tensor end
     local altered = self.discount ~= 1 and "adjoint_decay of world:rollout" or nil
     tape.custom { name = "rollout", outputs = outputs, altered = altered, backward = function(_, ...)
       local grads, at = {}, 0
@@ -465,6 +488,8 @@ function rollout.run(world, given)
           grads[name] = select(at, ...)
         end
       end
+      grads.hidden = {}
+      for k = 1, #carried do grads.hidden[k] = select(at + k, ...) or false end
       local inside = world.within:enter()
       local fine, why = pcall(rollout.guarded, self, reverse, grads)
       world.within:leave(inside)
@@ -475,6 +500,18 @@ function rollout.run(world, given)
   if def.contact then self.contact = contact.of(self.contact_rows, world) end
   if self.work_rows then self.work = work.of(self, self.work_rows) end
   return self
+end
+
+---A copy of a state, which keeps nothing of its rollout.
+---@internal
+---@param state cq.State
+---@param pull cq.Tensor       gravity in the control step that led to it
+---@return cq.State
+function rollout.copy(state, pull)
+  local before = state.roll
+  local roll = rollout.run(state.world, { from = state, steps = 0, weight = before.weight, gravity = pull })
+  continued.forget(roll, before)
+  return roll.state
 end
 
 -- observer and controller, of the first state

@@ -21,7 +21,7 @@ local surface = require "cq.actuator.surface"
 local C, tape = engine.C, T.tape
 
 ---@class cq.State
----@field step integer      control steps made since the start
+---@field step integer      control steps made since the start, with those of the rollouts that this one goes on from
 ---@field time number       since the start [time]
 ---@field batch integer     scenes
 ---@field batched boolean   has every readout the scene as its first dimension? It has where the rollout was given a batch
@@ -34,11 +34,12 @@ local field_kind = readout.named "position"
 
 ---A view of what a rollout's live state is now.
 ---@param roll table
----@param step integer
+---@param index integer     control steps made in this rollout
 ---@return cq.State
-function state.new(roll, step)
-  return setmetatable({ roll = roll, step = step, time = step * roll.world.control_dt, batch = roll.batch,
-    batched = roll.batched, world = roll.world }, State)
+function state.new(roll, index)
+  local step = roll.first + index
+  return setmetatable({ roll = roll, index = index, step = step, time = step * roll.world.control_dt,
+    batch = roll.batch, batched = roll.batched, world = roll.world }, State)
 end
 
 function State:__tostring() return ("cq.State { step %d, time %s }"):format(self.step, text.number(self.time)) end
@@ -49,7 +50,7 @@ local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradien
 
 local function read(self, kind, field, weight, which, what)
   local roll = self.roll
-  roll:require_live(self.step, what)
+  roll:require_live(self.index, what)
   local found = readout.find(self.world, kind, field, weight, self.world:selection(which, what))
   local out = class.make(found.shapes[self.batched and self.batch or 0] or readout.batched(found, self.batch))
   engine.check(C.cq_rollout_read(roll.handle, found.def, out.pointer), what)
@@ -187,7 +188,7 @@ end
 local function gravity_of(self, rank)
   local set, changes = self.roll.set.gravity, self.roll.gravity
   local g = set and set.tensor or self.world.layout.base.gravity
-  if changes then g = gravity.of_step(changes, math.max(1, math.ceil(self.step))) end     -- of the step that led here
+  if changes then g = gravity.of_step(changes, math.max(1, math.ceil(self.index))) end     -- of the step that led here
   return g.rank == 2 and rank == 3 and g:unsqueeze(2) or g
 end
 
@@ -353,6 +354,16 @@ function State:velocities() return read(self, "gather", "velocity", "mass", nil,
 ---Deformation gradients F of all particles {n, dim, dim}.
 ---@return cq.Tensor
 function State:deformations() return read(self, "gather", "deformation", "mass", nil, "state:deformations") end
+
+-- ---- to go on from --------------------------------------------------------------------------------------------------
+
+---The final state of a rollout as a copy of its own, whose gradient goes no further back: a rollout from it is cut off
+---here. The copy can be read and gone on from when the rollout has been forgotten or released.
+---@return cq.State
+function State:detach()
+  self.roll:require_live(self.index, "state:detach")
+  return tape.pause(require("cq.rollout").copy, self, gravity_of(self, 2))
+end
 
 -- ---- files ----------------------------------------------------------------------------------------------------------
 

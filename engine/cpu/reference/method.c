@@ -100,6 +100,14 @@ cq_status cq_reference_begin(cq_scene *s) {
   return arrange(s);
 }
 
+cq_status cq_reference_same_layout(const cq_scene *s, const cq_scene *from) {
+  const size_t size = (size_t)(s->model->particle_count * s->model->dim) * sizeof *s->reference.positions;
+  if (!memcmp(s->reference.positions, from->reference.positions, size)) return CQ_OK;
+  return cq_fail(CQ_INVALID,
+                 "a rollout of total Lagrangian steps goes on from a state of the same undeformed shape, and the "
+                 "positions of the robot are others here");
+}
+
 cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -299,8 +307,7 @@ static void collect(cq_scene *s, cq_worker *worker, int32_t given) {
   cq_worker_wait(worker);
 }
 
-// What readouts of the live state have given its particles goes to the nodes.
-static void take_readouts(cq_scene *s, cq_worker *worker) {
+void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!s->reference.read) return;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -316,7 +323,7 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
   const int32_t fields = fields_given(s);
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
-  take_readouts(s, worker);
+  cq_reference_settle_adjoint(s, worker);
   for (int32_t k = s->model->substeps - 1, given = 0; k >= 0; k--, given = fields) {
     const cq_step_record *record = &records[k];
     if (worker->rank == 0) s->step--;   // for walls that move
@@ -336,7 +343,7 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
 
 void cq_reference_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
-  take_readouts(s, worker);
+  cq_reference_settle_adjoint(s, worker);
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t k = begin; k < end; k++)
     s->kernels->store_params_adj(s, s->range_start[k], s->range_start[k + 1]);

@@ -127,6 +127,10 @@ cq_status cq_reference_load(struct cq_scene *s, cq_worker *worker);     // the f
 cq_status cq_reference_advance(struct cq_scene *s, cq_worker *worker, struct cq_step_record *records);
 cq_status cq_reference_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *records);
 void cq_reference_begin_adjoint(struct cq_scene *s);
+// CQ_INVALID if two scenes of a model were laid out for other positions.
+cq_status cq_reference_same_layout(const struct cq_scene *s, const struct cq_scene *from);
+// What readouts have given to the adjoint of particles goes to that of the nodes.
+void cq_reference_settle_adjoint(struct cq_scene *s, cq_worker *worker);
 void cq_reference_finish(struct cq_scene *s, cq_worker *worker);   // all but what walls and gravity get
 void cq_reference_observe(struct cq_scene *s, cq_worker *worker);   // makes particles of the live state
 // CQ_UNSTABLE if two surfaces that were apart share a cell of the world after an engine step. edge: one is near the

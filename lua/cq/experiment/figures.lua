@@ -66,11 +66,11 @@ end
 function figures.arrows_of(found, world)
   return function(state)
     local at, vector, sides = {}, {}, nil
-    for w = 1, state.step > 0 and #world.walls or 0 do
-      if found.touched:get(state.step, w) > 0 then
+    for w = 1, state.index > 0 and #world.walls or 0 do
+      if found.touched:get(state.index, w) > 0 then
         sides = sides or { state:positions():min(1) - REACH * world.dx, state:positions():max(1) + REACH * world.dx }
-        at[#at + 1] = found.at[state.step][w]:maximum(sides[1]):minimum(sides[2]):totable()
-        vector[#vector + 1] = found.force[state.step][w]:totable()
+        at[#at + 1] = found.at[state.index][w]:maximum(sides[1]):minimum(sides[2]):totable()
+        vector[#vector + 1] = found.force[state.index][w]:totable()
       end
     end
     if #at == 0 then at, vector = { T.zeros { world.dim }:totable() }, { T.zeros { world.dim }:totable() } end

@@ -2,6 +2,7 @@
 local is = require "cq.base.schema"
 local option = require "cq.option"
 local changed = require "cq.experiment.changed"
+local continued = require "cq.rollout.continued"
 local replay = require "cq.experiment.replay"
 local T = require "cq.tensor"
 
@@ -25,7 +26,7 @@ end
 function filmed.rollout(roll, path, options)
   local def, fields = replay.options(path, options, nil, "rollout:render"), {}
   if roll.batched then is.fail("rollout:render: a batch of %d scenes is not drawn; run one of them alone", roll.batch) end
-  for name, value in pairs(roll.again) do fields[name] = value end
+  for name, value in pairs(continued.again(roll)) do fields[name] = value end
   -- what only costs time is not asked again
   fields.running, fields.effort, fields.record, fields.work = nil, nil, nil, nil
   return draw(roll.world, path, def, fields)

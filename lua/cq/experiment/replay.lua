@@ -8,6 +8,7 @@ local host = require "cq.host"
 local loose_of = require "cq.robot.loose"
 local option = require "cq.option"
 local rollouts = require "cq.rollout"
+local wall_motion = require "cq.rollout.wall_motion"
 local shown = require "cq.experiment.shown"
 local of_particles = require "cq.state.values"
 
@@ -261,7 +262,7 @@ local function moment(options, state, u)
   out.deformation, out.actuation, out.time = state:deformations(), shown.actuation(state, u), state.time
   out.opacity = read(options, "opacity", options.read_opacity, state, u)
   out.goals = read(options, "goals", options.read_goals, state, u)
-  out.wall_offset = shown.wall_offset(state)
+  out.wall_offset = wall_motion.way(state, 0)
   out.label = read(options, "label", function() return label_of(options, state) end, state, u)
   return out
 end
@@ -317,9 +318,10 @@ local function is_due(state, time) return state.time + 0.5 * state.world.control
 
 -- calls frame(state, u) for each frame of a film
 local function each_frame(options, simulate, frame)
-  local period, due = options.speed / options.fps, 0
+  local period, due = options.speed / options.fps, nil
   return simulate(function(state, u)
     state.roll.phase = nil           -- what fails here is no on_step of the user's
+    due = due or state.time
     if not is_due(state, due) then return end
     while is_due(state, due) do due = due + period end
     frame(state, u)
@@ -425,17 +427,18 @@ end
 ---@param simulate fun(on_step: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return cq.Canvas
 function replay.picture(options, simulate)
-  local moments, way, due, period, seen = {}, {}, 0, options.speed / options.fps, nil
+  local moments, way, due, period, seen = {}, {}, nil, options.speed / options.fps, nil
   simulate(function(state, u)
     state.roll.phase, seen = nil, state
-    local last = state.step == state.roll.steps
+    local last = state.index == state.roll.steps
+    due = due or state.time
     -- the trail goes through where frames of a film would be
     if is_due(state, due) and not last then
       while is_due(state, due) do due = due + period end
       way[#way + 1] = { centre = state:center(state.world.robots):mean { 1 }:totable(), time = state.time }
     end
     local is_wanted = last
-    if options.stills then is_wanted = state.step == options.still_steps[#moments + 1] end
+    if options.stills then is_wanted = state.index == options.still_steps[#moments + 1] end
     if is_wanted then moments[#moments + 1] = moment(options, state, u) end
   end)
   local apart = options.layout == "apart" or options.layout == "auto" and #moments > 1 and not go_far(moments)

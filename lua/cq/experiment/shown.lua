@@ -246,26 +246,4 @@ function shown.cables(state, u, position)
   return cables.paths(state.world, position:data(), told)
 end
 
----The way that each wall has made since the start; nil: none has moved.
-function shown.wall_offset(state)
-  local world, roll, out = state.world, state.roll, {}
-  local dim, dt, walls = world.dim, world.control_dt, #world.walls
-  local motion, set, moves = roll.wall_motion and roll.wall_motion.tensor:data(), roll.set.wall_velocity, false
-  local fixed = walls > 0 and (set and set.tensor or world.layout.base.wall_velocity):data()
-  local each = set and set.tensor.count == dim      -- one velocity for all walls
-  for k, wall in ipairs(world.walls) do
-    out[k] = {}
-    for d = 1, dim do
-      local way = 0
-      if wall.moves and motion then
-        for step = 0, state.step - 1 do way = way + dt * motion[(step * walls + k - 1) * dim + d - 1] end
-      elseif wall.moves then
-        way = state.time * fixed[each and d - 1 or (k - 1) * dim + d - 1]
-      end
-      out[k][d], moves = way, moves or way ~= 0
-    end
-  end
-  return moves and out or nil
-end
-
 return shown

@@ -5,6 +5,7 @@ local is = require "cq.base.schema"
 local engine = require "cq.base.engine"
 local fields = require "cq.rollout.fields"
 local control = require "cq.rollout.control"
+local continued = require "cq.rollout.continued"
 local states = require "cq.state"
 local contact = require "cq.rollout.contact"
 local gravity = require "cq.rollout.gravity"
@@ -226,7 +227,7 @@ local function control_step_adj(self, inner, i, grad_hidden)
   if kept then
     for k, tensor in ipairs(tree.flatten(hidden, "the hidden state")) do carried[k] = tensor.grad or false end
   end
-  return i > 0 and decay_hidden(self, carried) or carried
+  return (i > 0 or self.continues) and decay_hidden(self, carried) or carried
 end
 
 -- the first hidden state may depend on parameters too
@@ -242,10 +243,11 @@ end
 ---Carries the gradients of running {steps, ...}, record {steps, ...}, effort and contact, and of readouts of the final
 ---state that have been added already, back to everything that the rollout depends on.
 ---@param self cq.Rollout
----@param wanted table<"running"|"record"|"effort"|"contact_rows"|"work_rows", cq.Tensor|false|nil>
+---@param wanted table<"running"|"record"|"effort"|"contact_rows"|"work_rows", cq.Tensor|false|nil>   and in hidden a list
+---  of those of what observer and controller remember at the end
 local function reverse(self, wanted)
   self:begin_adjoint()
-  local back, inner, grad_hidden = back_of(self), tape.new(), {}
+  local back, inner, grad_hidden = back_of(self), tape.new(), wanted.hidden
   self.back, self.wanted = back, wanted
   effort_adj(self, inner)
   if wanted.contact_rows then contact.add_all(self, wanted.contact_rows) end
@@ -270,6 +272,7 @@ local function reverse(self, wanted)
   self.phase, self.at = "the start", nil
   start_adj(self, inner, grad_hidden)
   self.phase = nil
+  continued.pass_adjoint(self)
   fields.push_gradients(self.handle, self.set)
   wall_motion.push(self.handle, self.wall_motion)
   gravity.push(self.handle, self.gravity)

@@ -157,17 +157,17 @@ function contact.read(state, which)
   local roll, world, what = state.roll, state.world, "state:contact"
   if not roll.contact_asked then is.fail("%s: nobody asked for it; give world:rollout, or world:settle, contact = true", what) end
   local first, last = find(world, which)
-  if state.step == 0 then is.fail("%s: no control step was made before the first state", what) end
-  roll:require_live(state.step, what)
+  if state.index == 0 then is.fail("%s: no control step was made before the first state", what) end
+  roll:require_live(state.index, what)
   local width, rows, count = width_of(world), rows_of(world), last - first + 1
   local out = class.make(state.batched and { state.batch, count, width } or { count, width })
   local all = ffi.new("double[?]", step_size(roll))
-  sum_pieces(roll, state.step - 1, 1, all)
+  sum_pieces(roll, state.index - 1, 1, all)
   for b = 0, state.batch - 1 do
     ffi.copy(out:data() + b * count * width, all + (b * rows + first) * width, count * width * DOUBLE)
   end
   if tape.recording() then
-    tape.push(read_back, out, roll, nil, { step = state.step - 1, row = first, count = count })
+    tape.push(read_back, out, roll, nil, { step = state.index - 1, row = first, count = count })
   end
   if first >= #world.walls then return { impulse = out:slice(1, world.dim, -1):sum(-2) } end
   return parts(out:squeeze(-2), world.dim)

@@ -44,13 +44,14 @@ end
 
 ---What observer and controller carry from step to step, at the start.
 function control.start(self)
-  local hidden = {}
+  local memory = self.continues and self.continues.memory or {}
+  local hidden = { observer = memory.observer, controller = memory.controller }
   self.at = nil
-  if self.observer and self.observer.start then
+  if self.observer and self.observer.start and hidden.observer == nil then
     self.phase = "the start of the observer"
     hidden.observer = self.observer:start(self.world, self.batch)
   end
-  if self.controller and self.controller.start then
+  if self.controller and self.controller.start and hidden.controller == nil then
     self.phase = "the start of the controller"
     hidden.controller = self.controller:start()
   end

@@ -48,6 +48,8 @@ function engine_policy.of(roll)
   if not (observer and observer.readouts and controller and controller.layers and #roll.forces == 0) then return nil end
   local observation, change = observer:readouts(world)
   if not (observation or change) then return nil end
+  -- it would begin without the velocity before
+  if change and roll.continues and roll.continues.memory.observer ~= nil then return nil end
   local layers = controller:layers(width_of(world, observation) + width_of(world, change))
   if not layers or #layers > C.CQ_LAYERS_MAX or layers[#layers].w:size(2) ~= roll.signal_count then return nil end
   local self = setmetatable({ observation = observation, change = change, def = ffi.new "cq_policy",

@@ -1,4 +1,5 @@
 -- export: all frames of a rollout in files that other programs read. The rollout is run once more, for its states.
+local continued = require "cq.rollout.continued"
 local controllers = require "cq.controller"
 local csv = require "cq.export.csv"
 local export = require "cq.export"
@@ -132,7 +133,7 @@ end
 local function export_table(what, def, simulate, world)
   local list, read = trajectory(world)
   local roll = simulate(function(state)
-    if state.step > 0 and state.step % def.interval == 0 then read(state) end
+    if state.index > 0 and state.index % def.interval == 0 then read(state) end
   end)
   add_series(list, series_of(roll), def.interval, world.dim)
   export.write(what, def.path, csv.trajectory(list, def.units))
@@ -155,7 +156,7 @@ local function export_frames(what, def, simulate)
   local files = not format.moving and export.series(what, def.path, format)
   local roll = simulate(function(state)
     state.roll.phase = nil           -- what fails here is no on_step of the user's
-    if state.step % def.interval ~= 0 then return end
+    if state.index % def.interval ~= 0 then return end
     local one = read(state)
     count = count + 1
     if files then files:add(format[def.as](one), one.time) else frames[count] = one end
@@ -208,7 +209,7 @@ function out.rollout(roll, options)
   local what, def, fields = "rollout:export", spec(options), {}
   out.plan(what, def)
   if roll.batched then is.fail("%s: a batch of %d scenes is not exported; run one of them alone", what, roll.batch) end
-  for name, value in pairs(roll.again) do fields[name] = value end
+  for name, value in pairs(continued.again(roll)) do fields[name] = value end
   fields.running, fields.effort, fields.record, fields.work = nil, nil, nil, nil
   fields.contact = fields.contact or out.has_forces(def, roll.world)
   return out.frames(what, def, roll.world, roll.steps, function(on_step)

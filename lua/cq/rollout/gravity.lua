@@ -18,10 +18,10 @@ local gravity = {}
 ---@return cq.Tensor
 function gravity.at(f, time, dim, what) return wall_motion.ask(f, time, dim, what) end
 
--- {steps, dim} by a function of the time that a control step begins at
-local function of_function(world, f, steps, what)
+-- {steps, dim} by a function of the time that a control step begins at, from control step `first` on
+local function of_function(world, f, first, steps, what)
   local rows = {}
-  for i = 1, steps do rows[i] = gravity.at(f, (i - 1) * world.control_dt, world.dim, what) end
+  for i = 1, steps do rows[i] = gravity.at(f, (first + i - 1) * world.control_dt, world.dim, what) end
   return T.stack(rows, 1)
 end
 
@@ -53,14 +53,15 @@ function gravity.collect(world, def)
   local value = def.gravity
   local tensor, per_scene
   local called = text.is_callable(value) and not T.is_tensor(value)
+  local first = def.from and def.from.step or 0
   if def.steps == 0 then      -- that of the start
-    if called then def.gravity = gravity.at(value, 0, world.dim, "world:rollout: gravity") end
+    if called then def.gravity = gravity.at(value, first * world.control_dt, world.dim, "world:rollout: gravity") end
     return nil
   end
   if value == nil then
-    tensor = world.gravity_at and of_function(world, world.gravity_at, def.steps, "cq.World: gravity")
+    tensor = world.gravity_at and of_function(world, world.gravity_at, first, def.steps, "cq.World: gravity")
   elseif called then
-    tensor = of_function(world, value, def.steps, "world:rollout: gravity")
+    tensor = of_function(world, value, first, def.steps, "world:rollout: gravity")
   else
     tensor, per_scene = of_tensor(world, value, def.steps, def.batch)
   end

@@ -138,7 +138,8 @@ function unstable.raise(self, status)
   C.cq_rollout_health(self.handle, health)
   local particle, step = tonumber(health.particle), tonumber(health.step)
   local control = math.floor(step / world.substeps)
-  local at = ("control step %d (time %.4g, substep %d)%s"):format(control + 1, step * world.control_dt / world.substeps,
+  local at = ("control step %d (time %.4g, substep %d)%s"):format(control + 1,
+    (self.first + step / world.substeps) * world.control_dt,
     step % world.substeps + 1, self.batched and (" in scene %d"):format(health.scene + 1) or "")
   if health.bad == C.CQ_HEALTH_TOUCHES then raise_touching(self, health, at) end
   if health.bad >= C.CQ_HEALTH_NOT_CONVERGED then raise_solver(self, health, at) end

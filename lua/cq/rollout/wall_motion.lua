@@ -60,25 +60,25 @@ function wall_motion.velocity(wall, k, time, world)
   return (wall_motion.ask(wall.motion, time + dt, dim, what) - before) / dt
 end
 
--- {steps, walls, dim} of the world's own walls; nil: none of them changes
-local function of_world(world, steps)
+-- {steps, walls, dim} of the world's own walls, from control step `first` on; nil: none of them changes
+local function of_world(world, first, steps)
   local any = false
   for _, wall in ipairs(world.walls) do any = any or wall.velocity_at or wall.motion end
   if not any then return nil end
   local rows = {}
   for i = 1, steps do
     local row = {}
-    for k, wall in ipairs(world.walls) do row[k] = wall_motion.velocity(wall, k, (i - 1) * world.control_dt, world) end
+    for k, wall in ipairs(world.walls) do row[k] = wall_motion.velocity(wall, k, (first + i - 1) * world.control_dt, world) end
     rows[i] = T.stack(row, 1)
   end
   return T.stack(rows, 1)
 end
 
 -- {steps, walls, dim} by a function of time
-local function of_function(world, f, steps)
+local function of_function(world, f, first, steps)
   local what, walls, rows = "world:rollout: wall_velocity", #world.walls, {}
   for i = 1, steps do
-    local time = (i - 1) * world.control_dt
+    local time = (first + i - 1) * world.control_dt
     local row = joined(f(time), what)
     if same(row:shape(), { world.dim }) then row = row:unsqueeze(1):expand { walls, world.dim } end
     if not same(row:shape(), { walls, world.dim }) then
@@ -120,14 +120,15 @@ function wall_motion.take_series(world, def)
     is.fail("world:rollout: wall_velocity is given, but the world has no walls")
   end
   local called = text.is_callable(value) and not T.is_tensor(value)
+  local first = def.from and def.from.step or 0
   if def.steps == 0 and (value == nil or called) then      -- nothing moves, and no time is asked for
     def.wall_velocity = nil
     return nil
   end
   if value == nil then
-    tensor = of_world(world, def.steps)
+    tensor = of_world(world, first, def.steps)
   elseif called then
-    tensor = of_function(world, value, def.steps)
+    tensor = of_function(world, value, first, def.steps)
   else
     tensor, per_scene = of_tensor(world, value, def.steps, def.batch)
   end
@@ -135,6 +136,35 @@ function wall_motion.take_series(world, def)
   if not tensor:finite() then is.fail("world:rollout: wall_velocity must be finite") end
   def.wall_velocity = nil
   return series.new(world, tensor, per_scene)
+end
+
+---The way that each wall has made since the start, as {walls}{dim}; nil: none has moved.
+---@param state cq.State
+---@param scene integer         from 0
+---@return number[][]?
+function wall_motion.way(state, scene)
+  local world, roll, out, moves = state.world, state.roll, {}, false
+  local dim, walls, own, set = world.dim, #world.walls, roll.wall_motion, roll.set.wall_velocity
+  local before = roll.walls_before and roll.walls_before[scene]
+  local fixed = set and set.tensor or world.layout.base.wall_velocity
+  local first = 0
+  if own and own.per_scene then first = scene * own.tensor:size(2)
+  elseif not own and set and set.per_scene then first = scene end
+  for k, wall in ipairs(world.walls) do
+    out[k] = {}
+    for d = 1, dim do
+      local way, at = 0, (first * walls + k - 1) * dim + d - 1
+      if wall.moves and own then
+        way = before and before[k][d] or 0
+        local width = world.pieces * walls * dim
+        for step = 0, state.index - 1 do way = way + world.control_dt * own.tensor:data()[step * width + at] end
+      elseif wall.moves then
+        way = state.time * fixed:data()[at]
+      end
+      out[k][d], moves = way, moves or way ~= 0
+    end
+  end
+  return moves and out or nil
 end
 
 ---@param entry table          of the pool

@@ -1,0 +1,155 @@
+-- continued: rollouts that go on from a state of another one. The engine begins in that state, with all that it has
+-- beside its fields, and passes its adjoint on, so that two rollouts are one, bit for bit. Lua passes on what observer
+-- and controller remember.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local tree = require "cq.rollout.tree"
+local wall_motion = require "cq.rollout.wall_motion"
+local engine = require "cq.base.engine"
+local C = engine.C
+
+local continued = {}
+
+-- for each scene of the batch one of the state, from 1, or 0 for one that begins as its robot says
+local function check_scenes(from, def)
+  if def.batch and def.batch ~= #def.scenes then
+    is.fail("world:rollout: scenes has %s, the batch has %d", text.count(#def.scenes, "number"), def.batch)
+  end
+  for k, scene in ipairs(def.scenes) do
+    if scene > from.batch then
+      is.fail("world:rollout: scenes[%d] is %d; the state in from has %s", k, scene, text.count(from.batch, "scene"))
+    end
+  end
+end
+
+---Takes what a definition leaves out from the rollout of its state: the batch, and the robots.
+---@param world cq.World
+---@param def table            of world:rollout
+function continued.inherit(world, def)
+  local from = def.from
+  if not from then
+    if def.scenes then is.fail "world:rollout: scenes says which scene of a state each scene goes on from; give it with from" end
+    return
+  end
+  if from.world ~= world then is.fail "world:rollout: from must be a state of this world, got one of another world" end
+  from.roll:require_live(from.index, "world:rollout: from")
+  if from.index ~= from.roll.steps then
+    is.fail("world:rollout: from must be the final state of a rollout, got that of control step %d of %d", from.index,
+      from.roll.steps)
+  end
+  if def.scenes then
+    check_scenes(from, def)
+    def.batch = #def.scenes
+  elseif from.batched and def.batch == nil then
+    def.batch = from.batch
+  elseif (def.batch ~= nil) ~= from.batched or (def.batch or 1) ~= from.batch then
+    is.fail("world:rollout: the batch has %d, the state in from has %s; leave out batch, or give scenes = a list of scenes of the state",
+      def.batch, from.batched and text.count(from.batch, "scene") or "no batch")
+  end
+  def.robot = def.robot or from.roll.again.robot
+end
+
+-- what the observer, or the controller, remembers at the end of the rollout before, where it is the same one
+local function memory_of(self, def, name)
+  local before = def.from.roll.carried
+  if def[name] == nil or before[name] ~= def[name] then return nil end
+  if before.unseen == name then
+    is.fail("world:rollout: from: the acceleration that the observer gives at the first control step needs the velocity before it, which the engine kept to itself; give both rollouts observer = function(state, hidden) return own:observe(state, hidden) end")
+  end
+  local memory = before.hidden[name]
+  if memory ~= nil and def.scenes then
+    is.fail("world:rollout: scenes: the %s remembers the scenes of the state in their order; leave out scenes, or give another %s",
+      name, name)
+  end
+  return memory
+end
+
+---Makes a rollout, before its first control step, one that goes on.
+---@param self cq.Rollout
+---@param def table            of world:rollout
+function continued.prepare(self, def)
+  local from = def.from
+  if not from then return end
+  local scenes = ffi.new("int32_t[?]", self.batch)
+  for k = 0, self.batch - 1 do scenes[k] = def.scenes and def.scenes[k + 1] - 1 or k end
+  -- A rollout without gradients does not keep those before it: a loop would pile them up.
+  local passes = T.tape.recording() ~= nil and from.roll.link ~= nil
+  self.walls_before = {}
+  for k = 0, self.batch - 1 do self.walls_before[k] = scenes[k] >= 0 and wall_motion.way(from, scenes[k]) or nil end
+  self.continues = { scenes = scenes, passes = passes,
+    from = passes and { from } or setmetatable({ from }, { __mode = "v" }),
+    memory = { observer = memory_of(self, def, "observer"), controller = memory_of(self, def, "controller") } }
+end
+
+-- the state that a rollout went on from
+local function source_of(self)
+  local from = self.continues.from[1]
+  if not from then
+    is.fail "this rollout goes on from a state that nobody holds any more; keep that state to begin again from it"
+  end
+  from.roll:require_live(from.index, "world:rollout: from")
+  return from
+end
+
+---To the first state of a rollout.
+---@param self cq.Rollout
+---@return integer status     cq_status
+function continued.begin(self)
+  if not self.continues then return C.cq_rollout_begin(self.handle) end
+  return C.cq_rollout_begin_from(self.handle, source_of(self).roll.handle, self.continues.scenes)
+end
+
+---The definition of a rollout, to run it again.
+---@param self cq.Rollout
+---@return table
+function continued.again(self)
+  local fields = {}
+  for name, value in pairs(self.again) do fields[name] = value end
+  if self.continues then fields.from = source_of(self) end
+  return fields
+end
+
+---Passes the adjoint of the first state to the rollout before, where that is differentiable: it is none of the robot's.
+---@param self cq.Rollout
+function continued.pass_adjoint(self)
+  if not self.continues then return end
+  local scenes = self.continues.scenes
+  if not self.continues.passes then
+    return engine.check(C.cq_rollout_pass_adjoint(self.handle, nil, scenes), "world:rollout")
+  end
+  local before = source_of(self).roll
+  before:ready_adjoint()
+  if self.discount ~= 1 then engine.check(C.cq_rollout_discount(self.handle), "world:rollout") end
+  engine.check(C.cq_rollout_pass_adjoint(self.handle, before.handle, scenes), "world:rollout")
+end
+
+local function detached(hidden)
+  return tree.map(hidden, "the hidden state", function(tensor) return tensor:detach():copy() end)
+end
+
+---A rollout without control steps keeps nothing of the one that it goes on from, which is forgotten.
+---@param self cq.Rollout
+---@param before cq.Rollout
+function continued.forget(self, before)
+  local carried = {}
+  for name, value in pairs(before.carried) do carried[name] = value end
+  carried.hidden = detached(carried.hidden)
+  self.continues, self.started, self.carried = nil, self, carried
+end
+
+---What observer and controller remember at the end, as tensors of their own.
+---@param self cq.Rollout
+---@param hidden table         after the last control step
+---@param def table            of world:rollout
+---@return table
+function continued.carried(self, hidden, def)
+  local policy = self.engine_policy
+  return {
+    observer = def.observer, controller = def.controller, unseen = policy and policy.def.change ~= nil and "observer",
+    hidden = detached(hidden),
+  }
+end
+
+return continued
