@@ -1,6 +1,7 @@
 -- plans: a small problem with levels and a design, plans of it, and what is compared of their runs.
 local cq = require "cq"
 local T = require "cq.tensor"
+local C = require("cq.base.engine").C
 local host = require "cq.host"
 
 local plans = {}
@@ -52,6 +53,15 @@ function plans.optimize(run, plan, folder, more)
   local fields = { plan = plan, folder = folder, resume = false }
   for key, value in pairs(more or {}) do fields[key] = value end
   return run:optimize(fields)
+end
+
+---Fields of run:optimize by which it is interrupted after some iterations.
+function plans.stops(at)
+  local count = 0
+  return { on_iteration = function()
+    count = count + 1
+    if count == at then C.cq_interrupt(1) end
+  end }
 end
 
 ---What a run has left in its folder, but for its sources.

@@ -4,6 +4,8 @@ local C = require("cq.base.engine").C
 local mistake = require "tests.sentence"
 local plans = require "tests.plans"
 local scratch = require "tests.scratch"
+local source = require "tests.source"
+local host = require "cq.host"
 local adam, bits, block, files_of, whole_plan = plans.adam, plans.bits, plans.block, plans.files_of, plans.whole
 
 local function says(f, ...)
@@ -118,6 +120,109 @@ describe("run:optimize with a plan", function()
     says(function() optimize(experiment(), whole_plan(), "a", { from = "coarse" }) end, '"coarse" is the first stage')
     says(function() optimize(experiment(), whole_plan(), "b", { from = "pulses" }) end,
       'has not made the stage "binary"')
+  end)
+
+  local function stages_in(name) return host.entries(folder .. "/" .. name .. "/stages") or {} end
+
+  local function bytes_of(name)
+    local out = {}
+    for _, file in ipairs(files_of(folder .. "/" .. name)) do
+      out[file] = source.read(("%s/%s/%s"):format(folder, name, file))
+    end
+    return out
+  end
+
+  it("leaves all as it was where it is refused, and keeps what it repeats", function()
+    optimize(experiment(), whole_plan(), "whole")
+    local stopped = plans.stops(7)
+    optimize(experiment(), whole_plan(), "a", stopped)
+    C.cq_interrupt(0)
+    local before = bytes_of "a"
+    local function another() return whole_plan { [2] = { name = "soft", iterations = 2, options = { rate = 0.2 } } } end
+    for _, fields in ipairs { { from = "binary" }, { resume = true } } do
+      says(function() optimize(experiment(), another(), "a", fields) end, 'stage "soft" is made, and was another',
+        "options.rate was none and is 0.2")
+      assert.same(before, bytes_of "a")
+    end
+    optimize(experiment(), another(), "a", { from = "soft", on_iteration = plans.stops(1).on_iteration })
+    C.cq_interrupt(0)
+    assert.same({ "coarse" }, stages_in "a")
+    assert.equal(4, #cq.Run.read_history(folder .. "/a"))
+    says(function() optimize(experiment(), another(), "a", { from = "binary" }) end, 'has not made the stage "soft"')
+    -- in the place where it was interrupted
+    local run, whole = experiment(), cq.load(folder .. "/whole")
+    assert.equal(7, #cq.Run.read_history(folder .. "/a/earlier-1"))
+    local result = optimize(run, whole_plan(), "a/earlier-1", { resume = true })
+    assert.same({ 11, whole.result.loss }, { result.iterations, result.best })
+    optimize(run, whole_plan(), "a/earlier-1", { from = "pulses" })
+    assert.equal(whole.result.loss, run.best.loss)
+  end)
+
+  it("with --overwrite leaves nothing of the earlier run, and what is not of it", function()
+    local program = require("cq.option").program
+    optimize(experiment(), whole_plan(), "a")
+    local own = folder .. "/a/sources/notes.txt"
+    io.open(own, "w"):close()
+    program.overwrite = true
+    local fine, problem = pcall(optimize, experiment(), whole_plan(), "a", plans.stops(2))
+    C.cq_interrupt(0)
+    program.overwrite = nil
+    assert(fine, problem)
+    assert.equal("file", host.kind(own))
+    optimize(experiment(), whole_plan(), "b", plans.stops(2))
+    C.cq_interrupt(0)
+    assert.same(files_of(folder .. "/b"), files_of(folder .. "/a"))
+    says(function() optimize(experiment(), whole_plan(), "a", { from = "pulses" }) end,
+      'has not made the stage "binary"')
+  end)
+
+  it("refuses a stage at its end that was another, before the next begins", function()
+    local function another() return whole_plan { [1] = { name = "coarse", iterations = 3, level = { coarsen = 2 },
+      options = { rate = 0.2 } } } end
+    local function softer() return whole_plan { [2] = { name = "soft", iterations = 2, stop = { below = -1 } } } end
+    for at, case in pairs { [3] = { another, "options.rate was none and is 0.2", "or start anew" },
+      [5] = { softer, "stop was none and is below -1", 'or begin it anew (from = "soft")' } } do
+      optimize(experiment(), whole_plan(), "a" .. at, plans.stops(at))
+      C.cq_interrupt(0)
+      local plan = source.read(folder .. "/a" .. at .. "/plan.json")
+      says(function() optimize(experiment(), case[1](), "a" .. at, { resume = true }) end, case[2], case[3])
+      assert.equal(plan, source.read(folder .. "/a" .. at .. "/plan.json"))
+    end
+    says(function()
+      optimize(cq.Experiment(function(level)
+        local def = block(level)
+        def.steps, def.duration = 9, nil
+        return def
+      end), whole_plan(), "a5", { resume = true })
+    end, "is of another problem: control steps was 10 and is 9")
+  end)
+
+  it("goes on after the end of a stage that is to end otherwise", function()
+    local function plan(stop) return cq.Plan { optimizer = adam(), { name = "a", iterations = 4, stop = stop } } end
+    assert.equal(1, optimize(experiment(), plan { below = 1 }, "a").iterations)
+    assert.equal(4, optimize(experiment(), plan(), "a", { resume = true }).iterations)
+  end)
+
+  it("refuses another tournament than the one that is over", function()
+    local function plan(keep, at)
+      return cq.Plan { optimizer = adam(), starts = { count = 3, keep = keep, at = { "soft", at } },
+        { name = "coarse", iterations = 1, level = { coarsen = 2 } }, { name = "soft", iterations = 3 } }
+    end
+    optimize(experiment(), plan(2, 1), "a", plans.stops(4))
+    C.cq_interrupt(0)
+    optimize(experiment(), plan(1, 2), "a", { resume = true, on_iteration = plans.stops(6).on_iteration })
+    C.cq_interrupt(0)
+    says(function() optimize(experiment(), plan(2, 2), "a", { resume = true }) end,
+      "the starts that go on were 1 of 3 after soft, iteration 2, and are 2 of 3 after soft, iteration 2; that is over")
+    assert.equal(10, optimize(experiment(), plan(1, 2), "a", { resume = true }).iterations)
+  end)
+
+  it("leaves the experiment its own optimizer", function()
+    local def = block { coarsen = 1 }
+    def.optimizer = adam(0.1)
+    local run = cq.Experiment(def)
+    optimize(run, cq.Plan { { name = "a", iterations = 1, optimizer = adam(0.3) } }, "a")
+    assert.equal(def.optimizer, run.optimizer)
   end)
 
   it("holds a tournament", function()

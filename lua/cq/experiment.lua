@@ -346,16 +346,13 @@ local function only_check(self, def, plan)
 end
 
 local function begin(self, def, plan)
-  local resume = def.resume
-  if def.from then
-    training.rewind(def.folder or require("cq.run").default_folder(), plan, def.from)
-    resume = true
-  end
-  return require("cq.run").open {
-    iterations = plan:iterations(), folder = def.folder, resume = resume, fresh = def.name ~= nil, keep = def.keep,
+  return training.open(self, plan, {
+    iterations = plan:iterations(), folder = def.folder, resume = def.resume, fresh = def.name ~= nil,
+    keep = def.keep,
     device = self.world.device,
-    notes = { name = def.name, world = tostring(self.world), control_steps = self.steps, scenes = self.scenes and scenes.text(self) },
-  }
+    notes = { name = def.name, world = tostring(self.world), control_steps = self.steps,
+      scenes = self.scenes and scenes.text(self) },
+  }, def.from)
 end
 
 ---Takes the parameters of an earlier run, of this script or of another one, for what comes: run:evaluate, run:render,
@@ -407,8 +404,7 @@ function Experiment:optimize(fields)
   if watch.wanted then is.fail("a new version of the script was saved") end
   if #plan.stages == 1 then tell_speed(self, run.done - first, C.cq_clock() - started) end
   local solution = result.solution
-  if #self.constraints == 0 and self.optimizer.rule then result.solution = nil end
-  if result.solution and not solution.feasible then
+  if solution and not solution.feasible then
     message.note("no point keeps all constraints; nearest is %s; loosen what is violated, or allow more iterations",
       solution:violations())
   end

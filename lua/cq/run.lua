@@ -66,6 +66,8 @@ local CHECKPOINT = 5             -- [s] between two saves of parameters and opti
 ---@field keep? integer          a checkpoint of every so many iterations is kept; default: --keep, else none
 ---@field device? string         for the manifest
 ---@field notes? table           more for the manifest: numbers, strings, lists, tables
+---@field state? string          with resume: file of the folder that it goes on from, optimizer.bin unless given; what the
+---  run had beside it is kept in the folder earlier-1, -2, ...
 local definition = schema.define("cq.Run", {
   iterations = is.integer { min = 0, default = 0 },
   folder = is.string { optional = true },
@@ -74,6 +76,7 @@ local definition = schema.define("cq.Run", {
   keep = is.integer { min = 1, optional = true },
   device = is.string { optional = true },
   notes = is.table { default = {} },
+  state = is.string { optional = true },
 })
 
 -- ---- the folder -----------------------------------------------------------------------------------------------------
@@ -258,7 +261,7 @@ function Run.open(def)
     follows = option.program.follows, takes_resume = takes_resume,
   }, Run)
   if not self.follows then open_folder(self, def) end
-  if def.resume and not option.program.check then self:restore(def.fresh) end
+  if def.resume and not option.program.check then self:restore(def) end
   if not self.follows then self.history = History.open(self:path "history.csv", self.done) end
   self.script = script.text()          -- the one that runs, also when its file is changed meanwhile
   self.manifest = manifest_of(def, self.script)
@@ -274,26 +277,52 @@ function Run.open(def)
   return self
 end
 
+-- a file of a folder that this rank can read, and whether it is a copy of its own; nil: there is none
+local function readable(path)
+  local ranks = current_ranks()
+  local found = ranks and ranks:fetch(path) or not ranks and host.kind(path) and path or nil
+  return found, found ~= path
+end
+
 local saved_fields = {
   iteration = is.integer { min = 0 }, params = is.table(), optimizer = is.any { optional = true },
 }
 
-function Run:restore(fresh)
-  local path = self:path "optimizer.bin"
-  local ranks, readable = current_ranks(), path
-  if ranks then readable = ranks:fetch(path) end
-  if not readable or not host.kind(readable) then
-    if fresh then
+---@internal
+---What a run has saved in a folder to go on from, on all ranks; nil: nothing.
+---@param folder string
+---@param name? string        of the file, optimizer.bin unless given
+---@return { iteration: integer, params: table, optimizer: any }?
+function Run.saved_in(folder, name)
+  local path = folder .. "/" .. (name or "optimizer.bin")
+  local found, is_copy = readable(path)
+  if not found then return nil end
+  local saved = tensor.load(found)
+  if is_copy then os.remove(found) end
+  local problem = schema.problem(saved_fields, saved)
+  if problem then schema.fail("%s is not what a run has saved: %s; start without --resume", path, problem) end
+  return saved
+end
+
+-- the state of an earlier place takes the place of the last one
+local function set_back(self)
+  local kept = folders.keep_earlier(self.folder)
+  tensor.save(self:path "optimizer.bin", self.kept)
+  message.note("what the run in %s has come to is kept in %s", self.folder, kept)
+end
+
+function Run:restore(def)
+  self.kept = Run.saved_in(self.folder, def.state)
+  if not self.kept then
+    if def.fresh then
       gone_on = true                     -- and so do those after it
       return message.note("nothing to go on from in %s: this run begins", self.folder)
     end
-    schema.fail("there is nothing to resume in %s: it has no optimizer.bin; start without --resume", self.folder)
+    schema.fail("there is nothing to resume in %s: it has no %s; start without --resume", self.folder,
+      def.state or "optimizer.bin")
   end
-  self.kept = tensor.load(readable)
-  if readable ~= path then os.remove(readable) end
-  local problem = schema.problem(saved_fields, self.kept)
-  if problem then schema.fail("%s is not what a run has saved: %s; start without --resume", path, problem) end
   self.done, self.resumed_at, gone_on = self.kept.iteration, self.kept.iteration, true
+  if def.state and not self.follows then set_back(self) end
   if not self.follows then checkpoint.remove_after(self.folder, self.done) end
   message.note("going on after iteration %d of the run in %s", self.done, self.folder)
 end
@@ -302,14 +331,21 @@ end
 ---The lines of the history of the iterations that an earlier run made, on all ranks.
 ---@return table<string, number>[]
 function Run:made()
-  local ranks, path, out = current_ranks(), self:path "history.csv", {}
-  local readable = ranks and ranks:fetch(path) or not ranks and host.kind(path) and path
-  if not readable then return out end
-  for _, row in ipairs(History.rows(readable, path)) do
+  local path, out = self:path "history.csv", {}
+  local found, is_copy = readable(path)
+  if not found then return out end
+  for _, row in ipairs(History.rows(found, path)) do
     if row.iteration and row.iteration <= self.done then out[#out + 1] = row end
   end
-  if readable ~= path then os.remove(readable) end
+  if is_copy then os.remove(found) end
   return out
+end
+
+---@internal
+---Removes what was saved of stages that are not made, or are to be made again.
+---@param stays table<string, boolean>     by the names of those that are made
+function Run:remove_stages(stays)
+  if not self.follows then folders.remove_stages(self.folder, stays) end
 end
 
 ---@internal

@@ -62,8 +62,9 @@ end
 
 ---@param run cq.Experiment
 ---@param stage cq.Plan.stage.def
+---@param optimizer cq.Optimizer
 ---@return cq.Signature
-return function(run, stage)
+return function(run, stage, optimizer)
   local problem = { ["control steps"] = word(run.steps), weight = run.weight,
     scenes = run.scenes and word(run.scenes.count) }
   add_world(problem, run.world)
@@ -80,7 +81,7 @@ return function(run, stage)
   local manner = { adjoint_decay = run.adjoint_decay and word(run.adjoint_decay),
     substeps = word(run.first_substeps or world.substeps), precision = world.precision,
     integrator = world.def.integrator and tostring(world.def.integrator) }
-  add_stage(problem, manner, stage, run.optimizer)
+  add_stage(problem, manner, stage, optimizer)
   signature.add_params(manner, run.params)
   return { problem = problem, manner = manner }
 end

@@ -12,7 +12,6 @@ local options = require "cq.experiment.options"
 local passive = require "cq.experiment.passive"
 local recover = require "cq.experiment.recover"
 local scenes = require "cq.experiment.scenes"
-local signature = require "cq.run.signature"
 local signature_of = require "cq.experiment.signature"
 local solve = require "cq.optimizer.solve"
 local solver = require "cq.optimizer.solver"
@@ -95,17 +94,6 @@ local function set_body(self)
   end
 end
 
--- refuses what another optimizer, or another problem, has left
-local function check_made(run, stage, made, folder)
-  if not made.solver then return end
-  local kind, own = made.solver.optimizer.kind, run.optimizer.kind
-  if kind ~= own then
-    is.fail("run:optimize: %s is of cq.Optimizer.%s, this is cq.Optimizer.%s", folder:path "optimizer.bin",
-      tostring(kind), own)
-  end
-  signature.check(made.solver.signature, signature_of(run, stage), "run:optimize: " .. folder.folder, folder.folder)
-end
-
 ---A stage that begins, or goes on: its experiment gets its parameters and its body.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment           the user's
@@ -118,7 +106,6 @@ function stages.new(stage, run, made, from)
   own.best, own.run = nil, run.run
   own.optimizer = stage.optimizer or run.base_optimizer
   if made then
-    check_made(own, stage, made, run.run)
     T.leaves.load(own.params, made.params, "run:optimize: " .. run.run:path "optimizer.bin")
   elseif from then
     levels.transfer(from.run, from.params, own)
@@ -220,7 +207,8 @@ local function optimize(self, def)
   self.solver = solver.new {
     optimizer = run.optimizer, params = self.free, all = run.params, constraints = run.constraints,
     iterations = def.last, minimize = { stage.minimize },
-    signature = signature_of(run, stage), what = "run:optimize", run = def.folder, experiment = run, saved = def.saved,
+    signature = signature_of(run, stage, run.optimizer), what = "run:optimize", run = def.folder, experiment = run,
+    saved = def.saved,
     strict = true, checked = true, evaluator = evaluator_of(self),
     on_iteration = function(i, values) note(self, i, values, def.on_iteration) end,
     changing = function(i) return options.is_changing(self, i) end,

@@ -16,11 +16,11 @@ local levels = require "cq.experiment.levels"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local options = require "cq.experiment.options"
+local runs = require "cq.run"
+local saved_plan = require "cq.experiment.saved_plan"
 local saved_runs = require "cq.saved.run"
-local signature = require "cq.run.signature"
 local stages = require "cq.experiment.stage"
 local text = require "cq.base.text"
-local words = require "cq.plan.words"
 local watch = require "cq.base.watch"
 local T = require "cq.tensor"
 
@@ -36,114 +36,24 @@ local training = {}
 
 -- ---- what is saved --------------------------------------------------------------------------------------------------
 
-local function records_of(self)
-  local out = {}
-  for k, stage in ipairs(self.plan.stages) do
-    out[k] = words.record(stage, stage.optimizer or self.run.base_optimizer)
-  end
-  return out
-end
-
--- a history as tensors by their names, and back
-local function packed(history)
-  local out = {}
-  for name in pairs(history[1] or {}) do
-    local list = {}
-    for k, row in ipairs(history) do list[k] = row[name] end
-    out[name] = T.tensor(list)
-  end
-  return out
-end
-
-local function unpacked(columns)
-  local out = {}
-  for name, column in pairs(columns or {}) do
-    for k, value in ipairs(column:totable()) do
-      out[k] = out[k] or {}
-      out[k][name] = value
-    end
-  end
-  return out
-end
-
-local kept = { "number", "seed", "stage", "made", "over", "ended", "dropped", "params", "best", "solver", "first",
-  "substeps" }
-
-local function saved_starts(self)
-  local out = {}
-  for k, start in ipairs(self.starts) do
-    out[k] = {}
-    for _, name in ipairs(kept) do out[k][name] = start[name] end
-    out[k].history = packed(start.history or {})
-  end
-  return out
-end
-
-local function state_of(self)
-  return { plan = self.records, starts = saved_starts(self), seed = self.seed,
-    first = self.is_given and self.first or nil }
-end
-
 local function save(self, iteration, params)
-  self.folder:save(iteration, params, state_of(self))
+  self.folder:save(iteration, params, saved_plan.state(self))
   self.saved = iteration
 end
 
-local saved_fields = { plan = is.table(), starts = is.table(), first = is.table { optional = true } }
-local start_fields = { number = is.integer { min = 1 }, stage = is.integer { min = 0 }, made = is.integer { min = 0 },
-  history = is.table(), best = is.table { optional = true }, params = is.table { optional = true },
-  solver = is.table { optional = true }, substeps = is.table { optional = true } }
-
--- A stage that is made, or that has begun, must be the one that it was; how the present one is optimized may change,
--- and so may all that comes later.
-local function check_records(self, before)
-  local at, where = 0, "run:optimize: " .. self.folder.folder
-  for _, start in ipairs(self.starts) do at = math.max(at, start.stage) end
-  for k = 1, at do
-    local now, present = self.records[k], k == at
-    if not now then
-      is.fail("%s: the run has made %d stages of its plan, and this plan has %d; go on with the same ones, or start anew",
-        where, at, #self.records)
-    end
-    if before[k].name ~= now.name then
-      is.fail("%s: stage %d was %q and is %q; go on with the same stages, or start anew", where, k, before[k].name,
-        now.name)
-    end
-    -- of the present stage the solver knows
-    local changes = not present and signature.changes(before[k], now) or ""
-    if changes ~= "" then
-      is.fail("%s: stage %q is made, and was another: %s; go on with the same one, or begin it anew (from = %q)", where,
-        now.name, changes, now.name)
-    end
-  end
-end
-
 local function restore(self)
-  local saved, path = self.folder.saved, self.folder:path "optimizer.bin"
-  local state = saved.optimizer
-  local problem = is.problem(saved_fields, state)
-  for _, start in ipairs(problem and {} or state.starts) do problem = problem or is.problem(start_fields, start) end
-  if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
-  if watch.reloaded then adopt(self, state) end
-  local count = self.plan.starts and self.plan.starts.count or 1
-  if #state.starts ~= count then
-    is.fail("run:optimize: %s: the plan had %s, and has %d; go on with as many, or start anew", self.folder.folder,
-      text.count(#state.starts, "start"), count)
+  local state = self.folder.saved.optimizer
+  if watch.reloaded then
+    adopt(self, state)
+    saved_plan.check(self.run, self.plan, self.folder.saved, self.folder.folder)
   end
-  for k, start in ipairs(state.starts) do
-    start.history = unpacked(start.history)
-    self.starts[k] = start
-  end
-  self.seed = state.seed
+  self.starts, self.seed = saved_plan.starts(state, self.records), state.seed
   if state.first then self.first, self.is_given = state.first, true end
-  check_records(self, state.plan)
-  for k, start in ipairs(self.starts) do
-    local stage = self.plan.stages[start.stage]
-    if stage and (start.over or start.ended) and start.made < stage.iterations
-      and tonumber(state.plan[start.stage].iterations) < stage.iterations then
-      self.starts[k].over, self.starts[k].ended = false, false
-    end
+  local stays = {}
+  for _, start in ipairs(self.starts) do
+    for k = 1, start.stage do stays[self.plan.stages[k].name] = true end
   end
+  self.folder:remove_stages(stays)
 end
 
 -- Worlds have as many substeps as this start has come to (recover), whatever other starts needed.
@@ -276,7 +186,7 @@ local function train(self, part, start)
     return
   end
   if not fine then error(found, 0) end
-  self.solutions[start] = found
+  self.solutions[start] = (#own.constraints > 0 or not own.optimizer.rule) and found or nil
   conclude(self, start, current, part)
   end_of_stage(self, start, current)
   save(self, self.folder.done, start.params)
@@ -344,7 +254,8 @@ local function keep_stage(self, number)
   local folder, best = stage_folder(self, number), ranked(self)[1]
   local there, problem = host.make_folder(folder)
   if not there then is.fail("run:optimize: the folder %s cannot be made: %s", folder, tostring(problem)) end
-  T.save(folder .. "/state.bin", { iteration = self.folder.done, params = best.params, optimizer = state_of(self) })
+  T.save(folder .. "/state.bin", { iteration = self.folder.done, params = best.params,
+    optimizer = saved_plan.state(self) })
   saved_runs.write({ manifest = self.folder.manifest, path = function(_, name) return folder .. "/" .. name end },
     best.best, present(self, best).run)
 end
@@ -416,27 +327,29 @@ function training.check(run, plan)
   end
 end
 
----Sets a folder back to where a stage of its run began.
----@param folder string
+---Opens the folder of a run, after what it would go on from is checked: a run that is refused leaves all as it was.
+---@param run cq.Experiment
 ---@param plan cq.Plan
----@param name string
-function training.rewind(folder, plan, name)
-  local number = plan.number[name]
-  if not number then
-    local names = {}
-    for k, stage in ipairs(plan.stages) do names[k] = stage.name end
-    is.fail("run:optimize: from: there is no stage %q%s; stages are %s", name, text.suggestion(name, names),
-      table.concat(names, ", "))
-  elseif number == 1 then
-    is.fail("run:optimize: from: %q is the first stage; start without from, and without --resume", name)
+---@param def cq.Run.def
+---@param from? string           name of the stage that it is repeated from
+---@return cq.Run
+function training.open(run, plan, def, from)
+  local folder, before = def.folder or runs.default_folder(), nil
+  if from then
+    def.resume = true
+    def.state, before = saved_plan.file_before(plan, from)
   end
-  local before = ("%s/stages/%s/state.bin"):format(folder, plan.stages[number - 1].name)
-  if not host.kind(before) then
-    is.fail("run:optimize: from: the run in %s has not made the stage %q, which is the one before", folder,
-      plan.stages[number - 1].name)
+  local resumes = def.resume
+  if resumes == nil then resumes = option("resume", false) end
+  local name = def.state or "optimizer.bin"
+  local saved = resumes and runs.saved_in(folder, name)
+  if saved and not watch.reloaded then saved_plan.check(run, plan, saved, folder, name) end
+  if from and not saved then
+    is.fail("run:optimize: from: the run in %s has not made the stage %q, which is the one before", folder, before)
   end
-  message.note("the run in %s is repeated from the stage %q on", folder, name)
-  T.save(folder .. "/optimizer.bin", T.load(before))
+  local opened = runs.open(def)
+  if from then message.note("the run in %s is repeated from the stage %q on", folder, from) end
+  return opened
 end
 
 ---@param run cq.Experiment
@@ -448,7 +361,7 @@ function training.new(run, def, folder, numbers)
   local self = setmetatable({ run = run, plan = def.plan, parts = def.plan:parts(), folder = folder, numbers = numbers,
     on_iteration = def.on_iteration, starts = {}, solutions = {}, first = T.leaves.snapshot(run.params),
     is_given = levels.is_changed(run) }, Training)
-  self.records = records_of(self)
+  self.records = saved_plan.records(run, self.plan)
   self.seed = option.program.seed or run.design and run.design.seed or 0
   for k = 1, def.plan.starts and def.plan.starts.count or 1 do
     self.starts[k] = { number = k, seed = self.seed + k - 1, stage = 0, made = 0, history = {} }
@@ -463,13 +376,9 @@ function training.new(run, def, folder, numbers)
   return self
 end
 
----Carries the plan out and closes the folder.
----@return table result        as run:optimize gives it
-function Training:finish()
-  local fine, problem = pcall(self.go, self)
-  if not fine then error(problem, 0) end
-  local folder = self.folder
-  local best = ranked(self)[1]
+local function finish(self)
+  self:go()
+  local folder, best = self.folder, ranked(self)[1]
   if not best and C.cq_interrupted() ~= 0 then
     save(self, 0, T.leaves.snapshot(self.run.params))
     folder:finish()
@@ -481,6 +390,16 @@ function Training:finish()
   folder:finish()
   return { loss = self.run.loss_last, best = self.run.best.loss, iterations = folder.done,
     solution = self.solutions[best], starts = #self.starts > 1 and rows_of(self) or nil }
+end
+
+---Carries the plan out and closes the folder.
+---@return table result        as run:optimize gives it
+function Training:finish()
+  local fine, result = pcall(finish, self)
+  -- that of a stage may be another one
+  self.run.optimizer = self.run.base_optimizer
+  if not fine then error(result, 0) end
+  return result
 end
 
 return training

@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local atomic_file = require "cq.base.atomic_file"
 local host = require "cq.host"
+local json = require "cq.base.json"
 local message = require "cq.base.message"
 local schema = require "cq.base.schema"
 
@@ -63,7 +64,46 @@ end
 -- what a run leaves, by which its folder is known
 local files = {
   "history.csv", "manifest.json", "script.lua", "params.bin", "optimizer.bin", "best.bin", "saved.bin", "design.json",
+  "failure.bin",
 }
+local of_stage = { "state.bin", "saved.bin" }
+
+local function read(path)
+  local file = io.open(path, "rb")
+  local bytes = file and file:read "*a"
+  if file then file:close() end
+  return bytes
+end
+
+-- all files of a run that are there, and folders of its own after what is in them; what lies beside them is a user's
+local function left_in(path)
+  local out = {}
+  local function add(name)
+    if host.kind(path .. "/" .. name) then out[#out + 1] = name end
+  end
+  local fine, manifest = pcall(json.decode, read(path .. "/manifest.json") or "")
+  local sources = fine and type(manifest) == "table" and type(manifest.sources) == "table" and manifest.sources or {}
+  for name in pairs(sources) do
+    name = "sources/" .. tostring(name)
+    add(name)
+    while name do
+      name = name:match "^(.*)/[^/]*$"
+      if name then add(name) end
+    end
+  end
+  for _, stage in ipairs(host.entries(path .. "/stages") or {}) do
+    for _, name in ipairs(of_stage) do add(("stages/%s/%s"):format(stage, name)) end
+    add("stages/" .. stage)
+  end
+  for _, name in ipairs(host.entries(path .. "/checkpoints") or {}) do
+    if name:match "^%d+%.bin$" then add("checkpoints/" .. name) end
+  end
+  for _, name in ipairs(host.entries(path) or {}) do
+    if name:match "^script%-%d+%.lua$" then add(name) end
+  end
+  for _, name in ipairs { "stages", "checkpoints", "plan.json", unpack(files) } do add(name) end
+  return out
+end
 
 ---Is there a run in this folder, however it ended?
 ---@param path string
@@ -131,8 +171,38 @@ end
 ---Removes what an earlier run left, so that nothing of it is taken for the new one's.
 ---@param path string
 function folder.remove_earlier(path)
-  for _, name in ipairs(files) do os.remove(path .. "/" .. name) end
-  require("cq.run.checkpoint").remove_after(path, 0)
+  -- a folder goes when it is empty
+  for _, name in ipairs(left_in(path)) do os.remove(path .. "/" .. name) end
+end
+
+---Removes stages of a plan that are to be made again.
+---@param path string
+---@param stays table<string, boolean>     by the names of those that are not
+function folder.remove_stages(path, stays)
+  for _, name in ipairs(host.entries(path .. "/stages") or {}) do
+    local stage = path .. "/stages/" .. name
+    for _, file in ipairs(stays[name] and {} or of_stage) do os.remove(stage .. "/" .. file) end
+    os.remove(stage)
+  end
+  os.remove(path .. "/stages")
+end
+
+---Copies what a run left into a folder within, before it is repeated from an earlier place; it can go on there too.
+---@param path string
+---@return string kept
+function folder.keep_earlier(path)
+  local count = 1
+  while host.kind(("%s/earlier-%d"):format(path, count)) do count = count + 1 end
+  local kept = ("%s/earlier-%d"):format(path, count)
+  folder.make(kept)
+  for _, name in ipairs(left_in(path)) do
+    if host.kind(path .. "/" .. name) == "file" then
+      local within = name:match "^(.*)/"
+      if within then folder.make(kept .. "/" .. within) end
+      atomic_file.write(kept .. "/" .. name, read(path .. "/" .. name), { durable = true })
+    end
+  end
+  return kept
 end
 
 -- ---- for runs that are only checked ---------------------------------------------------------------------------------

@@ -1,0 +1,224 @@
+-- saved_plan: what a run saves of its plan, as far as it is made, and what a plan that goes on from there must be.
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local levels = require "cq.experiment.levels"
+local signature = require "cq.run.signature"
+local signature_of = require "cq.experiment.signature"
+local text = require "cq.base.text"
+local words = require "cq.plan.words"
+local T = require "cq.tensor"
+
+local saved_plan = {}
+
+-- ---- what is saved --------------------------------------------------------------------------------------------------
+
+---What the stages of a plan are, each by the names of its fields.
+---@param run cq.Experiment      the user's
+---@param plan cq.Plan
+---@return table<string, string>[]
+function saved_plan.records(run, plan)
+  local out = {}
+  for k, stage in ipairs(plan.stages) do out[k] = words.record(stage, stage.optimizer or run.base_optimizer) end
+  return out
+end
+
+-- a history as tensors by their names, and back
+local function packed(history)
+  local out = {}
+  for name in pairs(history[1] or {}) do
+    local list = {}
+    for k, row in ipairs(history) do list[k] = row[name] end
+    out[name] = T.tensor(list)
+  end
+  return out
+end
+
+local function unpacked(columns)
+  local out = {}
+  for name, column in pairs(columns or {}) do
+    for k, value in ipairs(column:totable()) do
+      out[k] = out[k] or {}
+      out[k][name] = value
+    end
+  end
+  return out
+end
+
+local kept = { "number", "seed", "stage", "made", "over", "ended", "dropped", "params", "best", "solver", "first",
+  "substeps" }
+
+local function tournament_of(plan)
+  local starts = plan.starts
+  if not starts or starts.count == 1 then return "none" end
+  return ("%d of %d after %s%s"):format(starts.keep, starts.count, plan.stages[starts.at].name,
+    starts.iteration and (", iteration %d"):format(starts.iteration) or "")
+end
+
+---All that a training needs to go on, for Run:save.
+---@param training cq.Training
+---@return table
+function saved_plan.state(training)
+  local starts = {}
+  for k, start in ipairs(training.starts) do
+    starts[k] = {}
+    for _, name in ipairs(kept) do starts[k][name] = start[name] end
+    starts[k].history = packed(start.history or {})
+  end
+  return { plan = training.records, starts = starts, tournament = tournament_of(training.plan), seed = training.seed,
+    first = training.is_given and training.first or nil }
+end
+
+-- A stage goes on after its end where it has more iterations than before, or ends for another reason.
+local function begins_again(start, before, now)
+  if not (before and now) or start.made >= tonumber(now.iterations) then return false end
+  return tonumber(before.iterations) < tonumber(now.iterations) or before.stop ~= now.stop
+end
+
+---The starts as they were saved, for a plan.
+---@param state table
+---@param records table<string, string>[]     of the plan
+---@return table[]
+function saved_plan.starts(state, records)
+  local out = {}
+  for k, saved in ipairs(state.starts) do
+    local start = {}
+    for name, value in pairs(saved) do start[name] = value end
+    start.history = unpacked(saved.history)
+    local before, now = state.plan[start.stage], records[start.stage]
+    if begins_again(start, before, now) then start.over, start.ended = false, false end
+    out[k] = start
+  end
+  return out
+end
+
+-- ---- what goes on ---------------------------------------------------------------------------------------------------
+
+local saved_fields = { plan = is.table(), starts = is.table(), tournament = is.string { optional = true },
+  first = is.table { optional = true } }
+local start_fields = { number = is.integer { min = 1 }, stage = is.integer { min = 0 }, made = is.integer { min = 0 },
+  history = is.table(), best = is.table { optional = true }, params = is.table { optional = true },
+  solver = is.table { optional = true }, substeps = is.table { optional = true } }
+
+local function check_file(state, path)
+  local problem = is.problem(saved_fields, state)
+  for _, start in ipairs(problem and {} or state.starts) do problem = problem or is.problem(start_fields, start) end
+  if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
+end
+
+-- Some starts end in a tournament, and are gone after it: it must lie before what is made, the same, or behind it.
+local function check_tournament(plan, state, starts, where)
+  local count, now = plan.starts and plan.starts.count or 1, tournament_of(plan)
+  if #starts ~= count then
+    is.fail("%s: the plan had %s, and has %d; go on with as many, or start anew", where, text.count(#starts, "start"),
+      count)
+  end
+  local is_over, are_beyond = false, false
+  for _, start in ipairs(starts) do
+    is_over = is_over or start.dropped
+    for _, part in ipairs(plan:parts()) do
+      local beyond = start.stage > part.stage or start.stage == part.stage and start.made > part.last
+      are_beyond = are_beyond or part.cut and beyond
+    end
+  end
+  local changed = state.tournament and state.tournament ~= now
+  if changed and (is_over or are_beyond) then
+    is.fail("%s: the starts that go on were %s, and are %s; that is over, go on with the same ones, or start anew",
+      where, state.tournament, now)
+  end
+end
+
+-- how a stage can be had otherwise than it was made
+local function way_out(folder, plan, k)
+  local before = k > 1 and ("%s/stages/%s/state.bin"):format(folder, plan.stages[k - 1].name)
+  return before and host.kind(before) and ("begin it anew (from = %q)"):format(plan.stages[k].name) or "start anew"
+end
+
+-- is a stage at its end for one of the starts?
+local function is_made(starts, k)
+  for _, start in ipairs(starts) do
+    if not start.dropped and (start.stage > k or start.stage == k and (start.over or start.ended)) then return true end
+  end
+  return false
+end
+
+-- A stage that is made, or that has begun, must be the one that it was. How a stage that goes on is optimized may
+-- change (check_problem), and so may all that comes later.
+local function check_records(plan, state, starts, records, folder)
+  local at, where = 0, "run:optimize: " .. folder
+  for _, start in ipairs(starts) do at = math.max(at, start.stage) end
+  for k = 1, at do
+    local before, now = state.plan[k], records[k]
+    if not now then
+      is.fail("%s: the run has made %d stages of its plan, and this plan has %d; go on with the same ones, or start anew",
+        where, at, #records)
+    end
+    if before.name ~= now.name then
+      is.fail("%s: stage %d was %q and is %q; go on with the same stages, or start anew", where, k, before.name,
+        now.name)
+    end
+    -- the last one may have been asked for more iterations than it will have
+    local others = {}
+    for name, value in pairs(now) do others[name] = value end
+    if k == at then others.iterations = before.iterations end
+    local changes = is_made(starts, k) and signature.changes(before, others) or ""
+    if changes ~= "" then
+      is.fail("%s: stage %q is made, and was another: %s; go on with the same one, or %s", where, now.name, changes,
+        way_out(folder, plan, k))
+    end
+  end
+end
+
+-- refuses what another optimizer, or another problem, has left
+local function check_problem(run, plan, starts, folder)
+  local seen = {}
+  for _, start in ipairs(starts) do
+    local stage, solver = plan.stages[start.stage], start.solver
+    if solver and not start.dropped and not seen[stage] then
+      seen[stage] = true
+      local optimizer = stage.optimizer or run.base_optimizer
+      if solver.optimizer.kind ~= optimizer.kind then
+        is.fail("run:optimize: %s is of cq.Optimizer.%s, this is cq.Optimizer.%s", folder .. "/optimizer.bin",
+          tostring(solver.optimizer.kind), optimizer.kind)
+      end
+      signature.check(solver.signature, signature_of(levels.of(run, stage.level), stage, optimizer), "run:optimize: "
+        .. folder, folder)
+    end
+  end
+end
+
+---Refuses to go on with a plan from what was made of another one, or of another problem; nothing is changed.
+---@param run cq.Experiment      the user's
+---@param plan cq.Plan
+---@param saved table            as Run.saved_in gives it
+---@param folder string
+---@param name string            of the file that it was read from
+function saved_plan.check(run, plan, saved, folder, name)
+  local state, records = saved.optimizer, saved_plan.records(run, plan)
+  check_file(state, folder .. "/" .. name)
+  local starts = saved_plan.starts(state, records)
+  check_tournament(plan, state, starts, "run:optimize: " .. folder)
+  check_records(plan, state, starts, records, folder)
+  check_problem(run, plan, starts, folder)
+end
+
+---The file of a run's folder from which a stage of its plan is repeated: that of the end of the stage before.
+---Errors: no such stage, or the first one.
+---@param plan cq.Plan
+---@param name string            of the stage
+---@return string file
+---@return string before         name of the stage before
+function saved_plan.file_before(plan, name)
+  local number = plan.number[name]
+  if not number then
+    local names = {}
+    for k, stage in ipairs(plan.stages) do names[k] = stage.name end
+    is.fail("run:optimize: from: there is no stage %q%s; stages are %s", name, text.suggestion(name, names),
+      table.concat(names, ", "))
+  elseif number == 1 then
+    is.fail("run:optimize: from: %q is the first stage; start without from, and without --resume", name)
+  end
+  local before = plan.stages[number - 1].name
+  return ("stages/%s/state.bin"):format(before), before
+end
+
+return saved_plan
