@@ -28,6 +28,14 @@ describe("cq.Plan", function()
         words)
   end)
 
+  it("gives its stages what it says of all", function()
+    local plan = cq.Plan { initial = "last", { name = "a", iterations = 1 }, { name = "b", iterations = 1 },
+      { name = "c", iterations = 1, initial = "best" } }
+    assert.same({ "last", "best" }, { plan.stages[2].initial, plan.stages[3].initial })
+    mistake.says(tostring(plan), "2. b: all trained by the experiment's optimizer, from the last iteration of the stage")
+    assert.is_nil(tostring(plan):match "1%. a:[^\n]*last")
+  end)
+
   it("refuses what no stage has", function()
     local gait = { name = "gait", iterations = 9 }
     says(function() cq.Plan {} end, "cq.Plan: has no stage")

@@ -219,6 +219,87 @@ describe("a stage of a plan", function()
   end)
 end)
 
+describe("what a plan has left", function()
+  local folder
+  local program = require("cq.option").program
+  before_each(function() folder = scratch.open() end)
+  after_each(function()
+    program.replay, program.check = nil, nil
+    scratch.close()
+  end)
+
+  local gravity = { gravity = { 0, -20 } }
+  local soft = { name = "soft", iterations = 2, options = gravity }
+  local sharp = { gravity = { 0, -20 }, sharpness = cq.Schedule.linear { from = 4, to = 8 } }
+
+  -- plans that end in each body, and one in another level
+  local function plans_of()
+    local optimizer = adam(0.3)
+    return {
+      soft = cq.Plan { optimizer = optimizer, soft },
+      binary = cq.Plan { optimizer = optimizer, soft, { name = "binary", iterations = 2, body = "binary",
+        options = sharp } },
+      extracted = cq.Plan { optimizer = optimizer, soft, { name = "pulses", iterations = 2, body = "extracted",
+        options = sharp } },
+      coarse = cq.Plan { optimizer = optimizer, { name = "binary", iterations = 2, body = "binary", options = gravity,
+        level = { coarsen = 2 } } },
+    }
+  end
+
+  it("is there again, with the body and the options of its last stage", function()
+    for name, plan in pairs(plans_of()) do
+      local run, path = cq.Experiment(block), folder .. "/" .. name
+      plans.optimize(run, plan, path)
+      if name ~= "coarse" then
+        local again = cq.Experiment(block)
+        again:load(path)
+        assert.equal(run.best.loss, again:evaluate().loss, name)
+        assert.same(run.body and run.body.particles, again.body and again.body.particles)
+        -- training begins without them
+        plans.optimize(again, cq.Plan { optimizer = adam(), { name = "a", iterations = 1 } }, folder .. "/next")
+        assert.same({}, again.given)
+        assert.is_nil(again.body)
+      end
+      program.replay = true
+      local looked = cq.Experiment(block)
+      local result = plans.optimize(looked, plan, path)
+      program.replay = nil
+      assert.same({ run.best.loss, run.best.loss }, { result.best, looked:evaluate().loss }, name)
+      assert.same(run.body and run.body.particles, looked.body and looked.body.particles)
+      assert.equal(run.world.dx, looked.world.dx)
+    end
+  end)
+
+  it("has what scripts go on with where nothing is trained", function()
+    local function make()
+      local def = block { coarsen = 1 }
+      def.constraints = { { name = "height", at_most = 0.1,
+        terminal = function(state) return state:center()[2] end } }
+      return cq.Experiment(def)
+    end
+    local plan = cq.Plan { optimizer = cq.Optimizer.augmented_lagrangian { inner = adam() }, starts = { count = 2 },
+      { name = "a", iterations = 1 } }
+    local function look(kind)
+      local run = make()
+      program[kind] = true
+      local result = plans.optimize(run, plan, folder .. "/a")
+      program[kind] = nil
+      return run, result
+    end
+    local checked, found = look "check"
+    assert.is_false(checked.best.feasible)
+    assert.is_true(checked.best.values.height > 0.1)
+    assert.is_false(found.solution.feasible)
+    assert.same({ 1, 2 }, { found.starts[1].start, found.starts[2].start })
+    local run = make()
+    local trained = plans.optimize(run, plan, folder .. "/a")
+    local looked, result = look "replay"
+    assert.same(run.best.values, looked.best.values)
+    assert.same(trained.starts, result.starts)
+    assert.equal(trained.solution.constraints.height.value, result.solution.constraints.height.value)
+  end)
+end)
+
 describe("run:evaluate { converge }", function()
   local printed, own = {}, print
   before_each(function()

@@ -330,21 +330,6 @@ local function tell_speed(self, iterations, seconds)
     particle_steps / seconds / 1e6)
 end
 
--- in the place of optimizing, under cqlua check: what the script goes on with is there
-local function only_check(self, def, plan)
-  require("cq.run").check_folder(def.folder)
-  local seen, report = {}, nil
-  for _, stage in ipairs(plan.stages) do
-    local run = levels.of(self, stage.level)
-    if not seen[run] then report = run:check() end
-    seen[run] = true
-  end
-  local last = plan.stages[#plan.stages]
-  self.best = { loss = report.loss, iteration = 0, params = T.leaves.snapshot(self.params) }
-  if last.body ~= "soft" then self.body = self.design:extract(self.params.design) end
-  return { loss = report.loss, best = report.loss, iterations = 0 }
-end
-
 local function begin(self, def, plan)
   return training.open(self, plan, {
     iterations = plan:iterations(), folder = def.folder, resume = def.resume, fresh = def.name ~= nil,
@@ -387,12 +372,11 @@ function Experiment:optimize(fields)
   end
   self.base_optimizer = self.optimizer
   training.check(self, plan)
-  if option.program.replay then return require("cq.experiment.warm").replay(self, def) end
+  if option.program.replay then return require("cq.experiment.untrained").replay(self, plan, def.folder) end
   require("cq.experiment.warm").begin(self, def)
-  if option.program.check then return only_check(self, def, plan) end
+  if option.program.check then return require("cq.experiment.untrained").check(self, plan, def.folder) end
   local run = begin(self, def, plan)
   self.run, self.folder, self.made = run, run.folder, run.done
-  require "cq.experiment.settings"(self, plan, run)
   local work = training.new(self, { plan = plan, on_iteration = def.on_iteration }, run, numbers)
   tell_plan(self, plan)
   if run.done > 0 and run.done >= run.iterations then

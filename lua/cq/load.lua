@@ -137,7 +137,7 @@ end
 local file_fields = {
   format = is.one_of { runs.format }, version = is.integer { min = 0 }, parameters = is.table(),
   result = is.table { optional = true }, origin = is.table { optional = true },
-  world = is.table { optional = true }, robots = is.table { optional = true },
+  world = is.table { optional = true }, robots = is.table { optional = true }, stage = is.table { optional = true },
 }
 
 local function read_text(path)

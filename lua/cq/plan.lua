@@ -163,6 +163,11 @@ local function complete(self, given, defaults)
   local stage = stage_spec(given)
   check_name(self, stage)
   local what = ("cq.Plan: stage %q"):format(stage.name)
+  if #self.stages == 0 and stage.initial == "last" then
+    is.fail("%s: initial = \"last\" is that of the stage before, and this is the first", what)
+  elseif #self.stages == 0 then
+    stage.initial = "best"              -- what the plan says of it is of the others
+  end
   for name in pairs(of_stage) do
     if name == "options" then
       local options = {}
@@ -180,9 +185,6 @@ local function complete(self, given, defaults)
   if type(stage.stop) == "table" and not text.is_callable(stage.stop) then stage.stop = stop_spec(stage.stop) end
   if stage.recover == nil then stage.recover = {} end
   stage.recover = stage.recover and recover_spec(stage.recover)
-  if #self.stages == 0 and stage.initial == "last" then
-    is.fail("%s: initial = \"last\" is that of the stage before, and this is the first", what)
-  end
   return stage
 end
 

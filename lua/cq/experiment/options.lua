@@ -127,10 +127,24 @@ function options.keep(run)
   end
 end
 
----An experiment without options of any stage.
+---An experiment at the begin of a stage, without options of any.
 ---@param run cq.Experiment
-function options.begin(run)
+---@param stage cq.Plan.stage.def
+function options.begin(run, stage)
   run.given, run.passive_weight, run.block_losses, run.design = {}, nil, {}, run.own_design
+  run.in_stage = { name = stage.name, level = stage.level, body = stage.body }
+end
+
+---Options of a saved stage that an experiment has a use for.
+---@param given table<string, any>
+---@param run cq.Experiment
+---@return table<string, any>
+function options.fitting(given, run)
+  local out = {}
+  for name, value in pairs(given) do
+    if run.own_design or not of_design[name] and name ~= "passive_weight" then out[name] = value end
+  end
+  return out
 end
 
 local function set_limits(self, limits, i)
@@ -188,6 +202,11 @@ local function set_all(self, i, of_rollouts_alone)
     end
   end
   if design and self.design then set_design(self) end
+  local shown = {}
+  for name, value in pairs(self.values) do
+    if not of_optimizer[name] and not name:find "^limits%." then shown[name] = value end
+  end
+  self.run.in_stage.options = shown
   return changed
 end
 

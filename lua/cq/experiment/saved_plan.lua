@@ -99,7 +99,10 @@ local start_fields = { number = is.integer { min = 1 }, stage = is.integer { min
   history = is.table(), best = is.table { optional = true }, params = is.table { optional = true },
   solver = is.table { optional = true }, substeps = is.table { optional = true } }
 
-local function check_file(state, path)
+---Refuses a file that run:optimize has not saved.
+---@param state any
+---@param path string
+function saved_plan.check_file(state, path)
   local problem = is.problem(saved_fields, state)
   for _, start in ipairs(problem and {} or state.starts) do problem = problem or is.problem(start_fields, start) end
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
@@ -186,15 +189,24 @@ local function check_problem(run, plan, starts, folder)
   end
 end
 
+---The first stage that is to be made, or made further; the last one where nothing is.
+---@param run cq.Experiment
+---@param plan cq.Plan
+---@param state table            as saved_plan.state gives it
+---@return integer number
+function saved_plan.next_stage(run, plan, state)
+  local starts, at = saved_plan.starts(state, saved_plan.records(run, plan)), 1
+  for _, start in ipairs(starts) do at = math.max(at, start.stage) end
+  return math.min(is_made(starts, at) and at + 1 or at, #plan.stages)
+end
+
 ---Refuses to go on with a plan from what was made of another one, or of another problem; nothing is changed.
 ---@param run cq.Experiment      the user's
 ---@param plan cq.Plan
 ---@param saved table            as Run.saved_in gives it
 ---@param folder string
----@param name string            of the file that it was read from
-function saved_plan.check(run, plan, saved, folder, name)
+function saved_plan.check(run, plan, saved, folder)
   local state, records = saved.optimizer, saved_plan.records(run, plan)
-  check_file(state, folder .. "/" .. name)
   local starts = saved_plan.starts(state, records)
   check_tournament(plan, state, starts, "run:optimize: " .. folder)
   check_records(plan, state, starts, records, folder)

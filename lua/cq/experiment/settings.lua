@@ -45,21 +45,14 @@ local function changed(optimizer, path, typed, name)
   return out
 end
 
--- the stage that a run goes on with
-local function present_stage(saved)
-  local at, state = 1, saved and saved.optimizer
-  for _, start in ipairs(state and state.starts or {}) do at = math.max(at, start.stage) end
-  return at
-end
-
 ---Gives the stages that are to be made the optimizers that a fork asks for; those that are made keep theirs.
 ---@param experiment cq.Experiment     with base_optimizer
 ---@param plan cq.Plan
----@param run cq.Run                   that is open
-return function(experiment, plan, run)
-  local parent = run.manifest.parent
+---@param parent table?               of the run's manifest
+---@param at integer                   number of the first stage that is to be made, or made further
+return function(experiment, plan, parent, at)
   if not parent or not next(parent.set or {}) then return end
-  local names, at, told = {}, present_stage(run.kept), {}
+  local names, told = {}, {}
   for name in pairs(parent.set) do names[#names + 1] = name end
   table.sort(names)
   local made = {}

@@ -89,7 +89,7 @@ local function set_body(self)
   if stage.body == "extracted" then
     -- what the options say of the design is part of what is extracted
     options.show(self, 1)
-    run.extracted = run.design:extract(run.params.design)
+    run.extracted, run.in_stage.cut = run.design:extract(run.params.design), run.in_stage.options
     self.values = nil
   end
 end
@@ -102,7 +102,7 @@ end
 ---@return cq.Stage
 function stages.new(stage, run, made, from)
   local own = levels.of(run, stage.level)
-  options.begin(own)
+  options.begin(own, stage)
   own.best, own.run = nil, run.run
   own.optimizer = stage.optimizer or run.base_optimizer
   if made then
@@ -115,6 +115,22 @@ function stages.new(stage, run, made, from)
   self.free = free_of(stage, own)
   decay.warn(own, stage)
   return self
+end
+
+---Gives an experiment, after its parameters, the body and the options of a stage that was saved, to be looked at.
+---Training begins without them.
+---@param run cq.Experiment
+---@param saved { name: string, level: table, body: string, options: table, cut: table? }   cut: those by which the body
+---  was extracted
+function stages.restore(run, saved)
+  local stage = { name = saved.name, level = saved.level, body = run.own_design and saved.body or "soft",
+    iterations = 1, options = options.fitting(saved.cut or saved.options, run) }
+  options.begin(run, stage)
+  local self = setmetatable({ stage = stage, run = run, history = {} }, Stage)
+  set_body(self)
+  stage.options = options.fitting(saved.options, run)
+  options.show(self, 1)
+  run.body = stage.body ~= "soft" and run.design:extract(run.params.design) or nil
 end
 
 -- ---- when it ends ---------------------------------------------------------------------------------------------------

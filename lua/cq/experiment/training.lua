@@ -17,8 +17,10 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local options = require "cq.experiment.options"
 local runs = require "cq.run"
+local manifests = require "cq.run.manifest"
 local saved_plan = require "cq.experiment.saved_plan"
 local saved_runs = require "cq.saved.run"
+local settings = require "cq.experiment.settings"
 local stages = require "cq.experiment.stage"
 local text = require "cq.base.text"
 local watch = require "cq.base.watch"
@@ -343,7 +345,12 @@ function training.open(run, plan, def, from)
   if resumes == nil then resumes = option("resume", false) end
   local name = def.state or "optimizer.bin"
   local saved = resumes and runs.saved_in(folder, name)
-  if saved and not watch.reloaded then saved_plan.check(run, plan, saved, folder, name) end
+  if saved then
+    saved_plan.check_file(saved.optimizer, folder .. "/" .. name)
+    settings(run, plan, (manifests.of(folder) or {}).parent, saved_plan.next_stage(run, plan, saved.optimizer))
+    -- of another version of the script in the same process it is made to fit first (restore)
+    if not watch.reloaded then saved_plan.check(run, plan, saved, folder) end
+  end
   if from and not saved then
     is.fail("run:optimize: from: the run in %s has not made the stage %q, which is the one before", folder, before)
   end

@@ -8,13 +8,12 @@ local plain = require "cq.saved.plain"
 local policy = require "cq.saved.policy"
 local selection = require "cq.robot.selection"
 local signature = require "cq.run.signature"
+local stages = require "cq.experiment.stage"
 local text = require "cq.base.text"
 local transfer = require "cq.robot.transfer"
 local worlds = require "cq.saved.world"
 local T = require "cq.tensor"
 
----@class cq.Warm
----@field replayed cq.Experiment?     that was replayed last
 local warm = {}
 
 -- ---- what cannot be the same weights --------------------------------------------------------------------------------
@@ -154,7 +153,7 @@ end
 ---@param run cq.Experiment
 ---@param path string         its folder, or a file that cq.load reads
 ---@return cq.Saved
-function warm.load(run, path)
+function warm.take(run, path)
   local saved = load(path)
   if not text.is_instance(saved, "cq.Saved") then
     saved = { path = path, parameters = saved.params or saved, data = {} }
@@ -168,6 +167,16 @@ function warm.load(run, path)
   return saved
 end
 
+---Takes the parameters of an earlier run, with the body and the options that they were found with.
+---@param run cq.Experiment
+---@param path string
+---@return cq.Saved
+function warm.load(run, path)
+  local saved = warm.take(run, path)
+  if saved.data.stage then T.tape.pause(stages.restore, run, saved.data.stage) end
+  return saved
+end
+
 ---Begins where --from says, unless the run goes on in its folder.
 ---@param run cq.Experiment
 ---@param def run.optimize.def
@@ -177,21 +186,8 @@ function warm.begin(run, def)
   if from == "" or resume then return end
   local named = def.name and from .. "/" .. def.name
   from = named and host.kind(named .. "/saved.bin") and named or from
-  warm.load(run, from)
+  warm.take(run, from)
   message.note("begins with the parameters of %s", from)
-end
-
----In the place of optimising, where what was found is only to be looked at.
----@param run cq.Experiment
----@param def run.optimize.def
----@return table                what run:optimize gives
-function warm.replay(run, def)
-  run.folder = def.folder or require("cq.run").default_folder()
-  local saved = warm.load(run, run.folder)
-  run.best = { loss = saved.result.loss, iteration = saved.result.iteration, params = T.leaves.snapshot(run.params),
-    values = saved.result.values, feasible = saved.result.feasible }
-  warm.replayed = run
-  return { loss = run.best.loss, best = run.best.loss, iterations = run.best.iteration }
 end
 
 return warm

@@ -6,6 +6,7 @@
 --   steps, weight       of a rollout
 --   robots, world       with the values of the best: particles, groups, materials, actuators; grid, walls, steps
 --   observer, controller, design
+--   stage               of a plan: its name, level and body, and options as the best has them
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
 local host = require "cq.host"
@@ -64,7 +65,7 @@ local function describe(experiment, params)
     world = worlds.data(world, experiment.steps, changes_of(experiment, params)),
     observer = policy.observer_data(experiment.observer, world.robots),
     controller = policy.controller_data(controller, controllers.signals_of(world)),
-    design = design and plain.copy(design),
+    design = design and plain.copy(design), stage = plain.copy(experiment.in_stage),
   }
   -- the signals that a design stands for are no parameters of its own
   if design then out.controller.u = design.signals:detach() end

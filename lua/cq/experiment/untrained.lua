@@ -1,0 +1,91 @@
+-- untrained: what run:optimize gives where nothing is trained: under cqlua check, and where what a run has found is
+-- only looked at (cqlua study render). Scripts go on with it as with what training gives.
+local constraint = require "cq.optimizer.constraint"
+local levels = require "cq.experiment.levels"
+local load = require "cq.load"
+local option = require "cq.option"
+local Run = require "cq.run"
+local Solution = require "cq.optimizer.solution"
+local warm = require "cq.experiment.warm"
+local T = require "cq.tensor"
+
+---@class cq.Untrained
+---@field replayed cq.Experiment?     that was looked at last
+local untrained = {}
+
+-- what a solve would report of the point that there is; nil where run:optimize gives none
+local function solution_of(run, optimizer, best)
+  if #run.constraints == 0 and optimizer.rule or not best.values then return nil end
+  local point = { feasible = best.feasible ~= false, values = best.values, iteration = best.iteration }
+  return Solution.new({ best = point, optimizer = optimizer, constraints = run.constraints,
+    evaluations = best.iteration, state = function() return {} end }, point.feasible and "iterations" or "infeasible")
+end
+
+local function result_of(run, plan, starts)
+  local best, last = run.best, plan.stages[#plan.stages]
+  return { loss = best.loss, best = best.loss, iterations = best.iteration,
+    solution = solution_of(run, last.optimizer or run.base_optimizer, best), starts = starts }
+end
+
+-- all starts of a tournament as the first one
+local function starts_of(run, plan, loss)
+  local out, count = {}, plan.starts and plan.starts.count or 1
+  local seed = option.program.seed or run.design and run.design.seed or 0
+  for k = 1, count do out[k] = { start = k, seed = seed + k - 1, loss = loss, kept = k <= plan.starts.keep } end
+  return count > 1 and out or nil
+end
+
+---Under cqlua check: a few control steps of each level, forward and backward.
+---@param run cq.Experiment
+---@param plan cq.Plan
+---@param folder? string
+---@return table result
+function untrained.check(run, plan, folder)
+  Run.check_folder(folder)
+  local seen, report = {}, nil
+  for _, stage in ipairs(plan.stages) do
+    local own = levels.of(run, stage.level)
+    if not seen[own] then report = own:check() end
+    seen[own] = true
+  end
+  run.best = { loss = report.loss, iteration = 0, params = T.leaves.snapshot(run.params) }
+  if #run.constraints > 0 then
+    local judged = constraint.judge(run.constraints, report.values)
+    run.best.feasible, run.best.violation, run.best.values = judged.feasible, judged.worst, report.values
+  end
+  if plan.stages[#plan.stages].body ~= "soft" then run.body = run.design:extract(run.params.design) end
+  return result_of(run, plan, starts_of(run, plan, report.loss))
+end
+
+-- the starts of a run, as it has saved them
+local function saved_starts(folder)
+  local saved = Run.saved_in(folder)
+  local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
+  local out = {}
+  for k, start in ipairs(state.starts or {}) do
+    out[k] = { start = start.number, seed = start.seed, loss = start.best and start.best.loss,
+      kept = not start.dropped }
+  end
+  return #out > 1 and out or nil
+end
+
+---The experiment as the run in its folder has left it.
+---@param run cq.Experiment
+---@param plan cq.Plan
+---@param folder? string
+---@return table result
+function untrained.replay(run, plan, folder)
+  folder = folder or Run.default_folder()
+  local stage = load(folder).data.stage
+  if stage and run.problem then levels.become(run, stage.level) end
+  local saved = warm.load(run, folder)
+  -- a folder of before there was saved.bin says nothing of it
+  local found = saved.result or { loss = run:evaluate().loss, iteration = 0 }
+  run.folder = folder
+  run.best = { loss = found.loss, iteration = found.iteration, params = T.leaves.snapshot(run.params),
+    values = found.values, feasible = found.feasible }
+  untrained.replayed = run
+  return result_of(run, plan, saved_starts(folder))
+end
+
+return untrained
