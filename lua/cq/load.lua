@@ -138,7 +138,10 @@ local file_fields = {
   format = is.one_of { runs.format }, version = is.integer { min = 0 }, parameters = is.table(),
   result = is.table { optional = true }, origin = is.table { optional = true },
   world = is.table { optional = true }, robots = is.table { optional = true }, stage = is.table { optional = true },
+  controller = is.table { optional = true },
 }
+
+local controller_fields = { kind = is.string(), fields = is.table() }
 
 local function read_text(path)
   local file = io.open(path, "rb")
@@ -161,6 +164,7 @@ local function check(data, path)
       data.version, host.version, runs.version)
   end
   local problem = is.problem(file_fields, data)
+    or data.controller and data.controller.kind ~= "own" and is.problem(controller_fields, data.controller)
   if problem then is.fail("cq.load: %s is damaged: %s", path, problem) end
 end
 

@@ -29,10 +29,11 @@ end
 
 -- all starts of a tournament as the first one
 local function starts_of(run, plan, loss)
-  local out, count = {}, plan.starts and plan.starts.count or 1
+  local starts, out = plan.starts, {}
+  if not starts or starts.count == 1 then return nil end
   local seed = option.program.seed or run.design and run.design.seed or 0
-  for k = 1, count do out[k] = { start = k, seed = seed + k - 1, loss = loss, kept = k <= plan.starts.keep } end
-  return count > 1 and out or nil
+  for k = 1, starts.count do out[k] = { start = k, seed = seed + k - 1, loss = loss, kept = k <= starts.keep } end
+  return out
 end
 
 ---Under cqlua check: a few control steps of each level, forward and backward.
