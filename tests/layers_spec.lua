@@ -15,6 +15,7 @@ local ROOMS = {
   { "simulation", "world", "state", "rollout", "implicit" },
   { "record", "run", "ranks", "saved", "load" },
   { "optimize", "optimizer", "schedule" },
+  { "learn", "env" },
   { "picture", "picture", "plot" },
   { "topology", "topology" },
   { "experiment", "experiment", "plan" },

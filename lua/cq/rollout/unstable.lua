@@ -16,6 +16,10 @@ local unstable = {}
 ---@type { robot: cq.Robot, particle: integer }?
 unstable.culprit = nil
 
+---The scene, from 1, in which the simulation of the last rollout failed; whoever asks sets it to nil before.
+---@type integer?
+unstable.scene = nil
+
 local function what_happened(health, world)
   if health.bad == C.CQ_HEALTH_INVERTED then
     return ("was turned inside out (det F = %.3g)"):format(health.value),
@@ -136,6 +140,7 @@ function unstable.raise(self, status)
   if status ~= C.CQ_UNSTABLE then engine.check(status, "world:rollout") end
   local world, health = self.world, ffi.new "cq_health"
   C.cq_rollout_health(self.handle, health)
+  unstable.scene = health.scene + 1
   local particle, step = tonumber(health.particle), tonumber(health.step)
   local control = math.floor(step / world.substeps)
   local at = ("control step %d (time %.4g, substep %d)%s"):format(control + 1,

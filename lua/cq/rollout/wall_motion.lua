@@ -67,8 +67,8 @@ local function of_world(world, first, steps)
   if not any then return nil end
   local rows = {}
   for i = 1, steps do
-    local row = {}
-    for k, wall in ipairs(world.walls) do row[k] = wall_motion.velocity(wall, k, (first + i - 1) * world.control_dt, world) end
+    local row, time = {}, (first + i - 1) * world.control_dt
+    for k, wall in ipairs(world.walls) do row[k] = wall_motion.velocity(wall, k, time, world) end
     rows[i] = T.stack(row, 1)
   end
   return T.stack(rows, 1)

@@ -1,0 +1,369 @@
+-- env: an environment of reinforcement learning: scenes of a world that are stepped together, as Gymnasium's vector
+-- environments are.
+--
+--   local env = cq.Env {
+--     world = world, observer = observer, scenes = 64, steps = 80,
+--     reward = function(state, u, next) return next:center("trunk"):slice(1, 1, -1):flatten() end,
+--   }
+--   local z = env:reset { seed = 1 }
+--   local z, reward, terminated, truncated, info = env:step(actions)
+--
+-- A step is a rollout of one control step that goes on from the state of the step before. Where a tape records, it is
+-- differentiable: env:window makes several of them, with gradients to a controller.
+local method = require "cq.base.method"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local field = require "cq.base.field"
+local fields = require "cq.rollout.fields"
+local values = require "cq.robot.values"
+local unstable = require "cq.rollout.unstable"
+local observers = require "cq.observer"
+local controllers = require "cq.controller"
+local random = require "cq.random"
+local shape_text = require("cq.tensor.class").shape_text
+local tape = T.tape
+
+---Bounds and shape of the observations of a scene, or of its actions.
+---@class cq.Space.box
+---@field shape integer[]     {numbers}
+---@field low number
+---@field high number
+
+---@class cq.Env
+---@field scenes integer
+---@field steps integer                     control steps of an episode at most
+---@field observation_space cq.Space.box    {numbers} of the observer, then of the goal; not bounded
+---@field action_space cq.Space.box         {signals} within [-1, 1]
+---@field failures integer                  simulations that have failed since the environment was made
+---@field state cq.State?                   where the scenes stand
+local Env = { __name = "cq.Env" }
+Env.__index = Env
+
+function Env:__tostring()
+  return ("cq.Env { %s, %s, %s, %s a scene }"):format(text.count(self.scenes, "scene"),
+    text.count(self.steps, "control step"), text.count(self.observation_space.shape[1], "observation"),
+    text.count(self.action_space.shape[1], "action"))
+end
+
+-- ---- observations ---------------------------------------------------------------------------------------------------
+
+local function check_finite(tensor, what)
+  if tensor:finite() then return tensor end
+  local data, width = tensor:data(), tensor.count / tensor:size(1)
+  for k = 0, tensor.count - 1 do
+    if data[k] - data[k] ~= 0 then
+      is.fail("%s must be finite, got %s in scene %d", what, text.number(data[k]), math.floor(k / width) + 1)
+    end
+  end
+end
+
+local function observe(self, state)
+  local z, memory = self.observer:observe(state)
+  if memory ~= nil then
+    is.fail "cq.Env: the observer remembers something from step to step, which scenes that begin again must not see; let it observe the state alone"
+  end
+  if z.rank == 1 and z.count == self.scenes then z = z:unsqueeze(2) end
+  if z.rank ~= 2 or z:size(1) ~= self.scenes then
+    is.fail("cq.Env: the observer must give {%d, numbers}, a row for each scene, got %s", self.scenes,
+      shape_text(z:shape()))
+  end
+  if self.goals then z = T.concat({ z, self.goals }, 2) end
+  return check_finite(z, "cq.Env: observations")
+end
+
+-- ---- beginnings -----------------------------------------------------------------------------------------------------
+
+-- one number for each goal of a scene
+local function take_goal(self, scene, goal)
+  if goal == nil then
+    if self.goal_size and self.goal_size > 0 then
+      is.fail("cq.Env: reset gave no goal for scene %d, and one before", scene)
+    end
+    self.goal_size = 0
+    return
+  end
+  local row = T.as_tensor(goal, "cq.Env: the goal of reset"):detach():flatten()
+  self.goal_size = self.goal_size or row.count
+  if row.count ~= self.goal_size then
+    is.fail("cq.Env: reset gave a goal of %s for scene %d, and one of %d before", text.count(row.count, "number"),
+      scene, self.goal_size)
+  end
+  self.goal_rows[scene] = row
+end
+
+-- what the user says of how a scene begins
+local function draw(self, scene)
+  if not self.draw then return end
+  local variant, goal = self.draw(self.random[scene], scene)
+  self.variants[scene] = fields.bodies(self.world, variant)
+  take_goal(self, scene, goal)
+end
+
+-- the robots with a value of each scene for what any variant has set
+local function stack_variants(self)
+  local out = {}
+  for k, own in ipairs(self.world.robots) do
+    local stacked = {}
+    for _, entry in ipairs(field.of_robot) do
+      local rows, any = {}, false
+      for scene = 1, self.scenes do
+        rows[scene] = values.spread(self.variants[scene][k], entry.name, own) or false
+        any = any or rows[scene]
+      end
+      for scene = 1, any and self.scenes or 0 do
+        rows[scene] = rows[scene] or entry.owner ~= "entry" and values.base(own, entry.name)
+          or is.fail("cq.Env: reset gave scene %d no actuation_weight, which others have", scene)
+      end
+      if any then stacked[entry.name] = T.stack(rows, 1) end
+    end
+    out[k] = next(stacked) and own:with(stacked) or own
+  end
+  return out
+end
+
+-- gives back the memory of the rollout before, unless gradients go through it
+local function forget(state, recorded)
+  if state and not recorded and not state.roll.link then state.roll:release() end
+end
+
+-- begins some scenes anew: those whose number is 0 in `map`, or all where it is nil
+local function begin(self, state, map)
+  for scene = 1, self.scenes do
+    if not map or map[scene] == 0 then
+      draw(self, scene)
+      self.length[scene], self.returned[scene] = 0, 0
+    end
+  end
+  if self.draw then
+    self.bodies = tape.pause(stack_variants, self)
+    self.goals = self.goal_size > 0 and T.stack(self.goal_rows, 1) or nil
+  end
+  local roll = self.world:rollout { steps = 0, from = state, scenes = map, batch = self.scenes, robot = self.bodies }
+  forget(state, tape.recording())
+  self.state = roll.state
+  self.observation = observe(self, self.state)
+  return self.observation
+end
+
+local reset_spec = is.define("env:reset", { seed = is.integer { min = 0, max = 2 ^ 31, optional = true } })
+
+---@class env.reset.def
+---@field seed? integer     of what reset draws in each scene; the first time 0, later the numbers go on, unless given
+
+---Begins all scenes anew.
+---@param options? env.reset.def
+---@return cq.Tensor observation     {scenes, numbers}
+function Env:reset(options)
+  local def = reset_spec(options or {})
+  if def.seed or not self.random then
+    self.random = {}
+    for scene = 1, self.scenes do self.random[scene] = random { seed = (def.seed or 0) * 65536 + scene } end
+  end
+  self.variants, self.goal_rows, self.length, self.returned = {}, {}, {}, {}
+  local z = begin(self, nil, nil)
+  self.ready = true
+  return z
+end
+
+-- ---- steps ----------------------------------------------------------------------------------------------------------
+
+local function check_actions(self, actions)
+  local width = self.action_space.shape[1]
+  if type(actions) ~= "table" and type(actions) ~= "number" then
+    is.fail("env:step: actions must be a tensor {%d, %d}, got %s", self.scenes, width, text.describe(actions))
+  end
+  local u = T.as_tensor(actions, "env:step: actions")
+  if u.rank ~= 2 or u:size(1) ~= self.scenes or u:size(2) ~= width then
+    is.fail("env:step: actions must be a tensor {%d, %d}, a row for each scene, got %s", self.scenes, width,
+      shape_text(u:shape()))
+  end
+  return check_finite(u, "env:step: actions"):clamp(-1, 1)
+end
+
+-- One control step of all scenes. A scene whose simulation fails begins again in a second attempt, so that the others
+-- have theirs.
+local function advance(self, u)
+  local failed, map = {}, nil
+  while true do
+    unstable.scene = nil
+    local fine, roll = pcall(self.world.rollout, self.world, { steps = 1, from = self.state, scenes = map,
+      batch = self.scenes, robot = self.bodies, controller = function() return u end })
+    if fine then return roll.state, failed end
+    local scene = unstable.scene
+    if not scene or failed[scene] then error(roll, 0) end
+    self.failures, failed[scene] = self.failures + 1, true
+    map = map or {}
+    for k = 1, self.scenes do map[k] = failed[k] and 0 or k end
+  end
+end
+
+-- {scenes} of numbers that a function of the user's gives, one a scene
+local function by_scene(self, value, name)
+  if type(value) == "boolean" then value = value and 1 or 0 end
+  if type(value) ~= "number" and type(value) ~= "table" then
+    is.fail("cq.Env: %s must give {%d}, one number a scene, got %s", name, self.scenes, text.describe(value))
+  end
+  local out = T.as_tensor(value, "cq.Env: " .. name)
+  if self.scenes == 1 and out.count == 1 then return out:reshape { 1 } end
+  if out.rank ~= 1 or out.count ~= self.scenes then
+    is.fail("cq.Env: %s must give {%d}, one number a scene, got %s", name, self.scenes, shape_text(out:shape()))
+  end
+  return out
+end
+
+local function mask_of(self, set)
+  local out = T.zeros { self.scenes }
+  for scene in pairs(set) do out:set(1, scene) end
+  return out
+end
+
+-- which episodes end: by terminate or a failure, or by their length
+local function ends(self, after, failed)
+  local told = self.terminate and by_scene(self, self.terminate(after, self.goals), "terminate"):detach()
+  local terminated, truncated, map = T.zeros { self.scenes }, T.zeros { self.scenes }, nil
+  for scene = 1, self.scenes do
+    self.length[scene] = self.length[scene] + 1
+    if failed[scene] or told and told:get(scene) ~= 0 then terminated:set(1, scene)
+    elseif self.length[scene] >= self.steps then truncated:set(1, scene) end
+    if terminated:get(scene) + truncated:get(scene) > 0 then map = map or {} end
+  end
+  for scene = 1, map and self.scenes or 0 do
+    map[scene] = terminated:get(scene) + truncated:get(scene) > 0 and 0 or scene
+  end
+  return terminated, truncated, map
+end
+
+---One control step of all scenes. A scene whose episode ends begins again in the same step: its observation is then the
+---first one of the next episode, and info.final_observation has the last one of this. Masks are 1 or 0. Actions are
+---clipped to [-1, 1]. A scene whose simulation fails ends as terminated, with the reward failure_reward and as last
+---observation that before the step, while the others go on. Differentiable where a tape records.
+---
+---info: final_observation {scenes, numbers}; failed {scenes}, a mask; episode_return and episode_length {scenes} so
+---far, of an episode that ends all of it.
+---Errors: before reset; actions of another shape, or not finite; a reward that is not one number a scene.
+---@param actions cq.Tensor|number[][]     {scenes, signals}
+---@return cq.Tensor observation     {scenes, numbers}
+---@return cq.Tensor reward          {scenes}
+---@return cq.Tensor terminated      {scenes} by terminate, or because the simulation failed
+---@return cq.Tensor truncated       {scenes} after `steps` control steps
+---@return table info
+function Env:step(actions)
+  if not self.ready then is.fail "env:step: the scenes have not begun; call env:reset() first" end
+  local u = check_actions(self, actions)
+  local before, seen = self.state, self.observation
+  local after, failed = advance(self, u)
+  local reward = by_scene(self, self.reward(before, u, after, self.goals), "reward")
+  local last = observe(self, after)
+  if next(failed) then
+    local mask = mask_of(self, failed)
+    reward = T.where(mask, T.full({ self.scenes }, self.failure_reward), reward)
+    last = T.where(mask:unsqueeze(2):expand(last:shape()), seen:detach(), last)
+  end
+  check_finite(reward, "cq.Env: reward")
+  local terminated, truncated, map = ends(self, after, failed)
+  for scene = 1, self.scenes do self.returned[scene] = self.returned[scene] + reward:get(scene) end
+  local info = { final_observation = last, failed = mask_of(self, failed),
+    episode_return = T.tensor(self.returned), episode_length = T.tensor(self.length) }
+  forget(before, tape.recording())
+  self.state, self.observation = after, last
+  local z = map and begin(self, after, map) or last
+  return z, reward, terminated, truncated, info
+end
+
+local window_spec = is.define("env:window", { controller = is.any(), steps = is.integer { min = 1 } })
+
+---@class env.window.def
+---@field controller any      of cq.Controller, or the user's own: it acts on observations of the environment
+---@field steps integer       control steps, at most those of an episode
+
+---Some control steps with a controller, from where the scenes stand, with gradients to the controller within a function
+---of cq.value_and_grad; none goes back before the window, or through a scene that begins again. The environment stands
+---at the end of the window afterwards.
+---Errors: before reset; more control steps than an episode has; a controller that remembers.
+---@param fields_given env.window.def
+---@return { observation: cq.Tensor, reward: cq.Tensor, terminated: cq.Tensor, truncated: cq.Tensor, final_observation: cq.Tensor, last: cq.Tensor }   {steps, scenes, ...} of each control step, and the observation at the end
+function Env:window(fields_given)
+  local def = window_spec(fields_given)
+  if not self.ready then is.fail "env:window: the scenes have not begun; call env:reset() first" end
+  if def.steps > self.steps then
+    is.fail("env:window: steps is %d, an episode has %d; a window is no longer than that", def.steps, self.steps)
+  end
+  local controller = controllers.of(def.controller, "env:window")
+  if controller.start then
+    is.fail "env:window: the controller remembers something from step to step, which scenes that begin again must not; take one that acts on the observation alone"
+  end
+  local state = self.state
+  self.state = state:detach()
+  forget(state, false)
+  self.observation = self.observation:detach()
+  local out = { observation = {}, reward = {}, terminated = {}, truncated = {}, final_observation = {} }
+  for k = 1, def.steps do
+    out.observation[k] = self.observation
+    local u = controller:act(self.observation, nil, self.state.time, self.state.step + 1)
+    local _, reward, terminated, truncated, info = self:step(u)
+    out.reward[k], out.terminated[k], out.truncated[k] = reward, terminated, truncated
+    out.final_observation[k] = info.final_observation
+  end
+  for name, list in pairs(out) do out[name] = T.stack(list, 1) end
+  out.last = self.observation
+  return out
+end
+
+-- ---- making one -----------------------------------------------------------------------------------------------------
+
+local spec = is.define("cq.Env", {
+  world = is.instance "cq.World", observer = is.any(), reward = is.callable(),
+  steps = is.integer { min = 1, max = 2 ^ 31 - 1 }, scenes = is.integer { min = 1, max = 65536, default = 1 },
+  reset = is.callable { optional = true }, terminate = is.callable { optional = true },
+  failure_reward = is.number { default = 0 },
+})
+
+---@class cq.Env.def
+---@field world cq.World        whose robots act
+---@field observer any          of cq.Observer, or the user's own: of the state alone
+---@field reward fun(state: cq.State, actions: cq.Tensor, next: cq.State, goals: cq.Tensor?): cq.Tensor   one number a scene {scenes}, by the states before and
+---  after a control step; in states the scene is the first dimension
+---@field steps integer         control steps of an episode at most
+---@field scenes? integer       that are stepped together
+---@field reset? fun(random: cq.Random, scene: integer): (cq.Robot|cq.Robot[]|nil), (cq.Tensor|number[]|number|nil)   how a scene begins: a variant of the
+---  robot from robot:with, and a goal, which observations end with. It draws from `random` alone
+---@field terminate? fun(state: cq.State, goals: cq.Tensor?): cq.Tensor|boolean   which episodes end {scenes}, not 0; none unless given
+---@field failure_reward? number   of the step in which the simulation of a scene fails
+
+-- a world whose walls or gravity follow the time has one time for all scenes
+local function check_time(self)
+  local world = self.world
+  local timed = world.gravity_at ~= nil
+  for _, wall in ipairs(world.walls) do timed = timed or wall.motion or wall.velocity_at end
+  if timed then
+    is.fail "cq.Env: gravity or walls of the world follow the time, which differs between scenes that begin again at different steps; take a world whose are constant"
+  end
+end
+
+---An environment of reinforcement learning. Its five results of a step, and what they mean, are those of Gymnasium,
+---with rows for all scenes; an episode that ends begins again in the same step. The same seed of env:reset and the same
+---actions give the same bits.
+---Errors: an observer that remembers; a world whose gravity or walls are functions of time; no actuators.
+---@param fields_given cq.Env.def
+---@return cq.Env
+local function new(_, fields_given)
+  local def = spec(fields_given)
+  local self = setmetatable({ world = def.world, observer = observers.of(def.observer, "cq.Env"), reward = def.reward,
+    steps = def.steps, scenes = def.scenes, draw = def.reset, terminate = def.terminate,
+    failure_reward = def.failure_reward, failures = 0 }, Env)
+  if self.world.actuator_count == 0 then is.fail "cq.Env: the robots of the world have no actuators to act with" end
+  check_time(self)
+  self.action_space = { shape = { self.world.actuator_count }, low = -1, high = 1 }
+  -- the sizes of what is observed show in a first state
+  local z = tape.pause(Env.reset, self, { seed = 0 })
+  self.observation_space = { shape = { z:size(2) }, low = -math.huge, high = math.huge }
+  forget(self.state, false)
+  self.ready, self.random, self.state = false, nil, nil
+  return self
+end
+
+method.guard(Env, "env")
+Env.new = new
+
+return setmetatable({ class = Env }, { __call = new })

@@ -1,0 +1,190 @@
+-- env: environments of reinforcement learning: what a step gives, beginnings, ends, failures, windows with gradients.
+local cq = require "cq"
+local T = require "cq.tensor"
+local scene = require "tests.scene"
+local spread = require "tests.spread"
+local sentence = require("tests.sentence").of
+
+local function forward(_, _, after) return after:center("trunk"):slice(1, 1, -1):flatten() end
+local function motion(state) return state:motion { "foot", "trunk" } end
+
+local function make(more, world)
+  local def = { world = world or scene.world(scene.robot()), observer = motion, reward = forward, steps = 6,
+    scenes = 2 }
+  for name, value in pairs(more or {}) do def[name] = value end
+  return cq.Env(def)
+end
+
+local function actions(k, scenes) return spread({ scenes or 2, 2 }, -0.9 + 0.1 * k, 0.8 - 0.05 * k) end
+
+local warn = T.warn
+setup(function() T.warn = function() end end)
+teardown(function() T.warn = warn end)
+
+describe("an environment", function()
+  it("gives five results, those of a rollout with the same signals", function()
+    local env = make()
+    assert.same({ 8 }, env.observation_space.shape)
+    assert.same({ 2 }, env.action_space.shape)
+    assert.equal(-1, env.action_space.low)
+    local first = env:reset { seed = 3 }
+    assert.same({ 2, 8 }, first:shape())
+    local rows, u = {}, {}
+    for k = 1, 5 do
+      u[k] = actions(k)
+      local z, reward, terminated, truncated, info = env:step(u[k])
+      rows[k] = z
+      assert.same({ 2 }, reward:shape())
+      assert.equal(0, (terminated + truncated + info.failed):sum():item())
+      assert.is_true(info.final_observation:equal(z))
+      assert.equal(k, info.episode_length:get(1))
+    end
+    local whole = env.world:rollout { steps = 5, batch = 2, controller = cq.Controller.open_loop(T.stack(u, 2)),
+      record = motion }
+    for k = 1, 5 do assert.is_true(rows[k]:equal(whole.record[k])) end
+  end)
+
+  it("begins again in the step in which an episode is as long as it may be", function()
+    local env = make { steps = 3 }
+    local first = env:reset()
+    local sum = 0
+    for k = 1, 3 do
+      local z, reward, terminated, truncated, info = env:step(actions(k))
+      sum = sum + reward:get(2)
+      assert.equal(0, terminated:sum():item())
+      assert.equal(k == 3 and 2 or 0, truncated:sum():item())
+      assert.equal(k == 3, z:equal(first))
+      assert.is_false(info.final_observation:equal(first))
+      assert.equal(sum, info.episode_return:get(2))
+    end
+    local _, _, _, _, info = env:step(actions(1))
+    assert.equal(1, info.episode_length:get(1))
+  end)
+
+  it("draws variants and goals of each scene, the same by the same seed", function()
+    local function fresh()
+      local world = scene.world(scene.robot())
+      return make({ scenes = 3, steps = 4, reset = function(random)
+        local speed = random:uniform({ 2 }, { min = -0.5, max = 0.5 })
+        return world.robot:with { velocity = speed, young = random:uniform({}, { min = 8, max = 12 }):item() },
+          random:uniform { 2 }
+      end, reward = function(_, _, after, goals)
+        return -(after:center "trunk" - goals):square():sum(-1)
+      end, terminate = function(after)
+        return after:center("trunk"):slice(1, 1, -1):flatten():greater(0.4503)
+      end }, world)
+    end
+    local function run(env, seed)
+      local all, ended = { env:reset { seed = seed } }, 0
+      for k = 1, 6 do
+        local z, reward, terminated = env:step(actions(k, 3))
+        all[#all + 1], all[#all + 2] = z, reward:unsqueeze(2)
+        ended = ended + terminated:sum():item()
+      end
+      return T.concat(all, 2), ended
+    end
+    local env = fresh()
+    assert.same({ 10 }, env.observation_space.shape)
+    local one, ended = run(env, 5)
+    local again, other = run(fresh(), 5), run(env, 6)
+    assert.is_true(one:equal(again))
+    assert.is_true(one:equal((run(env, 5))))
+    assert.is_false(one:equal(other))
+    assert.is_true(ended > 0)
+    assert.is_false(one[1]:equal(one[2]))
+    -- a scene with the values of another one is that one
+    local z = env:reset { seed = 5 }
+    assert.is_true(z:slice(9, 10, 2):equal(one:slice(9, 10, 2)))
+  end)
+
+  it("ends a scene whose simulation fails, and goes on with the others", function()
+    local world = scene.world(scene.robot(), { walls = {} })
+    local function velocity(_, k) return world.robot:with { velocity = k == 2 and { 0, 3.2 } or { 0, 0.8 } } end
+    local env = make({ steps = 200, scenes = 3, reset = velocity, failure_reward = -7 }, world)
+    local alone = make({ steps = 200, scenes = 3, reset = function() return velocity(nil, 1) end }, world)
+    local first = env:reset()
+    alone:reset()
+    local failed, before = 0, first
+    for _ = 1, 60 do
+      local z, reward, terminated, truncated, info = env:step(T.zeros { 3, 2 })
+      local calm = alone:step(T.zeros { 3, 2 })
+      assert.is_true(z[1]:equal(calm[1]) and z[3]:equal(calm[3]))
+      if info.failed:get(2) == 1 then
+        failed = failed + 1
+        assert.equal(1, terminated:get(2))
+        assert.equal(-7, reward:get(2))
+        assert.equal(0, truncated:sum():item() + terminated:get(1) + info.failed:get(3))
+        assert.is_true(info.final_observation[2]:equal(before[2]) and z[2]:equal(first[2]))
+      end
+      before = z
+    end
+    assert.is_true(failed > 0)
+    assert.equal(failed, env.failures)
+  end)
+end)
+
+describe("env:window", function()
+  local function network() return cq.Controller.mlp { inputs = 8, signals = 2, hidden = { 6 }, seed = 2 } end
+
+  it("has the gradient of a rollout with the controller", function()
+    local env, controller = make { steps = 20 }, network()
+    local function through(start)
+      return T.value_and_grad(function(p)
+        start()
+        return env:window({ controller = controller:with(p), steps = 8 }).reward:sum()
+      end)(controller.params)
+    end
+    local loss, grads = through(function() env:reset() end)
+    local whole, wanted = T.value_and_grad(function(p)
+      return env.world:rollout { steps = 8, batch = 2, controller = controller:with(p), observer = motion,
+        running = function(state) return forward(nil, nil, state) end }.running:sum()
+    end)(controller.params)
+    assert.is_true(math.abs(loss - whole) < 1e-12)
+    for name, grad in pairs(wanted) do
+      assert.is_true((grad - grads[name]):abs():max():item() < 1e-10 * grad:abs():max():item(), name)
+    end
+    -- it has left the environment at its end, and the next one is cut off there
+    assert.equal(8, env.state.step)
+    local _, second = through(function() end)
+    assert.equal(16, env.state.step)
+    assert.is_false(second.w1:equal(grads.w1))
+  end)
+
+  it("goes on over the end of an episode, without gradients through it", function()
+    local env, controller = make { steps = 5 }, network()
+    env:reset()
+    for k = 1, 3 do env:step(actions(k)) end
+    local window
+    T.value_and_grad(function(p)
+      window = env:window { controller = controller:with(p), steps = 5 }
+      return window.reward:slice(3, 5, 1):sum()
+    end)(controller.params)
+    assert.equal(2, window.truncated[2]:sum():item())
+    assert.equal(2, window.truncated:sum():item())
+    assert.is_true(window.observation[3]:equal(make():reset()))
+  end)
+end)
+
+describe("what an environment refuses", function()
+  it("is told in a sentence", function()
+    local env = make()
+    assert.equal("env:step: the scenes have not begun; call env:reset() first",
+      sentence(function() env:step(actions(1)) end))
+    env:reset()
+    assert.equal("env:step: actions must be a tensor {2, 2}, a row for each scene, got {3, 2}",
+      sentence(function() env:step(actions(1, 3)) end))
+    assert.equal("env:step: actions must be finite, got nan in scene 2",
+      sentence(function() env:step { { 0, 0 }, { 0, 0 / 0 } } end))
+    assert.equal("env:window: steps is 7, an episode has 6; a window is no longer than that",
+      sentence(function() env:window { controller = function() return T.zeros { 2, 2 } end, steps = 7 } end))
+    local wrong = make { reward = function() return 1 end }
+    wrong:reset()
+    assert.equal("cq.Env: reward must give {2}, one number a scene, got one number",
+      sentence(function() wrong:step(actions(1)) end):gsub("{}", "one number"))
+    local acceleration = cq.Observer.centroid { groups = { "trunk" }, acceleration = true }
+    assert.is_truthy(sentence(function() make { observer = acceleration } end):find("the observer remembers", 1, true))
+    local timed = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3,
+      gravity = function(t) return { 0, -t } end, scene.robot():at { 0.4, 0.4 } }
+    assert.is_truthy(sentence(function() make({}, timed) end):find("follow the time", 1, true))
+  end)
+end)
