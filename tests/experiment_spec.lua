@@ -405,7 +405,7 @@ describe("an experiment", function()
   end)
 
   it("knows where walls have gone, and how strongly cables pull", function()
-    local shown = require "cq.experiment.shown"
+    local shown = require "cq.picture.shown"
     local box = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 }
     local world = cq.World {
       cells = { 40, 40 }, dx = 0.02, dt = 0.01, precision = "float64", walls = {

@@ -17,6 +17,7 @@ local ROOMS = {
   { "optimize", "optimizer", "schedule" },
   { "learn", "env" },
   { "picture", "picture", "plot" },
+  { "report", "report" },
   { "topology", "topology" },
   { "experiment", "experiment", "plan" },
   { "study", "study" },

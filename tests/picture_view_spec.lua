@@ -171,7 +171,7 @@ describe("the colours of a film", function()
     assert.same({ 0, 1 }, { scale.lower, scale.upper })
     scale:see_one(15)
     assert.same({ 0, 15 }, { scale.lower, scale.upper })
-    local shown = require "cq.experiment.shown"
+    local shown = require "cq.picture.shown"
     local floor = shown.floor("von_mises", run.world)
     assert(floor > 1e-4 and floor < 1e-2, floor)
     assert.equal(floor, shown.floor({ by = "von_mises" }, run.world))
@@ -179,7 +179,7 @@ describe("the colours of a film", function()
   end)
 
   it("name a unit only where the user gives one", function()
-    local shown = require "cq.experiment.shown"
+    local shown = require "cq.picture.shown"
     local function unit(given)
       local _, scale = shown.colour(given)
       return scale.unit

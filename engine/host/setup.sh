@@ -15,6 +15,7 @@ libopenblas-dev      matrix products
 libstb-dev           reads and writes pictures
 libtinyobjloader-dev reads OBJ files
 libsqlite3-0         keeps what parameter studies find
+zlib1g               makes the files of reports smaller
 END
     ;;
     demo) echo "ffmpeg               makes the video" ;;
@@ -24,6 +25,7 @@ lua-check            checks the Lua code
 ffmpeg               makes the videos that tests look at
 libnlopt0            optimizers that scripts may ask for
 coinor-libipopt1v5   another one
+chromium             opens the pages that reports write, without a window
 END
     ;;
     check) echo "clang                a second C compiler to agree with" ;;

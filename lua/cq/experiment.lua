@@ -210,8 +210,11 @@ end
 
 ---@class run.rollout.def : run.changes.def
 ---@field on_step? fun(state: cq.State, u: cq.Tensor?)   called with the state at the start and after each control step
+---@field contact? boolean        read what walls and pins give; as the experiment says unless given
 
-local rollout_spec = is.define("run:rollout", changed.fields { on_step = is.callable { optional = true } })
+local rollout_spec = is.define("run:rollout", changed.fields {
+  on_step = is.callable { optional = true }, contact = is.boolean { optional = true },
+})
 
 ---The rollout with these parameters, in the experiment's own world or a changed one; of several scenes, that of the
 ---first. Errors: those of world:rollout; a body of another design, or that does not stand in the world; values of
@@ -228,8 +231,8 @@ function Experiment:rollout(params, changes)
     robot = robot, steps = changed.steps(self, def, "run:rollout"), observer = observer, controller = controller,
     weight = self.weight,
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, on_step = def.on_step,
-    contact = self.contact, work = self.objective.work ~= nil, adjoint_decay = self.adjoint_decay,
-    record = constrained.recorder(self.constraints),
+    contact = self.contact or def.contact or false, work = self.objective.work ~= nil,
+    adjoint_decay = self.adjoint_decay, record = constrained.recorder(self.constraints),
   }
   for _, values in ipairs { self.given, self.of_scene or {}, params.world or {} } do
     for name, value in pairs(values) do fields[name] = value end
@@ -476,6 +479,16 @@ function Experiment:figures(path, options)
   message.note("%s", path)
   return path
 end
+
+---Runs once more and writes one HTML file that opens from disk: the body to turn and scrub, coloured by groups, signals
+---or numbers, with curves of the losses so far, of signals and of the forces of walls, the options and the script. The
+---page asks nothing of the network. A relative path is in the run's folder. `--render no` leaves it out. Of several
+---scenes it is the first. The size is told before the file is written; where particles times frames are more than 4
+---million the particles of the surface are kept.
+---@param path string        ends in .html
+---@param options? run.report.def
+---@return string? path
+function Experiment:report(path, options) return require("cq.experiment.reported").run(self, path, options) end
 
 ---Everything that can be known before running: a few control steps forward and backward with every function of the
 ---user's, and the plan. Errors as optimize would.

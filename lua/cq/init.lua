@@ -86,10 +86,12 @@ local function family(name, module)
   return setmetatable(module, meta)
 end
 
--- worlds and rollouts are drawn by a room below theirs, which is loaded when something is
+-- worlds and rollouts are drawn and reported by a room below theirs, which is loaded when something is
 local function connect_films()
-  local function film(of) return function(...) return require("cq.experiment.filmed")[of](...) end end
-  require("cq.world").class._film, require("cq.rollout").class._film = film "world", film "rollout"
+  local function late(module, of) return function(...) return require("cq.experiment." .. module)[of](...) end end
+  local Rollout = require("cq.rollout").class
+  require("cq.world").class._film = late("filmed", "world")
+  Rollout._film, Rollout._report = late("filmed", "rollout"), late("reported", "rollout")
 end
 
 local function load(name)

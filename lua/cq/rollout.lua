@@ -174,6 +174,13 @@ function Rollout:render(path, options) return Rollout._film(self, path, options)
 ---@return string path      of the file, of the list of files, or of their folder
 function Rollout:export(options) return require("cq.rollout.export").rollout(self, options) end
 
+---Runs once more and writes one HTML file that opens from disk, as run:report does. The controller and the observer
+---have the parameters that they have now.
+---@param path string        ends in .html; a relative one is in the folder of the run
+---@param options? rollout.report.def
+---@return string? path
+function Rollout:report(path, options) return Rollout._report(self, path, options) end
+
 -- ---- forward --------------------------------------------------------------------------------------------------------
 
 local function shape_told(dims) return dims == "" and "one number" or "{" .. dims .. "}" end

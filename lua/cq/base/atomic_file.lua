@@ -46,7 +46,7 @@ local function is_alive(process) return ffi.C.kill(process, 0) == 0 or ffi.errno
 local kinds = {
   csv = true, json = true, lua = true, bin = true, png = true, stl = true, mp4 = true, mkv = true, webm = true,
   gif = true, log = true, status = true, vtp = true, pvd = true, ply = true, npz = true, npy = true, obj = true,
-  glb = true,
+  glb = true, html = true,
 }
 
 ---Removes what killed processes have left in a folder.

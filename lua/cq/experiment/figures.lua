@@ -8,7 +8,7 @@ local plot = require "cq.plot"
 local raster = require "cq.picture.raster"
 local evaluate = require "cq.experiment.evaluate"
 local replay = require "cq.experiment.replay"
-local shown = require "cq.experiment.shown"
+local shown = require "cq.picture.shown"
 
 local figures = {}
 

@@ -5,56 +5,14 @@ local T = require "cq.tensor"
 local changed = require "cq.experiment.changed"
 local message = require "cq.base.message"
 local host = require "cq.host"
-local loose_of = require "cq.robot.loose"
 local option = require "cq.option"
 local rollouts = require "cq.rollout"
 local wall_motion = require "cq.rollout.wall_motion"
-local shown = require "cq.experiment.shown"
+local parts = require "cq.picture.parts"
+local shown = require "cq.picture.shown"
 local of_particles = require "cq.state.values"
 
 local replay = {}
-
--- groups of all robots, as the picture colours them: those of the shapes
-local function groups_of(world)
-  local out = {}
-  for _, robot in ipairs(world.robots) do
-    for _, name in ipairs(robot.groups) do
-      local numbers = robot:group(name):particles()
-      for k, p in ipairs(numbers) do numbers[k] = p + robot.first end
-      out[#out + 1] = { name = name, particles = numbers }
-    end
-  end
-  return out
-end
-
--- colours of all particles whose shape was drawn
-local function drawn_of(world)
-  local out = {}
-  for _, robot in ipairs(world.robots) do
-    for p, rgb in pairs(robot.drawn) do out[robot.first + p] = rgb end
-  end
-  return out
-end
-
--- robots as the picture draws them; the cells of a mesh can only be told apart by their lattice
-local function bodies_of(world, by_cells)
-  local out = {}
-  for k, robot in ipairs(world.robots) do
-    out[k] = { first = robot.first + 1, count = robot.particle_count, loose = loose_of(robot) }
-    if robot.surface and not by_cells and not out[k].loose then
-      out[k].mesh, out[k].triangles = robot.surface()
-      out[k].rest = robot.root.position
-    end
-  end
-  return out
-end
-
--- numbers from 1 of all particles that are pinned
-local function held_of(world)
-  local out, arrays = {}, world.layout.arrays
-  for k = 0, world.layout.pin_count - 1 do out[k + 1] = arrays.pins[k] + 1 end
-  return out
-end
 
 ---@class rollout.render.def
 ---@field fps? number            frames in a second of film
@@ -278,8 +236,8 @@ local function scene_of(state, options, size)
   scale.floor = scale.floor or shown.floor(options.colour, world)
   return require("cq.picture").scene {
     domain = world.domain.size, volume = volume, rest = rest,
-    groups = groups_of(world), drawn = drawn_of(world), walls = world.walls,
-    dx = world.dx, bodies = bodies_of(world, options.read_opacity ~= nil), held = held_of(world),
+    groups = parts.groups(world), drawn = parts.drawn(world), walls = world.walls,
+    dx = world.dx, bodies = parts.bodies(world, options.read_opacity ~= nil), held = parts.held(world),
     width = size and size.width or options.width, height = size and size.height or options.height,
     samples = options.samples or options.still and 3 or 2, follow = options.follow, zoom = options.zoom,
     camera = options.camera,

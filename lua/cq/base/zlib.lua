@@ -1,0 +1,76 @@
+-- zlib: bytes made smaller, by the system's libz, which is loaded when a report asks for it.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+
+ffi.cdef [[
+typedef struct cq_z_stream {
+  const uint8_t *next_in; unsigned int avail_in; unsigned long total_in;
+  uint8_t *next_out; unsigned int avail_out; unsigned long total_out;
+  const char *message; void *state, *alloc, *release, *opaque;
+  int data_type; unsigned long adler, reserved;
+} cq_z_stream;
+int deflateInit2_(cq_z_stream *stream, int level, int method, int bits, int memory, int strategy, const char *version,
+                  int size);
+int deflate(cq_z_stream *stream, int flush);
+int deflateParams(cq_z_stream *stream, int level, int strategy);
+int deflateEnd(cq_z_stream *stream);
+unsigned long deflateBound(cq_z_stream *stream, unsigned long count);
+const char *zlibVersion(void);
+]]
+
+local LEVEL, METHOD, WINDOW, MEMORY = 6, 8, 15, 9      -- level 9 takes three times as long for one percent
+local DEFAULT, HUFFMAN_ONLY = 0, 2                     -- find repetitions, or only give frequent bytes few bits
+local CONTINUE, FINISH, STREAM_END = 0, 4, 1
+local MARGIN = 4096                                    -- bytes that a change of the strategy may take
+
+local library
+
+local function load()
+  if library then return library end
+  for _, name in ipairs { "z", "libz.so.1" } do
+    local found, loaded = pcall(ffi.load, name)
+    if found then
+      library = loaded
+      return loaded
+    end
+  end
+  is.fail("a report needs the library libz, which was not found; install the Debian package zlib1g")
+end
+
+-- the first `noisy` bytes by a strategy, the others by the default one
+local function deflated(bytes, count, noisy, strategy)
+  local C, stream = load(), ffi.new "cq_z_stream"
+  local function check(status, wanted)
+    if status ~= wanted then is.fail("zlib could not compress %d bytes: status %d", count, status) end
+  end
+  check(C.deflateInit2_(stream, LEVEL, METHOD, WINDOW, MEMORY, strategy, C.zlibVersion(), ffi.sizeof(stream)), 0)
+  local room = tonumber(C.deflateBound(stream, count)) + MARGIN
+  local out = ffi.new("uint8_t[?]", room)
+  stream.next_in, stream.avail_in, stream.next_out, stream.avail_out = bytes, noisy, out, room
+  if noisy > 0 then
+    check(C.deflate(stream, CONTINUE), 0)
+    check(C.deflateParams(stream, LEVEL, DEFAULT), 0)
+  end
+  stream.avail_in = stream.avail_in + (count - noisy)
+  local status = C.deflate(stream, FINISH)
+  local size = tonumber(stream.total_out)
+  C.deflateEnd(stream)
+  check(status, STREAM_END)
+  return ffi.string(out, size)
+end
+
+local zlib = {}
+
+---Compresses bytes into the format of RFC 1950, which browsers call "deflate".
+---@param bytes ffi.cdata*     uint8_t[count]
+---@param count integer
+---@param noisy? integer       of these first bytes: repetitions in them may be chance, so that both ways are tried
+---@return string
+function zlib.compress(bytes, count, noisy)
+  local plain = deflated(bytes, count, 0, DEFAULT)
+  if not noisy then return plain end
+  local other = deflated(bytes, count, noisy, HUFFMAN_ONLY)
+  return #other < #plain and other or plain
+end
+
+return zlib

@@ -1,0 +1,106 @@
+-- reported: an experiment or a rollout once more, as a page of HTML to turn and scrub.
+local is = require "cq.base.schema"
+local option = require "cq.option"
+local script = require "cq.base.script"
+local C = require("cq.base.engine").C
+local T = require "cq.tensor"
+local changed = require "cq.experiment.changed"
+local evaluate = require "cq.experiment.evaluate"
+local films = require "cq.report.film"
+local folders = require "cq.report.folder"
+local host = require "cq.host"
+local json = require "cq.base.json"
+local message = require "cq.base.message"
+local pages = require "cq.report.page"
+local replay = require "cq.experiment.replay"
+local shown = require "cq.picture.shown"
+
+local reported = {}
+
+---@class run.report.def : rollout.report.def, run.changes.def
+---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
+
+local function fields(others)
+  for name, kind in pairs(films.fields()) do others[name] = kind end
+  return others
+end
+
+local run_spec = is.define("run:report", changed.fields(fields { params = evaluate.params_kind }))
+local rollout_spec = is.define("rollout:report", fields {})
+
+-- the script's name, as that of the page
+local function title_of(def)
+  local name = script.path and script.path ~= "-" and script.path:match "([^/]+)$":gsub("%.lua$", "")
+  return def.title or name or "rollout"
+end
+
+-- simulate(see) makes the rollout; a page with its body, and what the run in a folder has recorded
+local function write(path, def, what, steps, simulate, folder)
+  pages.require_writable(path, what)
+  local page, film = pages.new(title_of(def)), films.new(def, steps)
+  local run = { name = page.data.title, curves = {}, facts = {}, script = script.text() }
+  local roll = simulate(function(state, u) film:see(state, u) end)
+  run.film = film:finish(roll, function(content) return page:add(content) end)
+  run.facts.world = run.film.world
+  if folder and host.kind(folder .. "/history.csv") then
+    local loss
+    loss, run.curves = folders.curves(require("cq.run").read_history(folder))
+    folders.add_loss(page, run.name, loss)
+    local file = io.open(folder .. "/manifest.json")
+    local fine, manifest = pcall(json.decode, file and file:read "*a" or "")
+    if file then file:close() end
+    if fine then run.facts = folders.facts(manifest) end
+  end
+  page.data.runs[1] = run
+  return page:write(path, what)
+end
+
+local function is_left_out() return replay.is_left_out() or option.program.check end
+
+---@param self cq.Experiment
+---@param path string
+---@param given? run.report.def
+---@return string?
+function reported.run(self, path, given)
+  pages.check(path, "run:report")
+  shown.name = "run:report"
+  local def = run_spec(given or {})
+  local changes = changed.take(def)
+  local params = evaluate.params(self, def.params, "run:report")
+  if is_left_out() then return nil end
+  if C.cq_interrupted() ~= 0 then
+    message.note("interrupted: %s was not written; the best parameters are saved", path)
+    return nil
+  end
+  local world = changes.world or self.world
+  changes.contact = #world.walls > 0 or world.layout.pin_count > 0
+  return write(replay.place(path, self), def, "run:report", changed.steps(self, changes, "run:report"), function(see)
+    changes.on_step = see
+    return T.tape.pause(function() return self:rollout(params, changes) end)
+  end, self.folder)
+end
+
+---@param roll cq.Rollout
+---@param path string
+---@param given? rollout.report.def
+---@return string?
+function reported.rollout(roll, path, given)
+  pages.check(path, "rollout:report")
+  shown.name = "rollout:report"
+  local def = rollout_spec(given or {})
+  if roll.batched then
+    is.fail("rollout:report: a batch of %d scenes is not shown; run one of them alone", roll.batch)
+  end
+  if is_left_out() then return nil end
+  local again, world = {}, roll.world
+  for name, value in pairs(roll.again) do again[name] = value end
+  -- what only costs time is not asked again
+  again.running, again.effort, again.record, again.work = nil, nil, nil, nil
+  again.contact = #world.walls > 0 or world.layout.pin_count > 0
+  return write(replay.place(path), def, "rollout:report", roll.steps, function(see)
+    again.on_step = see
+    return T.tape.pause(world.rollout, world, again)
+  end)
+end
+
+return reported

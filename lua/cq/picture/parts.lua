@@ -1,0 +1,48 @@
+-- parts: what a picture of a world consists of: groups with their colours, bodies, particles that are pinned.
+local loose_of = require "cq.robot.loose"
+
+local parts = {}
+
+---Groups of all robots, as the picture colours them: those of the shapes.
+function parts.groups(world)
+  local out = {}
+  for _, robot in ipairs(world.robots) do
+    for _, name in ipairs(robot.groups) do
+      local numbers = robot:group(name):particles()
+      for k, p in ipairs(numbers) do numbers[k] = p + robot.first end
+      out[#out + 1] = { name = name, particles = numbers }
+    end
+  end
+  return out
+end
+
+---Colours of all particles whose shape was drawn.
+function parts.drawn(world)
+  local out = {}
+  for _, robot in ipairs(world.robots) do
+    for p, rgb in pairs(robot.drawn) do out[robot.first + p] = rgb end
+  end
+  return out
+end
+
+---Robots as the picture draws them; the cells of a mesh can only be told apart by their lattice.
+function parts.bodies(world, by_cells)
+  local out = {}
+  for k, robot in ipairs(world.robots) do
+    out[k] = { first = robot.first + 1, count = robot.particle_count, loose = loose_of(robot) }
+    if robot.surface and not by_cells and not out[k].loose then
+      out[k].mesh, out[k].triangles = robot.surface()
+      out[k].rest = robot.root.position
+    end
+  end
+  return out
+end
+
+---Numbers from 1 of all particles that are pinned.
+function parts.held(world)
+  local out, arrays = {}, world.layout.arrays
+  for k = 0, world.layout.pin_count - 1 do out[k + 1] = arrays.pins[k] + 1 end
+  return out
+end
+
+return parts

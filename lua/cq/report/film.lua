@@ -1,0 +1,339 @@
+-- film: moments of a rollout for the page: positions in 14 bits, numbers of particles in 8, walls, cables, and curves
+-- of signals and forces.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local colour = require "cq.base.colour"
+local controllers = require "cq.controller"
+local encode = require "cq.report.encode"
+local lattices = require "cq.report.lattice"
+local message = require "cq.base.message"
+local of_particles = require "cq.state.values"
+local paint = require "cq.picture.paint"
+local parts = require "cq.picture.parts"
+local scales = require "cq.picture.scale"
+local shown = require "cq.picture.shown"
+local wall_motion = require "cq.rollout.wall_motion"
+local walls = require "cq.report.wall"
+
+local LEVELS = 2 ^ encode.BITS - 1
+local FINEST = 1 / 32            -- of the particles' spacing: nobody sees less
+local LARGE = 4e6                -- particles times frames that are kept whole
+local CURVE = 1000               -- points of a curve
+
+---@class rollout.report.def
+---@field frames? integer        moments, evenly spaced
+---@field colour? any[]          what particles can be coloured by beside their groups and their speed, each as run:render's
+---  colour; that of their actuators is there where the list is left out
+---@field particles? "auto"|"all"|"surface"   auto: all, unless particles times frames are more than 4 million; then
+---  those of the surface and those that flow
+---@field title? string          the script's name unless given
+
+local film = {}
+
+---The fields that a definition shares with what makes a film.
+---@internal
+---@return table<string, cq.Checker>
+function film.fields()
+  return {
+    frames = is.integer { min = 2, max = 100000, default = 120 },
+    colour = is.list(is.any(), { default = { "signal" } }),
+    particles = is.one_of { "auto", "all", "surface", default = "auto" },
+    title = is.string { optional = true },
+  }
+end
+
+local Film = {}
+Film.__index = Film
+
+---A film that takes states in their order.
+---@param def rollout.report.def
+---@param steps integer          control steps of the rollout
+---@return table
+function film.new(def, steps)
+  local self = setmetatable({ def = def, wanted = {}, times = {}, positions = {}, offsets = {}, channels = {} }, Film)
+  local frames = math.min(def.frames, steps + 1)
+  for k = 0, frames - 1 do
+    self.wanted[frames == 1 and 0 or math.floor(k * steps / (frames - 1) + 0.5)] = true
+  end
+  for k, given in ipairs(def.colour) do
+    local read, scale = shown.colour(given)
+    self.channels[k] = { read = read, scale = scale, frames = {}, given = given }
+  end
+  return self
+end
+
+-- float[n] of a tensor
+local function floats(tensor)
+  local n, from = tensor.count, tensor:data()
+  local out = ffi.new("float[?]", n)
+  for i = 0, n - 1 do out[i] = from[i] end
+  return out
+end
+
+---Takes a state; what the film does not show is passed over.
+---@param state cq.State
+---@param u? cq.Tensor           signals of its control step
+function Film:see(state, u)
+  state.roll.phase = nil                -- what fails here is no on_step of the user's
+  if not self.wanted[state.step] then return end
+  if not self.world then
+    self.world = state.world
+    self.rest, self.volume = of_particles.undeformed(state)
+  end
+  self.times[#self.times + 1] = state.time
+  self.positions[#self.times] = floats(state:positions())
+  self.offsets[#self.times] = wall_motion.way(state, 0) or false
+  for _, channel in ipairs(self.channels) do
+    channel.frames[#self.times] = floats(T.as_tensor(channel.read(state, u)))
+  end
+end
+
+-- ---- particles ------------------------------------------------------------------------------------------------------
+
+-- the spacing of a body's lattice: the largest, for parts may have been filled more closely along some axes
+local function spacing_of(volume, body, dim)
+  local most, data = 0, volume:data()
+  for p = body.first - 1, body.first + body.count - 2 do most = math.max(most, data[p]) end
+  return most ^ (1 / dim)
+end
+
+local function bodies_of(world, volume)
+  local out = {}
+  for k, body in ipairs(parts.bodies(world, true)) do
+    out[k] = { first = body.first - 1, count = body.count, loose = body.loose,
+      spacing = spacing_of(volume, body, world.dim) }
+  end
+  return out
+end
+
+-- particles that cables go through stay
+local function cabled(world)
+  local out = {}
+  for _, entry in ipairs(world.layout.cable.list) do
+    for _, point in ipairs(entry.cable.points) do
+      for _, p in ipairs(point.index or {}) do out[entry.robot.first + p] = true end
+    end
+  end
+  return out
+end
+
+local function lattice_of(self, bodies)
+  local world, rest, def = self.world, self.rest:data(), self.def
+  local through = cabled(world)
+  local n, frames, dim = world.particle_count, #self.times, world.dim
+  local thin = def.particles == "surface" or def.particles == "auto" and n * frames > LARGE
+  if not thin then return lattices.new(rest, dim, bodies) end
+  local out = lattices.new(rest, dim, bodies, function(p, outer) return outer or through[p] end)
+  message.note("of %s the report has those of the surface, %d; particles = \"all\" keeps all", text.count(n, "particle"),
+    out.count)
+  local most = math.max(1000, math.floor(LARGE / frames))
+  if def.particles ~= "auto" or out.count <= most then return out end
+  local every, kept = math.ceil(out.count / most), 0
+  message.note("the surface alone has too many for %d frames: the report has one of %d", frames, every)
+  return lattices.new(rest, dim, bodies, function(p, outer)
+    if outer then kept = kept + 1 end
+    return through[p] or outer and kept % every == 0
+  end)
+end
+
+-- ---- what the page is given -----------------------------------------------------------------------------------------
+
+local function short(x, digits) return tonumber((("%%.%dg"):format(digits or 6)):format(x)) end
+
+-- the box that all moments lie in, along an axis
+local function range(frames, n, dim, d)
+  local lower, upper = math.huge, -math.huge
+  for _, x in ipairs(frames) do
+    for p = d, n * dim - 1, dim do
+      local value = x[p]
+      if value - value == 0 then lower, upper = math.min(lower, value), math.max(upper, value) end
+    end
+  end
+  return lower, upper
+end
+
+local function positions_of(self, lattice, bodies, by, add)
+  local dim, n, frames, order = self.world.dim, self.world.particle_count, self.positions, lattice.order
+  local origin, upper, quantum, spacing = {}, {}, {}, math.huge
+  for _, body in ipairs(bodies) do spacing = math.min(spacing, body.spacing) end
+  for d = 1, dim do
+    origin[d], upper[d] = range(frames, n, dim, d - 1)
+    quantum[d] = math.max((upper[d] - origin[d]) / LEVELS, FINEST * spacing)
+  end
+  local pieces = encode.film(#frames, dim, by, function(frame, d, out)
+    local x, from, size = frames[frame + 1], origin[d + 1], quantum[d + 1]
+    for k = 0, lattice.count - 1 do
+      local level = math.floor((x[order[k] * dim + d] - from) / size + 0.5)
+      out[k] = level >= 0 and level <= LEVELS and level or 0
+    end
+  end, 16)
+  for k, piece in ipairs(pieces) do pieces[k] = add(piece) end
+  return { origin = origin, upper = upper, quantum = quantum, pieces = pieces }
+end
+
+-- a number of each particle at each moment, or one that stays
+local function channel_of(self, channel, lattice, by, add)
+  local n, frames, scale = self.world.particle_count, channel.frames, channel.scale
+  scale.floor = scale.floor or shown.floor(channel.given, self.world)
+  local categories = scale.categories
+  scale = scales.new(scale)
+  if not categories then for _, values in ipairs(frames) do scale:see(values, n) end end
+  local lower, upper = scale.lower, scale.upper
+  if categories then lower, upper = 1, math.max(2, #categories) end
+  local still = true
+  for k = 2, #frames do
+    still = still and ffi.string(frames[k], 4 * n) == ffi.string(frames[1], 4 * n)
+  end
+  local pieces = encode.film(still and 1 or #frames, 1, by, function(frame, _, out)
+    local values = frames[frame + 1]
+    for k = 0, lattice.count - 1 do
+      local level = math.floor((values[lattice.order[k]] - lower) / (upper - lower) * 255 + 0.5)
+      out[k] = level == level and math.max(0, math.min(255, level)) or 0
+    end
+  end, 8)
+  for k, piece in ipairs(pieces) do pieces[k] = add(piece) end
+  return { label = scale.label or ("colour %d"):format(channel.number), unit = scale.unit, lower = lower, upper = upper,
+    palette = scale.palette, categories = categories, still = still, pieces = pieces,
+    signal = channel.given == "signal" or nil }
+end
+
+-- red, green and blue of each particle, as pictures have them
+local function colours_of(self, lattice, add)
+  local base = paint.base(self.world.particle_count, parts.groups(self.world), parts.drawn(self.world))
+  local count = lattice.count
+  local out = ffi.new("uint8_t[?]", 3 * count)
+  for k = 0, count - 1 do
+    for c = 0, 2 do out[c * count + k] = base[3 * lattice.order[k] + c] end
+  end
+  return add(encode.bytes(out, 3 * count))
+end
+
+local function groups_of(world)
+  local out = {}
+  for k, entry in ipairs(parts.groups(world)) do
+    if k <= 12 then out[k] = { name = entry.name, colour = paint.groups[(k - 1) % #paint.groups + 1] } end
+  end
+  return out
+end
+
+-- radii of particles as drawn: a share of the largest in 8 bits, or one for all
+local function radii_of(self, lattice, add)
+  local n, volume, dim = lattice.count, self.volume:data(), self.world.dim
+  local least, most, out = math.huge, 0, ffi.new("uint8_t[?]", n)
+  local function size(k) return volume[lattice.order[k]] ^ (1 / dim) / 2 end
+  for k = 0, n - 1 do least, most = math.min(least, size(k)), math.max(most, size(k)) end
+  if most - least < 0.02 * most then return { largest = short(most) } end
+  for k = 0, n - 1 do out[k] = math.floor(255 * size(k) / most + 0.5) end
+  return { largest = short(most), shares = add(encode.bytes(out, n)) }
+end
+
+local function cables_of(world, lattice)
+  local at, out = {}, {}
+  for k = 0, lattice.count - 1 do at[lattice.order[k]] = k end
+  for c, entry in ipairs(world.layout.cable.list) do
+    out[c] = {}
+    for k, point in ipairs(entry.cable.points) do
+      local list = {}
+      for _, p in ipairs(point.index or {}) do list[#list + 1] = at[entry.robot.first + p] end
+      out[c][k] = { particles = list, anchor = point.anchor }
+    end
+  end
+  return out
+end
+
+-- ---- curves ---------------------------------------------------------------------------------------------------------
+
+-- columns of rows {steps, k} as curves over time
+local function add_curves(out, def, rows, names, dt)
+  local steps, count = rows:size(1), rows:size(2)
+  local every = math.max(1, math.ceil(steps / CURVE))
+  local x, series, data = {}, {}, rows:data()
+  for i = 0, steps - 1, every do x[#x + 1] = short((i + 1) * dt) end
+  for k = 1, math.min(count, 32) do
+    local y = {}
+    for i = 0, steps - 1, every do y[#y + 1] = short((def.factor or 1) * data[i * count + k - 1]) end
+    series[k] = { name = names[k] or tostring(k), y = y }
+  end
+  out[#out + 1] = { title = def.title, unit = def.unit, x = x, x_label = "time", series = series, follows = true }
+end
+
+local function way_of(self)
+  local n, dim, series = self.world.particle_count, self.world.dim, {}
+  for d = 1, dim do
+    local y = {}
+    for k, x in ipairs(self.positions) do
+      local sum = 0
+      for p = d - 1, n * dim - 1, dim do sum = sum + x[p] end
+      y[k] = short(sum / n)
+    end
+    series[d] = { name = ({ "x", "y", "z" })[d], y = y }
+  end
+  local times = {}
+  for k, time in ipairs(self.times) do times[k] = short(time) end
+  return { title = "centre of the particles", unit = "length", x = times, x_label = "time", series = series,
+    follows = true }
+end
+
+local function curves_of(self, roll)
+  local out, world = { way_of(self) }, self.world
+  local dt = world.control_dt
+  if roll.signals and roll.signals.rank == 2 and roll.signals.count > 0 then
+    add_curves(out, { title = "signals" }, roll.signals, controllers.signals_of(world), dt)
+  end
+  local contact = roll.contact
+  if contact and contact.normal and contact.normal.count > 0 then
+    local names = {}
+    for k, wall in ipairs(world.walls) do
+      names[k] = #world.walls > 1 and ("%s %d"):format(wall.family, k) or wall.family
+    end
+    local friction = contact.tangential:square():sum { 3 }:sqrt()
+    add_curves(out, { title = "forces of walls, normal", unit = "force", factor = 1 / dt }, contact.normal, names, dt)
+    add_curves(out, { title = "forces of walls, tangential", unit = "force", factor = 1 / dt }, friction, names, dt)
+  end
+  return out
+end
+
+---What the page is given of a film that has ended; add(text) keeps a text and gives its number.
+---@param roll cq.Rollout
+---@param add fun(text: string): integer
+---@return table
+function Film:finish(roll, add)
+  local world = self.world
+  local bodies = bodies_of(world, self.volume)
+  local lattice = lattice_of(self, bodies)
+  local by, channels, times = encode.prediction(lattice), {}, {}
+  for k, time in ipairs(self.times) do times[k] = short(time) end
+  for k, channel in ipairs(self.channels) do
+    channel.number = k
+    channels[k] = channel_of(self, channel, lattice, by, add)
+  end
+  local before = {}
+  for d = 1, world.dim do before[d] = add(encode.integers(lattice.before[d], lattice.count)) end
+  local list, ground = walls.list(world)
+  local moves = self.offsets[#self.offsets] and self.offsets or nil
+  return {
+    dim = world.dim, count = lattice.count, total = world.particle_count, key = encode.KEY, times = times,
+    positions = positions_of(self, lattice, bodies, by, add), before = before,
+    numbers = add(encode.integers(lattice.order, lattice.count)),
+    outer = add(encode.bytes(lattice.outer, lattice.count)),
+    colours = colours_of(self, lattice, add), groups = groups_of(world), radius = radii_of(self, lattice, add),
+    channels = channels, cables = cables_of(world, lattice), walls = list, ground = ground, wall_offsets = moves,
+    size = world.domain.size, curves = curves_of(self, roll), world = tostring(world),
+  }
+end
+
+---Colours of the page that are those of pictures.
+---@return table
+function film.palettes()
+  local function rgb(list)
+    local out = {}
+    for k, stop in ipairs(list) do out[k] = { colour.parse(stop, "palette") } end
+    return out
+  end
+  return { rising = rgb(paint.scale), signed = rgb(paint.signed), tension = rgb(paint.tension),
+    categories = rgb(paint.categories), actuation = rgb { paint.negative, paint.positive }, lines = paint.lines }
+end
+
+return film

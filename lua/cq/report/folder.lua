@@ -1,0 +1,176 @@
+-- folder: what a run has left, as the page shows it: facts of its manifest, its history as curves, its script, and its
+-- body, by running the best result once more.
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local films = require "cq.report.film"
+local json = require "cq.base.json"
+local loads = require "cq.load"
+local message = require "cq.base.message"
+local Run = require "cq.run"
+local T = require "cq.tensor"
+
+local folder = {}
+
+local function bytes_of(path)
+  local file = io.open(path, "rb")
+  if not file then return nil end
+  local bytes = file:read "*a"
+  file:close()
+  return bytes
+end
+
+-- tables within tables as one, by paths
+local function flatten(value, path, out)
+  if type(value) ~= "table" then
+    out[path] = type(value) == "number" and value or tostring(value)
+    return out
+  end
+  for key, inner in pairs(value) do flatten(inner, path == "" and tostring(key) or path .. "." .. key, out) end
+  return out
+end
+
+local hidden = { script_hash = true, sources = true, abi = true, started = true, finished = true, ranks = true }
+
+---Facts of a run, by name: what its manifest says.
+---@param manifest table
+---@param result? table         of cq.load
+---@return table<string, string|number>
+function folder.facts(manifest, result)
+  local plain = {}
+  for key, value in pairs(manifest) do
+    if not hidden[key] then plain[key] = value end
+  end
+  local out = flatten(plain, "", {})
+  if result then out["best loss"], out["best at iteration"] = result.loss, result.iteration end
+  return out
+end
+
+-- at most so many points of a curve
+local POINTS = 2000
+
+---Columns of a history as curves: { loss = series, others = curves }.
+---@param rows table<string, any>[]
+---@return table? loss, table[] others
+function folder.curves(rows)
+  local names, seen, every = {}, {}, math.max(1, math.ceil(#rows / POINTS))
+  for _, row in ipairs(rows) do
+    for name, value in pairs(row) do
+      if type(value) == "number" and name ~= "iteration" and name ~= "stage_iteration" and not seen[name] then
+        seen[name], names[#names + 1] = true, name
+      end
+    end
+  end
+  table.sort(names)
+  local function series(name)
+    local out = { name = name, x = {}, y = {} }
+    for k = 1, #rows, every do
+      local value = rows[k][name]
+      if type(value) == "number" and value - value == 0 then
+        out.x[#out.x + 1], out.y[#out.y + 1] = rows[k].iteration or k, tonumber(("%.6g"):format(value))
+      end
+    end
+    return out
+  end
+  local loss, others = seen.loss and series "loss" or nil, {}
+  for _, name in ipairs(names) do
+    if name ~= "loss" and #others < 8 then
+      others[#others + 1] = { title = name, x_label = "iteration", series = { series(name) } }
+    end
+  end
+  return loss, others
+end
+
+---Adds the loss of a run to the curve of all.
+---@param page cq.Report.page
+---@param name string
+---@param loss? table
+function folder.add_loss(page, name, loss)
+  if not loss or #loss.x == 0 then return end
+  local all = page.data.curves[1]
+  if not all then
+    all = { title = "loss", x_label = "iteration", series = {} }
+    page.data.curves[1] = all
+  end
+  loss.name = name
+  table.insert(all.series, loss)
+end
+
+---Runs what was saved once more into a film.
+---@param saved cq.Saved
+---@param def rollout.report.def
+---@param page cq.Report.page
+---@return table film
+function folder.film(saved, def, page)
+  local film = films.new(def, saved.steps)
+  local world = saved.world
+  local roll = T.tape.pause(function()
+    return saved:rollout {
+      contact = #world.walls > 0 or nil,
+      on_step = function(state, u) film:see(state, u) end,
+    }
+  end)
+  return film:finish(roll, function(content) return page:add(content) end)
+end
+
+-- a result, or why there is none to be shown
+local function result_of(path)
+  local fine, saved = pcall(loads, path)
+  if fine then return saved end
+  if type(saved) == "string" and saved:find("version", 1, true) and saved:find("newer program", 1, true) then
+    error(saved, 0)
+  end
+  return nil, (tostring(saved):gsub("^[^:]*:%d+: ", ""))
+end
+
+-- the body of a run; a sentence where only its script can make it
+local function film_of(saved, def, page)
+  local fine, film = pcall(folder.film, saved, def, page)
+  if fine then return film end
+  return nil, (tostring(film):gsub("^[^:]*:%d+: ", ""))
+end
+
+---Reads a run's folder, or a file that cq.load reads.
+---Errors: no run there; a run of a newer program.
+---@param path string
+---@param def rollout.report.def
+---@param page cq.Report.page
+---@param with_body boolean
+---@return table run
+---@return table? loss          its curve
+function folder.read(path, def, page, with_body)
+  path = path:gsub("(.)/+$", "%1")
+  local saved, why = result_of(path)
+  local manifest = saved and saved.manifest
+  if not saved then
+    local fine, read = pcall(json.decode, bytes_of(path .. "/manifest.json") or "")
+    manifest = fine and type(read) == "table" and read or nil
+  end
+  local history = path .. "/history.csv"
+  if not saved and not host.kind(history) then is.fail("%s is no run: %s", path, why) end
+  local run = { name = path:match "([^/]+)$":gsub("%.bin$", ""), folder = path, curves = {},
+    script = bytes_of(path .. "/script.lua"), facts = folder.facts(manifest or {}, saved and saved.result) }
+  local loss
+  if host.kind(history) then loss, run.curves = folder.curves(Run.read_history(path)) end
+  if with_body and saved and saved.data.world then
+    run.film, why = film_of(saved, def, page)
+  elseif saved and not saved.data.world then
+    why = "it has parameters alone, without a world"
+  end
+  if with_body and not run.film then
+    run.note = ("%s: its body is not shown: %s"):format(run.name, why)
+    message.warn("%s", run.note)
+  end
+  return run, loss
+end
+
+---Names that tell runs apart: the end of their paths that differs.
+---@param runs table[]
+function folder.tell_apart(runs)
+  local seen = {}
+  for _, run in ipairs(runs) do seen[run.name] = (seen[run.name] or 0) + 1 end
+  for _, run in ipairs(runs) do
+    if seen[run.name] > 1 then run.name = run.folder end
+  end
+end
+
+return folder

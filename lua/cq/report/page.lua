@@ -1,0 +1,127 @@
+-- page: one HTML file with everything in it: style, scripts, data, and texts that the scripts decode.
+local atomic_file = require "cq.base.atomic_file"
+local film = require "cq.report.film"
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local json = require "cq.base.json"
+local message = require "cq.base.message"
+local text = require "cq.base.text"
+
+local page = {}
+
+local folder = host.root .. "/lua/cq/report/"
+local scripts = { "decode.js", "view.js", "curves.js", "table.js", "page.js" }
+
+local function read(name)
+  local file = assert(io.open(folder .. name, "rb"))
+  local bytes = file:read "*a"
+  file:close()
+  return bytes
+end
+
+local function script()
+  local out = {}
+  for k, name in ipairs(scripts) do out[k] = read(name):gsub('^"use strict";\n', "") end
+  return '"use strict";\n' .. table.concat(out, "\n")
+end
+
+local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;" }
+
+-- a script element ends at the first </script>, whatever it holds
+local function element(kind, id, content)
+  return ('<script type="%s" id="%s">%s</script>\n'):format(kind, id, content)
+end
+
+---A page: runs and curves that all of them share are added to it, then it is written.
+---@class cq.Report.page
+---@field data table        what the scripts are given; decode.js and page.js say how it is used
+---@field texts string[]    base64, by number from 1
+local Page = {}
+Page.__index = Page
+
+---@param title string
+---@return cq.Report.page
+function page.new(title)
+  return setmetatable({
+    texts = {}, data = { title = title, runs = {}, curves = {}, palettes = film.palettes(),
+      made = ("cqlua %s, %s"):format(host.version, os.date "!%Y-%m-%d %H:%M UTC") },
+  }, Page)
+end
+
+---Keeps a text; its number.
+---@param content string
+---@return integer
+function Page:add(content)
+  self.texts[#self.texts + 1] = content
+  return #self.texts
+end
+
+---The whole page.
+---@return string
+function Page:html()
+  local parts = { element("application/json", "data", (page.json(self.data):gsub("<", "\\u003c"))) }
+  for k, content in ipairs(self.texts) do parts[#parts + 1] = element("text/plain", "blob-" .. k, content) end
+  local fill = {
+    title = self.data.title:gsub("[&<>]", entities), style = read "page.css", script = script(),
+    data = table.concat(parts), connect = self.data.live and "'self'" or "'none'",
+  }
+  return (read "page.html":gsub("{{(%l+)}}", fill))
+end
+
+-- lists that the scripts go through, also where they are empty: JSON of an empty Lua table is {}
+local lists = { runs = true, curves = true, channels = true, groups = true, cables = true, walls = true, rows = true,
+  columns = true, series = true, x = true, y = true, axes = true, corners = true, particles = true }
+
+---Data as JSON, in which a list may be empty.
+---@param data table
+---@return string
+function page.json(data)
+  return (json.encode(data):gsub('"(%l+)": {}', function(name)
+    return lists[name] and ('"%s": []'):format(name) or nil
+  end))
+end
+
+local function size_of(bytes)
+  return bytes < 1e5 and ("%.0f kB"):format(bytes / 1e3) or ("%.1f MB"):format(bytes / 1e6)
+end
+
+-- "3125 particles x 60 frames" of each body
+local function bodies_of(data)
+  local out = {}
+  for _, run in ipairs(data.runs) do
+    if run.film then
+      out[#out + 1] = ("%s x %s"):format(text.count(run.film.count, "particle"), text.count(#run.film.times, "frame"))
+    end
+  end
+  if #out > 3 then out = { text.count(#out, "body"):gsub("bodys", "bodies") .. "", out[1] } end
+  return #out > 0 and ", " .. table.concat(out, ", ") or ""
+end
+
+---Refuses a path that is no HTML file or that cannot be written, before anything is simulated.
+---@param path any
+---@param what string           for errors
+function page.check(path, what)
+  is.argument(what, "path", is.string(), path)
+  if not path:match "%.html$" then is.fail("%s: path must end in .html, got %s", what, text.describe(path)) end
+end
+
+---Refuses a path that cannot be written.
+---@param path string
+---@param what string
+function page.require_writable(path, what)
+  local problem = atomic_file.problem(path)
+  if problem then is.fail("%s: %s cannot be written: %s", what, path, problem) end
+end
+
+---Writes the page, whole or not at all, after telling its size.
+---@param path string
+---@param what string           for errors
+---@return string path
+function Page:write(path, what)
+  local bytes = self:html()
+  message.note("%s: %s%s", path, size_of(#bytes), bodies_of(self.data))
+  atomic_file.write(path, bytes, { what = what })
+  return path
+end
+
+return page

@@ -1,0 +1,275 @@
+-- report: the page of a run: what its texts hold, what a browser makes of it, and what bad input gets. A browser is
+-- Debian's chromium without a window; where it is not there those tests are pending.
+local ffi = require "ffi"
+local cq = require "cq"
+local base64 = require "cq.base.base64"
+local films = require "cq.report.film"
+local host = require "cq.host"
+local image = require "cq.base.image"
+local json = require "cq.base.json"
+local option = require "cq.option"
+local pages = require "cq.report.page"
+local process = require "tests.process"
+local scratch = require "tests.scratch"
+local fails = require("tests.sentence").fails
+
+local FLAGS = "--headless=new --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader --hide-scrollbars "
+  .. "--window-size=800,600 --virtual-time-budget=20000"
+local has_chromium = os.execute "command -v chromium > /dev/null 2>&1" == 0
+
+-- chromium on a page; what it prints
+local function browse(words, address)
+  local profile = process.folder()
+  local pipe = assert(io.popen(("timeout 120 chromium %s --user-data-dir=%s %s 'file://%s' 2> /dev/null"):format(FLAGS,
+    profile, words, address)))
+  local out = pipe:read "*a"
+  pipe:close()
+  process.remove(profile)
+  return out
+end
+
+-- what the page says of itself
+local function state_of(address)
+  local told = browse("--dump-dom", address):match 'data%-state="([^"]*)"'
+  assert(told, "the page has told nothing")
+  return json.decode((told:gsub("&quot;", '"'):gsub("&amp;", "&"):gsub("&lt;", "<"):gsub("&gt;", ">")))
+end
+
+-- a test that needs a browser
+local function with_browser(name, run)
+  it(name, function()
+    if not has_chromium then return pending "chromium is not installed: the page was not opened" end
+    run()
+  end)
+end
+
+-- a small world of space whose body falls
+local function world_of(fields)
+  local shape = cq.Shape.box { name = "body", size = { 0.2, 0.2, 0.2 }, spacing = 0.04 }
+  local robot = cq.Robot {
+    shape = shape, material = cq.Material.neo_hookean { young = 1e4, poisson = 0.3, density = 1000 },
+    actuators = cq.Actuator.isotropic { groups = { "body" }, max = 1e3 },
+  }
+  return cq.World {
+    cells = { 24, 12, 12 }, dx = 0.05, gravity = { 2, -9.8, 0 }, dt = 0.02, substeps = 10,
+    walls = cq.Boundary.box { kind = "friction", mu = 0.5, inset = 0.15 }, robot:at(fields or { 0.2, 0.16, 0.2 }),
+  }
+end
+
+local function rollout(steps, on_step)
+  return world_of():rollout { steps = steps, controller = function() return cq.tensor { 0.5 } end, on_step = on_step }
+end
+
+describe("a report", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  with_browser("decodes positions to half a quantum, colours to half a level, in every key frame's piece", function()
+    local places = {}
+    local roll = rollout(40, function(state) places[state.step] = state:positions():totable() end)
+    local path = roll:report(folder .. "/fall.html", { frames = 41, colour = { "speed" } })
+    local bytes = process.read(path)
+    local quantum = tonumber(bytes:match '"quantum": %[([%d.e-]+)')
+    for _, frame in ipairs { 0, 29, 30, 40 } do
+      for _, particle in ipairs { 1, 62, 125 } do
+        local state = state_of(("%s#frame=%d&pick=%d"):format(path, frame, particle))
+        assert.same({}, next(state.errors) and state.errors or {})
+        assert.equal(particle, state.picked.particle)
+        for d = 1, 3 do
+          assert.near(places[frame][particle][d], state.picked.place[d], 0.5001 * quantum)
+        end
+      end
+    end
+  end)
+
+  with_browser("asks nothing of the network, says no error, and shows the body in its colours", function()
+    local path = rollout(10):report(folder .. "/fall.html")
+    local state = state_of(path .. "#frame=5")
+    assert.is_true(state.ready)
+    assert.equal(0, state.requests)
+    assert.is_nil(next(state.errors))
+    assert.equal(125, state.particles)
+    assert.equal(11, state.frames)
+    browse(("--screenshot=%s/a.png"):format(folder), path .. "#frame=5&light")
+    local picture, sandy, dark = image.read(folder .. "/a.png"), 0, 0
+    for k = 0, picture.width * picture.height - 1 do
+      local r, g, b = picture.pixels[4 * k], picture.pixels[4 * k + 1], picture.pixels[4 * k + 2]
+      -- the body's signal of 0.5 blends red over its group's colour
+      if r > b + 60 and r > g + 30 then sandy = sandy + 1 end
+      if r + g + b < 120 then dark = dark + 1 end
+    end
+    assert.is_true(sandy > 2000, ("%d pixels of the body"):format(sandy))
+    browse(("--screenshot=%s/b.png"):format(folder), path .. "#frame=5&dark")
+    local night = image.read(folder .. "/b.png")
+    local black = 0
+    for k = 0, night.width * night.height - 1 do
+      if night.pixels[4 * k] + night.pixels[4 * k + 1] + night.pixels[4 * k + 2] < 120 then black = black + 1 end
+    end
+    assert.is_true(black > 20 * dark + 10000, ("%d dark pixels by night, %d by day"):format(black, dark))
+  end)
+
+  with_browser("says what is wrong with a file that was cut short or changed", function()
+    local path = rollout(40):report(folder .. "/fall.html")
+    local bytes = process.read(path)
+    process.write(folder .. "/cut.html", bytes:sub(1, bytes:find('id="blob-4"', 1, true) + 30))
+    local state = state_of(folder .. "/cut.html")
+    assert.matches("this file ends early", state.errors[1])
+    assert.matches("cut short", state.errors[2])
+    -- a letter within the first piece of positions
+    local at = select(2, bytes:find('id="blob-5">', 1, true)) + 40
+    local other = bytes:sub(at, at) == "A" and "B" or "A"
+    process.write(folder .. "/changed.html", bytes:sub(1, at - 1) .. other .. bytes:sub(at + 1))
+    assert.matches("text %d+ .*changed", state_of(folder .. "/changed.html").errors[1])
+  end)
+
+  with_browser("opens 30,000 particles of 120 frames within 2 s", function()
+    -- a body of 31^3 that walks and waves, without simulating it
+    local n, frames = 31, 120
+    local count = n ^ 3
+    local film = films.new({ frames = frames, colour = {}, particles = "auto" }, frames - 1)
+    local world = world_of()
+    local rest, volume = cq.zeros { count, 3 }, cq.full({ count }, 0.01 ^ 3)
+    local data, p = rest:data(), 0
+    for i = 0, n - 1 do
+      for j = 0, n - 1 do
+        for k = 0, n - 1 do
+          data[3 * p], data[3 * p + 1], data[3 * p + 2], p = 0.01 * i, 0.01 * j, 0.01 * k, p + 1
+        end
+      end
+    end
+    local robot = setmetatable({ first = 0, particle_count = count, groups = {}, drawn = {}, laws = { { law = "x" } },
+      law = ffi.new("uint8_t[?]", count) }, { __index = world.robots[1] })
+    film.world = setmetatable({ particle_count = count, robots = { robot } }, { __index = world })
+    film.rest, film.volume = rest, volume
+    for f = 1, frames do
+      local x, t = ffi.new("float[?]", 3 * count), f / 40
+      for k = 0, count - 1 do
+        local a, b, c = data[3 * k], data[3 * k + 1], data[3 * k + 2]
+        local lean = 0.06 * math.sin(6 * t) * b * b / 0.09 + 0.01 * math.sin(20 * a - 6 * t)
+        x[3 * k], x[3 * k + 1], x[3 * k + 2] = a + 0.4 * t + lean, b + 0.02 * math.sin(12 * t + 9 * a) * b / 0.3,
+          c + 0.03 * math.sin(5 * t) * a
+      end
+      film.times[f], film.positions[f], film.offsets[f] = t, x, false
+    end
+    local page = pages.new "walk"
+    page.data.runs[1] = { name = "walk", curves = {}, facts = {},
+      film = film:finish({}, function(content) return page:add(content) end) }
+    local path = page:write(folder .. "/walk.html", "test")
+    local size = #process.read(path)
+    assert.is_true(size < 3e6, ("%d bytes"):format(size))
+    local state = state_of(path)
+    assert.equal(count, state.particles)
+    assert.equal(120, state.frames)
+    assert.is_nil(next(state.errors))
+  end)
+end)
+
+describe("what a report is made of", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  it("is text as RFC 4648 has it", function()
+    assert.same({ "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy" },
+      { base64.encode "", base64.encode "f", base64.encode "fo", base64.encode "foo", base64.encode "foob",
+        base64.encode "fooba", base64.encode "foobar" })
+  end)
+
+  it("is the surface alone where that is asked for", function()
+    local path = rollout(4):report(folder .. "/a.html", { particles = "surface" })
+    local bytes = process.read(path)
+    assert.matches('"count": 98,', bytes)          -- 5^3 less 3^3
+    assert.matches('"total": 125,', bytes)
+  end)
+
+  it("is written whole or not at all, and refused before anything is simulated", function()
+    local asked = 0
+    local roll = rollout(2, function() asked = asked + 1 end)
+    local before = asked
+    fails("rollout:report: path must end in .html, got \"a.png\"", function() roll:report "a.png" end)
+    fails("rollout:report: /nowhere/a.html cannot be written: No such file or directory",
+      function() roll:report "/nowhere/a.html" end)
+    fails("rollout:report: unknown field frame (did you mean frames?)", function()
+      roll:report(folder .. "/a.html", { frame = 3 })
+    end)
+    assert.equal(before, asked)
+    assert.is_nil(host.kind(folder .. "/a.html"))
+  end)
+
+  it("is left out by --render no", function()
+    option.set_given { render = "no" }
+    assert.is_nil(rollout(2):report(folder .. "/a.html"))
+    option.set_given {}
+    assert.is_nil(host.kind(folder .. "/a.html"))
+  end)
+end)
+
+describe("cqlua report", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  -- a run of three iterations in a folder
+  local function train(name, rate)
+    local world = world_of()
+    local run = cq.Experiment {
+      world = world, steps = 3, controller = cq.Controller.open_loop(cq.full({ 3, 1 }, 0.5)),
+      trainable = { young = { min = 5e3, max = 2e4 } },
+      objective = function(state) return state:center(world.robot)[1] end,
+      optimizer = cq.Optimizer.adam { rate = rate },
+    }
+    run:optimize { iterations = 3, folder = folder .. "/" .. name }
+  end
+
+  it("writes the bodies, losses and differences of runs", function()
+    train("one", 10)
+    train("two", 20)
+    local out = folder .. "/both.html"
+    local told = process.cqlua { "report", folder .. "/one", folder .. "/two/", "--out", out, "--frames", "3" }
+    assert.equal(0, told.code, told.err)
+    assert.matches("both.html: %d+ kB, 125 particles x 3 frames, 125 particles x 3 frames", told.err)
+    local data = json.decode((process.read(out):match '<script type="application/json" id="data">([^<]*)<'))
+    assert.equal("one", data.runs[1].name)
+    assert.equal(2, #data.curves[1].series)
+    assert.same({ 1, 2, 3 }, data.curves[1].series[2].x)
+    if not has_chromium then return end
+    local state = state_of(out .. "#run=2")
+    assert.equal("two", state.run)
+    assert.is_nil(next(state.errors))
+  end)
+
+  it("refuses what is no run, in one sentence", function()
+    process.write(folder .. "/a.txt", "")
+    local cases = {
+      { { "report", folder }, "is no run: .*it lacks saved.bin; it has a.txt" },
+      { { "report", folder .. "/none" }, "there is no run .*/none: No such file" },
+      { { "report" }, "report needs the folder of a run or of a study" },
+      { { "report", folder, "--out", folder .. "/x.png" }, "report %-%-out must end in .html, got .*x.png" },
+      { { "report", folder, "--out", "/nowhere/x.html" }, "/nowhere/x.html cannot be written: No such file" },
+    }
+    for _, case in ipairs(cases) do
+      local told = process.cqlua(case[1])
+      assert.not_equal(0, told.code)
+      assert.matches(case[2], told.err)
+      assert.is_nil(told.err:find "traceback", told.err)
+    end
+  end)
+
+  it("reads a history that was cut within a line, and refuses a newer run", function()
+    train("one", 10)
+    local path = folder .. "/one/history.csv"
+    local lines = process.read(path)
+    process.write(path, lines:sub(1, -4))
+    local told = process.cqlua { "report", folder .. "/one", "--frames", "2" }
+    assert.equal(0, told.code, told.err)
+    local data = json.decode((process.read(folder .. "/one/report.html"):match 'id="data">([^<]*)<'))
+    assert.same({ 1, 2 }, data.curves[1].series[1].x)
+    local saved = cq.load(folder .. "/one/saved.bin")
+    saved.data.version = 99
+    cq.save(folder .. "/one/saved.bin", saved.data)
+    told = process.cqlua { "report", folder .. "/one" }
+    assert.not_equal(0, told.code)
+    assert.matches("has version 99, this program", told.err)
+  end)
+end)
