@@ -273,3 +273,71 @@ describe("cqlua report", function()
     assert.matches("has version 99, this program", told.err)
   end)
 end)
+
+describe("the report of a study", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  local function data_of(path) return json.decode((process.read(path):match 'id="data">([^<]*)<')) end
+
+  it("has a table of its trials, the best so far, and the bodies of the best", function()
+    local script = process.write(folder .. "/s.lua", [[
+      local cq = require "cq"
+      return cq.Study { name = "s", grid = { rate = { 5, 10 }, kind = { "a", "b" } }, run = function(point, trial)
+        local world = cq.World { cells = { 12, 12 }, dx = 0.1, gravity = { 0, -1 }, dt = 0.01, substeps = 10,
+          cq.Robot { shape = cq.Shape.box { name = "b", size = { 0.2, 0.2 }, spacing = 0.05 },
+            material = cq.Material.neo_hookean { young = 100, poisson = 0.3, density = 1 } }:at { 0.5, 0.5 } }
+        local run = cq.Experiment { world = world, steps = 2, trainable = { young = { min = 50, max = 200 } },
+          objective = function(state) return state:center(world.robot)[2] end,
+          optimizer = cq.Optimizer.adam { rate = point.rate } }
+        run:optimize { iterations = 2, on_iteration = trial.report }
+        return { loss = point.rate, kind_is_a = point.kind == "a" and 1 or 0 }
+      end }]])
+    local told = process.cqlua { "study", "run", script, "--out", folder .. "/s" }
+    assert.equal(0, told.code, told.err)
+    told = process.cqlua { "report", folder .. "/s", "--bodies", "1", "--frames", "2" }
+    assert.equal(0, told.code, told.err)
+    local study = data_of(folder .. "/s/report.html").study
+    assert.same({ "trial", "state", "kind", "rate", "loss", "kind_is_a", "seconds", "problem" }, study.columns)
+    assert.equal(4, #study.rows)
+    assert.same({ 1, "done", "a", 5, 5, 1 }, { unpack(study.rows[1], 1, 6) })
+    assert.equal(0, study.runs["1"])
+    assert.equal("loss of trial 3", study.histories["3"][1].title)
+    local data = data_of(folder .. "/s/report.html")
+    assert.equal("trial 1", data.runs[1].name)
+    assert.equal(16, data.runs[1].film.count)
+    if not has_chromium then return end
+    local state = state_of(folder .. "/s/report.html#trial=3")
+    assert.is_nil(next(state.errors))
+    assert.equal(16, state.particles)
+  end)
+
+  it("takes 10,000 trials", function()
+    local stores = require "cq.study.store"
+    assert(host.make_folder(folder .. "/many"))
+    local store = stores.open(folder .. "/many/study.sqlite", { create = true })
+    store:define { name = "many", trials = 10000, space = { { name = "x", kind = "uniform", min = 0, max = 1 } },
+      objectives = { { name = "loss", sign = 1 } } }
+    store:fill(10000)
+    store.base:run [[UPDATE trial SET state = 'done', point = '{"x": ' || (number / 10000.0) || '}', value = number,
+      result = '{"loss": ' || number || '}', serial = number, attempts = 1]]
+    store:close()
+    local told = process.cqlua { "report", folder .. "/many" }
+    assert.equal(0, told.code, told.err)
+    assert.equal(10000, #data_of(folder .. "/many/report.html").study.rows)
+    if not has_chromium then return end
+    local state = state_of(folder .. "/many/report.html#trial=9999")
+    assert.is_true(state.ready)
+    assert.is_nil(next(state.errors))
+  end)
+
+  it("refuses a file that is no study", function()
+    assert(host.make_folder(folder .. "/x"))
+    process.write(folder .. "/x/study.sqlite", "nonsense")
+    local told = process.cqlua { "report", folder .. "/x" }
+    assert.not_equal(0, told.code)
+    assert.is_nil(told.err:find "traceback", told.err)
+    assert.matches("study.sqlite", told.err)
+  end)
+end)

@@ -112,8 +112,8 @@ class Curves {
         else pen.moveTo(px(x[i]), py(y));
         drawn = drawn || y !== null;
       });
-      pen.stroke();
-      if (series.y.length === 1) pen.fillRect(px(x[0]) - 2, py(series.y[0]) - 2, 4, 4);
+      if (series.points || series.y.length === 1) series.y.forEach((y, i) => pen.fillRect(px(x[i]) - 1.5, py(y) - 1.5, 3, 3));
+      else pen.stroke();
     });
     pen.restore();
     if (given.follows && cursor !== undefined) {

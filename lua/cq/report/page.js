@@ -265,7 +265,7 @@ async function start() {
     trials = new Trials($("#study"), data.study, (row) => openTrial(row).catch(trouble));
   }
   await openRun(Math.max(0, Math.min(data.runs.length - 1, Number(words.get("run") || 1) - 1)));
-  if (words.has("trial")) await openTrial(data.study.rows.find((row) => String(row[0]) === words.get("trial")));
+  if (words.has("trial") && trials) trials.select(data.study.rows.find((row) => String(row[0]) === words.get("trial")));
   if (data.live) follow(data.live);
   shown.ready = true;
   tell();

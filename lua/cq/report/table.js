@@ -73,7 +73,8 @@ class Trials {
       const cells = rows.map((row) => row[k]).filter((x) => x !== null && x !== undefined && x !== "");
       if (cells.every((x) => typeof x === "number")) {
         const lower = cells.reduce((a, b) => Math.min(a, b), Infinity), upper = cells.reduce((a, b) => Math.max(a, b), -Infinity);
-        return { at: (x) => (upper > lower ? (x - lower) / (upper - lower) : 0.5), ends: [brief(lower), brief(upper)] };
+        const log = lower > 0 && upper > 100 * lower ? Math.log : (x) => x;        // what spans decades is seen by its logarithm
+        return { at: (x) => (upper > lower ? (log(x) - log(lower)) / (log(upper) - log(lower)) : 0.5), ends: [brief(lower), brief(upper)] };
       }
       const names = [...new Set(cells)].sort();
       return { at: (x) => (names.length > 1 ? names.indexOf(x) / (names.length - 1) : 0.5), ends: [names[0], names[names.length - 1]] };

@@ -1,0 +1,153 @@
+-- page: a study's folder as a report: a table of its trials, the curve of the best so far, the histories and bodies of
+-- the best trials. The script is not needed: the store tells parameters and objectives.
+local host = require "cq.host"
+local is = require "cq.base.schema"
+local folders = require "cq.report.folder"
+local message = require "cq.base.message"
+local stores = require "cq.study.store"
+local text = require "cq.base.text"
+
+local HISTORIES = 200           -- trials whose reports the page holds, the best of them
+local POINTS = 200              -- of a curve of one trial
+
+local function short(x) return type(x) == "number" and tonumber(("%.6g"):format(x)) or x end
+
+-- the value of a parameter as its definition tells it
+local function value_of(parameter, x)
+  if x == nil then return "" end
+  if parameter.values then return parameter.values[x] or x end
+  return short(x)
+end
+
+-- names of what trials returned beside their objectives
+local function result_names(rows, objectives)
+  local known, names = {}, {}
+  for _, objective in ipairs(objectives) do known[objective.name] = true end
+  for _, row in ipairs(rows) do
+    for name in pairs(row.result or {}) do
+      if not known[name] then known[name], names[#names + 1] = true, name end
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+-- the table: { columns, rows, axes, objective, sign }; numbers of columns from 0
+local function table_of(rows, stored)
+  local columns, axes = { "trial", "state" }, {}
+  for _, parameter in ipairs(stored.space) do
+    axes[#axes + 1] = #columns
+    columns[#columns + 1] = parameter.name
+  end
+  local objective = #columns
+  for _, one in ipairs(stored.objectives) do columns[#columns + 1] = one.name end
+  local others = result_names(rows, stored.objectives)
+  for _, name in ipairs(others) do columns[#columns + 1] = name end
+  columns[#columns + 1], columns[#columns + 2] = "seconds", "problem"
+  local out = {}
+  for k, row in ipairs(rows) do
+    local cells, result = { row.number, row.state }, row.result or {}
+    for _, parameter in ipairs(stored.space) do
+      cells[#cells + 1] = value_of(parameter, row.point and row.point[parameter.name])
+    end
+    for _, one in ipairs(stored.objectives) do cells[#cells + 1] = short(result[one.name]) or "" end
+    for _, name in ipairs(others) do cells[#cells + 1] = short(result[name]) or "" end
+    cells[#cells + 1] = row.ended and row.began and short(row.ended - row.began) or ""
+    cells[#cells + 1] = row.problem or ""
+    out[k] = cells
+  end
+  return { columns = columns, rows = out, axes = axes, objective = objective, sign = stored.objectives[1].sign }
+end
+
+-- values of the trials that are done, and the best of them so far, in the order in which they ended
+local function progress_of(rows, objective)
+  local ended = {}
+  for _, row in ipairs(rows) do
+    if row.state == "done" then ended[#ended + 1] = row end
+  end
+  table.sort(ended, function(a, b) return (a.serial or 0) < (b.serial or 0) end)
+  local x, values, best = {}, {}, {}
+  for k, row in ipairs(ended) do
+    local value = row.result[objective.name]
+    x[k], values[k] = k, short(value)
+    best[k] = k == 1 and value or (objective.sign * value < objective.sign * best[k - 1] and value or best[k - 1])
+  end
+  return { title = objective.name .. " of trials that are done", x_label = "trials", x = x,
+    series = { { name = "best so far", y = best },
+      { name = "each trial", y = values, points = true } } }
+end
+
+-- what a trial has reported, as curves
+local function curves_of(store, number)
+  local out, names, curves = {}, {}, store:curves(number)
+  for name in pairs(curves) do names[#names + 1] = name end
+  table.sort(names)
+  for k, name in ipairs(names) do
+    local curve, x, y = curves[name], {}, {}
+    for i = 1, #curve.x, math.max(1, math.ceil(#curve.x / POINTS)) do
+      x[#x + 1], y[#y + 1] = curve.x[i], short(curve.y[i])
+    end
+    out[k] = { title = ("%s of trial %d"):format(name, number), x_label = "step", x = x,
+      series = { { name = name, y = y } } }
+  end
+  return out
+end
+
+-- trials that are done, the best first
+local function ranking(rows)
+  local out = {}
+  for _, row in ipairs(rows) do
+    if row.state == "done" then out[#out + 1] = row end
+  end
+  table.sort(out, function(a, b)
+    if a.value ~= b.value then return a.value < b.value end
+    return a.number < b.number
+  end)
+  return out
+end
+
+-- the folder with the result of a trial: its own, or one within, where it has named its run
+local function result_folder(path)
+  if host.kind(path .. "/saved.bin") then return path end
+  local names = host.entries(path) or {}
+  table.sort(names)
+  for _, name in ipairs(names) do
+    if host.kind(path .. "/" .. name .. "/saved.bin") then return path .. "/" .. name end
+  end
+end
+
+local function add_bodies(page, folder, best, bodies, def)
+  for _, row in ipairs(best) do
+    if #page.data.runs >= bodies then break end
+    local path = result_folder(("%s/trials/%06d"):format(folder, row.number))
+    local run = path and folders.read(path, def, page, true)
+    if run and run.film then
+      run.name, page.data.runs[#page.data.runs + 1] = ("trial %d"):format(row.number), run
+      page.data.study.runs[tostring(row.number)] = #page.data.runs - 1
+    end
+  end
+end
+
+---Adds a study to a page.
+---Errors: a folder without a study; one that is damaged.
+---@param folder string
+---@param def rollout.report.def
+---@param page cq.Report.page
+---@param bodies integer        of the best trials, whose results are run once more
+return function(folder, def, page, bodies)
+  folder = folder:gsub("(.)/+$", "%1")
+  local store = stores.open(folder .. "/study.sqlite", { read_only = true })
+  local stored = store.base:has_table "rung" and store:definition()
+  if not stored then is.fail("the study in %s has not begun: it has no definition", folder) end
+  local rows = store:trials()
+  local best = ranking(rows)
+  page.data.study = table_of(rows, stored)
+  page.data.study.runs, page.data.study.histories = {}, {}
+  for k = 1, math.min(HISTORIES, #best) do
+    page.data.study.histories[tostring(best[k].number)] = curves_of(store, best[k].number)
+  end
+  if #best > 0 then page.data.curves[1] = progress_of(rows, stored.objectives[1]) end
+  store:close()
+  message.note("%s: %s, %d of them done", folder, text.count(#rows, "trial"), #best)
+  add_bodies(page, folder, best, bodies, def)
+end
