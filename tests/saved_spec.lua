@@ -213,7 +213,7 @@ describe("a run that was saved", function()
     trained()
     local path, random = folder .. "/a/saved.bin", cq.random { seed = 5 }
     local bytes, sentences = process.read(path), 0
-    for _ = 1, 200 do
+    for _ = 1, 500 do
       local at = random:integers({ 1 }, { min = 9, max = #bytes }):get(1)
       local byte = string.char(random:integers({ 1 }, { min = 0, max = 255 }):get(1))
       process.write(path, bytes:sub(1, at - 1) .. byte .. bytes:sub(at + 1))

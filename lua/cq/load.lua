@@ -126,10 +126,7 @@ end
 
 function Saved:__tostring()
   local loss = self.result and (": loss %.6g at iteration %d"):format(self.result.loss, self.result.iteration) or ""
-  local data = self.data
-  local controller = data.controller and ("; controller %s, of %s"):format(policy.words(data.controller),
-    text.count(#(data.controller.signals or {}), "signal")) or ""
-  return ("cq.Saved { %s%s%s }"):format(self.path, loss, controller)
+  return ("cq.Saved { %s%s%s }"):format(self.path, loss, self.words and "; controller " .. self.words or "")
 end
 
 -- ---- reading --------------------------------------------------------------------------------------------------------
@@ -165,7 +162,21 @@ local function check(data, path)
   end
   local problem = is.problem(file_fields, data)
     or data.controller and data.controller.kind ~= "own" and is.problem(controller_fields, data.controller)
+  local result = data.result
+  if not problem and result and not (type(result.loss) == "number" and type(result.iteration) == "number") then
+    problem = "result has no loss or no iteration"
+  end
   if problem then is.fail("cq.load: %s is damaged: %s", path, problem) end
+end
+
+-- how long a rollout is, and the controller in words
+local function describe(self, data)
+  local controller = data.controller
+  self.duration = data.world and data.steps * data.world.fields.dt
+  if not controller then return end
+  local words = policy.words(controller)
+  self.words = ("%s, of %s"):format(words, text.count(#(controller.signals or {}), "signal"))
+  if data.parameters.controller then controllers.mark(data.parameters.controller, words, self.path) end
 end
 
 local function saved_of(data, path, folder)
@@ -174,9 +185,8 @@ local function saved_of(data, path, folder)
   if not fine then is.fail("cq.load: %s of version %d is damaged: it lacks what that version has", path, data.version) end
   local self = setmetatable({ data = data, path = path, result = data.result, parameters = data.parameters,
     manifest = manifest_of(folder) or data.origin or {}, steps = data.steps, design = data.design }, Saved)
-  self.duration = data.world and data.steps * data.world.fields.dt
-  if data.controller and data.parameters.controller then
-    controllers.mark(data.parameters.controller, policy.words(data.controller), path)
+  if not pcall(describe, self, data) then
+    is.fail("cq.load: %s is damaged: its controller or world is none", path)
   end
   return self
 end
