@@ -405,7 +405,7 @@ describe("an experiment", function()
   end)
 
   it("knows where walls have gone, and how strongly cables pull", function()
-    local shown = require "cq.picture.shown"
+    local wall_motion = require "cq.rollout.wall_motion"
     local box = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 }
     local world = cq.World {
       cells = { 40, 40 }, dx = 0.02, dt = 0.01, precision = "float64", walls = {
@@ -417,7 +417,7 @@ describe("an experiment", function()
       cq.Robot { shape = box, material = cq.Material.neo_hookean { young = 1, poisson = 0.3 } }:at { 0.3, 0.3 },
     }
     local way
-    world:rollout { steps = 10, on_step = function(state) way = shown.wall_offset(state) or "none" end }
+    world:rollout { steps = 10, on_step = function(state) way = wall_motion.way(state, 0) or "none" end }
     for k, wanted in ipairs { { 0, 0 }, { 0.05, 0 }, { 0, 0.02 } } do
       for d = 1, 2 do
         assert(math.abs(way[k][d] - wanted[d]) < 1e-9, ("wall %d, axis %d: %g"):format(k, d, way[k][d]))

@@ -20,7 +20,7 @@ local has_chromium = os.execute "command -v chromium > /dev/null 2>&1" == 0
 -- chromium on a page; what it prints
 local function browse(words, address)
   local profile = process.folder()
-  local pipe = assert(io.popen(("timeout 120 chromium %s --user-data-dir=%s %s 'file://%s' 2> /dev/null"):format(FLAGS,
+  local pipe = assert(io.popen(("timeout 300 chromium %s --user-data-dir=%s %s 'file://%s' 2> /dev/null"):format(FLAGS,
     profile, words, address)))
   local out = pipe:read "*a"
   pipe:close()
@@ -71,14 +71,13 @@ describe("a report", function()
     local path = roll:report(folder .. "/fall.html", { frames = 41, colour = { "speed" } })
     local bytes = process.read(path)
     local quantum = tonumber(bytes:match '"quantum": %[([%d.e-]+)')
-    for _, frame in ipairs { 0, 29, 30, 40 } do
-      for _, particle in ipairs { 1, 62, 125 } do
-        local state = state_of(("%s#frame=%d&pick=%d"):format(path, frame, particle))
-        assert.same({}, next(state.errors) and state.errors or {})
-        assert.equal(particle, state.picked.particle)
-        for d = 1, 3 do
-          assert.near(places[frame][particle][d], state.picked.place[d], 0.5001 * quantum)
-        end
+    for _, particle in ipairs { 1, 62 } do
+      local state = state_of(("%s#pick=%d"):format(path, particle))
+      assert.is_nil(next(state.errors))
+      assert.equal(particle, state.picked.particle)
+      assert.equal(41, #state.picked.path)
+      for frame, place in ipairs(state.picked.path) do
+        for d = 1, 3 do assert.near(places[frame - 1][particle][d], place[d], 0.5001 * quantum) end
       end
     end
   end)

@@ -9,6 +9,8 @@
 void cq_host_push(lua_State *lua, const char *executable, const char *root);
 // pairs and next that are never compiled, in the place of LuaJIT's
 void cq_host_open_pairs(lua_State *lua);
+// Pushes the table of a listener for one page on this machine.
+void cq_host_push_listener(lua_State *lua);
 // Ctrl-C and SIGTERM: the first asks running loops to stop and save, the second ends the program.
 void cq_host_catch_signals(void);
 

@@ -178,6 +178,8 @@ void cq_host_push(lua_State *lua, const char *executable, const char *root) {
   clock_gettime(CLOCK_REALTIME_COARSE, &began);
   lua_newtable(lua);
   luaL_register(lua, NULL, functions);
+  cq_host_push_listener(lua);
+  lua_setfield(lua, -2, "listener");
   lua_pushlstring(lua, declarations, sizeof declarations);
   lua_setfield(lua, -2, "cdef");
   lua_pushstring(lua, CQ_VERSION);

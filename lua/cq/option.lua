@@ -27,6 +27,7 @@ local option = {}
 ---@field out string|nil                     folder of the run
 ---@field overwrite boolean|nil           an earlier run in the folder is replaced; else it moves away
 ---@field seed integer|nil
+---@field serve integer|nil               port of the page that shows what goes on; 0: any
 ---@field quiet boolean
 ---@field watch boolean|nil               the script is loaded afresh at each save
 ---@field share integer|nil               processes among which memory is shared, under cqlua study
@@ -52,6 +53,8 @@ option.declared = {
   { name = "overwrite", kind = is.boolean(), help = "a run replaces an earlier one in its folder, which else moves away" },
   { name = "seed", kind = is.integer { min = 0, max = 2 ^ 53 }, help = "of all random numbers" },
   { name = "watch", kind = is.boolean(), help = "the script is loaded afresh at each save, and its training goes on" },
+  { name = "serve", kind = is.integer { min = 0, max = 65535 },
+    help = "a page that shows a training while it goes on; the port, or any that is free" },
   { name = "quiet", kind = is.boolean(), help = "no progress, no notes" },
 }
 

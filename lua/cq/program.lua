@@ -34,6 +34,7 @@ local function long_option(arguments, at, is_switch)
   name = arguments[at]:match "^%-%-([%w_-]+)$"
   if not name then misuse("%s is no option; options are --name value or --name=value", arguments[at]) end
   local following = arguments[at + 1]
+  if name == "serve" and not (following or ""):match "^%d+$" then return name, "0", 1 end      -- any port
   if is_switch(name) or following == nil or following:match "^%-%-%a" then return name, true, 1 end
   return name, following, 2
 end
@@ -267,11 +268,7 @@ local function run_code(parsed)
   return run(setfenv(chunk, convenient_globals()), unpack(parsed.positional))
 end
 
----Runs a script as the command line does; for subcommands that look at one.
----@param path string
----@param words string[]      its arguments
----@return boolean finished, string? problem     false after its error was told
-function program.run_script(path, words)
+local function run_file(path, words)
   if option.program.watch then return require("cq.program.watched").run(path, words, run) end
   local chunk, problem = script.load(path, words)
   if not chunk then
@@ -279,6 +276,19 @@ function program.run_script(path, words)
     return false, problem
   end
   return run(chunk, unpack(words))
+end
+
+---Runs a script as the command line does; for subcommands that look at one.
+---@param path string
+---@param words string[]      its arguments
+---@return boolean finished, string? problem     false after its error was told
+function program.run_script(path, words)
+  if not option.program.serve then return run_file(path, words) end
+  local live = require "cq.report.live"
+  live.start(option.program.serve, path)
+  local finished, why = run_file(path, words)
+  live.finish(finished)
+  return finished, why
 end
 
 -- a command's run gives an exit code, none for 0
@@ -309,6 +319,9 @@ local function dispatch(parsed, arguments)
     return FINISHED
   end
   check_device()
+  if option.program.serve and (parsed.command or not parsed.name) then
+    misuse "--serve shows the training of a script, as cqlua --serve examples/biped.lua"
+  end
   if parsed.command then return run_command(parsed) end
   if not parsed.name and #parsed.code == 0 and not parsed.interactive then
     misuse("nothing to run: name a script, a command (%s), or -i; cqlua --help says more",

@@ -49,7 +49,8 @@ local C, tape = engine.C, T.tape
 local Rollout = { __name = "cq.Rollout" }
 Rollout.__index = Rollout
 
-local rollout = { class = Rollout }
+-- idle: called before each control step that Lua sees, where somebody looks on
+local rollout = { class = Rollout, idle = false }
 
 function Rollout:__tostring()
   return ("cq.Rollout { %s, %s }"):format(text.count(self.steps, "control step"), text.count(self.batch, "scene"))
@@ -286,6 +287,7 @@ end
 -- in the earlier one is raised.
 local function advance(self, from, to, hidden)
   local fine, after, phase = true, hidden, nil
+  if rollout.idle then rollout.idle() end
   if not self.engine_policy then
     fine, after = xpcall(prepare_steps, tape.explain, self, from, to, hidden)
     if not fine then phase, to, self.phase = self.phase, self.at, nil end

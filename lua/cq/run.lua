@@ -56,6 +56,10 @@ Run.__index = function(self, key)
 end
 Run.__name = "cq.Run"
 
+---Called with a run and the row that it has recorded, where somebody looks on.
+---@type fun(run: cq.Run, row: table)|false
+Run.on_record = false
+
 local CHECKPOINT = 5             -- [s] between two saves of parameters and optimizer state
 
 ---@class cq.Run.def
@@ -406,6 +410,7 @@ function Run:record(fields)
   row.iteration = row.iteration or self.done + 1
   append(self, row, "run:record")
   if self.iterations > 0 then self.progress:update(self.done, row.loss, row.gradient) end
+  if Run.on_record then Run.on_record(self, row) end
 end
 
 ---Saves parameters and optimizer state, each file replaced in one step.

@@ -28,7 +28,8 @@ return {
       help = "what particles can be coloured by beside groups and speed, as signal,von_mises" }),
     particles = is.one_of { "auto", "all", "surface", default = "auto",
       help = "auto: of large bodies those of the surface" },
-    bodies = is.integer { min = 0, max = 100, default = 4, help = "of how many runs, or of the best trials, the body is shown" },
+    bodies = is.integer { min = 0, max = 100, default = 4,
+      help = "of how many runs, or of the best trials, the body is shown" },
   },
   run = function(options, paths)
     if #paths == 0 then scripts.misuse "report needs the folder of a run or of a study, as cqlua report runs/biped" end

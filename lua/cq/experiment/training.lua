@@ -127,6 +127,7 @@ local function folder_for(self, start, current, offset)
       starts = #self.starts } or nil
     local best = current.solver and current.solver.best
     folder.progress.best = best and best.values.objective
+    folder.shown = current.run                   -- whose present values a live page shows
     folder:record(row)
   end
   function proxy.save(_, noted, params, state)

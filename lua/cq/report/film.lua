@@ -126,8 +126,8 @@ local function lattice_of(self, bodies)
   local thin = def.particles == "surface" or def.particles == "auto" and n * frames > LARGE
   if not thin then return lattices.new(rest, dim, bodies) end
   local out = lattices.new(rest, dim, bodies, function(p, outer) return outer or through[p] end)
-  message.note("of %s the report has those of the surface, %d; particles = \"all\" keeps all", text.count(n, "particle"),
-    out.count)
+  message.note("of %s the report has those of the surface, %d; particles = \"all\" keeps all",
+    text.count(n, "particle"), out.count)
   local most = math.max(1000, math.floor(LARGE / frames))
   if def.particles ~= "auto" or out.count <= most then return out end
   local every, kept = math.ceil(out.count / most), 0

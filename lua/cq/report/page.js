@@ -10,10 +10,10 @@ let data, view, curves = [], trials;
 function tell() {
   const run = data && data.runs[shown.run], film = run && run.film && run.film.frames ? run.film : null, frame = Math.round(shown.moment);
   const state = { ready: shown.ready, errors: shown.errors, run: run ? run.name : null, frame, frames: film ? film.times.length : 0,
-    particles: film ? film.count : 0, drawn: shown.drawn, ms: shown.ms, opened: shown.opened, requests: performance.getEntriesByType("resource").length };
+    particles: film ? film.count : 0, drawn: shown.drawn, ms: shown.ms, status: shown.status, iteration: shown.iteration, opened: shown.opened, requests: performance.getEntriesByType("resource").length };
   if (film) state.checksum = film.frames[frame].reduce((sum, level) => sum + level, 0);
   if (film && shown.picked >= 0) {
-    state.picked = { particle: film.order[shown.picked] + 1, place: placeOf(film, frame, shown.picked),
+    state.picked = { particle: film.order[shown.picked] + 1, path: film.frames.map((_, f) => placeOf(film, f, shown.picked)),
       values: film.channels.map((channel) => valueOf(channel, frame, shown.picked)) };
   }
   document.documentElement.dataset.state = JSON.stringify(state);
@@ -127,7 +127,7 @@ async function openFilm(film) {
     await decodeFilm(film, (share) => ($("#note").textContent = `decoding ${Math.round(100 * share)} %`));
   }
   view = view || new View($("#picture canvas"), data.palettes);
-  view.show(film);
+  view.show(film, Boolean(data.live && view.film));
   shown.picked = words.has("pick") ? film.order.indexOf(Number(words.get("pick")) - 1) : -1;
   $("#scrub").max = film.times.length - 1;
   $("#colour").replaceChildren(new Option("groups", -1), ...film.channels.map((channel, k) => new Option(channel.label, k)));
@@ -242,6 +242,36 @@ function listen() {
   new ResizeObserver(paint).observe(canvas);
 }
 
+// A run that goes on: progress, losses and the newest rollout come as events; buttons are commands.
+function followRun({ token }) {
+  const box = $("#live"), told = box.querySelector("output"), source = new EventSource("/events?token=" + token);
+  box.hidden = false;
+  const on = (name, act) => source.addEventListener(name, (event) => act(JSON.parse(event.data)));
+  on("state", ({ status, iteration, iterations, loss }) => {
+    told.textContent = [status, iterations ? `${iteration} of ${iterations}` : iteration, loss === undefined ? "" : "loss " + brief(loss)].filter(Boolean).join(", ");
+    box.querySelector("[data-command=pause]").textContent = status === "paused" ? "go on" : "pause";
+    Object.assign(shown, { status, iteration });
+    if (!/running|paused|stopping/.test(status)) source.close();
+    tell();
+  });
+  on("history", (curve) => {
+    data.curves = [curve];
+    drawCurves([]);
+  });
+  on("film", async ({ film, texts, iteration }) => {
+    for (const old of document.querySelectorAll("[id^=blob-]")) old.remove();
+    texts.forEach((content, k) => document.body.append(Object.assign(document.createElement("script"), { type: "text/plain", id: "blob-" + (k + 1), textContent: content })));
+    const playing = shown.playing;
+    data.runs = [{ name: "iteration " + iteration, film, curves: [], facts: {} }];
+    await openRun(0).catch(trouble);
+    play(playing);
+  });
+  source.onerror = () => (told.textContent = "the program has ended, or cannot be reached");
+  for (const button of box.querySelectorAll("button")) {
+    button.onclick = () => fetch(`/${button.dataset.command}?token=${token}`, { method: "POST" }).catch(trouble);
+  }
+}
+
 function theme(dark) {
   document.documentElement.classList.toggle("dark", dark);
   document.documentElement.classList.toggle("light", !dark);
@@ -266,7 +296,7 @@ async function start() {
   }
   await openRun(Math.max(0, Math.min(data.runs.length - 1, Number(words.get("run") || 1) - 1)));
   if (words.has("trial") && trials) trials.select(data.study.rows.find((row) => String(row[0]) === words.get("trial")));
-  if (data.live) follow(data.live);
+  if (data.live) followRun(data.live);
   shown.ready = true;
   tell();
   if (words.has("play")) play(true);

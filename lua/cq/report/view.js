@@ -122,8 +122,8 @@ class View {
     return buffer;
   }
 
-  // a film that decodeFilm has decoded
-  show(film) {
+  // a film that decodeFilm has decoded; still: the camera stays
+  show(film, still) {
     const { count } = film;
     this.film = film;
     this.moments = [this.buffer(new Uint16Array(3 * count)), this.buffer(new Uint16Array(3 * count))];
@@ -139,7 +139,7 @@ class View {
       buffer: wall.corners.length ? this.buffer(new Float32Array(wall.corners)) : null }));
     this.cables = (film.cables.length ? film.cables : []).map((points) => ({ points, buffer: this.buffer(new Float32Array(3 * points.length)) }));
     this.centres = film.times.map((_, frame) => this.centreOf(frame));
-    this.reset();
+    if (!still) this.reset();
   }
 
   centreOf(frame) {

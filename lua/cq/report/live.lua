@@ -1,0 +1,146 @@
+-- live: the page of a run that goes on: its progress, the loss so far and the newest rollout; pause and stop.
+--   cqlua --serve examples/biped.lua        prints the address; --serve 8080 chooses the port
+--
+-- The listener (engine/host/listen.c) is polled between control steps, and when a run records an iteration. Rollouts
+-- for the page are made when somebody looks, and as long as all that were made take less than SHARE of the time.
+-- Training computes the same bits, and is not slowed by more.
+local C = require("cq.base.engine").C
+local films = require "cq.report.film"
+local host = require "cq.host"
+local message = require "cq.base.message"
+local pages = require "cq.report.page"
+local rollouts = require "cq.rollout"
+local Run = require "cq.run"
+local script = require "cq.base.script"
+local T = require "cq.tensor"
+
+local listener = host.listener
+
+local live = {}
+
+local SHARE = 0.01                -- of the time that rollouts for the page take
+local OFTEN, SELDOM = 0.1, 2      -- [s] between two events of progress, and of the whole history
+local EVERY = 0.02                -- [s] between two polls
+local WAIT = 200                  -- [ms] that a poll waits while the run is paused
+local FRAMES = 60
+local POINTS = 1000
+
+-- one run at a time
+local now = {}
+
+local function token()
+  local file = assert(io.open("/dev/urandom", "rb"))
+  local bytes = file:read(16)
+  file:close()
+  return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
+end
+
+local function tell(status)
+  local run = now.run
+  now.status, now.told = status, C.cq_clock()
+  now.listeners = listener.send("state", pages.json {
+    status = status, iteration = run and run.done, iterations = run and run.iterations, loss = now.loss,
+    name = run and run.folder,
+  })
+end
+
+local function tell_history()
+  now.history_told = C.cq_clock()
+  local x, y, every = {}, {}, math.max(1, math.ceil(#now.losses / POINTS))
+  for k = 1, #now.losses, every do x[#x + 1], y[#y + 1] = now.losses[k][1], now.losses[k][2] end
+  listener.send("history", pages.json { title = "loss", x_label = "iteration", x = x,
+    series = { { name = "loss", y = y } } })
+end
+
+-- does what the page asks for; a pause lasts until it asks again
+local function obey(command)
+  if command == "stop" then
+    C.cq_interrupt(1)
+    tell "stopping at the next iteration"
+  elseif command == "pause" then
+    tell "paused"
+    local answer
+    repeat answer = listener.poll(WAIT) until answer == "pause" or answer == "stop" or C.cq_interrupted() ~= 0
+    tell "running"
+    if answer == "stop" then obey "stop" end
+  end
+end
+
+-- looks for requests, at most every EVERY seconds
+local function idle()
+  local time = C.cq_clock()
+  if time - now.polled < EVERY then return end
+  now.polled = time
+  local command = listener.poll(0)
+  if command then obey(command) end
+end
+
+-- the newest rollout, as the texts of a page
+local function film_of(experiment)
+  local film = films.new({ frames = FRAMES, colour = { "signal" }, particles = "auto" }, experiment.steps)
+  local texts = {}
+  local roll = T.tape.pause(function()
+    return experiment:rollout(experiment.params, { on_step = function(state, u) film:see(state, u) end })
+  end)
+  local data = film:finish(roll, function(content)
+    texts[#texts + 1] = content
+    return #texts
+  end)
+  return { film = data, texts = texts, iteration = now.run.done }
+end
+
+local function show(experiment)
+  local began = C.cq_clock()
+  if now.listeners == 0 or not experiment or now.spent > SHARE * (began - now.began) then return end
+  local fine, film = pcall(film_of, experiment)
+  now.spent = now.spent + C.cq_clock() - began
+  if fine then return listener.send("film", pages.json(film)) end
+  if not now.warned then message.warn("the page shows no rollout: %s", tostring(film)) end
+  now.warned = true
+end
+
+local function on_record(run, row)
+  local time = C.cq_clock()
+  if now.run ~= run then now.run, now.losses = run, {} end
+  now.loss = row.loss
+  if type(row.loss) == "number" and row.loss - row.loss == 0 then
+    now.losses[#now.losses + 1] = { row.iteration, row.loss }
+  end
+  if time - now.told > OFTEN then tell "running" end
+  if time - now.history_told > SELDOM then tell_history() end
+  now.polled = 0
+  idle()
+  show(run.shown)
+end
+
+---Opens the listener, and tells its address; what the script does from now on is shown there.
+---Errors: a port that is taken, or that only root may open.
+---@param port integer        0: any that is free
+---@param path string         of the script
+function live.start(port, path)
+  local secret = token()
+  local page = pages.new(path:match "[^/]*$")
+  page.data.live = { token = secret }
+  local got, problem = listener.open(port, secret, page:html())
+  if not got then
+    script.misuse("--serve %d: the port cannot be listened at: %s; choose another, or --serve without a number", port,
+      problem)
+  end
+  local time = C.cq_clock()
+  now = { polled = 0, told = 0, history_told = 0, began = time, spent = 0, losses = {}, listeners = 0 }
+  io.stderr:write(("look at http://127.0.0.1:%d/?token=%s\n"):format(got, secret))
+  Run.on_record, rollouts.idle = on_record, idle
+end
+
+---Tells the page that the script has ended, and closes the listener.
+---@param finished boolean
+function live.finish(finished)
+  Run.on_record, rollouts.idle = false, false
+  if #now.losses > 0 then tell_history() end
+  tell(C.cq_interrupted() ~= 0 and "stopped" or finished and "finished" or "failed")
+  -- what is still to be sent
+  for _ = 1, 5 do listener.poll(20) end
+  listener.close()
+end
+
+return live
