@@ -158,6 +158,14 @@ describe("run:optimize with a plan", function()
       stage.name, stage.iterations = "a", 1
       says(function() optimize(run, cq.Plan { stage }, "a") end, ...)
     end
+    refuses({ options = { rate = -1 } }, 'stage "a": options.rate must be a finite number above 0, got -1')
+    refuses({ options = { clip = cq.Schedule.linear { from = 1, to = -1 } } }, 'stage "a": options.clip must be')
+    refuses({ options = { damping = -1 } }, 'stage "a": options.damping must be at least 0 everywhere')
+    refuses({ options = { friction = cq.Schedule.linear { from = 1, to = -2 } } }, "options.friction must be at")
+    refuses({ options = { gravity = { 0, 0 / 0 } } }, "options.gravity must be finite")
+    refuses({ options = { gravity = { 0, 0, -1 } } }, "options.gravity must have 2 components, got 3")
+    says(function() optimize(cq.Experiment(block), cq.Plan { optimizer = adam(), { name = "a", iterations = 1 },
+      { name = "b", iterations = 1, options = { sharpness = -3 } } }, "a") end, 'stage "b": options.sharpness:')
     refuses({ body = "binary" }, 'stage "a": a binary body is that of a design, and the experiment has none')
     refuses({ options = { sharpness = 8 } }, 'stage "a": options.sharpness needs an experiment with a design')
     refuses({ options = { penalty = 8 } }, "options.penalty is of cq.Optimizer.augmented_lagrangian")

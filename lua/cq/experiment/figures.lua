@@ -184,14 +184,44 @@ end
 
 local function tint(k, pale) return paint.lines[(k - 1) % #paint.lines + 1] .. (pale and "60" or "") end
 
--- a line for each stage of a plan: their losses are not of one problem
-local function objective_panel(_, rows, iteration, size)
-  local y, series = column(rows, "task") or column(rows, "loss"), {}
+---A line for each start in each stage of a plan: losses of another stage are of another problem, and another start has
+---not learned from this one. Those of starts that were left out are pale.
+---@param rows table[]
+---@param iteration number[]
+---@param y number[]
+---@param dropped table<integer, boolean>     starts
+---@return table[] series
+function figures.loss_lines(rows, iteration, y, dropped)
+  local series, stages, count = {}, {}, 0
   for k, row in ipairs(rows) do
-    if k == 1 or row.stage ~= rows[k - 1].stage then series[#series + 1] = { name = row.stage, x = {}, y = {} } end
+    local before, stage = rows[k - 1], row.stage or ""
+    if not before or row.stage ~= before.stage or row.start ~= before.start then
+      if not stages[stage] then
+        count = count + 1
+        stages[stage] = { number = count }
+      end
+      local pale, known = dropped[row.start or 1], stages[stage]
+      series[#series + 1] = { name = not (pale or known.named) and row.stage or nil, x = {}, y = {},
+        colour = tint(known.number, pale) }
+      known.named = known.named or not pale
+    end
     local line = series[#series]
     line.x[#line.x + 1], line.y[#line.y + 1] = iteration[k], y[k]
   end
+  return series
+end
+
+-- starts that were left out in the tournament of a run
+local function dropped_in(folder)
+  local saved, out = require("cq.run").saved_in(folder), {}
+  local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
+  for _, start in ipairs(state.starts or {}) do out[start.number] = start.dropped end
+  return out
+end
+
+local function objective_panel(self, rows, iteration, size)
+  local y = column(rows, "task") or column(rows, "loss")
+  local series = figures.loss_lines(rows, iteration, y, rows[1].start and dropped_in(self.folder) or {})
   return plot { title = "objective", series = series, x_label = "iteration", width = size.width, height = size.height }
 end
 

@@ -1,6 +1,7 @@
 -- options: what the iterations of a plan's stage have of their own: values of the optimizer, of the design's map and of
 -- rollouts, and limits of constraints, each a constant, a cq.Schedule, or a function of the iteration and the history.
 local is = require "cq.base.schema"
+local field = require "cq.base.field"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 
@@ -28,6 +29,40 @@ function options.natural_decay(run)
   return 3 * math.sqrt(length / math.sqrt(square))
 end
 
+local a_rate = is.number { above = 0 }
+local kinds = { rate = a_rate, penalty = a_rate, passive_weight = is.number { min = 0 },
+  clip = is.any_of { is.number { above = 0 }, is.one_of { "median", "none" } } }
+
+-- values that are known before the stage begins: constants, and the ends of a schedule
+local function known_values(option)
+  if text.is_instance(option, "cq.Schedule") then return { option:at(1, 2), option:at(2, 2) } end
+  return not text.is_callable(option) and { option } or {}
+end
+
+-- what is wrong with numbers of a rollout; nil: they are within the bounds of their field
+local function problem_of(name, value, run)
+  local entry, fine, tensor = field.by_name[name], pcall(T.as_tensor, value, name)
+  if not fine then return ("be a number or a list of numbers, got %s"):format(text.describe(value)) end
+  if not tensor:finite() then return "be finite" end
+  if name == "gravity" and tensor.rank == 1 and tensor.count ~= run.world.dim then
+    return ("have %d components, got %d"):format(run.world.dim, tensor.count)
+  end
+  return field.outside(entry, tensor:min():item(), tensor:max():item())
+end
+
+local function check_value(name, value, run, what)
+  if kinds[name] then
+    is.argument(what, "options." .. name, kinds[name], value)
+  elseif of_design[name] then
+    local place = of_design[name]
+    local fine, problem = pcall(run.own_design.with, run.own_design, { [place[1]] = { [place[2]] = value } })
+    if not fine then is.fail("%s: options.%s: %s", what, name, (tostring(problem):gsub("^[^:]*:%d+: ", ""))) end
+  elseif name ~= "limits" and name ~= "adjoint_decay" then
+    local problem = problem_of(name, value, run)
+    if problem then is.fail("%s: options.%s must %s", what, name, problem) end
+  end
+end
+
 ---Refuses options that the experiment has no use for.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment
@@ -46,6 +81,9 @@ function options.check(stage, run, optimizer)
       is.fail("%s%s: cq.Optimizer.%s has none of its own", what, name, optimizer.kind)
     elseif name == "penalty" and not optimizer.penalties then
       is.fail("%spenalty is of cq.Optimizer.augmented_lagrangian, this is cq.Optimizer.%s", what, optimizer.kind)
+    end
+    for _, value in ipairs(known_values(stage.options[name])) do
+      check_value(name, value, run, ("run:optimize: stage %q"):format(stage.name))
     end
   end
   local known = {}
