@@ -5,6 +5,7 @@ local engine = require "cq.base.engine"
 local host = require "cq.host"
 local process = require "tests.process"
 local scene = require "tests.scene"
+local shown = require "cq.picture.shown"
 local scratch = require "tests.scratch"
 local mistake = require "tests.sentence"
 local sentence, says = mistake.of, mistake.says
