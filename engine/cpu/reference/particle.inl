@@ -223,18 +223,28 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
   }
 }
 
+// where a node of a body is, along one axis
+static double rim_node(const cq_scene *s, const cq_slice *in, int64_t node, int i) {
+  return (double)s_value(nodes_of(s, s->reference.rest, i)[node] + nodes_of(s, in->data, U + i)[node]);
+}
+
+// Where nodes at the surfaces of bodies are, and the edges of the cells around them.
 static void observe_rim(cq_scene *s, const cq_slice *in) {
   const cq_reference *r = &s->reference;
   for (int32_t k = 0; k < r->rim_count; k++) {
     const int64_t node = r->rim[k], *stride = r->bodies[r->body_of[r->rim_particle[k]]].stride;
-    double *to = r->rim_place + (int64_t)k * CQ_DIM * (1 + CQ_DIM);
-    EACH(i) {
-      const real *rest = nodes_of(s, r->rest, i), *u = nodes_of(s, in->data, U + i);
-      to[i] = (double)s_value(rest[node] + u[node]);
-      EACH(j) {
-        const int64_t low = node - stride[j], high = node + stride[j];
-        to[(1 + j) * CQ_DIM + i] = 0.5 * (double)s_value(rest[high] + u[high] - rest[low] - u[low]);
+    double *place = r->rim_place + (int64_t)k * CQ_DIM * (1 + CQ_DIM), *edge = place + CQ_DIM;
+    EACH(i) place[i] = rim_node(s, in, node, i);
+    // of the two nodes beside it the nearer one: an outer node has next to no mass, and may be anywhere
+    EACH(j) {
+      double low[CQ_DIM], high[CQ_DIM], low_square = 0, high_square = 0;
+      EACH(i) {
+        low[i] = place[i] - rim_node(s, in, node - stride[j], i);
+        high[i] = rim_node(s, in, node + stride[j], i) - place[i];
+        low_square += low[i] * low[i];
+        high_square += high[i] * high[i];
       }
+      EACH(i) edge[j * CQ_DIM + i] = low_square < high_square ? low[i] : high[i];
     }
   }
 }
