@@ -34,7 +34,7 @@ describe("options of cq.Implicit", function()
   end)
 
   it("name the pressure where its rounds do not settle, and not the residual of Newton's method", function()
-    local bar = cq.Robot {                                -- an open surface: a cavity has a potential and needs no rounds
+    local bar = cq.Robot {                              -- an open surface: a cavity has a potential and needs no rounds
       shape = cq.Shape.box { name = "bar", size = { 0.3, 0.06 }, spacing = 0.01 }, pins = "root",
       groups = { root = function(x) return x < 0.03 end, top = function(x, y) return y > 0.05 and x > 0.05 end },
       material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },

@@ -108,6 +108,58 @@ describe("a stage of a plan", function()
     assert.equal(4, #rows)
   end)
 
+  it("ends by points that keep the constraints alone", function()
+    local scene = require "tests.scene"
+    local world = scene.world(scene.robot())
+    local function make(stop, minimize)
+      local run = cq.Experiment {
+        world = world, steps = 4, controller = cq.Controller.open_loop { steps = 4 },
+        objective = { effort = function(u) return u:square():mean() end },
+        constraints = { { name = "pull", at_most = -0.1, of = function(p) return -p.controller.u:mean() end } },
+        optimizer = cq.Optimizer.augmented_lagrangian { inner = adam(0.02) },
+      }
+      optimize(run, cq.Plan { { name = "a", iterations = 60, stop = stop, minimize = minimize } },
+        (minimize or "objective") .. (type(stop) == "table" and stop.below and "_below" or "_other"))
+      return run
+    end
+    -- the signals begin at 0, with no effort and the constraint violated
+    local below, stalled = make { below = 5e-3 }, make { stalled = 5 }
+    assert.is_true(below.made > 5 and below.best.feasible)
+    assert.is_true(stalled.made > 5 and stalled.best.feasible)
+    assert.is_true(make({ below = 0.5 }, "violation").made < 60)
+    says(function() make(function() return 1 end) end, "stage \"a\": stop must give true or false, got 1")
+  end)
+
+  it("keeps in saved.bin the best of all starts while the others are made", function()
+    local losses, run = {}, experiment()
+    optimize(run, cq.Plan { optimizer = adam(0.3), starts = { count = 3 }, { name = "a", iterations = 3 } }, "best", {
+      keep = 1, on_iteration = function()
+        local file = io.open(folder .. "/best/saved.bin")
+        if file then
+          file:close()
+          losses[#losses + 1] = cq.load(folder .. "/best").result.loss
+        end
+      end,
+    })
+    assert.is_true(#losses >= 7, #losses)
+    for k = 2, #losses do assert.is_true(losses[k] <= losses[k - 1]) end
+    local rows = cq.Run.read_history(folder .. "/best")
+    assert.is_true(rows[4].loss > losses[3] or rows[7].loss > losses[6])          -- another start begins farther off
+  end)
+
+  it("refuses options that scenes have values of their own for, before the first stage", function()
+    local scene = require "tests.scene"
+    local run = cq.Experiment {
+      world = scene.world(scene.robot()), steps = 2, controller = cq.Controller.open_loop { steps = 2 },
+      objective = function(state) return -state:center "foot"[2] end, optimizer = adam(),
+      scenes = { count = 2, each = function(k) return { gravity = { 0, -k } } end },
+    }
+    says(function()
+      optimize(run, cq.Plan { { name = "a", iterations = 1 },
+        { name = "b", iterations = 1, options = { gravity = { 0, -20 } } } }, "scenes")
+    end, "stage \"b\": options.gravity: scenes have their own")
+  end)
+
   it("gives its iterations options of their own, and forgets the best of what was another problem", function()
     local seen, run = {}, { design = { material = {}, filter = {} } }
     local function problem(level)

@@ -133,6 +133,7 @@ end
 ---@field gravity? any                {dim} [length/time^2]
 ---@field wall_velocity? any          {dim}, or {walls, dim}
 
+---Points that violate a constraint do not count; where a stage minimizes the violation, it takes the place of the loss.
 ---@class cq.Plan.stop.def
 ---@field stalled? integer            iterations in which the best loss did not fall by a share of `change`
 ---@field change? number              share of the best loss

@@ -142,6 +142,7 @@ local function set_optimizer(optimizer, name, value)
     set_rate(optimizer, is.argument("run:optimize", "options.rate", is.number { above = 0 }, value))
   elseif name == "clip" then
     local inner = type(optimizer.inner) == "table" and optimizer.inner or optimizer
+    value = is.argument("run:optimize", "options.clip", kinds.clip, value)
     inner.clip = value ~= "none" and value or nil
   else
     for key in pairs(optimizer.penalties) do optimizer.penalties[key] = value end

@@ -112,6 +112,17 @@ function scenes.of(run, k)
   return self
 end
 
+---Refuses options of a stage that a scene has values of its own for: that of the first scene is asked.
+---@param run cq.Experiment
+---@param options table<string, any>
+---@param what string
+function scenes.check_options(run, options, what)
+  if not run.scenes then return end
+  for name in pairs(scenes.of(run, 1).of_scene) do
+    if options[name] ~= nil then is.fail("%s: options.%s: scenes have their own", what, name) end
+  end
+end
+
 ---The ranks that share the scenes: those that the script has asked for, or this process alone.
 ---@return cq.Ranks
 function scenes.ranks() return ranks.current() or ranks.alone() end

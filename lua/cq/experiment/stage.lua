@@ -75,6 +75,7 @@ function stages.check(stage, run)
     is.fail("%s: a %s body is that of a design, and the experiment has none", what, stage.body)
   end
   options.check(stage, run, optimizer)
+  scenes.check_options(run, stage.options, what)
   solve.check(optimizer, run.constraints, { stage.minimize }, what)
   free_of(stage, run)
 end
@@ -135,21 +136,31 @@ end
 
 -- ---- when it ends ---------------------------------------------------------------------------------------------------
 
--- the least loss of the first iterations
-local function least(history, last)
+-- what a stage makes small at an iteration: a point that violates constraints does not count where they are to be kept
+local function measure(self, row)
+  if self.stage.minimize == "violation" then return row.violation end
+  return (row.violation or 0) > 0 and math.huge or row.loss
+end
+
+-- the least of the first iterations
+local function least(self, last)
   local out = math.huge
-  for k = 1, last do out = math.min(out, history[k].loss) end
+  for k = 1, last do out = math.min(out, measure(self, self.history[k])) end
   return out
 end
 
 local function is_over(self)
   local stop, history = self.stage.stop, self.history
   if not stop or #history == 0 then return false end
-  if text.is_callable(stop) then return stop(history) == true end
-  if stop.below and history[#history].loss < stop.below then return true end
+  if text.is_callable(stop) then
+    local over = stop(history)
+    if over == nil or type(over) == "boolean" then return over == true end
+    is.fail("run:optimize: stage %q: stop must give true or false, got %s", self.stage.name, text.describe(over))
+  end
+  if stop.below and measure(self, history[#history]) < stop.below then return true end
   local before = #history - (stop.stalled or math.huge)
   if before < 1 then return false end
-  local then_, now = least(history, before), least(history, #history)
+  local then_, now = least(self, before), least(self, #history)
   return then_ - now <= stop.change * math.abs(now)
 end
 
@@ -203,6 +214,7 @@ local function note(self, i, values, on_iteration)
   for name, value in pairs(values) do
     if name ~= "objective" then row[name] = value end
   end
+  if #run.constraints > 0 then row.violation = constraint.judge(run.constraints, values).worst end
   self.history[i] = row
   run.made, run.loss_last = i, values.objective
   take_best(self)

@@ -108,6 +108,8 @@ local function beginning(self, start, stage)
   return { run = own, params = T.leaves.snapshot(own.params) }
 end
 
+local ranked
+
 -- what a solver takes for the run's folder
 local function folder_for(self, start, current, offset)
   local folder, plan = self.folder, self.plan
@@ -137,6 +139,8 @@ local function folder_for(self, start, current, offset)
     save(self, offset + noted, params)
     proxy.saved_at = folder.saved_at
   end
+  -- is the best of this start that of the run?
+  function proxy.leads() return ranked(self)[1] == start end
   return proxy
 end
 
@@ -201,7 +205,7 @@ end
 local function compared(start) return start.best.loss + (start.best.passive_cost or 0) end
 
 -- the starts that go on, the best first
-local function ranked(self)
+function ranked(self)
   local alive = {}
   for _, start in ipairs(self.starts) do
     if not start.dropped and start.best then alive[#alive + 1] = start end

@@ -21,8 +21,12 @@ constraint.fields = {
   tolerance = is.number { min = 0, optional = true },
 }
 
--- columns that a history has anyway
-constraint.reserved = { iteration = true, loss = true, seconds = true, gradient = true, lagrangian = true, loop = true }
+-- columns that a history has anyway: of every run, of plans, and of the options of their stages
+constraint.reserved = {}
+for _, name in ipairs { "iteration", "loss", "seconds", "gradient", "lagrangian", "loop", "stage", "stage_iteration",
+  "start", "substeps", "violation", "passive_cost", "rate", "clip", "penalty" } do
+  constraint.reserved[name] = true
+end
 
 -- names are columns of a history
 local function check_name(what, name, known)

@@ -232,7 +232,7 @@ end
 function Solver:save()
   local began, state = C.cq_clock(), self:state()
   self.run:save(self.noted, state.params, state)
-  if self.best then write_best(self) end
+  if self.best and (not self.run.leads or self.run:leads()) then write_best(self) end
   self.saving = C.cq_clock() - began
 end
 
