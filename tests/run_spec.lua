@@ -305,6 +305,7 @@ describe("a run", function()
   it("moves the folder of an earlier run away with all that is in it", function()
     cqlua { script(loop), "--out", out() }
     process.write(out() .. "/film.mp4", "a film of yesterday")
+    assert.equal(0, os.execute(("touch -d yesterday %s/film.mp4"):format(out())))
     local before = process.read(out() .. "/history.csv")
     local result = cqlua { script(loop), "--out", out() .. "/", "--iterations", "2" }
     has(result.err, "is now in " .. out() .. "-earlier-1\n")

@@ -21,17 +21,17 @@ constraint.fields = {
   tolerance = is.number { min = 0, optional = true },
 }
 
--- columns that a history has anyway: of every run, of plans, and of the options of their stages
-constraint.reserved = {}
-for _, name in ipairs { "iteration", "loss", "seconds", "gradient", "lagrangian", "loop", "stage", "stage_iteration",
-  "start", "substeps", "violation", "passive_cost", "rate", "clip", "penalty" } do
-  constraint.reserved[name] = true
-end
+-- columns that a history has anyway
+constraint.reserved = { iteration = true, loss = true, seconds = true, gradient = true, lagrangian = true, loop = true }
+
+-- columns of plans, and of the options of their stages
+local of_plans = { stage = true, stage_iteration = true, start = true, substeps = true, violation = true,
+  passive_cost = true, rate = true, clip = true, penalty = true }
 
 -- names are columns of a history
 local function check_name(what, name, known)
   if name:find "[,%c\"]" then is.fail("%s: a name has no commas, quotes and line ends, got %q", what, name) end
-  if constraint.reserved[name] or name == "objective" then
+  if constraint.reserved[name] or of_plans[name] or name == "objective" then
     is.fail("%s: a constraint cannot be called %s, which the history has already", what, name)
   end
   if known[name] then is.fail("%s: two constraints are called %s", what, name) end
