@@ -249,10 +249,11 @@ local called = { space = "space or grid", objectives = "minimize or maximize" }
 -- A grid of one list may grow at its end, as one of seeds does: its points keep their numbers.
 local function is_longer(own, stored)
   local now, was = own.space, stored.space
-  if own.sampler ~= "grid" or #now ~= 1 or type(was) ~= "table" or #was ~= 1 or was[1].name ~= now[1].name then
+  if own.sampler ~= "grid" or #now ~= 1 or type(was) ~= "table" or #was ~= 1 or type(was[1]) ~= "table"
+    or was[1].name ~= now[1].name or type(was[1].values) ~= "table" then
     return false
   end
-  for i, value in ipairs(was[1].values or {}) do
+  for i, value in ipairs(was[1].values) do
     if now[1].values[i] ~= value then return false end
   end
   return true

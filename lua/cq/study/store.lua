@@ -144,13 +144,16 @@ end
 
 -- ---- the definition ------------------------------------------------------------------------------------------------
 
+local kinds_of_parts = { ["def.trials"] = "number", ["def.modules"] = "table", ["def.space"] = "table" }
+
 ---Parts of the definition as they are stored; nil before there is one.
 ---@return table<string, any>?
 function Store:definition()
   local out
   for _, row in ipairs(self.base:rows "SELECT key, value FROM study WHERE key LIKE 'def.%'") do
     local fine, value = pcall(json.decode, row.value)
-    if not fine or row.key == "def.trials" and type(value) ~= "number" then
+    local kind = kinds_of_parts[row.key]
+    if not fine or kind and type(value) ~= kind then
       damaged(self, "the definition", tostring(row.key), row.value)
     end
     out = out or {}
