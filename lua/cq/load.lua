@@ -6,7 +6,7 @@
 --   world:rollout { steps = 500, controller = saved.controller, observer = saved.observer }
 local host = require "cq.host"
 local is = require "cq.base.schema"
-local json = require "cq.base.json"
+local manifests = require "cq.run.manifest"
 local text = require "cq.base.text"
 local method = require "cq.base.method"
 local T = require "cq.tensor"
@@ -140,21 +140,6 @@ local file_fields = {
 
 local controller_fields = { kind = is.string(), fields = is.table() }
 
-local function read_text(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local bytes = file:read "*a"
-  file:close()
-  return bytes
-end
-
--- the folder's, as far as it can be read
-local function manifest_of(folder)
-  local bytes = folder and read_text(folder .. "/manifest.json")
-  local fine, manifest = pcall(json.decode, bytes or "")
-  return fine and type(manifest) == "table" and manifest or nil
-end
-
 local function check(data, path)
   if type(data.version) == "number" and data.version > runs.version then
     is.fail("cq.load: %s has version %d, this program (%s) reads up to version %d; take a newer program", path,
@@ -184,19 +169,11 @@ local function saved_of(data, path, folder)
   local fine = pcall(migrate.to, data, runs.version)
   if not fine then is.fail("cq.load: %s of version %d is damaged: it lacks what that version has", path, data.version) end
   local self = setmetatable({ data = data, path = path, result = data.result, parameters = data.parameters,
-    manifest = manifest_of(folder) or data.origin or {}, steps = data.steps, design = data.design }, Saved)
+    manifest = folder and manifests.of(folder) or data.origin or {}, steps = data.steps, design = data.design }, Saved)
   if not pcall(describe, self, data) then
     is.fail("cq.load: %s is damaged: its controller or world is none", path)
   end
   return self
-end
-
--- what there is in a folder, for an error
-local function contents(folder)
-  local names = host.entries(folder) or {}
-  table.sort(names)
-  if #names > 8 then names[8] = ("and %d more"):format(#names - 7) end
-  return #names == 0 and "it is empty" or "it has " .. table.concat(names, ", ", 1, math.min(#names, 8))
 end
 
 local function of_folder(folder)
@@ -208,7 +185,7 @@ local function of_folder(folder)
     return saved_of({ format = runs.format, version = 0, parameters = T.load(best) }, best, folder)
   end
   is.fail("cq.load: the folder %s is none of a run with a best result: it lacks %s; %s", folder, runs.name,
-    contents(folder))
+    manifests.contents(folder))
 end
 
 ---Reads what was saved: of a file of cq.save the table, params again with their bounds; of NumPy's .npy a tensor; of

@@ -13,6 +13,7 @@
 local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local read_file = require "cq.base.read_file"
 local script = require "cq.base.script"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -326,9 +327,7 @@ end
 ---@param path string
 ---@return string?
 function Ranks:fetch(path)
-  local file = self.rank == 0 and io.open(path, "rb")
-  local bytes = file and file:read "*a"
-  if file then file:close() end
+  local bytes = self.rank == 0 and read_file(path) or nil
   meet(self, { purpose = "to read a file" })
   local size = ffi.new("double[1]", bytes and #bytes or -1)
   self.processes:broadcast(size, 8)

@@ -2,7 +2,7 @@
 --
 -- That comment begins with what the script is and its command, and has four fields: "Source:", "Expect:", "Size:" and
 -- "Time:". A field ends where the next one begins, or at an empty comment line. The page has the first sentence of the
--- description and of what to expect.
+-- description, and of what to expect the first clause: other seeds, options and sizes stand in the script.
 local host = require "cq.host"
 local marks = require "tests.pages.marks"
 local source = require "tests.source"
@@ -20,6 +20,11 @@ local function sentence(text)
     if not text:sub(1, stop - 1):match "%f[%w]%l?l?$" then return text:sub(1, stop - 1) end
     at = stop + 1
   end
+end
+
+-- up to the first semicolon, without what stands in brackets
+local function clause(text)
+  return (sentence(text):gsub("%s*%b()", ""):gsub(";.*$", ""))
 end
 
 ---The fields of a script's first comment, with what stands before them as `what`, and its command.
@@ -76,7 +81,7 @@ function examples.table()
       if not head[name] or head[name] == "" then error(("%s: its first comment has no %s"):format(path, name), 0) end
     end
     rows[k] = { ("[%s](../%s)"):format(path:match "examples/(.*)%.lua$", path), sentence(head.what),
-      sentence(head.expect), head.size, head.time }
+      clause(head.expect), head.size, head.time }
   end
   return marks.table({ "example", "what", "to expect", "size", "time" }, rows)
 end

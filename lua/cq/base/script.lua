@@ -3,6 +3,7 @@
 local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
+local read_file = require "cq.base.read_file"
 local schema = require "cq.base.schema"
 local text = require "cq.base.text"
 
@@ -71,11 +72,7 @@ end
 ---The bytes of the script, none when it is standard input or cannot be read.
 ---@return string?
 function script.text()
-  local file = script.path and script.path ~= "-" and io.open(script.path, "rb")
-  if not file then return nil end
-  local bytes = file:read "*a"
-  file:close()
-  return bytes
+  return script.path and script.path ~= "-" and read_file(script.path) or nil
 end
 
 -- of Lua itself, and of the library
@@ -87,11 +84,7 @@ function script.sources()
   local out = {}
   for name in pairs(package.loaded) do
     local path = not is_own(name) and package.searchpath(name, package.path)
-    local file = path and io.open(path, "rb")
-    if file then
-      out[name:gsub("%.", "/") .. ".lua"] = file:read "*a"
-      file:close()
-    end
+    if path then out[name:gsub("%.", "/") .. ".lua"] = read_file(path) end
   end
   return out
 end
@@ -105,12 +98,8 @@ function script.required()
     for name in bytes:gmatch "require%s*%(?%s*[\"']([%w_.]+)[\"']" do
       local kept = name:gsub("%.", "/") .. ".lua"
       local path = not is_own(name) and not out[kept] and package.searchpath(name, package.path)
-      local file = path and io.open(path, "rb")
-      if file then
-        out[kept] = file:read "*a"
-        file:close()
-        look(out[kept])
-      end
+      out[kept] = out[kept] or path and read_file(path) or nil
+      if path and out[kept] then look(out[kept]) end
     end
   end
   look(script.text() or "")

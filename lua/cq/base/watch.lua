@@ -3,6 +3,7 @@
 local C = require("cq.base.engine").C
 local message = require "cq.base.message"
 local option = require "cq.option"
+local read_file = require "cq.base.read_file"
 local script = require "cq.base.script"
 
 local watch = {}
@@ -14,14 +15,6 @@ local texts, looked = {}, 0  -- by path, as they were loaded or refused
 watch.wanted = false
 ---@type boolean             the script that runs has taken the place of another
 watch.reloaded = false
-
-local function read(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local bytes = file:read "*a"
-  file:close()
-  return bytes
-end
 
 -- paths of the script and of what it has loaded
 local function paths()
@@ -36,7 +29,7 @@ end
 function watch.begin()
   watch.wanted, looked = false, C.cq_clock()
   texts = {}
-  for _, path in ipairs(paths()) do texts[path] = read(path) end
+  for _, path in ipairs(paths()) do texts[path] = read_file(path) end
 end
 
 ---Was a new version saved that can be loaded?
@@ -47,7 +40,7 @@ function watch.wants()
   if now - looked < PERIOD then return false end
   looked = now
   for _, path in ipairs(paths()) do
-    local text = read(path)
+    local text = read_file(path)
     -- an editor may have emptied it for a moment
     if text and text ~= "" and text ~= texts[path] then
       local is_new = texts[path] ~= nil

@@ -2,6 +2,7 @@
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
+local read_file = require "cq.base.read_file"
 local json = require "cq.base.json"
 local option = require "cq.option"
 local schema = require "cq.base.schema"
@@ -17,9 +18,7 @@ local function version_of(command)
 end
 
 local function instruction_sets()
-  local file = io.open "/proc/cpuinfo"
-  local all = file and file:read "*a" or ""
-  if file then file:close() end
+  local all = read_file "/proc/cpuinfo" or ""
   local flags = " " .. (all:match "flags%s*:([^\n]*)" or "") .. " "
   local found = {}
   if jit.arch == "x64" then

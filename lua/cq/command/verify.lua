@@ -15,6 +15,7 @@ local script = require "cq.base.script"
 local schema = require "cq.base.schema"
 local text = require "cq.base.text"
 local verification = require "cq.measure.verification"
+local read_file = require "cq.base.read_file"
 
 local is = schema
 local INTERRUPTED = 130
@@ -64,9 +65,7 @@ end
 
 -- the text of the file to keep the table in, nil where there is none yet; told before any work is done
 local function open_table(path)
-  local file = io.open(path)
-  local old = file and file:read "*a"
-  if file then file:close() end
+  local old = read_file(path)
   local problem = atomic_file.problem(path)
   if problem then script.misuse("--csv cannot write %s: %s", path, problem) end
   if old == "" then old = nil end

@@ -9,7 +9,7 @@ local evaluate = require "cq.experiment.evaluate"
 local films = require "cq.report.film"
 local folders = require "cq.report.folder"
 local host = require "cq.host"
-local json = require "cq.base.json"
+local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
 local pages = require "cq.report.page"
 local replay = require "cq.experiment.replay"
@@ -46,10 +46,8 @@ local function write(path, def, what, steps, simulate, folder)
     local loss
     loss, run.curves = folders.curves(require("cq.run").read_history(folder))
     folders.add_loss(page, run.name, loss)
-    local file = io.open(folder .. "/manifest.json")
-    local fine, manifest = pcall(json.decode, file and file:read "*a" or "")
-    if file then file:close() end
-    if fine then run.facts = folders.facts(manifest) end
+    local manifest = manifests.of(folder)
+    if manifest then run.facts = folders.facts(manifest) end
   end
   page.data.runs[1] = run
   return page:write(path, what)

@@ -1,6 +1,7 @@
 -- machine: what figures were measured on, and medians of them.
 local host = require "cq.host"
 local quantile = require "cq.base.quantile"
+local read_file = require "cq.base.read_file"
 
 local machine = {}
 
@@ -8,9 +9,7 @@ local machine = {}
 ---tables and files of results.
 ---@return { processor: string, cores: integer, system: string, compiler: string, date: string }
 function machine.facts()
-  local file = io.open "/proc/cpuinfo"
-  local all = file and file:read "*a" or ""
-  if file then file:close() end
+  local all = read_file "/proc/cpuinfo" or ""
   local system = (host.system() or "unknown"):match "^%a+ ?[%d.]*"
   return {
     processor = all:match "model name%s*:%s*([^\n]*)" or jit.arch, cores = host.processors(), system = system,

@@ -5,18 +5,11 @@ local C = require("cq.base.engine").C
 local engine = require "cq.base.engine"
 local message = require "cq.base.message"
 local option = require "cq.option"
+local read_file = require "cq.base.read_file"
 local script = require "cq.base.script"
 local watch = require "cq.base.watch"
 
 local watched = {}
-
-local function read(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local bytes = file:read "*a"
-  file:close()
-  return bytes
-end
 
 local function last_run()
   local Run = package.loaded["cq.run"]
@@ -28,7 +21,7 @@ local function version_of(path)
   local run, sources = last_run(), {}
   for name, bytes in pairs(script.sources()) do sources[(name:gsub("%.lua$", ""):gsub("/", "."))] = bytes end
   local state = run and run:path "optimizer.bin"
-  return { path = path, sources = sources, run = run, state = state, bytes = state and read(state) }
+  return { path = path, sources = sources, run = run, state = state, bytes = state and read_file(state) }
 end
 
 -- modules of the script are loaded again, from their files or as they were
@@ -66,7 +59,7 @@ function watched.run(path, words, run)
       message.fault("%s", problem)
       return false, problem
     end
-    text = text or read(path)
+    text = text or read_file(path)
     watch.begin()
     local finished, why = run(chunk, unpack(words))
     if watch.wanted then

@@ -1,6 +1,7 @@
 -- scan: the LuaCATS annotations of the library's own sources: classes with their fields, and every function with the
 -- comment of three dashes above it. Nothing is run.
 local host = require "cq.host"
+local read_file = require "cq.base.read_file"
 local types = require "cq.reference.type"
 
 ---@class cq.reference.Item         of @field, @param or @return
@@ -198,19 +199,12 @@ end
 
 -- ---- all files ------------------------------------------------------------------------------------------------------
 
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local all = file:read "*a"
-  file:close()
-  return all
-end
-
 local function walk(folder, into)
   local names = host.entries(host.root .. "/" .. folder) or {}
   table.sort(names)
   for _, name in ipairs(names) do
     local path = folder .. "/" .. name
-    if name:find "%.lua$" then into[#into + 1] = { path = path, text = read(host.root .. "/" .. path) }
+    if name:find "%.lua$" then into[#into + 1] = { path = path, text = assert(read_file(host.root .. "/" .. path)) }
     elseif host.kind(host.root .. "/" .. path) == "folder" then walk(path, into) end
   end
 end

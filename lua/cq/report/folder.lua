@@ -6,18 +6,11 @@ local films = require "cq.report.film"
 local json = require "cq.base.json"
 local loads = require "cq.load"
 local message = require "cq.base.message"
+local read_file = require "cq.base.read_file"
 local Run = require "cq.run"
 local T = require "cq.tensor"
 
 local folder = {}
-
-local function bytes_of(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local bytes = file:read "*a"
-  file:close()
-  return bytes
-end
 
 -- tables within tables as one, by paths
 local function flatten(value, path, out)
@@ -142,13 +135,13 @@ function folder.read(path, def, page, with_body)
   local saved, why = result_of(path)
   local manifest = saved and saved.manifest
   if not saved then
-    local fine, read = pcall(json.decode, bytes_of(path .. "/manifest.json") or "")
+    local fine, read = pcall(json.decode, read_file(path .. "/manifest.json") or "")
     manifest = fine and type(read) == "table" and read or nil
   end
   local history = path .. "/history.csv"
   if not saved and not host.kind(history) then is.fail("%s is no run: %s", path, why) end
   local run = { name = path:match "([^/]+)$":gsub("%.bin$", ""), folder = path, curves = {},
-    script = bytes_of(path .. "/script.lua"), facts = folder.facts(manifest or {}, saved and saved.result) }
+    script = read_file(path .. "/script.lua"), facts = folder.facts(manifest or {}, saved and saved.result) }
   local loss
   if host.kind(history) then loss, run.curves = folder.curves(Run.read_history(path)) end
   if with_body and saved and saved.data.world then

@@ -5,6 +5,7 @@ local host = require "cq.host"
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
+local read_file = require "cq.base.read_file"
 local text = require "cq.base.text"
 
 local page = {}
@@ -12,12 +13,7 @@ local page = {}
 local folder = host.root .. "/lua/cq/report/"
 local scripts = { "decode.js", "view.js", "curves.js", "table.js", "page.js" }
 
-local function read(name)
-  local file = assert(io.open(folder .. name, "rb"))
-  local bytes = file:read "*a"
-  file:close()
-  return bytes
-end
+local function read(name) return assert(read_file(folder .. name)) end
 
 local function script()
   local out = {}

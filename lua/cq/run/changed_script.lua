@@ -1,6 +1,7 @@
 -- changed_script: a run that goes on with another script than it was begun with.
 local atomic_file = require "cq.base.atomic_file"
 local message = require "cq.base.message"
+local read_file = require "cq.base.read_file"
 local script = require "cq.base.script"
 
 -- the first line in which two texts differ: its number, and what stands there in each
@@ -11,14 +12,6 @@ local function first_difference(before, now)
     number = number + 1
     if was ~= is_now or not was then return number, was or "", is_now or "" end
   end
-end
-
-local function read_file(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local bytes = file:read "*a"
-  file:close()
-  return bytes
 end
 
 ---Tells what a run goes on with that is another text than before: an objective in it may be another one, and losses

@@ -4,6 +4,7 @@ local atomic_file = require "cq.base.atomic_file"
 local host = require "cq.host"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
+local read_file = require "cq.base.read_file"
 local schema = require "cq.base.schema"
 
 ffi.cdef "char *mkdtemp(char *pattern);"
@@ -68,20 +69,13 @@ local files = {
 }
 local of_stage = { "state.bin", "saved.bin" }
 
-local function read(path)
-  local file = io.open(path, "rb")
-  local bytes = file and file:read "*a"
-  if file then file:close() end
-  return bytes
-end
-
 -- all files of a run that are there, and folders of its own after what is in them; what lies beside them is a user's
 local function left_in(path)
   local out = {}
   local function add(name)
     if host.kind(path .. "/" .. name) then out[#out + 1] = name end
   end
-  local fine, manifest = pcall(json.decode, read(path .. "/manifest.json") or "")
+  local fine, manifest = pcall(json.decode, read_file(path .. "/manifest.json") or "")
   local sources = fine and type(manifest) == "table" and type(manifest.sources) == "table" and manifest.sources or {}
   for name in pairs(sources) do
     name = "sources/" .. tostring(name)
@@ -199,7 +193,7 @@ function folder.keep_earlier(path)
     if host.kind(path .. "/" .. name) == "file" then
       local within = name:match "^(.*)/"
       if within then folder.make(kept .. "/" .. within) end
-      atomic_file.write(kept .. "/" .. name, read(path .. "/" .. name), { durable = true })
+      atomic_file.write(kept .. "/" .. name, read_file(path .. "/" .. name), { durable = true })
     end
   end
   return kept

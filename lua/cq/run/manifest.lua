@@ -2,6 +2,7 @@
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
+local read_file = require "cq.base.read_file"
 local text = require "cq.base.text"
 
 local manifest = {}
@@ -21,8 +22,10 @@ local function is_newer(one, other)
   return false
 end
 
--- what there is in a folder, for an error
-local function contents(folder)
+---What there is in a folder, for an error.
+---@param folder string
+---@return string
+function manifest.contents(folder)
   local names = host.entries(folder) or {}
   table.sort(names)
   if #names > 6 then names[6] = ("and %d more"):format(#names - 5) end
@@ -33,11 +36,7 @@ end
 ---@param folder string
 ---@return table?
 function manifest.of(folder)
-  local file = io.open(folder .. "/manifest.json", "rb")
-  if not file then return nil end
-  local bytes = file:read "*a"
-  file:close()
-  local fine, found = pcall(json.decode, bytes or "")
+  local fine, found = pcall(json.decode, read_file(folder .. "/manifest.json") or "")
   return fine and type(found) == "table" and found or nil
 end
 
@@ -52,7 +51,8 @@ function manifest.read(folder, what)
       kind and "it is a file" or "there is nothing of this name")
   end
   if not host.kind(folder .. "/manifest.json") then
-    is.fail("%s: %s is no folder of a run: it lacks manifest.json; %s", what, folder, contents(folder))
+    is.fail("%s: %s is no folder of a run: it lacks manifest.json; %s", what, folder,
+      manifest.contents(folder))
   end
   local found = manifest.of(folder)
   if not found then is.fail("%s: %s/manifest.json is damaged: it is no JSON object", what, folder) end

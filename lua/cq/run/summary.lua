@@ -2,6 +2,7 @@
 local History = require "cq.run.history"
 local host = require "cq.host"
 local manifests = require "cq.run.manifest"
+local read_file = require "cq.base.read_file"
 
 local summary = {}
 
@@ -18,14 +19,6 @@ local function best_of(rows)
     if type(row.loss) == "number" and (not best or row.loss < best.loss) then best = row end
   end
   return best
-end
-
-local function text_of(path)
-  local file = io.open(path, "rb")
-  if not file then return nil end
-  local bytes = file:read "*a"
-  file:close()
-  return bytes
 end
 
 ---@class cq.run.Summary
@@ -50,7 +43,7 @@ function summary.of(folder, what)
   local first, last = seconds_of(manifest.started), seconds_of(manifest.finished)
   return { folder = folder, manifest = manifest, rows = rows, best = best_of(rows), last = rows[#rows],
     status = manifest.status or "at work", seconds = first and last and last - first or nil,
-    script = text_of(folder .. "/script.lua") }
+    script = read_file(folder .. "/script.lua") }
 end
 
 return summary

@@ -11,6 +11,7 @@ local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local process = require "cq.study.process"
+local read_file = require "cq.base.read_file"
 local stores = require "cq.study.store"
 local text = require "cq.base.text"
 
@@ -77,10 +78,8 @@ end
 ---The hash of the script's text.
 ---@return string
 function Session:hash()
-  local file, problem = io.open(self.script, "rb")
-  if not file then is.fail("%s cannot be read: %s", self.script, tostring(problem)) end
-  local bytes = file:read "*a"
-  file:close()
+  local bytes, problem = read_file(self.script)
+  if not bytes then is.fail("%s cannot be read: %s", self.script, tostring(problem)) end
   return require("cq.run").hash(bytes)
 end
 
