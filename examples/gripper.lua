@@ -2,7 +2,7 @@
 -- the table under the ball goes down by 24 mm.                                             cqlua examples/gripper.lua
 -- Source: what the finger of the soft-finger paper (Robotica 2024) was made for; gripper and ball are of our own.
 -- Expect: with the first guess, 9 kPa in all chambers, the ball slips by 5 mm; the best of 25 iterations lifts it by
--- 2 mm, as is wanted, within 0.1. In space, --dim 3, three fingers close by implicit steps of 270 times the explicit
+-- 1.7 mm of the 2 that are wanted. In space, --dim 3, three fingers close by implicit steps of 270 times the explicit
 -- limit, and hold the ball with the first guess, 25 kPa: it sinks by 0.2 mm, in one to two minutes. An iteration of
 -- training takes nine there, so that there is none unless --iterations asks for it.
 -- Bodies share one velocity at each node of the grid: they stick to each other without friction, and do so across a gap

@@ -2,7 +2,7 @@
 --   cqlua examples/pneumatic_leg.lua         --iterations: how many chambers; --spacing: of particles [mm]
 -- Source: ChainQueen (ICRA 2019), fig. 3, a leg of Dragon Skin 30 with four chambers in a cross; it prints no numbers,
 -- so that sizes and pressure are those of scenes/pneumatic_leg.lua. The bulk modulus is capped at 20 shear moduli (3.8
--- MPa, nu 0.475), silicone's own is about 8,000: J is down to 0.95. Expect: the foot goes 10 mm away from the chamber
+-- MPa, nu 0.475), silicone's own is about 8,000: J is down to 0.95. Expect: the foot goes 9.6 mm away from the chamber
 -- that is inflated to 80 kPa, at most 0.4 mm aside, and that chamber has 1.77 times its air. Dropped, it comes down at
 -- 1.71 m/s, is 8 mm shorter at most, and the foot rebounds to 139 mm: the law has no viscosity.
 -- Size: 25,948 particles, 400 x 49 and 500 x 49 steps. Time: 90 s.

@@ -426,8 +426,9 @@ end
 ---@field steps integer               control steps; with none the final state is the start
 ---@field from? cq.State               goes on from this state, the final one of a rollout, and not from the start: with the batch of
 ---  the state and the robots of its rollout unless given, its time and steps, and what the same observer and controller
----  remember. Within a function of cq.value_and_grad gradients go on to the rollout before, unless the state is
----  detached (state:detach)
+---  remember. Places, velocities and deformations are those of the state, whatever a robot that is given says of them.
+---  Within a function of cq.value_and_grad gradients go on to the rollout before, unless the state is detached
+---  (state:detach)
 ---@field scenes? integer[]            for each scene of the batch the scene of the state in from that it goes on from; 0: it begins
 ---  as its robot says
 ---@field robot? cq.Robot|cq.Robot[]  variants of the world's robots, from robot:with
