@@ -101,6 +101,22 @@ describe("a step of", function()
       near(1 - 0.1, after(Optimizer.adam { rate = 0.1, epsilon = 1e-300 }, 1, g):item(), 1e-12)
     end
   end)
+  it("Adam with a relative epsilon goes as far for a loss in any unit, and nowhere without a gradient", function()
+    local function path(unit, per)
+      local adam = Optimizer.adam { rate = 0.1, epsilon = 0.5, relative_epsilon = true, per = per }
+      return after(adam, { 1, 2, 3 }, { 3 * unit, -4 * unit, 0 }, { unit, unit, -unit }):totable()
+    end
+    for _, per in ipairs { "element", "tensor" } do
+      local metres = path(1, per)
+      assert.is_true(metres[1] < 1 and metres[2] > 2)
+      for _, unit in ipairs { 2 ^ -40, 2 ^ 20 } do assert.same(metres, path(unit, per)) end
+      assert.same({ 1, 2, 3 }, path(0, per))
+    end
+    local root = math.sqrt((9 + 16) / 2)
+    local x = after(Optimizer.adam { rate = 0.1, epsilon = 0.5, relative_epsilon = true }, { 0, 0 }, { 3, -4 })
+    near(-0.1 * 3 / (3 + 0.5 * root), x:get(1), 1e-12)
+    near(0.1 * 4 / (4 + 0.5 * root), x:get(2), 1e-12)
+  end)
   it("Adam forgets with beta", function()
     -- beta 0 keeps nothing: every step is the sign of the gradient
     -- per tensor: the root mean square of a step is the rate, and its parts keep their shares

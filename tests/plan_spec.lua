@@ -16,7 +16,7 @@ describe("cq.Plan", function()
     local words = tostring(cq.Plan.topology {})
     mistake.says(words, "Plan topology: 650 iterations; 4 starts, 2 go on after binary.")
     mistake.says(words, "1. coarse gait: cells and steps twice as large, soft body, design.layout, design.pulses "
-      .. "trained by Adam, rate 0.01, adjoint decay auto, 60 iterations.")
+      .. "trained by Adam, relative epsilon 0.0001, rate 0.01, adjoint decay auto, 60 iterations.")
     mistake.says(words, "2. coarse soft: cells and steps twice as large, soft body, all trained by Adam, rate 0.01, "
       .. "adjoint decay auto, passive weight 1, 150 iterations.")
     mistake.says(words, "6. pulses: extracted body, design.pulses trained by Adam, rate 0.03 to 0.003 (linear), "

@@ -387,10 +387,12 @@ describe("run:evaluate { converge }", function()
 
   it("prints what half of the step changes, and leaves the world as it was", function()
     local run = cq.Experiment(block)
-    local before = run:evaluate().loss
+    local first = run:evaluate()
+    local before, place = first.loss, first.rollout.state:center(run.robot)[1]:item()
     local found = run:evaluate { converge = true }
     assert.equal(before, found.loss)
     assert.equal(8, run.world.substeps)
+    assert.equal(place, first.rollout.state:center(run.robot)[1]:item())
     run.world:set_substeps(16)
     local finer = run:evaluate().loss
     assert.is_true(finer ~= before)

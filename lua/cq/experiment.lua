@@ -271,7 +271,8 @@ end
 ---@field options? cq.Plan.options.def  what the iterations have of their own
 ---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made
 ---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails: the update is halved up to 10
----  times, then the substeps of the world are doubled, and stay so; false: that is an error
+---  times, then the substeps of the world are doubled, and stay so, and rollouts from before are closed; false: that
+---  is an error
 ---@field body? "soft"|"binary"|"extracted"   of a design
 ---@field level? table            what the experiment's function is given
 ---@field initial? "best"|"last"

@@ -55,19 +55,27 @@ rules.momentum = {
   end,
 }
 
+-- what is added to the root of a mean square, which may be in units of the gradient
+local function added(self, mean_square)
+  if not self.relative_epsilon then return self.epsilon end
+  return mean_square > 0 and self.epsilon * math.sqrt(mean_square) or math.huge      -- without a gradient: no step
+end
+
 -- Adam (Kingma, Ba, ICLR 2015, algorithm 1): running means of g and g^2, both freed of their bias towards zero
 rules.adam = {
   moments = { "first", "second" },
   step = function(self, tensor_x, g, c, rate, moments)
-    local beta1, beta2, epsilon = self.beta1, self.beta2, self.epsilon
-    local x, m, v = tensor_x:data(), moments[1], moments[2]
+    local beta1, beta2, count = self.beta1, self.beta2, tensor_x.count
+    local x, m, v, sum = tensor_x:data(), moments[1], moments[2], 0
     local bias1, bias2 = 1 - beta1 ^ self.iteration, 1 - beta2 ^ self.iteration
-    for k = 0, tensor_x.count - 1 do
+    for k = 0, count - 1 do
       local gk = c * g[k]
       m[k] = beta1 * m[k] + (1 - beta1) * gk
       v[k] = beta2 * v[k] + (1 - beta2) * gk * gk
-      x[k] = x[k] - rate * (m[k] / bias1) / (math.sqrt(v[k] / bias2) + epsilon)
+      sum = sum + v[k]
     end
+    local epsilon = added(self, sum / count / bias2)
+    for k = 0, count - 1 do x[k] = x[k] - rate * (m[k] / bias1) / (math.sqrt(v[k] / bias2) + epsilon) end
   end,
 }
 
@@ -75,7 +83,7 @@ rules.adam = {
 rules.adam_per_tensor = {
   moments = { "first", "second" },
   step = function(self, tensor_x, g, c, rate, moments)
-    local beta1, beta2, epsilon, count = self.beta1, self.beta2, self.epsilon, tensor_x.count
+    local beta1, beta2, count = self.beta1, self.beta2, tensor_x.count
     local x, m, v, sum = tensor_x:data(), moments[1], moments[2], 0
     for k = 0, count - 1 do
       local gk = c * g[k]
@@ -83,7 +91,7 @@ rules.adam_per_tensor = {
     end
     v[0] = beta2 * v[0] + (1 - beta2) * sum / count                      -- its other elements stay 0
     local bias1, bias2 = 1 - beta1 ^ self.iteration, 1 - beta2 ^ self.iteration
-    local step = rate / bias1 / (math.sqrt(v[0] / bias2) + epsilon)
+    local step = rate / bias1 / (math.sqrt(v[0] / bias2) + added(self, v[0] / bias2))
     for k = 0, count - 1 do
       m[k] = beta1 * m[k] + (1 - beta1) * c * g[k]
       x[k] = x[k] - step * m[k]
@@ -333,7 +341,9 @@ optimizer.momentum = family("momentum", { momentum = is.number { min = 0, below 
 ---@field rate number                            step size
 ---@field beta1? number                          memory of the mean gradient
 ---@field beta2? number                          memory of the mean square
----@field epsilon? number                        added to the root mean square
+---@field epsilon? number                        added to the root mean square of an element
+---@field relative_epsilon? boolean              epsilon is a share of the root mean square of all elements of a tensor,
+---  so that steps do not depend on the unit of the loss; else it has the unit of the gradient
 ---@field per? "element"|"tensor"                what has a mean square of its own
 ---@field clip? number|"median"                  largest norm of all gradients together; "median": of the last 50 norms
 ---@field schedule? fun(iteration: integer): number   factor of the rate, iteration from 1
@@ -341,7 +351,7 @@ optimizer.momentum = family("momentum", { momentum = is.number { min = 0, below 
 local adam = family("adam", {
   beta1 = is.number { min = 0, below = 1, default = 0.9 },
   beta2 = is.number { min = 0, below = 1, default = 0.999 },
-  epsilon = is.number { above = 0, default = 1e-8 },
+  epsilon = is.number { above = 0, default = 1e-8 }, relative_epsilon = is.boolean { default = false },
   per = is.one_of { "element", "tensor", default = "element" },
 })
 

@@ -249,17 +249,40 @@ local function new(_, fields, statics)
   return self
 end
 
+local function take_substeps(self, substeps)
+  local def = {}
+  for name, value in pairs(self.def) do def[name] = value end
+  def.substeps = substeps
+  self.def, self.at_rest = def, nil
+  build(self)
+end
+
 ---@internal
 ---The same world with another number of substeps. Its rollouts and states from before cannot be used after.
 ---@param substeps integer
 function World:set_substeps(substeps)
   if substeps == self.substeps then return end
   self:close()
-  local def = {}
-  for name, value in pairs(self.def) do def[name] = value end
-  def.substeps = substeps
-  self.def, self.at_rest = def, nil
-  build(self)
+  take_substeps(self, substeps)
+end
+
+---@internal
+---What a function gives while the world has another number of substeps; rollouts from before can be used after it.
+---@param substeps integer
+---@param make fun(): any
+---@return any
+function World:with_substeps(substeps, make)
+  local kept = {}
+  for name, value in pairs(self) do kept[name] = value end
+  local fine, found = pcall(function()
+    take_substeps(self, substeps)
+    return make()
+  end)
+  if self.owned ~= kept.owned then self:close() end
+  for name in pairs(self) do self[name] = nil end
+  for name, value in pairs(kept) do self[name] = value end
+  if not fine then error(found, 0) end
+  return found
 end
 
 -- the only finalizer: rollouts first, then the world

@@ -156,14 +156,9 @@ end
 -- the loss with twice as many substeps
 local function finer_loss(run, params, def)
   local world = world_of(run, def)
-  local before = world.substeps
-  world:set_substeps(2 * before)
-  local fine, loss = pcall(function()
+  return world:with_substeps(2 * world.substeps, function()
     return run.scenes and several(run, params, def).loss or one(run, params, def).loss
   end)
-  world:set_substeps(before)
-  if not fine then error(loss, 0) end
-  return loss
 end
 
 local function tell_difference(run, def, loss, finer)

@@ -15,7 +15,8 @@ return function(fields)
   local careful = { rate = falling(0.01), clip = "median", sharpness = 8, passive_weight = def.passive_weight }
   local level = { coarsen = def.coarsen }
   return cq_plan {
-    name = def.name, optimizer = require("cq.optimizer").adam { rate = 0.01 },
+    name = def.name,
+    optimizer = require("cq.optimizer").adam { rate = 0.01, epsilon = 1e-4, relative_epsilon = true },
     starts = def.starts or { count = 4, keep = 2, at = "binary" }, options = { adjoint_decay = "auto" },
     { name = "coarse gait", iterations = 60, level = level, train = { "design.layout", "design.pulses" } },
     { name = "coarse soft", iterations = 150, level = level, options = growing },

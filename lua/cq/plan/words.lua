@@ -57,6 +57,9 @@ local function optimizer_words(stage)
   local kind = optimizer and optimizer.kind
   local name = not optimizer and "the experiment's optimizer" or optimizer_names[kind] or kind
   if kind == "augmented_lagrangian" then name = ("%s around %s"):format(name, optimizer_names[optimizer.inner.kind]) end
+  if optimizer and optimizer.relative_epsilon then
+    name = ("%s, relative epsilon %s"):format(name, words.of(optimizer.epsilon))
+  end
   rate = rate or optimizer and (optimizer.rate_made or optimizer.rate)
   return rate and ("by %s, rate %s"):format(name, words.of(rate)) or "by " .. name
 end
