@@ -45,6 +45,17 @@ describe("examples/identify.lua", function()
   end)
 end)
 
+describe("examples/identify_noisy.lua", function()
+  it("tells the bar's constants with their error bars", function()
+    local _, out = example("identify_noisy", { "--guess", "145" })
+    local young, deviation = out:match "young%s+(%S+) %+%- (%S+)\n"
+    local chi = out:match "by 122 residuals with noise 0.3; reduced chi%-square (%S+)\n"
+    assert.near(144.4, tonumber(young), 0.3)
+    assert.near(0.14, tonumber(deviation), 0.02)
+    assert.near(1.09, tonumber(chi), 0.02)
+  end)
+end)
+
 describe("examples/custom.lua", function()
   it("calms the stalk, and less so without its memory", function()
     local with, out = example("custom", { "--iterations", "20" })

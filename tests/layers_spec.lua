@@ -14,7 +14,7 @@ local ROOMS = {
   { "policy", "state.readout", "observer", "controller" },
   { "simulation", "world", "state", "rollout", "implicit" },
   { "record", "run", "ranks", "saved", "load" },
-  { "optimize", "optimizer", "schedule" },
+  { "optimize", "optimizer", "schedule", "uncertainty" },
   { "learn", "env" },
   { "picture", "picture", "plot" },
   { "report", "report" },

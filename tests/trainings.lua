@@ -44,6 +44,12 @@ describe("a full training", function()
     between(2.33 * 0.999, 2.33 * 1.001, density)
   end)
 
+  it("identify_noisy.lua finds the bar within its error bars on the grid of the film", function()
+    local damping, young = result("identify_noisy", "damping%s+(%S+).*young%s+(%S+)", { "--cells", "8" })
+    between(2 - 0.07, 2 + 0.07, damping)
+    between(150 - 0.3, 150 + 0.3, young)
+  end)
+
   it("throw.lua hits its target", function() between(0, 1e-5, (result("throw", "it is (%S+) from the target"))) end)
 
   it("custom.lua calms the stalk, and cannot without its memory", function()

@@ -6,6 +6,7 @@
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random,
 --                 sparse, ...
 --   gradients     value_and_grad, values_and_grads, grad, check_gradient
+--   estimates     uncertainty(residuals, params, { noise = })
 --   the script    option(name, default), log { ... }, save(path, table), load(path), csv(path)
 
 ---@class cq : cq.TensorModule
@@ -36,6 +37,7 @@
 ---@field load fun(path: string): table|cq.Tensor|cq.Saved
 ---@field sparse cq.SparseModule
 ---@field csv cq.CsvModule
+---@field uncertainty fun(residuals: (fun(p: any): cq.Tensor), params: any, opts?: cq.uncertainty.def): cq.Uncertainty
 ---@field option cq.OptionModule
 ---@field log fun(fields: table<string, any>)
 local cq = {}
@@ -50,7 +52,7 @@ local nouns = {
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
   Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks",
   random = "cq.random", option = "cq.option",
-  load = "cq.load", csv = "cq.csv", sparse = "cq.sparse", Topology = "cq.topology",
+  load = "cq.load", csv = "cq.csv", uncertainty = "cq.uncertainty", sparse = "cq.sparse", Topology = "cq.topology",
 }
 
 -- functions of the tensor library that are named often

@@ -1,5 +1,7 @@
 -- cma: CMA-ES, the evolution strategy with a covariance matrix that adapts (Hansen, The CMA evolution strategy: a
 -- tutorial, arXiv 1604.00772, with its default constants). It works in the unit cube; points outside are drawn again.
+local symmetric = require "cq.tensor.symmetric"
+
 local Cma = {}
 Cma.__index = Cma
 
@@ -60,43 +62,11 @@ end
 ---@return integer
 function Cma.population(n) return 4 + math.floor(3 * math.log(n)) end
 
--- one rotation of Jacobi's method that makes a[p][q] zero; v collects the rotations
-local function rotate(a, v, p, q)
-  if a[p][q] == 0 then return end
-  local n = #a
-  local theta = (a[q][q] - a[p][p]) / (2 * a[p][q])
-  local t = (theta >= 0 and 1 or -1) / (math.abs(theta) + math.sqrt(theta ^ 2 + 1))
-  local c = 1 / math.sqrt(t ^ 2 + 1)
-  local s = t * c
-  for k = 1, n do
-    a[k][p], a[k][q] = c * a[k][p] - s * a[k][q], s * a[k][p] + c * a[k][q]
-  end
-  for k = 1, n do
-    a[p][k], a[q][k] = c * a[p][k] - s * a[q][k], s * a[p][k] + c * a[q][k]
-    v[k][p], v[k][q] = c * v[k][p] - s * v[k][q], s * v[k][p] + c * v[k][q]
-  end
-end
-
 -- C = B diag(axes^2) B^T
 local function decompose(self)
-  local n, a = self.n, {}
-  for i = 1, n do a[i] = { unpack(self.covariance[i]) } end
-  local v = identity(n)
-  for _ = 1, 50 do
-    local off, all = 0, 0
-    for i = 1, n do
-      for j = 1, n do
-        all = all + a[i][j] ^ 2
-        if i ~= j then off = off + a[i][j] ^ 2 end
-      end
-    end
-    if off <= 1e-28 * all then break end
-    for p = 1, n - 1 do
-      for q = p + 1, n do rotate(a, v, p, q) end
-    end
-  end
-  self.basis = v
-  for i = 1, n do self.axes[i] = math.sqrt(math.max(a[i][i], 1e-30)) end
+  local values, basis = symmetric.eigen(self.covariance)
+  self.basis = basis
+  for i = 1, self.n do self.axes[i] = math.sqrt(math.max(values[i], 1e-30)) end
 end
 
 local function draw(self, random)

@@ -94,16 +94,28 @@ function leaves.map(value, f)
   return build(value)
 end
 
+---A copy of nested tables with f(tensor) in the place of each tensor, all else as it is.
+---@param value any
+---@param f fun(tensor: cq.Tensor): any
+---@return any
+function leaves.copy(value, f)
+  local made = {}
+  local function build(part)
+    if class.is_tensor(part) then
+      made[part] = made[part] or f(part)
+    elseif is_branch(part) and not made[part] then
+      made[part] = {}
+      for key, other in pairs(part) do made[part][key] = build(other) end
+    end
+    return made[part] or part
+  end
+  return build(value)
+end
+
 ---A copy of nested tables: tensors in memory of their own, params with their bounds, all else as it is.
 ---@param value any
 ---@return any
-function leaves.snapshot(value)
-  if class.is_tensor(value) then return class.twin(value) end
-  if not is_branch(value) then return value end
-  local out = {}
-  for key, part in pairs(value) do out[key] = leaves.snapshot(part) end
-  return out
-end
+function leaves.snapshot(value) return leaves.copy(value, class.twin) end
 
 ---What stands in another table at the place of each trainable, by the tensor.
 ---@param params any
