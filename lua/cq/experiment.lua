@@ -30,13 +30,9 @@ local observers = require "cq.observer"
 local levels = require "cq.experiment.levels"
 local objectives = require "cq.experiment.objective"
 local stage_options = require "cq.experiment.options"
-local plans = require "cq.plan"
 local goals = require "cq.experiment.goal"
-local passive = require "cq.experiment.passive"
 local scenes = require "cq.experiment.scenes"
 local trainables = require "cq.experiment.trainable"
-local training = require "cq.experiment.training"
-local watch = require "cq.base.watch"
 local void_removal = require "cq.topology.void_removal"
 
 ---@class cq.Experiment
@@ -248,101 +244,7 @@ end
 ---@return cq.Tensor    one number
 function Experiment:loss(roll) return (objectives.loss(self.objective, roll)) end
 
--- the objective and all constraints of one evaluation, by name
-local function numbers(self, params, steps)
-  local roll = self:rollout(params, { steps = steps })
-  local found = constrained.values(self, params, roll)
-  found.objective = self:loss(roll)
-  if self.design and #self.constraints > 0 then found.task = found.objective:detach() end
-  local cost
-  cost, roll.companion = passive.cost(self, params, steps)
-  if cost then found.objective, found.passive_cost = found.objective + cost, cost:detach() end
-  return found, roll
-end
-
 -- ---- optimizing -----------------------------------------------------------------------------------------------------
-
----@class run.optimize.def
----@field plan? cq.Plan           stages; or iterations, and what else a stage has
----@field iterations? integer     of a plan of one stage, in all: those of an earlier run that is gone on with included
----@field train? string[]         what is free, by paths, as cq.Plan has it
----@field optimizer? cq.Optimizer   the experiment's unless given
----@field minimize? "objective"|"violation"   violation: constraints alone, until they are kept
----@field options? cq.Plan.options.def  what the iterations have of their own
----@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made
----@field recover? cq.Plan.recover.def|false   what is done where a simulation fails: the update is halved up to 10
----  times, then the substeps of the world are doubled, and stay so, and rollouts from before are closed; false: that
----  is an error
----@field body? "soft"|"binary"|"extracted"   of a design
----@field level? table            what the experiment's function is given
----@field initial? "best"|"last"
----@field on_end? fun(run: cq.Experiment)
----@field from? string            name of a stage: the run in the folder is repeated from there
----@field folder? string          --out, else runs/<name of the script>, unless given
----@field name? string            of one of several runs of a script: its folder is one of that name within
----@field resume? boolean         go on from what lies in the folder; --resume unless given. Another problem than
----  that of before is refused, and so is a stage that is made and was another; another way of optimizing the present
---- one is told
----@field keep? integer           the state of every so many iterations is kept, for forks (cqlua resume RUN --at 40);
----  --keep unless given, else none
----@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment, stage: string)   called after each
----  iteration, which is counted through all stages and starts as in history.csv; stage: its name
-
-local optimize_fields = {
-  plan = is.instance { "cq.Plan", optional = true }, iterations = is.integer { min = 0, optional = true },
-  from = is.string { optional = true }, folder = is.string { optional = true }, name = is.string { optional = true },
-  resume = is.boolean { optional = true }, keep = is.integer { min = 1, optional = true },
-  on_iteration = is.callable { optional = true },
-}
-for name, kind in pairs(plans.of_stage) do optimize_fields[name] = kind end
-local optimize_spec = is.define("run:optimize", optimize_fields, nil, is.renamed {
-  after = "on_iteration", backtracks = "recover = { halvings = n }", stages = "minimize", seeds = "starts of cq.Plan",
-})
-
--- a plan of one stage, unless one is given; of which --budget makes a part
-local function plan_of(def)
-  local plan = def.plan
-  if (plan == nil) == (def.iterations == nil) then
-    is.fail("run:optimize: give either plan or iterations%s", plan and ", not both" or "")
-  end
-  local stage = { name = def.name and def.name:gsub("[^%w _.-]", "-") or "training", iterations = def.iterations }
-  for name in pairs(plans.of_stage) do
-    if plan and def[name] ~= nil then is.fail("run:optimize: %s is of a stage of the plan", name) end
-    stage[name] = def[name]
-  end
-  return (plan or plans { stage }):scaled(option.get("budget", 1, is.number { above = 0 }))
-end
-
-local function tell_plan(self, plan)
-  if option.program.quiet then return end
-  local world = self.world
-  if #plan.stages > 1 then
-    for line in tostring(plan):gmatch "[^\n]+" do message.note("%s", line) end
-  end
-  message.note("%s", tostring(world))
-  if self.scenes then message.note("%s", scenes.text(self)) end
-  message.note("%s on %s; %s", text.count(self.steps, "control step"), world.device,
-    world:memory_plan { steps = self.steps, memory = self.memory }.text)
-end
-
--- how fast it went, forward and backward
-local function tell_speed(self, iterations, seconds)
-  if iterations < 1 or seconds <= 0 then return end
-  local particle_steps = self.world.particle_count * self.world.substeps * self.steps * iterations
-    * (self.scenes and self.scenes.count or 1)
-  message.note("%.3g s an iteration, %.3g million particle-steps a second forward and backward", seconds / iterations,
-    particle_steps / seconds / 1e6)
-end
-
-local function begin(self, def, plan)
-  return training.open(self, plan, {
-    iterations = plan:iterations(), folder = def.folder, resume = def.resume, fresh = def.name ~= nil,
-    keep = def.keep,
-    device = self.world.device,
-    notes = { name = def.name, world = tostring(self.world), control_steps = self.steps,
-      scenes = self.scenes and scenes.text(self) },
-  }, def.from)
-end
 
 ---Takes the parameters of an earlier run, of this script or of another one, for what comes: run:evaluate, run:render,
 ---and run:optimize, which begins with them (as every experiment does with --from DIR). How the worlds differ is told.
@@ -363,41 +265,7 @@ function Experiment:load(path) return require("cq.experiment.warm").load(self, p
 ---@param fields run.optimize.def
 ---@return { loss: number?, best: number?, iterations: integer, solution: cq.Solution?, starts: table[]? } result
 ---  loss: of the last iteration, nil when there was none; starts: what each start of a tournament came to
-function Experiment:optimize(fields)
-  local def = optimize_spec(fields)
-  if self.scene_number then is.fail("run:optimize: a scene is not optimized alone; the experiment of all is") end
-  local plan = plan_of(def)
-  def.folder = require("cq.run").folder_of(def.folder, def.name)
-  for _, stage in ipairs(plan.stages) do
-    if not (stage.optimizer or self.optimizer) then is.fail("run:optimize: the experiment has no optimizer") end
-  end
-  if #T.leaves.list(self.params) == 0 then
-    is.fail("run:optimize: there is nothing to train; give a controller or trainable")
-  end
-  self.base_optimizer = self.optimizer
-  training.check(self, plan)
-  if option.program.replay then return require("cq.experiment.untrained").replay(self, plan, def.folder) end
-  require("cq.experiment.warm").begin(self, def)
-  if option.program.check then return require("cq.experiment.untrained").check(self, plan, def.folder) end
-  local run = begin(self, def, plan)
-  self.run, self.folder, self.made = run, run.folder, run.done
-  local work = training.new(self, { plan = plan, on_iteration = def.on_iteration }, run, numbers)
-  tell_plan(self, plan)
-  if run.done > 0 and run.done >= run.iterations then
-    message.note("the run in %s has made %s; %d are asked for", run.folder, text.count(run.done, "iteration"),
-      run.iterations)
-  end
-  local first, started = run.done, C.cq_clock()
-  local result = work:finish()
-  if watch.wanted then is.fail("a new version of the script was saved") end
-  if #plan.stages == 1 then tell_speed(self, run.done - first, C.cq_clock() - started) end
-  local solution = result.solution
-  if solution and not solution.feasible then
-    message.note("no point keeps all constraints; nearest is %s; loosen what is violated, or allow more iterations",
-      solution:violations())
-  end
-  return result
-end
+function Experiment:optimize(fields) return require("cq.experiment.optimize")(self, fields) end
 
 -- ---- looking --------------------------------------------------------------------------------------------------------
 
@@ -495,34 +363,7 @@ function Experiment:report(path, options) return require("cq.experiment.reported
 ---user's, and the plan. Errors as optimize would.
 ---@return { steps: integer, loss: number, values: table<string, number>, gradients: table<string, number>, plan: table,
 ---  text: string } report
-function Experiment:check()
-  if self.scenes then return scenes.each_checked(self) end
-  local steps = math.min(self.steps, 2)
-  local report = { steps = self.steps, gradients = {},
-    plan = self.world:memory_plan { steps = self.steps, memory = self.memory } }
-  local lines = { tostring(self.world), ("%s, %s"):format(text.count(self.steps, "control step"), report.plan.text) }
-  if self.world.def.integrator then table.insert(lines, 2, self.world:steps_replaced()) end
-  if #T.leaves.list(self.params) > 0 then
-    -- what is zero after two control steps need not be zero in the end: no warning yet
-    local warn = T.warn
-    T.warn = function() return false end
-    local fine, values, grads = pcall(T.values_and_grads(function(params) return numbers(self, params, steps) end),
-      self.params)
-    T.warn = warn
-    if not fine then error(values, 0) end
-    report.loss, report.values = values.objective, values
-    for _, leaf in ipairs(T.leaves.list(grads.objective)) do
-      report.gradients[leaf.path] = leaf.tensor:norm():item()
-      lines[#lines + 1] = ("%s: %s, gradient %.3g after %s"):format(leaf.path, text.count(leaf.tensor.count, "number"),
-        report.gradients[leaf.path], text.count(steps, "control step"))
-    end
-  else
-    report.loss = self:loss(self:rollout(self.params, { steps = steps })):item()
-  end
-  report.text = table.concat(lines, "\n")
-  if option.on_check then option.on_check(report) end
-  return report
-end
+function Experiment:check() return require("cq.experiment.check")(self) end
 
 function Experiment:__tostring()
   local count = 0

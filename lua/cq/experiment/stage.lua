@@ -8,6 +8,7 @@ local decay = require "cq.experiment.decay"
 local flight = require "cq.experiment.flight"
 local gradient = require "cq.tensor.gradient"
 local levels = require "cq.experiment.levels"
+local numbers = require "cq.experiment.numbers"
 local options = require "cq.experiment.options"
 local passive = require "cq.experiment.passive"
 local recover = require "cq.experiment.recover"
@@ -167,7 +168,7 @@ end
 -- ---- its iterations -------------------------------------------------------------------------------------------------
 
 local function evaluator_of(self)
-  local run, numbers = self.run, self.numbers
+  local run = self.run
   return function(what, plan)
     return function(params)
       if options.set(self, self.solver.evaluations + 1) then self.solver.best, run.best = nil, nil end
@@ -225,12 +226,10 @@ end
 ---@field last integer            iteration of the stage up to which it is made
 ---@field saved? table            of the solver, to go on from
 ---@field folder table            takes the place of a cq.Run: record, save, path, saved_at
----@field numbers fun(run: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
 ---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment)
 
 local function optimize(self, def)
   local run, stage = self.run, self.stage
-  self.numbers = def.numbers
   local chooses = run.optimizer.chooses_points
   self.solver = solver.new {
     optimizer = run.optimizer, params = self.free, all = run.params, constraints = run.constraints,

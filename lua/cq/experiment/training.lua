@@ -16,11 +16,8 @@ local levels = require "cq.experiment.levels"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local options = require "cq.experiment.options"
-local runs = require "cq.run"
-local manifests = require "cq.run.manifest"
 local saved_plan = require "cq.experiment.saved_plan"
 local saved_runs = require "cq.saved.run"
-local settings = require "cq.experiment.settings"
 local stages = require "cq.experiment.stage"
 local text = require "cq.base.text"
 local watch = require "cq.base.watch"
@@ -183,7 +180,7 @@ local function train(self, part, start)
   self.current, self.current_start = current, start
   local offset, told = self.folder.done - start.made, self.on_iteration
   local fine, found = pcall(current.optimize, current, { last = start.over and start.made or part.last,
-    saved = start.solver, folder = folder_for(self, start, current, offset), numbers = self.numbers,
+    saved = start.solver, folder = folder_for(self, start, current, offset),
     on_iteration = told and function(i, loss, run) told(offset + i, loss, run, stage.name) end })
   if not fine and C.cq_interrupted() ~= 0 and not (current.solver and current.solver.evaluations > 0) then
     -- nothing was made of this stage: the start is at the end of the one before
@@ -320,57 +317,12 @@ local function rows_of(self)
   return out
 end
 
----Refuses a plan that the experiment cannot be trained by, before anything is written.
----@param run cq.Experiment
----@param plan cq.Plan
-function training.check(run, plan)
-  if plan.starts and plan.starts.count > 1 and not run.problem and not run.design then
-    is.fail("run:optimize: several starts need an experiment that is made by a function, cq.Experiment(function(level) ... end), or one with a design: nothing of this one is drawn anew")
-  end
-  for _, stage in ipairs(plan.stages) do
-    local own = levels.of(run, stage.level)
-    own.base_optimizer = run.base_optimizer
-    stages.check(stage, own)
-  end
-end
-
----Opens the folder of a run, after what it would go on from is checked: a run that is refused leaves all as it was.
----@param run cq.Experiment
----@param plan cq.Plan
----@param def cq.Run.def
----@param from? string           name of the stage that it is repeated from
----@return cq.Run
-function training.open(run, plan, def, from)
-  local folder, before = def.folder or runs.default_folder(), nil
-  if from then
-    def.resume = true
-    def.state, before = saved_plan.file_before(plan, from)
-  end
-  local resumes = def.resume
-  if resumes == nil then resumes = option("resume", false) end
-  local name = def.state or "optimizer.bin"
-  local saved = resumes and runs.saved_in(folder, name)
-  if saved then
-    saved_plan.check_file(saved.optimizer, folder .. "/" .. name)
-    settings(run, plan, (manifests.of(folder) or {}).parent, saved_plan.next_stage(run, plan, saved.optimizer))
-    -- of another version of the script in the same process it is made to fit first (restore)
-    if not watch.reloaded then saved_plan.check(run, plan, saved, folder) end
-  end
-  if from and not saved then
-    is.fail("run:optimize: from: the run in %s has not made the stage %q, which is the one before", folder, before)
-  end
-  local opened = runs.open(def)
-  if from then message.note("the run in %s is repeated from the stage %q on", folder, from) end
-  return opened
-end
-
 ---@param run cq.Experiment
 ---@param def { plan: cq.Plan, on_iteration: function? }
 ---@param folder cq.Run        that is open
----@param numbers fun(run: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
 ---@return cq.Training
-function training.new(run, def, folder, numbers)
-  local self = setmetatable({ run = run, plan = def.plan, parts = def.plan:parts(), folder = folder, numbers = numbers,
+function training.new(run, def, folder)
+  local self = setmetatable({ run = run, plan = def.plan, parts = def.plan:parts(), folder = folder,
     on_iteration = def.on_iteration, starts = {}, solutions = {}, first = T.leaves.snapshot(run.params),
     is_given = levels.is_changed(run) }, Training)
   self.records = saved_plan.records(run, self.plan)

@@ -1,0 +1,38 @@
+-- check: everything of an experiment that can be known before it runs.
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local option = require "cq.option"
+local numbers = require "cq.experiment.numbers"
+local scenes = require "cq.experiment.scenes"
+
+---What run:check does.
+---@param run cq.Experiment
+---@return table report
+return function(run)
+  if run.scenes then return scenes.each_checked(run) end
+  local steps = math.min(run.steps, 2)
+  local report = { steps = run.steps, gradients = {},
+    plan = run.world:memory_plan { steps = run.steps, memory = run.memory } }
+  local lines = { tostring(run.world), ("%s, %s"):format(text.count(run.steps, "control step"), report.plan.text) }
+  if run.world.def.integrator then table.insert(lines, 2, run.world:steps_replaced()) end
+  if #T.leaves.list(run.params) > 0 then
+    -- what is zero after two control steps need not be zero in the end: no warning yet
+    local warn = T.warn
+    T.warn = function() return false end
+    local fine, values, grads = pcall(T.values_and_grads(function(params) return numbers(run, params, steps) end),
+      run.params)
+    T.warn = warn
+    if not fine then error(values, 0) end
+    report.loss, report.values = values.objective, values
+    for _, leaf in ipairs(T.leaves.list(grads.objective)) do
+      report.gradients[leaf.path] = leaf.tensor:norm():item()
+      lines[#lines + 1] = ("%s: %s, gradient %.3g after %s"):format(leaf.path, text.count(leaf.tensor.count, "number"),
+        report.gradients[leaf.path], text.count(steps, "control step"))
+    end
+  else
+    report.loss = run:loss(run:rollout(run.params, { steps = steps })):item()
+  end
+  report.text = table.concat(lines, "\n")
+  if option.on_check then option.on_check(report) end
+  return report
+end

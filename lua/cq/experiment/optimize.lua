@@ -1,0 +1,179 @@
+-- optimize: an experiment by the stages of a plan, in the folder of a run.
+local is = require "cq.base.schema"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local C = require("cq.base.engine").C
+local message = require "cq.base.message"
+local option = require "cq.option"
+local levels = require "cq.experiment.levels"
+local manifests = require "cq.run.manifest"
+local plans = require "cq.plan"
+local runs = require "cq.run"
+local saved_plan = require "cq.experiment.saved_plan"
+local scenes = require "cq.experiment.scenes"
+local settings = require "cq.experiment.settings"
+local stages = require "cq.experiment.stage"
+local training = require "cq.experiment.training"
+local watch = require "cq.base.watch"
+
+---@class run.optimize.def
+---@field plan? cq.Plan           stages; or iterations, and what else a stage has
+---@field iterations? integer     of a plan of one stage, in all: those of an earlier run that is gone on with included
+---@field train? string[]         what is free, by paths, as cq.Plan has it
+---@field optimizer? cq.Optimizer   the experiment's unless given
+---@field minimize? "objective"|"violation"   violation: constraints alone, until they are kept
+---@field options? cq.Plan.options.def  what the iterations have of their own
+---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made
+---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails: the update is halved up to 10
+---  times, then the substeps of the world are doubled, and stay so, and rollouts from before are closed; false: that
+---  is an error
+---@field body? "soft"|"binary"|"extracted"   of a design
+---@field level? table            what the experiment's function is given
+---@field initial? "best"|"last"
+---@field on_end? fun(run: cq.Experiment)
+---@field from? string            name of a stage: the run in the folder is repeated from there
+---@field folder? string          --out, else runs/<name of the script>, unless given
+---@field name? string            of one of several runs of a script: its folder is one of that name within
+---@field resume? boolean         go on from what lies in the folder; --resume unless given. Another problem than
+---  that of before is refused, and so is a stage that is made and was another; another way of optimizing the present
+--- one is told
+---@field keep? integer           the state of every so many iterations is kept, for forks (cqlua resume RUN --at 40);
+---  --keep unless given, else none
+---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment, stage: string)   called after each
+---  iteration, which is counted through all stages and starts as in history.csv; stage: its name
+
+local optimize_fields = {
+  plan = is.instance { "cq.Plan", optional = true }, iterations = is.integer { min = 0, optional = true },
+  from = is.string { optional = true }, folder = is.string { optional = true }, name = is.string { optional = true },
+  resume = is.boolean { optional = true }, keep = is.integer { min = 1, optional = true },
+  on_iteration = is.callable { optional = true },
+}
+for name, kind in pairs(plans.of_stage) do optimize_fields[name] = kind end
+local optimize_spec = is.define("run:optimize", optimize_fields, nil, is.renamed {
+  after = "on_iteration", backtracks = "recover = { halvings = n }", stages = "minimize", seeds = "starts of cq.Plan",
+})
+
+-- a plan of one stage, unless one is given; of which --budget makes a part
+local function plan_of(def)
+  local plan = def.plan
+  if (plan == nil) == (def.iterations == nil) then
+    is.fail("run:optimize: give either plan or iterations%s", plan and ", not both" or "")
+  end
+  local stage = { name = def.name and def.name:gsub("[^%w _.-]", "-") or "training", iterations = def.iterations }
+  for name in pairs(plans.of_stage) do
+    if plan and def[name] ~= nil then is.fail("run:optimize: %s is of a stage of the plan", name) end
+    stage[name] = def[name]
+  end
+  return (plan or plans { stage }):scaled(option.get("budget", 1, is.number { above = 0 }))
+end
+
+local function tell_plan(experiment, plan)
+  if option.program.quiet then return end
+  local world = experiment.world
+  if #plan.stages > 1 then
+    for line in tostring(plan):gmatch "[^\n]+" do message.note("%s", line) end
+  end
+  message.note("%s", tostring(world))
+  if experiment.scenes then message.note("%s", scenes.text(experiment)) end
+  message.note("%s on %s; %s", text.count(experiment.steps, "control step"), world.device,
+    world:memory_plan { steps = experiment.steps, memory = experiment.memory }.text)
+end
+
+-- how fast it went, forward and backward
+local function tell_speed(experiment, iterations, seconds)
+  if iterations < 1 or seconds <= 0 then return end
+  local particle_steps = experiment.world.particle_count * experiment.world.substeps * experiment.steps * iterations
+    * (experiment.scenes and experiment.scenes.count or 1)
+  message.note("%.3g s an iteration, %.3g million particle-steps a second forward and backward", seconds / iterations,
+    particle_steps / seconds / 1e6)
+end
+
+-- ---- the folder of its run ------------------------------------------------------------------------------------------
+
+-- Refuses a plan that the experiment cannot be trained by, before anything is written.
+local function check(run, plan)
+  if plan.starts and plan.starts.count > 1 and not run.problem and not run.design then
+    is.fail("run:optimize: several starts need an experiment that is made by a function, cq.Experiment(function(level) ... end), or one with a design: nothing of this one is drawn anew")
+  end
+  for _, stage in ipairs(plan.stages) do
+    local own = levels.of(run, stage.level)
+    own.base_optimizer = run.base_optimizer
+    stages.check(stage, own)
+  end
+end
+
+-- Opens the folder of a run, after what it would go on from is checked: a run that is refused leaves all as it was.
+-- With the name of a stage it is repeated from there.
+local function open(run, plan, def, from)
+  local folder, before = def.folder or runs.default_folder(), nil
+  if from then
+    def.resume = true
+    def.state, before = saved_plan.file_before(plan, from)
+  end
+  local resumes = def.resume
+  if resumes == nil then resumes = option("resume", false) end
+  local name = def.state or "optimizer.bin"
+  local saved = resumes and runs.saved_in(folder, name)
+  if saved then
+    saved_plan.check_file(saved.optimizer, folder .. "/" .. name)
+    settings(run, plan, (manifests.of(folder) or {}).parent, saved_plan.next_stage(run, plan, saved.optimizer))
+    -- of another version of the script in the same process it is made to fit first (restore)
+    if not watch.reloaded then saved_plan.check(run, plan, saved, folder) end
+  end
+  if from and not saved then
+    is.fail("run:optimize: from: the run in %s has not made the stage %q, which is the one before", folder, before)
+  end
+  local opened = runs.open(def)
+  if from then message.note("the run in %s is repeated from the stage %q on", folder, from) end
+  return opened
+end
+
+local function begin(experiment, def, plan)
+  return open(experiment, plan, {
+    iterations = plan:iterations(), folder = def.folder, resume = def.resume, fresh = def.name ~= nil,
+    keep = def.keep,
+    device = experiment.world.device,
+    notes = { name = def.name, world = tostring(experiment.world), control_steps = experiment.steps,
+      scenes = experiment.scenes and scenes.text(experiment) },
+  }, def.from)
+end
+
+---What run:optimize does.
+---@param experiment cq.Experiment
+---@param fields run.optimize.def
+---@return table result
+return function(experiment, fields)
+  local def = optimize_spec(fields)
+  if experiment.scene_number then is.fail("run:optimize: a scene is not optimized alone; the experiment of all is") end
+  local plan = plan_of(def)
+  def.folder = runs.folder_of(def.folder, def.name)
+  for _, stage in ipairs(plan.stages) do
+    if not (stage.optimizer or experiment.optimizer) then is.fail("run:optimize: the experiment has no optimizer") end
+  end
+  if #T.leaves.list(experiment.params) == 0 then
+    is.fail("run:optimize: there is nothing to train; give a controller or trainable")
+  end
+  experiment.base_optimizer = experiment.optimizer
+  check(experiment, plan)
+  if option.program.replay then return require("cq.experiment.untrained").replay(experiment, plan, def.folder) end
+  require("cq.experiment.warm").begin(experiment, def)
+  if option.program.check then return require("cq.experiment.untrained").check(experiment, plan, def.folder) end
+  local run = begin(experiment, def, plan)
+  experiment.run, experiment.folder, experiment.made = run, run.folder, run.done
+  local work = training.new(experiment, { plan = plan, on_iteration = def.on_iteration }, run)
+  tell_plan(experiment, plan)
+  if run.done > 0 and run.done >= run.iterations then
+    message.note("the run in %s has made %s; %d are asked for", run.folder, text.count(run.done, "iteration"),
+      run.iterations)
+  end
+  local first, started = run.done, C.cq_clock()
+  local result = work:finish()
+  if watch.wanted then is.fail("a new version of the script was saved") end
+  if #plan.stages == 1 then tell_speed(experiment, run.done - first, C.cq_clock() - started) end
+  local solution = result.solution
+  if solution and not solution.feasible then
+    message.note("no point keeps all constraints; nearest is %s; loosen what is violated, or allow more iterations",
+      solution:violations())
+  end
+  return result
+end
