@@ -1,8 +1,9 @@
 -- What does the default plan reach on bodies that nobody tuned on?
---   cqlua study run tests/papers/plan.lua --body jumper --seeds 8 --jobs 1 [--dx 0.01]
+--   cqlua study run tests/papers/plan.lua --body jumper --seeds 8 --jobs 1 [--dx 0.01] [--duration 1.2]
 -- One start of each seed; a larger number of seeds goes on with those that are there. A trial gives the loss of the
--- extracted body, its loss without any signal, and the share of the block that is solid. Bodies: an arch that walks, a
--- jumper that is paid for its height above its own start, a crawler between a floor and a roof, and a slab in space.
+-- extracted body, its loss without any signal, and the share of the block that is solid. Bodies: an arch and a wheel
+-- that go along x, a jumper that is paid for its height above its own start, a crawler between a floor and a roof, and
+-- a slab in space.
 local cq = require "cq"
 local is = require "cq.base.schema"
 
@@ -15,6 +16,7 @@ local function material(young) return cq.Material.neo_hookean { young = young, p
 -- a problem: a robot in a world, and the way along x in a time
 local function problem(world, duration, objective, connected)
   local block = world.robot
+  duration = cq.option("duration", duration)
   return {
     world = world, duration = duration, design = cq.Topology { world = world, duration = duration,
       connected = connected ~= false },
@@ -33,6 +35,19 @@ function bodies.arch(level)
   }
   return problem(cq.World {
     cells = { math.floor(1.2 / dx + 0.5), math.floor(0.4 / dx + 0.5) }, dx = dx, gravity = { 0, -9.8 }, dt = 0.1 * dx,
+    substeps = "auto", walls = cq.Boundary.box { kind = "friction", mu = 0.8, inset = 3 * dx },
+    robot:at { 0.2, 3 * dx },
+  }, 0.6)
+end
+
+function bodies.wheel(level)
+  local dx = fine * level.coarsen
+  local robot = cq.Robot {
+    shape = cq.Shape.disc { at = { 0.1, 0.1 }, radius = 0.1, spacing = dx / 2 }, material = material(2e5),
+    actuators = isotropic(2e5),
+  }
+  return problem(cq.World {
+    cells = { math.floor(1.6 / dx + 0.5), math.floor(0.6 / dx + 0.5) }, dx = dx, gravity = { 0, -9.8 }, dt = 0.1 * dx,
     substeps = "auto", walls = cq.Boundary.box { kind = "friction", mu = 0.8, inset = 3 * dx },
     robot:at { 0.2, 3 * dx },
   }, 0.6)
