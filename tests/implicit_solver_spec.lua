@@ -46,6 +46,32 @@ describe("the solver of implicit steps", function()
     assert.near(0.40594, state:center()[2]:item(), 1e-5)
   end)
 
+  -- A body in a narrow box with friction, where Newton's method converges slowly: from a residual a little above the
+  -- tolerance the next linear system would be solved to less than its rounding.
+  it("solves no linear system to less than what rounding leaves", function()
+    local robot = cq.Robot {
+      shape = cq.Shape.box { size = { DX, 2 * DX, 1.5 * DX }, spacing = DX / 2 },
+      material = cq.Material.neo_hookean { young = 14, poisson = 0.3, density = 0.8 },
+    }
+    local world = cq.World { cells = { 12, 12, 12 }, dx = DX, dt = 0.01, gravity = { -2, -3, 1 }, precision = "float64",
+      integrator = cq.Implicit { tolerance = 1e-13, newton_iterations = 200 },
+      walls = {
+        cq.Boundary.box { kind = "friction", mu = 0.6, lower = { 3 * DX, 3 * DX, 3 * DX },
+          upper = { 4.5 * DX, 6 * DX, 5 * DX } },
+        cq.Boundary.height_field { kind = "slip", spacing = 2 * DX, origin = 2 * DX,
+          heights = { { 2 * DX, 3 * DX, 2 * DX }, { 3 * DX, 2 * DX, 3 * DX } } },
+        cq.Boundary.sphere { kind = "separate", center = { 3 * DX, 5 * DX, 2 * DX }, radius = 1.5 * DX,
+          velocity = { 0.02, -0.5, 0.1 } },
+      },
+      robot:at { 3.2 * DX, 3.2 * DX, 3.2 * DX },
+    }
+    local roll = world:rollout { steps = 3, robot = robot:with { velocity = { -0.3, -0.5, 0.5 } } }
+    -- all of a step's iterations together; linear_iterations, 5,000 of each, is where one stands still
+    assert.is_true(roll.solver.linear:max():item() < 500)
+    assert.is_true(roll.solver.residual:max():item() < 1e-13)
+    world:close()
+  end)
+
   -- The table under a ball begins to go: its nodes may leave the wall, while Newton's step pushes them on. Walls then
   -- stop so much of it that the rest leads up, however short.
   it("goes on where walls leave nothing of Newton's step that leads down", function()

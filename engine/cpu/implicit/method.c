@@ -298,6 +298,10 @@ static void take_fewest(solve *o, releases *so_far, progress *p) {
   so_far->fewest = o->unsettled;
 }
 
+// The tolerance of the linear system of an iteration: that which makes Newton's method converge faster and faster, but
+// nothing below what rounding leaves of the residual, where conjugate gradients stand still.
+static double forcing(const progress *p) { return fmin(0.25, fmax(sqrt(p->residual), p->floor / p->residual)); }
+
 // Newton's iterations from VELOCITY, whose potential and residual are known.
 static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
@@ -346,7 +350,7 @@ static cq_status newton(solve *o, progress *p) {
       break;
     }
     choose_slope(o, p->residual > 0.1 || length < 1);
-    cq_linear_solve(o, -1, fmin(0.25, sqrt(p->residual)), set->linear_iterations, 1);
+    cq_linear_solve(o, -1, forcing(p), set->linear_iterations, 1);
     length = search(o, energy, stiffness);
     // What walls leave of Newton's step, where they stop it at many nodes, may lead up. A step that leads down at each
     // node by itself does so whatever is stopped.
