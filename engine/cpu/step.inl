@@ -1,6 +1,6 @@
 // step: particles to grid, and grid to particles. One engine step is p2g, the grid pass (grid.inl), g2p.
 
-// materials that change F or internal variables after a step, as a mask
+// mask of the materials of these particles that change F or internal variables after a step: bit k for material k
 CQ_INLINE uint32_t updating(const Matter *m) {
   uint32_t mask = 0;
   for (int k = 0; m->materials >> k; k++)
@@ -30,7 +30,7 @@ CQ_RARE void update_chunk(const Matter *m, real *data, real *internal) {
     }
 }
 
-// a range's own slab, shifted so that window indices fit it
+// the slab, or private copy of grid nodes, of a range of chunks, shifted so that the window's node indices address it
 CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const int64_t plane = CQ_DIM == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];
@@ -41,7 +41,10 @@ CQ_INLINE GridStep grid_step_of(const cq_scene *s) {
   return (GridStep){(real)s->model->dx, (real)s->model->dt};
 }
 
-// tau stands apart from the Source until here: calls take its address, and all of the Source would lie in the stack.
+// What transfer_to_grid reads of particle h of a chunk, from its parameters, its state and its forces; arm: position of
+// the middle node from the particle [cells], f: its deformation gradient, tau: its Kirchhoff stress. tau is a variable
+// of its own until here, because functions that are not inlined take its address: as a part of the Source it would put
+// all of the Source on the stack.
 CQ_INLINE void source_of(const Matter *m, const int h, const Real arm[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                          const Real tau[CQ_DIM][CQ_DIM], Source *p) {
   EACH(i) p->arm[i] = arm[i];
@@ -53,7 +56,7 @@ CQ_INLINE void source_of(const Matter *m, const int h, const Real arm[CQ_DIM], c
   force_of(m, h, f, p->force);
 }
 
-// its motion is left out, where steps have no inertia
+// Sets velocity and C to 0, for steps without inertia.
 CQ_INLINE void source_still(Source *p) {
   EACH(i) {
     p->v[i] = r_set((real)0);

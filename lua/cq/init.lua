@@ -65,7 +65,7 @@ local tensor_functions = {
 local is_tensor_function = {}
 for _, name in ipairs(tensor_functions) do is_tensor_function[name] = true end
 
--- names of the constructors that a family has, and of other functions
+-- sorted names of the public functions of a module, such as neo_hookean of cq.Material
 local function members(module)
   local out = {}
   for name, value in pairs(module) do
@@ -75,7 +75,7 @@ local function members(module)
   return out
 end
 
--- a family of constructors names the near one when it lacks what it is asked for
+-- lets an unknown constructor of a family, as cq.Material.neohookean, be an error that suggests the nearest name
 local function family(name, module)
   local meta = getmetatable(module) or {}
   if meta.__index or module.__index or #members(module) == 0 then return module end
@@ -88,7 +88,8 @@ local function family(name, module)
   return setmetatable(module, meta)
 end
 
--- worlds and rollouts are drawn and reported by a room below theirs, which is loaded when something is
+-- gives worlds and rollouts their methods that film and report; the room experiment, which holds them, is loaded at the
+-- first call
 local function connect_films()
   local function late(module, of) return function(...) return require("cq.experiment." .. module)[of](...) end end
   local Rollout = require("cq.rollout").class
@@ -96,7 +97,8 @@ local function connect_films()
   Rollout._film, Rollout._report = late("filmed", "rollout"), late("reported", "rollout")
 end
 
-local function load(name)
+-- The value of cq.NAME, whose module is loaded when a script first uses the name; nil: cq has no such name.
+local function find(name)
   if name == "World" or name == "load" then connect_films() end
   if nouns[name] then return family(name, require(nouns[name])) end
   if is_tensor_function[name] then return require("cq.tensor")[name] end
@@ -116,7 +118,7 @@ end
 return setmetatable(cq, {
   __name = "cq", names = names,
   __index = function(self, name)
-    local value = load(name)
+    local value = find(name)
     if value == nil then
       local text = require "cq.base.text"
       require("cq.base.schema").fail("cq has no %s%s", text.describe(name), type(name) == "string"

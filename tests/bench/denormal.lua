@@ -8,7 +8,7 @@ local cq = require "cq"
 local host = require "cq.host"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
-local rest = require "cq.measure.rest"
+local denormal = require "cq.measure.denormal"
 
 local rounds = cq.option("rounds", 10)
 local REPEATS = 5
@@ -48,7 +48,7 @@ for _, case in ipairs(cases) do
   end
 end
 for k = 1, rounds do
-  local ratio = rest.time(nil, REPEATS).ratio
+  local ratio = denormal.time(nil, REPEATS).ratio
   for way, value in pairs(ratio) do
     ratios[way] = ratios[way] or {}
     ratios[way][k] = value

@@ -25,7 +25,7 @@ CQ_RARE void hencky_of(const Real f[CQ_DIM][CQ_DIM], Hencky *h) {
   h->size = r_pick(square, r_sqrt(r_pick(square, square, square + (real)1)), square);
 }
 
-// (log s_i - log s_j) / (s_i - s_j)
+// divided difference (log s_i - log s_j) / (s_i - s_j), finite where the stretches are equal
 CQ_INLINE Real hencky_apart(const Hencky *h, const int i, const int j) {
   return (real)1 / exp_apart(h->strain[i], h->strain[j]);
 }
@@ -86,11 +86,12 @@ typedef struct {
   Real scale, sum;              // of the deviator, and the sum of the strains after it
 } Flow;
 
-// d L / d of the same, and of the strains
+// gradients of a loss with respect to scale and sum of a Flow, and to the strains before it
 typedef struct {
   Real strain[CQ_DIM], scale, sum;
 } FlowGrad;
 
+// principal strain i after the flow
 CQ_INLINE Real flow_strain(const Hencky *h, const Flow *flow, const int i) {
   return flow->scale * h->dev[i] + (real)(1.0 / CQ_DIM) * flow->sum;
 }
@@ -115,6 +116,7 @@ CQ_INLINE void flow_size_grad(const Hencky *h, const Real grad_size, FlowGrad *g
   EACH(i) grad->strain[i] += share * h->dev[i];
 }
 
+// F after the flow; F stays as it is where over <= 0
 CQ_RARE void flow_update(MaterialPoint *at, const Hencky *h, const Flow *flow) {
   Real stretch[CQ_DIM], f[CQ_DIM][CQ_DIM];
   EACH(i) stretch[i] = r_exp(flow_strain(h, flow, i));

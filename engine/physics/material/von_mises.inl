@@ -28,7 +28,8 @@ CQ_INLINE void von_mises_grad_constants(const MaterialPoint *at, MaterialPoint *
 
 #define SQRT_1_5 ((real)1.2247448713915890491)
 
-// returns the growth of alpha
+// Radial return of the deviator of the strains to the yield surface. Sets flow, and returns the growth of alpha. Both
+// hold only where flow->over > 0; elsewhere the particle is elastic.
 CQ_INLINE Real von_mises_flow(const MaterialPoint *at, const Hencky *h, Flow *flow) {
   const Real mu = at->c[LAME_MU], hardening = at->c[VON_MISES_HARDENING];
   flow->over = (real)2 * SQRT_1_5 * mu * h->size - (at->c[VON_MISES_YIELD] + hardening * at->internal[0]);

@@ -24,7 +24,7 @@ local cases = require "cq.measure.cases"
 local implicit = require "cq.measure.implicit"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
-local resting = require "cq.measure.rest"
+local denormal = require "cq.measure.denormal"
 local whole = require "cq.measure.whole"
 
 local is = schema
@@ -52,7 +52,7 @@ local all = {
     formulation = "total_lagrangian" },
   { name = "tl-3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, formulation = "total_lagrangian",
     jitter = 0 },
-  { name = "rest", time = resting.time, dim = 2 },
+  { name = "rest", time = denormal.time, dim = 2 },
   { name = "biped", time = whole.time, dim = 2, repeats = 3 },
   { name = "implicit-2d-6400", time = implicit.time, dim = 2, side = 80, cells = { 100, 120 }, steps = 10, repeats = 3,
     ratio = 100, moves = true },

@@ -9,7 +9,8 @@ local vtp = { name = "vtp", summary = "VTK PolyData for ParaView, raw; all frame
 
 local types = { float32 = "Float32", float64 = "Float64", int32 = "Int32", int64 = "Int64" }
 
--- arrays are appended as they are named in the XML: a count of bytes, then the bytes
+-- The section behind the XML that holds the arrays: of each a count of bytes, then the bytes, in the order in which the
+-- XML names them.
 local Appended = {}
 Appended.__index = Appended
 
@@ -22,7 +23,7 @@ function Appended:array(name, kind, values, more)
   return xml
 end
 
--- {n, 3} of {n, dim}
+-- vectors {n, 3} of vectors {n, dim}, with z = 0 in 2D
 local function in_space(values)
   return values:size(2) == 3 and values or T.concat({ values, T.zeros { values:size(1), 1 } }, 2)
 end
@@ -30,7 +31,8 @@ end
 local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
 local function escaped(text) return (text:gsub('[&<>"]', entities)) end
 
--- a vector of the plane gets z = 0, so that arrows can be drawn; a matrix keeps its dim * dim components
+-- XML of one field of the points. A vector in 2D gets z = 0, so that ParaView can draw arrows; a matrix keeps its
+-- dim * dim components.
 local function field_array(out, field, frame)
   local values, names = field.values, columns.names(field, frame.dim)
   local more = #names > 1 and (' NumberOfComponents="%d"'):format(#names) or ""
@@ -42,7 +44,7 @@ local function field_array(out, field, frame)
   return out:array(escaped(field.name), field.integer and "int32" or frame.precision, values, more)
 end
 
--- one cell for each list of corners
+-- XML of `count` cells of one kind (name: Verts or Polys) with `size` corners each; corner: indices of points from 0
 local function cells(out, name, size, corner, count)
   local offsets = {}
   for k = 1, count do offsets[k] = k * size end
@@ -50,7 +52,9 @@ local function cells(out, name, size, corner, count)
     out:array("offsets", "int32", offsets), name)
 end
 
-local function file(frame, points, counts, cell)
+-- The contents of a .vtp file, with the points {n, dim} and the frame's fields of them. counts: the numbers of cells,
+-- verts and polys; cells_xml(out): the XML of these cells, whose arrays it appends to out.
+local function polydata(frame, points, counts, cells_xml)
   local out = setmetatable({ parts = {}, offset = 0 }, Appended)
   local xml = {
     '<?xml version="1.0"?>',
@@ -64,7 +68,7 @@ local function file(frame, points, counts, cell)
   }
   for _, field in ipairs(frame.fields) do xml[#xml + 1] = field_array(out, field, frame) end
   xml[#xml + 1] = "</PointData>"
-  xml[#xml + 1] = cell(out)
+  xml[#xml + 1] = cells_xml(out)
   xml[#xml + 1] = "</Piece>\n</PolyData>"
   return table.concat(xml, "\n") .. '\n<AppendedData encoding="raw">\n_' .. table.concat(out.parts)
     .. "\n</AppendedData>\n</VTKFile>\n"
@@ -75,7 +79,9 @@ end
 function vtp.particles(frame)
   local n, corner = frame.points:size(1), {}
   for k = 1, n do corner[k] = k - 1 end
-  return file(frame, frame.points, { verts = n, polys = 0 }, function(out) return cells(out, "Verts", 1, corner, n) end)
+  return polydata(frame, frame.points, { verts = n, polys = 0 }, function(out)
+    return cells(out, "Verts", 1, corner, n)
+  end)
 end
 
 ---@param surface cq.export.Surface
@@ -84,7 +90,7 @@ function vtp.surface(surface)
   local points, triangles, body = surface:joined()
   local frame = { time = surface.time, precision = surface.precision, dim = 3,
     fields = { { name = "body", integer = true, values = body } } }
-  return file(frame, points, { verts = 0, polys = #triangles / 3 }, function(out)
+  return polydata(frame, points, { verts = 0, polys = #triangles / 3 }, function(out)
     return cells(out, "Polys", 3, triangles, #triangles / 3)
   end)
 end

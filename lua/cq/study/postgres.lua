@@ -229,14 +229,17 @@ end
 ---Until the end of this transaction no other process passes here.
 function Postgres:turn() self:rows("SELECT pg_advisory_xact_lock(?, hashtext(?))", TURN, self.schema) end
 
----A server's tables are in no folder that somebody could remove.
+---Was the database removed? Never: it is on a server, and in no folder that somebody could remove.
+---@return boolean
 function Postgres:is_removed() return false end
 
 function Postgres:has_table(name)
   return self:value("SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = ?", self.schema, name) ~= nil
 end
 
----Gives all tables another name, for a study that begins anew.
+---Renames the study's schema, with all tables, to NAME_earlier_1 (or _2, _3 ..., the first unused name), and makes an
+---empty schema for a study that is started again from nothing.
+---@return string schema      new name of the old schema
 function Postgres:move_away()
   local count = 1
   while self:value("SELECT 1 FROM pg_namespace WHERE nspname = ?", self.schema .. "_earlier_" .. count) do

@@ -14,7 +14,7 @@ local outstanding, limit = 0, least_limit         -- bytes of blocks not yet fre
 local heap = ffi.typeof "double[?]"
 local gc, free = ffi.gc, C.cq_tensor_free
 
--- bytes rounded up to a power of two, as the engine does
+-- bytes that the engine reserves for a block of `count` doubles: a power of two
 local function charged(count)
   local bytes = 1024
   while bytes < count * 8 do bytes = bytes * 2 end
@@ -35,12 +35,13 @@ local function finalizer_of(bytes)
   return finalize
 end
 
+-- Runs Lua's garbage collector, and lets it run again when the bytes of blocks that are still in use have doubled.
 local function collect()
   collectgarbage()
-  -- what is in use now is in use; look again when it has doubled
   limit = math.max(least_limit, 2 * outstanding)
 end
 
+-- a new block of `count` doubles of the engine
 local function block(count, zeroed)
   capacity.require(count, "cq.tensor: a tensor of this size")
   local bytes = charged(count)

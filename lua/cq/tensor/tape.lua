@@ -119,7 +119,9 @@ function tape.push(back, out, a, b, extra)
   return out
 end
 
--- gradients become tensors, and are not released afterwards: the user's function may keep them
+-- Calls the backward function of a custom operation with the gradients of its outputs, unless none reached it. The
+-- gradients become tensors and are not released afterwards, because the user's function may hold on to them. keep: the
+-- tape is kept for another backward pass.
 local function back_custom(node, keep)
   local grads, reached = {}, false
   for i, out in ipairs(node.outputs) do
@@ -161,6 +163,7 @@ function tape.custom(def)
   return unpack(def.outputs)
 end
 
+-- adds the gradients that a backward pass starts from to its outputs; without them 1 to an output of one element
 local function seed(outputs, grads)
   if class.is_tensor(outputs) then outputs, grads = { outputs }, grads ~= nil and { grads } or nil end
   for i, out in ipairs(outputs) do
@@ -177,11 +180,12 @@ local function seed(outputs, grads)
   end
 end
 
+-- runs the backward functions of all nodes, the newest first, and removes the nodes unless the tape is kept
 local function reverse(self, keep)
   for n = self.count, 1, -1 do
     local node = self[n]
     if not keep then
-      self[n] = nil                    -- what it held is garbage from here on
+      self[n] = nil                    -- its tensors may be collected from here on
       self.count = n - 1
     end
     if node.backward then

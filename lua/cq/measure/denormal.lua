@@ -1,16 +1,17 @@
--- rest: times a long bar at rest whose one end is actuated, with an adjoint that starts from the other end; and the
--- same bar where all of it moves, and the adjoint starts from all particles. Arithmetic takes as long for both, unless
--- numbers that fade to nothing are slow.
+-- denormal: measures whether denormal numbers slow the engine. A long bar at rest is actuated at one end, and its
+-- adjoint starts from the other end, so that velocities and gradients fade to denormal numbers along the bar. The same
+-- bar in motion, with an adjoint that starts from all particles, has none. Both take equally long if denormal numbers
+-- cost nothing.
 local cq = require "cq"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
 
-local rest = {}
+local denormal = {}
 
 local CONTROL_STEPS, SUBSTEPS = 40, 10
 local SPEED = { 0.3, -0.2 }
 
--- the whole bar at one speed
+-- {n, dim} the same velocity for all particles of the bar
 local function velocity_of(robot, speed)
   local v = cq.zeros { robot.particle_count, 2 }
   local data = v:data()
@@ -18,7 +19,7 @@ local function velocity_of(robot, speed)
   return v
 end
 
--- a stretch and a contraction
+-- {control steps, 1} one period of a sine: the end stretches, then contracts
 local function signals_of(steps)
   local u = cq.zeros { steps, 1 }
   local data = u:data()
@@ -26,11 +27,12 @@ local function signals_of(steps)
   return u
 end
 
----Times `repeats` repetitions after one that is not counted. ratio: time at rest over time in motion, of the shortest
----ones: what is asked is what the numbers cost, and neighbours change the others.
+---Times both bars, forward and backward. `ratio` divides the shortest time at rest by the shortest time in motion; the
+---shortest times depend least on other programs on the machine.
 ---@param steps integer?       engine steps of a repetition, at least; 400 unless given
----@param repeats integer
-function rest.time(steps, repeats)
+---@param repeats integer      timed repetitions, after one that is not timed
+---@return { forward: number[], backward: number[], ratio: table<string, number>, [string]: any }   seconds, of the bar at rest
+function denormal.time(steps, repeats)
   local control_steps = steps and math.ceil(steps / SUBSTEPS) or CONTROL_STEPS
   local scene = require "scenes.resting_bar" { substeps = SUBSTEPS }
   local world, robot = cq.World(scene.world), scene.robot
@@ -52,4 +54,4 @@ function rest.time(steps, repeats)
   return out
 end
 
-return rest
+return denormal
