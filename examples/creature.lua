@@ -19,17 +19,11 @@ local world = cq.World {
   robot:at { 0.15, 4.5 * dx, 12.5 * dx - robot.size[3] / 2 },          -- it falls a little
 }
 
--- where seven parts of it are and how they move, and a clock, for a rhythm
-local eyes, frequency = cq.Observer.kmeans { clusters = 7, velocity = true }, 2
-local function observe(state)
-  local phase = 2 * math.pi * frequency * state.time
-  return cq.concat { eyes:observe(state), cq.tensor { 2 * math.sin(phase), 2 * math.cos(phase) } }
-end
-
 local function place(state) return state:center(robot)[1] end
 local start = robot.position:mean(1):get(1) + 0.15           -- of its middle, at first
 local run = cq.Experiment {
-  world = world, duration = 4, observer = observe,
+  world = world, duration = 4,
+  observer   = cq.Observer.kmeans { clusters = 7, velocity = true, clock = 2, clock_amplitude = 2 },
   controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = cq.option("seed", 0) },
   objective  = {
     terminal = function(state) return -place(state) end, effort = function(u) return 5e-7 * u:square():sum() end,

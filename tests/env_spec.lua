@@ -183,6 +183,8 @@ describe("what an environment refuses", function()
       sentence(function() wrong:step(actions(1)) end):gsub("{}", "one number"))
     local acceleration = cq.Observer.centroid { groups = { "trunk" }, acceleration = true }
     assert.is_truthy(sentence(function() make { observer = acceleration } end):find("the observer remembers", 1, true))
+    assert.is_truthy(sentence(function() make { observer = cq.Observer.centroid { groups = "trunk", clock = 3 } } end)
+      :find("cq.Env: the observer's clock shows the time", 1, true))
     local timed = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3,
       gravity = function(t) return { 0, -t } end, scene.robot():at { 0.4, 0.4 } }
     assert.is_truthy(sentence(function() make({}, timed) end):find("follow the time", 1, true))

@@ -52,6 +52,34 @@ describe("the centroid observer", function()
     assert.is_false(seen[3][1]:equal(seen[3][2]))
   end)
 
+  it("may end with a clock, as those of clusters and particles may", function()
+    local function look(s)
+      local phase = 2 * math.pi * 5 * s.time
+      local waves = T.tensor { 2 * math.sin(phase), 2 * math.cos(phase) }
+      return T.concat({ s:center "foot", s.batched and waves:expand { s.batch, 2 } or waves }, -1)
+    end
+    for _, batch in ipairs { false, 2 } do
+      local seen, looked = told(cq.Observer.centroid { groups = "foot", clock = 5, clock_amplitude = 2 }, look,
+        { batch = batch or nil })
+      for i = 1, 3 do assert.is_true(seen[i]:equal(looked[i])) end
+    end
+    local clock = { 1, 20 }
+    for family, fields in pairs { kmeans = { clusters = 2 }, particles = { group = "foot" },
+      centroid = { groups = "foot", velocity = true } } do
+      local without = told(cq.Observer[family](fields))[2]
+      fields.clock = clock
+      local seen, _, world = told(cq.Observer[family](fields))
+      local ticks = seen[2]:slice(without.count + 1, without.count + 4)
+      assert.equal(without.count + 4, seen[2].count)
+      for k, f in ipairs(clock) do
+        assert.near(math.sin(2 * math.pi * f * world.control_dt), ticks:get(2 * k - 1), 1e-12)
+        assert.near(math.cos(2 * math.pi * f * world.control_dt), ticks:get(2 * k), 1e-12)
+      end
+    end
+    says(sentence(cq.Observer.kmeans, { clusters = 2, clock_amplitude = 2 }),
+      "cq.Observer.kmeans: clock_amplitude has no effect without clock")
+  end)
+
   it("refuses what it cannot observe", function()
     says(sentence(cq.Observer.centroid, {}), "groups is missing")
     says(sentence(cq.Observer.centroid, { groups = "foot", position = false }), "observes nothing")

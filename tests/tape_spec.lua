@@ -338,6 +338,27 @@ describe("check_gradient", function()
     assert(tostring(report):find "WRONG")
   end)
 
+  it("may be brief where the gradient is right, and looks at all steps where it is not", function()
+    local calls = 0
+    local function objective(q)
+      calls = calls + 1
+      return q.bad:square():sum() + q.good:square():sum()
+    end
+    local p = { good = T.param { 1, 2 }, bad = T.param { 3, -1 } }
+    local full = T.check_gradient(objective, p, { noise = 1e-15, each = true })
+    local needed
+    needed, calls = calls, 0
+    local short = T.check_gradient(objective, p, { noise = 1e-15, each = true, brief = true })
+    assert.is_true(short.ok and full.ok)
+    assert.equal(needed - calls, 2 * 4 * #short.directions)
+    for _, direction in ipairs(short.directions) do assert.equal(1, #direction.rows) end
+    local report = T.check_gradient(function(q) return wrong(q.bad):sum() + q.good:square():sum() end, p,
+      { each = true, brief = true })
+    for _, direction in ipairs(report.directions) do
+      assert.equal(direction.name == "good" and 1 or 5, #direction.rows)
+    end
+  end)
+
   it("tells a kink from a wrong adjoint", function()
     local report = T.check_gradient(function(q) return (q - 0.5):relu():sum() + q:square():sum() end, T.param(0.5))
     assert.equal("kink", report.directions[1].verdict)

@@ -45,4 +45,9 @@ return {
     measure = function(first, last, robots)
       return (last:center(robots[1])[2] - first:center(robots[1])[2]):item()
     end },
+  { name = "walker", made = "examples/topology_walker.lua --starts 1 --seed 101",
+    says = "walked %.3f m in 0.5 s, a body found by topology optimization", claimed = 0.345, measure = way(nil, 1),
+    early = { steps = 200, is = 0.0603, within = 1e-3 } },
+  { name = "creature", made = "examples/creature.lua --seed 1", says = "ran %.2f body lengths in 4 time units",
+    claimed = 1.73, measure = way(nil, 0.4), early = { steps = 200, is = 0.6384, within = 1e-3 } },
 }

@@ -339,12 +339,15 @@ local function check_time(self)
   if timed then
     is.fail "cq.Env: gravity or walls of the world follow the time, which differs between scenes that begin again at different steps; take a world whose are constant"
   end
+  if self.observer.clock then
+    is.fail "cq.Env: the observer's clock shows the time, which differs between scenes that begin again at different steps; leave clock out"
+  end
 end
 
 ---An environment of reinforcement learning. Its five results of a step, and what they mean, are those of Gymnasium,
 ---with rows for all scenes; an episode that ends begins again in the same step. The same seed of env:reset and the same
 ---actions give the same bits.
----Errors: an observer that remembers; a world whose gravity or walls are functions of time; no actuators.
+---Errors: an observer that remembers or has a clock; a world whose gravity or walls follow the time; no actuators.
 ---@param fields_given cq.Env.def
 ---@return cq.Env
 local function new(_, fields_given)

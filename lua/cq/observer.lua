@@ -1,7 +1,7 @@
 -- observer: what a controller is told of the state.
 --
 --   cq.Observer.centroid { groups = { "leg", "trunk" }, velocity = true }
---   cq.Observer.kmeans { clusters = 7, velocity = true }
+--   cq.Observer.kmeans { clusters = 7, velocity = true, clock = 2 }
 --   function(state) return cq.concat { state:center "trunk", state:velocity "trunk" } end
 --
 -- An observer of one's own is a function of the state, or a table with observe(self, state, hidden), which gives
@@ -31,6 +31,18 @@ local function row(tensor, state)
   return tensor:flatten()
 end
 
+-- the observation, then what a clock shows, the same for all scenes
+local function with_clock(self, observation, state)
+  if not self.clock then return observation end
+  local waves = {}
+  for _, frequency in ipairs(self.clock) do
+    local phase, most = 2 * math.pi * frequency * state.time, self.clock_amplitude
+    waves[#waves + 1], waves[#waves + 2] = most * math.sin(phase), most * math.cos(phase)
+  end
+  local shown = T.tensor(waves)
+  return T.concat({ observation, state.batched and shown:expand { state.batch, #waves } or shown }, -1)
+end
+
 -- ---- centroids ------------------------------------------------------------------------------------------------------
 
 local Centroid = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Observer })
@@ -41,7 +53,9 @@ Centroid.__index = Centroid
 function Centroid:observe(state, hidden)
   local groups, parts, after = self:groups_of(state.world), {}, nil
   local by = { weight = self.weight }
-  if self.position and self.velocity and not self.acceleration then return state:motion(groups, by) end
+  if self.position and self.velocity and not self.acceleration then
+    return with_clock(self, state:motion(groups, by), state)
+  end
   if self.position then parts[#parts + 1] = row(state:center(groups, by), state) end
   if self.velocity or self.acceleration then
     local v = row(state:velocity(groups, by), state)
@@ -51,17 +65,17 @@ function Centroid:observe(state, hidden)
       after = v
     end
   end
-  return #parts == 1 and parts[1] or T.concat(parts, -1), after
+  return with_clock(self, #parts == 1 and parts[1] or T.concat(parts, -1), state), after
 end
 
 -- the field of a readout that gives positions, then velocities
 local function field_of(self) return self.position and (self.velocity and "motion" or "position") or "velocity" end
 
 ---The engine's readouts of what is observed, and of that whose change over a control step is. Neither where a user has
----put an observe of his own in the place of ours.
+---put an observe of his own in the place of ours, nor with a clock.
 ---@return table? observation, table? change
 function Centroid:readouts(world)
-  if self.observe ~= Centroid.observe then return nil, nil end
+  if self.observe ~= Centroid.observe or self.clock then return nil, nil end
   local groups = self:groups_of(world)
   return (self.position or self.velocity) and readout.row(world, "mean", field_of(self), groups, self.weight) or nil,
     self.acceleration and readout.row(world, "mean", "velocity", groups, self.weight) or nil
@@ -81,6 +95,16 @@ end
 ---@field velocity? boolean        [length/time]
 ---@field acceleration? boolean    change of the velocity over the last control step, 0 at the first [length/time^2]
 
+---A clock beside what is observed.
+---@class cq.Observer.clock.def
+---@field clock? number|number[]   frequencies f; the observation ends with sin(2 pi f t), cos(2 pi f t) of each [1/time]
+---@field clock_amplitude? number  of these; 1 unless given
+
+local clock = {
+  clock = is.any_of { is.number { above = 0 }, is.vector { above = 0 }, optional = true },
+  clock_amplitude = is.number { above = 0, optional = true },
+}
+
 local weight = is.one_of { "mass", "particle", "volume", default = "mass" }
 
 local quantities = {
@@ -93,19 +117,30 @@ local function with_quantities(fields)
   return fields
 end
 
-local function check_quantities(self, name)
-  if not (self.position or self.velocity or self.acceleration) then
-    is.fail("cq.Observer.%s: observes nothing; set at least one of position, velocity, acceleration", name)
-  end
+local function with_clock_fields(fields)
+  for name, kind in pairs(clock) do fields[name] = kind end
+  return fields
 end
 
----@class cq.Observer.centroid.def : cq.Observer.quantities.def
+local function check_quantities(self, name)
+  if not (self.position or self.velocity or self.acceleration) then
+    is.fail("cq.Observer.%s: observes nothing; set at least one of %s", name,
+      self.acceleration == nil and "position, velocity" or "position, velocity, acceleration")
+  end
+  if self.clock_amplitude and not self.clock then
+    is.fail("cq.Observer.%s: clock_amplitude has no effect without clock, the clock's frequencies", name)
+  end
+  if type(self.clock) == "number" then self.clock = { self.clock } end
+  self.clock_amplitude = self.clock and (self.clock_amplitude or 1)
+end
+
+---@class cq.Observer.centroid.def : cq.Observer.quantities.def, cq.Observer.clock.def
 ---@field weight? "mass"|"particle"|"volume"   of the means
 ---@field groups string|any[]      a group's name, or a list of names, lists of names, groups (cq.Group) or robots
 
-local centroid = is.define("cq.Observer.centroid", with_quantities {
+local centroid = is.define("cq.Observer.centroid", with_quantities(with_clock_fields {
   groups = is.any_of { is.string(), is.list(is.any(), { min = 1 }) }, weight = weight,
-})
+}))
 ---Mean position, velocity and acceleration of groups: {groups * dim * quantities}, all positions first.
 ---@param fields cq.Observer.centroid.def
 ---@return cq.Observer
@@ -142,14 +177,14 @@ function Kmeans:groups_of(world)
   return self.selection
 end
 
----@class cq.Observer.kmeans.def : cq.Observer.quantities.def
+---@class cq.Observer.kmeans.def : cq.Observer.quantities.def, cq.Observer.clock.def
 ---@field clusters integer         so many groups of particles that lie near each other
 ---@field seed? integer            of the first centres
 ---@field weight? "mass"|"particle"|"volume"   of the means
 
-local kmeans = is.define("cq.Observer.kmeans", with_quantities {
+local kmeans = is.define("cq.Observer.kmeans", with_quantities(with_clock_fields {
   clusters = is.integer { min = 1 }, seed = is.integer { min = 0, default = 0 }, weight = weight,
-})
+}))
 ---Like centroid, of clusters that k-means finds in the particles at rest.
 ---@param fields cq.Observer.kmeans.def
 ---@return cq.Observer
@@ -169,22 +204,22 @@ function Particles:observe(state)
   local parts = {}
   if self.position then parts[1] = row(state:gather(self.group), state) end
   if self.velocity then parts[#parts + 1] = row(state:gather(self.group, "velocity"), state) end
-  return #parts == 1 and parts[1] or T.concat(parts, -1)
+  return with_clock(self, #parts == 1 and parts[1] or T.concat(parts, -1), state)
 end
 
 ---As those of centroid.
 ---@return table? observation
 function Particles:readouts(world)
-  if self.observe ~= Particles.observe then return nil end
+  if self.observe ~= Particles.observe or self.clock then return nil end
   return readout.row(world, "gather", field_of(self), world:selection(self.group, "cq.Observer.particles"))
 end
 
----@class cq.Observer.particles.def
+---@class cq.Observer.particles.def : cq.Observer.clock.def
 ---@field group any                a group's name, a list of particle numbers from 1, a group (cq.Group) or a robot
 ---@field position? boolean        [length]
 ---@field velocity? boolean        [length/time]
 
-local particles = is.define("cq.Observer.particles", {
+local particles = is.define("cq.Observer.particles", with_clock_fields {
   group = is.any(), position = is.boolean { default = true }, velocity = is.boolean { default = false },
 })
 ---Positions and velocities of every particle of a group, as a motion capture sees them: {particles * dim * quantities}.
@@ -192,9 +227,7 @@ local particles = is.define("cq.Observer.particles", {
 ---@return cq.Observer
 function observer.particles(fields)
   local self = particles(fields)
-  if not (self.position or self.velocity) then
-    is.fail("cq.Observer.particles: observes nothing; set at least one of position, velocity")
-  end
+  check_quantities(self, "particles")
   self.family = "particles"
   return setmetatable(self, Particles)
 end

@@ -7,7 +7,8 @@ local new_draw = require "tests.hunt.draw"
 
 local judge = {}
 
-local OPTIONS = { steps = { 1e-3, 1e-4, 1e-5, 1e-6, 1e-7 }, directions = 1, each = true, tolerance = 1e-6 }
+local OPTIONS = { steps = { 1e-3, 1e-4, 1e-5, 1e-6, 1e-7 }, directions = 1, each = true, brief = true,
+  tolerance = 1e-6 }
 local AWAY = 2e-4            -- how far a point nearby is, relative to each parameter
 local POINTS = 5
 

@@ -96,8 +96,13 @@ local function gather(program)
       input.name, shape_of(input):gsub("%d+", "0"))
     total = total + input.count
   end
+  local clock
   for _, input in ipairs(program.inputs) do
-    if input.name ~= "velocity" or program.shows_velocity or not program.change then copy(input) end
+    if input.name == "clock" then
+      clock = input
+    elseif input.name ~= "velocity" or program.shows_velocity or not program.change then
+      copy(input)
+    end
   end
   if program.change then
     lines[#lines + 1] = ([[
@@ -108,6 +113,7 @@ local function gather(program)
   }]]):format(program.change, ("%.9g"):format(program.dt), total, number(1 / program.dt))
     total = total + program.change
   end
+  if clock then copy(clock) end
   return table.concat(lines, "\n"), total
 end
 

@@ -10,7 +10,7 @@ local languages = { h = "cq.controller.c99", lua = "cq.controller.plain_lua" }
 
 ---One array of what the program is given.
 ---@class cq.controller.Input
----@field name string         "position", "velocity", "observation" or "time"
+---@field name string         "position", "velocity", "clock", "observation" or "time"
 ---@field count integer
 ---@field about string        for people: what it is, with its unit
 ---@field rows string[]?      of which its numbers are, dim each
@@ -86,6 +86,11 @@ local function inputs_of(observer, world, count)
         about = ("[%s] %s%s, %s of each"):format(readout.quantity(name).unit, known[family], by,
           world.dim == 2 and "x, y" or "x, y, z") }
     end
+  end
+  if observer.clock then
+    out[#out + 1] = { name = "clock", count = 2 * #observer.clock,
+      about = ("%.9g sin(2 pi f t), %.9g cos(2 pi f t), t [time] since the start, for each f of %s [1/time]"):format(
+        observer.clock_amplitude, observer.clock_amplitude, table.concat(observer.clock, ", ")) }
   end
   return out, observer.acceleration and #rows * world.dim or nil, observer.velocity
 end

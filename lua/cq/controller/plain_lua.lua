@@ -39,12 +39,14 @@ end
 local steps = {}
 
 function steps.network(program)
-  local lines, shown = { "  local x = {}" }, {}
+  local lines, clock = { "  local x = {}" }, nil
   for _, input in ipairs(program.inputs) do
-    if input.name ~= "velocity" or program.shows_velocity or not program.change then shown[#shown + 1] = input.name end
-  end
-  for _, name in ipairs(shown) do
-    lines[#lines + 1] = ("  for _, value in ipairs(input.%s) do x[#x + 1] = value end"):format(name)
+    local line = ("  for _, value in ipairs(input.%s) do x[#x + 1] = value end"):format(input.name)
+    if input.name == "clock" then
+      clock = line
+    elseif input.name ~= "velocity" or program.shows_velocity or not program.change then
+      lines[#lines + 1] = line
+    end
   end
   if program.change then
     lines[#lines + 1] = ([[
@@ -55,6 +57,7 @@ function steps.network(program)
   for k, v in ipairs(input.velocity) do kept[k] = v end
   state.velocity = kept]]):format(program.dt)
   end
+  lines[#lines + 1] = clock
   lines[#lines + 1] = "  return network(x)"
   return table.concat(lines, "\n")
 end

@@ -18,6 +18,7 @@ local C = require("cq.base.engine").C
 ---@field steps? number[]      relative step sizes
 ---@field directions? integer  random directions through all parameters
 ---@field each? boolean        also one direction through each parameter alone, which tells which one is wrong
+---@field brief? boolean       leaves out the smaller steps of a direction once one has shown that the gradient is right
 ---@field tolerance? number    largest relative error of a right gradient
 ---@field noise? number        relative rounding error of one evaluation of f, measured unless given
 ---@field seed? integer        of the directions
@@ -26,6 +27,7 @@ local options = schema.define("cq.check_gradient", {
   steps = schema.list(schema.number { above = 0 }, { min = 1, default = { 1e-2, 1e-3, 1e-4, 1e-5, 1e-6 } }),
   directions = schema.integer { min = 1, default = 2 },
   each = schema.boolean { default = false },
+  brief = schema.boolean { default = false },
   tolerance = schema.number { above = 0, default = 1e-6 },
   noise = schema.number { above = 0, optional = true },
   seed = schema.integer { min = 0, default = 0 },
@@ -175,10 +177,11 @@ local function ends_of(value, h, is_last)
   if is_last then error(fine and minus or plus, 0) end
 end
 
--- A row for each step at which f can be computed.
-local function rows_of(value, loss, analytic, steps)
+-- A row for each step at which f can be computed; none after an error of `enough`.
+local function rows_of(value, loss, analytic, steps, enough)
   local rows, best = {}, math.huge
   for i, h in ipairs(steps) do
+    if best <= enough then break end
     local plus, minus = ends_of(value, h, i == #steps and #rows == 0)
     if plus then
       local row = { step = h, central = (plus - minus) / (2 * h), forward = (plus - loss) / h,
@@ -195,7 +198,7 @@ end
 -- value(h): of f, h along the direction
 local function check_direction(value, list, grads, direction, check, opts)
   local analytic = analytic_of(list, grads, direction)
-  local rows, best = rows_of(value, check.loss, analytic, opts.steps)
+  local rows, best = rows_of(value, check.loss, analytic, opts.steps, opts.brief and opts.tolerance or -1)
   return { verdict = verdict_of(rows, analytic, best, check, opts.tolerance), analytic = analytic, error = best,
     rows = rows }
 end
