@@ -1,46 +1,40 @@
 -- report: the page of a run: what its texts hold, what a browser makes of it, and what bad input gets. A browser is
 -- Debian's chromium without a window; where it is not there those tests are pending.
-local ffi = require "ffi"
 local cq = require "cq"
 local base64 = require "cq.base.base64"
-local films = require "cq.report.film"
+local block = require "tests.report.block"
+local browser = require "tests.browser"
 local host = require "cq.host"
 local image = require "cq.base.image"
 local json = require "cq.base.json"
 local option = require "cq.option"
-local pages = require "cq.report.page"
 local process = require "tests.process"
 local scratch = require "tests.scratch"
 local fails = require("tests.sentence").fails
 
-local FLAGS = "--headless=new --no-sandbox --use-angle=swiftshader --enable-unsafe-swiftshader --hide-scrollbars "
-  .. "--window-size=800,600 --virtual-time-budget=20000"
-local has_chromium = os.execute "command -v chromium > /dev/null 2>&1" == 0
+local NONE = "chromium is not installed: the page was not opened"
 
--- chromium on a page; what it prints
-local function browse(words, address)
-  local profile = process.folder()
-  local pipe = assert(io.popen(("timeout 300 chromium %s --user-data-dir=%s %s 'file://%s' 2> /dev/null"):format(FLAGS,
-    profile, words, address)))
-  local out = pipe:read "*a"
-  pipe:close()
-  process.remove(profile)
-  return out
-end
-
--- what the page says of itself
-local function state_of(address)
-  local told = browse("--dump-dom", address):match 'data%-state="([^"]*)"'
-  assert(told, "the page has told nothing")
-  return json.decode((told:gsub("&quot;", '"'):gsub("&amp;", "&"):gsub("&lt;", "<"):gsub("&gt;", ">")))
-end
-
--- a test that needs a browser
+-- a test that needs a browser, which it is given
 local function with_browser(name, run)
   it(name, function()
-    if not has_chromium then return pending "chromium is not installed: the page was not opened" end
-    run()
+    if not browser.is_there then return pending(NONE) end
+    local window = browser.open()
+    local fine, problem = pcall(run, window)
+    window:close()
+    if not fine then error(problem, 0) end
   end)
+end
+
+-- what a page says of itself
+local function state_of(address)
+  local window = browser.open()
+  local fine, state = pcall(function()
+    window:visit(address)
+    return window:state()
+  end)
+  window:close()
+  if not fine then error(state, 0) end
+  return state
 end
 
 -- a small world of space whose body falls
@@ -65,15 +59,16 @@ describe("a report", function()
   before_each(function() folder = scratch.open() end)
   after_each(scratch.close)
 
-  with_browser("decodes positions to half a quantum, colours to half a level, in every key frame's piece", function()
+  with_browser("decodes positions to half a quantum, colours to half a level, in every key frame's piece", function(window)
     local places = {}
     local roll = rollout(40, function(state) places[state.step] = state:positions():totable() end)
     local path = roll:report(folder .. "/fall.html", { frames = 41, colour = { "speed" } })
     local bytes = process.read(path)
     local quantum = tonumber(bytes:match '"quantum": %[([%d.e-]+)')
     for _, particle in ipairs { 1, 62 } do
-      local state = state_of(("%s#pick=%d"):format(path, particle))
-      assert.is_nil(next(state.errors))
+      window:visit(("%s#pick=%d"):format(path, particle))
+      local state = window:state()
+      assert.same({}, state.errors)
       assert.equal(particle, state.picked.particle)
       assert.equal(41, #state.picked.path)
       for frame, place in ipairs(state.picked.path) do
@@ -82,85 +77,106 @@ describe("a report", function()
     end
   end)
 
-  with_browser("asks nothing of the network, says no error, and shows the body in its colours", function()
+  -- pixels of the window that pass test(red, green, blue)
+  local function count(window, test)
+    window:shoot(folder .. "/a.png")
+    local picture, found = image.read(folder .. "/a.png"), 0
+    for k = 0, picture.width * picture.height - 1 do
+      local p = picture.pixels + 4 * k
+      if test(p[0], p[1], p[2]) then found = found + 1 end
+    end
+    return found
+  end
+  -- the body's signal of 0.5 blends red over its group's colour
+  local function is_body(r, g, b) return r > b + 60 and r > g + 30 end
+  local function is_dark(r, g, b) return r + g + b < 120 end
+
+  with_browser("asks nothing of the network, says no error, and shows the body in its colours", function(window)
     local path = rollout(10):report(folder .. "/fall.html")
-    local state = state_of(path .. "#frame=5")
+    window:visit(path .. "#frame=5&light")
+    local state = window:state()
     assert.is_true(state.ready)
     assert.equal(0, state.requests)
-    assert.is_nil(next(state.errors))
+    assert.same({}, state.errors)
+    assert.same({ "file://" .. path }, window.asked)
+    assert.same({}, window.problems)
     assert.equal(125, state.particles)
     assert.equal(11, state.frames)
-    browse(("--screenshot=%s/a.png"):format(folder), path .. "#frame=5&light")
-    local picture, sandy, dark = image.read(folder .. "/a.png"), 0, 0
-    for k = 0, picture.width * picture.height - 1 do
-      local r, g, b = picture.pixels[4 * k], picture.pixels[4 * k + 1], picture.pixels[4 * k + 2]
-      -- the body's signal of 0.5 blends red over its group's colour
-      if r > b + 60 and r > g + 30 then sandy = sandy + 1 end
-      if r + g + b < 120 then dark = dark + 1 end
+    assert.equal(6 * 25, state.faces)
+    -- half a spacing beyond the outermost particles
+    local ends = window:value [[setMoment(0), [0, 1, 2].map((d) => [Math.min, Math.max].map((most) =>
+      most(...view.places.filter((_, i) => i % 3 === d))))]]
+    window:value "setMoment(5)"
+    for d, lower in ipairs { 0.2, 0.16, 0.2 } do
+      assert.near(lower, ends[d][1], 0.005)
+      assert.near(lower + 0.2, ends[d][2], 0.005)
     end
-    assert.is_true(sandy > 2000, ("%d pixels of the body"):format(sandy))
-    browse(("--screenshot=%s/b.png"):format(folder), path .. "#frame=5&dark")
-    local night = image.read(folder .. "/b.png")
-    local black = 0
-    for k = 0, night.width * night.height - 1 do
-      if night.pixels[4 * k] + night.pixels[4 * k + 1] + night.pixels[4 * k + 2] < 120 then black = black + 1 end
-    end
-    assert.is_true(black > 20 * dark + 10000, ("%d dark pixels by night, %d by day"):format(black, dark))
+    local surface, day = count(window, is_body), count(window, is_dark)
+    assert.is_true(surface > 2000, ("%d pixels of the body"):format(surface))
+    window:value "document.getElementById('particles').click()"
+    local balls = count(window, is_body)
+    assert.is_true(balls ~= surface and math.abs(balls / surface - 1) < 0.3,
+      ("%d pixels of balls, %d of the surface"):format(balls, surface))
+    window:value "document.getElementById('theme').click()"
+    local night = count(window, is_dark)
+    assert.is_true(night > 20 * day + 10000, ("%d dark pixels by night, %d by day"):format(night, day))
   end)
 
-  with_browser("says what is wrong with a file that was cut short or changed", function()
+  with_browser("is turned, played and asked by mouse and keys", function(window)
+    window:visit(rollout(10):report(folder .. "/fall.html"))
+    window:await "shown.ready"
+    local yaw = window:value "view.yaw"
+    local middle = window:value [[(() => {
+      const box = document.querySelector("#picture canvas").getBoundingClientRect();
+      return [box.x + box.width / 2, box.y + box.height / 2]; })()]]
+    window:drag { middle, { middle[1] + 20, middle[2] }, { middle[1] + 60, middle[2] } }
+    assert.near(yaw - 0.008 * 60, window:value "view.yaw", 1e-9)
+    local at = window:value [[(() => {
+      const m = view.view, p = view.project, [x, y, z] = placeOf(film, 0, 62);
+      const w = -(m[2] * x + m[6] * y + m[10] * z + m[14]), box = view.canvas.getBoundingClientRect();
+      return [box.x + box.width * (0.5 + 0.5 * p[0] * (m[0] * x + m[4] * y + m[8] * z + m[12]) / w),
+        box.y + box.height * (0.5 - 0.5 * p[5] * (m[1] * x + m[5] * y + m[9] * z + m[13]) / w)]; })()]]
+    window:drag { at }
+    local picked = window:state().picked
+    assert.truthy(picked and picked.particle >= 1 and picked.particle <= 125)
+    window:press "End"
+    assert.equal(10, window:state().frame)
+    window:press "ArrowLeft"
+    assert.equal(9, window:state().frame)
+    window:press " "
+    window:await "shown.playing && shown.moment < 5"
+    window:press " "
+    assert.is_false(window:value "shown.playing")
+  end)
+
+  with_browser("says what is wrong with a file that was cut short or changed", function(window)
+    local function told(path)
+      window:visit(path)
+      return window:state()
+    end
     local path = rollout(40):report(folder .. "/fall.html")
     local bytes = process.read(path)
     process.write(folder .. "/cut.html", bytes:sub(1, bytes:find('id="blob-4"', 1, true) + 30))
-    local state = state_of(folder .. "/cut.html")
+    window:visit(folder .. "/cut.html")
+    window:await "shown.errors.length === 2"
+    local state = window:state()
     assert.matches("this file ends early", state.errors[1])
     assert.matches("cut short", state.errors[2])
     -- a letter within the first piece of positions
     local at = select(2, bytes:find('id="blob-5">', 1, true)) + 40
     local other = bytes:sub(at, at) == "A" and "B" or "A"
     process.write(folder .. "/changed.html", bytes:sub(1, at - 1) .. other .. bytes:sub(at + 1))
-    assert.matches("text %d+ .*changed", state_of(folder .. "/changed.html").errors[1])
+    assert.matches("text %d+ .*changed", told(folder .. "/changed.html").errors[1])
   end)
 
-  with_browser("opens 30,000 particles of 120 frames within 2 s", function()
-    -- a body of 31^3 that walks and waves, without simulating it
-    local n, frames = 31, 120
-    local count = n ^ 3
-    local film = films.new({ frames = frames, colour = {}, particles = "auto" }, frames - 1)
-    local world = world_of()
-    local rest, volume = cq.zeros { count, 3 }, cq.full({ count }, 0.01 ^ 3)
-    local data, p = rest:data(), 0
-    for i = 0, n - 1 do
-      for j = 0, n - 1 do
-        for k = 0, n - 1 do
-          data[3 * p], data[3 * p + 1], data[3 * p + 2], p = 0.01 * i, 0.01 * j, 0.01 * k, p + 1
-        end
-      end
-    end
-    local robot = setmetatable({ first = 0, particle_count = count, groups = {}, drawn = {}, laws = { { law = "x" } },
-      law = ffi.new("uint8_t[?]", count) }, { __index = world.robots[1] })
-    film.world = setmetatable({ particle_count = count, robots = { robot } }, { __index = world })
-    film.rest, film.volume = rest, volume
-    for f = 1, frames do
-      local x, t = ffi.new("float[?]", 3 * count), f / 40
-      for k = 0, count - 1 do
-        local a, b, c = data[3 * k], data[3 * k + 1], data[3 * k + 2]
-        local lean = 0.06 * math.sin(6 * t) * b * b / 0.09 + 0.01 * math.sin(20 * a - 6 * t)
-        x[3 * k], x[3 * k + 1], x[3 * k + 2] = a + 0.4 * t + lean, b + 0.02 * math.sin(12 * t + 9 * a) * b / 0.3,
-          c + 0.03 * math.sin(5 * t) * a
-      end
-      film.times[f], film.positions[f], film.offsets[f] = t, x, false
-    end
-    local page = pages.new "walk"
-    page.data.runs[1] = { name = "walk", curves = {}, facts = {},
-      film = film:finish({}, function(content) return page:add(content) end) }
-    local path = page:write(folder .. "/walk.html", "test")
-    local size = #process.read(path)
-    assert.is_true(size < 3e6, ("%d bytes"):format(size))
-    local state = state_of(path)
-    assert.equal(count, state.particles)
+  with_browser("opens 30,000 particles of 120 frames", function(window)
+    -- figures of a real rollout: make report-check
+    window:visit(block.write(folder .. "/walk.html"))
+    local state = window:state()
+    assert.equal(block.count, state.particles)
     assert.equal(120, state.frames)
-    assert.is_nil(next(state.errors))
+    assert.equal(6 * block.side ^ 2, state.faces)
+    assert.same({}, state.errors)
   end)
 end)
 
@@ -232,10 +248,10 @@ describe("cqlua report", function()
     assert.equal("one", data.runs[1].name)
     assert.equal(2, #data.curves[1].series)
     assert.same({ 1, 2, 3 }, data.curves[1].series[2].x)
-    if not has_chromium then return pending "chromium is not installed: the page was not opened" end
+    if not browser.is_there then return pending(NONE) end
     local state = state_of(out .. "#run=2")
     assert.equal("two", state.run)
-    assert.is_nil(next(state.errors))
+    assert.same({}, state.errors)
   end)
 
   it("refuses what is no run, in one sentence", function()
@@ -306,9 +322,9 @@ describe("the report of a study", function()
     local data = data_of(folder .. "/s/report.html")
     assert.equal("trial 1", data.runs[1].name)
     assert.equal(16, data.runs[1].film.count)
-    if not has_chromium then return pending "chromium is not installed: the page was not opened" end
+    if not browser.is_there then return pending(NONE) end
     local state = state_of(folder .. "/s/report.html#trial=3")
-    assert.is_nil(next(state.errors))
+    assert.same({}, state.errors)
     assert.equal(16, state.particles)
   end)
 
@@ -325,10 +341,10 @@ describe("the report of a study", function()
     local told = process.cqlua { "report", folder .. "/many" }
     assert.equal(0, told.code, told.err)
     assert.equal(10000, #data_of(folder .. "/many/report.html").study.rows)
-    if not has_chromium then return pending "chromium is not installed: the page was not opened" end
+    if not browser.is_there then return pending(NONE) end
     local state = state_of(folder .. "/many/report.html#trial=9999")
     assert.is_true(state.ready)
-    assert.is_nil(next(state.errors))
+    assert.same({}, state.errors)
   end)
 
   it("refuses a file that is no study", function()

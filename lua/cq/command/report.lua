@@ -11,14 +11,6 @@ local scripts = require "cq.base.script"
 -- the folder of a study has its store
 local function is_study(path) return host.kind(path .. "/study.sqlite") ~= nil end
 
-local function of_runs(paths, def, page, bodies)
-  local folders = require "cq.report.folder"
-  local runs, losses = page.data.runs, {}
-  for k, path in ipairs(paths) do runs[k], losses[k] = folders.read(path, def, page, k <= bodies) end
-  folders.tell_apart(runs)
-  for k, run in ipairs(runs) do folders.add_loss(page, run.name, losses[k]) end
-end
-
 return {
   summary = "writes one HTML file of runs or of a study: bodies to turn and scrub, curves, tables",
   arguments = "RUN [RUN ...]",
@@ -53,7 +45,7 @@ return {
       if #paths > 1 then scripts.misuse("report takes one study, got %d folders", #paths) end
       require("cq.study.page")(paths[1], def, page, options.bodies or 4)
     else
-      of_runs(paths, def, page, options.bodies or 4)
+      require("cq.report.folder").add(page, paths, def, options.bodies or 4)
     end
     page:write(out, "cqlua report")
   end,

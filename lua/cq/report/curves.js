@@ -11,6 +11,8 @@ function ticksOf(lower, upper, count) {
   return out;
 }
 
+const add = (parent, kind, text = "") => Object.assign(parent.appendChild(document.createElement(kind)), { textContent: text });
+
 const brief = (x) => (x === null || x === undefined || Number.isNaN(x) ? "" : typeof x !== "number" ? String(x) : String(Number(x.toPrecision(4))));
 
 class Curves {
@@ -18,16 +20,17 @@ class Curves {
   constructor(parent, given, colours, pick) {
     this.given = given;
     this.colours = colours;
-    const figure = parent.appendChild(document.createElement("figure"));
-    const caption = figure.appendChild(document.createElement("figcaption"));
-    caption.textContent = given.title + (given.unit ? ` [${given.unit}]` : "");
-    this.canvas = figure.appendChild(document.createElement("canvas"));
-    this.legend = figure.appendChild(document.createElement("p"));
+    const figure = add(parent, "figure");
+    add(figure, "figcaption", given.title + (given.unit ? ` [${given.unit}]` : ""));
+    const box = add(figure, "div");
+    this.canvas = add(box, "canvas");
+    this.cursor = add(box, "i");
+    this.cursor.hidden = true;
+    const legend = add(figure, "p");
     this.hidden = new Set();
     given.series.forEach((series, k) => {
       if (given.series.length < 2) return;
-      const label = this.legend.appendChild(document.createElement("button"));
-      label.textContent = series.name;
+      const label = add(legend, "button", series.name);
       label.style.setProperty("--line", this.colourOf(k));
       label.onclick = () => {
         this.hidden[this.hidden.has(k) ? "delete" : "add"](k);
@@ -66,8 +69,16 @@ class Curves {
 
   xOf(pixel) { return this.xs[0] + (this.xs[1] - this.xs[0]) * (pixel - this.left) / (this.canvas.clientWidth - this.left - 8); }
 
-  draw(cursor = this.cursor) {
-    this.cursor = cursor;
+  pixelOf(x) { return this.left + (this.canvas.clientWidth - this.left - 8) * (x - this.xs[0]) / (this.xs[1] - this.xs[0]); }
+
+  // puts the line of the moment that is shown; an element of its own, so that the curves are not drawn for it
+  point(x = this.at) {
+    this.at = x;
+    this.cursor.hidden = x === undefined || !this.xs;
+    if (!this.cursor.hidden) this.cursor.style.left = this.pixelOf(x) + "px";
+  }
+
+  draw() {
     const { canvas, given } = this, scale = window.devicePixelRatio || 1, wide = canvas.clientWidth, high = canvas.clientHeight;
     if (!wide) return;
     [canvas.width, canvas.height] = [wide * scale, high * scale];
@@ -76,7 +87,7 @@ class Curves {
     pen.font = "11px system-ui, sans-serif";
     const [xs, ys] = [this.xs, this.ys] = this.range(), labels = ticksOf(...ys, Math.max(2, high / 34));
     this.left = Math.max(52, ...labels.map((y) => 12 + pen.measureText(brief(y)).width));
-    const px = (x) => this.left + (wide - this.left - 8) * (x - xs[0]) / (xs[1] - xs[0]);
+    const px = (x) => this.pixelOf(x);
     const py = (y) => high - 20 - (high - 26) * (y - ys[0]) / (ys[1] - ys[0]);
     pen.fillStyle = pen.strokeStyle = INK();
     pen.globalAlpha = 0.14;
@@ -116,9 +127,6 @@ class Curves {
       else pen.stroke();
     });
     pen.restore();
-    if (given.follows && cursor !== undefined) {
-      pen.fillStyle = INK();
-      pen.fillRect(px(cursor) - 0.75, 4, 1.5, high - 22);
-    }
+    this.point();
   }
 }

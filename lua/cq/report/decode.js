@@ -93,7 +93,7 @@ async function decodeFilm(film, progress) {
   for (const number of film.before) before.push(await integersOf(number, count, "neighbours"));
   const by = predictionOf(before, count);
   film.order = await integersOf(film.numbers, count, "numbers of particles");
-  film.inside = await bytesOf(film.outer, count, "surface");
+  await surfaceOf(film);
   film.rgb = await bytesOf(film.colours, 3 * count, "colours");
   if (film.radius.shares !== undefined) film.shares = await bytesOf(film.radius.shares, count, "radii");
   const all = film.positions.pieces.length + film.channels.reduce((sum, c) => sum + c.pieces.length, 0);
@@ -113,6 +113,36 @@ async function decodeFilm(film, progress) {
     channel.levels = await pieces(channel.pieces, frames, { series: 1, wide: false, what: channel.label });
   }
   if (times.length > 1) film.channels.push(speedOf(film));
+}
+
+// The surface of surface.lua: vertices by particles and weights, faces by vertices and the particle of their colour.
+async function surfaceOf(film) {
+  const { count, dim, surface } = film, { vertices, faces } = surface;
+  film.alone = await bytesOf(surface.alone, count, "surface");
+  for (const [name, size] of Object.entries({ bonds: (dim + 1) * vertices, weights: (dim + 1) * vertices, corners: 4 * faces, of: faces })) {
+    surface[name] = await integersOf(surface[name], size, "surface");
+  }
+}
+
+// Fills in the vertices of the surface, and their normals, for a moment between two frames.
+function pose({ count, dim, positions, surface }, from, to, mixing, places, normals) {
+  const { vertices, faces, bonds, weights, corners, scale } = surface;
+  for (let v = 0; v < vertices; v++) {
+    for (let d = 0; d < dim; d++) {
+      let sum = 0;
+      for (let k = v; k < bonds.length; k += vertices) {
+        const p = d * count + bonds[k];
+        sum += weights[k] * (from[p] + mixing * (to[p] - from[p]));
+      }
+      places[3 * v + d] = positions.origin[d] + positions.quantum[d] * sum / scale;
+    }
+  }
+  normals.fill(0);
+  for (let f = 0; f < faces && dim === 3; f++) {
+    const [a, b, c, d] = [0, 1, 2, 3].map((k) => 3 * corners[k * faces + f]), way = (i, j) => [0, 1, 2].map((k) => places[j + k] - places[i + k]);
+    const normal = cross(way(a, c), c === d ? way(b, c) : way(b, d));
+    for (const vertex of [a, b, c, d]) for (let k = 0; k < 3; k++) normals[vertex + k] += normal[k];
+  }
 }
 
 // The speed of particles, from the frames before and after.

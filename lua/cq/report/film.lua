@@ -14,6 +14,7 @@ local paint = require "cq.picture.paint"
 local parts = require "cq.picture.parts"
 local scales = require "cq.picture.scale"
 local shown = require "cq.picture.shown"
+local surfaces = require "cq.report.surface"
 local wall_motion = require "cq.rollout.wall_motion"
 local walls = require "cq.report.wall"
 
@@ -154,6 +155,16 @@ local function range(frames, n, dim, d)
   return lower, upper
 end
 
+-- how large the bodies are at first: the diagonal of the box around them
+local function extent_of(self)
+  local sum, dim = 0, self.world.dim
+  for d = 0, dim - 1 do
+    local lower, upper = range({ self.positions[1] }, self.world.particle_count, dim, d)
+    sum = sum + (upper - lower) ^ 2
+  end
+  return short(math.sqrt(sum))
+end
+
 local function positions_of(self, lattice, bodies, by, add)
   local dim, n, frames, order = self.world.dim, self.world.particle_count, self.positions, lattice.order
   local origin, upper, quantum, spacing = {}, {}, {}, math.huge
@@ -171,6 +182,17 @@ local function positions_of(self, lattice, bodies, by, add)
   end, 16)
   for k, piece in ipairs(pieces) do pieces[k] = add(piece) end
   return { origin = origin, upper = upper, quantum = quantum, pieces = pieces }
+end
+
+-- is it the signal of particles of which none has one, as where cables pull?
+local function is_idle(self, channel)
+  if channel.given ~= "signal" then return false end
+  for _, values in ipairs(channel.frames) do
+    for p = 0, self.world.particle_count - 1 do
+      if values[p] ~= 0 then return false end
+    end
+  end
+  return true
 end
 
 -- a number of each particle at each moment, or one that stays
@@ -259,25 +281,34 @@ local function add_curves(out, def, rows, names, dt)
   out[#out + 1] = { title = def.title, unit = def.unit, x = x, x_label = "time", series = series, follows = true }
 end
 
-local function way_of(self)
-  local n, dim, series = self.world.particle_count, self.world.dim, {}
-  for d = 1, dim do
-    local y = {}
-    for k, x in ipairs(self.positions) do
+-- the mean place of the particles at each moment, {x, y, z}
+local function centres_of(self)
+  local n, dim, out = self.world.particle_count, self.world.dim, {}
+  for k, x in ipairs(self.positions) do
+    out[k] = { 0, 0, 0 }
+    for d = 1, dim do
       local sum = 0
       for p = d - 1, n * dim - 1, dim do sum = sum + x[p] end
-      y[k] = short(sum / n)
+      out[k][d] = short(sum / n)
     end
+  end
+  return out
+end
+
+local function way_of(dim, times, centres)
+  local series = {}
+  for d = 1, dim do
+    local y = {}
+    for k, centre in ipairs(centres) do y[k] = centre[d] end
     series[d] = { name = ({ "x", "y", "z" })[d], y = y }
   end
-  local times = {}
-  for k, time in ipairs(self.times) do times[k] = short(time) end
   return { title = "centre of the particles", unit = "length", x = times, x_label = "time", series = series,
     follows = true }
 end
 
-local function curves_of(self, roll)
-  local out, world = { way_of(self) }, self.world
+local function curves_of(self, roll, times, centres)
+  local world = self.world
+  local out = { way_of(world.dim, times, centres) }
   local dt = world.control_dt
   if roll.signals and roll.signals.rank == 2 and roll.signals.count > 0 then
     add_curves(out, { title = "signals" }, roll.signals, controllers.signals_of(world), dt)
@@ -303,11 +334,11 @@ function Film:finish(roll, add)
   local world = self.world
   local bodies = bodies_of(world, self.volume)
   local lattice = lattice_of(self, bodies)
-  local by, channels, times = encode.prediction(lattice), {}, {}
+  local by, channels, times, centres = encode.prediction(lattice), {}, {}, centres_of(self)
   for k, time in ipairs(self.times) do times[k] = short(time) end
   for k, channel in ipairs(self.channels) do
     channel.number = k
-    channels[k] = channel_of(self, channel, lattice, by, add)
+    if not is_idle(self, channel) then channels[#channels + 1] = channel_of(self, channel, lattice, by, add) end
   end
   local before = {}
   for d = 1, world.dim do before[d] = add(encode.integers(lattice.before[d], lattice.count)) end
@@ -317,10 +348,11 @@ function Film:finish(roll, add)
     dim = world.dim, count = lattice.count, total = world.particle_count, key = encode.KEY, times = times,
     positions = positions_of(self, lattice, bodies, by, add), before = before,
     numbers = add(encode.integers(lattice.order, lattice.count)),
-    outer = add(encode.bytes(lattice.outer, lattice.count)),
+    surface = surfaces.of(self, bodies, lattice, add),
     colours = colours_of(self, lattice, add), groups = groups_of(world), radius = radii_of(self, lattice, add),
     channels = channels, cables = cables_of(world, lattice), walls = list, ground = ground, wall_offsets = moves,
-    size = world.domain.size, curves = curves_of(self, roll), world = tostring(world),
+    centres = centres, extent = extent_of(self), curves = curves_of(self, roll, times, centres),
+    world = tostring(world),
   }
 end
 

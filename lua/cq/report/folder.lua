@@ -156,14 +156,26 @@ function folder.read(path, def, page, with_body)
   return run, loss
 end
 
----Names that tell runs apart: the end of their paths that differs.
----@param runs table[]
-function folder.tell_apart(runs)
+-- names that tell runs apart: the end of their paths that differs
+local function tell_apart(runs)
   local seen = {}
   for _, run in ipairs(runs) do seen[run.name] = (seen[run.name] or 0) + 1 end
   for _, run in ipairs(runs) do
     if seen[run.name] > 1 then run.name = run.folder end
   end
+end
+
+---Adds runs to a page: the bodies of the first ones, the losses of all in one curve.
+---Errors: those of folder.read.
+---@param page cq.Report.page
+---@param paths string[]
+---@param def rollout.report.def
+---@param bodies integer
+function folder.add(page, paths, def, bodies)
+  local runs, losses = page.data.runs, {}
+  for k, path in ipairs(paths) do runs[k], losses[k] = folder.read(path, def, page, k <= bodies) end
+  tell_apart(runs)
+  for k, run in ipairs(runs) do folder.add_loss(page, run.name, losses[k]) end
 end
 
 return folder

@@ -10,6 +10,7 @@ local text = require "cq.base.text"
 
 local page = {}
 
+local WIDE = 12              -- runs that are told side by side
 local folder = host.root .. "/lua/cq/report/"
 local scripts = { "decode.js", "view.js", "curves.js", "table.js", "page.js" }
 
@@ -52,14 +53,39 @@ function Page:add(content)
   return #self.texts
 end
 
+-- runs side by side: a row for each fact that differs, or for all of a run alone
+local function side_by_side(runs)
+  local names, heads, rows = {}, { "" }, {}
+  for k, run in ipairs(runs) do
+    heads[k + 1] = run.name
+    for name in pairs(run.facts) do names[name] = true end
+  end
+  for name in pairs(names) do
+    local row, differs = { name }, #runs == 1
+    for k, run in ipairs(runs) do
+      row[k + 1] = run.facts[name] == nil and "" or run.facts[name]
+      differs = differs or row[k + 1] ~= row[2]
+    end
+    if differs then rows[#rows + 1] = row end
+  end
+  table.sort(rows, function(a, b) return a[1] < b[1] end)
+  return { heads = heads, rows = rows }
+end
+
 ---The whole page.
 ---@return string
 function Page:html()
-  local parts = { element("application/json", "data", (page.json(self.data):gsub("<", "\\u003c"))) }
+  local data = self.data
+  if #data.runs > 0 then
+    data.facts = data.facts or side_by_side({ unpack(data.runs, 1, WIDE) })
+    for _, run in ipairs(data.runs) do run.facts = nil end
+  end
+  local parts = { element("application/json", "data", (page.json(data):gsub("<", "\\u003c"))) }
   for k, content in ipairs(self.texts) do parts[#parts + 1] = element("text/plain", "blob-" .. k, content) end
   local fill = {
-    title = self.data.title:gsub("[&<>]", entities), style = read "page.css", script = script(),
-    data = table.concat(parts), connect = self.data.live and "'self'" or "'none'",
+    title = data.title:gsub("[&<>]", entities), style = read "page.css", script = script(),
+    data = table.concat(parts), facts = #data.runs > 1 and "What differs" or "Run",
+    connect = data.live and "'self'" or "'none'",
   }
   return (read "page.html":gsub("{{(%l+)}}", fill))
 end

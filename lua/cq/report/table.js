@@ -15,6 +15,18 @@ function matcher(words, columns) {
   return (row) => tests.every((test) => test(row));
 }
 
+// fills a table; the lines of its body
+function rowsOf(table, heads, rows) {
+  table.replaceChildren();
+  const head = table.createTHead().insertRow(), body = table.createTBody();
+  for (const name of heads) add(head, "th", name);
+  return rows.map((row) => {
+    const line = body.insertRow();
+    for (const cell of row) add(line, "td", brief(cell));
+    return line;
+  });
+}
+
 class Trials {
   // given: { columns, rows, objective, sign }; open(row) where one clicks
   constructor(parent, given, open) {
@@ -38,20 +50,14 @@ class Trials {
     this.found = rows.filter(matcher(this.words, columns)).sort((a, b) => order(a[by]) - order(b[by])
       || (a[by] < b[by] ? -1 : a[by] > b[by] ? 1 : 0) * (down ? -1 : 1) || a[0] - b[0]);
     this.count.textContent = `${this.found.length} of ${rows.length} trials` + (this.found.length > SHOWN ? `, the first ${SHOWN} shown` : "");
-    table.replaceChildren();
-    const head = table.createTHead().insertRow();
-    columns.forEach((name, k) => {
-      const cell = head.appendChild(document.createElement("th"));
-      cell.textContent = name + (k === by ? (down ? " ▾" : " ▴") : "");
+    const shown = this.found.slice(0, SHOWN);
+    rowsOf(table, columns.map((name, k) => name + (k === by ? (down ? " ▾" : " ▴") : "")), shown).forEach((line, k) => {
+      line.onclick = () => this.select(shown[k], line);
+      line.classList.toggle("chosen", shown[k] === this.chosen);
+    });
+    table.querySelectorAll("th").forEach((cell, k) => {
       cell.onclick = () => this.draw([this.by, this.down] = [k, k === this.by ? !this.down : false]);
     });
-    const body = table.createTBody();
-    for (const row of this.found.slice(0, SHOWN)) {
-      const line = body.insertRow();
-      for (const cell of row) line.insertCell().textContent = brief(cell);
-      line.onclick = () => this.select(row, line);
-      line.classList.toggle("chosen", row === this.chosen);
-    }
     this.parallel();
   }
 
