@@ -15,7 +15,7 @@ local ROOMS = {
   { "simulation", "world", "state", "rollout", "implicit" },
   { "record", "run", "ranks", "saved", "load" },
   { "optimize", "optimizer", "schedule", "uncertainty" },
-  { "learn", "env" },
+  { "learn", "env", "learn" },
   { "picture", "picture", "plot" },
   { "report", "report" },
   { "topology", "topology" },
