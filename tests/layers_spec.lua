@@ -19,7 +19,7 @@ local ROOMS = {
   { "picture", "picture", "plot" },
   { "report", "report" },
   { "topology", "topology" },
-  { "experiment", "experiment", "plan" },
+  { "experiment", "experiment", "plan", "robustness" },
   { "study", "study" },
   { "program", "program", "command", "reference", "measure", "zoo" },
 }

@@ -235,6 +235,7 @@ function Experiment:rollout(params, changes)
   end
   changed.fill(def, fields)
   if fields.adjoint_decay == "auto" then fields.adjoint_decay = stage_options.natural_decay(self) end
+  if def.adjust then def.adjust(fields, world) end
   if self.design and world == self.design.world then return void_removal.rollout(self.design, params.design, fields) end
   return world:rollout(fields)
 end

@@ -6,7 +6,7 @@
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random,
 --                 sparse, ...
 --   gradients     value_and_grad, values_and_grads, grad, check_gradient
---   estimates     uncertainty(residuals, params, { noise = })
+--   estimates     uncertainty(residuals, params, { noise = }), robustness(run)
 --   the script    option(name, default), log { ... }, save(path, table), load(path), csv(path)
 
 ---@class cq : cq.TensorModule
@@ -38,6 +38,7 @@
 ---@field sparse cq.SparseModule
 ---@field csv cq.CsvModule
 ---@field uncertainty fun(residuals: (fun(p: any): cq.Tensor), params: any, opts?: cq.uncertainty.def): cq.Uncertainty
+---@field robustness fun(run: cq.Experiment, opts?: cq.robustness.def): cq.Robustness
 ---@field option cq.OptionModule
 ---@field log fun(fields: table<string, any>)
 local cq = {}
@@ -52,7 +53,8 @@ local nouns = {
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
   Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks",
   random = "cq.random", option = "cq.option",
-  load = "cq.load", csv = "cq.csv", uncertainty = "cq.uncertainty", sparse = "cq.sparse", Topology = "cq.topology",
+  load = "cq.load", csv = "cq.csv", uncertainty = "cq.uncertainty", robustness = "cq.robustness", sparse = "cq.sparse",
+  Topology = "cq.topology",
 }
 
 -- functions of the tensor library that are named often

@@ -347,19 +347,30 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
+-- a world of the same grid, walls and steps
+local function another(self, robots, precision)
+  local fields = {}
+  for name, value in pairs(self.def) do
+    if type(name) == "string" then fields[name] = value end
+  end
+  fields.substeps, fields.precision = self.substeps, precision
+  for k, robot in ipairs(robots) do fields[k] = robot end
+  return World.new(nil, fields)
+end
+
 ---The same grid, walls and steps with other robots. What walls and steps are is not looked at
 ---anew: substeps stay as many.
 ---@param robots cq.Robot|cq.Robot[]
 ---@return cq.World
 function World:with_robots(robots)
-  local fields = {}
-  for name, value in pairs(self.def) do
-    if type(name) == "string" then fields[name] = value end
-  end
-  fields.substeps = self.substeps
-  for k, robot in ipairs(text.is_instance(robots, "cq.Robot") and { robots } or robots) do fields[k] = robot end
-  return World.new(nil, fields)
+  return another(self, text.is_instance(robots, "cq.Robot") and { robots } or robots, self.precision)
 end
+
+---@internal
+---The same world with another precision of the engine.
+---@param precision "float32"|"float64"
+---@return cq.World
+function World:with_precision(precision) return another(self, self.robots, precision) end
 
 local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end

@@ -18,12 +18,14 @@ local changed = {}
 ---@field damping? any            one number [1/time]
 ---@field friction? any           one number, or {walls}
 ---@field wall_velocity? any      {dim}, or {walls, dim} [length/time]
+---@field adjust? fun(fields: table, world: cq.World)   is given what world:rollout takes, and may change it
 
 local kinds = {
   world = is.instance { "cq.World", optional = true }, robot = is.instance { "cq.Robot", optional = true },
   body = is.instance { "cq.Topology.Body", optional = true },
   duration = is.number { above = 0, optional = true },
   steps = is.integer { min = 0, max = 2 ^ 31 - 1, optional = true },
+  adjust = is.callable { optional = true },
 }
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
 

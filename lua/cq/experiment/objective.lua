@@ -79,6 +79,9 @@ local parts = {
   work = function(def, roll) return def.work(roll.work) end,
 }
 
+-- what is of control steps is 0 of none
+local of_steps = { running = true, effort = true, work = true }
+
 ---The objective of a rollout, and the parts that it is the sum of.
 ---@param def cq.Experiment.objective.def
 ---@param roll cq.Rollout
@@ -88,7 +91,8 @@ function objectives.loss(def, roll)
   local loss, found = nil, {}
   for _, name in ipairs(objectives.names) do
     if def[name] then
-      local value, what = parts[name](def, roll)
+      local value, what = 0, nil
+      if roll.steps > 0 or not of_steps[name] then value, what = parts[name](def, roll) end
       found[name] = objectives.number(value, what or "objective." .. name)
       loss = loss and loss + found[name] or found[name]
     end

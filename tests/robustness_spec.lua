@@ -1,0 +1,209 @@
+-- robustness: what a run keeps in simulations that are a little different, each beside the same one made by hand.
+local cq = require "cq"
+local host = require "cq.host"
+local json = require "cq.base.json"
+local mistake = require "tests.sentence"
+local process = require "tests.process"
+local scene = require "tests.scene"
+local scratch = require "tests.scratch"
+
+local STEPS, GRAVITY = 30, { 0.3, -4 }
+
+-- gravity is that of tests/scene.lua, and pulls along x
+local function way(state, start) return start:center("trunk")[1] - state:center("trunk")[1] end
+
+local function policy() return cq.Controller.sines { seed = 2 } end
+
+local function experiment(robot, options)
+  local world = scene.world(robot, options)
+  return cq.Experiment { world = world, steps = STEPS, controller = policy(), objective = way,
+    optimizer = cq.Optimizer.adam { rate = 0.05 } }
+end
+
+local function loss_of(robot, options) return experiment(robot, options):evaluate().loss end
+
+describe("cq.robustness", function()
+  local run, report
+  local function row(name, size)
+    for _, r in ipairs(report.rows) do
+      if r.name == name and math.abs(r.size - size) < 1e-12 then return r end
+    end
+    error("no row " .. name)
+  end
+  local function near(expected, name, size)
+    local r = row(name, size)
+    assert.is_true(math.abs(r.loss - expected) <= 1e-12 * math.max(1, math.abs(expected)), ("%s: %.17g, expected %.17g")
+      :format(name, r.loss, expected))
+    assert.is_true(r.loss ~= report.loss, name)
+  end
+
+  setup(function()
+    run = experiment(scene.robot())
+    report = cq.robustness(run, { draws = 6, seed = 3 })
+  end)
+
+  it("tells the gain of a run, and each loss as a share of it", function()
+    assert.equal(run:evaluate().loss, report.loss)
+    assert.equal(0, report.start)
+    assert.equal(0, report.failed)
+    assert.equal(26, #report.rows)
+    for _, r in ipairs(report.rows) do assert.is_true(math.abs(r.kept - r.loss / report.loss) < 1e-12) end
+  end)
+
+  it("changes the stiffness and the density of every material", function()
+    for _, size in ipairs { -0.1, 0.05 } do
+      local f = 1 + size
+      near(loss_of(scene.robot { material = {
+        foot = cq.Material.neo_hookean { young = 10 * f, poisson = 0.3, density = 1 },
+        trunk = cq.Material.corotated { young = 8 * f, poisson = 0.2, density = 1.5, incompressible = 2 },
+      } }), "stiffness", size)
+      near(loss_of(scene.robot { material = {
+        foot = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = f },
+        trunk = cq.Material.corotated { young = 8, poisson = 0.2, density = 1.5 * f, incompressible = 2 },
+      } }), "density", size)
+    end
+  end)
+
+  it("changes friction and gravity", function()
+    near(run:evaluate({ friction = 0.4 * 0.95 }).loss, "friction", -0.05)
+    near(run:evaluate({ gravity = { 1.1 * GRAVITY[1], 1.1 * GRAVITY[2] } }).loss, "gravity", 0.1)
+  end)
+
+  it("changes what reaches the actuators: strength, latency, noise", function()
+    local own = policy()
+    own:prepare(run.world, nil, run.robot)
+    local function driven(act)
+      local last = run.world:rollout { steps = STEPS, controller = act }
+      return way(last.state, last:start()):item()
+    end
+    local at = run.world.control_dt
+    local function signals(time) return (own:act(nil, nil, time, 1)) end
+    near(driven(function(_, _, time) return signals(time) * 1.1 end), "strength", 0.1)
+    near(driven(function(_, _, time) return time < at / 2 and cq.zeros { 2 } or signals(time - at) end), "latency", 1)
+    assert.is_true(row("noise", 0.05).loss ~= report.loss)
+  end)
+
+  it("changes substeps, precision and place", function()
+    near(loss_of(scene.robot(), { substeps = 12 }), "substeps", 4)
+    near(loss_of(scene.robot(), { precision = "float32" }), "precision", 1)
+    local robot = scene.robot()
+    local moved = robot:with { position = robot:at({ 0.4 + 0.5 / 24, 0.127 }).position }
+    local world = scene.world(robot)
+    local roll = world:rollout { robot = moved, steps = STEPS, controller = policy() }
+    near(way(roll.state, roll:start()):item(), "place", 0.5)
+  end)
+
+  it("changes the grid of an experiment that is made by a function", function()
+    local function problem(level)
+      local robot = scene.robot()
+      local world = cq.World { cells = { 24 / level.coarsen, 24 / level.coarsen }, dx = level.coarsen / 24, dt = 6e-3,
+        substeps = 5, gravity = GRAVITY, precision = "float64",
+        walls = cq.Boundary.floor { at = 3 / 24, kind = "friction", mu = 0.4 }, robot:at { 0.4, 0.127 } }
+      return { world = world, steps = STEPS, controller = policy(), objective = way }
+    end
+    report = cq.robustness(cq.Experiment(problem), { draws = 0 })
+    near(cq.Experiment(problem { coarsen = 0.8 }):evaluate().loss, "grid", 0.8)
+    assert.same({}, report.missing)
+    report = cq.robustness(run, { draws = 6, seed = 3 })
+    mistake.says(tostring(report), "grid       not measured: the experiment is made of a table")
+  end)
+
+  it("draws all at once, within bounds, and the same for the same seed", function()
+    local again, other = cq.robustness(run, { draws = 6, seed = 3 }), cq.robustness(run, { draws = 6, seed = 4 })
+    assert.same(report.draws, again.draws)
+    assert.is_true(report.draws[1].loss ~= other.draws[1].loss)
+    local kept = {}
+    for k, draw in ipairs(report.draws) do
+      for _, name in ipairs { "stiffness", "density", "friction", "strength", "gravity" } do
+        assert.is_true(math.abs(draw.change[name]) <= 0.1)
+      end
+      assert.is_nil(draw.change.grid)
+      kept[k] = draw.kept
+    end
+    table.sort(kept)
+    assert.equal(kept[1], report.worst)
+    assert.equal((kept[3] + kept[4]) / 2, report.median)
+  end)
+
+  it("leaves the run as it was", function()
+    local roll = run:evaluate().rollout
+    local before = roll.state:center("trunk")[1]:item()
+    cq.robustness(run, { draws = 2 })
+    assert.equal(before, roll.state:center("trunk")[1]:item())
+    assert.equal(report.loss, run:evaluate().loss)
+    assert.equal(3, run.world.substeps)
+  end)
+
+  it("counts what the simulation cannot do, and goes on", function()
+    local robot = scene.robot()
+    local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 0.0102, substeps = 1, gravity = GRAVITY,
+      walls = cq.Boundary.floor { at = 3 / 24, kind = "friction", mu = 0.4 }, robot:at { 0.4, 0.127 } }
+    assert.is_true(world.courant > 0.96)
+    local found = cq.robustness(cq.Experiment { world = world, steps = STEPS, objective = way }, { draws = 20 })
+    local failed = 0
+    for _, list in ipairs { found.rows, found.draws } do
+      for _, r in ipairs(list) do
+        if r.problem then
+          failed = failed + 1
+          mistake.says(r.problem, "the Courant number of the robot's values is")
+          assert.is_nil(r.kept)
+        end
+      end
+    end
+    assert.equal(failed, found.failed)
+    mistake.says(tostring(found), "+5 %: ")
+    mistake.says(tostring(found), "+10 %: failed")
+    mistake.says(tostring(found), "stiffness +10 % failed: ")
+    mistake.says(tostring(found), "latency    not measured: the robot has no controller")
+    local path = scratch.open() .. "/tornado.png"
+    assert.equal(path, found:plot(path))
+    assert.equal("file", host.kind(path))
+    scratch.close()
+  end)
+
+  it("says what is wrong", function()
+    local function says(f, ...)
+      local sentence = mistake.of(f)
+      for _, part in ipairs { ... } do mistake.says(sentence, part) end
+    end
+    says(function() cq.robustness(run.world) end, "run must be", "cq.Experiment")
+    says(function() cq.robustness(run, { draw = 3 }) end, "draws")
+    says(function() cq.robustness(run, { draws = -1 }) end, "at least 0")
+    says(function() report:plot "a.jpg" end, "must end in .png")
+    local idle = cq.Experiment { world = run.world, steps = STEPS, objective = function(s, start)
+      return -way(s, start)
+    end }
+    says(function() cq.robustness(idle) end, "has gained nothing that could be kept: its loss is")
+  end)
+end)
+
+describe("cqlua robust", function()
+  local folder
+  before_each(function() folder = process.folder() end)
+  after_each(function() process.remove(folder) end)
+
+  it("measures a run by its folder, without training it again", function()
+    process.write(folder .. "/script.lua", [[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+local run = cq.Experiment { world = scene.world(scene.robot()), steps = 10,
+  controller = cq.Controller.sines { seed = 2 },
+  objective = function(s, start) return start:center("trunk")[1] - s:center("trunk")[1] end,
+  optimizer = cq.Optimizer.adam { rate = 0.05 } }
+run:optimize { iterations = 3 }
+]])
+    assert.equal(0, process.cqlua({ folder .. "/script.lua", "--out", folder .. "/run" }).code)
+    local found = process.cqlua { "robust", folder .. "/run", "--draws", "3" }
+    assert.equal(0, found.code, found.err)
+    mistake.says(found.out, "kept of that gain")
+    mistake.says(found.out, "together   median")
+    mistake.says(found.out, "of 3 draws")
+    assert.equal(3, #json.decode(process.read(folder .. "/run/robustness.json")).draws)
+    assert.equal("file", host.kind(folder .. "/run/robustness.png"))
+    assert.equal(4, select(2, process.read(folder .. "/run/history.csv"):gsub("\n", "")))
+    found = process.cqlua { "robust", folder }
+    assert.equal(1, found.code)
+    mistake.says(found.err, "cqlua robust: " .. folder)
+    assert.equal(2, process.cqlua({ "robust" }).code)
+  end)
+end)
