@@ -488,10 +488,12 @@ typedef struct cq_dense_grad {          // of x, w and b
   double *x, *w, *b;
 } cq_dense_grad;
 
-// cross-correlation: x {batch, in, size}, w {out, in, kernel}, y {batch, out, ...}
+// cross-correlation: x {batch, in, size}, w {out, in, kernel}, y {batch, out, ...}; of fewer than three dimensions the
+// first have size, kernel and stride 1
 typedef struct cq_convolution {
   int64_t batch, in, out;
-  int64_t size[2], kernel[2], stride[2], padding[2], dilation[2];
+  int64_t size[3], kernel[3], stride[3], padding[3], dilation[3];
+  int32_t accumulate;                   // adds to y
 } cq_convolution;
 
 // points x {batch, count, dim}, amounts {batch, count, channels}, pixels {batch, channels, z, y, x}

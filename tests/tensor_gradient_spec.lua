@@ -105,6 +105,17 @@ describe("gradient of", function()
   end,
     { spread({ 1, 7, 6 }, -1, 1), spread({ 2, 1, 3, 3 }, -1, 1) })
 
+  check("conv3d",
+    function(a, w, b) return a:conv3d(w, { bias = b, stride = { 2, 1, 2 }, padding = { 1, 0, 1 } }) end,
+    { spread({ 2, 2, 4, 3, 5 }, -1, 1), spread({ 3, 2, 2, 2, 3 }, -1, 1), spread({ 3 }, 0, 1) })
+  check("conv_transpose2d",
+    function(a, w, b)
+      return a:conv_transpose2d(w, { bias = b, stride = 2, padding = 1, output_padding = { 1, 0 } })
+    end,
+    { spread({ 2, 3, 3, 2 }, -1, 1), spread({ 3, 2, 4, 3 }, -1, 1), spread({ 2 }, 0, 1) })
+  check("conv_transpose3d", function(a, w) return a:conv_transpose3d(w, { stride = 2, dilation = { 1, 2, 1 } }) end,
+    { spread({ 2, 2, 3, 2 }, -1, 1), spread({ 2, 1, 2, 2, 3 }, -1, 1) })
+
   check("reshape", function(a) return a:reshape { 4, -1 } end, { z })
   check("flatten, squeeze, unsqueeze", function(a) return a:flatten():unsqueeze(1):squeeze(1) end, { z })
   check("transpose", function(a) return a:transpose() end, { z })
@@ -148,6 +159,34 @@ describe("adjoint identity <A x, y> = <x, A' y>", function()
   identity("expand", function(a) return a:unsqueeze(1):expand { 2, 3, 4, 5 } end, x)
   identity("pad and concat", function(a) return T.concat({ a:pad({ 2, 1 }, 3), a:pad({ 1, 2 }, 3) }, 1) end, x)
   identity("conv2d", function(a) return a:conv2d(spread({ 2, 3, 2, 3 }, -1, 1), { stride = 2, padding = 1 }) end, x)
+
+  -- a transposed convolution is the adjoint of the convolution with its kernel, for every geometry
+  for k, case in ipairs {
+    { 2, { 9, 8 }, { 4, 4 }, { stride = 2, padding = 1 } }, { 2, { 64, 64 }, { 4, 4 }, { stride = 2, padding = 1 } },
+    { 2, { 7, 11 }, { 3, 2 }, { stride = { 3, 1 }, padding = { 0, 1 }, dilation = { 1, 3 } } },
+    { 2, { 3, 3 }, { 3, 3 }, { padding = 4 } }, { 3, { 8, 8, 8 }, { 4, 4, 4 }, { stride = 2, padding = 1 } },
+    { 3, { 5, 4, 6 }, { 2, 3, 1 }, { stride = { 1, 2, 3 }, padding = { 0, 1, 0 }, dilation = { 2, 1, 1 } } },
+  } do
+    it("conv_transpose of geometry " .. k, function()
+      local n, size, taps, opts = unpack(case)
+      local a = spread({ 2, 3, unpack(size) }, -1, 1)
+      local kernel = spread({ 4, 3, unpack(taps) }, -1, 1)
+      local there = a[("conv%dd"):format(n)](a, kernel, opts)
+      local y, more = spread(there:shape(), -1, 1), {}
+      for d = 1, n do
+        local function of(name, default)
+          return type(opts[name]) == "table" and opts[name][d] or opts[name] or default
+        end
+        local stride, reach = of("stride", 1), of("dilation", 1) * (taps[d] - 1)
+        more[d] = size[d] - ((there:size(2 + d) - 1) * stride - 2 * of("padding", 0) + reach + 1)
+      end
+      local back = y[("conv_transpose%dd"):format(n)](y, kernel, { stride = opts.stride, padding = opts.padding,
+        dilation = opts.dilation, output_padding = more })
+      assert.same(a:shape(), back:shape())
+      local one, other = (there * y):sum():item(), (a * back):sum():item()
+      assert(math.abs(one - other) <= 1e-12 * math.max(1, math.abs(one)), ("%.17g and %.17g"):format(one, other))
+    end)
+  end
 end)
 
 describe("subgradient", function()

@@ -1,5 +1,6 @@
 -- tensor: making, reading, broadcasting, layout, and what wrong shapes get.
 local T = require "cq.tensor"
+local spread = require "tests.spread"
 
 -- the error of f must be one sentence at this file's line that holds all these words
 local function refused(f, ...)
@@ -235,6 +236,72 @@ describe("values of", function()
     refused(function() T.ones { 2, 5 }:conv1d(T.ones { 3 }) end, "kernel", "{3}")
     refused(function() T.ones { 2, 5 }:conv1d(T.ones { 1, 2, 3 }, { stride = 0 }) end, "stride", "0")
     refused(function() T.ones { 2, 5 }:conv1d(T.ones { 1, 2, 3 }, { strid = 1 }) end, "strid", "stride")
+  end)
+
+  it("convolutions as direct sums", function()
+    -- y[b][o][i] of x[b][c] and w[o][c], by the definition, with loops over all three axes
+    local function direct(x, w, stride, padding, dilation)
+      local B, channels, O = x:size(1), x:size(2), w:size(1)
+      local size = {}
+      for d = 1, 3 do
+        size[d] = math.floor((x:size(2 + d) + 2 * padding[d] - dilation[d] * (w:size(2 + d) - 1) - 1) / stride[d]) + 1
+      end
+      local y = T.zeros { B, O, unpack(size) }
+      local function each(dims, f)
+        for i = 1, dims[1] do
+          for j = 1, dims[2] do
+            for k = 1, dims[3] do f { i, j, k } end
+          end
+        end
+      end
+      for b = 1, B do
+        for o = 1, O do
+          each(size, function(at)
+            local sum = 0
+            for c = 1, channels do
+              each({ w:size(3), w:size(4), w:size(5) }, function(tap)
+                local from, inside = {}, true
+                for d = 1, 3 do
+                  from[d] = (at[d] - 1) * stride[d] - padding[d] + (tap[d] - 1) * dilation[d] + 1
+                  inside = inside and from[d] >= 1 and from[d] <= x:size(2 + d)
+                end
+                if inside then sum = sum + x:get(b, c, unpack(from)) * w:get(o, c, unpack(tap)) end
+              end)
+            end
+            y:set(sum, b, o, unpack(at))
+          end)
+        end
+      end
+      return y
+    end
+    local x, w = spread({ 2, 3, 5, 4, 6 }, -1, 1), spread({ 4, 3, 2, 3, 2 }, -1, 1)
+    for _, of in ipairs { { { 1, 1, 1 }, { 0, 0, 0 }, { 1, 1, 1 } }, { { 2, 1, 3 }, { 1, 2, 0 }, { 2, 1, 3 } },
+      { { 2, 2, 2 }, { 1, 1, 1 }, { 1, 1, 1 } } } do
+      local stride, padding, dilation = unpack(of)
+      local wanted = direct(x, w, stride, padding, dilation)
+      local got = x:conv3d(w, { stride = stride, padding = padding, dilation = dilation })
+      assert.is_true(got:close(wanted, 1e-13, 1e-14))
+      local flat = { { 1, stride[2], stride[3] }, { 0, padding[2], padding[3] }, { 1, dilation[2], dilation[3] } }
+      local plane, kernel = x:slice(2, 2, 3), w:slice(1, 1, 3)
+      got = plane:squeeze(3):conv2d(kernel:squeeze(3), { stride = { stride[2], stride[3] },
+        padding = { padding[2], padding[3] }, dilation = { dilation[2], dilation[3] } })
+      assert.is_true(got:unsqueeze(3):close(direct(plane, kernel, unpack(flat)), 1e-13, 1e-14))
+    end
+    -- as large as some blocks of lines
+    local wide, taps = spread({ 1, 5, 1, 40, 90 }, -1, 1), spread({ 2, 5, 1, 4, 4 }, -1, 1)
+    local wanted = direct(wide, taps, { 1, 1, 1 }, { 0, 1, 1 }, { 1, 1, 1 })
+    assert.is_true(wide:conv3d(taps, { padding = { 0, 1, 1 } }):close(wanted, 1e-12, 1e-13))
+  end)
+
+  it("convolutions that do not fit are refused", function()
+    local x, w = T.ones { 3, 5, 5 }, T.ones { 2, 3, 3, 3 }
+    refused(function() x:conv3d(w) end, "conv3d: the kernel must be {channels_out, channels_in, kd, kh, kw}, got shape")
+    refused(function() x:conv2d(w, { stride = { 1, 2, 3 } }) end, "conv2d: stride must be one whole number or 2, got 3")
+    refused(function() x:conv_transpose2d(w) end, "the input has 3 channels and the kernel takes 2")
+    refused(function() x:slice(1, 2):conv_transpose2d(w, { padding = 4 }) end, "nothing is left of an input of shape")
+    refused(function() x:slice(1, 2):conv_transpose2d(w, { stride = 2, output_padding = 2 }) end,
+      "output_padding must be below the stride or the dilation, got 2")
+    refused(function() x:conv2d(T.ones { 2, 3, 6, 6 }) end, "does not fit into an input of shape")
   end)
 end)
 

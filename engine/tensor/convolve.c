@@ -1,64 +1,116 @@
-// Cross-correlation in two dimensions (one dimension is a picture of height 1): the patches under the kernel become the
-// columns of a matrix, and a matrix product does the rest.
+// Cross-correlation in up to three dimensions; fewer have a size of one along the first. The patches under the kernel
+// become the columns of a matrix, some lines of outputs at a time so that they stay in the cache, and a matrix product
+// does the rest. Its adjoint by the input is the transposed convolution.
 #include "tensor.h"
+#include <cblas.h>
 
-static int64_t out_size(const cq_convolution *c, int d) {
-  return (c->size[d] + 2 * c->padding[d] - c->dilation[d] * (c->kernel[d] - 1) - 1) / c->stride[d] + 1;
+enum { BLOCK = 32768 };          // numbers of the columns at a time, 256 kB
+
+// sizes that follow from a convolution
+typedef struct layout {
+  int64_t out[3];                // outputs along each axis
+  int64_t outputs, inputs;       // of one channel
+  int64_t taps;                  // inputs of all channels under the kernel
+  int64_t lines, block;          // of outputs along the last axis: all, and at a time
+} layout;
+
+static layout layout_of(const cq_convolution *c) {
+  layout l = {.outputs = 1, .inputs = 1, .taps = c->in};
+  for (int d = 0; d < 3; d++) {
+    l.out[d] = (c->size[d] + 2 * c->padding[d] - c->dilation[d] * (c->kernel[d] - 1) - 1) / c->stride[d] + 1;
+    l.outputs *= l.out[d];
+    l.inputs *= c->size[d];
+    l.taps *= c->kernel[d];
+  }
+  l.lines = l.out[0] * l.out[1];
+  l.block = BLOCK / (l.taps * l.out[2] + 1);
+  if (l.block < 1) l.block = 1;
+  if (l.block > l.lines) l.block = l.lines;
+  return l;
 }
 
-// For each tap (channel, ky, kx), a row of outputs: column(tap, output) is one input element, or none in the padding.
-// direction 0 reads the picture into columns, 1 adds columns to the picture.
-static void patches(const cq_convolution *c, double *picture, double *column, int direction) {
-  int64_t height = out_size(c, 0), width = out_size(c, 1);
-  for (int64_t channel = 0; channel < c->in; channel++)
-    for (int64_t ky = 0; ky < c->kernel[0]; ky++)
-      for (int64_t kx = 0; kx < c->kernel[1]; kx++)
-        for (int64_t oy = 0; oy < height; oy++) {
-          int64_t y = oy * c->stride[0] - c->padding[0] + ky * c->dilation[0];
-          int inside_y = y >= 0 && y < c->size[0];
-          double *line = picture + (channel * c->size[0] + (inside_y ? y : 0)) * c->size[1];
-          for (int64_t ox = 0; ox < width; ox++, column++) {
-            int64_t x = ox * c->stride[1] - c->padding[1] + kx * c->dilation[1];
-            int inside = inside_y && x >= 0 && x < c->size[1];
-            if (direction == 0) *column = inside ? line[x] : 0;
-            else if (inside) line[x] += *column;
-          }
-        }
+// lines of outputs that are computed together
+typedef struct span {
+  int64_t first, lines, count;   // count: of outputs
+} span;
+
+static span span_at(const layout *l, int64_t line) {
+  const int64_t lines = line + l->block < l->lines ? l->block : l->lines - line;
+  return (span){line, lines, lines * l->out[2]};
+}
+
+// One line of outputs under one tap: output ox reads line[ox * stride + first]. To the columns, with zeros for what is
+// padding, or from them, added to the input.
+static void move_line(const cq_convolution *c, double *line, int64_t first, int64_t count, double *column, int back) {
+  const int64_t stride = c->stride[2], size = c->size[2];
+  int64_t begin = first < 0 ? (-first + stride - 1) / stride : 0;
+  int64_t end = size > first ? (size - first + stride - 1) / stride : 0;
+  if (begin > count) begin = count;
+  if (end > count) end = count;
+  if (end < begin) end = begin;
+  if (back) {
+    for (int64_t x = begin; x < end; x++) line[x * stride + first] += column[x];
+    return;
+  }
+  for (int64_t x = 0; x < begin; x++) column[x] = 0;
+  for (int64_t x = begin; x < end; x++) column[x] = line[x * stride + first];
+  for (int64_t x = end; x < count; x++) column[x] = 0;
+}
+
+// For each tap (channel, kz, ky, kx) a row of the outputs of a span of lines. back: from the columns to the picture.
+static void patches(const cq_convolution *c, const layout *l, double *picture, span s, double *column, int back) {
+  const int64_t *k = c->kernel, width = l->out[2];
+  for (int64_t tap = 0; tap < l->taps; tap++) {
+    const int64_t kx = tap % k[2], ky = tap / k[2] % k[1], kz = tap / (k[2] * k[1]) % k[0];
+    double *channel = picture + tap / (k[2] * k[1] * k[0]) * l->inputs;
+    for (int64_t i = 0; i < s.lines; i++) {
+      const int64_t z = (s.first + i) / l->out[1] * c->stride[0] - c->padding[0] + kz * c->dilation[0];
+      const int64_t y = (s.first + i) % l->out[1] * c->stride[1] - c->padding[1] + ky * c->dilation[1];
+      const int inside = z >= 0 && z < c->size[0] && y >= 0 && y < c->size[1];
+      // outside there is nothing to read: all of the line is padding
+      const int64_t first = inside ? kx * c->dilation[2] - c->padding[2] : c->size[2];
+      move_line(c, channel + (inside ? (z * c->size[1] + y) * c->size[2] : 0), first, width,
+                column + tap * s.count + i * width, back);
+    }
+  }
 }
 
 cq_status cq_tensor_convolve(const cq_convolution *c, const double *x, const double *w, double *y) {
-  int64_t outputs = out_size(c, 0) * out_size(c, 1), taps = c->in * c->kernel[0] * c->kernel[1];
-  double *column = cq_tensor_alloc(outputs * taps, 0);
+  const layout l = layout_of(c);
+  double *column = cq_tensor_alloc(l.taps * l.block * l.out[2], 0);
   if (!column) return CQ_MEMORY;
-  cq_product p = {.batch = 1, .m = c->out, .n = outputs, .k = taps};
-  for (int64_t b = 0; b < c->batch; b++) {
-    patches(c, (double *)(uintptr_t)(x + b * c->in * c->size[0] * c->size[1]), column, 0);
-    cq_tensor_matmul(&p, w, column, y + b * c->out * outputs);
-  }
+  for (int64_t b = 0; b < c->batch; b++)
+    for (int64_t line = 0; line < l.lines; line += l.block) {
+      const span s = span_at(&l, line);
+      patches(c, &l, (double *)(uintptr_t)(x + b * c->in * l.inputs), s, column, 0);
+      cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)c->out, (int)s.count, (int)l.taps, 1, w, (int)l.taps,
+                  column, (int)s.count, c->accumulate, y + b * c->out * l.outputs + line * l.out[2], (int)l.outputs);
+    }
   cq_tensor_free(column);
   return CQ_OK;
 }
 
+// y = w columns: dw += dy columns^T, dcolumns = w^T dy
 cq_status cq_tensor_convolve_adj(const cq_convolution *c, const double *x, const double *w, double *grad_x,
                                  double *grad_w, const double *grad_y) {
-  int64_t outputs = out_size(c, 0) * out_size(c, 1), taps = c->in * c->kernel[0] * c->kernel[1];
-  int64_t picture = c->in * c->size[0] * c->size[1];
-  double *column = cq_tensor_alloc(outputs * taps, 0);
+  const layout l = layout_of(c);
+  double *column = cq_tensor_alloc(l.taps * l.block * l.out[2], 0);
   if (!column) return CQ_MEMORY;
-  // y = w columns: dw += dy columns^T, dcolumns = w^T dy
-  cq_product to_w = {.batch = 1, .m = c->out, .n = taps, .k = outputs, .transpose_b = 1, .accumulate = 1};
-  cq_product to_x = {.batch = 1, .m = taps, .n = outputs, .k = c->out, .transpose_a = 1};
-  for (int64_t b = 0; b < c->batch; b++) {
-    const double *gy = grad_y + b * c->out * outputs;
-    if (grad_w) {
-      patches(c, (double *)(uintptr_t)(x + b * picture), column, 0);
-      cq_tensor_matmul(&to_w, gy, column, grad_w);
+  for (int64_t b = 0; b < c->batch; b++)
+    for (int64_t line = 0; line < l.lines; line += l.block) {
+      const span s = span_at(&l, line);
+      const double *gy = grad_y + b * c->out * l.outputs + line * l.out[2];
+      if (grad_w) {
+        patches(c, &l, (double *)(uintptr_t)(x + b * c->in * l.inputs), s, column, 0);
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)c->out, (int)l.taps, (int)s.count, 1, gy,
+                    (int)l.outputs, column, (int)s.count, 1, grad_w, (int)l.taps);
+      }
+      if (grad_x) {
+        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)l.taps, (int)s.count, (int)c->out, 1, w, (int)l.taps,
+                    gy, (int)l.outputs, 0, column, (int)s.count);
+        patches(c, &l, grad_x + b * c->in * l.inputs, s, column, 1);
+      }
     }
-    if (grad_x) {
-      cq_tensor_matmul(&to_x, w, gy, column);
-      patches(c, grad_x + b * picture, column, 1);
-    }
-  }
   cq_tensor_free(column);
   return CQ_OK;
 }

@@ -1,7 +1,6 @@
--- product: matrix products, layers of networks, convolutions.
+-- product: matrix products and layers of networks.
 local ffi = require "ffi"
 local schema = require "cq.base.schema"
-local text = require "cq.base.text"
 local engine = require "cq.base.engine"
 local class = require "cq.tensor.class"
 local tape = require "cq.tensor.tape"
@@ -181,99 +180,6 @@ function Tensor:dense(w, b, activation)
   C.cq_tensor_dense(set_layer(out, w, op), x.pointer, w.pointer, b.pointer, out.pointer)
   if tape.wants(x, w) or tape.wants(b) then return tape.push(dense_back[activation], out, x, w, b) end
   return out
-end
-
--- ---- convolution ----------------------------------------------------------------------------------------------------
-
-local options = schema.define("conv", {
-  bias = schema.tensor { optional = true },
-  stride = schema.any_of { schema.integer { min = 1 }, schema.vector { size = 2, integer = true, min = 1 },
-    default = 1 },
-  padding = schema.any_of { schema.integer { min = 0 }, schema.vector { size = 2, integer = true, min = 0 },
-    default = 0 },
-  dilation = schema.any_of { schema.integer { min = 1 }, schema.vector { size = 2, integer = true, min = 1 },
-    default = 1 },
-})
-
-local function convolve_back(node, gradient)
-  local x, w = node.a, node.b
-  engine.check(C.cq_tensor_convolve_adj(node.extra, x.pointer, w.pointer, adjoint(x), adjoint(w), gradient), "conv")
-end
-
--- x {batch, in, h, w}, w {out, in, kh, kw}
-local function convolve(what, x, w, opts)
-  if w.dims[2] ~= x.dims[2] then
-    fail("%s: the input has %s and the kernel takes %d", what, text.count(x.dims[2], "channel"), w.dims[2])
-  end
-  local conv = ffi.new "cq_convolution"
-  conv.batch, conv["in"], conv.out = x.dims[1], x.dims[2], w.dims[1]
-  local out = {}
-  for d = 0, 1 do
-    local function of(name) return type(opts[name]) == "table" and opts[name][d + 1] or opts[name] end
-    conv.size[d], conv.kernel[d] = x.dims[3 + d], w.dims[3 + d]
-    conv.stride[d], conv.padding[d], conv.dilation[d] = of "stride", of "padding", of "dilation"
-    local room = x.dims[3 + d] + 2 * of "padding" - of "dilation" * (w.dims[3 + d] - 1) - 1
-    if room < 0 or w.dims[3 + d] == 0 then
-      fail("%s: a kernel of shape %s does not fit into an input of shape %s", what, class.shape_text(w.dims),
-        class.shape_text(x.dims))
-    end
-    out[d + 1] = math.floor(room / of "stride") + 1
-  end
-  local y = class.make { x.dims[1], w.dims[1], out[1], out[2] }
-  engine.check(C.cq_tensor_convolve(conv, x.pointer, w.pointer, y.pointer), what)
-  if tape.wants(x, w) then y = tape.push(convolve_back, y, x, w, conv) end
-  local bias = opts.bias
-  if not bias then return y end
-  if bias.rank ~= 1 or bias.count ~= w.dims[1] then
-    fail("%s: the bias must have shape {%d}, one for each output channel, got %s", what, w.dims[1],
-      class.shape_text(bias.dims))
-  end
-  return y + bias:reshape { w.dims[1], 1, 1 }
-end
-
-local function check_ranks(what, x, w, rank, input, kernel)
-  class.check_tensor(x, what)
-  class.check_tensor(w, what)
-  if w.rank ~= rank then fail("%s: the kernel must be %s, got shape %s", what, kernel, class.shape_text(w.dims)) end
-  if x.rank ~= rank and x.rank ~= rank - 1 then
-    fail("%s: the input must be %s, or a batch of these, got shape %s", what, input, class.shape_text(x.dims))
-  end
-end
-
----@class cq.ConvolutionOptions
----@field bias? cq.Tensor                {channels_out}, added to each channel
----@field stride? integer|integer[]      pixels between neighbouring places of the kernel, default 1; conv2d: or { down, right }
----@field padding? integer|integer[]     zeros added on both sides, default 0; conv2d: or { rows, columns }
----@field dilation? integer|integer[]    pixels between neighbouring entries of the kernel, default 1; conv2d: or { down, right }
-
----Cross-correlation of pictures with kernels.
----@param kernel cq.Tensor  {channels_out, channels_in, kh, kw}
----@param opts? cq.ConvolutionOptions
----@return cq.Tensor        {channels_out, h', w'}, with the batch in front if there was one
-function Tensor:conv2d(kernel, opts)
-  check_ranks("conv2d", self, kernel, 4, "{channels, h, w}", "{channels_out, channels_in, h, w}")
-  opts = options(opts or {})
-  if self.rank == 4 then return convolve("conv2d", self, kernel, opts) end
-  return convolve("conv2d", self:unsqueeze(1), kernel, opts):squeeze(1)
-end
-
----Cross-correlation of signals with kernels.
----@param kernel cq.Tensor  {channels_out, channels_in, width}
----@param opts? cq.ConvolutionOptions
----@return cq.Tensor        {channels_out, length'}, with the batch in front if there was one
-function Tensor:conv1d(kernel, opts)
-  check_ranks("conv1d", self, kernel, 3, "{channels, length}", "{channels_out, channels_in, width}")
-  opts = options(opts or {})
-  local flat = { bias = opts.bias, stride = { 1, 1 }, padding = { 0, 0 }, dilation = { 1, 1 } }
-  for _, name in ipairs { "stride", "padding", "dilation" } do
-    if type(opts[name]) ~= "number" then
-      fail("conv1d: %s must be one whole number, got %s", name, schema.describe(opts[name]))
-    end
-    flat[name][2] = opts[name]
-  end
-  local x = self.rank == 3 and self or self:unsqueeze(1)
-  local y = convolve("conv1d", x:unsqueeze(3), kernel:unsqueeze(3), flat):squeeze(3)
-  return self.rank == 3 and y or y:squeeze(1)
 end
 
 return product

@@ -1,0 +1,193 @@
+-- convolution: strided and transposed convolutions in one, two and three dimensions.
+local ffi = require "ffi"
+local schema = require "cq.base.schema"
+local engine = require "cq.base.engine"
+local text = require "cq.base.text"
+local class = require "cq.tensor.class"
+local tape = require "cq.tensor.tape"
+local C = engine.C
+
+local Tensor = class.methods
+local adjoint, fail = class.adjoint, schema.fail
+
+local function along(least, default)
+  return schema.any_of { schema.integer { min = least },
+    schema.vector { size = { 2, 3 }, integer = true, min = least }, default = default }
+end
+
+local fields = { bias = schema.tensor { optional = true }, stride = along(1, 1), padding = along(0, 0),
+  dilation = along(1, 1) }
+local options = schema.define("conv", fields)
+fields.output_padding = along(0, 0)
+local transposed_options = schema.define("conv_transpose", fields)
+
+---@class cq.ConvolutionOptions
+---@field bias? cq.Tensor                {channels_out}, added to each channel
+---@field stride? integer|integer[]      pixels between neighbouring places of the kernel, default 1; or one along each axis
+---@field padding? integer|integer[]     zeros added on both sides, default 0; or along each axis
+---@field dilation? integer|integer[]    pixels between neighbouring entries of the kernel, default 1; or along each axis
+
+---@class cq.TransposedConvolutionOptions : cq.ConvolutionOptions
+---@field output_padding? integer|integer[]   pixels that the output has more at the end of each axis, below stride or dilation, default 0
+
+-- ---- shapes ---------------------------------------------------------------------------------------------------------
+
+local AXES = { "length", "h, w", "d, h, w" }
+local TAPS = { "width", "kh, kw", "kd, kh, kw" }
+
+local function check_ranks(what, n, x, w, channels)
+  class.check_tensor(x, what)
+  class.check_tensor(w, what)
+  if w.rank ~= n + 2 then
+    fail("%s: the kernel must be {%s, %s}, got shape %s", what, channels, TAPS[n], class.shape_text(w.dims))
+  end
+  if x.rank ~= n + 2 and x.rank ~= n + 1 then
+    fail("%s: the input must be {channels, %s}, or a batch of these, got shape %s", what, AXES[n],
+      class.shape_text(x.dims))
+  end
+end
+
+-- a convolution of n dimensions but for its sizes: those that there are not come first, with a kernel of 1
+local function convolution_of(what, n, w, opts)
+  local conv = ffi.new "cq_convolution"
+  conv.out, conv["in"] = w.dims[1], w.dims[2]
+  for d = 1, 3 do
+    local axis = d - (3 - n)
+    conv.size[d - 1], conv.kernel[d - 1] = 1, axis > 0 and w.dims[2 + axis] or 1
+    for _, name in ipairs { "stride", "padding", "dilation" } do
+      local value = opts[name]
+      if type(value) == "table" and #value ~= n then
+        fail("%s: %s must be one whole number%s, got %d", what, name, n > 1 and (" or %d"):format(n) or "", #value)
+      end
+      conv[name][d - 1] = axis < 1 and (name == "padding" and 0 or 1) or type(value) == "table" and value[axis] or value
+    end
+  end
+  return conv
+end
+
+local function add_bias(what, y, n, channels, bias)
+  if not bias then return y end
+  if bias.rank ~= 1 or bias.count ~= channels then
+    fail("%s: the bias must have shape {%d}, one for each output channel, got %s", what, channels,
+      class.shape_text(bias.dims))
+  end
+  local shape = { channels }
+  for d = 1, n do shape[1 + d] = 1 end
+  return y + bias:reshape(shape)
+end
+
+-- ---- convolutions ---------------------------------------------------------------------------------------------------
+
+local function convolve_back(node, gradient)
+  local x, w = node.a, node.b
+  engine.check(C.cq_tensor_convolve_adj(node.extra, x.pointer, w.pointer, adjoint(x), adjoint(w), gradient), "conv")
+end
+
+local function convolve(what, n, x, w, opts)
+  local given = x
+  check_ranks(what, n, x, w, "channels_out, channels_in")
+  opts = options(opts or {})
+  if x.rank == n + 1 then x = x:unsqueeze(1) end
+  if w.dims[2] ~= x.dims[2] then
+    fail("%s: the input has %s and the kernel takes %d", what, text.count(x.dims[2], "channel"), w.dims[2])
+  end
+  local conv, dims = convolution_of(what, n, w, opts), { x.dims[1], w.dims[1] }
+  conv.batch = x.dims[1]
+  for axis = 1, n do
+    local d = axis + 2 - n
+    conv.size[d] = x.dims[2 + axis]
+    local room = conv.size[d] + 2 * conv.padding[d] - conv.dilation[d] * (conv.kernel[d] - 1) - 1
+    if room < 0 or conv.kernel[d] == 0 then
+      fail("%s: a kernel of shape %s does not fit into an input of shape %s", what, class.shape_text(w.dims),
+        class.shape_text(given.dims))
+    end
+    dims[2 + axis] = tonumber(room / conv.stride[d]) + 1
+  end
+  local y = class.make(dims)
+  engine.check(C.cq_tensor_convolve(conv, x.pointer, w.pointer, y.pointer), what)
+  if tape.wants(x, w) then y = tape.push(convolve_back, y, x, w, conv) end
+  y = add_bias(what, y, n, w.dims[1], opts.bias)
+  return given.rank == n + 1 and y:squeeze(1) or y
+end
+
+-- ---- transposed convolutions ----------------------------------------------------------------------------------------
+
+-- y = K^T x, where K is the convolution from y's side to x's: dx = K dy, and dw is that of K with dy in and x out
+local function transposed_back(node, gradient)
+  local x, w, conv = node.a, node.b, node.extra
+  local to_x, to_w = adjoint(x), adjoint(w)
+  if to_x then
+    conv.accumulate = 1
+    engine.check(C.cq_tensor_convolve(conv, gradient, w.pointer, to_x), "conv_transpose")
+  end
+  if to_w then
+    engine.check(C.cq_tensor_convolve_adj(conv, gradient, w.pointer, nil, to_w, x.pointer), "conv_transpose")
+  end
+end
+
+local function transpose(what, n, x, w, opts)
+  local given = x
+  check_ranks(what, n, x, w, "channels_in, channels_out")
+  opts = transposed_options(opts or {})
+  if x.rank == n + 1 then x = x:unsqueeze(1) end
+  if w.dims[1] ~= x.dims[2] then
+    fail("%s: the input has %s and the kernel takes %d", what, text.count(x.dims[2], "channel"), w.dims[1])
+  end
+  local conv, dims = convolution_of(what, n, w, opts), { x.dims[1], w.dims[2] }
+  conv.batch = x.dims[1]
+  for axis = 1, n do
+    local d, more = axis + 2 - n, opts.output_padding
+    more = type(more) == "table" and more[axis] or more
+    if more >= math.max(tonumber(conv.stride[d]), tonumber(conv.dilation[d])) then
+      fail("%s: output_padding must be below the stride or the dilation, got %d", what, more)
+    end
+    conv.size[d] = (x.dims[2 + axis] - 1) * conv.stride[d] - 2 * conv.padding[d]
+      + conv.dilation[d] * (conv.kernel[d] - 1) + more + 1
+    if conv.size[d] < 1 or conv.kernel[d] == 0 then
+      fail("%s: nothing is left of an input of shape %s with a kernel of shape %s", what, class.shape_text(given.dims),
+        class.shape_text(w.dims))
+    end
+    dims[2 + axis] = tonumber(conv.size[d])
+  end
+  local y = class.make(dims)
+  y:fill(0)
+  engine.check(C.cq_tensor_convolve_adj(conv, nil, w.pointer, y.pointer, nil, x.pointer), what)
+  if tape.wants(x, w) then y = tape.push(transposed_back, y, x, w, conv) end
+  y = add_bias(what, y, n, w.dims[2], opts.bias)
+  return given.rank == n + 1 and y:squeeze(1) or y
+end
+
+-- ---- methods --------------------------------------------------------------------------------------------------------
+
+---Cross-correlation of signals with kernels.
+---@param kernel cq.Tensor  {channels_out, channels_in, width}
+---@param opts? cq.ConvolutionOptions
+---@return cq.Tensor        {channels_out, length'}, with the batch in front if there was one
+function Tensor:conv1d(kernel, opts) return convolve("conv1d", 1, self, kernel, opts) end
+
+---Cross-correlation of pictures with kernels.
+---@param kernel cq.Tensor  {channels_out, channels_in, kh, kw}
+---@param opts? cq.ConvolutionOptions
+---@return cq.Tensor        {channels_out, h', w'}, with the batch in front if there was one
+function Tensor:conv2d(kernel, opts) return convolve("conv2d", 2, self, kernel, opts) end
+
+---Cross-correlation of volumes with kernels.
+---@param kernel cq.Tensor  {channels_out, channels_in, kd, kh, kw}
+---@param opts? cq.ConvolutionOptions
+---@return cq.Tensor        {channels_out, d', h', w'}, with the batch in front if there was one
+function Tensor:conv3d(kernel, opts) return convolve("conv3d", 3, self, kernel, opts) end
+
+---Transposed convolution of pictures, the adjoint of conv2d with the same kernel and options: a stride of 2 doubles the
+---size. h' = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+---@param kernel cq.Tensor  {channels_in, channels_out, kh, kw}
+---@param opts? cq.TransposedConvolutionOptions
+---@return cq.Tensor        {channels_out, h', w'}, with the batch in front if there was one
+function Tensor:conv_transpose2d(kernel, opts) return transpose("conv_transpose2d", 2, self, kernel, opts) end
+
+---Transposed convolution of volumes, the adjoint of conv3d with the same kernel and options.
+---@param kernel cq.Tensor  {channels_in, channels_out, kd, kh, kw}
+---@param opts? cq.TransposedConvolutionOptions
+---@return cq.Tensor        {channels_out, d', h', w'}, with the batch in front if there was one
+function Tensor:conv_transpose3d(kernel, opts) return transpose("conv_transpose3d", 3, self, kernel, opts) end
+
+return Tensor
