@@ -38,8 +38,8 @@ end
 -- ---- signals --------------------------------------------------------------------------------------------------------
 
 -- a controller whose signals reach the actuators changed: f(signals, memory) gives these and what it remembers
-local Through = setmetatable({ __name = "cq.Controller", family = "changed", __tostring = controllers.class.__tostring },
-  { __index = controllers.class })
+local Through = setmetatable({ __name = "cq.Controller", family = "changed",
+  __tostring = controllers.class.__tostring }, { __index = controllers.class })
 Through.__index = Through
 
 function Through:check_rollout(roll)
@@ -135,7 +135,7 @@ local five_and_ten = { -0.1, -0.05, 0.05, 0.1 }
 
 ---What is changed: `sizes` one by one, `draw` in all draws together, from the least to the largest; `missing` says why
 ---an experiment has nothing to change.
----@type { name: string, sizes: number[], says: (fun(size: number): string), draw: (fun(u: number): number?)?, missing: (fun(run: cq.Experiment): string?)? }[]
+---@type { name: string, sizes: number[], says: function, draw: function?, missing: function? }[]
 changes.list = {}
 
 local function percent(size) return ("%+.0f %%"):format(100 * size) end
@@ -143,7 +143,8 @@ local function percent(size) return ("%+.0f %%"):format(100 * size) end
 local function add(entry) changes.list[#changes.list + 1] = entry end
 
 local function relative(name, missing)
-  add { name = name, sizes = five_and_ten, says = percent, missing = missing, draw = function(u) return 0.2 * u - 0.1 end }
+  add { name = name, sizes = five_and_ten, says = percent, missing = missing,
+    draw = function(u) return 0.2 * u - 0.1 end }
 end
 
 relative("stiffness")
