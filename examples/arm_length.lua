@@ -47,4 +47,4 @@ local best  = longer.best.params
 local built = Reach(World(length * best.named.length:item()), nil, best.controller.u)
 print(("as it is, the arm misses by %.4f; with %.2f times the length by %.1e, built anew by %.1e"):format(
   math.sqrt(fixed.best.loss), best.named.length:item(), math.sqrt(longer.best.loss), math.sqrt(built:evaluate().loss)))
-built:render("arm_length.png", { stills = { 0, 0.4, 0.7, 1 }, zoom = 1.3, goals = { { at = goal, radius = 0.02 } } })
+built:render("arm_length.png", { stills = { 0, 0.4, 0.7, 1 }, zoom = 1.2, goals = { { at = goal, radius = 0.02 } } })

@@ -81,6 +81,6 @@ local function markers(state)
   end
   return list
 end
-local look = { zoom = 1.3, goals = markers, colour = { by = "von_mises", range = { 0, 5 } } }
+local look = { zoom = 1.2, goals = markers, colour = { by = "von_mises", range = { 0, 5 } } }
 look.stills = { 0.2, 0.5, 0.8, 1.1, 1.4, 1.7 }
 shot:render("cable_finger.png", look)

@@ -16,6 +16,7 @@ local function move(params, draw)
   for _, leaf in ipairs(T.leaves.trainable(params, "hunt")) do
     local t = leaf.tensor
     local scale = t:detach():norm():item() / math.sqrt(t.count)
+    scale = scale > 0 and scale or 1          -- biases of a network begin at 0, where a cable's tension has its corner
     t:copy_from(t:detach() + draw:tensor(t:shape(), -AWAY, AWAY) * scale)
   end
 end

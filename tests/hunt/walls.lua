@@ -109,8 +109,8 @@ local function risen(draw, points, dim, floor, gap, dx)
   local low, high = corners(points, dim)
   local radius, center = draw:uniform(1.2, 4) * dx, {}
   for i = 1, dim do center[i] = draw:uniform(low[i] - dx, high[i] + dx) end
-  -- level with the floor or a little above it, and below the lowest particle
-  center[2] = floor - radius + draw:uniform(-0.3, 1) * math.min(gap(), low[2] - floor)
+  -- level with the floor or a little above it, and below the lowest particle wherever its place is trained to
+  center[2] = floor - radius + draw:uniform(-0.3, 1) * math.min(gap(), low[2] - floor - 0.06 * dx)
   return { center = center, radius = radius }
 end
 

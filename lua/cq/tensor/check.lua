@@ -143,8 +143,8 @@ local function is_kink(rows, noise)
 end
 
 -- Does a difference that can be trusted contradict the gradient? With too large a step it is far from that of the
--- next larger step, with too small a step from that of the next smaller one, and at a kink its two sides differ: so
--- it is off by no more than these. The smallest step has no smaller one and is no witness, unless it is alone; nor
+-- next larger step, with too small a step from that of the next smaller one, and at a kink its two sides differ, at
+-- the next smaller step where curvature makes up for that: so it is off by no more than these. The smallest step has no smaller one and is no witness, unless it is alone; nor
 -- is one too small to change f.
 local function is_wrong(rows, analytic, noise)
   local moved = {}
@@ -157,7 +157,7 @@ local function is_wrong(rows, analytic, noise)
     local row, larger, smaller = moved[i], moved[i - 1], moved[i + 1]
     local off = math.max(row.gap, 5 * noise / row.step)
     if larger then off = math.max(off, math.abs(row.central - larger.central)) end
-    if smaller then off = math.max(off, math.abs(row.central - smaller.central)) end
+    if smaller then off = math.max(off, smaller.gap, math.abs(row.central - smaller.central)) end
     if off < doubt then best, doubt = row, off end
   end
   return math.abs(best.central - analytic) > 3 * doubt
