@@ -368,7 +368,8 @@ describe("check_gradient", function()
   it("calls no kink wrong whose two sides agree at one step by their curvature", function()
     for k = -10, 10 do
       local curvature = 10 ^ (k / 10)
-      local report = T.check_gradient(function(q) return (1e-3 * q:relu() - curvature * q:square()):sum() end, T.param(0))
+      local function bent(q) return (1e-3 * q:relu() - curvature * q:square()):sum() end
+      local report = T.check_gradient(bent, T.param(0))
       for _, direction in ipairs(report.directions) do assert.equal("kink", direction.verdict, curvature) end
     end
   end)
