@@ -153,6 +153,8 @@ static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
+// Sorts the particles of the live state by tile and cell, and goes on from the sorted copy. A particle outside of the
+// world is an error that names it.
 static cq_status arrange(cq_device *d) {
   cq_sorting s = sorting_of(d);
   int32_t outside;

@@ -390,6 +390,7 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
 
 // ---- gradients ------------------------------------------------------------------------------------------------------
 
+// Copies numbers from the device to the host, in the order of the stream.
 static cq_status fetch(cq_device *d, double *to, const double *from, int64_t count) {
   if (!count) return CQ_OK;
   return cq_cuda_check(

@@ -46,6 +46,8 @@ static cq_status open_object(const char *path) {
   return CQ_OK;
 }
 
+// Opens the shared object with the kernels, once: the one that CQLUA_CUDA names, else the first found beside the
+// program, in the folder above it, or where make install puts it.
 static cq_status load(void) {
   if (loaded.handle) return CQ_OK;
   const char *chosen = getenv("CQLUA_CUDA");

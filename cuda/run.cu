@@ -55,6 +55,8 @@ static int32_t arenas_of(const cq_device *d, int32_t parts) {
              : 1;
 }
 
+// Reserves device memory for the nodes of an arrangement: the arenas of its tiles, velocities, and for the adjoint
+// momenta.
 static cq_status reserve(cq_device *d, const cq_arrangement *a) {
   cq_pool *pool = &d->context->pool;
   const int32_t parts = a->tile_count * parts_of(d, a);
@@ -291,12 +293,14 @@ static void launch_backward(cq_device *d, const cq_upload *u, Sizes sizes, int32
 
 typedef void launch_run(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count);
 
+// Forgets the graph of launches, so that the next run launches its kernels one by one.
 static void drop(cq_graph *graph) {
   if (graph->exec && cudaGraphExecDestroy(graph->exec) != cudaSuccess) cudaGetLastError();
   graph->exec = NULL;
   graph->uses = 0;
 }
 
+// Records the launches of a run, without running them, as a graph that is launched in one call.
 static cq_status capture(cq_device *d, cq_graph *graph, launch_run *launch, Sizes sizes, int32_t count) {
   const char *const what = "recording the launches of a run";
   cudaGraph_t recorded = NULL;

@@ -44,6 +44,7 @@ typedef struct Place {
   real f[CQ_DIM], arm[CQ_DIM];
 } Place;
 
+// Place of a particle among the nodes of its tile; 0 if its stencil reaches out of the tile.
 CQ_GPU int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], Place *p) {
   int inside = 1;
   EACH(i) {

@@ -176,6 +176,8 @@ double cq_rollout_courant(const cq_rollout *r) {
   return courant;
 }
 
+// Begins a rollout: checks and takes the values that were set, and puts the device into the start state, or into the
+// live state of the rollout `from`: scene s goes on from scene[s] of it, or begins at its own start where that is -1.
 static cq_status begin(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   r->began = r->adjoint = r->finished = r->failed = 0;
   r->changing.steps = r->changing.pending = 0;

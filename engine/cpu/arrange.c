@@ -322,6 +322,7 @@ static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
                  (double)nodes, (double)INT32_MAX);
 }
 
+// Allocates the arrangement and the state that a sort of the particles in this box will fill.
 static cq_status prepare(cq_scene *s, const box *b) {
   s->next = cq_slice_create(s);
   s->next_arrangement = cq_arrangement_create(s);
@@ -367,6 +368,7 @@ static void fill_range(cq_scene *s, int32_t range) {
     s->kernels->reorder_params(s, s->arrangement, a, begin, end);
 }
 
+// After a sort: the sorted state and its arrangement become the live ones.
 static cq_status conclude(cq_scene *s) {
   cq_status status = find_columns(s, s->next_arrangement);
   if (!status) {

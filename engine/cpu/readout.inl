@@ -113,6 +113,7 @@ CQ_INLINE int next_of(const cq_scene *s, const entries *e, const int k, const in
   return 0;
 }
 
+// Computes a derived quantity, such as a stress, of each entry.
 static void derive(const cq_scene *s, const entries *e, const int32_t quantity, quantities out) {
   const int width = cq_quantity_width(quantity, CQ_DIM);
   for (int k = 0; k < e->count; k += CQ_LANES) {

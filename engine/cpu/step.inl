@@ -109,6 +109,7 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
   found->bad = !(r_smallest(smallest) > 0);
 }
 
+// Stores lane by lane a field of a chunk; stream: past the caches.
 CQ_INLINE void write(real *chunk, const int field, const int h, const Real x, const int stream) {
   if (stream)
     r_stream(chunk + field * CQ_CHUNK + h, x);

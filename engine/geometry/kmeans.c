@@ -59,6 +59,7 @@ static cq_status choose_seeds(task *t, uint64_t seed) {
   }
 }
 
+// Assigns each point to the nearest centre; returns how many points changed their centre.
 static int64_t assign(task *t) {
   int64_t moved = 0;
   memset(t->size, 0, (size_t)t->k * sizeof *t->size);

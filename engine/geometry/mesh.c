@@ -81,6 +81,7 @@ void cq_mesh_close(cq_mesh *m) {
 
 // ---- what is known of the whole -------------------------------------------------------------------------------------
 
+// Sets the bounding box and the volume; a mesh that is nearly a point is refused.
 static cq_status measure(cq_mesh *m) {
   for (int d = 0; d < 3; d++) {
     m->lower[d] = INFINITY;
@@ -107,6 +108,7 @@ static cq_status measure(cq_mesh *m) {
 
 typedef struct edge { double low[3], high[3]; int32_t turn; } edge;
 
+// Compares two points for sorting: -1, 0 or 1, by x, then y, then z.
 static int order(const double a[3], const double b[3]) {
   for (int d = 0; d < 3; d++)
     if (a[d] != b[d]) return a[d] < b[d] ? -1 : 1;

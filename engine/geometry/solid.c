@@ -51,6 +51,7 @@ static cq_status resolve(const gmsh_file *file, gmsh_list *list, int corners, co
 
 // ---- cells ----------------------------------------------------------------------------------------------------------
 
+// Sorts a few node numbers in ascending order.
 static void ascend(int32_t *node, int count) {
   for (int i = 1; i < count; i++)
     for (int k = i; k > 0 && node[k] < node[k - 1]; k--) {
@@ -307,6 +308,8 @@ static cq_status check_count(const cq_solid *s, const gmsh_file *file, const cha
   return cq_fail(CQ_IO, "mesh '%s' has no %s", path, s->dim == 3 ? "tetrahedra" : "triangles");
 }
 
+// Makes a body of cells, with its faces, groups and cavities, out of the elements of a Gmsh file. Errors name the
+// element.
 static cq_status build(cq_solid *s, gmsh_file *file, const char *path) {
   cq_status status = check_count(s, file, path);
   if (status) return status;

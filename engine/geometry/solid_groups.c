@@ -46,6 +46,7 @@ static int32_t groups_of(const gmsh_file *file, const gmsh_element *element, int
   return found ? found->count : 0;
 }
 
+// Appends one membership (which element is in which physical group) to a list.
 static cq_status add(gmsh_list *list, membership one) {
   membership *item = gmsh_push(list, sizeof *item);
   if (!item) return CQ_MEMORY;

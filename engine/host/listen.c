@@ -46,6 +46,7 @@ static struct {
   struct { char name[WORD + 1]; char *text; size_t size; } last[KINDS];
 } here = { .socket = -1 };
 
+// Closes the connection of client k, with what was not sent yet.
 static void leave(int k) {
   client *c = here.clients[k];
   close(c->socket);
@@ -170,6 +171,7 @@ static int give(client *c) {
   return !c->ends;
 }
 
+// Accepts the connections that wait, as far as there are free places.
 static void welcome(void) {
   for (int k = 0; k < CLIENTS; k++) {
     if (here.clients[k]) continue;

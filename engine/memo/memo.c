@@ -124,6 +124,7 @@ static cq_status make_plan(cq_memo *memo) {
   return CQ_OK;
 }
 
+// Allocates the records and checkpoints that the memory plan asks for; those of an earlier rollout are used again.
 static cq_status reserve(cq_memo *memo) {
   const cq_plan *plan = &memo->plan;
   if (memo->record_capacity < plan->records) {
@@ -239,12 +240,13 @@ static cq_status run_to(cq_memo *memo, int64_t end, int64_t last, const cq_polic
   return status;
 }
 
-// copies what was given, unless it was put here already
+// copies `count` numbers, unless the caller wrote them here in the first place
 static void keep(double *to, const double *from, int64_t count) {
   if (count && to != from) memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-// What control steps are given is kept where there is a way back; else it stays the caller's, for the time of the call.
+// Takes signals and forces of the coming control steps: a copy where there is a backward pass, else the caller's
+// arrays, which are read during the call.
 static void take_controls(cq_memo *memo, const cq_controls *c) {
   const int64_t signals = c->count * memo->def.signals, forces = c->count * memo->def.forces;
   double *to_signals = at_step(memo->signals, memo->def.signals, memo->at);
@@ -297,7 +299,8 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, double disco
     if (status) return status;
   }
   while (memo->at > first) {
-    if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d, on the way back", memo->at);
+    if (cq_interrupted()) return cq_fail(CQ_INTERRUPTED, "interrupted at control step %d, in the backward pass",
+                                          memo->at);
     const int32_t i = memo->at - 1;
     cq_status status = i < memo->recorded_begin || i >= memo->recorded_end ? record_block(memo, i) : CQ_OK;
     if (status) return status;

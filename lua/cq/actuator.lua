@@ -114,6 +114,7 @@ function Actuator:stress(dim)
   return s
 end
 
+-- Makes groups a list, and requires either axis or direction, for the constructor cq.Actuator.NAME.
 local function directed(self, name)
   self.groups = as_list(self.groups)
   if (self.axis == nil) == (self.direction == nil) then

@@ -119,6 +119,7 @@ local function family(name, fields, finish)
   end
 end
 
+-- the vector divided by its length
 local function unit(v, what)
   local length = 0
   for _, x in ipairs(v) do length = length + x * x end
@@ -135,6 +136,7 @@ local function same_size(name, first, a, second, b)
   end
 end
 
+-- requires lower < upper on every axis
 local function ordered(self, name)
   if not (self.lower and self.upper) then return end
   same_size(name, "lower", self.lower, "upper", self.upper)
@@ -336,6 +338,7 @@ end
 
 -- height of a field at a point, linear between samples and held at the ends
 local function height_at(wall, dim, x, z)
+  -- index of the column below a coordinate, the share of the next one in an interpolation, and the index of that one
   local function place(value, axis, count)
     local s = (value - wall.height_origin[axis]) / wall.height_spacing[axis]
     s = math.max(0, math.min(s, count - 1))

@@ -37,6 +37,7 @@ function Controller:__tostring()
     or "not prepared")
 end
 
+-- a class of controllers, such as mlp, that inherits the methods of cq.Controller
 local function family(name, methods)
   methods.__name, methods.family, methods.__tostring = "cq.Controller", name, Controller.__tostring
   methods.__index = methods
@@ -260,6 +261,7 @@ function Network:check_rollout(roll)
   if self.params then require_layers(self, self.inputs) end
 end
 
+-- signals {signals} of an observation {inputs}, or {batch, signals} of {batch, inputs}
 function Network:act(observation)
   require_observation(self, observation)
   if observation.rank == 0 then observation = observation:reshape { 1 } end
@@ -299,6 +301,7 @@ local function require_capacity(self)
   capacity.require(count, ("cq.Controller.%s: hidden = { %s }"):format(self.family, table.concat(self.hidden, ", ")))
 end
 
+-- completes a new network: its layers are made now if inputs and signals are given, else at the first observation
 local function network(self)
   if (self.inputs == nil) ~= (self.signals == nil) then
     is.fail("cq.Controller.%s: inputs and signals go together, %s is missing", self.family or "mlp", self.inputs
@@ -367,6 +370,7 @@ function Sines:check_rollout(roll)
   })
 end
 
+-- signals {signals} at time t: one dense layer over sines of the given frequencies at `count` phases
 function Sines:act(_, _, t)
   local waves = {}
   for _, frequency in ipairs(self.frequency) do
@@ -413,6 +417,7 @@ local function first_signals(self)
   return T.param(u:expand { rows, self.signals }, { min = self.min, max = self.max })
 end
 
+-- the row of the table of signals for a control step (from 1); each row is held for `hold` steps
 function OpenLoop:act(_, _, _, step)
   local u, row = self.params.u, math.floor((step - 1) / self.hold) + 1
   if u.rank == 3 then return u:slice(row, row, 2):squeeze(2) end

@@ -90,6 +90,7 @@ local function read_row(self, line, number)
   self.rows = self.rows + 1
 end
 
+-- all bytes of a file; path as given, or beside the script
 local function contents(path)
   local found = locate(path)
   local file, problem = io.open(found, "rb")
@@ -125,6 +126,7 @@ end
 
 -- ---- the object -----------------------------------------------------------------------------------------------------
 
+-- the data of a csv object; an error if a method was called with a dot
 local function of(self, method)
   local own = inside[self]
   if not own then is.fail("csv:%s: a method is called with a colon, csv:%s(...), not with a dot", method, method) end

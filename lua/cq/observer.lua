@@ -200,6 +200,7 @@ end
 local Particles = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Observer })
 Particles.__index = Particles
 
+-- positions, then velocities of the group, as one row {k} or a row for each scene {batch, k}
 function Particles:observe(state)
   local parts = {}
   if self.position then parts[1] = row(state:gather(self.group), state) end
@@ -258,6 +259,7 @@ function Custom:parameters() return self.table and self.table.params end
 ---The same observer with other parameters, which its functions find in self.params.
 function Custom:with(params) return of_table(setmetatable({ params = params }, { __index = self.table })) end
 
+-- calls the user's function or table: the observation, and the hidden state after it
 function Custom:observe(state, hidden)
   local observation, after
   if self.f then

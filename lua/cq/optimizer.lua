@@ -101,7 +101,7 @@ rules.adam_per_tensor = {
 
 -- ---- update ---------------------------------------------------------------------------------------------------------
 
--- what is computed on the way back still needs the numbers of the way there
+-- the backward pass still needs the numbers that the forward pass computed
 local function require_free(x, path)
   if class.held[x] or x.requires_grad and tensor.tape.recording() then
     is.fail("optimizer:update: %s cannot be changed while a gradient is computed; update after cq.value_and_grad "
@@ -158,6 +158,7 @@ local function median_of(norms)
   return sorted[math.floor((#sorted + 1) / 2)]
 end
 
+-- clips a parameter to its bounds
 local function project(x)
   local bounds, data = x.bounds, x:data()
   if not bounds or not (bounds.min or bounds.max) then return end
@@ -295,6 +296,7 @@ local other_names = {
   max_norm = "clip", grad_clip = "clip",
 }
 
+-- a kind of optimizer: its constructor, with the fields common to all and its own
 local function family(kind, own)
   local fields = {
     rate = is.number { above = 0 },

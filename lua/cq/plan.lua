@@ -85,6 +85,7 @@ local of_stage = {
 }
 plan.of_stage = of_stage
 
+-- the fields of a definition, and more
 local function with(fields, more)
   local out = {}
   for name, kind in pairs(fields) do out[name] = kind end

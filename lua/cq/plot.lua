@@ -245,6 +245,7 @@ end
 -- pieces of the curve between numbers that cannot be shown
 local function draw_curve(self, canvas, f, s)
   local piece = {}
+  -- draws the points since the last gap: a line, or a dot if there is one
   local function flush()
     if #piece == 1 then canvas:disc(piece[1][1], piece[1][2], 2.5, s.colour) end
     if #piece > 1 then canvas:line(piece, 2.2, s.colour) end

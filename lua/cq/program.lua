@@ -85,6 +85,7 @@ local function take_target(parsed, word)
   if parsed.command then parsed.options = {} end
 end
 
+-- the command line in parts: command, script, its arguments, options given, code of -e
 local function parse(arguments)
   local parsed = { code = {}, given = {}, positional = {} }
   local function is_switch(name)
@@ -253,6 +254,7 @@ local function attempt(chunk, ...)
   return false, sentence
 end
 
+-- runs a script's chunk, and closes its runs and ranks; returns success, or false and the problem
 local function run(chunk, ...)
   local finished, problem = attempt(chunk, ...)
   local all, other = close_ranks(not finished and (problem or "its run could not be closed") or nil)
@@ -308,6 +310,7 @@ local function check_device()
   end
 end
 
+-- does what the command line asks for: version, help, code, command, script or prompt; returns the exit code
 local function dispatch(parsed, arguments)
   if parsed.version then
     print(("cqlua %s (%s)"):format(host.version, jit.version))

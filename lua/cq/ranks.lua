@@ -44,7 +44,8 @@ end
 
 -- ---- beginning and ending -------------------------------------------------------------------------------------------
 
--- same script, same options: other than that, ranks would wait for each other for ever
+-- A hash of the script's text and its command line, which must be the same on all ranks, because otherwise they would
+-- wait for each other for ever. processes: the ranks, by ranks/mpi.lua or ranks/alone.lua, whose hash is used.
 local function hash_of_script(processes)
   local parts = { script.text() or "" }
   for _, word in ipairs(script.arguments or {}) do parts[#parts + 1] = word end
@@ -52,7 +53,7 @@ local function hash_of_script(processes)
   return processes:hash(all, #all, 0)
 end
 
--- cores and memory are split between the ranks of a machine
+-- Gives this rank its share of the machine's cores and memory, as there are other ranks on the same machine.
 local function share_machine(processes)
   if option.program.threads == 0 then
     option.program.threads = math.max(1, math.floor(processes.cores / processes.machine))
@@ -112,6 +113,7 @@ end
 
 -- ---- scenes ---------------------------------------------------------------------------------------------------------
 
+-- waits until all ranks are here; a problem of any of them is raised on all
 local function meet(self, mine)
   if self.over then is.fail "cq.Ranks: the other ranks have ended" end
   local problem, over = agreement.reach(self.processes, mine)
@@ -175,6 +177,7 @@ local function length_of(list)
   return length
 end
 
+-- writes the value and the gradients of one scene into the vector that is summed over scenes
 local function fill(vector, list, value, adjoints)
   local at = 1 + 2 * #list
   vector[0] = value

@@ -223,6 +223,7 @@ local function store(self, name, i, value, scalar)
   ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
 end
 
+-- calls the user's on_step with a state
 local function show(self, state, signals)
   if not self.on_step then return end
   self.phase, self.at = "on_step", signals and self.at or "start"
@@ -299,6 +300,7 @@ local function advance(self, from, to, hidden)
   error(after, 0)
 end
 
+-- simulates all control steps: observer, controller, engine, running cost
 local function forward(self)
   self.phase = nil
   local begun = continued.begin(self)
@@ -327,6 +329,7 @@ end
 ---at one.
 ---@return any ...
 function rollout.guarded(self, f, ...)
+  -- ends a call of user functions: adds to an error in which function and control step it was raised
   local function finish(ok, ...)
     if ok then return ... end
     local problem = ...
@@ -374,6 +377,8 @@ function rollout.fields(others)
   return others
 end
 
+-- A rollout before its first step: takes the definition of world:rollout, and an engine rollout from the pool. on: the
+-- tape that it is recorded on, nil: none.
 local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {},
@@ -445,7 +450,7 @@ end
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it, in all functions of your own
 ---@field on_step? fun(state: cq.State, signals: cq.Tensor?)   for looking on: at the start (signals nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
----@field adjoint_decay? number       time in which the adjoint of a state falls by e on the way back, beside what the dynamics do:
+---@field adjoint_decay? number       time in which the backward pass lets the adjoint of a state decay by e, beside the decay of the dynamics:
 ---  gradients then are no longer exact, but not of chance either where bodies bounce for thousands of steps; for costs
 ---  that are sums over time. Exact unless given, and with math.huge [time]
 ---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it. For each

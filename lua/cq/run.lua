@@ -148,6 +148,7 @@ local function write_sources(self)
   self.manifest.sources = next(sources) and sources or nil
 end
 
+-- writes what a run is known by: sources, manifest and script
 local function describe(self)
   if self.follows then return end
   write_sources(self)
@@ -315,6 +316,7 @@ local function set_back(self)
   message.note("what the run in %s has come to is kept in %s", self.folder, kept)
 end
 
+-- loads what an earlier run in this folder has saved, to go on from it
 function Run:restore(def)
   self.kept = Run.saved_in(self.folder, def.state)
   if not self.kept then
@@ -387,6 +389,7 @@ local function ready(self, what)
   keep_folder(self)
 end
 
+-- checks a row of results, and writes it to the history
 local function append(self, row, what)
   ready(self, what)
   for _, name in ipairs { "iteration", "loss" } do

@@ -24,6 +24,7 @@ local between = {
   cosine = function(from, to, t) return to + (from - to) * 0.5 * (1 + math.cos(math.pi * t)) end,
 }
 
+-- a number or a list of numbers as text
 local function words(value)
   if type(value) ~= "table" then return text.number(value) end
   local list = {}
@@ -68,6 +69,7 @@ local value = function(options)
   return is.any_of { is.number(), is.list(is.number(), { min = 1 }), optional = options and options.optional }
 end
 
+-- a constructor of schedules that change from one value to another between two shares of the iterations
 local function ends(kind)
   local name = "cq.Schedule." .. kind
   local spec = is.define(name, { from = value(), to = value(), begin = is.number { min = 0, below = 1, default = 0 },

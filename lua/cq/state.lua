@@ -48,6 +48,8 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
+-- One readout of a state as a tensor, recorded on the tape. kind: mean, sum, ...; field: what is read; which:
+-- particles; what: the method's name, for errors.
 local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.index, what)

@@ -96,6 +96,7 @@ end
 
 local function objectives_of(def)
   local out, seen = {}, {}
+  -- adds objectives of one sense; sign: 1 to minimize, -1 to maximize
   local function add(given, sign)
     for _, name in ipairs(type(given) == "string" and { given } or given or {}) do
       if seen[name] then is.fail("cq.Study: %s is named twice in minimize and maximize", name) end

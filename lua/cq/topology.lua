@@ -362,6 +362,7 @@ function Topology:body(density, threshold)
   return body
 end
 
+-- The physical design from its variables: filter, symmetry, projection, masks; then signals by layout.
 local function evaluate(self, params)
   variables.check(params)
   local filtered, chosen = self.filter(params.density), self.filter(params.layout)

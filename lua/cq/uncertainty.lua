@@ -164,6 +164,7 @@ end
 
 -- ---- covariance -----------------------------------------------------------------------------------------------------
 
+-- residuals and their derivatives divided by the noise
 local function weighted(noise, first, columns)
   if noise == nil then return first, columns end
   if class.is_tensor(noise) then

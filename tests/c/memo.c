@@ -270,7 +270,7 @@ static void check_interrupt(void) {
   rest = (cq_controls){.count = 4, .signals = controls + 6, .forces = forces + 6};
   CHECK(cq_memo_at(memo) == 6 && cq_memo_run(memo, &rest) == CQ_OK, "it does not go on at %d", cq_memo_at(memo));
   d.interrupt = 3;
-  CHECK_FAILS(cq_memo_reverse(memo, &all, 1), CQ_INTERRUPTED, "interrupted at control step 4, on the way back");
+  CHECK_FAILS(cq_memo_reverse(memo, &all, 1), CQ_INTERRUPTED, "interrupted at control step 4, in the backward pass");
   cq_interrupt(0);
   all.count = 4;
   CHECK(cq_memo_reverse(memo, &all, 1) == CQ_OK && d.errors == 0, "%d errors", d.errors);

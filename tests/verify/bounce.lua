@@ -41,11 +41,11 @@ return {
       for k, n in ipairs(steps) do by_step[k] = rebound(16, 1 / n, kind) end
       row { method = "explicit", quantity = ("speed after a blow on a wall, %s"):format(name), exact = 1, ours = ours,
         refined = cells, by = "cells along", promise = 0.1, at_most = 0.2,
-        falls_short = "the nodes at the bar's end are pressed to the wall within a cell, and each transfer damps what"
-          .. " changes from node to node" }
-      row { method = "explicit", quantity = ("the same, 16 cells along, shorter steps, %s"):format(kind), exact = 1,
-        ours = by_step, refined = steps, by = "times as many steps", promise = 0.1, at_most = 0.7,
-        falls_short = "each step damps once what changes from node to node, so that more steps damp more" }
+        falls_short = "the bar's end is compressed within one cell of the grid, and each transfer damps differences"
+          .. " between neighbouring nodes" }
+      row { method = "explicit", quantity = ("speed after a blow, 16 cells along, shorter steps, %s"):format(kind),
+        exact = 1, ours = by_step, refined = steps, by = "times as many steps", promise = 0.1, at_most = 0.7,
+        falls_short = "each step damps differences between neighbouring nodes once, so that more steps damp more" }
     end
   end,
 }

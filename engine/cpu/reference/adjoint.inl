@@ -105,6 +105,7 @@ static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const
   sum->damping -= s->model->dt * sum_of_lanes(totals.damping);
 }
 
+// Adds to the adjoint of a block's nodes what all ranges scattered to them. given: 1 displacements, 2 velocities too
 static void collect(cq_scene *s, int32_t block, int32_t given) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)

@@ -190,6 +190,7 @@ CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells,
 #endif
 }
 
+// Forces of all particles of a range on the nodes, as a slab of the range. An inverted particle makes found->bad true.
 static void forces(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   const cq_reference *r = &s->reference;
   const Slab slab = slab_at(s, range, 0);

@@ -331,6 +331,7 @@ static void *fresh(void **array, int64_t count, size_t size, const char *what) {
   return *array = cq_alloc((size_t)count, size, what);
 }
 
+// Allocates the arrays of the layout, whose sizes are known by now.
 static cq_status reserve(cq_scene *s) {
   cq_reference *r = &s->reference;
   const int64_t slots = (int64_t)r->chunks * CQ_CHUNK, vectors = r->node_count / CQ_REFERENCE_VECTOR;

@@ -299,6 +299,7 @@ static int32_t fields_given(const cq_scene *s) {
   return 1;
 }
 
+// All workers together: the adjoint of the nodes from what each range scattered. given: number of vectors at a node.
 static void collect(cq_scene *s, cq_worker *worker, int32_t given) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);

@@ -167,6 +167,7 @@ static Placed placed_at(const cq_scene *s, const cq_cells *cells, const int32_t 
   return p;
 }
 
+// Start of a rollout: mass and velocity of the nodes from those of the particles, and displacements of 0.
 static void prepare(cq_scene *s, cq_slice *out) {
   cq_reference *r = &s->reference;
   set_origins(s);
@@ -196,6 +197,7 @@ static void prepare(cq_scene *s, cq_slice *out) {
 
 // ---- particles for readouts -----------------------------------------------------------------------------------------
 
+// State of the particles of a range, from displacements and velocities of the nodes, for readouts.
 static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {

@@ -17,6 +17,7 @@ typedef struct {
   int32_t place;             // on the rim
 } bucket;
 
+// May these two surface particles touch? Not if they are neighbours in the undeformed body.
 static int apart(const cq_scene *s, int32_t a, int32_t b) {
   const cq_reference *r = &s->reference;
   const int32_t p = r->rim_particle[a], q = r->rim_particle[b], dim = s->model->dim;

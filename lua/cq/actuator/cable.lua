@@ -96,6 +96,7 @@ function cable.bind(robot, actuator, name)
   return out
 end
 
+-- length of a cable at rest: the sum of the distances between its points [length]
 local function span(robot, one)
   local sum = 0
   for k = 2, #one.points do sum = sum + distance(place_of(robot, one.points[k - 1]), place_of(robot, one.points[k])) end
@@ -162,6 +163,8 @@ local function count_pairs(one)
   return pairs_count
 end
 
+-- Writes one cable into the struct of the engine (raw). keep: a list that holds the arrays, so that they are not
+-- collected.
 local function fill(raw, robot, one, actuator, keep)
   local points, dim = #one.points, robot.dim
   local arrays = {

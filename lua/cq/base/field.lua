@@ -36,6 +36,7 @@ local owners = {
 
 -- ---- fields ---------------------------------------------------------------------------------------------------------
 
+-- the row of a field in the engine's list (engine/lists.h), as a Lua table
 local function read(id)
   local info = C.cq_field_describe(id)
   return {

@@ -6,6 +6,7 @@ local message = {}
 -- a progress line that stands on the terminal is wiped before anything else is written
 message.wipe = nil
 
+-- writes a line to stderr, over a progress bar that is drawn there; nothing on ranks other than the first
 local function write(line)
   if option.program.follows then return end
   if message.wipe then message.wipe() end

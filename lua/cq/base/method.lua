@@ -7,6 +7,7 @@ local text = require "cq.base.text"
 
 local method = {}
 
+-- the method f with a check that it is called with a colon on an object of the class
 local function guarded(class, word, name, f)
   return function(self, ...)
     if not text.is_instance(self, class.__name) then

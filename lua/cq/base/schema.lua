@@ -75,6 +75,8 @@ schema.suggest = text.suggest
 
 -- ---- checkers -------------------------------------------------------------------------------------------------------
 
+-- A checker of one field. label: what is allowed, for errors; cats: its LuaCATS type; check(value): is it allowed? and
+-- if not, perhaps more about it, for the error.
 local function checker(options, label, cats, check)
   return {
     label = label, cats = cats, check = check,
@@ -250,6 +252,7 @@ end
 
 -- ---- definitions ----------------------------------------------------------------------------------------------------
 
+-- Raises the error of a field with a wrong value. detail: more about the value; replaces: detail stands instead of it.
 local function refuse(name, field, kind, value, detail, replaces)
   local got = replaces and detail or text.describe(value)
   local hint = detail and not replaces and detail or ""

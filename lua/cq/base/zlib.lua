@@ -25,6 +25,7 @@ local MARGIN = 4096                                    -- bytes that a change of
 
 local library
 
+-- loads zlib once; an error if the system has none
 local function load()
   if library then return library end
   for _, name in ipairs { "z", "libz.so.1" } do

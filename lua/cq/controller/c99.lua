@@ -133,12 +133,14 @@ local function layers(program, inputs)
   return hidden, table.concat(lines, "\n")
 end
 
+-- C statements that compute the signals of a network from its inputs
 function bodies.network(program)
   local lines, inputs = gather(program)
   local hidden, calls = layers(program, inputs)
   return ("  float x[%d];\n%s%s\n%s\n"):format(inputs, hidden, lines, calls)
 end
 
+-- C statements that compute signals from sines of the time
 function bodies.sines(program)
   local count = #program.frequency * program.phases
   local _, calls = layers(program, count)
@@ -154,6 +156,7 @@ function bodies.sines(program)
 ]]):format(count, count, program.phases, program.phases, program.phases, calls)
 end
 
+-- C statements that interpolate a table of signals in time
 function bodies.table(program)
   local rows, signals = program.values:size(1), program.values:size(2)
   local body = ([[
@@ -176,6 +179,7 @@ end
 
 -- ---- the file -------------------------------------------------------------------------------------------------------
 
+-- C arrays of weights, table values and frequencies
 local function constants(program)
   local parts = {}
   for k, layer in ipairs(program.layers or {}) do
@@ -192,6 +196,7 @@ local function constants(program)
   return table.concat(parts)
 end
 
+-- C functions of the layers, one for each activation that the program uses
 local function functions(program)
   local parts, done = {}, {}
   for _, layer in ipairs(program.layers or {}) do

@@ -105,6 +105,7 @@ end
 
 local describe = {}
 
+-- fills a program, the description that every export writes, from a network
 function describe.mlp(self, program, world, observer)
   require_used(self, world, observer, true)
   local first = self.params.w1

@@ -17,6 +17,7 @@ local function sizes_text(wanted)
   return ("{%s} = {%s}"):format(table.concat(wanted.of, ", "), table.concat(out, ", "))
 end
 
+-- has a tensor these sizes? false in the list: any size
 local function same(tensor, sizes)
   if tensor.rank ~= #sizes then return false end
   for k, size in ipairs(sizes) do

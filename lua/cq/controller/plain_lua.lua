@@ -1,5 +1,6 @@
 -- plain_lua: a controller as a module of Lua 5.1 that needs nothing but math: its numbers as a table, and the step.
 
+-- the elements of a tensor as the text of a Lua table
 local function list(tensor)
   local data, lines, line = tensor:data(), {}, {}
   for k = 0, tensor.count - 1 do
@@ -20,6 +21,7 @@ local activations = {
   softplus = function(x) return math.max(x, 0) + math.log(1 + math.exp(-math.abs(x))) end,
 }
 
+-- A dense layer in plain Lua: y = f(W x + b). Its source is copied into the exported file.
 local function layer(l, x)
   local y, outputs, f = {}, #l.b, activations[l.activation]
   for j = 1, outputs do
@@ -38,6 +40,7 @@ end
 
 local steps = {}
 
+-- Lua statements that compute the signals of a network from its inputs
 function steps.network(program)
   local lines, clock = { "  local x = {}" }, nil
   for _, input in ipairs(program.inputs) do
@@ -62,6 +65,7 @@ function steps.network(program)
   return table.concat(lines, "\n")
 end
 
+-- Lua statements that compute signals from sines of the time
 function steps.sines(program)
   return ([[
   local x = {}
@@ -71,6 +75,7 @@ function steps.sines(program)
   return network(x)]]):format(program.phases - 1, program.phases)
 end
 
+-- Lua statements that interpolate a table of signals in time
 function steps.table(program)
   local rows, signals = program.values:size(1), program.values:size(2)
   return ([[
@@ -84,6 +89,7 @@ function steps.table(program)
     signals, signals, signals)
 end
 
+-- Lua text of weights, table values and frequencies
 local function constants(program)
   local parts = {}
   if program.layers then

@@ -4,6 +4,7 @@ local lattice = {}
 -- every way to count near a spacing: visit({ {nx, ny}, ... }, cost), cost: how far the cells are from equal squares
 local function each_way(sizes, spacing, visit)
   local counts = {}
+  -- visits every choice of particle counts near size / spacing, along axis d of block `part` and all that follow
   local function along(part, d, cost)
     if part > #sizes then return visit(counts, cost) end
     local size = sizes[part].size
@@ -56,6 +57,7 @@ function lattice.spacing(shape, particles)
     longest, box = math.max(longest, extent), box * extent
   end
   local best, least = nil, math.huge
+  -- samples with n particles along the longest side, and keeps n if the number of particles is nearer to the wanted one
   local function try(n)
     local count = shape:sample({ spacing = longest / n }).count
     local miss = math.abs(count - particles)

@@ -54,6 +54,7 @@ end
 ---@field spacing? number        of the particles; or particles [length]
 ---@field axis? "x"|"y"|"z"      along which the chambers act
 
+-- the definition of a creature from a file: the fields common to meshes and images, and its own
 local function define(name, fields)
   fields.path = is.string()
   fields.particles = is.integer { min = 4, optional = true }

@@ -173,6 +173,7 @@ end
 
 -- ---- how it was found -----------------------------------------------------------------------------------------------
 
+-- numbers of one column of a history, nan where a row has none; nil if no row has one
 local function column(rows, name)
   local out, any = {}, false
   for k, row in ipairs(rows) do
@@ -292,6 +293,7 @@ end
 
 -- ---- the page -------------------------------------------------------------------------------------------------------
 
+-- appends a row of panels, drawn side by side, to the page
 local function beside(page, row)
   page.rows[#page.rows + 1] = row
   local tallest = 0
@@ -299,6 +301,7 @@ local function beside(page, row)
   page.height = page.height + tallest + GAP
 end
 
+-- the page as one picture: rows of panels from top to bottom
 local function assemble(page, width)
   local sheet = canvases.new { width = width, height = page.height + GAP, samples = SAMPLES }
   local y = GAP
@@ -384,6 +387,7 @@ end
 -- is: curves one by one, and what is over time together. Gives the height of each.
 local function take_below(curves, times, room, tall)
   local taken, high = {}, nil
+  -- moves the first `count` panels of a list onto the page if they still fit; did they?
   local function take(list, count)
     local each = math.floor(room / (#taken + count)) - GAP
     if count == 0 or each < math.max(LOWEST, 0.8 * tall) then return false end

@@ -128,6 +128,7 @@ local function open(run, plan, def, from)
   return opened
 end
 
+-- opens the folder of a run, or resumes it, with the notes that describe the experiment
 local function begin(experiment, def, plan)
   return open(experiment, plan, {
     iterations = plan:iterations(), folder = def.folder, resume = def.resume, fresh = def.name ~= nil,

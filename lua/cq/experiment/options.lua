@@ -281,6 +281,7 @@ end
 ---@return boolean
 function options.is_changing(self, i)
   local count = self.stage.iterations
+  -- does an option have another value in iteration i than in the last one of the stage?
   local function changes(option)
     if text.is_instance(option, "cq.Schedule") then return not same(option:at(i, count), option:at(count, count)) end
     if not text.is_callable(option) then return false end
@@ -304,6 +305,7 @@ end
 ---@param row table<string, number>
 function options.columns(self, row)
   for name, option in pairs(self.stage.options) do
+    -- adds a number, or each number of a table as key.NAME, to the row of the history
     local function add(key, value)
       if type(value) == "number" and value - value == 0 then row[key] = value end
       if type(value) == "table" and not text.class_of(value) then

@@ -23,6 +23,7 @@ local function set(params, values)
   for _, leaf in ipairs(T.leaves.list(params)) do leaf.tensor:copy_from(found[leaf.tensor]:detach()) end
 end
 
+-- moves parameters halfway back to their values before the update
 local function halve(params, before)
   local found = T.leaves.pair(params, before)
   for _, leaf in ipairs(T.leaves.list(params)) do
@@ -41,6 +42,8 @@ end
 local Recover = {}
 Recover.__index = Recover
 
+-- Tells what let the simulation succeed again: an update left out, halved updates, or more substeps. An optimizer whose
+-- update was left out restarts.
 local function tell(self, state)
   self.skipped = state.skipped and (self.skipped or 0) + 1 or 0
   if state.skipped then

@@ -43,6 +43,7 @@ local replay = {}
 ---@field keep_frames? boolean   keep the frames beside the film
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
 
+-- the fields that all functions that draw a rollout take
 local function drawing()
   return {
     fps = is.number { above = 0, max = 240, default = 30 },
@@ -286,9 +287,11 @@ local function each_frame(options, simulate, frame)
   end)
 end
 
+-- Draws a video and returns its path; an error discards it. simulate: runs the rollout whose states are drawn.
 local function film(path, options, simulate)
   local scene
   local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }
+  -- calls frame(state, signals) at the times of the video's pictures
   local function frames(frame)
     each_frame(options, simulate, function(state, u)
       scene = scene or scene_of(state, options)

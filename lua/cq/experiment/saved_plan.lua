@@ -33,6 +33,7 @@ local function packed(history)
   return out
 end
 
+-- rows, a list of tables, from columns of numbers by name
 local function unpacked(columns)
   local out = {}
   for name, column in pairs(columns or {}) do

@@ -56,6 +56,7 @@ return function(experiment, plan, parent, at)
   for name in pairs(parent.set) do names[#names + 1] = name end
   table.sort(names)
   local made = {}
+  -- the optimizer with the settings that the command line changes; the same copy wherever a plan uses it
   local function of(optimizer)
     if not optimizer then return nil end
     if not made[optimizer] then

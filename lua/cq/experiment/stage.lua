@@ -191,6 +191,7 @@ local function take_best(self)
   end
 end
 
+-- multiplies substeps by a factor, up to `most` times the first number; returns the new number, nil if that is beyond
 local function refine(run, factor, most)
   if not factor then return stages.set_substeps(run, most) end
   run.first_substeps = run.first_substeps or run.world.substeps
@@ -228,6 +229,7 @@ end
 ---@field folder table            takes the place of a cq.Run: record, save, path, saved_at
 ---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment)
 
+-- Optimizes by the stage's optimizer, with its constraints and its recovery from failed simulations.
 local function optimize(self, def)
   local run, stage = self.run, self.stage
   local chooses = run.optimizer.chooses_points

@@ -40,6 +40,7 @@ local function save(self, iteration, params)
   self.saved = iteration
 end
 
+-- goes on from the folder of an earlier run: its starts, and the folders of the stages that they have passed
 local function restore(self)
   local state = self.folder.saved.optimizer
   if watch.reloaded then
@@ -113,6 +114,7 @@ local function folder_for(self, start, current, offset)
   local proxy = { folder = folder.folder, saved_at = folder.saved_at, manifest = folder.manifest }
   function proxy.path(_, name) return folder:path(name) end
   function proxy.keeps(_, noted) return folder:keeps(offset + noted) end
+  -- a row of the history of a stage, as a row of the whole run
   function proxy.record(_, row)
     local i = row.iteration
     options.columns(current, row)
@@ -129,6 +131,7 @@ local function folder_for(self, start, current, offset)
     folder.shown = current.run                   -- whose present values a live page shows
     folder:record(row)
   end
+  -- keeps the state of a stage, and saves the whole run
   function proxy.save(_, noted, params, state)
     start.made, start.params, start.solver, start.history = noted, params, state, current.history
     start.best = current.run.best
@@ -162,6 +165,7 @@ local function end_of_stage(self, start, current)
   start.ended = C.cq_interrupted() == 0
 end
 
+-- trains a stage of the plan from one start, new or resumed, up to the iterations of this part
 local function train(self, part, start)
   local stage, goes_on = self.plan.stages[part.stage], start.stage == part.stage
   local own = level_of(self, stage)
@@ -340,6 +344,8 @@ function training.new(run, def, folder)
   return self
 end
 
+-- Carries out the plan, saves the best start's design, and closes the folder; returns the table that run:optimize
+-- gives.
 local function finish(self)
   self:go()
   local folder, best = self.folder, ranked(self)[1]

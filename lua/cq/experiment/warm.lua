@@ -120,6 +120,8 @@ local function bounded(saved, path, tensor, bounds)
   return out
 end
 
+-- Copies saved parameters into those of the run with the same path, and tells which are lacking or unused. An error if
+-- there are none.
 local function take(run, saved)
   local given, names = by_path(saved.parameters)
   local own, own_names = by_path(run.params)

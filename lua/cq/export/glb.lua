@@ -36,6 +36,7 @@ function Buffer:places(values)
     VERTICES)
 end
 
+-- appends a list of numbers; returns its accessor index
 function Buffer:numbers(list)
   local least, most = math.min(unpack(list)), math.max(unpack(list))
   return self:add(bytes.of("float32", list), { componentType = FLOAT, count = #list, type = "SCALAR", min = { least },
@@ -51,6 +52,7 @@ local function weights(buffer, count)
   return buffer:add(bytes.of("float32", list), { componentType = FLOAT, count = #list, type = "SCALAR" })
 end
 
+-- a glTF mesh of body k, with a morph target for each later frame
 local function mesh(buffer, frames, k)
   local body = frames[1].bodies[k]
   local count = #body.triangles
@@ -63,6 +65,7 @@ local function mesh(buffer, frames, k)
   return { name = body.name, primitives = { primitive } }
 end
 
+-- a glTF animation that blends the morph targets over time
 local function animation(buffer, frames, nodes)
   local times, out = {}, { samplers = {}, channels = {} }
   for f, frame in ipairs(frames) do times[f] = frame.time - frames[1].time end

@@ -14,6 +14,7 @@ local kinds = {
 }
 local faces_of = ffi.typeof "struct __attribute__((packed)) { uint8_t count; int32_t corner[3]; }[?]"
 
+-- the text in front of the data of a .ply file
 local function header(lines)
   table.insert(lines, 1, "ply\nformat binary_little_endian 1.0\ncomment cqlua")
   lines[#lines + 1] = "end_header"
@@ -23,6 +24,7 @@ end
 -- the columns of a frame: a word of the format, a name, and where the numbers are
 local function list_columns(frame)
   local out = {}
+  -- adds a column for each component of a field
   local function add(field)
     local names = columns.names(field, frame.dim)
     for k, name in ipairs(names) do

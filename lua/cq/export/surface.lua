@@ -114,6 +114,7 @@ local function node_corners(field, dim, fields, thickness)
     local off = sum - LEVEL
     whole[node] = math.abs(off) < OFF_LEVEL and (off < 0 and -OFF_LEVEL or OFF_LEVEL) or off
   end
+  -- the corner of a cell at a grid node, or at its copy on the top face of a thickened 2D body; made once
   local function corner(node, top)
     local name = top and node + count or node
     if not known[name] then

@@ -15,6 +15,7 @@ local value, slope, log = dual.value, dual.slope, dual.log
 
 -- ---- small matrices, row-major tables of numbers or duals -----------------------------------------------------------
 
+-- the matrix {dim, dim} of f(i, j)
 local function matrix(dim, f)
   local out = {}
   for i = 1, dim do
@@ -232,6 +233,7 @@ local function jacobian(model, particles, nodes, velocity, index, count)
   return a
 end
 
+-- a copy in which dual numbers are their values
 local function plain(x)
   if type(x) ~= "table" then return x end
   if getmetatable(x) then return value(x) end

@@ -47,6 +47,7 @@ local STEP_READINGS, CONTROL_READINGS = 3, 4
 ---@return number
 function kernel.timer_cost(substeps) return kernel.reading() * (STEP_READINGS + CONTROL_READINGS / substeps) end
 
+-- a rollout of the engine without Lua's rollout around it, for timing
 local function create(world, steps, velocity, memory)
   local def, out, plan = ffi.new "cq_rollout_def", ffi.new "cq_rollout *[1]", ffi.new "cq_plan"
   C.cq_rollout_def_init(def)
@@ -103,6 +104,7 @@ local function done(handle)
   return kernel.clock()
 end
 
+-- seconds of a forward pass
 local function forward(handle, steps, signals)
   engine.check(C.cq_rollout_begin(handle), "bench")
   local start = done(handle)
@@ -110,6 +112,7 @@ local function forward(handle, steps, signals)
   return done(handle) - start
 end
 
+-- seconds of a backward pass, from the gradient of a readout
 local function backward(handle, steps, readout)
   engine.check(C.cq_rollout_begin_adjoint(handle), "bench")
   engine.check(C.cq_rollout_read_adjoint(handle, readout.def, readout.grad), "bench")

@@ -79,6 +79,7 @@ end
 
 -- weights of three nodes, their derivative, and the arm to the middle one
 local wx, wy, dwx, dwy = array(3), array(3), array(3), array(3)
+-- weights w of the three nodes along one axis, and their derivatives dw; returns the first node
 local function place(x, dx, inverse, w, dw)
   local s = x * inverse
   local base = math.floor(s - 0.5)

@@ -86,6 +86,7 @@ local function billiards_slope(world, scene, steps, i)
   return slope, loss
 end
 
+-- a world of colliding bodies, and a function that gives loss and gradient after some steps
 local function billiards()
   local scene = require "scenes.billiards" { precision = "float64" }
   local world = cq.World(scene.world)
@@ -150,6 +151,7 @@ local function finger_slope(world, scene, steps, p, along)
   return slope, loss
 end
 
+-- a world with a finger driven by a network, and a function that gives loss and gradient after some steps
 local function finger()
   local scene = require "scenes.finger" { precision = "float64" }
   local world = cq.World(scene.world)

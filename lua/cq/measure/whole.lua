@@ -10,6 +10,7 @@ local whole = {}
 
 local CONTROL_STEPS, SUBSTEPS = 40, 10
 
+-- the biped and its world, as in the example
 local function biped()
   local robot = cq.Robot(require "scenes.biped" {})
   return robot, cq.World {

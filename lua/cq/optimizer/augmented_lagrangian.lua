@@ -151,6 +151,7 @@ local function mean(list, from, to)
   return sum / (to - from + 1)
 end
 
+-- keeps the Lagrangian and the constraints of this iteration, from which the end of an inner loop is judged
 local function see(self, solver, lagrangian)
   self.seen[#self.seen + 1] = lagrangian
   for _, c in ipairs(solver.constraints) do
@@ -224,6 +225,7 @@ end
 
 -- ---- an optimizer ---------------------------------------------------------------------------------------------------
 
+-- what the history of a run shows of this optimizer, by column
 local function columns(self, solver, lagrangian)
   local row = { lagrangian = lagrangian, gradient = self.inner.norm, loop = self.loops }
   for _, c in ipairs(solver.constraints) do

@@ -150,6 +150,7 @@ function external.class(class_name, kind, run, clear)
   -- the points of the solve so far, by which it goes on
   function class:state() return { kind = kind, algorithm = self.algorithm, log = copy(self.log) } end
 
+  -- takes the saved state of a stopped solve: its log of evaluations is replayed instead of simulated
   function class:restore(state)
     if type(state) ~= "table" or state.kind ~= kind or type(state.log) ~= "table" then
       is.fail("optimizer:restore: the state is not of cq.Optimizer.%s, got %s", kind, is.describe(state))

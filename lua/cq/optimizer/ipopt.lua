@@ -135,6 +135,7 @@ local function set_options(self, opt, constraints)
   end
 end
 
+-- makes the IPOPT problem: bounds, constraints and the callbacks that evaluate them
 local function prepare(self, work)
   local n, list = work.count, work.constraints
   local callbacks = { value_of(work), constraints_of(work), gradient_of(work), jacobian_of(work), hessian() }
@@ -165,6 +166,7 @@ local results = {
 
 local converged = { [0] = true, [1] = true, [6] = true }
 
+-- solves from the present parameters; sets the message and the multipliers
 local function run(self, work)
   prepare(self, work)
   local multipliers = ffi.new("double[?]", math.max(#work.constraints, 1))
@@ -177,6 +179,7 @@ local function run(self, work)
   return converged[result] and "converged" or "stopped"
 end
 
+-- frees the problem and its callbacks
 local function clear(self)
   -- the problem first: it may call back until it is gone
   if self.opt then N.FreeIpoptProblem(ffi.gc(self.opt, nil)) end

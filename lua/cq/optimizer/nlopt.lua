@@ -93,6 +93,7 @@ local function add_constraints(self, work, equal)
   add(self.opt, #list, callback, nil, tolerance)
 end
 
+-- a new NLopt optimizer with its tolerances, for `count` parameters
 local function make(self, algorithm, count)
   local opt = N.nlopt_create(N.nlopt_algorithm_from_string(algorithms[algorithm].name), count)
   if opt == nil then
@@ -103,6 +104,7 @@ local function make(self, algorithm, count)
   return opt
 end
 
+-- makes the NLopt optimizer: bounds, constraints and the callbacks that evaluate them
 local function prepare(self, work)
   self.opt, self.callbacks = make(self, self.algorithm, work.count), {}
   -- an objective that does not count is always the same
@@ -152,6 +154,7 @@ local function run(self, work)
   return verdict_of(self, tonumber(result))
 end
 
+-- frees the optimizer and its callbacks
 local function clear(self)
   if self.opt then N.nlopt_destroy(ffi.gc(self.opt, nil)) end
   for _, callback in ipairs(self.callbacks or {}) do callback:free() end

@@ -65,6 +65,7 @@ local function named(f)
   return function(...) return name(f(...)) end
 end
 
+-- the run that a solve writes its folder by; nil without a folder
 local function open(def)
   if not def.folder then
     if def.resume then

@@ -112,6 +112,7 @@ function solid.height_field(w, window)
   return outline, edge
 end
 
+-- draws the walls of a 2D world, and outlines their surfaces
 function flat.walls(canvas, scene, view, walls)
   local l, b = view.left, view.bottom
   local r, t = l + scene.width / view.scale, b + scene.height / view.scale

@@ -30,6 +30,7 @@ function legend.labels(scene, label)
   end
 end
 
+-- draws the colour scale of actuation, from contraction to extension
 local function actuation(canvas, right, y)
   local wide = 90
   canvas:rectangle(right - wide, y, wide, 8, HALO)

@@ -130,6 +130,7 @@ function marks.see_tensions(scene, cables)
   return told
 end
 
+-- draws segment k of a path, as a line in 2D or a wire in 3D
 local function segment(canvas, path, k, dim, half)
   local p = ffi.new("double[?]", 2 * dim)
   ffi.copy(p, path.points + dim * (k - 1), 2 * dim * ffi.sizeof "double")
@@ -172,6 +173,7 @@ local arrow_spec = is.define("cq.Picture arrows", {
   unit = is.string { optional = true }, colour = colour.checker { default = paint.arrow },
 })
 
+-- requires a tensor {k, dim}
 local function rows(value, dim, what)
   local tensor = T.as_tensor(value)
   if tensor.rank ~= 2 or tensor:size(2) ~= dim then
@@ -242,6 +244,7 @@ local SIDES = 10
 local function cone(list, axis, wide, narrow, tint)
   local from, u, length = axis.from, axis.along, axis.length
   local a, b = across(u)
+  -- point k of a circle around the arrow, at a distance along it
   local function rim(k, along, radius)
     local c, s, q = radius * math.cos(2 * math.pi * k / SIDES), radius * math.sin(2 * math.pi * k / SIDES), {}
     for d = 1, 3 do q[d] = from[d] + along * u[d] + c * a[d] + s * b[d] end

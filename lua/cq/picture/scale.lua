@@ -138,6 +138,7 @@ end
 local WIDE, HIGH = 180, 10          -- [pixel] of the bar
 local MARGIN = 6                    -- [pixel] between its numbers and the side of the picture, at least
 
+-- draws a colour bar with its numbers
 local function bar(self, canvas, right, y, write)
   local step = ruler.step(self.upper - self.lower, 3)
   -- a number under the right end of the bar goes on beyond it, but not beyond the picture
@@ -157,6 +158,7 @@ local function bar(self, canvas, right, y, write)
   return y + 40
 end
 
+-- draws the legend of a scale with categories: a coloured box and a name for each
 local function names(self, canvas, right, y, write)
   if self.label then
     write(canvas, { x = right, y = y + 9, size = 9, align = "right", text = self.label, colour = paint.ink })

@@ -215,6 +215,7 @@ end
 
 local LATE = 0.3           -- share of its way that a camera goes in a frame whose time nobody tells
 
+-- moves the camera's centre towards the body, with a lag, so that a gait does not shake the picture
 local function follow(self, centre, time)
   if not self.camera_centre then self.camera_centre = { unpack(centre) } end
   local share = LATE

@@ -39,6 +39,7 @@ local function look(canvas, scene, now)
   return eye
 end
 
+-- draws the part of a plane around a point, with lines of the grid's cells
 local function plane(canvas, point, normal, cell, extent)
   local p = ffi.new "cq_plane"
   C.cq_plane_init(p)
@@ -50,6 +51,7 @@ end
 
 local faces = { { 1, 2, 4, 3 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 4, 8, 7 }, { 1, 3, 7, 5 }, { 2, 4, 8, 6 } }
 
+-- draws a list of triangles { p, q, r, colour }
 local function triangles(canvas, list)
   local n = #list
   if n == 0 then return end
@@ -85,6 +87,7 @@ local function sheet(canvas, now, w)
   local off = 0
   for d = 1, 3 do off = off + ((lower[d] + upper[d]) / 2 - w.point[d]) * n[d] end
   for d = 1, 3 do middle[d] = (lower[d] + upper[d]) / 2 - off * n[d] end
+  -- corner of the sheet at p, q = -1 or 1, `deep` behind its front [length]
   local function corner(p, q, deep)
     local out = {}
     for d = 1, 3 do out[d] = middle[d] + half * (p * a[d] + q * b[d]) - deep * n[d] end

@@ -157,6 +157,7 @@ local function is_cut_short(log)
   return false
 end
 
+-- closes the pipe to ffmpeg; an error with its last lines if it failed
 local function finish(self)
   self.pipe:close()
   local status, log = read_all(self.status):match "%d+", read_all(self.log)

@@ -8,6 +8,7 @@ local wall = {}
 
 local names = { [0] = "half_space", "box", "sphere", "height_field" }      -- by cq_wall_shape
 
+-- n elements of a C array as a Lua list
 local function list(array, n)
   local out = {}
   for i = 1, n do out[i] = array[i - 1] end

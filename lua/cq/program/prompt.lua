@@ -12,6 +12,7 @@ local function compile(source)
   return loadstring(source, "=stdin")
 end
 
+-- prints the results of a line, as Lua's own prompt does
 local function show(count, results)
   if count < 2 then return end
   local words = {}

@@ -32,6 +32,7 @@ local function forget(version, as_they_were)
   end
 end
 
+-- prepares the next run of a script that was changed: resumed, with the options given
 local function resume(given)
   C.cq_interrupt(0)
   engine.interruption = nil

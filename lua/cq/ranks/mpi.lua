@@ -89,6 +89,7 @@ local function launched()
   end
 end
 
+-- starts MPI in this process; an error if the launcher is of another MPI
 local function begin(object)
   local place = ffi.new "cq_mpi_place"
   if object.cq_mpi_begin(place) ~= 0 then is.fail("cq.Ranks.mpi: %s", ffi.string(object.cq_mpi_error())) end
@@ -129,6 +130,7 @@ end
 
 -- ---- operations ----------------------------------------------------------------------------------------------------
 
+-- raises the error of an MPI call that failed
 local function check(self, code)
   if code == 0 then return end
   self.broken = true

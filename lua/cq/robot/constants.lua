@@ -31,6 +31,7 @@ local function numbers_of(robot, material, constant)
   return out
 end
 
+-- gives a material to the particles of a list of indices (from 0), or without it to the first `count`
 local function fill(robot, material, index, count)
   local laws = robot.laws
   local key = material:engine_key()

@@ -156,6 +156,7 @@ local function packed(rows, single)
   return out
 end
 
+-- the particles that a readout selects, in the form that the engine takes; without `which` all
 local function build(world, which, what)
   if which ~= nil then return packed(rows_of(world, which, what)) end
   local all = {}

@@ -1,4 +1,4 @@
--- adjoint: the way back through a rollout, see rollout.lua.
+-- adjoint: the backward pass of a rollout, see rollout.lua.
 local ffi = require "ffi"
 local T = require "cq.tensor"
 local is = require "cq.base.schema"
@@ -18,13 +18,14 @@ local C, tape = engine.C, T.tape
 
 local DOUBLE = ffi.sizeof "double"
 
+-- a tensor that gradients end in, with the same data
 local function leaf(tensor)
   local out = tensor:detach()
   out.requires_grad = true
   return out
 end
 
--- functions of the user's run once more on the way back: gradients are those of what was computed
+-- functions of the user run once more in the backward pass: gradients are those of what was computed
 -- only if they do the same again
 local function require_same(self, name, same)
   if same then return end

@@ -115,6 +115,7 @@ local function find_group(world, which)
   return found
 end
 
+-- the error of a wall or pinned group that the world does not have
 local function missing(world, which)
   local walls, names, groups = world.walls, {}, {}
   for _, wall in ipairs(walls) do

@@ -1,5 +1,5 @@
 -- control: what happens in Lua at each control step of a rollout: observer, controller, force actuators; and what is
--- remembered of it for the way back.
+-- remembered of it for the backward pass.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local capacity = require "cq.base.capacity"
@@ -204,14 +204,17 @@ function control.effort(self, signals)
   return cost
 end
 
--- ---- what is remembered ---------------------------------------------------------------------------------------------
+-- ---- what a run keeps for the backward pass -------------------------------------------------------------------------
 
 ---@class cq.Keep
 local Keep = {}
 Keep.__index = Keep
 
----Room for signals, and for what the way back needs beside the engine's memo.
+---A new store for one run of a rollout: the signals of all control steps, and, if the run is differentiable, the forces
+---and hidden states that the backward pass reads beside the engine's memo. Nothing of the rollout is changed.
+---@param self cq.Rollout
 ---@param differentiable boolean
+---@return cq.Keep
 function control.keep(self, differentiable)
   local layout, signals = self.world.layout, self.steps * self.batch * self.signal_count
   local force_width = layout.force.count * self.world.dim

@@ -15,7 +15,7 @@ local engine_policy = {}
 local kinds = { tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID, relu = C.CQ_UNARY_RELU,
   softplus = C.CQ_UNARY_SOFTPLUS }
 
--- Weights as they are now: they may be others when the way back comes.
+-- A copy of the weights: the user may have changed them before the backward pass reads them.
 local function fill_layer(self, k, layer)
   local w, b = layer.w:detach():copy(), layer.b:detach():copy()
   local grad_w, grad_b = T.zeros(w:shape()), T.zeros(b:shape())

@@ -105,6 +105,7 @@ end
 local function add_series(list, series, interval, dim)
   local taken, rows = {}, #list[1].values
   for _, column in ipairs(list) do taken[column.name] = true end
+  -- adds a column; a name that is taken gets a number
   local function add(name, unit, value)
     local own, count = name, 1
     while taken[own] do

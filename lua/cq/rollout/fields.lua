@@ -108,6 +108,7 @@ local function entry_index(own)
   return index
 end
 
+-- actuation weights of all robots' particles as the engine takes them; nil: none was given
 local function weights(world, list, _, batch)
   local parts, any = {}, false
   for k, own in ipairs(world.robots) do

@@ -107,7 +107,7 @@ function solver.of(roll)
   return setmetatable(out, Report)
 end
 
----What the way back took, to the report of a rollout that has gone back.
+---Adds the iterations of the backward pass to the report of a rollout, after that pass.
 ---@param roll cq.Rollout
 function solver.add_adjoint(roll)
   local made = read(roll)

@@ -115,6 +115,7 @@ end
 
 -- of a robot on a grid of its own shape, which does not feel other surfaces
 local function raise_touching(self, health, at)
+  -- the robot of a particle, and "particle 5 of NAME"
   local function name(particle)
     local robot = self.world.robots[1]
     for _, candidate in ipairs(self.world.robots) do

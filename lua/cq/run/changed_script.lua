@@ -18,6 +18,7 @@ end
 ---before and after are then two things. The earlier script is kept beside the new one.
 ---@param self cq.Run     with script, the text of the script that runs
 return function(self)
+  -- warns if a source was changed since the run that is resumed; returns its earlier text
   local function compare(name, path, now)
     local before = read_file(path)
     if not before or not now or before == now then return end

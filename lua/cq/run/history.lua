@@ -14,6 +14,7 @@ History.__name = "cq.History"
 
 local SPREAD = 16            -- a tensor of up to so many elements gets a column for each
 
+-- a value as a cell of history.csv
 local function cell(value)
   if value == nil then return "" end
   if type(value) == "number" then return text.exact(value) end
@@ -165,6 +166,7 @@ local function write_error(path, problem)
   schema.fail("%s cannot be written: %s; what was written before is kept", path, tostring(problem))
 end
 
+-- writes the file again with these lines below its head, and appends from there on
 function History:rewrite(lines)
   lines[#lines + 1] = ""
   local all = table.concat(self.columns, ",") .. "\n" .. table.concat(lines, "\n")

@@ -20,6 +20,7 @@ end
 
 -- a group, a robot, or lists of names and numbers; robots by their place in the world
 local function of_groups(value, robots)
+  -- the number of a robot in its world
   local function place(robot)
     for k, own in ipairs(robots) do
       if own == robot or own.root == robot.root then return k end

@@ -58,6 +58,7 @@ local function of_surface(surface)
   return out
 end
 
+-- f of each entry of a list
 local function mapped(list, f)
   local out = {}
   for k, entry in ipairs(list) do out[k] = f(entry) end

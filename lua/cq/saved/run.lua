@@ -58,6 +58,7 @@ local function setting(experiment, params)
   return world, body, controller, design
 end
 
+-- everything of an experiment that cq.load needs, as plain data
 local function describe(experiment, params)
   local world, body, controller, design = setting(experiment, params)
   local out = {
@@ -72,6 +73,7 @@ local function describe(experiment, params)
   return out
 end
 
+-- adds where the data came from, and writes the file
 local function write(folder, name, out)
   out.format, out.version = run.format, run.version
   local manifest = folder.manifest

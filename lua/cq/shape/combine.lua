@@ -17,6 +17,7 @@ local function same_dim(what, a, b)
   end
 end
 
+-- are the bounding boxes of two shapes disjoint, or only touching?
 local function apart(a, b)
   for d = 1, a.dim do
     local slack = 1e-9 * math.max(a.upper[d] - a.lower[d], b.upper[d] - b.lower[d])      -- neighbours that touch
@@ -25,6 +26,7 @@ local function apart(a, b)
   return false
 end
 
+-- the box around a list of shapes
 local function bounds(list)
   local lower, upper = {}, {}
   for d = 1, list[1].dim do
@@ -201,6 +203,7 @@ function Shape:grown(distance)
   is.argument("shape:grown", "distance", is.number { above = 0 }, distance)
   local lower, upper, around, own = {}, {}, directions(self.dim), self.inside
   for d = 1, self.dim do lower[d], upper[d] = self.lower[d] - distance, self.upper[d] + distance end
+  -- is a point within `distance` of the shape? Tried at points on spheres around it.
   local function near(x, y, z)
     for shell = SHELLS, 1, -1 do
       local r = distance * shell / SHELLS

@@ -28,6 +28,7 @@ local spec = is.define("cq.Shape.mesh", primitive.with_common {
   closed = is.boolean { default = false },
 })
 
+-- reads the file by the engine; closed when it is collected
 local function open(path)
   local out = ffi.new "cq_mesh *[1]"
   check(C.cq_mesh_open(locate(path), out), "cq.Shape.mesh")
@@ -121,6 +122,7 @@ local function new(fields)
 
   local point, answer = ffi.new "double[3]", ffi.new "uint8_t[1]"
   local x0, y0, z0, inverse = info.lower[0], info.lower[1], info.lower[2], 1 / scale
+  -- is a point of the world inside a part of the mesh?
   local function within(part, x, y, z)
     point[0], point[1], point[2] = x0 + (x - at[1]) * inverse, y0 + (y - at[2]) * inverse, z0 + (z - at[3]) * inverse
     check(C.cq_mesh_inside(mesh, part, 1, point, answer))

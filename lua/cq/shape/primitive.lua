@@ -105,12 +105,14 @@ end
 
 -- ---- families -------------------------------------------------------------------------------------------------------
 
+-- a checker of a point with two or three components
 local function point(options)
   options = options or {}
   options.size = options.size or { 2, 3 }
   return is.vector(options)
 end
 
+-- the box of half-width `reach`, one number or one for each axis, around a centre
 local function around(centre, reach)
   local lower, upper = {}, {}
   for d, x in ipairs(centre) do
@@ -120,6 +122,7 @@ local function around(centre, reach)
   return lower, upper
 end
 
+-- requires two vectors with equally many components
 local function agree(kind, first, a, second, b)
   if #a ~= #b then
     is.fail("cq.Shape.%s: %s has %s and %s has %d", kind, first, text.count(#a, "component"), second, #b)

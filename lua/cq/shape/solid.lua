@@ -28,6 +28,7 @@ local C, check = engine.C, engine.check
 
 ---@class cq.Shape.triangles.def : cq.Shape.solid.def
 
+-- the definition of a shape from a Gmsh file, 2D or 3D
 local function define(name, dim)
   return is.define("cq.Shape." .. name, {
     path = is.string(),
@@ -41,6 +42,7 @@ end
 
 -- ---- the file -------------------------------------------------------------------------------------------------------
 
+-- reads the file by the engine; closed when it is collected
 local function open(what, path, dim)
   local out = ffi.new "cq_solid *[1]"
   check(C.cq_solid_open(locate(path), dim, out), what)
@@ -214,6 +216,7 @@ local function scale_of(what, def, info, dim)
   return def.length and def.length / longest or def.scale or 1
 end
 
+-- a shape of the cells of a Gmsh file, scaled and placed
 local function new(what, def, dim)
   local solid, info = open(what, def.path, dim), ffi.new "cq_solid_info"
   C.cq_solid_describe(solid, info)

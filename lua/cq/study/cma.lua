@@ -69,6 +69,7 @@ local function decompose(self)
   for i = 1, self.n do self.axes[i] = math.sqrt(math.max(values[i], 1e-30)) end
 end
 
+-- a point from the distribution: mean + sigma B D z with z normal
 local function draw(self, random)
   local n, z, x = self.n, {}, {}
   for i = 1, n do z[i] = self.axes[i] * random:normal() end

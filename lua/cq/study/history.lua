@@ -10,6 +10,7 @@ function History.new(study, store)
     running = {} }, History)
 end
 
+-- a point in the unit cube, by the order of the space
 local function coordinates(study, point)
   local x = {}
   for d, entry in ipairs(study.space) do x[d] = entry.parameter:unit(point[entry.name]) end
@@ -37,6 +38,7 @@ local function summary(study, k, rows)
   return entry
 end
 
+-- adds a trial; replicates of one point become one entry
 function History:add(row)
   local study = self.study
   local k = study:place(row.number)

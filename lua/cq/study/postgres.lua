@@ -137,6 +137,7 @@ local function word(value)
   return value
 end
 
+-- sends a statement with its values; returns libpq's result
 local function execute(self, sql, ...)
   local count = select("#", ...)
   local values, keep = ffi.new("const char *[?]", math.max(count, 1)), {}

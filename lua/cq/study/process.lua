@@ -102,6 +102,7 @@ end
 
 local function problem_of(number) return ffi.string(F.strerror(number or ffi.errno())) end
 
+-- ends of a pipe: read and write, closed in other processes
 local function pipe()
   local files = ffi.new "int[2]"
   if F.pipe2(files, O_CLOEXEC) ~= 0 then is.fail("no pipe to a trial's process can be made: %s", problem_of()) end

@@ -60,6 +60,7 @@ function progress.counts(counts, total)
   return table.concat(words, "  "), ended
 end
 
+-- the first line: counts, best trial, rate and time left
 function Progress:head()
   local counts = self.store:counts()
   local line, ended = progress.counts(counts, self.study:count())

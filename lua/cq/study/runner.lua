@@ -112,6 +112,7 @@ local function flush(self, child)
   if #child.reports > 0 then self.store:report(child.claimed, self.worker, child.reports) end
 end
 
+-- stores the end of a trial that its process has reported
 local function finish(self, child, ended)
   -- what a trial says whose folder was removed under it is nothing to keep
   if self.store:is_removed() then return end
@@ -129,7 +130,9 @@ end
 
 -- a trial whose process ended without a word, by a signal that came from outside or by a fault of its own
 local by_hand = { [1] = true, [2] = true, [9] = true, [15] = true }
-local function mourn(self, child, code, signal)
+-- A process ended without reporting the end of its trial. One that was killed by hand, or left with code 0, loses the
+-- trial, which waits again up to `retries` times; any other end fails the trial.
+local function handle_exit(self, child, code, signal)
   local claimed = child.claimed
   if (signal and by_hand[signal]) or code == 0 then
     local problem = ("its process was ended%s"):format(signal == 9 and " by signal 9 (too little memory, or by hand)"
@@ -152,6 +155,7 @@ end
 
 local hear = {}
 
+-- message of a trial: a value at a step
 function hear.report(_, child, rest)
   local name, step, value = rest:match "^([^\t]*)\t([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
@@ -160,6 +164,7 @@ function hear.report(_, child, rest)
   if name == child.objective then child.last.value = value end
 end
 
+-- message of a trial: shall it go on? The pruner answers.
 function hear.ask(self, child, rest)
   local step, value = rest:match "^([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
@@ -172,7 +177,7 @@ function hear.ended(self, child, rest)
   local number, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
   code, signal = tonumber(code), tonumber(signal)
   if child.claimed.number ~= tonumber(number) then return end
-  mourn(self, child, code >= 0 and code or nil, signal > 0 and signal or nil)
+  handle_exit(self, child, code >= 0 and code or nil, signal > 0 and signal or nil)
 end
 
 function hear.last(_, child) child.leaving = true end
@@ -202,6 +207,7 @@ local function remove(self, child)
   end
 end
 
+-- reads what a process has sent, and handles each message
 local function listen(self, child)
   local lines, ended = child:receive()
   child.objective = self.study.objectives[1].name
@@ -212,11 +218,13 @@ local function listen(self, child)
   if not ended then return end
   remove(self, child)
   local code, signal = child:wait()
-  if child.claimed then mourn(self, child, code, signal) end
+  if child.claimed then handle_exit(self, child, code, signal) end
 end
 
 -- ---- from time to time ---------------------------------------------------------------------------------------------
 
+-- At intervals: writes the reports of running trials, looks for the order to stop, gives signs of life, and takes back
+-- the trials of workers that are gone.
 local function tick(self)
   local now = process.now()
   if self.store.base.reconnects ~= self.reconnects then
@@ -277,6 +285,7 @@ local function end_children(self)
   end
 end
 
+-- the loop of a worker, until the study is over, stopped or removed
 local function work(self)
   self.waiting = true
   while C.cq_interrupted() == 0 do

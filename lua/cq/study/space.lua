@@ -139,6 +139,7 @@ end
 ---@class cq.SpaceModule
 local space = { class = Parameter }
 
+-- a parameter that takes numbers between min and max
 local function range(name, kind, min, max, log)
   is.argument(name, "min", is.number(), min)
   is.argument(name, "max", is.number(), max)

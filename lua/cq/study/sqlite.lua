@@ -112,6 +112,7 @@ function sqlite.open(path, def)
   return self
 end
 
+-- a prepared statement; kept for the next call
 function Sqlite:statement(sql)
   local known = self.statements[sql]
   if known then return known end
@@ -122,6 +123,7 @@ function Sqlite:statement(sql)
   return out[0]
 end
 
+-- sets value number `index` of a statement, from 1
 local function bind(statement, index, value)
   local kind = type(value)
   if value == nil then return library.sqlite3_bind_null(statement, index) end
@@ -130,6 +132,7 @@ local function bind(statement, index, value)
   return library.sqlite3_bind_double(statement, index, value)
 end
 
+-- the value in column k of the present row
 local function column(statement, k)
   local kind = library.sqlite3_column_type(statement, k)
   if kind == NULL then return nil end

@@ -68,7 +68,7 @@ local function damaged(self, where, column, value)
     self.path, where, column, text.describe(value))
 end
 
--- refuses a file with nonsense in its cells
+-- Reports a damaged store if a cell of any table holds a value of the wrong type or out of range (`sound`).
 local function require_sound(self)
   for name, columns in pairs(sound) do
     for _, one in ipairs(columns) do
@@ -79,7 +79,7 @@ local function require_sound(self)
   end
 end
 
--- a table of finite numbers by name from its text
+-- numbers by name, from the JSON in a cell of the table trial
 local function numbers_of(self, row, column)
   local fine, numbers = pcall(json.decode, row[column])
   fine = fine and type(numbers) == "table"
@@ -90,7 +90,8 @@ local function numbers_of(self, row, column)
   return numbers
 end
 
--- refuses a point that the study's parameters cannot have
+-- Reports a damaged store if the point of a trial, numbers by the names of parameters, is one that the study's
+-- parameters cannot take. row: of the table trial, for the error.
 local function require_point(self, row, numbers)
   for _, entry in ipairs(self.study and self.study.space or {}) do
     if not entry.parameter:holds(numbers[entry.name]) then
@@ -380,6 +381,7 @@ function Store:counts()
   return out
 end
 
+-- a row of the table trial with its JSON read and checked
 local function decoded(self, row)
   local point, study = row.point, self.study
   row.point, row.result = point and numbers_of(self, row, "point"), row.result and numbers_of(self, row, "result")

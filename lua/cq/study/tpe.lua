@@ -97,6 +97,7 @@ function Density:log(x)
   return most + math.log(all / total)
 end
 
+-- a point: a kernel around an earlier point, or a uniform one
 function Density:draw(random)
   local total = #self.points + 1
   local k = place_of(random:uniform(), total) + 1
@@ -166,6 +167,7 @@ end
 
 -- done ones by their value, or by front and crowding; then pruned ones, the farthest first; then failed ones
 local classes = { done = 1, pruned = 2, failed = 3 }
+-- points from best to worst: by value, or by Pareto front and crowding
 local function sorted(points)
   local done, rank, crowd = {}, nil, nil
   for _, entry in ipairs(points) do

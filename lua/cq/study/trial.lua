@@ -167,6 +167,7 @@ end
 
 -- ---- running -------------------------------------------------------------------------------------------------------
 
+-- a trial as its script sees it; without fields, that of a script that runs outside of a study
 local function described(study, given)
   return setmetatable({
     number = given.number or 1, seed = given.seed or study.seed, replicate = given.replicate or 1,

@@ -228,6 +228,7 @@ local function check_gradient(f, p, opts)
   end
 
   local random = ffi.new("cq_random", opts.seed, 0)
+  -- checks the gradient along a random direction of the parameters in `part`
   local function add(part, name)
     local direction = random_direction(part, random)
     self.noise = self.noise or math.max(LEAST_NOISE * math.abs(loss), noise_of(f, p, part, direction, loss))

@@ -91,6 +91,7 @@ class.held = {}
 
 -- ---- making ---------------------------------------------------------------------------------------------------------
 
+-- a tensor over memory, without a check
 local function wrap(pointer, count, rank, dims)
   return setmetatable({
     pointer = pointer, count = count, rank = rank, dims = dims, requires_grad = false, adjoint = false,

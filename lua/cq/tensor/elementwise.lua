@@ -71,6 +71,7 @@ local function binary_back(node, gradient)
   C.cq_tensor_binary_adj(op, layout_of("", a, b), pair, grad_a, grad_b, gradient)
 end
 
+-- a number as a tensor of one element; an error for anything else but tensors
 local function operand(what, value)
   if type(value) == "number" then return class.scalar(value) end
   if not is_tensor(value) then fail("%s: needs a tensor or a number, got %s", what, schema.describe(value)) end
@@ -79,6 +80,7 @@ end
 
 local first_without_gradient = C.CQ_BINARY_LESS
 
+-- an element-wise operation of two tensors or numbers, with broadcasting
 local function binary(op, a, b)
   local what = names[op]
   if not is_tensor(a) then a = operand(what, a) end
@@ -90,6 +92,7 @@ local function binary(op, a, b)
   return out
 end
 
+-- the function of a binary operation; name: for errors
 local function declare(op, name)
   op = tonumber(op)
   names[op] = name
@@ -146,6 +149,7 @@ end
 
 local first_unary_without_gradient = C.CQ_UNARY_SIGN
 
+-- an element-wise function of one tensor
 local function unary(op, a)
   local out = class.like(a)
   C.cq_tensor_unary(op, a.count, a.pointer, out.pointer)

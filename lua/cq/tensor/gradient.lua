@@ -72,6 +72,7 @@ end
 
 local function pack(...) return { n = select("#", ...), ... } end
 
+-- Runs f on a tape and backward: the gradients of its first result by parameters in `list`, and all results.
 local function evaluate(f, list, p, ...)
   local record = tape.new()
   local results = pack(tape.with(record, f, p, ...))
@@ -167,6 +168,7 @@ local function isolated(list, f, ...)
     before[i] = { adjoint = t.adjoint, requires_grad = t.requires_grad, held = held[t] }
     t.adjoint, t.requires_grad, held[t] = false, true, true
   end
+  -- puts gradients of the parameters back as they were before; passes on results or the error
   local function restore(ok, ...)
     for i, leaf in ipairs(list) do
       local t = leaf.tensor
@@ -289,7 +291,7 @@ local function each(_, names)
   return out
 end
 
----A function that gives several numbers and the gradient of each: f runs once, and the way back is made once for each
+---A function that gives several numbers and the gradient of each: f runs once, and the backward pass once for each
 ---number. Rollouts are not run again for it.
 ---
 ---f returns a table of named numbers, tensors of one element each, and whatever else, which is passed on. A parameter

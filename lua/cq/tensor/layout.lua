@@ -19,6 +19,7 @@ local function share_back(node, gradient)
   C.cq_tensor_copy(elementwise.flat_layout(a.count, 1, 1), 1, gradient, adjoint(a))
 end
 
+-- the same memory with other dims
 local function share(t, dims)
   local out = class.wrap(t.pointer, t.count, #dims, dims)
   if tape.wants(t) then return tape.push(share_back, out, t) end
@@ -112,7 +113,7 @@ local function strides_of(dims)
   return strides
 end
 
--- a piece of a lies in a piece of the result: the way back adds
+-- a piece of a lies in a piece of the result: the backward pass adds
 local function piece_back(node, gradient)
   local e = node.extra
   move(e.shape, e.to, e.from, 1, gradient + e.to_offset, adjoint(node.a) + e.from_offset)
@@ -188,6 +189,7 @@ function Tensor:slice(i, j, dim)
   class.check_tensor(self, "slice")
   dim = class.check_dim(self.rank, dim or 1, "slice")
   local size = self.dims[dim]
+  -- an index from 1, also where it was given from the end
   local function position(value, name)
     if type(value) ~= "number" or value % 1 ~= 0 then
       fail("slice: the %s must be a whole number, got %s", name, schema.describe(value))
@@ -216,6 +218,7 @@ local function row_back(node, gradient)
   for i = 0, node.out.count - 1 do to[offset + i] = to[offset + i] + gradient[i] end
 end
 
+-- t[i]: entry i along the first dimension, a copy
 function class.element(t, index)
   if t.rank == 0 then fail("t[%s]: a tensor of rank 0 has no entries; t:item() is its number", tostring(index)) end
   index = class.check_index(t.dims[1], index, "t[i]")

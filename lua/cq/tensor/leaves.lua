@@ -39,6 +39,7 @@ local function is_branch(value)
   return type(value) == "table" and getmetatable(value) == nil
 end
 
+-- appends the tensors of a tree of parameters, with their paths
 local function collect(value, path, out, seen)
   if class.is_tensor(value) then
     -- one tensor in two places is one leaf

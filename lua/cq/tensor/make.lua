@@ -56,6 +56,7 @@ local function holds_tensor(list)
   return false
 end
 
+-- a tensor from nested lists of tensors
 local function stacked(list)
   local parts = {}
   for i, value in ipairs(list) do
@@ -327,6 +328,7 @@ end
 function Tensor:totable()
   class.check_tensor(self, "totable")
   local pointer = self.pointer
+  -- nested lists of the elements
   local function build(depth, offset, stride)
     if depth > self.rank then return class.number(pointer, offset) end
     local list, size = {}, self.dims[depth]

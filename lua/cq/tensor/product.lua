@@ -56,6 +56,7 @@ local function batch_of(t)
   return dims, count
 end
 
+-- dims of a batch of matrices
 local function batched(dims, rows, columns)
   local out = {}
   for i = 1, #dims do out[i] = dims[i] end

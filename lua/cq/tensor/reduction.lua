@@ -79,6 +79,7 @@ for rank = 1, C.CQ_TENSOR_RANK_MAX do
   for i = 1, rank do ones[rank][i] = 1 end
 end
 
+-- reduces over one dimension, a list of them, or all
 local function reduce(op, what, t, dim, keep)
   class.check_tensor(t, what)
   if dim == nil then
@@ -116,6 +117,7 @@ local function scan_back(node, gradient)
   C.cq_tensor_scan_adj(e[1], set_extent(e[2], e[3], e[4]), node.out.pointer, adjoint(a), gradient)
 end
 
+-- a cumulative operation along a dimension
 local function scan(op, what, t, dim)
   class.check_tensor(t, what)
   dim = class.check_dim(t.rank, dim, what)

@@ -35,6 +35,7 @@ end
 ---@return cq.Tape?
 function tape.recording() return current end
 
+-- ends a recording: the tape before it is the present one again; passes on results or the error
 local function finish(before, ok, ...)
   current = before
   if not ok then error((...), 0) end

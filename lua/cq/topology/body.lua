@@ -100,6 +100,7 @@ function Body:save_surface(path, options)
     whole = whole + parts[a + 1]
   end
   local thickness = def.thickness or self.design.filter.radius
+  -- writes one file of triangles
   local function write(triangles, name)
     local body = surface.indexed(triangles, name)
     paths[#paths + 1] = ("%s_%s.%s"):format(front, name, format.name)

@@ -40,6 +40,7 @@ local function core_of(graph, density)
   return components.largest(graph, density:greater(CORE * density:max():item()))
 end
 
+-- Heat conduction in the design, warm at its core: material that is not connected stays cold.
 local function temperatures(graph, density, core)
   local k = density:pow(POWER) * (1 - FLOOR) + FLOOR
   local diagonal = k * (graph.matrix:product(k) + graph.leak + core)

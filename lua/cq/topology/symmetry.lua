@@ -14,6 +14,7 @@ local spec = is.define("cq.Topology: design symmetry", {
 
 local function middle_of(points, d) return 0.5 * (points:min(1):get(d) + points:max(1):get(d)) end
 
+-- points mirrored at the plane x_d = at
 local function mirrored(points, d, at)
   local out = points:detach():copy()
   local x, dim = out:data(), points:size(2)
@@ -45,6 +46,7 @@ local function partners(design, image)
   return out
 end
 
+-- a map of signals applied twice
 local function again(map)
   local out = {}
   for k = 1, #map do out[k] = map[map[k]] end

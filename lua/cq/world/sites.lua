@@ -35,6 +35,7 @@ function Sites:key(position)
   return ffi.string(cells, count * dim * 4)
 end
 
+-- a copy of the world with particles at other places
 local function create(self, key, position)
   local raw, out = ffi.new("cq_world_def", self.raw), ffi.new "cq_world *[1]"
   raw.value[field.by_name.position.id] = position:data()

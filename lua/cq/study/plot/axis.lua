@@ -9,6 +9,7 @@ Axis.__index = Axis
 
 local axis = {}
 
+-- fixes the range of an axis: logarithms, and some air at both ends
 local function finish(self)
   if self.kind == "log" then self.lo, self.hi = math.log10(self.lo), math.log10(self.hi) end
   if self.lo == self.hi then

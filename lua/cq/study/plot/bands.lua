@@ -75,6 +75,7 @@ return function(data)
   local name = name_of(data)
   if not name then return nil end
   local bands, xs, ys = {}, {}, {}
+  -- adds a band with its text and colour
   local function add(band, text, stroke)
     if not band then return end
     band.text, band.colour, bands[#bands + 1] = text, stroke, band

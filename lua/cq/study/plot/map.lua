@@ -15,6 +15,7 @@ local function colour_at(place)
   return colour.pack(a[1] + w * (b[1] - a[1]), a[2] + w * (b[2] - a[2]), a[3] + w * (b[3] - a[3]))
 end
 
+-- mean objective at each pair of values of two parameters; the least and the largest mean
 local function means(data, a, b)
   local sums, counts, lo, hi = {}, {}, math.huge, -math.huge
   for _, entry in ipairs(data.done) do
@@ -44,6 +45,7 @@ local function label(canvas, x0, y, lay, b, tall)
   end
 end
 
+-- draws one map: a coloured cell for each pair of values
 local function draw(canvas, data, a, b, left, top)
   local mean, lo, hi = means(data, a, b)
   local columns, rows = #a.parameter.values, #b.parameter.values

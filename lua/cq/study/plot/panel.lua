@@ -71,6 +71,7 @@ function Panel:draw_axes()
   canvas:text { x = self.left - 60, y = self.top - 12, size = 10, text = self.y.label }
 end
 
+-- are all of these numbers finite?
 local function shown(...)
   for k = 1, select("#", ...) do
     local value = select(k, ...)

@@ -41,6 +41,7 @@ return function(data)
   list[#list + 1] = out
   local canvas = panels.canvas(LEFT + RIGHT + STEP * (#list - 1), BOTTOM + 40,
     ("%s: every trial"):format(data.study.name))
+  -- draws one trial as a line through all axes
   local function line(entry, stroke, width)
     local points = {}
     for d, axis in ipairs(list) do
