@@ -21,7 +21,7 @@ local activations = {
   softplus = function(x) return math.max(x, 0) + math.log(1 + math.exp(-math.abs(x))) end,
 }
 
--- A dense layer in plain Lua: y = f(W x + b). Its source is copied into the exported file.
+-- a dense layer: y = f(W x + b)
 local function layer(l, x)
   local y, outputs, f = {}, #l.b, activations[l.activation]
   for j = 1, outputs do
