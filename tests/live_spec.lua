@@ -1,7 +1,9 @@
 -- live: the page of a run that goes on: who may see it, what it is told, what it may ask for, and that the run computes
 -- the same.
+local browser = require "tests.browser"
 local http = require "tests.http"
 local host = require "cq.host"
+local image = require "cq.base.image"
 local json = require "cq.base.json"
 local process = require "tests.process"
 local scratch = require "tests.scratch"
@@ -93,6 +95,45 @@ describe("the page of a run that goes on", function()
     http.ask(port, "POST /stop?token=" .. token)
     assert.equal(130, code_of(folder))
     assert.is_true(select(2, process.read(folder .. "/run/history.csv"):gsub("\n", "")) > lines)
+  end)
+
+  it("shows the newest body in a browser, which pauses and stops it", function()
+    if not browser.is_there then return pending "chromium is not installed: the page was not opened" end
+    local port, token = start(folder)
+    local window = browser.open()
+    local fine, problem = pcall(function()
+      window:visit(("http://127.0.0.1:%d/?token=%s"):format(port, token))
+      window:await("film && film.frames && curves.length > 1")
+      window:value "play(false)"
+      window:shoot(folder .. "/a.png")
+      local picture, sandy = image.read(folder .. "/a.png"), 0
+      for k = 0, picture.width * picture.height - 1 do
+        local p = picture.pixels + 4 * k
+        -- the first colour of groups, with a little red or blue of its signal
+        if p[0] > p[2] + 40 and p[1] > p[2] + 10 then sandy = sandy + 1 end
+      end
+      assert.is_true(sandy > 300, ("%d pixels of the body"):format(sandy))
+      assert.same({}, window:state().errors)
+      assert.matches("^iteration %d+$", window:state().run)
+      window:value "document.querySelector('[data-command=pause]').click()"
+      window:await "shown.status === 'paused'"
+      window:value "document.querySelector('[data-command=pause]').click()"
+      window:await "shown.status === 'running'"
+      window:value "document.querySelector('[data-command=stop]').click()"
+      window:await "shown.status === 'stopped'"
+    end)
+    window:close()
+    if not fine then error(problem, 0) end
+    assert.equal(130, code_of(folder))
+  end)
+
+  it("is served by the first of ranks alone", function()
+    local script = process.write(folder .. "/s.lua", "print 'done'")
+    for _, rank in ipairs { 0, 1 } do
+      local told = process.cqlua({ "--serve", script }, { before = ("OMPI_COMM_WORLD_RANK=%d"):format(rank) })
+      assert.equal(0, told.code, told.err)
+      assert.equal(rank == 0, told.err:find("http://127.0.0.1", 1, true) ~= nil)
+    end
   end)
 
   it("changes no bit of what is computed", function()

@@ -254,6 +254,27 @@ describe("cqlua report", function()
     assert.same({}, state.errors)
   end)
 
+  it("is written by cqlua compare, with the table of what differs", function()
+    train("one", 10)
+    train("two", 20)
+    process.write(folder .. "/one/script.lua", "local rate = 10\n")
+    process.write(folder .. "/two/script.lua", "local rate = 20\n")
+    local out = folder .. "/both.html"
+    local told = process.cqlua { "compare", folder .. "/one", folder .. "/two", "--report", out }
+    assert.equal(0, told.code, told.err)
+    local facts = json.decode((process.read(out):match 'id="data">([^<]*)<')).facts
+    assert.same({ "", "one", "two" }, facts.heads)
+    local rows = {}
+    for _, row in ipairs(facts.rows) do rows[#rows + 1] = table.concat(row, "|") end
+    local all = table.concat(rows, "\n")
+    assert.matches("iterations|3|3", all)
+    assert.matches("final loss|%-?[%d.e-]+|%-?[%d.e-]+\n", all)
+    assert.matches("line of the script|1: local rate = 10|\nline of the script||1: local rate = 20", all)
+    told = process.cqlua { "compare", folder .. "/one", folder .. "/two", "--report", "both.txt" }
+    assert.matches("compare %-%-report: path must end in .html, got \"both.txt\"", told.err)
+    assert.not_equal(0, told.code)
+  end)
+
   it("refuses what is no run, in one sentence", function()
     process.write(folder .. "/a.txt", "")
     local cases = {

@@ -285,7 +285,8 @@ end
 ---@param words string[]      its arguments
 ---@return boolean finished, string? problem     false after its error was told
 function program.run_script(path, words)
-  if not option.program.serve then return run_file(path, words) end
+  -- of ranks the first one alone listens
+  if not option.program.serve or require("cq.ranks.mpi").launched_as() > 0 then return run_file(path, words) end
   local live = require "cq.report.live"
   live.start(option.program.serve, path)
   local finished, why = run_file(path, words)

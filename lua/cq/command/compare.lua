@@ -1,5 +1,6 @@
 -- compare: what differs between runs, and what came of each.
 --   cqlua compare runs/walk runs/slow
+--   cqlua compare runs/walk runs/slow --report both.html      the same as a page, with bodies and losses
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
 local scripts = require "cq.base.script"
@@ -113,20 +114,55 @@ local function lacking(bytes, other)
 end
 
 local MOST = 20              -- lines of a script that are shown
+local BODIES = 4             -- of the first runs, on a page
+
+-- calls each(sign, line) for the lines that one script has (-) and the other has not, and those of the other (+)
+local function each_change(one, other, each)
+  if not one.script or not other.script then return end
+  local changes = { { "-", lacking(one.script, other.script) }, { "+", lacking(other.script, one.script) } }
+  for _, change in ipairs(changes) do
+    local sign, list = change[1], change[2]
+    for k = 1, math.min(#list, MOST) do each(sign, list[k]) end
+    if #list > MOST then each(sign, ("and %s more"):format(text.count(#list - MOST, "line"))) end
+  end
+end
 
 local function print_scripts(one, other)
-  if not one.script or not other.script or one.script == other.script then return end
-  print(("\nlines of the script in %s (-) and in %s (+)"):format(one.folder, other.folder))
-  for sign, list in pairs { ["-"] = lacking(one.script, other.script), ["+"] = lacking(other.script, one.script) } do
-    for k = 1, math.min(#list, MOST) do print(("%s %s"):format(sign, list[k])) end
-    if #list > MOST then print(("%s and %s more"):format(sign, text.count(#list - MOST, "line"))) end
+  if one.script ~= other.script then
+    print(("\nlines of the script in %s (-) and in %s (+)"):format(one.folder, other.folder))
   end
+  each_change(one, other, function(sign, line) print(("%s %s"):format(sign, line)) end)
+end
+
+-- the table, and what the scripts of others have beside that of the first, as a page with bodies and losses
+local function write_report(path, runs, rows)
+  local pages, folders = require "cq.report.page", require "cq.report.folder"
+  pages.check(path, "compare --report")
+  pages.require_writable(path, "compare --report")
+  local page, facts, paths = pages.new(path:match "([^/]+)%.html$"), { heads = { "" }, rows = {} }, {}
+  for k, run in ipairs(runs) do
+    paths[k] = run.folder
+    each_change(runs[1], run, function(sign, line)
+      local cells = { "line of the script" }
+      for i = 1, #runs do cells[i + 1] = "" end
+      cells[(sign == "-" and 1 or k) + 1] = line
+      facts.rows[#facts.rows + 1] = cells
+    end)
+  end
+  for k, row in ipairs(rows) do table.insert(facts.rows, k, { row[1], unpack(row[2]) }) end
+  folders.add(page, paths, { frames = 120, colour = { "signal" }, particles = "auto" }, BODIES)
+  for k, run in ipairs(page.data.runs) do facts.heads[k + 1] = run.name end
+  page.data.facts = facts
+  page:write(path, "compare --report")
 end
 
 return {
   summary = "what differs between runs, and what came of each",
   arguments = "RUN RUN ...",
-  options = { json = is.boolean { default = false, help = "one JSON object for each run" } },
+  options = {
+    json = is.boolean { default = false, help = "one JSON object for each run" },
+    report = is.string { optional = true, help = "FILE.html: the table as a page, with bodies and losses" },
+  },
   run = function(options, words)
     if #words < 2 then scripts.misuse("compare takes the folders of two runs at least, got %d", #words) end
     local runs, rows = {}, {}
@@ -140,6 +176,7 @@ return {
       if any then rows[#rows + 1] = { figure[1], values } end
     end
     for _, row in ipairs(settings(runs)) do rows[#rows + 1] = row end
+    if options.report then write_report(options.report, runs, rows) end
     if not options.json then
       print_table(runs, rows)
       for k = 2, #runs do print_scripts(runs[1], runs[k]) end

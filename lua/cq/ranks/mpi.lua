@@ -89,6 +89,16 @@ local function launched()
   end
 end
 
+---The number from 0 that a launcher has given this process; 0 without one.
+---@return integer
+function mpi.launched_as()
+  for _, name in ipairs { "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID" } do
+    local rank = tonumber(os.getenv(name) or "")
+    if rank then return rank end
+  end
+  return 0
+end
+
 -- starts MPI in this process; an error if the launcher is of another MPI
 local function begin(object)
   local place = ffi.new "cq_mpi_place"
