@@ -2,6 +2,7 @@
 local cq = require "cq"
 local T = require "cq.tensor"
 local scene = require "tests.scene"
+local scratch = require "tests.scratch"
 local spread = require "tests.spread"
 local sentence = require("tests.sentence").of
 
@@ -162,6 +163,39 @@ describe("env:window", function()
     assert.equal(2, window.truncated[2]:sum():item())
     assert.equal(2, window.truncated:sum():item())
     assert.is_true(window.observation[3]:equal(make():reset()))
+  end)
+
+  it("goes on from a snapshot in a file with the same bits, with episodes that began at different times", function()
+    local function fresh()
+      local world = scene.world(scene.robot())
+      return make({ scenes = 3, steps = 4, reset = function(random)
+        return world.robot:with { velocity = random:uniform({ 2 }, { min = -0.5, max = 0.5 }) }, random:uniform { 1 }
+      end, terminate = function(after) return after:center("trunk"):slice(1, 1, -1):flatten():greater(0.4503) end },
+        world)
+    end
+    local path = scratch.open() .. "/env.bin"
+    for steps = 0, 7 do
+      local env, other = fresh(), fresh()
+      assert.equal("env:snapshot: the scenes have not begun; call env:reset() first",
+        sentence(function() env:snapshot() end))
+      env:reset { seed = 5 }
+      for k = 1, steps do env:step(actions(k, 3)) end
+      cq.save(path, env:snapshot())
+      assert.is_true(other:restore(cq.load(path)):equal(env.observation))
+      assert.equal(env.state.step, other.state.step)
+      for k = 1, 5 do
+        local one, two = { env:step(actions(k, 3)) }, { other:step(actions(k, 3)) }
+        for i = 1, 4 do assert.is_true(one[i]:equal(two[i])) end
+        assert.is_true(one[5].episode_return:equal(two[5].episode_return))
+        assert.is_true(env.state:deformations():equal(other.state:deformations()))
+      end
+    end
+    local saved, two = cq.load(path), make()
+    scratch.close()
+    assert.equal("env:restore: the snapshot has 3 scenes, this environment 2",
+      sentence(function() two:restore(saved) end))
+    assert.equal("env:restore: needs what env:snapshot() gave, got an empty table",
+      sentence(function() two:restore {} end))
   end)
 end)
 

@@ -15,7 +15,7 @@ local ROOMS = {
   { "simulation", "world", "state", "rollout", "implicit" },
   { "record", "run", "ranks", "saved", "load" },
   { "optimize", "optimizer", "schedule", "uncertainty" },
-  { "learn", "env", "learn" },
+  { "learn", "env", "learner", "learn" },
   { "picture", "picture", "plot" },
   { "report", "report" },
   { "topology", "topology" },

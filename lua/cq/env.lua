@@ -14,9 +14,8 @@ local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
-local field = require "cq.base.field"
-local fields = require "cq.rollout.fields"
-local values = require "cq.robot.values"
+local fields = require "cq.env.fields"
+local snapshot = require "cq.env.snapshot"
 local unstable = require "cq.rollout.unstable"
 local observers = require "cq.observer"
 local controllers = require "cq.controller"
@@ -74,54 +73,6 @@ end
 
 -- ---- beginnings -----------------------------------------------------------------------------------------------------
 
--- one number for each goal of a scene
-local function take_goal(self, scene, goal)
-  if goal == nil then
-    if self.goal_size and self.goal_size > 0 then
-      is.fail("cq.Env: reset gave no goal for scene %d, and one before", scene)
-    end
-    self.goal_size = 0
-    return
-  end
-  local row = T.as_tensor(goal, "cq.Env: the goal of reset"):detach():flatten()
-  self.goal_size = self.goal_size or row.count
-  if row.count ~= self.goal_size then
-    is.fail("cq.Env: reset gave a goal of %s for scene %d, and one of %d before", text.count(row.count, "number"),
-      scene, self.goal_size)
-  end
-  self.goal_rows[scene] = row
-end
-
--- what the user says of how a scene begins
-local function draw(self, scene)
-  if not self.draw then return end
-  local variant, goal = self.draw(self.random[scene], scene)
-  self.variants[scene] = fields.bodies(self.world, variant)
-  take_goal(self, scene, goal)
-end
-
--- the robots with a value of each scene for what any variant has set
-local function stack_variants(self)
-  local out = {}
-  for k, own in ipairs(self.world.robots) do
-    local stacked = {}
-    for _, entry in ipairs(field.of_robot) do
-      local rows, any = {}, false
-      for scene = 1, self.scenes do
-        rows[scene] = values.spread(self.variants[scene][k], entry.name, own) or false
-        any = any or rows[scene]
-      end
-      for scene = 1, any and self.scenes or 0 do
-        rows[scene] = rows[scene] or entry.owner ~= "entry" and values.base(own, entry.name)
-          or is.fail("cq.Env: reset gave scene %d no actuation_weight, which others have", scene)
-      end
-      if any then stacked[entry.name] = T.stack(rows, 1) end
-    end
-    out[k] = next(stacked) and own:with(stacked) or own
-  end
-  return out
-end
-
 -- gives back the memory of the rollout before, unless gradients go through it
 local function forget(state, recorded)
   if state and not recorded and not state.roll.link then state.roll:release() end
@@ -131,14 +82,12 @@ end
 local function begin(self, state, map)
   for scene = 1, self.scenes do
     if not map or map[scene] == 0 then
-      draw(self, scene)
+      fields.draw(self, scene)
       self.length[scene], self.returned[scene] = 0, 0
     end
   end
-  if self.draw then
-    self.bodies = tape.pause(stack_variants, self)
-    self.goals = self.goal_size > 0 and T.stack(self.goal_rows, 1) or nil
-  end
+  fields.stack(self)
+  snapshot.trim(self)
   local roll = self.world:rollout { steps = 0, from = state, scenes = map, batch = self.scenes, robot = self.bodies }
   forget(state, tape.recording())
   self.state = roll.state
@@ -160,7 +109,7 @@ function Env:reset(options)
     self.random = {}
     for scene = 1, self.scenes do self.random[scene] = random { seed = (def.seed or 0) * 65536 + scene } end
   end
-  self.variants, self.goal_rows, self.length, self.returned = {}, {}, {}, {}
+  self.variants, self.goal_rows, self.length, self.returned, self.acted = {}, {}, {}, {}, {}
   local z = begin(self, nil, nil)
   self.ready = true
   return z
@@ -251,6 +200,7 @@ end
 function Env:step(actions)
   if not self.ready then is.fail "env:step: the scenes have not begun; call env:reset() first" end
   local u = check_actions(self, actions)
+  snapshot.note(self, u)
   local before, seen = self.state, self.observation
   local after, failed = advance(self, u)
   local reward = by_scene(self, self.reward(before, u, after, self.goals), "reward")
@@ -310,6 +260,23 @@ function Env:window(fields_given)
   return out
 end
 
+---Where the environment stands, as a table for cq.save: the running episodes go on from there bit for bit.
+---@return table
+function Env:snapshot()
+  if not self.ready then is.fail "env:snapshot: the scenes have not begun; call env:reset() first" end
+  return snapshot.of(self)
+end
+
+---Goes on from where an environment that was made alike stood. It makes the control steps of the running episodes
+---again, at most `steps` of them.
+---Errors: what is no snapshot; one of another number of scenes or actions.
+---@param saved table          from env:snapshot
+---@return cq.Tensor observation     {scenes, numbers}
+function Env:restore(saved)
+  tape.pause(snapshot.restore, self, saved, observe)
+  return self.observation
+end
+
 -- ---- making one -----------------------------------------------------------------------------------------------------
 
 local spec = is.define("cq.Env", {
@@ -354,7 +321,7 @@ local function new(_, fields_given)
   local def = spec(fields_given)
   local self = setmetatable({ world = def.world, observer = observers.of(def.observer, "cq.Env"), reward = def.reward,
     steps = def.steps, scenes = def.scenes, draw = def.reset, terminate = def.terminate,
-    failure_reward = def.failure_reward, failures = 0 }, Env)
+    failure_reward = def.failure_reward, failures = 0, drawn_from = {} }, Env)
   if self.world.actuator_count == 0 then is.fail "cq.Env: the robots of the world have no actuators to act with" end
   check_time(self)
   self.action_space = { shape = { self.world.actuator_count }, low = -1, high = 1 }

@@ -2,7 +2,8 @@
 -- empty script starts at once.
 --
 --   experiments   World, Implicit, Robot, Creature, Shape, Material, Boundary, Actuator, Observer, Controller,
---                 Optimizer, Experiment, Plan, Env, Schedule, Topology, Picture, Plot, Run, Study, Space, Pruner, Ranks
+--                 Optimizer, Experiment, Plan, Env, Learner, Schedule, Topology, Picture, Plot, Run, Study, Space,
+--                 Pruner, Ranks
 --   tensors       tensor, param, zeros, ones, full, empty, eye, arange, range, concat, stack, pad, where, random,
 --                 sparse, ...
 --   gradients     value_and_grad, values_and_grads, grad, check_gradient
@@ -23,6 +24,7 @@
 ---@field Optimizer cq.OptimizerModule
 ---@field Experiment fun(fields: cq.Experiment.def|fun(level: table): cq.Experiment.def): cq.Experiment
 ---@field Env fun(fields: cq.Env.def): cq.Env
+---@field Learner cq.LearnerModule
 ---@field Plan cq.PlanModule
 ---@field Schedule cq.ScheduleModule
 ---@field Picture cq.PictureModule
@@ -48,7 +50,7 @@ local nouns = {
   World = "cq.world", Implicit = "cq.implicit",
   Robot = "cq.robot", Creature = "cq.creature", Shape = "cq.shape", Material = "cq.material",
   Boundary = "cq.boundary",
-  Env = "cq.env", Plan = "cq.plan", Schedule = "cq.schedule",
+  Env = "cq.env", Learner = "cq.learner", Plan = "cq.plan", Schedule = "cq.schedule",
   Actuator = "cq.actuator", Observer = "cq.observer", Controller = "cq.controller", Optimizer = "cq.optimizer",
   Experiment = "cq.experiment", Picture = "cq.picture", Plot = "cq.plot", Run = "cq.run",
   Study = "cq.study", Space = "cq.study.space", Pruner = "cq.study.pruner", Ranks = "cq.ranks",

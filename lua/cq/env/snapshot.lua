@@ -1,0 +1,111 @@
+-- snapshot: where an environment stands, as data: how its running episodes began, and the actions since. Going on makes
+-- these control steps again, so that the engine's state is the same to the last bit, and needs no file of its own.
+local fields = require "cq.env.fields"
+local is = require "cq.base.schema"
+local message = require "cq.base.message"
+local random = require "cq.random"
+local states = require "cq.state"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+local snapshot = {}
+
+-- control steps of the longest running episode
+local function longest(length)
+  local out = 0
+  for _, steps in ipairs(length) do out = math.max(out, steps) end
+  return out
+end
+
+---Keeps the actions of a control step, and forgets those before the running episodes.
+---@param self cq.Env
+---@param u cq.Tensor
+function snapshot.note(self, u) self.acted[#self.acted + 1] = u:detach() end
+
+---@param self cq.Env
+function snapshot.trim(self)
+  local extra = #self.acted - longest(self.length)
+  if extra <= 0 then return end
+  local rest = {}
+  for k = extra + 1, #self.acted do rest[#rest + 1] = self.acted[k] end
+  self.acted = rest
+end
+
+---@param self cq.Env
+---@return table
+function snapshot.of(self)
+  local before = {}
+  for scene = 1, self.scenes do before[scene] = self.drawn_from[scene] end
+  return { random = before, length = T.tensor(self.length), returned = T.tensor(self.returned),
+    failures = self.failures, step = self.state.step, observation = self.observation:detach():copy(),
+    actions = #self.acted > 0 and T.stack(self.acted, 1) or nil }
+end
+
+local function check(self, saved)
+  if type(saved) ~= "table" or not T.is_tensor(saved.length) or type(saved.random) ~= "table" then
+    is.fail("env:restore: needs what env:snapshot() gave, got %s", text.describe(saved))
+  end
+  if saved.length.count ~= self.scenes then
+    is.fail("env:restore: the snapshot has %s, this environment %d", text.count(saved.length.count, "scene"),
+      self.scenes)
+  end
+  if saved.actions and saved.actions:size(3) ~= self.action_space.shape[1] then
+    is.fail("env:restore: the snapshot has %s a scene, this environment %d",
+      text.count(saved.actions:size(3), "action"), self.action_space.shape[1])
+  end
+end
+
+-- the control steps since the longest running episode began; scenes that began later wait at their start
+local function repeat_steps(self, saved, count)
+  local roll = self.world:rollout { steps = 0, batch = self.scenes, robot = self.bodies }
+  roll.first = saved.step - count
+  local state = states.new(roll, 0)
+  for k = 1, count do
+    local map, moves = {}, T.zeros { self.scenes, 1 }
+    for scene = 1, self.scenes do
+      local waits = count - self.length[scene]
+      map[scene] = k > waits + 1 and scene or 0
+      if k > waits then moves:set(1, scene, 1) end
+    end
+    local u = saved.actions[k] * moves
+    local after = self.world:rollout { steps = 1, from = state, scenes = map, batch = self.scenes, robot = self.bodies,
+      controller = function() return u end }
+    state.roll:release()
+    state = after.state
+  end
+  -- those that have not acted yet
+  local map, any = {}, false
+  for scene = 1, self.scenes do
+    map[scene] = self.length[scene] > 0 and scene or 0
+    any = any or map[scene] == 0
+  end
+  if not any or count == 0 then return state end
+  local begun = self.world:rollout { steps = 0, from = state, scenes = map, batch = self.scenes, robot = self.bodies }
+  state.roll:release()
+  return begun.state
+end
+
+---@param self cq.Env
+---@param saved table
+---@param observe fun(self: cq.Env, state: cq.State): cq.Tensor
+function snapshot.restore(self, saved, observe)
+  check(self, saved)
+  self.random, self.variants, self.goal_rows = {}, {}, {}
+  self.length, self.returned = saved.length:totable(), saved.returned:totable()
+  for scene = 1, self.scenes do
+    self.random[scene] = random { seed = 0 }
+    self.random[scene]:restore(saved.random[scene])
+    fields.draw(self, scene)
+  end
+  fields.stack(self)
+  self.acted = {}
+  for k = 1, saved.actions and saved.actions:size(1) or 0 do self.acted[k] = saved.actions[k] end
+  self.state = repeat_steps(self, saved, #self.acted)
+  self.failures, self.ready = saved.failures, true
+  self.observation = observe(self, self.state)
+  if not self.observation:equal(saved.observation) then
+    message.warn("env:restore: the scenes come to other observations than those that were saved: the script, the program or the machine is another; the environment goes on from these")
+  end
+end
+
+return snapshot

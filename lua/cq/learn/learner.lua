@@ -1,0 +1,237 @@
+-- learner: what algorithms of reinforcement learning share: updates in a loop, their history, the folder of a run, and
+-- what is saved. An algorithm is a subclass with
+--   iterate(self)             one update; gives the row of the history
+--   mean(self, z)             actions {rows, signals} without noise for observations that are scaled already
+--   parts                     names of the fields that have a state, such as optimizers
+--   kept                      names of the fields that are tables of tensors, tensors or numbers
+local method = require "cq.base.method"
+local class = require "cq.tensor.class"
+local controllers = require "cq.controller"
+local engine = require "cq.base.engine"
+local gradient = require "cq.tensor.gradient"
+local is = require "cq.base.schema"
+local option = require "cq.option"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local C, tape = engine.C, T.tape
+
+---@class cq.Learner
+---@field kind string                       "ppo" or "shac"
+---@field env table|cq.Env
+---@field params table<string, cq.Tensor>   what is trained
+---@field history table<string, number>[]   a row for each update that was made in this process, or in the folder
+---@field updates integer                   in all
+---@field updates_made integer
+---@field steps_made integer                control steps of all scenes together
+local Learner = { __name = "cq.Learner", parts = {}, kept = {} }
+Learner.__index = Learner
+
+local learner = { class = Learner }
+
+function Learner:__tostring()
+  return ("cq.Learner.%s { %s, %s }"):format(self.kind, text.count(self.steps_made, "step"),
+    text.count(self.updates_made, "update"))
+end
+
+---@param kind string
+---@param parts string[]
+---@param kept string[]
+---@return table
+function learner.subclass(kind, parts, kept)
+  local out = setmetatable({ __name = "cq.Learner", __tostring = Learner.__tostring, kind = kind, parts = parts,
+    kept = kept }, Learner)
+  out.__index = out
+  return out
+end
+
+-- ---- what algorithms use --------------------------------------------------------------------------------------------
+
+local spec_fields = { scenes = "number", observation_space = "table", action_space = "table", reset = "function",
+  step = "function" }
+
+---Refuses what is no environment.
+---@param env table
+---@param what string
+function learner.check_env(env, what)
+  for name, kind in pairs(spec_fields) do
+    if type(env[name]) ~= kind then
+      is.fail("%s: env must be a cq.Env, or have its scenes, observation_space, action_space, reset and step", what)
+    end
+  end
+end
+
+---Observations as networks see them: scaled by their running mean and deviation, into which rows go that are learned
+---from.
+---@param self cq.Learner
+---@param z cq.Tensor
+---@param learn boolean
+---@return cq.Tensor
+function learner.seen(self, z, learn)
+  if not self.observations then return z end
+  if learn then self.observations:update(z) end
+  return self.observations:normalize(z)
+end
+
+---One step of an optimizer down the gradient of a number. A parameter that does not move it has a gradient of 0.
+---@param optimizer cq.Optimizer
+---@param params table<string, cq.Tensor>
+---@param f fun(p: table<string, cq.Tensor>): cq.Tensor
+---@return number value
+function learner.descend(optimizer, params, f)
+  local list, grads = T.leaves.list(params), {}
+  local value, adjoints = gradient.part(f, list, params)
+  for k, leaf in ipairs(list) do
+    local t = leaf.tensor
+    grads[t] = adjoints[k] and class.wrap(adjoints[k], t.count, t.rank, t.dims) or T.zeros(t:shape())
+  end
+  optimizer:update(params, T.leaves.map(params, function(t) return grads[t] end))
+  return value
+end
+
+---Sums what episodes tell that ended in a step.
+---@param told { count: number, sum: number, length: number, failures: number }
+---@param ended cq.Tensor      {scenes}
+---@param info table           of env:step
+function learner.note_episodes(told, ended, info)
+  for scene = 1, ended.count do
+    if ended:get(scene) ~= 0 then
+      told.count = told.count + 1
+      told.sum, told.length = told.sum + info.episode_return:get(scene), told.length + info.episode_length:get(scene)
+    end
+  end
+  if info.failed then told.failures = told.failures + info.failed:sum():item() end
+end
+
+---@return { count: number, sum: number, length: number, failures: number }
+function learner.no_episodes() return { count = 0, sum = 0, length = 0, failures = 0 } end
+
+---Columns of the history that all algorithms have.
+---@param self cq.Learner
+---@param row table<string, number>
+---@param told table           from learner.note_episodes
+---@param started number       [s]
+---@return table<string, number> row
+function learner.complete(self, row, told, started)
+  local made = self.env.scenes * self.horizon
+  self.steps_made = self.steps_made + made
+  row.steps, row.episodes, row.failures = self.steps_made, told.count, told.failures
+  row.episode_return = told.count > 0 and told.sum / told.count or nil
+  row.episode_length = told.count > 0 and told.length / told.count or nil
+  row.steps_a_second = made / (C.cq_clock() - started)
+  return row
+end
+
+-- ---- state ----------------------------------------------------------------------------------------------------------
+
+---All that is needed to go on later, bit for bit, as a table for cq.save: parameters, moments of the optimizers,
+---running means, random numbers, and where the environment stands.
+---Errors: an environment that has no snapshot, as cq.Env has.
+---@return table
+function Learner:state()
+  if not self.env.snapshot then
+    is.fail("learner:state: the environment has no snapshot() and restore(), which cq.Env has")
+  end
+  local out = { kind = self.kind, updates_made = self.updates_made, steps_made = self.steps_made,
+    params = T.leaves.snapshot(self.params), parts = {}, kept = {}, env = self.began and self.env:snapshot() or nil }
+  for _, name in ipairs(self.parts) do out.parts[name] = self[name] and self[name]:state() or nil end
+  for _, name in ipairs(self.kept) do out.kept[name] = T.leaves.snapshot(self[name]) end
+  return out
+end
+
+---Goes on from a state of a learner that was made alike.
+---@param state table
+function Learner:restore(state)
+  if type(state) ~= "table" or type(state.parts) ~= "table" then
+    is.fail("learner:restore: needs a state from learner:state(), got %s", is.describe(state))
+  end
+  if state.kind ~= self.kind then
+    is.fail("learner:restore: the state is of cq.Learner.%s, this is cq.Learner.%s", tostring(state.kind), self.kind)
+  end
+  T.leaves.load(self.params, state.params, "learner:restore")
+  for _, name in ipairs(self.parts) do
+    if self[name] then self[name]:restore(state.parts[name]) end
+  end
+  for _, name in ipairs(self.kept) do self[name] = state.kept[name] end
+  self.updates_made, self.steps_made = state.updates_made, state.steps_made
+  self.began = state.env ~= nil
+  if state.env then self.env:restore(state.env) end
+end
+
+-- ---- training -------------------------------------------------------------------------------------------------------
+
+---@class learner.train.def
+---@field folder? string        history.csv, parameters and state are written there, as by run:optimize
+---@field resume? boolean       go on from what lies in the folder; --resume unless given
+---@field on_update? fun(row: table<string, number>, learner: cq.Learner): boolean?   after each update; true ends the
+---  training
+
+local spec = is.define("learner:train", {
+  folder = is.string { optional = true }, resume = is.boolean { optional = true },
+  on_update = is.callable { optional = true },
+})
+
+local function open(self, def)
+  if not def.folder then
+    if def.resume then is.fail "learner:train: resume needs the folder that the training has written" end
+    return nil
+  end
+  local run = require("cq.run").open { iterations = self.updates, folder = def.folder, resume = def.resume }
+  if run.saved then
+    self:restore(run.saved.optimizer)
+    self.history = run:made()
+  end
+  return run
+end
+
+local function one_update(self, def, run)
+  if not self.began then self:begin() end
+  local row = self:iterate()
+  self.updates_made = self.updates_made + 1
+  self.history[#self.history + 1] = row
+  if run then
+    local recorded = { iteration = self.updates_made, loss = row.loss or row.policy_loss }
+    for name, value in pairs(row) do recorded[name] = value end
+    run:record(recorded)
+    run:checkpoint(self.updates_made, self.params, self:state())
+  end
+  return def.on_update and def.on_update(row, self)
+end
+
+local function train(self, def, run)
+  local last = option.program.check and math.min(self.updates, self.updates_made + 1) or self.updates
+  while self.updates_made < last and C.cq_interrupted() == 0 do
+    local fine, stops = pcall(one_update, self, def, run)
+    -- an update that Ctrl-C broke off is made again by --resume
+    if not fine and C.cq_interrupted() == 0 then error(stops, 0) end
+    if not fine or stops then break end
+  end
+end
+
+---Trains up to the number of steps that the learner was made for. Ctrl-C ends it after what was computed is saved; with
+---a folder, --resume goes on from there with the same bits.
+---@param options? learner.train.def
+---@return table<string, number>[] history
+function Learner:train(options)
+  local def = spec(options or {})
+  tape.pause(function()
+    local run = open(self, def)
+    train(self, def, run)
+    if run then run:finish() end
+  end)
+  return self.history
+end
+
+---The policy without noise, as a controller that acts on observations of the environment, clipped to [-1, 1]. It stays
+---as it is while the training goes on.
+---@return cq.Controller
+function Learner:controller()
+  local frozen = setmetatable({ params = T.leaves.snapshot(self.params), observations = self.observations
+    and self.observations:copy() or false }, { __index = self })
+  return controllers.of(function(z)
+    return frozen:mean(learner.seen(frozen, z, false)):clamp(-1, 1)
+  end, "learner:controller")
+end
+
+method.guard(Learner, "learner", { "state", "restore", "train", "controller" })
+
+return learner

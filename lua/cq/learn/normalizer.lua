@@ -1,0 +1,59 @@
+-- normalizer: running mean and variance of rows of numbers (Chan, Golub and LeVeque 1979), by which observations and
+-- rewards are scaled while they are learned from.
+local T = require "cq.tensor"
+
+---@class cq.Normalizer
+---@field mean cq.Tensor       {width}
+---@field variance cq.Tensor   {width}
+---@field count number         of rows
+local Normalizer = {}
+Normalizer.__index = Normalizer
+
+local normalizer = {}
+
+local EPSILON = 1e-8           -- added to the variance
+local LIMIT = 10               -- of scaled numbers
+
+---@param width integer
+---@return cq.Normalizer
+function normalizer.new(width)
+  return setmetatable({ mean = T.zeros { width }, variance = T.ones { width }, count = 1e-4 }, Normalizer)
+end
+
+---Takes rows {rows, width} into the mean and the variance.
+---@param rows cq.Tensor
+function Normalizer:update(rows)
+  local n, total = rows:size(1), self.count + rows:size(1)
+  local mean = rows:mean(1)
+  local variance, delta = (rows - mean):square():mean(1), mean - self.mean
+  self.variance = (self.variance * self.count + variance * n + delta:square() * (self.count * n / total)) / total
+  self.mean, self.count = self.mean + delta * (n / total), total
+end
+
+---Rows with the mean taken off and a deviation of 1, within +-10.
+---@param rows cq.Tensor     {..., width}
+---@return cq.Tensor
+function Normalizer:normalize(rows)
+  return ((rows - self.mean) / (self.variance + EPSILON):sqrt()):clamp(-LIMIT, LIMIT)
+end
+
+---Numbers divided by the deviation alone, within +-10: rewards keep their sign.
+---@param numbers cq.Tensor
+---@return cq.Tensor
+function Normalizer:scale(numbers)
+  return (numbers / (self.variance + EPSILON):sqrt()):clamp(-LIMIT, LIMIT)
+end
+
+---@return cq.Normalizer
+function Normalizer:copy()
+  return setmetatable({ mean = self.mean, variance = self.variance, count = self.count }, Normalizer)
+end
+
+---All that is needed to go on later.
+---@return { mean: cq.Tensor, variance: cq.Tensor, count: number }
+function Normalizer:state() return { mean = self.mean, variance = self.variance, count = self.count } end
+
+---@param state { mean: cq.Tensor, variance: cq.Tensor, count: number }
+function Normalizer:restore(state) self.mean, self.variance, self.count = state.mean, state.variance, state.count end
+
+return normalizer

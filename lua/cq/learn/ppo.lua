@@ -1,0 +1,240 @@
+-- ppo: proximal policy optimization (Schulman et al. 2017), with the settings and details that the field compares with
+-- (Huang et al., The 37 implementation details of PPO, 2022).
+local C = require("cq.base.engine").C
+local is = require "cq.base.schema"
+local learner = require "cq.learn.learner"
+local network = require "cq.learn.network"
+local normalizer = require "cq.learn.normalizer"
+local optimizer = require "cq.optimizer"
+local random = require "cq.random"
+local T = require "cq.tensor"
+
+local ppo = {}
+
+---@class cq.Learner.ppo : cq.Learner
+local Ppo = learner.subclass("ppo", { "optimizer", "random", "observations", "rewards" }, { "seen", "discounted" })
+
+local function mean_of(params, z) return network.evaluate(params, "mean", z, "tanh") end
+local function value_of(params, z) return network.evaluate(params, "value", z, "tanh"):squeeze(-1) end
+
+function Ppo:mean(z) return mean_of(self.params, z) end
+
+local LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
+
+-- log density of actions {rows, signals} under normal distributions
+local function log_density(params, mean, actions)
+  local s = params.log_deviation
+  return -(0.5 * ((actions - mean) / s:exp()):square() + s + LOG_ROOT_2_PI):sum(-1)
+end
+
+-- ---- the loss -------------------------------------------------------------------------------------------------------
+
+---The loss of a minibatch: -L^CLIP + value_weight L^VF - entropy_weight S of Schulman et al., eq. 9, with advantages
+---normalized in the minibatch and the value clipped as the policy is.
+---@param params table<string, cq.Tensor>
+---@param batch { observation: cq.Tensor, action: cq.Tensor, log_density: cq.Tensor, advantage: cq.Tensor, target: cq.Tensor, value: cq.Tensor }   rows of a minibatch
+---@param options table     clip, value_clip, value_weight, entropy_weight
+---@return cq.Tensor loss
+---@return { policy: cq.Tensor, value: cq.Tensor, log_ratio: cq.Tensor } parts
+function ppo.loss(params, batch, options)
+  local log_ratio = log_density(params, mean_of(params, batch.observation), batch.action) - batch.log_density
+  local ratio, a = log_ratio:exp(), batch.advantage
+  local centred = a - a:mean()
+  a = centred / ((centred:square():sum() / math.max(a.count - 1, 1)):sqrt() + 1e-8)
+  local clip = options.clip
+  local policy = -(a * ratio):minimum(a * ratio:clamp(1 - clip, 1 + clip)):mean()
+  local v = value_of(params, batch.observation)
+  local off = (v - batch.target):square()
+  if options.value_clip then
+    off = off:maximum((batch.value + (v - batch.value):clamp(-clip, clip) - batch.target):square())
+  end
+  local value = 0.5 * off:mean()
+  local entropy = (params.log_deviation + 0.5 + LOG_ROOT_2_PI):sum()
+  return policy + options.value_weight * value - options.entropy_weight * entropy,
+    { policy = policy, value = value, log_ratio = log_ratio }
+end
+
+-- ---- experience -----------------------------------------------------------------------------------------------------
+
+-- rewards divided by the deviation of the discounted return
+local function scaled_reward(self, reward, ended)
+  if not self.rewards then return reward end
+  self.discounted = self.discounted * self.options.gamma * (1 - ended) + reward
+  self.rewards:update(self.discounted:unsqueeze(2))
+  return self.rewards:scale(reward)
+end
+
+-- control steps of all scenes with the policy as it is
+local function collect(self, steps)
+  local rows = { observation = {}, action = {}, log_density = {}, value = {}, reward = {}, ended = {} }
+  local told = learner.no_episodes()
+  for t = 1, steps do
+    local mean, z = mean_of(self.params, self.seen), self.seen
+    local action = mean + self.params.log_deviation:exp() * self.random:normal(mean:shape())
+    local next_z, reward, terminated, truncated, info = self.env:step(action)
+    local ended = (terminated + truncated):minimum(1)
+    learner.note_episodes(told, ended, info)
+    reward = scaled_reward(self, reward, ended)
+    if truncated:sum():item() > 0 then     -- the episode would have gone on
+      local rest = value_of(self.params, learner.seen(self, info.final_observation, false))
+      reward = reward + self.options.gamma * truncated * rest
+    end
+    rows.observation[t], rows.action[t], rows.reward[t] = z, action, reward
+    rows.log_density[t], rows.value[t] = log_density(self.params, mean, action), value_of(self.params, z)
+    rows.ended[t] = ended
+    self.seen = learner.seen(self, next_z, true)
+  end
+  rows.value[steps + 1] = value_of(self.params, self.seen)
+  return rows, told
+end
+
+-- advantages by generalized advantage estimation (Schulman et al. 2016, eq. 16), and the targets of the value
+local function estimate(rows, steps, gamma, lambda)
+  local advantage, target, next_one = {}, {}, 0
+  for t = steps, 1, -1 do
+    local goes_on = 1 - rows.ended[t]
+    local delta = rows.reward[t] + gamma * rows.value[t + 1] * goes_on - rows.value[t]
+    next_one = delta + gamma * lambda * goes_on * next_one
+    advantage[t], target[t] = next_one, next_one + rows.value[t]
+  end
+  rows.value[steps + 1] = nil
+  return advantage, target
+end
+
+-- ---- training -------------------------------------------------------------------------------------------------------
+
+local function update(self, batch)
+  local o, count = self.options, batch.advantage.count
+  local size = count / o.minibatches
+  local sums = { policy = 0, value = 0, kl = 0, clipped = 0, made = 0 }
+  for _ = 1, o.epochs do
+    local order = self.random:permutation(count):totable()
+    for m = 1, o.minibatches do
+      local index, part = {}, {}
+      for k = 1, size do index[k] = order[(m - 1) * size + k] end
+      for name, all in pairs(batch) do part[name] = all:gather(index, 1) end
+      local parts
+      learner.descend(self.optimizer, self.params, function(p)
+        local loss
+        loss, parts = ppo.loss(p, part, o)
+        return loss
+      end)
+      local ratio = parts.log_ratio:detach()
+      sums.policy, sums.value = sums.policy + parts.policy:item(), sums.value + parts.value:item()
+      sums.kl = sums.kl + (ratio:exp() - 1 - ratio):mean():item()
+      sums.clipped = sums.clipped + (ratio:exp() - 1):abs():greater(o.clip):mean():item()
+      sums.made = sums.made + 1
+    end
+  end
+  return sums
+end
+
+local function explained_variance(value, target)
+  local off = target - value
+  local of_target = (target - target:mean()):square():mean():item()
+  return of_target > 0 and 1 - (off - off:mean()):square():mean():item() / of_target or 0 / 0
+end
+
+-- rows of all control steps as one tensor {steps * scenes, ...}
+local function flatten(rows)
+  local all = T.stack(rows, 1)
+  local shape = all:shape()
+  local count = table.remove(shape, 1)
+  shape[1] = count * shape[1]
+  return all:reshape(shape)
+end
+
+function Ppo:begin()
+  self.seen = learner.seen(self, self.env:reset { seed = self.options.seed }, true)
+  self.began = true
+end
+
+function Ppo:iterate()
+  local o, started = self.options, C.cq_clock()
+  local rows, told = collect(self, self.horizon)
+  rows.advantage, rows.target = estimate(rows, self.horizon, o.gamma, o.lambda)
+  local batch = {}
+  for _, name in ipairs { "observation", "action", "log_density", "value", "advantage", "target" } do
+    batch[name] = flatten(rows[name])
+  end
+  if o.anneal then self.optimizer.rate = o.rate * (1 - self.updates_made / self.updates) end
+  local sums = update(self, batch)
+  return learner.complete(self, {
+    policy_loss = sums.policy / sums.made, value_loss = sums.value / sums.made, kl = sums.kl / sums.made,
+    clip_fraction = sums.clipped / sums.made, explained_variance = explained_variance(batch.value, batch.target),
+    deviation = self.params.log_deviation:exp():mean():item(), rate = self.optimizer.rate,
+  }, told, started)
+end
+
+local share = { min = 0, max = 1 }
+local spec = is.define("cq.Learner.ppo", {
+  env = is.table(), steps = is.integer { min = 1 }, batch = is.integer { min = 2, default = 2048 },
+  minibatches = is.integer { min = 1, default = 32 }, epochs = is.integer { min = 1, default = 10 },
+  hidden = is.list(is.integer { min = 1 }, { default = { 64, 64 } }),
+  rate = is.number { above = 0, default = 3e-4 }, anneal = is.boolean { default = true },
+  gamma = is.number { min = share.min, max = share.max, default = 0.99 },
+  lambda = is.number { min = share.min, max = share.max, default = 0.95 },
+  clip = is.number { above = 0, default = 0.2 }, value_clip = is.boolean { default = true },
+  value_weight = is.number { min = 0, default = 0.5 }, entropy_weight = is.number { min = 0, default = 0 },
+  gradient_clip = is.number { above = 0, default = 0.5 },
+  normalize_observations = is.boolean { default = true }, normalize_rewards = is.boolean { default = true },
+  seed = is.integer { min = 0, max = 2 ^ 31, default = 0 },
+})
+
+---@class cq.Learner.ppo.def
+---@field env table|cq.Env        a cq.Env, or an object with its scenes, observation_space, action_space, reset and step
+---@field steps integer           of all scenes together, rounded down to whole updates
+---@field batch? integer          steps of all scenes together between two updates
+---@field minibatches? integer    of an epoch
+---@field epochs? integer         of an update
+---@field hidden? integer[]       units of the hidden layers, with tanh, of the policy and of the value
+---@field rate? number            of Adam, whose epsilon is 1e-5
+---@field anneal? boolean         the rate falls linearly to 0
+---@field gamma? number           discount of a control step
+---@field lambda? number          of generalized advantage estimation
+---@field clip? number            of the ratio of densities
+---@field value_clip? boolean     the value moves no further than clip in an update either
+---@field value_weight? number    of the loss of the value
+---@field entropy_weight? number  of the entropy of the policy, which is a bonus
+---@field gradient_clip? number   largest norm of the gradient
+---@field normalize_observations? boolean   by their running mean and deviation, within +-10
+---@field normalize_rewards? boolean        by the running deviation of the discounted return, within +-10
+---@field seed? integer           of weights, actions, minibatches and the environment
+
+local function check_sizes(env, o)
+  learner.check_env(env, "cq.Learner.ppo")
+  if o.batch % env.scenes ~= 0 then
+    is.fail("cq.Learner.ppo: batch is %d, no multiple of the %d scenes of the environment", o.batch, env.scenes)
+  end
+  if o.batch % o.minibatches ~= 0 then
+    is.fail("cq.Learner.ppo: batch is %d, which %d minibatches do not divide", o.batch, o.minibatches)
+  end
+  if o.steps < o.batch then
+    is.fail("cq.Learner.ppo: steps is %d, fewer than the %d of one batch", o.steps, o.batch)
+  end
+end
+
+---A learner by proximal policy optimization: a normal distribution of actions, whose mean is a network of the
+---observation and whose deviation is the same everywhere. The same seed gives the same bits.
+---Errors: a batch that scenes or minibatches do not divide; fewer steps than a batch.
+---@param fields cq.Learner.ppo.def
+---@return cq.Learner
+function ppo.new(fields)
+  local o = spec(fields)
+  check_sizes(o.env, o)
+  local inputs, signals = o.env.observation_space.shape[1], o.env.action_space.shape[1]
+  local source, params = random { seed = o.seed }, {}
+  network.add(params, "mean", source, network.sizes(inputs, o.hidden, signals), 0.01)
+  network.add(params, "value", source, network.sizes(inputs, o.hidden, 1), 1)
+  params.log_deviation = T.param(T.zeros { signals })
+  return setmetatable({
+    env = o.env, options = o, params = params, random = source, history = {}, steps_made = 0, updates_made = 0,
+    updates = math.floor(o.steps / o.batch), horizon = o.batch / o.env.scenes, began = false,
+    seen = T.zeros { o.env.scenes, inputs }, discounted = T.zeros { o.env.scenes },
+    observations = o.normalize_observations and normalizer.new(inputs),
+    rewards = o.normalize_rewards and normalizer.new(1),
+    optimizer = optimizer.adam { rate = o.rate, epsilon = 1e-5, clip = o.gradient_clip },
+  }, Ppo)
+end
+
+return ppo

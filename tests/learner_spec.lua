@@ -1,0 +1,153 @@
+-- learner: PPO's loss against a restatement number by number, its bits, and a regulator whose best cost is known.
+local cq = require "cq"
+local T = require "cq.tensor"
+local engine = require "cq.base.engine"
+local ppo = require "cq.learn.ppo"
+local regulator = require "tests.regulator"
+local scene = require "tests.scene"
+local scratch = require "tests.scratch"
+local spread = require "tests.spread"
+local sentence = require("tests.sentence").of
+
+-- scenes of a simulation that end at different times
+local function small_env()
+  local world = scene.world(scene.robot())
+  return cq.Env { world = world, steps = 3, scenes = 2,
+    observer = function(state) return state:motion { "foot", "trunk" } end,
+    reset = function(random)
+      return world.robot:with { velocity = random:uniform({ 2 }, { min = -0.5, max = 0.5 }) }
+    end,
+    reward = function(_, _, after) return after:center("trunk"):slice(1, 1, -1):flatten() end,
+    terminate = function(after) return after:center("trunk"):slice(1, 1, -1):flatten():greater(0.4503) end }
+end
+
+local options = { clip = 0.2, value_clip = true, value_weight = 0.5, entropy_weight = 0.01 }
+
+-- small parameters and a minibatch in which ratios and values are clipped on both sides
+local function problem()
+  local learner = cq.Learner.ppo { env = regulator.env(4), steps = 64, batch = 64, minibatches = 2, hidden = { 3 } }
+  local params = learner.params
+  for _, tensor in pairs(params) do tensor:copy_from(tensor:detach() + spread(tensor:shape(), -0.3, 0.4)) end
+  return params, { observation = spread({ 8, 2 }, -1, 1), action = spread({ 8, 1 }, -1.2, 1.1),
+    log_density = spread({ 8 }, -1.9, -0.8), advantage = spread({ 8 }, -2, 1.5), target = spread({ 8 }, -1, 2),
+    value = spread({ 8 }, 1, -0.6) }
+end
+
+-- the loss in plain numbers
+local function restated(p, b)
+  local function net(name, row)
+    local h, out = {}, p[name .. "_b2"]:get(1)
+    for j = 1, 3 do
+      local sum = p[name .. "_b1"]:get(j)
+      for i = 1, 2 do sum = sum + b.observation:get(row, i) * p[name .. "_w1"]:get(i, j) end
+      h[j] = math.tanh(sum)
+      out = out + h[j] * p[name .. "_w2"]:get(j, 1)
+    end
+    return out
+  end
+  local n, mean, square = 8, 0, 0
+  for k = 1, n do mean = mean + b.advantage:get(k) / n end
+  for k = 1, n do square = square + (b.advantage:get(k) - mean) ^ 2 / (n - 1) end
+  local s, policy, value = p.log_deviation:get(1), 0, 0
+  for k = 1, n do
+    local density = -0.5 * ((b.action:get(k, 1) - net("mean", k)) / math.exp(s)) ^ 2 - s - 0.5 * math.log(2 * math.pi)
+    local ratio, a = math.exp(density - b.log_density:get(k)), (b.advantage:get(k) - mean) / (math.sqrt(square) + 1e-8)
+    policy = policy + math.max(-a * ratio, -a * math.min(math.max(ratio, 0.8), 1.2)) / n
+    local v, old, target = net("value", k), b.value:get(k), b.target:get(k)
+    local near = old + math.min(math.max(v - old, -0.2), 0.2)
+    value = value + 0.5 * math.max((v - target) ^ 2, (near - target) ^ 2) / n
+  end
+  return policy + 0.5 * value - 0.01 * (s + 0.5 + 0.5 * math.log(2 * math.pi))
+end
+
+describe("PPO", function()
+  it("has the loss and the gradient of a plain restatement", function()
+    local params, batch = problem()
+    local loss, gradient = T.value_and_grad(function(p) return (ppo.loss(p, batch, options)) end)(params)
+    assert.is_true(math.abs(loss - restated(params, batch)) < 1e-12)
+    local h, count = 1e-6, 0
+    for name, tensor in pairs(params) do
+      local data = tensor:data()
+      for k = 0, tensor.count - 1 do
+        local was = data[k]
+        data[k] = was + h
+        local more = restated(params, batch)
+        data[k] = was - h
+        local less = restated(params, batch)
+        data[k] = was
+        local wanted, got = (more - less) / (2 * h), gradient[name]:data()[k]
+        assert.is_true(math.abs(wanted - got) < 1e-6 * math.max(1, math.abs(wanted)), name)
+        count = count + (got ~= 0 and 1 or 0)
+      end
+    end
+    assert.is_true(count > 20)
+  end)
+
+  it("comes within 2 % of the best cost of a linear-quadratic regulator", function()
+    local gains = regulator.best()
+    local best = regulator.cost(function(z) return z:matmul(gains) end)
+    for seed = 1, 2 do
+      local learner = cq.Learner.ppo { env = regulator.env(16), steps = 2048 * 30, minibatches = 16,
+        hidden = { 32, 32 }, rate = 1e-3, gamma = regulator.gamma, seed = seed }
+      learner:train()
+      assert.equal(30, #learner.history)
+      local row = learner.history[30]
+      assert.equal(61440, row.steps)
+      assert.equal(regulator.steps, row.episode_length)
+      assert.is_true(row.kl >= 0 and row.clip_fraction <= 1 and row.explained_variance <= 1)
+      local controller = learner:controller()
+      local cost = regulator.cost(function(z) return controller:act(z) end)
+      assert.is_true(cost < 1.02 * best, ("seed %d: cost %g, the best is %g"):format(seed, cost, best))
+    end
+  end)
+
+  it("goes on from its folder with the same bits, after Ctrl-C too", function()
+    local function make()
+      return cq.Learner.ppo { env = small_env(), steps = 24, batch = 8, minibatches = 2, epochs = 2, hidden = { 4 },
+        rate = 1e-2, seed = 3 }
+    end
+    local whole = make()
+    whole:train()
+    local folder = scratch.open() .. "/"
+    for _, how in ipairs { "stop", "interrupt" } do
+      local part = make()
+      part:train { folder = folder .. how, on_update = function(row)
+        if how == "interrupt" and row.steps == 16 then engine.C.cq_interrupt(1) end
+        return how == "stop" and row.steps == 16
+      end }
+      engine.C.cq_interrupt(0)
+      assert.equal(2, part.updates_made)
+      local rest = make()
+      rest:train { folder = folder .. how, resume = true }
+      assert.equal(3, #rest.history)
+      assert.equal(24, rest.steps_made)
+      for name, tensor in pairs(whole.params) do assert.is_true(tensor:equal(rest.params[name]), name) end
+      for _, name in ipairs { "kl", "policy_loss", "episode_return" } do
+        assert.equal(whole.history[3][name], rest.history[3][name])
+      end
+    end
+    scratch.close()
+  end)
+
+  it("keeps a controller as it was", function()
+    local learner = cq.Learner.ppo { env = regulator.env(4), steps = 128, batch = 64, minibatches = 2, hidden = { 3 } }
+    local z, first = spread({ 3, 2 }, -1, 1), nil
+    learner:train { on_update = function()
+      first = first or { controller = learner:controller(), u = learner:controller():act(z) }
+    end }
+    assert.is_true(first.controller:act(z):equal(first.u))
+    assert.is_false(learner:controller():act(z):equal(first.u))
+  end)
+
+  it("refuses what it cannot divide", function()
+    local env = regulator.env(16)
+    assert.equal("cq.Learner.ppo: batch is 100, no multiple of the 16 scenes of the environment",
+      sentence(function() cq.Learner.ppo { env = env, steps = 1000, batch = 100 } end))
+    assert.equal("cq.Learner.ppo: batch is 176, which 32 minibatches do not divide",
+      sentence(function() cq.Learner.ppo { env = env, steps = 1000, batch = 176 } end))
+    assert.equal("cq.Learner.ppo: steps is 100, fewer than the 2048 of one batch",
+      sentence(function() cq.Learner.ppo { env = env, steps = 100 } end))
+    assert.equal("cq.Learner.ppo: env must be a cq.Env, or have its scenes, observation_space, action_space, reset "
+      .. "and step", sentence(function() cq.Learner.ppo { env = {}, steps = 100 } end))
+  end)
+end)
