@@ -9,6 +9,24 @@ local regulator = { gamma = 0.95, steps = 20 }
 
 local DT, LONG, Q1, Q2, R = 0.2, 120, 1, 0.1, 2
 local GAMMA = regulator.gamma
+regulator.R = R
+
+---@return cq.Tensor A     {2, 2}
+---@return cq.Tensor B     {2, 1}
+function regulator.dynamics() return T.tensor { { 1, DT }, { 0, 1 } }, T.tensor { { 0 }, { DT } } end
+
+---The matrix P of the cost z' P z of u = K' z for all times, by adding up.
+---@param K cq.Tensor     {2, 1}
+---@return cq.Tensor      {2, 2}
+function regulator.value(K)
+  local A, B = regulator.dynamics()
+  local closed, Q = A + B:matmul(K:transpose(1, 2)), T.tensor { { Q1, 0 }, { 0, Q2 } }
+  local P = T.zeros { 2, 2 }
+  for _ = 1, 600 do
+    P = Q + R * K:matmul(K:transpose(1, 2)) + GAMMA * closed:transpose(1, 2):matmul(P):matmul(closed)
+  end
+  return P
+end
 
 ---An environment as cq.Env is one.
 ---@param scenes integer
@@ -33,16 +51,30 @@ function regulator.env(scenes, steps)
     x, v = x + DT * v, v + DT * u
     length, returned = length + 1, returned + reward
     local ends, last = length == (steps or regulator.steps), seen()
-    local info = { final_observation = last, episode_return = returned, episode_length = T.full({ scenes }, length) }
+    local info = { final_observation = last, episode_return = returned, episode_length = T.full({ scenes }, length),
+      failed = T.zeros { scenes } }
     if ends then begin() end
     return seen(), reward, T.zeros { scenes }, T.full({ scenes }, ends and 1 or 0), info
+  end
+  -- as env:window of cq.Env
+  function env.window(self, def)
+    x, v, returned = x:detach(), v:detach(), returned:detach()
+    local out = { observation = {}, reward = {}, terminated = {}, truncated = {}, final_observation = {}, failed = {},
+      episode_return = {}, episode_length = {} }
+    for k = 1, def.steps do
+      out.observation[k] = seen()
+      local _, reward, terminated, truncated, info = self:step(def.controller(seen()))
+      out.reward[k], out.terminated[k], out.truncated[k] = reward, terminated, truncated
+      for name, value in pairs(info) do out[name][k] = value end
+    end
+    for name, list in pairs(out) do out[name] = T.stack(list, 1) end
+    return out
   end
   return env
 end
 
----The best gains {2, 1}, u = gains x, by Riccati's recursion, and the matrix of the best value: -x' P x.
----@return cq.Tensor gains
----@return cq.Tensor P      {2, 2}
+---The best gains, by Riccati's recursion.
+---@return cq.Tensor gains      {2, 1}
 function regulator.best()
   local p11, p12, p22, k1, k2 = 0, 0, 0, nil, nil
   for _ = 1, 400 do
@@ -53,7 +85,7 @@ function regulator.best()
     p11, p12 = Q1 + q11 - k1 * k1 * s, q11 * DT + q12 - k1 * k2 * s
     p22 = Q2 + q11 * DT * DT + 2 * q12 * DT + q22 - k2 * k2 * s
   end
-  return T.tensor { { -k1 }, { -k2 } }, T.tensor { { p11, p12 }, { p12, p22 } }
+  return T.tensor { { -k1 }, { -k2 } }
 end
 
 ---The mean discounted cost from 500 starts, which are the same for every policy: their variances are not those of the

@@ -232,7 +232,7 @@ local window_spec = is.define("env:window", { controller = is.any(), steps = is.
 ---at the end of the window afterwards.
 ---Errors: before reset; more control steps than an episode has; a controller that remembers.
 ---@param fields_given env.window.def
----@return { observation: cq.Tensor, reward: cq.Tensor, terminated: cq.Tensor, truncated: cq.Tensor, final_observation: cq.Tensor, last: cq.Tensor }   {steps, scenes, ...} of each control step, and the observation at the end
+---@return { observation: cq.Tensor, reward: cq.Tensor, terminated: cq.Tensor, truncated: cq.Tensor, final_observation: cq.Tensor, failed: cq.Tensor, episode_return: cq.Tensor, episode_length: cq.Tensor, last: cq.Tensor }   {steps, scenes, ...} of each control step, and the observation at the end
 function Env:window(fields_given)
   local def = window_spec(fields_given)
   if not self.ready then is.fail "env:window: the scenes have not begun; call env:reset() first" end
@@ -247,13 +247,14 @@ function Env:window(fields_given)
   self.state = state:detach()
   forget(state, false)
   self.observation = self.observation:detach()
-  local out = { observation = {}, reward = {}, terminated = {}, truncated = {}, final_observation = {} }
+  local out = { observation = {}, reward = {}, terminated = {}, truncated = {}, final_observation = {}, failed = {},
+    episode_return = {}, episode_length = {} }
   for k = 1, def.steps do
     out.observation[k] = self.observation
     local u = controller:act(self.observation, nil, self.state.time, self.state.step + 1)
     local _, reward, terminated, truncated, info = self:step(u)
     out.reward[k], out.terminated[k], out.truncated[k] = reward, terminated, truncated
-    out.final_observation[k] = info.final_observation
+    for name, value in pairs(info) do out[name][k] = value end
   end
   for name, list in pairs(out) do out[name] = T.stack(list, 1) end
   out.last = self.observation

@@ -12,4 +12,9 @@ local learner = {}
 ---@return cq.Learner
 function learner.ppo(fields) return require("cq.learn.ppo").new(fields) end
 
+---Short-horizon actor-critic: gradients through windows of the simulation, with a learned value of what comes after.
+---@param fields cq.Learner.shac.def
+---@return cq.Learner
+function learner.shac(fields) return require("cq.learn.shac").new(fields) end
+
 return learner
