@@ -233,6 +233,14 @@ function observer.particles(fields)
   return setmetatable(self, Particles)
 end
 
+---An observer that learns what to see: the latent vector of a convolutional variational autoencoder of the body's
+---velocity and density around it. Gradients go through it to the state, and to its weights where it is `trainable`.
+---autoencoder:fit trains it, on pictures of before or between the iterations of a training.
+---Errors: a window that the convolutions do not halve evenly; weights of other shapes.
+---@param fields cq.Observer.autoencoder.def
+---@return cq.Observer.Autoencoder
+function observer.autoencoder(fields) return require "cq.observer.autoencoder"(fields) end
+
 -- ---- user-written ---------------------------------------------------------------------------------------------------
 
 local function check_observation(value)

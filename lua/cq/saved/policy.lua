@@ -54,8 +54,9 @@ end
 ---An observer as data; nil of none.
 ---@param observer any          of cq.Observer, or as an experiment holds one of the user's
 ---@param robots cq.Robot[]     of the world
+---@param trained? table<string, cq.Tensor>   weights of an autoencoder that is trained with the controller
 ---@return table?
-function policy.observer_data(observer, robots)
+function policy.observer_data(observer, robots, trained)
   if not observer then return nil end
   local family = rawget(observer, "family")
   if not family or rawget(observer, "observe") then return own(observer, "observe") end
@@ -63,6 +64,7 @@ function policy.observer_data(observer, robots)
   for _, name in ipairs { "groups", "group" } do
     if observer[name] then out[name] = of_groups(observer[name], robots) end
   end
+  for name, value in pairs(trained or {}) do out.fields.weights[name] = value:detach() end
   return out
 end
 

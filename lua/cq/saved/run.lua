@@ -64,7 +64,7 @@ local function describe(experiment, params)
   local out = {
     steps = experiment.steps, weight = experiment.weight, robots = of_robots(world, body),
     world = worlds.data(world, experiment.steps, changes_of(experiment, params)),
-    observer = policy.observer_data(experiment.observer, world.robots),
+    observer = policy.observer_data(experiment.observer, world.robots, params.observer),
     controller = policy.controller_data(controller, controllers.signals_of(world)),
     design = design and plain.copy(design), stage = plain.copy(experiment.in_stage),
   }

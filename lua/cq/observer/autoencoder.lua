@@ -1,0 +1,400 @@
+-- autoencoder: an observer that learns what to see: a convolutional variational autoencoder (Kingma and Welling,
+-- Auto-encoding variational Bayes, 2014) of the body's velocity and density on a grid around it, whose latent vector is
+-- the observation.
+--
+--   local eye = cq.Observer.autoencoder { window = { 64, 64 }, latent = 8, collect = 10 }
+--   world:rollout { steps = 400, controller = gait, observer = eye }      -- keeps each tenth picture
+--   eye:fit { optimizer = cq.Optimizer.adam { rate = 1e-3 }, iterations = 200 }
+--
+-- Encoder: for each number of `layers` a convolution 4 x 4 of stride 2 with so many channels, then a dense layer and
+-- the mean of the latent vector, with its log variance beside it where beta > 0. Decoder: the same backward by
+-- transposed convolutions. Velocity and density are divided by their root mean squares in the first pictures that are
+-- fitted.
+local is = require "cq.base.schema"
+local method = require "cq.base.method"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local random = require "cq.random"
+
+local TAPS, STRIDE, PADDING = 4, 2, 1
+local BACKGROUND = 0.1        -- weight of the error of a pixel without mass
+local FLOOR = 1e-2            -- of the density at rest, below which a velocity fades out
+
+---@class cq.Observer.Autoencoder : cq.Observer
+---@field weights table<string, cq.Tensor>
+---@field pictures cq.Tensor?     those that were collected {replay, channels, ...}; the first `collected` count
+---@field collected integer       pictures that there are
+local Autoencoder = { __name = "cq.Observer" }
+Autoencoder.__index = Autoencoder
+
+function Autoencoder:__tostring()
+  return ("cq.Observer.autoencoder { %s, %s, latent %d, %s collected }"):format(table.concat(self.window, " x "),
+    table.concat(self.channels, ", "), self.latent, text.count(self.collected, "picture"))
+end
+
+-- ---- pictures -------------------------------------------------------------------------------------------------------
+
+local function channel_count(self)
+  local count = 0
+  for _, name in ipairs(self.channels) do count = count + (name == "velocity" and #self.window or 1) end
+  return count
+end
+
+-- the shape of a picture, as tensors have it, after so many convolutions
+local function shape_after(self, layers)
+  local out = { layers > 0 and self.layers[layers] or channel_count(self) }
+  for d = #self.window, 1, -1 do out[#out + 1] = self.window[d] / STRIDE ^ layers end
+  return out
+end
+
+-- room for the pictures
+local function reserve(self)
+  if not self.pictures then self.pictures = T.zeros { self.replay, unpack(shape_after(self, 0)) } end
+end
+
+-- mass by volume of the world's bodies at rest
+local function density_of(world)
+  local base = world.layout.base
+  return base.mass:sum():item() / base.volume:sum():item()
+end
+
+---What the encoder sees of a state: velocity, and density relative to that at rest, of each pixel.
+---@param state cq.State
+---@return cq.Tensor     {channels, rows, columns}, or {batch, ...}; in 3D {channels, depth, rows, columns}
+function Autoencoder:picture(state)
+  local dim = state.world.dim
+  if #self.window ~= dim then
+    is.fail("cq.Observer.autoencoder: window has %d numbers, the world is %dD", #self.window, dim)
+  end
+  local both = state:raster(self.group, { size = self.window, spacing = self.spacing, center = self.center })
+  local first, rest = state.batched and 2 or 1, density_of(state.world)
+  local density, parts = both:slice(1, 1, first), {}
+  for k, name in ipairs(self.channels) do
+    parts[k] = name == "density" and density / rest
+      or both:slice(2, 1 + dim, first) / (density + FLOOR * rest)
+  end
+  return #parts == 1 and parts[1] or T.concat(parts, first)
+end
+
+-- Keeps the pictures of a state in the place of the oldest. On the way back of a rollout, which asks again, the control
+-- step is none that has not been.
+local function collect(self, state, picture)
+  local last = self.last
+  if last.roll == state.roll and state.step <= last.step then return end
+  last.roll, last.step = state.roll, state.step
+  if state.step % self.collect ~= 0 then return end
+  local frames = (state.batched and picture or picture:unsqueeze(1)):detach()
+  reserve(self)
+  for k = 1, frames:size(1) do
+    self.pictures[self.made % self.replay + 1] = frames[k]
+    self.made = self.made + 1
+  end
+  self.collected = math.min(self.made, self.replay)
+end
+
+-- ---- the network ----------------------------------------------------------------------------------------------------
+
+local function conv(x, w, b, opts)
+  local name = w.rank == 5 and "conv3d" or "conv2d"
+  return x[name](x, w, { bias = b, stride = opts.stride, padding = opts.padding })
+end
+
+local function conv_transpose(x, w, b, opts)
+  local name = w.rank == 5 and "conv_transpose3d" or "conv_transpose2d"
+  return x[name](x, w, { bias = b, stride = opts.stride, padding = opts.padding })
+end
+
+local STRIDED = { stride = STRIDE, padding = PADDING }
+
+local function product(shape)
+  local count = 1
+  for _, n in ipairs(shape) do count = count * n end
+  return count
+end
+
+-- weights drawn by He's rule, biases of zero
+local function draw(self)
+  local weights, source, param = {}, random { seed = self.seed }, self.trainable and T.param or T.tensor
+  local function layer(name, shape, inputs, outputs)
+    weights["w_" .. name] = param(source:normal(shape, { deviation = math.sqrt(2 / inputs) }))
+    weights["b_" .. name] = param(T.zeros { outputs })
+  end
+  local function taps(a, b)
+    local shape = { a, b }
+    for _ = 1, #self.window do shape[#shape + 1] = TAPS end
+    return shape, TAPS ^ #self.window
+  end
+  for k = 1, #self.layers do
+    local before, after = shape_after(self, k - 1)[1], self.layers[k]
+    local shape, area = taps(after, before)
+    layer("conv" .. k, shape, before * area, after)
+    -- each output of a transposed one has 2^dim times fewer taps
+    layer("back" .. k, shape, after * area / STRIDE ^ #self.window, before)
+  end
+  local flat, latent = product(shape_after(self, #self.layers)), self.latent
+  local hidden = self.dense > 0 and self.dense or flat
+  if self.dense > 0 then
+    layer("dense", { flat, hidden }, flat, hidden)
+    layer("undense", { hidden, flat }, hidden, flat)
+  end
+  local encoded = self.beta > 0 and 2 * latent or latent
+  layer("latent", { hidden, encoded }, 2 * hidden, encoded)
+  layer("unlatent", { latent, hidden }, latent, hidden)
+  return weights
+end
+
+local function expand_scale(self)
+  local shape = { channel_count(self) }
+  for d = 1, #self.window do shape[1 + d] = 1 end
+  return self.weights.scale:reshape(shape)
+end
+
+---Mean and log variance of the latent vectors of pictures, {n, latent} each; no log variance where beta is 0.
+---@param pictures cq.Tensor     {n, channels, ...}
+---@return cq.Tensor mean
+---@return cq.Tensor? log_variance
+function Autoencoder:encode(pictures)
+  local w, x = self.weights, pictures / expand_scale(self)
+  for k = 1, #self.layers do x = conv(x, w["w_conv" .. k], w["b_conv" .. k], STRIDED):relu() end
+  x = x:reshape { pictures:size(1), -1 }
+  if self.dense > 0 then x = x:dense(w.w_dense, w.b_dense, "relu") end
+  local both = x:dense(w.w_latent, w.b_latent)
+  if self.beta == 0 then return both end
+  return both:slice(1, self.latent, 2), both:slice(self.latent + 1, 2 * self.latent, 2)
+end
+
+local function decode_scaled(self, z)
+  local w = self.weights
+  local deep = self.dense > 0 or #self.layers > 0
+  local x = z:dense(w.w_unlatent, w.b_unlatent, deep and "relu" or "none")
+  if self.dense > 0 then x = x:dense(w.w_undense, w.b_undense, #self.layers > 0 and "relu" or "none") end
+  local shape = shape_after(self, #self.layers)
+  table.insert(shape, 1, z:size(1))
+  x = x:reshape(shape)
+  for k = #self.layers, 1, -1 do
+    x = conv_transpose(x, w["w_back" .. k], w["b_back" .. k], STRIDED)
+    if k > 1 then x = x:relu() end
+  end
+  return x
+end
+
+---Pictures from latent vectors.
+---@param z cq.Tensor            {n, latent}
+---@return cq.Tensor             {n, channels, ...}
+function Autoencoder:decode(z) return decode_scaled(self, z) * expand_scale(self) end
+
+-- copies weights of another one
+local function take_weights(self, given)
+  for name, value in pairs(self.weights) do
+    local other = type(given) == "table" and given[name]
+    if not T.is_tensor(other) or table.concat(other:shape(), ", ") ~= table.concat(value:shape(), ", ") then
+      is.fail("cq.Observer.autoencoder: weights must have %s {%s}, got %s", name, table.concat(value:shape(), ", "),
+        text.describe(other or nil))
+    end
+    value:copy_from(other)
+  end
+end
+
+-- ---- observing ------------------------------------------------------------------------------------------------------
+
+---The mean of the latent vector, with gradients to the state.
+function Autoencoder:observe(state)
+  local picture = self:picture(state)
+  if self.collect > 0 then collect(self, state, picture) end
+  local z = self:encode(state.batched and picture or picture:unsqueeze(1))
+  return state.batched and z or z:squeeze(1)
+end
+
+---The weights of the encoder, where they are trained with the controller's.
+function Autoencoder:parameters()
+  if not self.trainable then return nil end
+  local out = {}
+  for name, value in pairs(self.weights) do
+    if name:find "_conv" or name:find "_dense" or name:find "_latent" then out[name] = value end
+  end
+  return out
+end
+
+---The same observer with other weights; those that are not given are its own.
+function Autoencoder:with(weights)
+  local function either(_, name) return weights[name] or self.weights[name] end
+  return setmetatable({ weights = setmetatable({}, { __index = either }) },
+    { __index = self, __name = Autoencoder.__name })
+end
+
+-- ---- fitting --------------------------------------------------------------------------------------------------------
+
+-- root mean square of velocity, along all axes together, and of density over the pixels that hold mass
+local function measure_scale(self, pictures)
+  local dim = #self.window
+  local present = pictures:abs():max(2):greater(0):sum():item()
+  local out, at = {}, 1
+  for _, name in ipairs(self.channels) do
+    local width = name == "velocity" and dim or 1
+    local square = pictures:slice(at, at + width - 1, 2):square():sum():item()
+    local rms = math.sqrt(square / math.max(present * width, 1))
+    for k = at, at + width - 1 do out[k] = rms > 0 and rms or 1 end
+    at = at + width
+  end
+  return T.tensor(out)
+end
+
+-- Weighted mean of the squared error of pictures in scaled numbers, and the divergence of the latent vectors from
+-- independent normal ones, a mean over pictures.
+local function losses(self, pictures, noise)
+  local mean, log_variance = self:encode(pictures)
+  local z = mean
+  if log_variance then z = mean + (0.5 * log_variance):exp() * noise end
+  local x, n = pictures / expand_scale(self), pictures:size(1)
+  local present = pictures:abs():max(2):greater(0):unsqueeze(2)
+  local weight = present * (1 - BACKGROUND) + BACKGROUND
+  local off = (decode_scaled(self, z) - x):square() * weight
+  local reconstruction = off:sum() / (weight:sum() * x:size(2))
+  if not log_variance then return reconstruction end
+  return reconstruction, (mean:square() + log_variance:exp() - 1 - log_variance):sum() / (2 * n)
+end
+
+local function check_pictures(self, pictures)
+  local shape = shape_after(self, 0)
+  local fits = pictures.rank == #shape + 1 and pictures:size(1) > 0
+  for d = 1, #shape do fits = fits and pictures:size(d + 1) == shape[d] end
+  if not fits then
+    is.fail("autoencoder: pictures must be {n, %s}, got {%s}", table.concat(shape, ", "),
+      table.concat(pictures:shape(), ", "))
+  end
+  if not pictures:finite() then is.fail "autoencoder: pictures must be finite" end
+  return pictures
+end
+
+local fit_spec = is.define("autoencoder:fit", {
+  pictures = is.tensor { optional = true }, optimizer = is.instance "cq.Optimizer",
+  iterations = is.integer { min = 1, default = 100 }, batch = is.integer { min = 1, default = 64 },
+})
+
+---@class autoencoder.fit.def
+---@field pictures? cq.Tensor      {n, channels, ...} as autoencoder:picture makes them; those that were collected unless given
+---@field optimizer cq.Optimizer   goes on from fit to fit, as cq.Optimizer.adam { rate = 1e-3 }
+---@field iterations? integer      updates of the weights, 100
+---@field batch? integer           pictures of each, drawn with replacement, 64
+
+---Trains encoder and decoder: the mean squared error of pictures, pixels without mass by a tenth, and beta times the
+---Kullback-Leibler divergence. The same seed and the same pictures give the same bits.
+---Errors: no pictures.
+---@param fields_given autoencoder.fit.def
+---@return { loss: number[], reconstruction: number[], divergence: number[] }    of each update
+function Autoencoder:fit(fields_given)
+  local def = fit_spec(fields_given)
+  local pictures = def.pictures and check_pictures(self, def.pictures) or self.pictures
+  local count = def.pictures and pictures:size(1) or self.collected
+  if count == 0 then
+    is.fail "autoencoder:fit: no pictures were collected; let it observe with collect = 10, or give pictures"
+  end
+  if not self.fitted then
+    self.weights.scale, self.fitted = measure_scale(self, pictures:slice(1, count)), true
+  end
+  local history = { loss = {}, reconstruction = {}, divergence = {} }
+  local trained = {}
+  for name, value in pairs(self.weights) do trained[name] = name ~= "scale" and value or nil end
+  for i = 1, def.iterations do
+    local divergence, reconstruction
+    local rows = self.random:integers({ def.batch }, { max = count }):totable()
+    local noise = self.beta > 0 and self.random:normal { def.batch, self.latent } or nil
+    local batch = pictures:gather(rows, 1)
+    local loss, grads = T.value_and_grad(function(p)
+      reconstruction, divergence = losses(self:with(p), batch, noise)
+      return divergence and reconstruction + self.beta * divergence or reconstruction
+    end)(trained)
+    def.optimizer:update(trained, grads)
+    history.loss[i], history.reconstruction[i] = loss, reconstruction:item()
+    history.divergence[i] = divergence and divergence:item() or 0
+  end
+  return history
+end
+
+---Mean squared error of pictures and of what the decoder makes of them, by the scale of each channel; pixels without
+---mass by a tenth.
+---@param pictures cq.Tensor     {n, channels, ...}
+---@return number
+function Autoencoder:error_of(pictures)
+  check_pictures(self, pictures)
+  local noise = self.beta > 0 and T.zeros { pictures:size(1), self.latent } or nil
+  return (T.tape.pause(losses, self, pictures, noise)):item()
+end
+
+-- ---- to go on later -------------------------------------------------------------------------------------------------
+
+---What it has learned and collected, as cq.save keeps it: weights, pictures, and where its random numbers are.
+---@return table
+function Autoencoder:state()
+  return { weights = T.leaves.snapshot(self.weights), fitted = self.fitted, made = self.made,
+    pictures = self.collected > 0 and self.pictures:slice(1, self.collected):copy() or nil,
+    random = self.random:state() }
+end
+
+---Goes on from a state of autoencoder:state, of one with the same definition: fits then give the same bits.
+---@param state table
+function Autoencoder:restore(state)
+  if type(state) ~= "table" or not state.random then
+    is.fail("autoencoder:restore: a state from autoencoder:state is wanted, got %s", text.describe(state))
+  end
+  take_weights(self, state.weights)
+  self.fitted, self.made, self.collected = state.fitted, state.made, math.min(state.made, self.replay)
+  self.random:restore(state.random)
+  if not state.pictures then return end
+  check_pictures(self, state.pictures)
+  reserve(self)
+  for k = 1, self.collected do self.pictures[k] = state.pictures[k] end
+end
+
+-- ---- making one -----------------------------------------------------------------------------------------------------
+
+local CHANNELS = { "velocity", "density" }
+
+local spec = is.define("cq.Observer.autoencoder", {
+  window = is.vector { size = { 2, 3 }, integer = true, min = 1, max = 1024 },
+  channels = is.list(is.one_of(CHANNELS), { min = 1, default = CHANNELS }),
+  latent = is.integer { min = 1, default = 8 },
+  group = is.any { optional = true }, center = is.any { optional = true },
+  spacing = is.number { above = 0, optional = true },
+  layers = is.list(is.integer { min = 1 }, { default = { 16, 32, 32 } }), dense = is.integer { min = 0, default = 64 },
+  beta = is.number { min = 0, default = 1e-3 }, seed = is.integer { min = 0, default = 0 },
+  collect = is.integer { min = 0, default = 0 }, replay = is.integer { min = 1, default = 2000 },
+  trainable = is.boolean { default = false }, weights = is.any { optional = true },
+})
+
+method.guard(Autoencoder, "autoencoder")
+
+---@class cq.Observer.autoencoder.def
+---@field window integer[]         pixels along x, y (and z); each a multiple of 2^layers
+---@field channels? ("velocity"|"density")[]   that are seen, both
+---@field latent? integer          numbers that are observed, 8
+---@field group? any               whose particles, all
+---@field center? any              middle of the window, as of state:raster: it follows the particles unless given
+---@field spacing? number          size of a pixel, that of a cell unless given [length]
+---@field layers? integer[]        channels of the convolutions, 16, 32, 32
+---@field dense? integer           numbers of the layer after them, 64; 0: none
+---@field beta? number             weight of the divergence from a normal distribution, 1e-3; 0: an autoencoder that is not variational
+---@field seed? integer            of weights, batches and noise
+---@field collect? integer         keeps the picture of each control step that is a multiple of this; 0: none
+---@field replay? integer          pictures that are kept, the newest, 2000
+---@field trainable? boolean       an experiment trains the weights by the gradient of its objective, beside the controller's
+---@field weights? table<string, cq.Tensor>   as autoencoder.weights of another one
+
+---@param fields cq.Observer.autoencoder.def
+---@return cq.Observer.Autoencoder
+return function(fields)
+  local self = setmetatable(spec(fields), Autoencoder)
+  for _, pixels in ipairs(self.window) do
+    if pixels % STRIDE ^ #self.layers ~= 0 then
+      is.fail("cq.Observer.autoencoder: window must be a multiple of %d, for %s of stride 2, got %d",
+        STRIDE ^ #self.layers, text.count(#self.layers, "convolution"), pixels)
+    end
+  end
+  self.family, self.collected, self.made = "autoencoder", 0, 0
+  self.random, self.last = random { seed = self.seed + 1 }, setmetatable({}, { __mode = "v" })
+  local own, given = draw(self), self.weights
+  own.scale = T.ones { channel_count(self) }
+  self.weights, self.fitted = own, given ~= nil
+  if given then take_weights(self, given) end
+  return self
+end

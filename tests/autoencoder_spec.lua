@@ -1,0 +1,234 @@
+-- autoencoder: an observer that learns what to see: its network beside PCA, its pictures, gradients through it to the
+-- state and to its weights, what it collects, and a run of it as data.
+local cq = require "cq"
+local T = require "cq.tensor"
+local scene = require "tests.scene"
+local spread = require "tests.spread"
+local symmetric = require "cq.tensor.symmetric"
+local process = require "tests.process"
+local mistake = require "tests.sentence"
+
+local function adam(rate) return cq.Optimizer.adam { rate = rate or 1e-3 } end
+
+local function small(more)
+  local def = { window = { 16, 8 }, latent = 3, layers = { 4, 6 }, dense = 10 }
+  for name, value in pairs(more or {}) do def[name] = value end
+  return cq.Observer.autoencoder(def)
+end
+
+-- pictures of a patch that moves and turns: {n, 3, rows, columns}
+local function pictures(n, size)
+  local out, random = T.zeros { n, 3, unpack(size) }, cq.random { seed = 3 }
+  for k = 1, n do
+    local a, b, c = random:normal():item(), random:normal():item(), random:normal():item()
+    for i = 1, size[1] do
+      for j = 1, size[2] do
+        local wave = math.sin(0.7 * i + 0.2 * a) + 0.3 * b * j / size[2]
+        out:set(a + 0.2 * wave, k, 1, i, j)
+        out:set(b * wave + 0.1 * c * i, k, 2, i, j)
+        out:set(1 + 0.1 * c * math.cos(j), k, 3, i, j)
+      end
+    end
+  end
+  return out
+end
+
+-- mean squared error of the best linear autoencoder: the eigenvalues of the covariance that a latent vector leaves out
+local function pca_error(x, latent)
+  local n, flat = x:size(1), x:reshape { x:size(1), -1 }
+  flat = flat - flat:mean(1)
+  local values = symmetric.eigen((flat:transpose():matmul(flat) / n):totable())
+  table.sort(values)
+  local left = 0
+  for k = 1, #values - latent do left = left + values[k] end
+  return left / #values
+end
+
+describe("an autoencoder", function()
+  it("without convolutions, activations and noise finds what PCA finds", function()
+    local seen = pictures(60, { 4, 5 })
+    local eye = cq.Observer.autoencoder { window = { 5, 4 }, latent = 2, layers = {}, dense = 0, beta = 0 }
+    -- all channels by the same scale from the first fit on: PCA of the scaled numbers
+    local optimizer = adam(1e-2)
+    for _, rate in ipairs { 1e-2, 3e-3, 1e-3, 3e-4 } do
+      optimizer.rate = rate
+      eye:fit { pictures = seen, optimizer = optimizer, iterations = 500, batch = 60 }
+    end
+    local error = eye:error_of(seen)
+    local best = pca_error(seen / eye.weights.scale:reshape { 3, 1, 1 }, 2)
+    assert(error > best * (1 - 1e-9) and error < 1.01 * best, ("%.6g, PCA %.6g"):format(error, best))
+  end)
+
+  it("learns pictures by convolutions, the same bits by the same seed", function()
+    local seen = pictures(40, { 8, 16 })
+    local eye, again = small(), small()
+    local history = eye:fit { pictures = seen, optimizer = adam(3e-3), iterations = 250, batch = 16 }
+    assert(eye:error_of(seen) < 0.4 * history.reconstruction[1], eye:error_of(seen) / history.reconstruction[1])
+    assert.equal(250, #history.loss)
+    assert(history.divergence[250] > 0)
+    assert.near(history.loss[250], history.reconstruction[250] + 1e-3 * history.divergence[250], 1e-12)
+    local other = again:fit { pictures = seen, optimizer = adam(3e-3), iterations = 250, batch = 16 }
+    assert.same(history.loss, other.loss)
+    for name, value in pairs(eye.weights) do assert.is_true(value:equal(again.weights[name]), name) end
+    assert.is_false(small({ seed = 5 }).weights.w_conv1:equal(again.weights.w_conv1))
+    -- a latent vector and the picture of it
+    local mean, log_variance = eye:encode(seen)
+    assert.same({ 40, 3 }, mean:shape())
+    assert.same({ 40, 3 }, log_variance:shape())
+    assert.same(seen:shape(), eye:decode(mean):shape())
+  end)
+
+  it("has the gradient of its loss", function()
+    for _, case in ipairs { { window = { 8, 8 }, layers = { 3 }, dense = 5, beta = 0.1 },
+      { window = { 4, 4, 8 }, layers = { 2, 2 }, dense = 0, channels = { "density" }, beta = 0.1 } } do
+      local eye = cq.Observer.autoencoder { latent = 2, trainable = true, window = case.window, layers = case.layers,
+        dense = case.dense, channels = case.channels, beta = case.beta }
+      local shape = { 2, case.channels and 1 or 3 }
+      for d = #case.window, 1, -1 do shape[#shape + 1] = case.window[d] end
+      local seen = spread(shape, 0.2, 1)
+      local check = cq.check_gradient(function(p)
+        local seer = eye:with(p)
+        local mean, log_variance = seer:encode(seen)
+        return (seer:decode(mean + (0.5 * log_variance):exp()) - seen):square():sum() + log_variance:square():sum()
+      end, eye.weights, { steps = { 1e-4, 1e-5, 1e-6 } })
+      assert(check.ok, tostring(check))
+    end
+  end)
+end)
+
+describe("an autoencoder that observes", function()
+  local function world() return scene.world(scene.robot(), { walls = {} }) end
+
+  it("sees velocity and density of the body", function()
+    local w = world()
+    local eye = small()
+    local body = w.robot:with { velocity = { 0.4, -0.1 } }
+    local picture = eye:picture(w:rollout({ steps = 0, robot = body }).state)
+    assert.same({ 3, 8, 16 }, picture:shape())
+    local middle = { picture:get(1, 4, 8), picture:get(2, 4, 8), picture:get(3, 4, 8) }
+    assert.near(0.4, middle[1], 5e-3)
+    assert.near(-0.1, middle[2], 2e-3)
+    assert(middle[3] > 0.5 and middle[3] < 1.5, middle[3])
+    assert.equal(0, picture:get(1, 1, 1))
+    local seen = small({ channels = { "density" } }):picture(w:rollout({ steps = 0, robot = body }).state)
+    assert.is_true(seen:equal(picture:slice(3, 3, 1)))
+  end)
+
+  it("gives the latent vector to a controller, with gradients through contact of rollout and network", function()
+    local w = scene.world(scene.robot())
+    local eye = small()
+    local controller = cq.Controller.mlp { inputs = 3, signals = 2, hidden = { 4 }, seed = 1 }
+    local function loss(p)
+      local roll = w:rollout { steps = 6, observer = eye, controller = controller:with(p.net),
+        robot = w.robot:with { young = p.young * T.ones { w.particle_count } } }
+      return roll.state:center("trunk"):sum() + roll.state:velocity("foot"):square():sum()
+    end
+    local check = cq.check_gradient(loss, { net = controller.params, young = T.param(10) },
+      { steps = { 1e-3, 1e-4, 1e-5 }, tolerance = 1e-5 })
+    assert(check.ok, tostring(check))
+    -- a row for each scene
+    local one = eye:observe(w:rollout({ steps = 3 }).state)
+    local both = eye:observe(w:rollout({ steps = 3, batch = 2 }).state)
+    assert.same({ 3 }, one:shape())
+    assert.is_true(both[2]:close(one, 1e-12, 1e-14))
+  end)
+
+  it("collects pictures once, the newest in the place of the oldest", function()
+    local w = world()
+    local eye = small { collect = 2, replay = 5 }
+    local net = cq.Controller.mlp { inputs = 3, signals = 2, hidden = { 4 }, seed = 1 }
+    local function run(p)
+      local roll = w:rollout { steps = 6, observer = eye, controller = net:with(p) }
+      return roll.state:center("trunk"):sum()
+    end
+    cq.value_and_grad(run)(net.params)
+    assert.equal(3, eye.collected)                        -- of control steps 0, 2 and 4, not again on the way back
+    local third = eye.pictures[3]:copy()
+    cq.value_and_grad(run)(net.params)
+    assert.equal(5, eye.collected)
+    assert.is_true(eye.pictures[1]:equal(third))          -- the sixth is the third again
+    local history = eye:fit { optimizer = adam(3e-3), iterations = 60, batch = 8 }
+    assert(eye:error_of(eye.pictures) < 0.7 * history.reconstruction[1])
+  end)
+
+  it("is trained between the iterations of an experiment, and kept with its run", function()
+    local folder = process.folder()
+    local w, eye, optimizer = world(), small { collect = 1 }, adam()
+    local run = cq.Experiment { world = w, steps = 5, observer = eye, controller = cq.Controller.mlp { hidden = { 4 } },
+      objective = function(state) return state:center("trunk")[1] end, optimizer = adam() }
+    local before, after = {}, {}
+    run:optimize { iterations = 3, folder = folder, on_iteration = function()
+      local seen = eye.pictures:slice(1, eye.collected)
+      before[#before + 1] = eye:error_of(seen)
+      eye:fit { optimizer = optimizer, iterations = 40, batch = 8 }
+      after[#after + 1] = eye:error_of(seen)
+    end }
+    -- those of three iterations, and the look by which the controller learns what it is told
+    assert.equal(3 * 5 + 1, eye.collected)
+    for k = 2, 3 do assert(after[k] < before[k], after[k] / before[k]) end
+    local saved = cq.load(run.folder)
+    assert.equal("cq.Observer", getmetatable(saved.observer).__name)
+    local picture = spread({ 2, 3, 8, 16 }, 0, 1)
+    assert.same({ 2, 3 }, (saved.observer:encode(picture)):shape())
+    process.remove(folder)
+  end)
+
+  it("goes on from a state with the same bits", function()
+    local w, eye, path = world(), small { collect = 1, replay = 8 }, os.tmpname()
+    local function look(observer)
+      w:rollout { steps = 5, observer = observer, controller = function() return { 0, 0 } end }
+    end
+    local function go_on(observer, optimizer)
+      look(observer)
+      return observer:fit({ optimizer = optimizer, iterations = 5, batch = 4 }).loss
+    end
+    local one, other = adam(), adam()
+    go_on(eye, one)
+    T.save(path, { eye = eye:state(), optimizer = one:state() })
+    local wanted = go_on(eye, one)
+    local again, saved = small { collect = 1, replay = 8 }, T.load(path)
+    os.remove(path)
+    again:restore(saved.eye)
+    other:restore(saved.optimizer)
+    assert.same(wanted, go_on(again, other))
+    assert.equal(8, again.collected)
+    assert.is_true(again.pictures:equal(eye.pictures))
+    for name, value in pairs(eye.weights) do assert.is_true(value:equal(again.weights[name]), name) end
+    mistake.fails("a state from autoencoder:state is wanted, got 3", function() again:restore(3) end)
+  end)
+
+  it("may be trained with the controller", function()
+    local w, eye = world(), small { trainable = true }
+    local run = cq.Experiment { world = w, steps = 4, observer = eye, controller = cq.Controller.mlp { hidden = { 4 } },
+      objective = function(state) return state:center("trunk")[1] end, optimizer = adam() }
+    local before = eye.weights.w_conv1:copy()
+    local folder = process.folder()
+    run:optimize { iterations = 2, folder = folder }
+    assert.is_false(run.params.observer.w_conv1:equal(before))
+    assert.is_nil(run.params.observer.w_back1)
+    local saved = cq.load(run.folder).observer
+    assert.is_true(saved.weights.w_conv1:equal(run.best.params.observer.w_conv1))
+    assert.is_true(saved.weights.w_back1:equal(eye.weights.w_back1))
+    process.remove(folder)
+    assert.is_nil(small():parameters())
+  end)
+end)
+
+describe("what an autoencoder refuses", function()
+  it("is told in a sentence", function()
+    mistake.fails("window must be a multiple of 4, for 2 convolutions of stride 2, got 10",
+      function() small { window = { 10, 8 } } end)
+    mistake.fails("channels", function() small { channels = { "colour" } } end)
+    mistake.fails("no pictures were collected; let it observe with collect = 10, or give pictures",
+      function() small():fit { optimizer = adam() } end)
+    mistake.fails("optimizer", function() small():fit {} end)
+    mistake.fails("pictures must be {n, 3, 8, 16}, got {2, 3, 16, 8}",
+      function() small():fit { optimizer = adam(), pictures = T.ones { 2, 3, 16, 8 } } end)
+    mistake.fails("pictures must be finite",
+      function() small():fit { optimizer = adam(), pictures = T.zeros { 1, 3, 8, 16 } / 0 } end)
+    mistake.fails("weights must have", function() small { weights = { w_conv1 = T.ones { 2 } } } end)
+    local w = scene.world(scene.robot())
+    mistake.fails("window has 3 numbers, the world is 2D",
+      function() cq.Observer.autoencoder({ window = { 8, 8, 8 } }):observe(w:rollout({ steps = 0 }).state) end)
+  end)
+end)
