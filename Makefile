@@ -103,7 +103,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
-.PHONY: zoo docs papers verify study-check export-check python-check mpi mpi-check
+.PHONY: zoo docs papers verify study-check export-check report-check python-check mpi mpi-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -377,6 +377,9 @@ study-check: $(BUILD)/cqlua ## parameter studies: 100 kills, 10,000 claims, Slur
 
 export-check: $(BUILD)/cqlua ## exported files opened by NumPy, VTK, plyfile and trimesh, which come from PyPI
 	@sh tests/export/run.sh -b $(BUILD)
+
+report-check: $(BUILD)/cqlua ## the page of a run in chromium: size, opening, frames a second; cost of the live view
+	@$(BUILD)/cqlua tests/report/check.lua
 
 python-check: $(BUILD)/cqlua ## cqlua env by Gymnasium's check_env and PPO of Stable-Baselines3, which come from PyPI
 	@sh tests/python/run.sh -b $(BUILD)

@@ -18,7 +18,7 @@ local listener = host.listener
 
 local live = {}
 
-local SHARE = 0.01                -- of the time that rollouts for the page take
+local SHARE = 0.01                -- of the time that the page takes, the first rollout aside
 local OFTEN, SELDOM = 0.1, 2      -- [s] between two events of progress, and of the whole history
 local EVERY = 0.02                -- [s] between two polls
 local WAIT = 200                  -- [ms] that a poll waits while the run is paused
@@ -52,6 +52,9 @@ local function tell_history()
     series = { { name = "loss", y = y } } })
 end
 
+-- adds the time since it began to what the page has taken
+local function charge(began) now.spent = now.spent + C.cq_clock() - began end
+
 -- does what the page asks for; a pause lasts until it asks again
 local function obey(command)
   if command == "stop" then
@@ -72,6 +75,7 @@ local function idle()
   if time - now.polled < EVERY then return end
   now.polled = time
   local command = listener.poll(0)
+  charge(time)
   if command then obey(command) end
 end
 
@@ -91,10 +95,13 @@ end
 
 local function show(experiment)
   local began = C.cq_clock()
-  if now.listeners == 0 or not experiment or now.spent > SHARE * (began - now.began) then return end
+  if now.listeners == 0 or not experiment or now.spent + now.film_time > SHARE * (began - now.began) then return end
   local fine, film = pcall(film_of, experiment)
-  now.spent = now.spent + C.cq_clock() - began
-  if fine then return listener.send("film", pages.json(film)) end
+  if fine then listener.send("film", pages.json(film)) end
+  now.film_time = C.cq_clock() - began
+  -- the first one is made at once, however long the training has been going on
+  if now.first then now.spent = now.spent + now.film_time else now.first = now.film_time end
+  if fine then return end
   if not now.warned then message.warn("the page shows no rollout: %s", tostring(film)) end
   now.warned = true
 end
@@ -108,6 +115,7 @@ local function on_record(run, row)
   end
   if time - now.told > OFTEN then tell "running" end
   if time - now.history_told > SELDOM then tell_history() end
+  charge(time)
   now.polled = 0
   idle()
   show(run.shown)
@@ -127,7 +135,7 @@ function live.start(port, path)
       problem)
   end
   local time = C.cq_clock()
-  now = { polled = 0, told = 0, history_told = 0, began = time, spent = 0, losses = {}, listeners = 0 }
+  now = { polled = 0, told = 0, history_told = 0, began = time, spent = 0, film_time = 0, losses = {}, listeners = 0 }
   io.stderr:write(("look at http://127.0.0.1:%d/?token=%s\n"):format(got, secret))
   Run.on_record, rollouts.idle = on_record, idle
 end
@@ -136,6 +144,8 @@ end
 ---@param finished boolean
 function live.finish(finished)
   Run.on_record, rollouts.idle = false, false
+  message.note("the page took %.2g s for its first rollout, and %.2g %% of the time", now.first or 0,
+    100 * now.spent / (C.cq_clock() - now.began))
   if #now.losses > 0 then tell_history() end
   tell(C.cq_interrupted() ~= 0 and "stopped" or finished and "finished" or "failed")
   -- what is still to be sent
