@@ -91,6 +91,8 @@ CQ_GPU void grid_pass(const cq_frame *s, const int32_t k) {
   }
 }
 
+// The grid pass as a kernel. Forward it does nothing once the run is over; AGAIN, before the adjoint of the step, it
+// always runs.
 template <int AGAIN>
 static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *__restrict__ s, int32_t k) {
   if (AGAIN || !is_over(s, k))

@@ -1,4 +1,4 @@
-// dilatation: what a solid's particles swell by in a step, averaged over the grid before it reaches F (E37). Four
+// dilatation: the rate of volume change of a solid's particles, averaged over the grid before F takes it (E37). Four
 // particles of a cell that must each keep their volume leave the two components of a node no way to bend: the grid
 // locks. With the mean of a cell in the place of each they have one volume to keep for each node.
 //   (A q)_p = sum_i w_ip a_i, a_i = sum_p w_ip V_p q_p / sum_p w_ip V_p           as that of liquids (E49, volume.inl)

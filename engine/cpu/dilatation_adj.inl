@@ -2,7 +2,7 @@
 // trace of C' gets, with the means of nodes between them, as the step did; g2p_adj and p2g_adj do the rest. Implicit
 // steps have two more such averages within their stress (E102).
 
-// a range of particles in a pass
+// a chunk of particles in the adjoint of an averaged rate of dilatation
 typedef struct {
   cq_scene *s;
   const real *chunk, *next;
@@ -11,11 +11,11 @@ typedef struct {
   real *solved;               // of implicit steps, else NULL
   const real *tensor;
   int32_t average;
-} Swelling;
+} AveragedChunk;
 
-CQ_INLINE Swelling dilatation_rate(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c,
+CQ_INLINE AveragedChunk dilatation_rate(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c,
                                const int32_t average) {
-  Swelling w;
+  AveragedChunk w;
   w.solved = s->implicit.dilatation ? dilatation_solve_of(s, c) : NULL;
   w.tensor = s->implicit.dilatation ? tensor_of_chunk(s, c) : NULL;
   w.average = average;
@@ -29,18 +29,18 @@ CQ_INLINE Swelling dilatation_rate(cq_scene *s, const cq_slice *in, const cq_sli
   return w;
 }
 
-// ---- what is wanted of an average -----------------------------------------------------------------------------------
+// ---- gradient with respect to an average ----------------------------------------------------------------------------
 
-// what is wanted of y at a step's end, from dL/dF'
-CQ_INLINE Real wanted_of_end(const Swelling *w, const int h, const Averaged *own) {
+// dL/dy of lane h, y the averaged rate of a step's end (E38), from dL/dF'
+CQ_INLINE Real grad_average_end(const AveragedChunk *w, const int h, const Averaged *own) {
   Real def[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM];
   load_matrix(w->chunk, F, h, def);
   load_matrix(w->adj, F, h, grad);
   return (real)(-1.0 / CQ_DIM) * (real)w->s->model->dt * own->share * mat_dot(grad, def);
 }
 
-// (E102) Of that of Y, for the stress K gives -dt V K : Y~.
-CQ_INLINE Real wanted_of_varied(const Swelling *w, const int h, const Averaged *own) {
+// (E102) The same for the averaged tr Y, which the stress K meets as -dt V K : Y~
+CQ_INLINE Real grad_average_varied(const AveragedChunk *w, const int h, const Averaged *own) {
   Real rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], k[CQ_DIM][CQ_DIM], psi;
   load_matrix(w->next, C, h, rate);
   EACH(i) rate[i][i] += r_load(w->own + EXCESS * CQ_CHUNK + h);
@@ -52,8 +52,8 @@ CQ_INLINE Real wanted_of_varied(const Swelling *w, const int h, const Averaged *
   return (real)(1.0 / CQ_DIM) * (real)w->s->model->dt * own->share * own->volume * trace_of(k);
 }
 
-// (E102) Of that of C' within the stress, which gets -h(Y~), and what a pressure that follows gives it.
-CQ_INLINE Real wanted_of_stress(const Swelling *w, const int h, const Averaged *own) {
+// (E102) The same for the averaged tr C' within the stress: from -h(Y~), and from pressures on surfaces
+CQ_INLINE Real grad_average_stress(const AveragedChunk *w, const int h, const Averaged *own) {
   Real varied[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM];
   load_matrix(w->solved, SOLVED_RATE, h, varied);
   EACH(i) varied[i][i] += r_load(w->solved + STRETCH * CQ_CHUNK + h);
@@ -61,16 +61,17 @@ CQ_INLINE Real wanted_of_stress(const Swelling *w, const int h, const Averaged *
   return (real)(1.0 / CQ_DIM) * own->share * (trace_of(grad) - r_load(w->solved + THROUGH * CQ_CHUNK + h));
 }
 
-CQ_INLINE Real wanted_of(const Swelling *w, const int h, const Averaged *own) {
+// dL/d of the averaged rate of lane h, by the kind of average; own: share and volume of the particle
+CQ_INLINE Real grad_average(const AveragedChunk *w, const int h, const Averaged *own) {
   switch (w->average) {
-  case CQ_AVERAGE_VARIED: return wanted_of_varied(w, h, own);
-  case CQ_AVERAGE_STRESS: return wanted_of_stress(w, h, own);
-  default: return wanted_of_end(w, h, own);
+  case CQ_AVERAGE_VARIED: return grad_average_varied(w, h, own);
+  case CQ_AVERAGE_STRESS: return grad_average_stress(w, h, own);
+  default: return grad_average_end(w, h, own);
   }
 }
 
 // the rate that is averaged: tr C', or tr Y
-CQ_INLINE Real first_rate(const Swelling *w, const int h) {
+CQ_INLINE Real first_rate(const AveragedChunk *w, const int h) {
   Real varied[CQ_DIM][CQ_DIM];
   if (w->average != CQ_AVERAGE_VARIED) return rate_of(w->next, h);
   load_matrix(w->solved, SOLVED_RATE, h, varied);
@@ -78,7 +79,7 @@ CQ_INLINE Real first_rate(const Swelling *w, const int h) {
 }
 
 // What F^ gets of a pressure that follows it, by dt f on the nodes' y: sums over their velocities are in the record.
-CQ_INLINE void pressure_at_end_adj(const Swelling *w, const Record *of, const int h, Real grad[CQ_DIM][CQ_DIM]) {
+CQ_INLINE void pressure_at_end_adj(const AveragedChunk *w, const Record *of, const int h, Real grad[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], pressure[CQ_DIM], unused[CQ_DIM];
   Real force[CQ_DIM];
   Sums y;
@@ -106,7 +107,7 @@ static void dilatation_solve_first_adj(cq_scene *s, const cq_slice *in, const cq
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const Swelling w = dilatation_rate(s, in, out, c, CQ_AVERAGE_VARIED);
+    const AveragedChunk w = dilatation_rate(s, in, out, c, CQ_AVERAGE_VARIED);
     Stencils st;
     stencils_of(s, w.chunk, &st, 0);
     gather_chunk(&st, grid_vector(s, CQ_GRID_STEP), &strides);
@@ -129,19 +130,20 @@ static void dilatation_solve_first_adj(cq_scene *s, const cq_slice *in, const cq
   scatter_end(&to, &strides);
 }
 
-// After the means of a rate: its rest (1 - A) tr C' to the nodes, and what is wanted of (1 - A) of that.
+// After the means of a rate: scatters its rest (1 - A) tr C', and the gradient with respect to (1 - A) of that, to the
+// nodes.
 static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const Swelling w = dilatation_rate(s, in, out, c, average);
+    const AveragedChunk w = dilatation_rate(s, in, out, c, average);
     Stencils st;
     stencils_of(s, w.chunk, &st, 0);
     gather_chunk(&st, means_of(s), &strides);
     LANES_EACH(h) {
       const Averaged of = averaged_of(&w.matter, h);
-      const Real rest = rest_of(&st, h, &of, first_rate(&w, h)), wanted = wanted_of(&w, h, &of);
+      const Real rest = rest_of(&st, h, &of, first_rate(&w, h)), wanted = grad_average(&w, h, &of);
       r_store(w.own + REST * CQ_CHUNK + h, rest);
       r_store(w.own + WANTED * CQ_CHUNK + h, wanted);
       if (average != CQ_AVERAGE_STRESS)   // which adds to that before
@@ -155,7 +157,7 @@ static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *o
 
 // Adjoint of y = q - A q in lanes, from the sums over their nodes. With a node's b = sum w g / sum w V, g = dL/dy:
 //   dL/dq = g - V sum w b, dL/dV = sum w (a b - q b), dL/dw = -(g a + V q b - V a b)
-CQ_INLINE Real rest_adj(const Swelling *w, const Stencils *st, const int h, const Averaged *own, const Real q) {
+CQ_INLINE Real rest_adj(const AveragedChunk *w, const Stencils *st, const int h, const Averaged *own, const Real q) {
   const real half_inv_dx = (real)(0.5 / w->s->model->dx);
   const Real none = r_set((real)0);
   Real sum[4];
@@ -171,17 +173,17 @@ CQ_INLINE Real rest_adj(const Swelling *w, const Stencils *st, const int h, cons
 }
 
 // the q of an application of 1 - A: tr C' of the first, its rest of the second
-CQ_INLINE Real averaged_rate(const Swelling *w, const int h, const int second) {
+CQ_INLINE Real averaged_rate(const AveragedChunk *w, const int h, const int second) {
   return second ? r_load(w->own + REST * CQ_CHUNK + h) : first_rate(w, h);
 }
 
 // what the trace of C' has more by its average; or that of Y
-CQ_INLINE real *excess_of(const Swelling *w) {
+CQ_INLINE real *excess_of(const AveragedChunk *w) {
   return w->average == CQ_AVERAGE_VARIED ? w->solved + STRETCH * CQ_CHUNK : w->own + EXCESS * CQ_CHUNK;
 }
 
 // What the rate gets: the trace of C' at a step's end; within the stress p2g_adj adds it where it belongs.
-CQ_INLINE void give_rate_adj(const Swelling *w, const int h, const Real grad) {
+CQ_INLINE void give_rate_adj(const AveragedChunk *w, const int h, const Real grad) {
   if (w->average != CQ_AVERAGE_END) {
     r_store(w->solved + (w->average == CQ_AVERAGE_VARIED ? PRESS : THROUGH) * CQ_CHUNK + h, grad);
     return;
@@ -193,7 +195,7 @@ CQ_INLINE void give_rate_adj(const Swelling *w, const int h, const Real grad) {
 }
 
 // sums over nodes of w (a, b, a b), and over the slopes of weights of g a + V q b - V a b
-CQ_INLINE void gather_rates(const Swelling *w, Stencils *st, const Strides *strides, const int second) {
+CQ_INLINE void gather_rates(const AveragedChunk *w, Stencils *st, const Strides *strides, const int second) {
   LANES_EACH(h) {
     const Averaged of = averaged_of(&w->matter, h);
     const Real q = averaged_rate(w, h, second), none = r_set((real)0), nothing[3] = {none, none, none};
@@ -215,7 +217,7 @@ static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out,
   Scatter to;
   scatter_begin(&to, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const Swelling w = dilatation_rate(s, in, out, c, average);
+    const AveragedChunk w = dilatation_rate(s, in, out, c, average);
     Stencils st;
     stencils_of(s, w.chunk, &st, 1);
     gather_rates(&w, &st, &strides, second);
@@ -235,7 +237,7 @@ static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out,
   scatter_end(&to, &strides);
 }
 
-// what places get of it, after g2p_adj has read what is wanted of those at the step's end
+// Gradient with respect to positions, after g2p_adj has read the gradient of the positions at the step's end.
 static void dilatation_places_adj(cq_scene *s, int32_t range) {
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     real *at = (real *)s->adj + AT(c, FIELDS, X);

@@ -230,6 +230,7 @@ local function sizes_of_layer(self, k, inputs)
   return k == 1 and (inputs or false) or hidden[k - 1], k > #hidden and (self.signals or false) or hidden[k]
 end
 
+-- have the parameters w1, b1, w2, ... the shapes of this network's layers?
 local function layers_fit(self, inputs)
   for k = 1, #self.hidden + 1 do
     local w, b, rows, columns = self.params["w" .. k], self.params["b" .. k], sizes_of_layer(self, k, inputs)
