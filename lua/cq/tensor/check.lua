@@ -142,10 +142,10 @@ local function is_kink(rows, noise)
   return false
 end
 
--- Does a difference that can be trusted contradict the gradient? With too large a step it is far from that of the
--- next larger step, with too small a step from that of the next smaller one, and at a kink its two sides differ, at
--- the next smaller step where curvature makes up for that: so it is off by no more than these. The smallest step has no smaller one and is no witness, unless it is alone; nor
--- is one too small to change f.
+-- Does a difference that can be trusted contradict the gradient? With too large a step it is far from that of the next
+-- larger step, with too small a step from that of the next smaller one, and at a kink its two sides differ, at the next
+-- smaller step where curvature makes up for that: so it is off by no more than these. The smallest step has no smaller
+-- one and is no witness, unless it is alone; nor is one too small to change f.
 local function is_wrong(rows, analytic, noise)
   local moved = {}
   for _, row in ipairs(rows) do
