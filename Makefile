@@ -103,7 +103,7 @@ C_TESTS := $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/*.c
            $(patsubst tests/cuda/%.c,$(BUILD)/tests/cuda/%,$(sort $(wildcard tests/cuda/*.c))) $(BUILD)/tests/bench/speed
 
 .PHONY: all help cuda cuda-budget gpu-check setup demo test tests run-tests trainings fuzz hunt check-all accuracy bench install clean FORCE
-.PHONY: zoo docs papers verify study-check export-check report-check python-check mpi mpi-check
+.PHONY: zoo docs papers verify peers study-check export-check report-check python-check mpi mpi-check
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -429,6 +429,10 @@ zoo: $(BUILD)/cqlua ## trained robots of zoo/ run again, their figures beside th
 
 bench: $(BUILD)/cqlua ## speed of the scenes
 	@$(BUILD)/cqlua bench
+
+peers: $(BUILD)/cqlua ## beside Taichi, plain C, Genesis (11 GiB from PyPI) and Newton: build/peers.csv, build/peers-others.csv
+	@CQLUA=$(abspath $(BUILD))/cqlua tests/bench/peers/run.sh --keep $(BUILD)/peers --out $(BUILD)/peers.csv; status=$$?; \
+	  python3 tests/bench/peers/others.py --cqlua $(BUILD)/cqlua --folder $(BUILD)/peers --out $(BUILD)/peers-others.csv && exit $$status
 
 docs: $(BUILD)/cqlua ## tables of README.md and docs/ from results.csv and the examples; the reference in build/docs
 	@$(BUILD)/cqlua -e 'require("tests.pages.write").all()'

@@ -60,8 +60,8 @@ local function section(case, rows)
   local notes = {}
   for _, row in ipairs(rows) do
     if row.note ~= "" then
-      notes[#notes + 1] = wrapped(("%s%s falls short: %s."):format(row.method ~= "" and row.method .. ", " or "",
-        row.quantity, row.note), "- ", "  ")
+      notes[#notes + 1] = wrapped(("%s%s %s: %s."):format(row.method ~= "" and row.method .. ", " or "", row.quantity,
+        row.kept == "yes" and "does not come nearer on finer grids" or "falls short", row.note), "- ", "  ")
     end
   end
   if #notes > 0 then parts[#parts + 1] = table.concat(notes, "\n") end

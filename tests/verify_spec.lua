@@ -79,6 +79,20 @@ describe("verify", function()
     refused(1, "an error of ", verify(folder))
   end))
 
+  it("asks why the finest resolution is not nearer, and says it where it is so", in_folder(function(folder)
+    local function stalled(more)
+      process.write(folder .. "/one.lua", (CASE:format("", "0.1", "nil", "nil", "nil" .. more):gsub("2%.4", "2.05")))
+    end
+    stalled ""
+    refused(1, "one, explicit, a number: the finest resolution is not nearer than the one before (order -1)", verify(folder))
+    stalled ', plateau = "the lattice has steps"'
+    local result = verify(folder)
+    assert.equal(0, result.code, result.err)
+    assert(result.out:find("kept\n +because the lattice has steps"), result.out)
+    case(folder, "one", { at_most = 'nil, plateau = "the lattice has steps"' })
+    assert(not verify(folder).out:find "because")
+  end))
+
   it("keeps a table in which a case replaces its own rows", in_folder(function(folder)
     local path = folder .. "/kept.csv"
     case(folder, "one")

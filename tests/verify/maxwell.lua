@@ -49,7 +49,8 @@ local function swing(omega, cells)
   world:rollout { steps = periods * steps, on_step = function(state)
     if state.step <= (periods - 1) * steps then return end
     local s, c = math.sin(omega * state.time), math.cos(omega * state.time)
-    local stress, strain = state:stress "middle"[1][2]:item(), state:mean("middle", "deformation")[1][2]:item()
+    local stress, f = state:stress "middle"[1][2]:item(), state:mean("middle", "deformation")
+    local strain = f[1][2]:item() + f[2][1]:item()      -- the layer's free ends turn its middle by a thousandth of it
     re, im, strain_re, strain_im = re + stress * s, im + stress * c, strain_re + strain * s, strain_im + strain * c
   end }
   world:close()
@@ -72,14 +73,16 @@ return {
         exact = 0.2 * (SHEAR + MODULUS * math.exp(-t / TIME)), ours = ours, refined = steps, by = "steps",
         promise = 2e-3, order = 0.9 }
     end
+    local plateau = "the shear is the same everywhere, so that the grid does not matter: what is left is of the time steps"
+      .. " and of the start from rest"
     for _, slow in ipairs { 0.3, 1, 3 } do
       local cells, storage, loss = { 4, 8 }, {}, {}
       for k, n in ipairs(cells) do storage[k], loss[k] = swing(slow / TIME, n) end
       local name = ("modulus at w tau = %g"):format(slow)
       row { method = "explicit", quantity = "storage " .. name, exact = SHEAR + MODULUS * slow ^ 2 / (1 + slow ^ 2),
-        ours = storage, refined = cells, by = "cells across", promise = 0.01 }
+        ours = storage, refined = cells, by = "cells across", promise = 0.001, plateau = plateau }
       row { method = "explicit", quantity = "loss " .. name, exact = MODULUS * slow / (1 + slow ^ 2),
-        ours = loss, refined = cells, by = "cells across", promise = 0.01 }
+        ours = loss, refined = cells, by = "cells across", promise = 0.001, plateau = plateau }
     end
   end,
 }

@@ -1,6 +1,7 @@
 -- ring: a thick ring of rubber around a cavity under pressure, by explicit steps that come to rest, implicit ones, and
 -- world:settle; at a small pressure beside Lame's closed form, and at a large one beside the balance of a neo-Hookean
--- wall, integrated across it.
+-- wall, integrated across it. Three particles across a cell: two integrate the stress of a wall too coarsely, and the
+-- growth is 2 to 6 % too large.
 local cq = require "cq"
 
 local YOUNG, POISSON = 20, 0.3
@@ -13,8 +14,8 @@ local function lame(pressure, scene)
 end
 
 local function grow(cells, pressure, method)
-  local scene = require "scenes.balloon" { max = pressure, cells = cells, damping = 20, poisson = POISSON,
-    precision = "float64" }
+  local scene = require "scenes.balloon" { max = pressure, cells = cells, spacing = 1 / (3 * cells), damping = 20,
+    poisson = POISSON, precision = "float64" }
   local implicit = method ~= "explicit"
   scene.world.substeps = implicit and 1 or "auto"
   scene.world.integrator = implicit and cq.Implicit { tolerance = 1e-6, pressure = "implicit" } or nil
@@ -29,22 +30,21 @@ end
 
 local DRIFT = "as the particles move on over the grid, each step gives up a little of the strain between them, so that the"
   .. " ring grows more than settle has it"
+local LATTICE = "hole and wall of the lattice are up to 0.4 % larger or smaller than drawn, another part on each grid"
 
 return {
   summary = "a thick ring of rubber under inner pressure: growth of its cavity",
   source = "Lame; the balance of a neo-Hookean wall in plane strain, integrated across it (scenes/balloon.lua)",
   run = function(row)
-    for _, load in ipairs { { "small", 0.02 }, { "large", 1.5 } } do
+    for _, load in ipairs { { "small", 0.002 }, { "large", 1.5 } } do
       local name, pressure = unpack(load)
       for _, method in ipairs { "explicit", "implicit", "settle" } do
         local cells, ours, scene = { 48, 96, method == "settle" and 192 or nil }, {}, nil
         for k, n in ipairs(cells) do ours[k], scene = grow(n, pressure, method) end
-        local drifts = name == "large" and method ~= "settle"
         row { method = method, quantity = ("growth of the cavity, %s pressure of %g E"):format(name, pressure / YOUNG),
           exact = name == "small" and lame(pressure, scene) or scene.balance(pressure) - 1, ours = ours,
           refined = { 4.8, 9.6, method == "settle" and 19.2 or nil }, by = "cells across the hole's radius",
-          promise = 0.03, falls_short = drifts and DRIFT or nil,
-          at_most = drifts and 0.08 or nil }
+          promise = 0.03, plateau = name == "large" and method ~= "settle" and DRIFT or LATTICE }
       end
     end
   end,

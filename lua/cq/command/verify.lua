@@ -4,7 +4,8 @@
 -- the error of the finest, the order of convergence, and whether the error is within what is promised. A case that
 -- falls short says why. --csv FILE keeps the table: rows of the cases that ran replace those that the file has of them.
 -- The exit code is 1 if a case could not run or failed, if a promise was not kept without a reason beside it, if a row
--- with a reason is farther off than the case says, or if a reason stands beside a promise that is kept.
+-- with a reason is farther off than the case says, if a reason stands beside a promise that is kept, or if a row whose
+-- finest resolution is not nearer than the one before does not say why.
 local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
 local host = require "cq.host"
@@ -96,6 +97,10 @@ local function surprise(case, row)
   if row.falls_short and not (row.error <= row.at_most) then
     return ("%s: an error of %.3g is beyond %.3g, the most that a row that falls short may have"):format(name, row.error,
       row.at_most)
+  end
+  if verification.stalls(row) and not row.falls_short and not row.plateau then
+    return ("%s: the finest resolution is not nearer than the one before (order %.2g); such a row says why, in plateau"):format(
+      name, row.found_order)
   end
   if row.kept and row.falls_short then
     return ("%s keeps its promise: its reason for falling short must go"):format(name)

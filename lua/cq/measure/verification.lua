@@ -14,6 +14,7 @@
 --   promise, order     largest error of the finest resolution, and least order of convergence; order is optional
 --   falls_short        why the promise is not kept, where that is known. A row without it must keep its promise
 --   at_most            the largest error of a row that falls short
+--   plateau            why the finest resolution is not nearer than the one before, where it is not
 local csv = require "cq.base.csv"
 local engine = require "cq.base.engine"
 local failure = require "cq.program.failure"
@@ -32,6 +33,8 @@ verification.columns = {
 
 -- errors as small as this are of rounding, and have no order
 local ROUNDING = 1e-11
+-- and below this one nobody asks why a finer resolution is not nearer
+local SMALL = 1e-6
 
 local case_fields = { summary = "string", source = "string", quick = "boolean", memory = "string", run = "function" }
 
@@ -124,8 +127,15 @@ local function joined(list, format)
   return table.concat(out, " ")
 end
 
----The promise of a row: the largest error, the least order of convergence if there is one, and the largest error of a
----row that falls short.
+---Whether the finest resolution of a judged row is not nearer to the exact answer than the one before.
+---@param row table
+---@return boolean
+function verification.stalls(row) return (row.found_order or 0) < 0 and row.error > SMALL end
+
+local function note_of(row) return row.falls_short or verification.stalls(row) and row.plateau or nil end
+
+-- The promise of a row: the largest error, the least order of convergence if there is one, and the largest error of a
+-- row that falls short.
 local function promise_of(row)
   return ("%.2g"):format(row.promise) .. (row.order and (", order %g"):format(row.order) or "")
     .. (row.falls_short and (", at most %.2g"):format(row.at_most) or "")
@@ -143,7 +153,7 @@ function verification.cells(case, row)
     refined = joined(row.refined, text.number) .. (row.by and " " .. row.by or ""),
     error = row.error == row.error and ("%.2g"):format(row.error) or "failed",
     order = row.found_order and ("%.1f"):format(row.found_order) or "", promise = promise_of(row),
-    kept = row.kept and "yes" or "no", note = row.falls_short or "",
+    kept = row.kept and "yes" or "no", note = note_of(row) or "",
   }
 end
 
@@ -155,7 +165,7 @@ function verification.object(case, row)
   return {
     case = case.name, method = row.method, quantity = row.quantity, unit = row.unit, exact = row.exact, ours = row.ours,
     refined = row.refined, by = row.by, error = row.error, order = row.found_order, promise = row.promise,
-    least_order = row.order, at_most = row.at_most, kept = row.kept, note = row.falls_short, source = case.source,
+    least_order = row.order, at_most = row.at_most, kept = row.kept, note = note_of(row), source = case.source,
   }
 end
 

@@ -13,9 +13,10 @@ import shutil
 import statistics
 import subprocess
 import sys
-import time
 
 import numpy as np
+
+from competitor import Competitor, Failure, output, processor, system
 
 CASES = ["2d-1600", "2d-6400", "3d-8000", "walker"]
 GRADIENT_ERROR = 1e-3      # relative, of float32 against cqlua's float64; that of all competitors is about 4e-5
@@ -37,79 +38,14 @@ parser.add_argument("--taichi-threads", type=lambda text: [int(k) for k in text.
 parser.add_argument("--quick", action="store_true", help="3 repetitions of 50 steps, one process for each start")
 
 
-class Failure(Exception):
-    pass
-
-
-class Competitor:
-    """A process that answers line by line."""
-
-    def __init__(self, what, version, threads, command, log):
-        self.what, self.version, self.threads, self.command, self.log = what, version, threads, command, log
-        self.forward, self.backward, self.first, self.later, self.error = [], [], None, None, None
-        self.process = None
-
-    def name(self):
-        return "%s, %d thread%s" % (self.what, self.threads, "" if self.threads == 1 else "s")
-
-    def start(self):
-        """Seconds from the start of the process to its first gradient."""
-        start = time.perf_counter()
-        self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True)
-        self.answer("first")
-        return time.perf_counter() - start
-
-    def answer(self, word):
-        while True:
-            line = self.process.stdout.readline()
-            if not line:
-                self.log.flush()
-                with open(self.log.name) as log:
-                    raise Failure("%s stopped with status %s: %s" % (self.name(), self.process.wait(), log.read()[-2000:]))
-            words = line.split()
-            if words and words[0] == word:
-                return words[1:]
-
-    def tell(self, text, word):
-        self.process.stdin.write(text + "\n")
-        self.process.stdin.flush()
-        return self.answer(word)
-
-    def run(self):
-        return [float(seconds) for seconds in self.tell("run", "time")]
-
-    def save(self, path):
-        self.tell("save " + path, "saved")
-        return np.fromfile(path)
-
-    def stop(self):
-        if self.process:
-            self.process.stdin.close()
-            self.process.stdout.close()
-            self.process.wait()
-            self.process = None
-
-
-def output(command):
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
-
-
-def processor():
-    with open("/proc/cpuinfo") as file:
-        for line in file:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.machine()
-
-
-def system():
-    """The system and the number of its release, without what its builder added."""
-    return "%s %s" % (platform.system(), platform.release().split("-")[0])
-
-
 def taichi_version():
     from importlib.metadata import version
     return version("taichi")
+
+
+def saved(competitor, path):
+    competitor.save(path)
+    return np.fromfile(path)
 
 
 class Case:
@@ -168,7 +104,7 @@ class Case:
         """The largest error of loss and gradients against cqlua's in float64."""
         reference = Competitor("cqlua in float64", "", 1, self.own(1, "float64"), self.log)
         reference.start()
-        truth = reference.save(os.path.join(self.options.folder, "reference.f64"))
+        truth = saved(reference, os.path.join(self.options.folder, "reference.f64"))
         reference.stop()
         problems = []
         parts = [slice(1, len(truth))]
@@ -176,7 +112,7 @@ class Case:
             half = (len(truth) - 1) // 2
             parts = [slice(1, 1 + half), slice(1 + half, len(truth))]
         for competitor in self.competitors:
-            result = competitor.save(os.path.join(self.options.folder, "result.f64"))
+            result = saved(competitor, os.path.join(self.options.folder, "result.f64"))
             if len(result) != len(truth):
                 raise Failure("%s: %s gave %d numbers instead of %d" % (self.name, competitor.name(), len(result), len(truth)))
             competitor.error = max(np.linalg.norm(result[part] - truth[part]) / np.linalg.norm(truth[part]) for part in parts)

@@ -1,4 +1,5 @@
 -- cqlua: this program as a competitor.        cqlua tests/bench/peers/cqlua.lua --case NAME [--steps N] [--threads N]
+--   [--clock processor]
 --
 -- Makes one gradient, writes "first LOSS", and then does what it is told, a line each:
 --   run        one pass there and back; answers "time FORWARD BACKWARD" in seconds
@@ -10,6 +11,7 @@ local cq = require "cq"
 local engine = require "cq.base.engine"
 local scenes = require "tests.bench.peers.scenes"
 local C = engine.C
+local clock = cq.option("clock", "wall") == "processor" and os.clock or function() return C.cq_clock() end
 
 -- the block has nothing in Lua at its control steps, so that the engine is called as `cqlua bench` calls it
 local function block(scene)
@@ -56,7 +58,7 @@ local function walker(scene)
   local step = cq.value_and_grad(function(params)
     local roll = world:rollout { steps = scene.steps, observer = observer, controller = controller:with(params) }
     local loss = roll.state:center(target):dot(direction)
-    turn = C.cq_clock()
+    turn = clock()
     return loss, roll
   end)
   local w, b = controller.params.w1.count, controller.params.b1.count
@@ -64,9 +66,9 @@ local function walker(scene)
   return {
     result = result, count = 1 + w + b,
     both = function()
-      local start = C.cq_clock()
+      local start = clock()
       local loss, grad, roll = step(controller.params)
-      local finish = C.cq_clock()
+      local finish = clock()
       result[0] = loss
       ffi.copy(result + 1, grad.w1:data(), w * ffi.sizeof "double")
       ffi.copy(result + 1 + w, grad.b1:data(), b * ffi.sizeof "double")
@@ -81,11 +83,11 @@ local competitor = (scene.controller and walker or block)(scene)
 
 local function run()
   if competitor.both then return competitor.both() end
-  local start = C.cq_clock()
+  local start = clock()
   competitor.forward()
-  local turn = C.cq_clock()
+  local turn = clock()
   competitor.backward()
-  return turn - start, C.cq_clock() - turn
+  return turn - start, clock() - turn
 end
 
 local function answer(...)

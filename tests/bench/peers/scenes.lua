@@ -7,9 +7,10 @@ local blocks = {
   ["2d-1600"] = { dim = 2, side = 40, cells = { 100, 100 }, steps = 500 },
   ["2d-6400"] = { dim = 2, side = 80, cells = { 100, 120 }, steps = 200 },
   ["3d-8000"] = { dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200 },
+  ["3d-8000-smooth"] = { dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, floor = "separate" },
 }
 
-local scenes = { names = { "2d-1600", "2d-6400", "3d-8000", "walker" } }
+local scenes = { names = { "2d-1600", "2d-6400", "3d-8000", "3d-8000-smooth", "walker" } }
 
 ---@class peers.Scene
 ---@field name string
@@ -30,10 +31,11 @@ local scenes = { names = { "2d-1600", "2d-6400", "3d-8000", "walker" } }
 local INSET = 3                   -- of cq.Boundary.box
 
 local function block(name, case, steps)
-  local made = require "scenes.falling_block" { dim = case.dim, side = case.side, cells = case.cells }
+  local made = require "scenes.falling_block" { dim = case.dim, side = case.side, cells = case.cells,
+    floor = case.floor }
   return {
     name = name, law = "neo_hookean", robot = made.robot, world = made.world, steps = steps or case.steps,
-    mu = made.world.walls.mu,
+    mu = made.world.walls.mu or 0,
     inset = INSET, velocity = made.velocity, target = 1, direction = case.dim == 2 and { 1, 1 } or { 1, 1, 1 },
     groups = { { "block" } },
   }
