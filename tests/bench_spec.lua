@@ -1,6 +1,7 @@
 -- bench: what `cqlua bench` prints, and the scenes that it measures. No time is asserted.
 local cq = require "cq"
 local cases = require "cq.measure.cases"
+local host = require "cq.host"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
 local json = require "tests.json"
@@ -221,4 +222,15 @@ describe("the falling block", function()
       world:close()
     end)
   end
+
+  it("leaves out a peer that cannot be installed, in a sentence", function()
+    if os.execute "python3 -c 'import venv, ensurepip' 2>/dev/null" ~= 0 then return end
+    local folder = process.folder()
+    local pipe = io.popen(("PIP_INDEX_URL=http://127.0.0.1:9/simple PIP_RETRIES=0 python3 tests/bench/peers/others.py"
+      .. " --cqlua %s --peers newton --folder %s/peers --out %s/a.csv 2>&1"):format(host.executable, folder, folder))
+    local text = pipe:read "*a"
+    pipe:close()
+    process.remove(folder)
+    assert(text:find "newton is left out: it could not be installed: [^\n]+\nothers.py: no peer was measured\n", text)
+  end)
 end)

@@ -1,5 +1,5 @@
--- finger: the silicone finger of scenes/soft_finger.lua in the plane, at rest under 5 to 20 kPa, by explicit steps, total
--- Lagrangian ones, implicit ones and world:settle with updates, beside finite elements of our own
+-- finger: the silicone finger of scenes/soft_finger.lua in the plane, at rest under 5 to 20 kPa, by explicit steps,
+-- total Lagrangian ones, implicit ones and world:settle with updates, beside finite elements of our own
 -- (tests/verify/fem/soft_finger.py, whose results are soft_finger.csv).
 local cq = require "cq"
 local csv = require "cq.base.csv"
@@ -113,7 +113,7 @@ return {
         exact = 0, scale = 1, ours = { apart(few, k), apart(coarse, k) }, refined = { 2, ACROSS },
         by = "particles across a cell", promise = 0.05 }
     end
-    row { method = "explicit", quantity = "goes on from its rest under 20 kPa", exact = 0, scale = 1, ours = { more[1], more[2] },
-      refined = { 2, ACROSS }, by = "particles across a cell", promise = 0.01 }
+    row { method = "explicit", quantity = "goes on from its rest under 20 kPa", exact = 0, scale = 1,
+      ours = { more[1], more[2] }, refined = { 2, ACROSS }, by = "particles across a cell", promise = 0.01 }
   end,
 }

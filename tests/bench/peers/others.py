@@ -118,8 +118,7 @@ def turns(options, log):
         if peer == "genesis":
             path = scene("3d-8000-smooth")
             for more in [], ["--gradient"]:
-                yield Turn("3d-8000-smooth", "its particles stand on a lattice, ours beside one; it has a time step of its own,"
-                           " and gradients of states alone" if more else "its particles stand on a lattice, ours beside one",
+                yield Turn("3d-8000-smooth", "its gradients are those of states alone" if more else "",
                            [explicit("3d-8000-smooth"), theirs("genesis_mpm.py", path, *more)])
         if peer == "newton":
             path = scene("3d-8000")
