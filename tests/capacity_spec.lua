@@ -18,7 +18,9 @@ describe("a size that does not fit into memory", function()
     fails("cq.Controller.mlp: hidden = { 1000000000000 } would take", mlp, { 1e12 })
     fails("cq.Controller.mlp: hidden = { 10000000, 10000000 } would take 728 TiB at least, and", mlp, { 1e7, 1e7 })
     fails("would take 29.1 TiB", mlp, { 1e12 }, { inputs = 2, signals = 1 })
-    fails("cq.Controller.sines: count = 1000000000000 would take", cq.Controller.sines, { count = 1e12 })
+    local signals = "count must be a whole number at least 1 and at most 65536"
+    fails(signals, cq.Controller.sines, { count = 1e12 })
+    fails(signals, cq.Actuator.isotropic, { count = 1e9 })
     fails("cq.Controller.open_loop: steps = 1000000000000 would take", cq.Controller.open_loop, { steps = 1e12 })
     fails("cq.tensor: a tensor of this size would take 7.28 TiB at least", cq.zeros, { 1e6, 1e6 })
     fails("count must be a whole number at least 1 and at most 100000", cq.Shape.box { size = { 1, 1 },

@@ -399,6 +399,21 @@ describe("run:evaluate { converge }", function()
     tells(before, 8, finer)
   end)
 
+  it("says where the simulation fails with half of the step, and evaluates", function()
+    local robot = cq.Robot {
+      shape = cq.Shape.box { name = "body", size = { 0.2, 0.2 }, spacing = 0.02 },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = 1 },
+      actuators = cq.Actuator.pressure { groups = "body", axis = "y", max = 1 },
+    }
+    local world = cq.World { cells = { 20, 20 }, dx = 0.04, dt = 1e-2, substeps = 8, robot:at { 0.3, 0.3 } }
+    local run = cq.Experiment {
+      world = world, steps = 5, objective = { terminal = function(state) return state:center(robot)[1] end },
+      controller = function() return { world.substeps > 8 and 1e5 or 0 } end,
+    }
+    assert.near(0.4, run:evaluate({ converge = true }).loss, 1e-3)
+    mistake.says(printed[1], " with substeps = 8 and none with 16, where the simulation failed at control step 1 (time")
+  end)
+
   it("refines the world of a binary body without its remote void, and that of another body", function()
     local function left_half(substeps)
       local run = cq.Experiment(function(level)

@@ -183,7 +183,7 @@ end
 ---@field max? number         stress at u = 1 [stress]
 
 local isotropic = is.define("cq.Actuator.isotropic",
-  { groups = groups { optional = true }, count = is.integer { min = 1, optional = true }, max = max })
+  { groups = groups { optional = true }, count = is.integer { min = 1, max = 65536, optional = true }, max = max })
 ---The same stress in all directions: one signal for each group, or `count` signals that
 ---every particle weighs by itself.
 ---@param fields cq.Actuator.isotropic.def

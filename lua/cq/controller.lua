@@ -388,7 +388,7 @@ end
 ---@field seed? integer                  of the first weights; the program's --seed, or 0, unless given
 
 local sines = is.define("cq.Controller.sines", {
-  count = is.integer { min = 1, default = 4 },
+  count = is.integer { min = 1, max = 65536, default = 4 },
   frequency = is.any_of { is.number { above = 0 }, is.vector { above = 0 }, default = 1 },
   deviation = is.number { min = 0, default = 0.1 },
   seed = seed, init = init,
@@ -398,7 +398,6 @@ local sines = is.define("cq.Controller.sines", {
 ---@return cq.Controller
 function controller.sines(fields)
   local self = sines(fields or {})
-  capacity.require(self.count, ("cq.Controller.sines: count = %d"):format(self.count))
   if type(self.frequency) == "number" then self.frequency = { self.frequency } end
   return setmetatable(self, Sines)
 end

@@ -5,6 +5,7 @@ local T = require "cq.tensor"
 local changed = require "cq.experiment.changed"
 local constrained = require "cq.experiment.constrained"
 local objectives = require "cq.experiment.objective"
+local recover = require "cq.experiment.recover"
 local scenes = require "cq.experiment.scenes"
 
 local evaluate = {}
@@ -153,19 +154,26 @@ local function world_of(run, def)
   return def.world or body and body.world or run.world
 end
 
--- the loss with twice as many substeps
+-- the loss with twice as many substeps, or why its simulation failed
 local function finer_loss(run, params, def)
   local world = world_of(run, def)
-  return world:with_substeps(2 * world.substeps, function()
+  local fine, found = pcall(world.with_substeps, world, 2 * world.substeps, function()
     return run.scenes and several(run, params, def).loss or one(run, params, def).loss
   end)
+  if not fine and not recover.is_of_simulation(found) then error(found, 0) end
+  return found
 end
 
 local function tell_difference(run, def, loss, finer)
-  local share = loss ~= 0 and (", %.2g %%"):format(100 * math.abs((finer - loss) / loss)) or ""
   local substeps = world_of(run, def).substeps
-  print(("loss %.6g with substeps = %d and %.6g with %d: they differ by %.2g%s"):format(loss, substeps, finer,
-    2 * substeps, finer - loss, share))
+  local told = ("loss %.6g with substeps = %d and "):format(loss, substeps)
+  if type(finer) == "string" then
+    print(("%snone with %d, where %s: the result lives on the size of the steps"):format(told, 2 * substeps,
+      finer:match "the simulation failed at[^:]*" or finer))
+    return
+  end
+  local share = loss ~= 0 and (", %.2g %%"):format(100 * math.abs((finer - loss) / loss)) or ""
+  print(("%s%.6g with %d: they differ by %.2g%s"):format(told, finer, 2 * substeps, finer - loss, share))
 end
 
 ---@param run cq.Experiment
