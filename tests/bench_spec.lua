@@ -11,7 +11,7 @@ local cqlua = process.cqlua
 local all = {
   "2d-1600", "2d-1600-substeps1", "2d-6400", "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated",
   "2d-6400-averaged", "3d-8000-averaged", "3d-8000-float64",
-  "3d-64000", "3d-512000", "tl-2d-6400", "tl-2d-6400-jittered", "tl-3d-64000", "rest", "biped",
+  "3d-64000", "3d-512000", "tl-2d-6400", "tl-2d-6400-jittered", "tl-3d-64000", "rest", "biped", "env-64",
   "implicit-2d-6400", "implicit-2d-6400-rest", "implicit-3d-8000", "implicit-3d-8000-rest",
   "implicit-2d-6400-float64", "implicit-3d-8000-float64",
 }
@@ -52,6 +52,9 @@ describe("bench", function()
     local share = results("--case", "biped")[1].share
     assert.near(1, share.steps + share.readouts + share.lua, 1e-12)
     assert(share.steps > 0 and share.readouts > 0 and share.lua > 0)
+    share = results("--case", "env-64")[1].share
+    assert.near(1, share.steps + share.readouts + share.lua, 1e-12)
+    assert(share.of_rollout > 0 and share.readouts > 0 and share.lua > 0)
   end)
 
   it("tells what the parts of implicit steps cost", function()

@@ -165,6 +165,27 @@ describe("env:window", function()
     assert.is_true(window.observation[3]:equal(make():reset()))
   end)
 
+  it("has gradients where the reward sees the state before a control step too", function()
+    local function gradient(reward, loss)
+      local env = make { reward = reward }
+      env:reset()
+      env:step(actions(1))
+      local policy = cq.Controller.mlp { inputs = 8, signals = 2, hidden = { 3 }, seed = 1 }
+      policy:act(env.observation)
+      local _, g = cq.value_and_grad(function(p)
+        return loss(env:window({ controller = policy:with(p), steps = 3 }).reward)
+      end)(policy.params)
+      return g
+    end
+    local moved = gradient(function(before, u, after) return forward(nil, u, after) - forward(nil, u, before) end,
+      function(reward) return reward:sum() end)
+    local reached = gradient(forward, function(reward) return reward[3]:sum() end)
+    for name, g in pairs(reached) do
+      assert.is_true(g:abs():max():item() > 0)
+      assert.is_true((g - moved[name]):abs():max():item() < 1e-9 * g:abs():max():item() + 1e-14)
+    end
+  end)
+
   it("goes on from a snapshot in a file with the same bits, with episodes that began at different times", function()
     local function fresh()
       local world = scene.world(scene.robot())

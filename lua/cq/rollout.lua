@@ -404,7 +404,7 @@ local function new(world, def, on)
     batch = self.batch, steps = math.max(def.steps, 1) * world.pieces, differentiable = on ~= nil,
     contact = def.contact, memory = memory.budget(def.memory, "world:rollout: memory", world),
   })
-  self.handle = self.entry.handle
+  self.handle, self.differentiable = self.entry.handle, on ~= nil
   fields.apply(world, self.entry, self.set)
   -- of an engine's control step, and of ours
   self.discount = def.adjoint_decay and math.exp(-world.control_dt / (world.pieces * def.adjoint_decay)) or 1

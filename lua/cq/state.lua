@@ -49,14 +49,14 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
 -- One readout of a state as a tensor, recorded on the tape. kind: mean, sum, ...; field: what is read; which:
--- particles; what: the method's name, for errors.
+-- particles; what: the method's name, for errors. A state of a rollout that was made without a tape is constant.
 local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.index, what)
   local found = readout.find(self.world, kind, field, weight, self.world:selection(which, what))
   local out = class.make(found.shapes[self.batched and self.batch or 0] or readout.batched(found, self.batch))
   engine.check(C.cq_rollout_read(roll.handle, found.def, out.pointer), what)
-  return tape.recording() and tape.push(read_back, out, roll, nil, found.def) or out
+  return roll.differentiable and tape.recording() and tape.push(read_back, out, roll, nil, found.def) or out
 end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------

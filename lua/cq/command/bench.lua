@@ -4,8 +4,9 @@
 -- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; the same blocks on a grid of their own
 -- shape (tl-*), as a lattice and jittered, whose backward pass leaves out the gradient of positions; a long bar at
 -- rest whose one end is actuated, beside the same bar in motion; the biped as a whole program, with its observer and
--- its network; and stiff blocks with implicit steps of 100 or 1,000 times the explicit one, whose parts (a product with
--- the second derivative, tensors, assembly) are told in explicit steps of the same scene. The memo of every step is
+-- its network; 64 scenes of it that an environment steps together; and stiff blocks with implicit steps of 100 or 1,000
+-- times the explicit one, whose parts (a product with the second derivative, tensors, assembly) are told in explicit
+-- steps of the same scene. The memo of every step is
 -- written, and particles are sorted as often as they must be; where memory is short there are fewer steps, and the
 -- table says how many. --device, --threads, --precision and --simd hold for all cases.
 -- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3
@@ -25,6 +26,7 @@ local implicit = require "cq.measure.implicit"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
 local denormal = require "cq.measure.denormal"
+local stepped = require "cq.measure.stepped"
 local whole = require "cq.measure.whole"
 
 local is = schema
@@ -54,6 +56,7 @@ local all = {
     jitter = 0 },
   { name = "rest", time = denormal.time, dim = 2 },
   { name = "biped", time = whole.time, dim = 2, repeats = 3 },
+  { name = "env-64", time = stepped.time, dim = 2, repeats = 3 },
   { name = "implicit-2d-6400", time = implicit.time, dim = 2, side = 80, cells = { 100, 120 }, steps = 10, repeats = 3,
     ratio = 100, moves = true },
   { name = "implicit-2d-6400-rest", time = implicit.time, dim = 2, side = 80, cells = { 100, 120 }, steps = 10,
@@ -129,8 +132,9 @@ local function frame(result, mps) return result.particles * FRAME / mps / 1e3 en
 
 -- where a whole program spends its time
 local function share_text(share)
-  return ("%.1f %% steps and adjoints, %.1f %% readouts, %.1f %% Lua"):format(100 * share.steps, 100 * share.readouts,
-    100 * share.lua)
+  return ("%.1f %% steps and adjoints, %.1f %% readouts, %.1f %% Lua%s"):format(100 * share.steps,
+    100 * share.readouts, 100 * share.lua,
+    share.of_rollout and ("; forward %.0f %% of the speed of one rollout"):format(100 * share.of_rollout) or "")
 end
 
 -- what an implicit step costs

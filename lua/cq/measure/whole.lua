@@ -10,8 +10,12 @@ local whole = {}
 
 local CONTROL_STEPS, SUBSTEPS = 40, 10
 
--- the biped and its world, as in the example
-local function biped()
+whole.SUBSTEPS = SUBSTEPS
+
+---The biped and its world, as in the example.
+---@return cq.Robot robot
+---@return cq.World world
+function whole.biped()
   local robot = cq.Robot(require "scenes.biped" {})
   return robot, cq.World {
     cells = { 400, 64 }, dx = 1 / 64, gravity = { 0, -2 }, dt = 5e-3, substeps = SUBSTEPS,
@@ -50,7 +54,7 @@ end
 ---@param repeats integer
 function whole.time(steps, repeats)
   local control_steps = steps and math.ceil(steps / SUBSTEPS) or CONTROL_STEPS
-  local robot, world = biped()
+  local robot, world = whole.biped()
   local once = iteration(robot, world, control_steps)
   local out = {
     particles = world.particle_count, precision = world.precision, engine = world.device, device = world.device_kind,

@@ -167,7 +167,7 @@ function contact.read(state, which)
   for b = 0, state.batch - 1 do
     ffi.copy(out:data() + b * count * width, all + (b * rows + first) * width, count * width * DOUBLE)
   end
-  if tape.recording() then
+  if roll.differentiable and tape.recording() then
     tape.push(read_back, out, roll, nil, { step = state.index - 1, row = first, count = count })
   end
   if first >= #world.walls then return { impulse = out:slice(1, world.dim, -1):sum(-2) } end
