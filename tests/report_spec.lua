@@ -275,6 +275,18 @@ describe("cqlua report", function()
     assert.not_equal(0, told.code)
   end)
 
+  it("leaves no half of a page on a full disk, and the earlier one as it was", function()
+    train("one", 10)
+    local out = process.write(folder .. "/a.html", "earlier")
+    local told = process.cqlua({ "report", folder .. "/one", "--out", out, "--frames", "2" },
+      { before = "ulimit -f 8;" })
+    assert.not_equal(0, told.code)
+    assert.matches("a.html.*File too large", told.err)
+    assert.is_nil(told.err:find "traceback", told.err)
+    assert.equal("earlier", process.read(out))
+    for _, name in ipairs(host.entries(folder)) do assert.truthy(name == "one" or name == "a.html", name) end
+  end)
+
   it("refuses what is no run, in one sentence", function()
     process.write(folder .. "/a.txt", "")
     local cases = {
@@ -344,9 +356,23 @@ describe("the report of a study", function()
     assert.equal("trial 1", data.runs[1].name)
     assert.equal(16, data.runs[1].film.count)
     if not browser.is_there then return pending(NONE) end
-    local state = state_of(folder .. "/s/report.html#trial=3")
-    assert.same({}, state.errors)
-    assert.equal(16, state.particles)
+    local window = browser.open()
+    local fine, problem = pcall(function()
+      window:visit(folder .. "/s/report.html#trial=3")
+      local state = window:state()
+      assert.same({}, state.errors)
+      assert.equal(16, state.particles)
+      assert.equal("3", window:value "document.querySelector('tr.chosen td').textContent")
+      -- by rate, twice clicked: falling
+      for _ = 1, 2 do window:value "document.querySelectorAll('#study th')[3].click()" end
+      assert.same({ 10, 10, 5, 5 }, window:value "trials.found.map((row) => row[3])")
+      window:value "trials.filter.value = 'rate<6 kind=b', trials.filter.oninput()"
+      assert.same({ "b" }, window:value "trials.found.map((row) => row[2])")
+      window:value "document.querySelector('#study tbody tr').click()"
+      assert.matches("Trial %d", window:value "document.querySelector('#trial h2').textContent")
+    end)
+    window:close()
+    if not fine then error(problem, 0) end
   end)
 
   it("takes 10,000 trials", function()

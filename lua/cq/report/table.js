@@ -52,7 +52,7 @@ class Trials {
     this.count.textContent = `${this.found.length} of ${rows.length} trials` + (this.found.length > SHOWN ? `, the first ${SHOWN} shown` : "");
     const shown = this.found.slice(0, SHOWN);
     rowsOf(table, columns.map((name, k) => name + (k === by ? (down ? " ▾" : " ▴") : "")), shown).forEach((line, k) => {
-      line.onclick = () => this.select(shown[k], line);
+      line.onclick = () => this.select(shown[k]);
       line.classList.toggle("chosen", shown[k] === this.chosen);
     });
     table.querySelectorAll("th").forEach((cell, k) => {
@@ -61,11 +61,11 @@ class Trials {
     this.parallel();
   }
 
-  select(row, line) {
+  select(row) {
     this.chosen = row;
-    for (const other of this.table.querySelectorAll(".chosen")) other.classList.remove("chosen");
-    if (line) line.classList.add("chosen");
-    this.parallel();
+    this.draw();
+    const line = this.table.querySelector(".chosen");
+    if (line) line.scrollIntoView({ block: "nearest" });
     this.open(row);
   }
 
