@@ -133,6 +133,23 @@ describe("an autoencoder that observes", function()
     assert.is_true(both[2]:close(one, 1e-12, 1e-14))
   end)
 
+  it("looks every few control steps and holds what it saw, with its gradient", function()
+    local w, seen = scene.world(scene.robot()), {}
+    local eye, open = small { every = 3 }, small()
+    local net = cq.Controller.mlp { inputs = 3, signals = 2, hidden = { 4 }, seed = 1 }
+    w:rollout { steps = 7, observer = eye, controller = function(z)
+      seen[#seen + 1] = z
+      return net:act(z)
+    end }
+    for k = 1, 7 do assert.equal(k % 3 ~= 1, k > 1 and seen[k]:equal(seen[k - 1])) end
+    assert.is_true(seen[1]:equal(open:observe(w:rollout({ steps = 0 }).state)))
+    local check = cq.check_gradient(function(p)
+      return w:rollout({ steps = 7, observer = eye, controller = net:with(p.net),
+        robot = w.robot:with { young = p.young * T.ones { w.particle_count } } }).state:center("trunk"):sum()
+    end, { net = net.params, young = T.param(10) }, { steps = { 1e-3, 1e-4, 1e-5 }, tolerance = 1e-5 })
+    assert(check.ok, tostring(check))
+  end)
+
   it("collects pictures once, the newest in the place of the oldest", function()
     local w = world()
     local eye = small { collect = 2, replay = 5 }

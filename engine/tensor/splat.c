@@ -30,21 +30,30 @@ static int place_all(const cq_splat *s, const double *x, axis at[3]) {
   return 1;
 }
 
-// The pixel of a neighbour of a point, from the start of a channel; -1: outside. Columns run along x, rows
-// down along y, depth along z.
-static int64_t pixel_of(const cq_splat *s, const axis at[3], const int o[3]) {
-  int64_t k[3];
+// The neighbours of a point that lie in the window, along each axis from `from` to `to`.
+typedef struct reach {
+  int from[3], to[3];
+} reach;
+
+static reach reach_of(const cq_splat *s, const axis at[3]) {
+  reach r;
   for (int d = 0; d < 3; d++) {
-    k[d] = at[d].first + o[d];
-    if (k[d] < 0 || k[d] >= s->size[d]) return -1;
+    r.from[d] = at[d].first < 0 ? (int)-at[d].first : 0;
+    const int64_t left = s->size[d] - at[d].first;
+    r.to[d] = left < REACH ? (int)left : REACH;
   }
-  return (k[2] * s->size[1] + s->size[1] - 1 - k[1]) * s->size[0] + k[0];
+  return r;
 }
 
-#define NEIGHBOURS_EACH(o)                    \
-  for (int o[3] = {0}; o[2] < REACH; o[2]++)   \
-    for (o[1] = 0; o[1] < REACH; o[1]++)      \
-      for (o[0] = 0; o[0] < REACH; o[0]++)
+// The pixel of a neighbour with o[0] = 0, from the start of a channel. Columns run along x, rows down along y, depth
+// along z.
+static int64_t line_of(const cq_splat *s, const axis at[3], int o1, int o2) {
+  return ((at[2].first + o2) * s->size[1] + s->size[1] - 1 - at[1].first - o1) * s->size[0] + at[0].first;
+}
+
+#define LINES_EACH(r, o1, o2)                     \
+  for (int o2 = r.from[2]; o2 < r.to[2]; o2++)    \
+    for (int o1 = r.from[1]; o1 < r.to[1]; o1++)
 
 void cq_tensor_splat(const cq_splat *s, const double *x, const double *q, double *out) {
   const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
@@ -52,10 +61,12 @@ void cq_tensor_splat(const cq_splat *s, const double *x, const double *q, double
     for (int64_t p = 0; p < s->count; p++, x += s->dim, q += s->channels) {
       axis at[3];
       if (!place_all(s, x, at)) continue;
-      NEIGHBOURS_EACH(o) {
-        const int64_t pixel = pixel_of(s, at, o);
-        const double w = at[0].weight[o[0]] * at[1].weight[o[1]] * at[2].weight[o[2]];
-        for (int64_t c = 0; pixel >= 0 && c < s->channels; c++) out[c * pixels + pixel] += w * q[c];
+      const reach r = reach_of(s, at);
+      LINES_EACH(r, o1, o2) {
+        double *line = out + line_of(s, at, o1, o2), w[REACH];
+        for (int o0 = 0; o0 < REACH; o0++) w[o0] = at[0].weight[o0] * at[1].weight[o1] * at[2].weight[o2];
+        for (int64_t c = 0; c < s->channels; c++)
+          for (int o0 = r.from[0]; o0 < r.to[0]; o0++) line[c * pixels + o0] += w[o0] * q[c];
       }
     }
 }
@@ -69,17 +80,22 @@ void cq_tensor_splat_adj(const cq_splat *s, const double *x, const double *q, do
       const int64_t n = b * s->count + p;
       axis at[3];
       if (!place_all(s, x + n * s->dim, at)) continue;
-      NEIGHBOURS_EACH(o) {
-        const int64_t pixel = pixel_of(s, at, o);
-        const double w[3] = {at[0].weight[o[0]], at[1].weight[o[1]], at[2].weight[o[2]]};
-        double along = 0;
-        for (int64_t c = 0; pixel >= 0 && c < s->channels; c++) {
-          const double g = grad_out[c * pixels + pixel];
-          along += g * q[n * s->channels + c];
-          if (grad_q) grad_q[n * s->channels + c] += w[0] * w[1] * w[2] * g;
+      const reach r = reach_of(s, at);
+      LINES_EACH(r, o1, o2) {
+        const double *line = grad_out + line_of(s, at, o1, o2);
+        const int o[3] = {0, o1, o2};
+        for (int o0 = r.from[0]; o0 < r.to[0]; o0++) {
+          const double w[3] = {at[0].weight[o0], at[1].weight[o1], at[2].weight[o2]};
+          double along = 0;
+          for (int64_t c = 0; c < s->channels; c++) {
+            const double g = line[c * pixels + o0];
+            along += g * q[n * s->channels + c];
+            if (grad_q) grad_q[n * s->channels + c] += w[0] * w[1] * w[2] * g;
+          }
+          for (int d = 0; d < s->dim && grad_x; d++)
+            grad_x[n * s->dim + d] += along * at[d].slope[d == 0 ? o0 : o[d]] * w[(d + 1) % 3] * w[(d + 2) % 3]
+              / s->spacing;
         }
-        for (int d = 0; d < s->dim && grad_x; d++)
-          grad_x[n * s->dim + d] += along * at[d].slope[o[d]] * w[(d + 1) % 3] * w[(d + 2) % 3] / s->spacing;
       }
     }
 }

@@ -264,10 +264,22 @@ local function numbers_of(selection)
   return selection.numbers
 end
 
+-- are these all particles of the world in their order?
+local function is_everything(selection, world)
+  if selection.everything == nil then
+    selection.everything = selection.total == world.particle_count
+    for k = 0, selection.everything and selection.total - 1 or -1 do
+      if selection.particles[k] ~= k then selection.everything = false end
+    end
+  end
+  return selection.everything
+end
+
 -- masses of the particles of a selection {n}, with the batch in front if there is one
 local function masses_of(self, selection)
   local set = self.roll.set.mass
-  local mass = (set and set.tensor or self.world.layout.base.mass):gather(numbers_of(selection), -1)
+  local mass = set and set.tensor or self.world.layout.base.mass
+  if not is_everything(selection, self.world) then mass = mass:gather(numbers_of(selection), -1) end
   if self.batched and mass.rank == 1 then mass = mass:unsqueeze(1):expand { self.batch, selection.total } end
   return mass
 end

@@ -197,12 +197,14 @@ end
 
 -- ---- observing ------------------------------------------------------------------------------------------------------
 
----The mean of the latent vector, with gradients to the state.
-function Autoencoder:observe(state)
+---The mean of the latent vector, with gradients to the state; between looks that of the last one.
+function Autoencoder:observe(state, hidden)
+  if hidden and state.step % self.every ~= 0 then return hidden, hidden end
   local picture = self:picture(state)
   if self.collect > 0 then collect(self, state, picture) end
   local z = self:encode(state.batched and picture or picture:unsqueeze(1))
-  return state.batched and z or z:squeeze(1)
+  z = state.batched and z or z:squeeze(1)
+  return z, self.every > 1 and z or nil
 end
 
 ---The weights of the encoder, where they are trained with the controller's.
@@ -358,6 +360,7 @@ local spec = is.define("cq.Observer.autoencoder", {
   spacing = is.number { above = 0, optional = true },
   layers = is.list(is.integer { min = 1 }, { default = { 16, 32, 32 } }), dense = is.integer { min = 0, default = 64 },
   beta = is.number { min = 0, default = 1e-3 }, seed = is.integer { min = 0, default = 0 },
+  every = is.integer { min = 1, default = 1 },
   collect = is.integer { min = 0, default = 0 }, replay = is.integer { min = 1, default = 2000 },
   trainable = is.boolean { default = false }, weights = is.any { optional = true },
 })
@@ -375,6 +378,7 @@ method.guard(Autoencoder, "autoencoder")
 ---@field dense? integer           numbers of the layer after them, 64; 0: none
 ---@field beta? number             weight of the divergence from a normal distribution, 1e-3; 0: an autoencoder that is not variational
 ---@field seed? integer            of weights, batches and noise
+---@field every? integer           looks at each control step that is a multiple of this, and holds what it saw between; 1
 ---@field collect? integer         keeps the picture of each control step that is a multiple of this; 0: none
 ---@field replay? integer          pictures that are kept, the newest, 2000
 ---@field trainable? boolean       an experiment trains the weights by the gradient of its objective, beside the controller's
