@@ -10,15 +10,16 @@ local C = engine.C
 local stepped = {}
 
 local SCENES, CONTROL_STEPS = 64, 4
+local EPISODE = 1e6                      -- control steps: none ends while it is timed
 
-local function environment(robot, world, control_steps)
-  return cq.Env { world = world, scenes = SCENES, steps = control_steps,
+local function environment(robot, world)
+  return cq.Env { world = world, scenes = SCENES, steps = EPISODE,
     observer = cq.Observer.centroid { groups = robot.groups, velocity = true },
     reward = function(state, _, next) return (next:center(robot) - state:center(robot)):slice(1, 1, -1):flatten() end }
 end
 
--- seconds of an episode forward, and of a window forward and backward
-local function episode(env, policy, control_steps)
+-- seconds of some control steps forward, and of a window forward and backward
+local function piece(env, policy, control_steps)
   local start, z = C.cq_clock(), env.observation
   for _ = 1, control_steps do z = env:step(policy:act(z)) end
   local turn, middle = C.cq_clock(), nil
@@ -41,14 +42,14 @@ local function rollout(world, u)
   return seconds
 end
 
----Times `repeats` episodes after one that is not counted. steps: engine steps; share: of the wall time, as whole.time
+---Times `repeats` pieces of an episode after one that is not counted. share: of the wall time, as whole.time
 ---has it; of_rollout: the speed forward as a share of that of one rollout.
----@param steps integer?       engine steps of an episode, at least; 40 unless given
+---@param steps integer?       engine steps of a piece, at least; 40 unless given
 ---@param repeats integer
 function stepped.time(steps, repeats)
   local control_steps = steps and math.ceil(steps / whole.SUBSTEPS) or CONTROL_STEPS
   local robot, world = whole.biped()
-  local env = environment(robot, world, control_steps)
+  local env = environment(robot, world)
   env:reset { seed = 1 }
   local width = env.action_space.shape[1]
   local policy = cq.Controller.mlp { inputs = env.observation_space.shape[1], signals = width, hidden = { 64, 64 } }
@@ -57,13 +58,13 @@ function stepped.time(steps, repeats)
     device = world.device_kind, cells = world.cells, steps = control_steps * whole.SUBSTEPS, law = "neo_hookean",
     timers = kernel.timer_cost(whole.SUBSTEPS), forward = {}, backward = {} }
   policy:act(env.observation)
-  episode(env, policy, control_steps)
+  piece(env, policy, control_steps)
   rollout(world, u)
   local alone, wall, inside = {}, 0, 0
   kernel.take_timers(world)
   for k = 1, repeats do
     local window
-    out.forward[k], out.backward[k], window = episode(env, policy, control_steps)
+    out.forward[k], out.backward[k], window = piece(env, policy, control_steps)
     wall = wall + out.forward[k] + out.backward[k] + window
   end
   out.phases = kernel.take_timers(world)
