@@ -69,6 +69,29 @@ describe("cq.robustness", function()
     near(run:evaluate({ gravity = { 1.1 * GRAVITY[1], 1.1 * GRAVITY[2] } }).loss, "gravity", 0.1)
   end)
 
+  it("changes gravity that is a function of time, and that of scenes", function()
+    local function tilting(factor)
+      return function(time) return { factor * (0.3 + 4 * time), factor * -4 } end
+    end
+    local function of(gravity)
+      local robot = scene.robot()
+      local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, precision = "float64",
+        gravity = gravity, walls = cq.Boundary.box { kind = "friction", mu = 0.4 }, robot:at { 0.4, 0.127 } }
+      return cq.Experiment { world = world, steps = STEPS, controller = policy(), objective = way }
+    end
+    local expected = of(tilting(1.1)):evaluate().loss
+    report = cq.robustness(of(tilting(1)), { draws = 0 })
+    near(expected, "gravity", 0.1)
+    local function of_scenes(factor)
+      return cq.Experiment { world = of(nil).world, steps = STEPS, controller = policy(), objective = way,
+        scenes = { count = 2, each = function(k) return { gravity = { factor * 0.3 * k, factor * -4 } } end } }
+    end
+    expected = of_scenes(0.9):evaluate().loss
+    report = cq.robustness(of_scenes(1), { draws = 0 })
+    near(expected, "gravity", -0.1)
+    report = cq.robustness(run, { draws = 6, seed = 3 })
+  end)
+
   it("changes what reaches the actuators: strength, latency, noise", function()
     local own = policy()
     own:prepare(run.world, nil, run.robot)
@@ -159,6 +182,32 @@ describe("cq.robustness", function()
     assert.equal(path, found:plot(path))
     assert.equal("file", host.kind(path))
     scratch.close()
+  end)
+
+  it("counts what the script cannot do: a body moved into a wall, a grid of parts of a cell", function()
+    local function problem(level)
+      local n = 25 / level.coarsen
+      local robot = scene.robot()
+      return { steps = STEPS, controller = policy(), objective = way,
+        world = cq.World { cells = { n, n }, dx = level.coarsen / 24, dt = 6e-3, substeps = 5, gravity = { 1, -4 },
+          walls = cq.Boundary.box { kind = "friction", mu = 0.4 }, robot:at { 0.81, 0.127 } } }
+    end
+    local found = cq.robustness(cq.Experiment(problem), { draws = 6 })
+    local failed = {}
+    for _, r in ipairs(found.rows) do
+      if r.problem then failed[r.name] = r.problem end
+    end
+    mistake.says(failed.place, "world:rollout: robot overlaps wall 1 (box)")
+    assert.is_nil(failed.place:find "_spec.lua")
+    mistake.says(failed.grid, "whole numbers")
+    local count = 2
+    for _, draw in ipairs(found.draws) do
+      assert.equal(draw.kept == nil, draw.problem ~= nil)
+      count = count + (draw.problem and 1 or 0)
+    end
+    assert.equal(count, found.failed)
+    assert.equal(6, #found.draws)
+    assert.equal(27, #found.rows)
   end)
 
   it("says what is wrong", function()

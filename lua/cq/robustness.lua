@@ -8,6 +8,7 @@
 -- The gain of a run is by how much its loss is below that of its start, where no control step has been made. Kept is
 -- the gain in a changed simulation as a share of that in the simulation that it was trained in.
 local atomic_file = require "cq.base.atomic_file"
+local C = require("cq.base.engine").C
 local changes = require "cq.robustness.changes"
 local evaluate = require "cq.experiment.evaluate"
 local is = require "cq.base.schema"
@@ -15,7 +16,6 @@ local json = require "cq.base.json"
 local message = require "cq.base.message"
 local method = require "cq.base.method"
 local random = require "cq.random"
-local recover = require "cq.experiment.recover"
 local text = require "cq.base.text"
 
 ---@class cq.Robustness.row
@@ -46,13 +46,14 @@ local function gain_of(run, params, change, seed)
   return start - loss, loss, start
 end
 
--- a row or a draw with what came of its change
+-- A row or a draw with what came of its change. The same simulation unchanged did not fail, so the change is at fault,
+-- as where it puts the body into a wall or the function of a level has no such grid.
 local function measured(self, run, params, row, change, seed)
   local fine, gain, loss = pcall(gain_of, run, params, change, seed)
   if fine then
     row.loss, row.kept = loss, gain / (self.start - self.loss)
-  elseif recover.is_of_simulation(gain) then
-    row.problem, self.failed = gain:match "^[^\n]*", self.failed + 1
+  elseif type(gain) == "string" and C.cq_interrupted() == 0 then
+    row.problem, self.failed = gain:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*", self.failed + 1
   else
     error(gain, 0)
   end
@@ -60,7 +61,7 @@ local function measured(self, run, params, row, change, seed)
 end
 
 local function require_uninterrupted()
-  if require("cq.base.engine").C.cq_interrupted() ~= 0 then is.fail("cq.robustness: interrupted") end
+  if C.cq_interrupted() ~= 0 then is.fail("cq.robustness: interrupted") end
 end
 
 local function one_by_one(self, run, params, seed)
@@ -108,12 +109,13 @@ end
 local spec = is.define("cq.robustness", { params = evaluate.params_kind,
   draws = is.integer { min = 0, max = 1e6, default = 32 }, seed = is.integer { min = 0, max = 2 ^ 31, default = 0 } })
 
----Measures how much of its gain a trained robot keeps when stiffness (all moduli of its materials), density, friction
----of walls, strength of actuators and gravity are 5 and 10 % less and more; with 2 and 4 times the substeps; on a grid
----of 0.8 times the cells, with the body sampled anew (for an experiment that is made by a function of a level); moved
----by half a cell; in the other precision; with noise of 5 % of a full signal; with signals that come one control step
----late; and with all of these drawn at once, but grid and precision. Makes about 130 rollouts, without gradients.
----A change with which the simulation fails is told, counted and left out.
+---Measures how much of its gain a trained robot keeps when its stiffness (all moduli of its materials), its density,
+---friction of walls, strength of actuators and gravity are 5 and 10 % less and more; with 2 and 4 times the substeps;
+---on a grid of 0.8 times the cell size, with the body sampled anew (for an experiment that is made by a function of a
+---level); moved by half a cell; in the other precision; with noise of 5 % of a full signal; with signals that come
+---one control step late; and with all of these drawn at once, but grid and precision. Other robots of the world stay
+---as they are. Makes about 130 rollouts, without gradients. A change that the simulation or the script cannot do, as
+---half a cell into a wall, is told, counted and left out.
 ---Errors: a run whose loss is not below that of its start.
 ---@param run cq.Experiment     after run:optimize or run:load
 ---@param opts? cq.robustness.def

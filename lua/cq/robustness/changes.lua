@@ -7,6 +7,7 @@ local field = require "cq.base.field"
 local levels = require "cq.experiment.levels"
 local option = require "cq.option"
 local random = require "cq.random"
+local text = require "cq.base.text"
 local values = require "cq.robot.values"
 
 local changes = {}
@@ -72,6 +73,17 @@ local function late(signals, before) return before or signals * 0, signals end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
+-- gravity that changes is a function of time, or a tensor of control steps
+local function times(value, factor)
+  if text.is_callable(value) and not T.is_tensor(value) then
+    return function(time) return T.as_tensor(value(time), "cq.robustness") * factor end
+  end
+  return T.as_tensor(value, "cq.robustness") * factor
+end
+
+-- gravity or friction that rollouts in a world have unless they are given another
+local function own_value(world, name) return name == "gravity" and world.gravity_at or world.layout.base[name] end
+
 -- changes what world:rollout is given
 local function adjust(change, seed, fields, world)
   local robot, policy = fields.robot, fields.controller
@@ -80,8 +92,7 @@ local function adjust(change, seed, fields, world)
   if change.place then robot = moved(robot, change.place * world.dx) end
   for _, name in ipairs { "friction", "gravity" } do
     if change[name] then
-      local own = fields[name] ~= nil and T.as_tensor(fields[name], "cq.robustness") or world.layout.base[name]
-      fields[name] = own * (1 + change[name])
+      fields[name] = times(fields[name] == nil and own_value(world, name) or fields[name], 1 + change[name])
     end
   end
   if change.strength then policy = through(policy, stronger(1 + change.strength)) end
@@ -125,7 +136,18 @@ function changes.loss(run, params, change, steps, seed)
   return evaluate()
 end
 
-local function any(tensor) return tensor ~= nil and tensor:abs():max():item() > 0 end
+-- Does gravity or friction of an experiment, or of its first scene, differ from 0?
+local function has(run, name)
+  local scene = run.scenes and run:scene(1) or run
+  local value
+  for _, fields in ipairs { scene.given, scene.of_scene or {}, scene.params.world or {} } do
+    if fields[name] ~= nil then value = fields[name] end
+  end
+  if value == nil then value = own_value(world_of(run), name) end
+  if value == nil then return false end
+  if text.is_callable(value) and not T.is_tensor(value) then return true end
+  return T.as_tensor(value, "cq.robustness"):abs():max():item() > 0
+end
 
 local function has_policy(run)
   return not (run.controller or run.design) and "the robot has no controller" or nil
@@ -150,16 +172,10 @@ end
 relative("stiffness")
 relative("density")
 relative("friction", function(run)
-  local world = world_of(run)
-  local trained = run.params.world and run.params.world.friction
-  return not (any(trained) or #world.walls > 0 and any(world.layout.base.friction)) and "no wall has friction" or nil
+  return not has(run, "friction") and "no wall has friction" or nil
 end)
 relative("strength", has_policy)
-relative("gravity", function(run)
-  if type(run.world.gravity) == "function" then return "gravity is a function of time" end
-  local trained = run.params.world and run.params.world.gravity
-  return not (any(trained) or any(world_of(run).layout.base.gravity)) and "there is no gravity" or nil
-end)
+relative("gravity", function(run) return not has(run, "gravity") and "there is no gravity" or nil end)
 add { name = "substeps", sizes = { 2, 4 }, says = function(size) return "x" .. size end,
   draw = function(u) return ({ 1, 2, 4 })[1 + math.floor(3 * u)] end }
 add { name = "grid", sizes = { 0.8 }, says = function(size) return ("cells x%g"):format(size) end,
