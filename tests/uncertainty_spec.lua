@@ -22,6 +22,24 @@ local function of_a_line(s)
 end
 
 describe("cq.uncertainty", function()
+  it("takes a fit without any noise, a number that follows nothing, and as many residuals as parameters", function()
+    local x = cq.arange(0, 9) / 10
+    local function residuals(p) return p.a * x - 3 * x end
+    local p = { a = cq.param(3) }
+    local exact = cq.uncertainty(residuals, p, { method = "adjoints" })
+    assert.equal(0, exact.deviation.a:item())
+    assert.equal(1, exact.correlation:get(1, 1))
+    local derived = cq.uncertainty(residuals, p, { noise = 0.1 }):propagate(function(q)
+      return { still = q.a * 0, twice = 2 * q.a }
+    end)
+    assert.equal(0, derived.deviation.still:item())
+    assert.equal(0, derived.correlation:get(1, 2))
+    assert.is_true(derived.deviation.twice:item() > 0)
+    local one = cq.uncertainty(function(q) return (q.a - 3):reshape { 1 } end, p, { noise = 0.1 })
+    assert.is_nil(tostring(one):find("found in them", 1, true))
+    assert.is_truthy(tostring(exact):find("found in them", 1, true))
+  end)
+
   it("has the error bars of a straight line", function()
     local a, b, both = of_a_line(0.2)
     for _, method in ipairs { "differences", "adjoints" } do

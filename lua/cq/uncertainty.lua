@@ -26,6 +26,7 @@ local symmetric = require "cq.tensor.symmetric"
 ---@field values number[]            the estimate
 ---@field noise number|cq.Tensor     standard deviation of a measurement, as given or as found in the residuals
 ---@field chi_square number?         reduced: the sum of (r / noise)^2 over residuals less parameters, 1 where noise explains the residuals; nil where the noise was found in these
+---@field is_found boolean           was the noise found in the residuals?
 ---@field measurements integer       residuals
 local Uncertainty = { __name = "cq.Uncertainty" }
 Uncertainty.__index = Uncertainty
@@ -52,7 +53,8 @@ function Uncertainty:__tostring()
   end
   out[#out + 1] = ("one standard deviation, by %s with %s%s"):format(text.count(self.measurements, "residual"),
     class.is_tensor(self.noise) and "noise of their own" or ("noise %.3g"):format(self.noise),
-    self.chi_square and ("; reduced chi-square %.2f"):format(self.chi_square) or ", found in them")
+    self.chi_square and ("; reduced chi-square %.2f"):format(self.chi_square)
+    or self.is_found and ", found in them" or "")
   return table.concat(out, "\n")
 end
 
@@ -229,7 +231,8 @@ local function make(params, numbers, covariance)
     deviations[t] = deviations[t] or T.zeros(t:shape())
     deviations[t].pointer[number.at] = math.sqrt(covariance:get(i, i))
     for j = 1, n do
-      self.correlation:set(covariance:get(i, j) / math.sqrt(covariance:get(i, i) * covariance:get(j, j)), i, j)
+      local scale = math.sqrt(covariance:get(i, i) * covariance:get(j, j))
+      self.correlation:set(scale > 0 and covariance:get(i, j) / scale or i == j and 1 or 0, i, j)
     end
   end
   self.deviation = T.leaves.map(params, function(t) return deviations[t] end)
@@ -255,6 +258,7 @@ function Uncertainty:propagate(f)
   local out = make(derived, numbers, g:matmul(self.covariance):matmul(g:transpose()))
   out.params, out.numbers = derived, numbers
   out.noise, out.chi_square, out.measurements = self.noise, self.chi_square, self.measurements
+  out.is_found = self.is_found
   return out
 end
 
@@ -304,7 +308,7 @@ local function uncertainty(_, residuals, params, opts)
   local square, covariance = first:square():sum():item() / free, inverse(columns, names)
   local self = make(p, numbers, def.noise and covariance or covariance * square)
   self.noise, self.chi_square = def.noise or math.sqrt(square), def.noise and free > 0 and square or nil
-  self.measurements, self.params, self.numbers = first.count, p, numbers
+  self.measurements, self.params, self.numbers, self.is_found = first.count, p, numbers, def.noise == nil
   return self
 end
 
