@@ -77,7 +77,7 @@ describe("a run whose simulation fails", function()
 
   it("draws the last steps", function()
     failed()
-    local result = process.cqlua { "replay", folder .. "/run" }
+    local result = process.cqlua({ "replay", "run" }, { before = ("cd %s;"):format(folder) })
     assert.equal(0, result.code, result.err)
     assert.is_truthy(host.kind(folder .. "/run/failure.mp4"))
   end)

@@ -23,7 +23,8 @@ end
 -- whether it does what is claimed, up to the rounding by which gaits part on other machines
 local function replay(zoo, entry)
   local figure, saved = zoo.measure(entry)
-  print(("%s: %s; claimed %.2f (cqlua %s)"):format(entry.name, entry.says:format(figure), entry.claimed, entry.made))
+  local claimed = entry.says:match("%%[%d.]*f"):format(entry.claimed)
+  print(("%s: %s; claimed %s (cqlua %s)"):format(entry.name, entry.says:format(figure), claimed, entry.made))
   return math.abs(figure - entry.claimed) <= TOLERANCE * math.abs(entry.claimed), saved
 end
 
@@ -33,8 +34,11 @@ local function tell_others(names)
   return 1
 end
 
+-- a folder as it is: paths of pictures that begin with a name are within the folder of what runs
+local function here(folder) return folder:find "^[./]" and folder or "./" .. folder end
+
 local function film(entry, saved)
-  local folder = option.program.out or "./runs/replay"
+  local folder = here(option.program.out or "runs/replay")
   host.make_folder(folder)
   saved.made_world:render(("%s/%s.mp4"):format(folder, entry.name), {
     steps = saved.steps, controller = saved.controller, observer = saved.observer,
@@ -45,7 +49,7 @@ end
 local function film_of_failure(folder, found)
   local world, steps = found.world, #found.failure.states - 1
   if steps < 1 then return end
-  world:render(folder .. "/failure.mp4", { steps = steps, robot = found.robots, colour = "speed",
+  world:render(here(folder) .. "/failure.mp4", { steps = steps, robot = found.robots, colour = "speed",
     controller = found.signals:size(2) > 0 and require("cq").Controller.open_loop(found.signals) or nil,
     speed = steps * world.control_dt / 2 })
 end
