@@ -28,10 +28,10 @@ typedef enum cq_grid_vector {
 
 // Vectors of conjugate gradients on the assembled matrix, component by component (sweep.inl).
 typedef enum cq_sweep_vector {
-  CQ_SWEEP_STEP,
-  CQ_SWEEP_REST, CQ_SWEEP_CONDITIONED,   // K^-1 of the residual; D times it
-  CQ_SWEEP_P, CQ_SWEEP_SOLVED,           // the direction; D^-1 times it
-  CQ_SWEEP_T, CQ_SWEEP_Q,                // K^-T of the direction; K^-1 of what the product gives beside it
+  CQ_SWEEP_STEP,                         // the solution so far, over nodes
+  CQ_SWEEP_REST, CQ_SWEEP_CONDITIONED,   // K^-1 r of the residual r; D times it
+  CQ_SWEEP_P, CQ_SWEEP_SOLVED,           // the direction p, transformed by K^T; D^-1 p
+  CQ_SWEEP_T, CQ_SWEEP_Q,                // K^-T p, the direction over nodes; K^-1 (p - D t + R t)
   CQ_SWEEP_VECTORS,
 } cq_sweep_vector;
 

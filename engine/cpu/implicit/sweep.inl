@@ -120,7 +120,7 @@ CQ_INLINE void backward_group(const cq_scene *s, const int64_t node, const int64
   EACH(i) four_store(SWEEP(s, CQ_SWEEP_T, node, i), four_load(SWEEP(s, CQ_SWEEP_SOLVED, node, i)) - out[i]);
 }
 
-// CONDITIONED = D REST, as K^-1 left it; sum: their product
+// REST = rest, a residual r to which K^-1 was applied; CONDITIONED = D REST. Returns their product, r . M^-1 r.
 CQ_INLINE double condition_group(const cq_scene *s, const int64_t node, const int64_t group,
                                  const Four rest[CQ_DIM]) {
   Four out[CQ_DIM];
@@ -134,7 +134,7 @@ CQ_INLINE double condition_group(const cq_scene *s, const int64_t node, const in
   return square;
 }
 
-// From REST over nodes: what is solved for, and no step.
+// REST = the grid's vector REST; STEP, P and SOLVED = 0
 static void sweep_load(cq_scene *s, int32_t block) {
   const real *from = grid_vector(s, CQ_GRID_REST);
   GROUPS_EACH(s, block, node, group) EACH(i) {
@@ -150,7 +150,7 @@ static void sweep_first(cq_scene *s, int32_t block) {
   GROUPS_EACH(s, block, node, group) forward_group(s, node, group, 1);
 }
 
-// REST = Q, and r.M^-1 r to the sum
+// REST = Q, CONDITIONED = D REST; adds r . M^-1 r to the sum
 static void sweep_begin(cq_scene *s, int32_t block, double *sum) {
   GROUPS_EACH(s, block, node, group) {
     Four rest[CQ_DIM];
@@ -159,7 +159,7 @@ static void sweep_begin(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// the next direction, P = CONDITIONED + beta P, and T of it
+// the next direction: P = CONDITIONED + beta P, SOLVED = REST + beta SOLVED, which is D^-1 P, and T = K^-T P
 static void sweep_turn(cq_scene *s, int32_t block, double beta) {
   const cq_arrangement *a = s->arrangement;
   const Four b = four_set((real)beta);
@@ -178,7 +178,7 @@ static void sweep_turn(cq_scene *s, int32_t block, double beta) {
   }
 }
 
-// Q, and the curvature along T to the sum
+// Q = K^-1 (P - D T + R T), so that T + Q = K^-1 A K^-T P; adds P . (T + Q), the curvature along P, to the sum
 static void sweep_product(cq_scene *s, int32_t block, double *sum) {
   GROUPS_EACH(s, block, node, group) {
     forward_group(s, node, group, 0);
@@ -188,7 +188,7 @@ static void sweep_product(cq_scene *s, int32_t block, double *sum) {
                                       four_load(SWEEP(s, CQ_SWEEP_Q, node, i))));
   }
 }
-
+// STEP += alpha T, REST -= alpha (T + Q), CONDITIONED = D REST; adds r . M^-1 r to the sum
 static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   const Four forward = four_set((real)alpha);
   GROUPS_EACH(s, block, node, group) {
@@ -203,7 +203,7 @@ static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum)
   }
 }
 
-// STEP over nodes takes the way that was made.
+// the grid's vector STEP += STEP
 static void sweep_end(cq_scene *s, int32_t block) {
   real *to = grid_vector(s, CQ_GRID_STEP);
   GROUPS_EACH(s, block, node, group)
