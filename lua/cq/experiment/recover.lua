@@ -10,8 +10,10 @@ local recover = {}
 local MOST = 8                -- times the substeps that the world had at first: beyond, more do not help
 local PATIENCE = 3            -- updates that are left out one after the other, before that is an error
 
--- Is it what a rollout says that became unstable, or that would, and nothing else does?
-local function is_of_simulation(problem)
+---Is it what a rollout says that became unstable, or that would, and nothing else does?
+---@param problem any      of an error
+---@return boolean
+function recover.is_of_simulation(problem)
   return type(problem) == "string" and (problem:find("the simulation failed at", 1, true)
     or problem:find("the Courant number of the robot's values is", 1, true)) ~= nil
 end
@@ -80,7 +82,7 @@ local function attempt(self, evaluate, params, state, fine, ...)
     return ...
   end
   local problem = ...
-  if not is_of_simulation(problem) then
+  if not recover.is_of_simulation(problem) then
     if state.updated then set(params, state.updated) end
     error(problem, 0)
   end
