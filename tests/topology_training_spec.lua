@@ -257,6 +257,11 @@ describe("the way to a binary design", function()
     assert.is_true(state:center("tip"):equal(state:center(tip)))
     assert.is_true(whole:center("tip"):equal(whole:center(tip)))
     says(function() design:with { remove_void = true } end, "remove_void = true is for rounding = \"all\"")
+    -- finer steps are simulated in another world: the rollout from before is still there
+    local run = experiment(binary)
+    local before = run:evaluate { params = { design = p } }
+    run:evaluate { params = { design = p }, converge = true }
+    assert.equal(before.loss, run:loss(before.rollout):item())
     -- a symmetric body has symmetric neighbours, also where rounding decides whether one is near
     local mirrored = design_of({ filter = { radius = 0.06 }, symmetry = { axis = "y" } },
       block_design.robot { shape = cq.Shape.box { size = { 0.2, 0.2 }, spacing = 0.02 }, groups = {} })

@@ -469,8 +469,10 @@ function Robot:descends_from(other)
 end
 
 function Robot:__tostring()
-  return ("cq.Robot { %s, %dD, %s, %s, %s }"):format(self.name, self.dim, text.count(self.particle_count, "particle"),
-    text.count(#self.group_names, "group"), text.count(self.actuator_count, "signal"))
+  local further = #self.group_names - #self.groups
+  return ("cq.Robot { %s, %dD, %s, %s%s, %s }"):format(self.name, self.dim, text.count(self.particle_count, "particle"),
+    text.count(#self.groups, "group"), further > 0 and (" and %d further"):format(further) or "",
+    text.count(self.actuator_count, "signal"))
 end
 
 method.guard(Robot, "robot")

@@ -154,14 +154,13 @@ end
 ---@field solid_region? string|(string|integer)[]        groups or particles that are solid whatever the variables say
 ---@field symmetry? cq.Topology.design.symmetry.def|cq.Topology.design.symmetry.def[]   bodies that are their own
 ---  mirror image, over one axis or several, or the same after a turn, to the last digit
----@field connected? boolean           once it is binary, the largest piece that hangs together, of particles that
----  are nearer than 1.5 spacings, is all of the body: what else is solid is void
+---@field connected? boolean           once it is binary, its largest piece is all of the body: what else is solid is
+---  void. Particles of a lattice are connected by the faces of their cells, others nearer than 1.5 spacings
 ---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
 
 -- which particles touch, of a block that is one piece by that
 local function whole_graph(self)
-  local n, graph = self.robot.particle_count, components.graph(self.robot.position, 1.5 * self.spacing)
-  local largest = components.largest(graph, T.ones { n }):sum():item()
+  local n, graph, largest = self.robot.particle_count, components.touching(self.robot, self.spacing)
   if largest < n then
     is.fail("cq.Topology: connected: the block itself is in pieces, the largest of %d of the %d particles, for others are farther from it than 1.5 spacings, %s",
       largest, n, text.number(1.5 * self.spacing))
@@ -463,7 +462,7 @@ end
 
 ---@class design.connectivity.def
 ---@field at_most? number      share of the solid that may be disconnected
----@field radius? number       particles nearer than this touch; 1.5 spacings unless given [length]
+---@field radius? number       particles nearer than this touch; as for connected unless given [length]
 ---@field root? string|(string|integer)[]   groups or particles that the rest must hang together with; the largest
 ---  part that hangs together, of what is denser than half of the densest particle, unless given
 
@@ -481,7 +480,7 @@ local connected_spec = is.define("design:connectivity", {
 function Topology:connectivity(fields)
   local def = connected_spec(fields or {})
   local root = def.root and solid_mask(self.robot, def.root, "design:connectivity: root")
-  local measure = require "cq.topology.connectivity"(self, def.radius or 1.5 * self.spacing, root)
+  local measure = require "cq.topology.connectivity"(self, def.radius, root)
   return { bound(self, "disconnected", def.at_most, measure) }
 end
 

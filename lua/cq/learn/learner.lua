@@ -10,7 +10,10 @@ local controllers = require "cq.controller"
 local engine = require "cq.base.engine"
 local gradient = require "cq.tensor.gradient"
 local is = require "cq.base.schema"
+local network = require "cq.learn.network"
+local normalizer = require "cq.learn.normalizer"
 local option = require "cq.option"
+local random = require "cq.random"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local C, tape = engine.C, T.tape
@@ -45,6 +48,33 @@ function learner.subclass(kind, parts, kept)
 end
 
 -- ---- what algorithms use --------------------------------------------------------------------------------------------
+
+---A learner before its first update, with the network "mean" of its policy.
+---@param kind table         from learner.subclass
+---@param o table            its options: env, steps, hidden, seed, normalize_observations
+---@param horizon integer    control steps of each scene in an update
+---@return cq.Learner
+---@return integer inputs    numbers of an observation
+---@return integer signals
+function learner.new(kind, o, horizon)
+  local inputs, signals = o.env.observation_space.shape[1], o.env.action_space.shape[1]
+  local self = setmetatable({
+    env = o.env, options = o, params = {}, random = random { seed = o.seed }, history = {}, steps_made = 0,
+    updates_made = 0, updates = math.floor(o.steps / (horizon * o.env.scenes)), horizon = horizon, began = false,
+    observations = o.normalize_observations and normalizer.new(inputs),
+  }, kind)
+  network.add(self.params, "mean", self.random, network.sizes(inputs, o.hidden, signals), 0.01)
+  return self, inputs, signals
+end
+
+---@param rows cq.Tensor     {steps, scenes, ...}
+---@return cq.Tensor         {steps * scenes, ...}
+function learner.flatten(rows)
+  local shape = rows:shape()
+  local count = table.remove(shape, 1)
+  shape[1] = count * shape[1]
+  return rows:reshape(shape)
+end
 
 local spec_fields = { scenes = "number", observation_space = "table", action_space = "table", reset = "function",
   step = "function" }

@@ -6,7 +6,6 @@ local learner = require "cq.learn.learner"
 local network = require "cq.learn.network"
 local normalizer = require "cq.learn.normalizer"
 local optimizer = require "cq.optimizer"
-local random = require "cq.random"
 local T = require "cq.tensor"
 
 local ppo = {}
@@ -135,15 +134,6 @@ local function explained_variance(value, target)
   return of_target > 0 and 1 - (off - off:mean()):square():mean():item() / of_target or 0 / 0
 end
 
--- rows of all control steps as one tensor {steps * scenes, ...}
-local function flatten(rows)
-  local all = T.stack(rows, 1)
-  local shape = all:shape()
-  local count = table.remove(shape, 1)
-  shape[1] = count * shape[1]
-  return all:reshape(shape)
-end
-
 function Ppo:begin()
   self.seen = learner.seen(self, self.env:reset { seed = self.options.seed }, true)
   self.began = true
@@ -155,7 +145,7 @@ function Ppo:iterate()
   rows.advantage, rows.target = estimate(rows, self.horizon, o.gamma, o.lambda)
   local batch = {}
   for _, name in ipairs { "observation", "action", "log_density", "value", "advantage", "target" } do
-    batch[name] = flatten(rows[name])
+    batch[name] = learner.flatten(T.stack(rows[name], 1))
   end
   if o.anneal then self.optimizer.rate = o.rate * (1 - self.updates_made / self.updates) end
   local sums = update(self, batch)
@@ -222,19 +212,13 @@ end
 function ppo.new(fields)
   local o = spec(fields)
   check_sizes(o.env, o)
-  local inputs, signals = o.env.observation_space.shape[1], o.env.action_space.shape[1]
-  local source, params = random { seed = o.seed }, {}
-  network.add(params, "mean", source, network.sizes(inputs, o.hidden, signals), 0.01)
-  network.add(params, "value", source, network.sizes(inputs, o.hidden, 1), 1)
-  params.log_deviation = T.param(T.zeros { signals })
-  return setmetatable({
-    env = o.env, options = o, params = params, random = source, history = {}, steps_made = 0, updates_made = 0,
-    updates = math.floor(o.steps / o.batch), horizon = o.batch / o.env.scenes, began = false,
-    seen = T.zeros { o.env.scenes, inputs }, discounted = T.zeros { o.env.scenes },
-    observations = o.normalize_observations and normalizer.new(inputs),
-    rewards = o.normalize_rewards and normalizer.new(1),
-    optimizer = optimizer.adam { rate = o.rate, epsilon = 1e-5, clip = o.gradient_clip },
-  }, Ppo)
+  local self, inputs, signals = learner.new(Ppo, o, o.batch / o.env.scenes)
+  network.add(self.params, "value", self.random, network.sizes(inputs, o.hidden, 1), 1)
+  self.params.log_deviation = T.param(T.zeros { signals })
+  self.seen, self.discounted = T.zeros { o.env.scenes, inputs }, T.zeros { o.env.scenes }
+  self.rewards = o.normalize_rewards and normalizer.new(1)
+  self.optimizer = optimizer.adam { rate = o.rate, epsilon = 1e-5, clip = o.gradient_clip }
+  return self
 end
 
 return ppo

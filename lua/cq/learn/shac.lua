@@ -5,9 +5,7 @@ local critic = require "cq.learn.critic"
 local is = require "cq.base.schema"
 local learner = require "cq.learn.learner"
 local network = require "cq.learn.network"
-local normalizer = require "cq.learn.normalizer"
 local optimizer = require "cq.optimizer"
-local random = require "cq.random"
 local T = require "cq.tensor"
 
 local shac = {}
@@ -65,21 +63,14 @@ function Shac:begin()
   self.began = true
 end
 
-local function flatten(rows)
-  local shape = rows:shape()
-  local count = table.remove(shape, 1)
-  shape[1] = count * shape[1]
-  return rows:reshape(shape)
-end
-
 -- what the value learns from a window; the running mean moves after it
 local function learn_value(self, window)
   local o = self.options
   local after = self.critic:value(learner.seen(self, window.final_observation, false))
   local targets = critic.targets(window, after, o.gamma, o.lambda)
-  local z = flatten(learner.seen(self, window.observation, false))
-  if self.observations then self.observations:update(flatten(window.observation)) end
-  return self.critic:fit(z, flatten(targets), self.random)
+  local z = learner.flatten(learner.seen(self, window.observation, false))
+  if self.observations then self.observations:update(learner.flatten(window.observation)) end
+  return self.critic:fit(z, learner.flatten(targets), self.random)
 end
 
 function Shac:iterate()
@@ -163,16 +154,11 @@ end
 function shac.new(fields)
   local o = spec(fields)
   check(o.env, o)
-  local inputs, signals = o.env.observation_space.shape[1], o.env.action_space.shape[1]
-  local source, params = random { seed = o.seed }, {}
-  network.add(params, "mean", source, network.sizes(inputs, o.hidden, signals), 0.01)
-  if o.deviation > 0 then params.log_deviation = T.param(T.full({ signals }, math.log(o.deviation))) end
-  return setmetatable({
-    env = o.env, options = o, params = params, random = source, history = {}, steps_made = 0, updates_made = 0,
-    updates = math.floor(o.steps / (o.horizon * o.env.scenes)), horizon = o.horizon, began = false,
-    observations = o.normalize_observations and normalizer.new(inputs), critic = critic.new(source, inputs, o),
-    optimizer = optimizer.adam { rate = o.rate, beta1 = 0.7, beta2 = 0.95, clip = o.gradient_clip },
-  }, Shac)
+  local self, inputs, signals = learner.new(Shac, o, o.horizon)
+  if o.deviation > 0 then self.params.log_deviation = T.param(T.full({ signals }, math.log(o.deviation))) end
+  self.critic = critic.new(self.random, inputs, o)
+  self.optimizer = optimizer.adam { rate = o.rate, beta1 = 0.7, beta2 = 0.95, clip = o.gradient_clip }
+  return self
 end
 
 return shac

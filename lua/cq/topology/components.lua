@@ -51,6 +51,24 @@ function components.largest(graph, body)
   return out
 end
 
+local FACE, CORNER = 1.2, 1.5      -- spacings: above the distance of cells that share a face; a corner or an edge
+
+---Particles of a block that touch: of a lattice those whose cells share a face, since a corner holds nothing once the
+---body is printed; of a block that is in pieces by that, those nearer than 1.5 spacings.
+---@param block cq.Robot
+---@param spacing number         between particles [length]
+---@return cq.Topology.components.graph
+---@return integer largest       particles of the block's largest piece
+function components.touching(block, spacing)
+  local n, graph, largest = block.particle_count, nil, nil
+  for _, reach in ipairs { FACE, CORNER } do
+    graph = components.graph(block.position, reach * spacing)
+    largest = components.largest(graph, T.ones { n }):sum():item()
+    if largest == n then break end
+  end
+  return graph, largest
+end
+
 ---What of a body hangs together with some particles, which are part of it.
 ---@param graph cq.Topology.components.graph
 ---@param body cq.Tensor       {n} 1 for the particles of the body, else 0

@@ -22,7 +22,7 @@ local CORE = 0.5              -- the core is denser than this share of the dense
 -- who touches whom: entries of the matrix, those of particles with themselves apart
 local function touching(design, radius)
   local points = design.robot.position
-  local graph = components.graph(points, radius)
+  local graph = radius and components.graph(points, radius) or components.touching(design.robot, design.spacing)
   local near = graph.near
   local own = T.tensor(graph.row):equals(T.tensor(graph.column))
   if near.count == near.rows then
@@ -51,7 +51,7 @@ end
 
 ---A measure of designs that are mapped.
 ---@param design cq.Topology
----@param radius number          particles nearer than this touch [length]
+---@param radius number?         particles nearer than this touch; those of components.touching unless given [length]
 ---@param root cq.Tensor?        {n} 1 for the particles that the rest must hang together with; the largest part
 ---  unless given
 ---@return fun(map: table): cq.Tensor

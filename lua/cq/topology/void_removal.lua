@@ -65,19 +65,18 @@ local function part_of(design, kept)
   return { count = design.world.particle_count, kept = all, place = place }
 end
 
--- World and body of the particles that are left. The last world is kept, from one iteration to the next it is often the
--- same, and follows the design's world in its number of substeps.
+-- World and body of the particles that are left. The last world is kept: from one iteration to the next it is often the
+-- same. With another number of substeps it is another world, so that rollouts of this one stay open.
 local function rest_of(design, body, gone)
   local kept = {}
   for p = 1, design.robot.particle_count do
     if not gone[p] then kept[#kept + 1] = p end
   end
-  local key, last = table.concat(kept, " "), design.remaining
+  local key, last = design.world.substeps .. ": " .. table.concat(kept, " "), design.remaining
   if last.key ~= key then
     last.key, last.world, last.robot = key, T.tape.pause(subworld, design, design.robot:subset(kept))
     last.world.part_of = part_of(design, kept)
   end
-  last.world:set_substeps(design.world.substeps)
   return last.world, last.robot, body:subset(kept), kept
 end
 
