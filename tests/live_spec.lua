@@ -102,6 +102,13 @@ describe("the page of a run that goes on", function()
     local port, token = start(folder)
     local window = browser.open()
     local fine, problem = pcall(function()
+      window:send("Page.addScriptToEvaluateOnNewDocument", { source = [[{ const add = EventSource.prototype.addEventListener;
+        EventSource.prototype.addEventListener = function (name, act) {
+          add.call(this, name, name !== "film" ? act : (event) => {
+            window.filmEvent = { act, told: JSON.parse(event.data) };
+            act(event);
+          });
+        } }]] })
       window:visit(("http://127.0.0.1:%d/?token=%s"):format(port, token))
       window:await("film && film.frames && curves.length > 1")
       window:value "play(false)"
@@ -115,6 +122,15 @@ describe("the page of a run that goes on", function()
       assert.is_true(sandy > 300, ("%d pixels of the body"):format(sandy))
       assert.same({}, window:state().errors)
       assert.matches("^iteration %d+$", window:state().run)
+      -- three films at once, each slowly read: the first and the last are shown, one after the other
+      window:value [[const quick = bytesOf; bytesOf = async (...words) => {
+          await new Promise((done) => setTimeout(done, 100));
+          return quick(...words);
+        };
+        for (const k of [1e7, 2e7, 3e7]) filmEvent.act({ data: JSON.stringify({ ...filmEvent.told, iteration: k }) })]]
+      window:await "film && data.runs[0].name === 'iteration 10000000'"
+      window:await "film && data.runs[0].name === 'iteration 30000000'"
+      assert.same({}, window:state().errors)
       window:value "document.querySelector('[data-command=pause]').click()"
       window:await "shown.status === 'paused'"
       window:value "document.querySelector('[data-command=pause]').click()"

@@ -95,11 +95,12 @@ end
 
 local function show(experiment)
   local began = C.cq_clock()
-  if now.listeners == 0 or not experiment or now.spent + now.film_time > SHARE * (began - now.began) then return end
+  if now.listeners == 0 or not experiment then return end
+  -- the first one is made at once, whatever requests have taken and however long the training has been going on
+  if now.first and now.spent + now.film_time > SHARE * (began - now.began) then return end
   local fine, film = pcall(film_of, experiment)
   if fine then listener.send("film", pages.json(film)) end
   now.film_time = C.cq_clock() - began
-  -- the first one is made at once, however long the training has been going on
   if now.first then now.spent = now.spent + now.film_time else now.first = now.film_time end
   if fine then return end
   if not now.warned then message.warn("the page shows no rollout: %s", tostring(film)) end

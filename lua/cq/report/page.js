@@ -207,6 +207,7 @@ function listen() {
 function followRun({ token }) {
   const box = $("#live"), told = box.querySelector("output"), source = new EventSource("/events?token=" + token);
   const on = (name, act) => source.addEventListener(name, (event) => act(JSON.parse(event.data)));
+  let newest = null, reading = false;
   box.hidden = false;
   on("state", ({ status, iteration, iterations, loss }) => {
     told.textContent = [status, iterations ? `${iteration} of ${iterations}` : iteration, loss === undefined ? "" : "loss " + brief(loss)].filter(Boolean).join(", ");
@@ -219,13 +220,27 @@ function followRun({ token }) {
     data.curves = [curve];
     drawCurves(film ? film.curves : []);
   });
-  on("film", async ({ film: next, texts, iteration }) => {
-    for (const old of document.querySelectorAll("[id^=blob-]")) old.remove();
-    texts.forEach((textContent, k) => document.body.append(Object.assign(document.createElement("script"), { type: "text/plain", id: "blob-" + (k + 1), textContent })));
-    const playing = shown.playing;
-    data.runs = [{ name: "iteration " + iteration, film: next, curves: [] }];
-    await openRun(0).catch(trouble);
-    play(playing);
+  // One film is read after the other, for it is read from texts of the page, and the one before is shown until it is read;
+  // of those that come meanwhile the newest is next.
+  on("film", async (event) => {
+    newest = event;
+    if (reading) return;
+    for (reading = true; newest;) {
+      const { film: next, texts, iteration } = newest;
+      newest = null;
+      for (const old of document.querySelectorAll("[id^=blob-]")) old.remove();
+      texts.forEach((textContent, k) => document.body.append(Object.assign(document.createElement("script"), { type: "text/plain", id: "blob-" + (k + 1), textContent })));
+      try {
+        await decodeFilm(next, () => {});
+        const { playing } = shown;
+        data.runs = [{ name: "iteration " + iteration, film: next, curves: [] }];
+        await openRun(0);
+        play(playing);
+      } catch (problem) {
+        trouble(problem);
+      }
+    }
+    reading = false;
   });
   source.onerror = () => (told.textContent = "the program has ended, or cannot be reached");
   for (const button of box.querySelectorAll("button")) {
