@@ -102,13 +102,15 @@ describe("the page of a run that goes on", function()
     local port, token = start(folder)
     local window = browser.open()
     local fine, problem = pcall(function()
-      window:send("Page.addScriptToEvaluateOnNewDocument", { source = [[{ const add = EventSource.prototype.addEventListener;
+      window:send("Page.addScriptToEvaluateOnNewDocument", { source = [[{
+        const add = EventSource.prototype.addEventListener;
         EventSource.prototype.addEventListener = function (name, act) {
           add.call(this, name, name !== "film" ? act : (event) => {
             window.filmEvent = { act, told: JSON.parse(event.data) };
             act(event);
           });
-        } }]] })
+        };
+      }]] })
       window:visit(("http://127.0.0.1:%d/?token=%s"):format(port, token))
       window:await("film && film.frames && curves.length > 1")
       window:value "play(false)"
