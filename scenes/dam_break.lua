@@ -25,6 +25,19 @@ local function interpolate(curve, x, from, to)
   end
 end
 
+-- Where the water, over columns of cells and linear between their middles, becomes less deep than `depth`, in widths.
+local function place_of_depth(positions, depth, dx)
+  local x, in_column = positions:data(), {}
+  for p = 0, positions:size(1) - 1 do
+    local column = math.floor(x[2 * p] / dx)
+    in_column[column] = (in_column[column] or 0) + dx / 4 / WIDTH            -- a particle is a quarter of a cell
+  end
+  local last = -math.huge
+  for column, deep in pairs(in_column) do if deep >= depth then last = math.max(last, column) end end
+  local here, after = in_column[last], in_column[last + 1] or 0
+  return ((last + 0.5 + (here - depth) / (here - after) - WALL) * dx) / WIDTH
+end
+
 -- How far a front { { time, place }, ... }, in the units of the measurement, is from it at the worst of its points
 -- from the third on, relative to the place: as it is; and with its time moved so that both pass that point together,
 -- for the measured dam takes its time to go. And that time.
@@ -43,7 +56,8 @@ end
 ---  across: particles along the column's width, 40 unless given, two of them in a cell; length: of the tank, 6.2 widths
 ---  unless given
 ---@return { robot: cq.Robot, world: cq.World.def, wall: number, [string]: any }
----  wall: x of the side that the column stands at; unit: of the measured time; front(state): in widths; compare(fronts)
+---  wall: x of the side that the column stands at; unit: of the measured time; front(state, depth?): its tip in widths,
+---  or where the water is that deep; compare(fronts)
 return function(options)
   local given = options or {}
   local across = given.across or 40
@@ -61,7 +75,11 @@ return function(options)
     robot = robot, wall = WALL * dx, width = WIDTH, height = HEIGHT, gravity = GRAVITY, compare = compare,
     unit = math.sqrt(WIDTH / (2 * GRAVITY)), until_time = MEASURED[#MEASURED][1],
     -- a particle stands for a quarter of a cell around it
-    front = function(state) return (state:positions():slice(1, 1, 2):max():item() + dx / 4 - WALL * dx) / WIDTH end,
+    front = function(state, depth)
+      local positions = state:positions()
+      if depth then return place_of_depth(positions, depth, dx) end
+      return (positions:slice(1, 1, 2):max():item() + dx / 4 - WALL * dx) / WIDTH
+    end,
     world = {
       cells = { math.floor(length / dx + 0.5) + 2 * WALL, math.floor(1.5 * HEIGHT / dx + 0.5) + 2 * WALL }, dx = dx,
       dt = 0.01, substeps = "auto", gravity = { 0, -GRAVITY }, precision = given.precision, device = given.device,

@@ -19,12 +19,14 @@ local cq = require "cq"
 
 local SIZE, CHAMBER, FIRST, COUNT, PITCH = { 80, 16, 16 }, { 4, 6, 12 }, { 10, 6, 2 }, 8, 8        -- [mm]
 local BASE, ROOT, END, WALL, ROOF = 2, 6, 4, 4, 4                                -- END: what counts as the tip
+local ACROSS = 3                                                                 -- particles across a cell in the plane
 local MM = 1e-3
 local C10, C01, DENSITY = 23.028, 1.19, 1.08
 
 ---@class scenes.soft_finger.options
 ---@field dim? 2|3                 3 unless given
----@field spacing? number          of particles in the plane, 1 unless given [mm]
+---@field spacing? number          of particles in the plane, a third of dx unless given: with half of it rollouts and
+---  world:settle end up to 9 % apart, with a third within 5 [mm]
 ---@field wall? number             between two chambers in the plane, 4 unless given: the finger is longer by what they
 ---  are thicker [mm]
 ---@field roof? number             above the chambers in the plane, 4 unless given [mm]
@@ -96,7 +98,7 @@ local function finger(options)
   local size = { SIZE[1] + (COUNT - 1) * (pitch - PITCH), SIZE[2] + (given.roof or ROOF) - ROOF, SIZE[3] }
   local robot = cq.Robot {
     shape = dim == 3 and cq.Shape.tetrahedra { path = "assets/soft_finger.msh", scale = MM }
-      or lattice(given.spacing or 1, scaled(size, 2), pitch),
+      or lattice(given.spacing or (given.dx or 2) / ACROSS, scaled(size, 2), pitch),
     material = { body = material(1), base = material(given.base or 10) }, actuators = drives, pins = "root",
     groups = { tip = function(x) return x > MM * (size[1] - END) end }, name = "finger",
   }

@@ -136,7 +136,7 @@ describe("world:settle", function()
 
   it("follows a pressure, with the gradient of it", function()
     local scene = require "scenes.soft_finger" { dim = 2, precision = "float64" }
-    scene.world.integrator = cq.Implicit { tolerance = 1e-9, adjoint_tolerance = 1e-9, linear_iterations = 20000 }
+    scene.world.integrator = cq.Implicit { tolerance = 1e-11, adjoint_tolerance = 1e-11, linear_iterations = 20000 }
     local world = cq.World(scene.world)
     local function tip(u) return (world:settle { signals = u }):center "tip"[2] end
     local value, gradient = cq.value_and_grad(tip)(cq.param { 0.2 })
@@ -257,7 +257,7 @@ describe("world:settle", function()
     local finger = require "scenes.soft_finger" { dim = 2, precision = "float64" }
     finger.world.integrator = cq.Implicit { newton_iterations = 20 }
     sentence.fails("the pressure of \"air\" may be above the largest that the walls of its cavity in finger", function()
-      cq.World(finger.world):settle { signals = { 3 } }
+      cq.World(finger.world):settle { signals = { 4 } }
     end)
     sentence.fails("signals must be {0}", function() cq.World(free):settle { signals = { 1 } } end)
     sentence.fails('world:settle: signals must be a list or a tensor, got "x"', function()
