@@ -379,6 +379,19 @@ describe("the way to a binary design", function()
     says(function() run:evaluate { body = design_of():extract(p) } end, "made of a design for another world")
   end)
 
+  it("gives the body that was trained, to be put into another world", function()
+    local run = experiment(design_of())
+    run.params.design.density:copy_from(variables(run.design).density:detach())
+    run:optimize { iterations = 2, folder = folder, resume = false, body = "extracted",
+      optimizer = cq.Optimizer.adam { rate = 0.05 } }
+    local there = block_design.world(run.body.robot:at { -0.04, -0.08 })
+    -- run.body is what the experiment goes on with, whether it is named or not
+    local named, own = run:evaluate { body = run.body, world = there }, run:evaluate { world = there }
+    assert.equal(named.loss, own.loss)
+    assert.near(own.loss, run:evaluate().loss, 1e-6 * math.abs(own.loss))
+    assert.equal(own.rollout.world, there)
+  end)
+
   it("trains the pulses of the extracted body, which never go worse than before", function()
     local design = design_of()
     local p = variables(design)

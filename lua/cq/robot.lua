@@ -468,10 +468,11 @@ function Robot:descends_from(other)
   return false
 end
 
+-- groups: those of its shape, as robot.groups has them, + those that were named beside
 function Robot:__tostring()
-  local further = #self.group_names - #self.groups
+  local own, all = #self.groups, #self.group_names
   return ("cq.Robot { %s, %dD, %s, %s%s, %s }"):format(self.name, self.dim, text.count(self.particle_count, "particle"),
-    text.count(#self.groups, "group"), further > 0 and (" and %d further"):format(further) or "",
+    all > own and own .. " + " or "", text.count(all - (all > own and own or 0), "group"),
     text.count(self.actuator_count, "signal"))
 end
 

@@ -5,6 +5,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local constraint = require "cq.optimizer.constraint"
 local decay = require "cq.experiment.decay"
+local extracted = require "cq.experiment.extracted"
 local flight = require "cq.experiment.flight"
 local gradient = require "cq.tensor.gradient"
 local levels = require "cq.experiment.levels"
@@ -132,7 +133,7 @@ function stages.restore(run, saved)
   set_body(self)
   stage.options = options.fitting(saved.options, run)
   options.show(self, 1)
-  run.body = stage.body ~= "soft" and run.design:extract(run.params.design) or nil
+  run.body = stage.body ~= "soft" and extracted.result(run, run.params) or nil
 end
 
 -- ---- when it ends ---------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 --   first                 the loss of its first iteration
 local adopt = require "cq.experiment.adopt"
 local C = require("cq.base.engine").C
+local extracted = require "cq.experiment.extracted"
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local json = require "cq.base.json"
@@ -307,7 +308,7 @@ local function take_result(self)
   local own, stage = present(self, best).run, self.plan.stages[best.stage]
   own.best, own.made = best.best, best.made
   own.loss_last = best.history[best.made] and best.history[best.made].loss
-  own.body = stage.body ~= "soft" and own.design:extract(best.best.params.design) or nil
+  own.body = stage.body ~= "soft" and extracted.result(own, best.best.params) or nil
   -- a stage of another level has an experiment of its own
   levels.become(self.run, stage.level)
 end

@@ -135,14 +135,14 @@ function page.require_writable(path, what)
   if problem then is.fail("%s: %s cannot be written: %s", what, path, problem) end
 end
 
----Writes the page, whole or not at all, after telling its size.
+---Writes the page, whole or not at all, and tells its size.
 ---@param path string
 ---@param what string           for errors
 ---@return string path
 function Page:write(path, what)
   local bytes = self:html()
-  message.note("%s: %s%s", path, size_of(#bytes), bodies_of(self.data))
   atomic_file.write(path, bytes, { what = what })
+  message.note("%s: %s%s", path, size_of(#bytes), bodies_of(self.data))
   return path
 end
 

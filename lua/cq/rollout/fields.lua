@@ -179,6 +179,17 @@ local function check_range(tensor, entry)
   end)
 end
 
+-- friction moves nothing where no wall has it
+local function require_friction(world)
+  local kinds = {}
+  for k, wall in ipairs(world.walls) do
+    if wall.kind == "friction" then return end
+    kinds[k] = wall.kind
+  end
+  is.fail("world:rollout: friction is given, but no wall is of kind \"friction\": they are %s",
+    table.concat(kinds, ", "))
+end
+
 -- a field of the world or its walls, where the rollout was given it
 local function of_world(world, def, entry)
   local value, walls = def[entry.name], #world.walls
@@ -187,6 +198,7 @@ local function of_world(world, def, entry)
   local shape = field.width(entry, world.dim)
   if entry.owner == "wall" then
     if walls == 0 then is.fail("world:rollout: %s is given, but the world has no walls", entry.name) end
+    if entry.name == "friction" then require_friction(world) end
     table.insert(shape, 1, walls)
   end
   local tensor, per_scene = spread_world(value, shape, least, def.batch, entry.name)

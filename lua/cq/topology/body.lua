@@ -42,6 +42,18 @@ function Body:pulse_controller(params)
   return self.design.pulses:controller { sign = params.sign, magnitude = params.magnitude, rounding = true }
 end
 
+---The same particles in the same world with other pulses.
+---@internal
+---@param params { sign: cq.Tensor, magnitude: cq.Tensor }     as the variables of the design
+---@return cq.Topology.Body
+function Body:with_pulses(params)
+  local out, pulses = setmetatable({}, Body), self.design.pulses
+  for name, value in pairs(self) do out[name] = value end
+  out.pulses = pulses:rounded(params.sign, params.magnitude)
+  out.controller = controllers.open_loop(T.tape.pause(pulses.signals, pulses, out.pulses))
+  return out
+end
+
 -- ---- files ----------------------------------------------------------------------------------------------------------
 
 ---Writes this body as design:save does a design, a line for each particle of the block: solid ones have a density of 1,
@@ -187,16 +199,13 @@ local function extract(design, params, def)
     if #unused > 0 then
       message.note_once("design:extract: no particle follows signal %s", table.concat(unused, ", "))
     end
-    local pulses = design.pulses:rounded(params.sign, params.magnitude)
     local robot = design.robot:subset(particles)
     name_parts(robot, actuator, signals)
     local world
     world, robot = subworld(design, robot:with { actuation_weight = weights_of(actuator, signals) })
-    return setmetatable({
-      robot = robot, world = world, particles = particles, actuator = actuator, pulses = pulses, unused = unused,
-      design = design,
-      total = design.robot.particle_count, controller = controllers.open_loop(design.pulses:signals(pulses)),
-    }, Body)
+    local body = { robot = robot, world = world, particles = particles, actuator = actuator, unused = unused,
+      design = design, total = design.robot.particle_count }
+    return setmetatable(body, Body):with_pulses(params)
   end)
 end
 
