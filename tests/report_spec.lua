@@ -254,6 +254,29 @@ describe("cqlua report", function()
     assert.same({}, state.errors)
   end)
 
+  it("shows what a run keeps in other simulations, where that was measured", function()
+    train("one", 10)
+    train("two", 10)
+    local report = cq.robustness(cq.load(folder .. "/one"), { draws = 2, objective = function(state, start)
+      return start:center("body")[1] - state:center("body")[1]
+    end })
+    report:save(folder .. "/one/robustness.json")
+    local out = folder .. "/kept.html"
+    local told = process.cqlua { "report", folder .. "/one", folder .. "/two", "--out", out, "--frames", "2" }
+    assert.equal(0, told.code, told.err)
+    local runs = json.decode((process.read(out):match 'id="data">([^<]*)<')).runs
+    assert.equal(tostring(report), runs[1].robustness.text)
+    assert.is_nil(runs[2].robustness)
+    local bars = runs[1].robustness.bars
+    assert.equal("together", bars[#bars].name)
+    for k = 2, #bars - 1 do assert.is_true(bars[k].high - bars[k].low <= bars[k - 1].high - bars[k - 1].low) end
+    process.write(folder .. "/two/robustness.json", "{")
+    assert.equal(0, process.cqlua({ "report", folder .. "/two", "--frames", "2" }).code)
+    if not browser.is_there then return pending(NONE) end
+    assert.equal(#bars, state_of(out .. "#run=1").kept)
+    assert.equal(0, state_of(out .. "#run=2").kept)
+  end)
+
   it("is written by cqlua compare, with the table of what differs", function()
     train("one", 10)
     train("two", 20)

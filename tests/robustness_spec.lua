@@ -44,9 +44,10 @@ describe("cq.robustness", function()
 
   it("tells the gain of a run, and each loss as a share of it", function()
     assert.equal(run:evaluate().loss, report.loss)
-    assert.equal(0, report.start)
+    assert.equal(0, report.baseline)
+    assert.equal("start", report.baseline_of)
     assert.equal(0, report.failed)
-    assert.equal(26, #report.rows)
+    assert.equal(27, #report.rows)
     for _, r in ipairs(report.rows) do assert.is_true(math.abs(r.kept - r.loss / report.loss) < 1e-12) end
   end)
 
@@ -128,7 +129,96 @@ describe("cq.robustness", function()
     near(cq.Experiment(problem { coarsen = 0.8 }):evaluate().loss, "grid", 0.8)
     assert.same({}, report.missing)
     report = cq.robustness(run, { draws = 6, seed = 3 })
-    mistake.says(tostring(report), "grid       not measured: the experiment is made of a table")
+  end)
+
+  it("samples the bodies of an experiment that is made of a table anew", function()
+    local finer = run.world:refined(0.8)
+    assert.equal("cells x0.75", row("grid", 0.8).change)           -- the ground stays on a node
+    assert.is_true(math.abs(finer.dx - 0.75 / 24) < 1e-15)
+    assert.equal(4, finer.substeps)
+    near(run:evaluate({ world = finer }).loss, "grid", 0.8)
+    assert.is_true(finer.particle_count > 1.5 * run.world.particle_count)
+    assert.equal(finer, run.world:refined(0.8))
+  end)
+
+  it("compares a sum over time with the same body without signals", function()
+    local function with(controller)
+      return cq.Experiment { world = run.world, steps = STEPS, controller = controller, objective = {
+        running = function(state) return -state:velocity("trunk")[1] + 0.5 end,
+      } }
+    end
+    local own = with(policy())
+    local found = cq.robustness(own, { draws = 2 })
+    local still = with(function() return cq.zeros { 2 } end):evaluate().loss
+    assert.equal("no signals", found.baseline_of)
+    assert.is_true(math.abs(found.baseline - still) < 1e-12)
+    mistake.says(tostring(found), "without signals; kept of that gain")
+    local heavy = {}
+    for _, r in ipairs(found.rows) do
+      if r.name == "gravity" and r.size == 0.1 then heavy = r end
+    end
+    local changed = { gravity = { 1.1 * GRAVITY[1], 1.1 * GRAVITY[2] } }
+    local gain = with(function() return cq.zeros { 2 } end):evaluate(changed).loss - own:evaluate(changed).loss
+    assert.is_true(math.abs(heavy.kept - gain / (still - own:evaluate().loss)) < 1e-9)
+    -- the sum at its start would be 0, and nothing gained
+    assert.is_true(own:evaluate().loss > 0)
+  end)
+
+  it("gives what each simulation gives alone", function()
+    local batched, singles = {}, {}
+    local together = require "cq.experiment.together"
+    local groups = together.groups
+    local largest = 0
+    local function count(defs)
+      local out = groups(defs)
+      for _, group in ipairs(out) do largest = math.max(largest, #group) end
+      return out
+    end
+    local function alone(defs)
+      local out = {}
+      for k = 1, #defs do out[k] = { k } end
+      return out
+    end
+    local sees = cq.Experiment { world = run.world, steps = STEPS,
+      observer = { observe = function(_, state, before)
+        local x = state:center "trunk"
+        return cq.concat { x, before or x }, x
+      end },
+      controller = cq.Controller.mlp { hidden = { 8 }, seed = 3 },
+      objective = { terminal = way, running = function(state, u) return 1e-3 * u:square():sum() - state:energy() end,
+        effort = function(u) return 1e-3 * u:square():sum() end } }
+    for list, way_of in pairs { [batched] = count, [singles] = alone } do
+      together.groups = way_of
+      local fine, found = pcall(cq.robustness, sees, { draws = 4, seed = 2 })
+      together.groups = groups
+      assert.is_true(fine, found)
+      for _, rows in ipairs { found.rows, found.draws } do
+        for _, r in ipairs(rows) do list[#list + 1] = r.loss end
+      end
+    end
+    assert.is_true(largest > 20)
+    assert.equal(31, #batched)
+    for k, loss in ipairs(batched) do assert.is_true(math.abs(loss - singles[k]) <= 1e-12 * math.abs(loss), k) end
+  end)
+
+  it("changes all robots of a world", function()
+    local robot = scene.robot()
+    local function pair(factor)
+      local box = cq.Robot { name = "box", shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 1 / 48 },
+        material = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = factor } }
+      local own = scene.robot { material = {
+        foot = cq.Material.neo_hookean { young = 10, poisson = 0.3, density = factor },
+        trunk = cq.Material.corotated { young = 8, poisson = 0.2, density = 1.5 * factor, incompressible = 2 },
+      } }
+      return cq.Experiment { steps = STEPS, controller = policy(), objective = way,
+        world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 6e-3, substeps = 3, gravity = GRAVITY,
+          precision = "float64", walls = cq.Boundary.box { kind = "friction", mu = 0.4 },
+          (factor and own or robot):at { 0.4, 0.127 }, box:at { 0.55 + 0.1, 0.135 } } }
+    end
+    report = cq.robustness(pair(1), { draws = 0 })
+    near(pair(1.1):evaluate().loss, "density", 0.1)
+    assert.is_nil(row("place", 0.5).problem)
+    report = cq.robustness(run, { draws = 6, seed = 3 })
   end)
 
   it("draws all at once, within bounds, and the same for the same seed", function()
@@ -140,7 +230,7 @@ describe("cq.robustness", function()
       for _, name in ipairs { "stiffness", "density", "friction", "strength", "gravity" } do
         assert.is_true(math.abs(draw.change[name]) <= 0.1)
       end
-      assert.is_nil(draw.change.grid)
+      assert.is_true(draw.change.grid == nil or draw.change.grid == 0.8)
       kept[k] = draw.kept
     end
     table.sort(kept)
@@ -250,6 +340,13 @@ run:optimize { iterations = 3 }
     assert.equal(3, #json.decode(process.read(folder .. "/run/robustness.json")).draws)
     assert.equal("file", host.kind(folder .. "/run/robustness.png"))
     assert.equal(4, select(2, process.read(folder .. "/run/history.csv"):gsub("\n", "")))
+    found = process.cqlua { "robust", "runner", "--draws", "1" , "--out", folder .. "/zoo" }
+    assert.equal(0, found.code, found.err)
+    mistake.says(found.out, "0 at the start; kept of that gain")
+    mistake.says(found.out, "grid       cells x0.")
+    assert.equal("file", host.kind(folder .. "/zoo/robustness.png"))
+    found = process.cqlua { "robust", "zoo/runer" }
+    mistake.says(found.err, 'the zoo has no "runer" (did you mean runner?)')
     found = process.cqlua { "robust", folder }
     assert.equal(1, found.code)
     mistake.says(found.err, "cqlua robust: " .. folder)

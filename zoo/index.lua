@@ -3,6 +3,7 @@
 --   name      of NAME.bin, a run's saved.bin in float32
 --   made      the command that trained it
 --   says      the figure in words; claimed: what it was after training
+--   less      is less of the figure better?
 --   measure   the figure, of the states at the start and at the end, and the robots of the world
 --   early     for the tests: after so many control steps the figure is `is`, to `within`. --simd baseline, avx2 and
 --             avx512 differ by less than a tenth of that; later gaits may part
@@ -37,7 +38,7 @@ return {
       return (last:center(robots[2])[2] - first:center(robots[2])[2]):item() / 1e-3
     end },
   { name = "arm2d", made = "examples/arm2d.lua", says = "brings its hand to %.3f from its goal, with a body of its own",
-    claimed = 0.0101, early = { steps = 100, is = 0.2259, within = 1e-3 },
+    claimed = 0.0101, less = true, early = { steps = 100, is = 0.2259, within = 1e-3 },
     measure = function(_, last) return (last:center "hand" - cq.tensor { 0.7, 0.5 }):norm():item() end },
   { name = "climber", made = "examples/topology_climber.lua --seed 101",
     says = "climbed %.2f m in 1 s between two walls, a body found by topology optimization", claimed = 0.31,

@@ -33,7 +33,7 @@ local stage_options = require "cq.experiment.options"
 local goals = require "cq.experiment.goal"
 local scenes = require "cq.experiment.scenes"
 local trainables = require "cq.experiment.trainable"
-local void_removal = require "cq.topology.void_removal"
+local together = require "cq.experiment.together"
 
 ---@class cq.Experiment
 ---@field params { controller: table?, observer: table?, robot: table?, world: table?, named: table? }   the present
@@ -190,9 +190,13 @@ function Experiment:robot_of(body, params)
   return require("cq.experiment.extracted").robot(self, body, params)
 end
 
--- observer and controller with these parameters, or those of a body
-local function policy_of(self, params, body)
-  if body then return nil, body.controller end
+---Observer and controller with these parameters, or those of a body.
+---@internal
+---@param params table
+---@param body? cq.Topology.Body
+---@return { observer: table?, controller: table? }
+function Experiment:policy(params, body)
+  if body then return { controller = body.controller } end
   local controller, observer = self.controller, self.observer
   if self.extracted then
     controller = self.extracted:pulse_controller(params.design)
@@ -201,7 +205,7 @@ local function policy_of(self, params, body)
   end
   if self.controller and params.controller then controller = controller:with(params.controller) end
   if observer and params.observer then observer = observer:with(params.observer) end
-  return observer, controller
+  return { observer = observer, controller = controller }
 end
 
 ---@class run.rollout.def : run.changes.def
@@ -212,20 +216,20 @@ local rollout_spec = is.define("run:rollout", changed.fields {
   on_step = is.callable { optional = true }, contact = is.boolean { optional = true },
 })
 
----The rollout with these parameters, in the experiment's own world or a changed one; of several scenes, that of the
----first. Errors: those of world:rollout; a body of another design, or that does not stand in the world; values of
----particles that the robot there cannot take.
+---What a rollout with these parameters is made of.
+---@internal
 ---@param params table
 ---@param changes? run.rollout.def
----@return cq.Rollout
-function Experiment:rollout(params, changes)
+---@param policy? { observer: table?, controller: table? }    those of the experiment unless given
+---@return { world: cq.World, fields: table, design: cq.Topology?, variables: table? }   variables: of the design, where void is left out
+function Experiment:rollout_def(params, changes, policy)
   local def = rollout_spec(changes or {})
-  if self.scenes then return self:scene(1):rollout(params, changes) end
+  if self.scenes then return self:scene(1):rollout_def(params, changes, policy) end
   local world, robot = changed.place(self, def, params)
-  local observer, controller = policy_of(self, params, def.body)
+  policy = policy or self:policy(params, def.body)
   local fields = {
-    robot = robot, steps = changed.steps(self, def, "run:rollout"), observer = observer, controller = controller,
-    weight = self.weight,
+    robot = robot, steps = changed.steps(self, def, "run:rollout"), observer = policy.observer,
+    controller = policy.controller, weight = self.weight,
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, on_step = def.on_step,
     contact = self.contact or def.contact or false, work = self.objective.work ~= nil,
     adjoint_decay = self.adjoint_decay, record = constrained.recorder(self.constraints),
@@ -236,9 +240,18 @@ function Experiment:rollout(params, changes)
   changed.fill(def, fields)
   if fields.adjoint_decay == "auto" then fields.adjoint_decay = stage_options.natural_decay(self) end
   if def.adjust then def.adjust(fields, world) end
-  if self.design and world == self.design.world then return void_removal.rollout(self.design, params.design, fields) end
-  return world:rollout(fields)
+  local design = self.design
+  local is_block = design and (world == design.world or world.variant_of == design.world)
+  return { world = world, fields = fields, design = is_block and design or nil, variables = params.design }
 end
+
+---The rollout with these parameters, in the experiment's own world or a changed one; of several scenes, that of the
+---first. Errors: those of world:rollout; a body of another design, or that does not stand in the world; values of
+---particles that the robot there cannot take.
+---@param params table
+---@param changes? run.rollout.def
+---@return cq.Rollout
+function Experiment:rollout(params, changes) return together.one(self:rollout_def(params, changes)) end
 
 ---The objective of a rollout.
 ---@param roll cq.Rollout

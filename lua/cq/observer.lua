@@ -157,16 +157,28 @@ end
 local Kmeans = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Centroid })
 Kmeans.__index = Kmeans
 
--- lists of particle numbers of the world by cluster, from the positions at rest
-local function cluster(self, world)
+-- the cluster of each particle, both from 0, from the positions at rest; in a world that refines another one, that of
+-- the particle there, for clusters that are found anew have another order
+local function labels_of(self, world)
+  local labels = ffi.new("int32_t[?]", world.particle_count)
+  if world.refines then
+    local before = labels_of(self, world.refines)
+    for p, source in ipairs(world.sources) do labels[p - 1] = before[source - 1] end
+    return labels
+  end
   local n, position = world.particle_count, world.layout.base.position
   if self.clusters > n then
     is.fail("cq.Observer.kmeans: %d clusters are more than the %d particles", self.clusters, n)
   end
-  local labels, lists = ffi.new("int32_t[?]", n), {}
   engine.check(C.cq_kmeans(n, world.dim, position:data(), self.clusters, self.seed, labels), "cq.Observer.kmeans")
+  return labels
+end
+
+-- lists of particle numbers of the world by cluster
+local function cluster(self, world)
+  local labels, lists = labels_of(self, world), {}
   for k = 1, self.clusters do lists[k] = {} end
-  for p = 0, n - 1 do table.insert(lists[labels[p] + 1], p + 1) end
+  for p = 0, world.particle_count - 1 do table.insert(lists[labels[p] + 1], p + 1) end
   return lists
 end
 

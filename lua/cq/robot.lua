@@ -385,6 +385,13 @@ function Robot:subset(which) return require("cq.robot.subset").make(copy(self), 
 ---@field actuation_weight? table|cq.Tensor    {n, stress signals} how much each particle follows each signal of stress
 ---  actuators (pressure, muscle, isotropic), in their order; forces, cables and surfaces have no column
 
+---The body filled anew with particles whose distance is a multiple of what it was, where it is. Each takes over what the
+---nearest one of before has, groups, pins, cables and signals too.
+---@internal
+---@param factor number
+---@return cq.Robot          with sources: for each particle the number of the one that it takes the place of
+function Robot:resampled(factor) return require("cq.robot.resampled").make(copy(self), self, factor) end
+
 ---The robot with other values, for world:rollout { robot = ... }; all have gradients. Each value is one number (or a
 ---vector or matrix, for fields that have one at each particle), a tensor of that, a table of them by group name, a
 ---tensor with the particles as first dimension, or one with the scenes of a batch before that.

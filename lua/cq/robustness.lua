@@ -2,11 +2,14 @@
 -- it was trained in.
 --
 --   local report = cq.robustness(run)                  after run:optimize or run:load
+--   local report = cq.robustness(cq.load "runs/walk", { objective = function(state, start) ... end })
 --   print(report)
 --   report:plot(run:path "robustness.png")
 --
--- The gain of a run is by how much its loss is below that of its start, where no control step has been made. Kept is
--- the gain in a changed simulation as a share of that in the simulation that it was trained in.
+-- The gain of a run is by how much its loss is below its baseline. Kept is the gain in a changed simulation as a share
+-- of that in the simulation that it was trained in. The baseline of a loss of the last state is the start, where no
+-- control step has been made. A sum over control steps is 0 there whatever it counts: its baseline is the same body
+-- without signals.
 local atomic_file = require "cq.base.atomic_file"
 local C = require("cq.base.engine").C
 local changes = require "cq.robustness.changes"
@@ -15,8 +18,12 @@ local is = require "cq.base.schema"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
 local method = require "cq.base.method"
+local objectives = require "cq.experiment.objective"
+local quantile = require "cq.base.quantile"
 local random = require "cq.random"
 local text = require "cq.base.text"
+local together = require "cq.experiment.together"
+local T = require "cq.tensor"
 
 ---@class cq.Robustness.row
 ---@field name string          what is changed: "stiffness", ...
@@ -28,7 +35,8 @@ local text = require "cq.base.text"
 
 ---@class cq.Robustness
 ---@field loss number          of the run, in the simulation that it was trained in
----@field start number         of its start
+---@field baseline number      what its gain is counted from
+---@field baseline_of "start"|"no signals"   where that is measured
 ---@field rows cq.Robustness.row[]                       one change at a time
 ---@field missing { name: string, why: string }[]        what could not be changed
 ---@field draws { change: table<string, number>, loss: number?, kept: number?, problem: string? }[]   all at once
@@ -38,40 +46,144 @@ local text = require "cq.base.text"
 local Robustness = { __name = "cq.Robustness" }
 Robustness.__index = Robustness
 
--- ---- measuring ------------------------------------------------------------------------------------------------------
-
-local function gain_of(run, params, change, seed)
-  local start = changes.loss(run, params, change, 0, seed)
-  local loss = changes.loss(run, params, change, nil, seed)
-  return start - loss, loss, start
-end
-
--- A row or a draw with what came of its change. The same simulation unchanged did not fail, so the change is at fault,
--- as where it puts the body into a wall or the function of a level has no such grid.
-local function measured(self, run, params, row, change, seed)
-  local fine, gain, loss = pcall(gain_of, run, params, change, seed)
-  if fine then
-    row.loss, row.kept = loss, gain / (self.start - self.loss)
-  elseif type(gain) == "string" and C.cq_interrupted() == 0 then
-    row.problem, self.failed = gain:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*", self.failed + 1
-  else
-    error(gain, 0)
-  end
-  return row
-end
+-- ---- simulations ----------------------------------------------------------------------------------------------------
 
 local function require_uninterrupted()
   if C.cq_interrupted() ~= 0 then is.fail("cq.robustness: interrupted") end
 end
 
-local function one_by_one(self, run, params, seed)
+-- f(...) or why the simulation failed: the same simulation unchanged did not, so the change is at fault, as where it
+-- puts the body into a wall or the function of a level has no such grid.
+local function attempt(f, ...)
+  local fine, found = pcall(f, ...)
+  if fine then return found end
+  if type(found) ~= "string" or C.cq_interrupted() ~= 0 then error(found, 0) end
+  return nil, found:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*"
+end
+
+local function loss_of(run, roll) return (objectives.loss(run.objective, roll)):item() end
+
+-- losses of experiments whose rollouts are of one group
+local function losses_of(runs, defs)
+  local rolls, whole = together.rollouts(defs)
+  local out = {}
+  for k, roll in ipairs(rolls) do out[k] = loss_of(runs[k], roll) end
+  whole:release()
+  return out
+end
+
+-- a simulation of several scenes: their mean
+local function mean_of_scenes(one)
+  one.fields.steps = one.steps
+  return one.run:evaluate(one.fields).loss
+end
+
+local function define(one)
+  one.fields.steps = one.steps
+  return one.run:rollout_def(one.params, one.fields, one.policy)
+end
+
+-- Observers and controllers of an experiment are the same in all of its simulations, so that these share a batch.
+local function policy_of(known, one)
+  local key = one.fields.body or one.run
+  known[key] = known[key] or one.run:policy(one.params, one.fields.body)
+  return known[key]
+end
+
+---Simulations of an experiment, as many at once as share a world and its steps. Each gets its loss, or the problem by
+---which it failed.
+---@param run cq.Experiment
+---@param params table
+---@param list { change: table, steps: integer?, seed: integer?, loss: number?, problem: string? }[]
+local function simulate(run, params, list)
+  local defs, numbers, policies = {}, {}, {}
+  for _, one in ipairs(list) do
+    require_uninterrupted()
+    local made
+    made, one.problem = attempt(function() return { changes.of(run, params, one.change, one.seed) } end)
+    if made then one.run, one.params, one.fields = made[1], made[2], made[3] end
+    if made and one.run.scenes then
+      one.fields.params = one.params
+      one.loss, one.problem = attempt(mean_of_scenes, one)
+    elseif made then
+      one.policy = policy_of(policies, one)
+      local def
+      def, one.problem = attempt(define, one)
+      if def then defs[#defs + 1], numbers[#numbers + 1] = def, one end
+    end
+  end
+  for _, group in ipairs(together.groups(defs)) do
+    require_uninterrupted()
+    local members, runs = {}, {}
+    for k, number in ipairs(group) do members[k], runs[k] = defs[number], numbers[number].run end
+    local losses = attempt(losses_of, runs, members)
+    for k, number in ipairs(group) do
+      local one = numbers[number]
+      one.loss = losses and losses[k]
+      -- one of them failed: each alone tells which
+      if not losses then
+        require_uninterrupted()
+        local alone
+        alone, one.problem = attempt(losses_of, { runs[k] }, { members[k] })
+        one.loss = alone and alone[1]
+      end
+    end
+  end
+end
+
+-- ---- measuring ------------------------------------------------------------------------------------------------------
+
+local of_signals = { strength = true, noise = true, latency = true }
+
+-- the change of a simulation as its baseline has it: without signals, or of the start
+local function baseline_change(self, change)
+  local out, names = {}, {}
+  for name, size in pairs(change) do
+    if not of_signals[name] and not (self.baseline_of == "start" and name == "substeps") then
+      out[name], names[#names + 1] = size, ("%s %.17g"):format(name, size)
+    end
+  end
+  table.sort(names)
+  out.silent = self.baseline_of == "no signals" or nil
+  return out, table.concat(names, " ")
+end
+
+-- All simulations, and for each the one that is its baseline; simulations that have the same one share it.
+local function measure(self, run, params, list, seed)
+  local all, baselines = {}, {}
+  for k, row in ipairs(list) do
+    local change, key = baseline_change(self, row.changes)
+    local one = { change = row.changes, seed = row.seed or seed, row = row }
+    if not baselines[key] then
+      baselines[key] = { change = change, steps = self.baseline_of == "start" and 0 or nil }
+      all[#all + 1] = baselines[key]
+    end
+    one.baseline = baselines[key]
+    list[k], all[#all + 1] = one, one
+  end
+  T.tape.pause(simulate, run, params, all)
+end
+
+-- the gain that is left
+local function conclude(self, one)
+  local row = one.row
+  row.changes, row.seed = nil, nil
+  row.problem = one.problem or one.baseline.problem
+  if row.problem then self.failed = self.failed + 1 else
+    row.loss, row.kept = one.loss, (one.baseline.loss - one.loss) / (self.baseline - self.loss)
+  end
+  local world = row.name == "grid" and one.fields and one.fields.world
+  if world and world.refines then row.change = ("cells x%.3g"):format(world.dx / world.refines.dx) end
+end
+
+-- rows of one change each; what is not there to be changed is told
+local function rows_of(self, run, list)
   for _, entry in ipairs(changes.list) do
     local why = entry.missing and entry.missing(run)
     if why then self.missing[#self.missing + 1] = { name = entry.name, why = why } end
     for _, size in ipairs(why and {} or entry.sizes) do
-      require_uninterrupted()
-      self.rows[#self.rows + 1] = measured(self, run, params,
-        { name = entry.name, change = entry.says(size), size = size }, { [entry.name] = size }, seed)
+      local row = { name = entry.name, change = entry.says(size), size = size, changes = { [entry.name] = size } }
+      self.rows[#self.rows + 1], list[#list + 1] = row, row
     end
   end
 end
@@ -83,56 +195,86 @@ local function is_missing(self, name)
   return false
 end
 
-local function all_at_once(self, run, params, count, seed)
-  local generator, kept = random { seed = seed }, {}
+local function draws_of(self, count, seed, list)
+  local generator = random { seed = seed }
+  local function is_there(name) return not is_missing(self, name) end
   for k = 1, count do
-    require_uninterrupted()
-    local change = {}
-    for _, entry in ipairs(changes.list) do
-      local u = generator:uniform():item()
-      if entry.draw and not is_missing(self, entry.name) then change[entry.name] = entry.draw(u) end
-    end
-    local draw = measured(self, run, params, { change = change }, change, seed + k)
-    self.draws[k], kept[#kept + 1] = draw, draw.kept
+    local change = changes.drawn(generator, is_there)
+    local draw = { change = change, changes = change, seed = seed + k }
+    self.draws[k], list[#list + 1] = draw, draw
   end
+end
+
+local function sum_up(self)
+  local kept = {}
+  for _, draw in ipairs(self.draws) do kept[#kept + 1] = draw.kept end
   table.sort(kept)
-  local n = #kept
-  self.worst = kept[1]
-  self.median = n > 0 and (kept[math.floor((n + 1) / 2)] + kept[math.ceil((n + 1) / 2)]) / 2 or nil
+  self.worst, self.median = kept[1], #kept > 0 and quantile(kept, 0.5) or nil
+end
+
+-- ---- experiments and artefacts --------------------------------------------------------------------------------------
+
+-- an experiment of what a file has
+local function experiment_of(saved, objective)
+  if not objective then
+    is.fail("cq.robustness: %s has no objective; give { objective = function(state, start) ... end }, the less the better",
+      saved.path)
+  end
+  return require "cq.experiment" { world = require "cq.world"(saved.world), steps = saved.steps,
+    observer = saved.observer, controller = saved.controller, weight = saved.data.weight, objective = objective }
 end
 
 ---@class cq.robustness.def
 ---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
 ---@field draws? integer        simulations with all changes at once, drawn at random
 ---@field seed? integer         of draws and of noise
+---@field objective? cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   of a cq.Saved, whose file has none; the less
+---  the better
 
 local spec = is.define("cq.robustness", { params = evaluate.params_kind,
-  draws = is.integer { min = 0, max = 1e6, default = 32 }, seed = is.integer { min = 0, max = 2 ^ 31, default = 0 } })
+  draws = is.integer { min = 0, max = 1e6, default = 32 }, seed = is.integer { min = 0, max = 2 ^ 31, default = 0 },
+  objective = is.any_of { is.table(), is.callable(), optional = true } })
 
 ---Measures how much of its gain a trained robot keeps when its stiffness (all moduli of its materials), its density,
 ---friction of walls, strength of actuators and gravity are 5 and 10 % less and more; with 2 and 4 times the substeps;
----on a grid of 0.8 times the cell size, with the body sampled anew (for an experiment that is made by a function of a
----level); moved by half a cell; in the other precision; with noise of 5 % of a full signal; with signals that come
----one control step late; and with all of these drawn at once, but grid and precision. Other robots of the world stay
----as they are. Makes about 130 rollouts, without gradients. A change that the simulation or the script cannot do, as
----half a cell into a wall, is told, counted and left out.
----Errors: a run whose loss is not below that of its start.
----@param run cq.Experiment     after run:optimize or run:load
+---on a grid of 0.8 times the cell size, or as near to it as puts the ground on a node, with the bodies sampled anew (by
+---the experiment's function of a level, if it has one); moved by half a cell; in the other precision; with noise of 5 %
+---of a full signal; with signals that come one control step late; and with all of these drawn at once, but
+---precision. All robots of the world are changed alike. What shares a world and its steps is simulated in one batch.
+---Makes about 60 rollouts and as many of their baselines, without gradients. A change that the simulation or the script
+---cannot do, as half a cell into a wall, is told, counted and left out.
+---Errors: a run whose loss is not below its baseline; a file without an objective.
+---@param run cq.Experiment|cq.Saved     after run:optimize or run:load; or of cq.load
 ---@param opts? cq.robustness.def
 ---@return cq.Robustness        prints a table
 local function robustness(_, run, opts)
-  is.argument("cq.robustness", "run", is.instance "cq.Experiment", run)
+  is.argument("cq.robustness", "run", is.any_of { is.instance "cq.Experiment", is.instance "cq.Saved" }, run)
   local def = spec(opts or {})
-  local params = evaluate.params(run, def.params, "cq.robustness")
-  local self = setmetatable({ rows = {}, missing = {}, draws = {}, failed = 0 }, Robustness)
-  local gain
-  gain, self.loss, self.start = gain_of(run, params, {}, def.seed)
-  if not (gain > 0) then
-    is.fail("cq.robustness: the run has gained nothing that could be kept: its loss is %.4g and that of its start %.4g",
-      self.loss, self.start)
+  if text.is_instance(run, "cq.Saved") then
+    run = experiment_of(run, def.objective)
+  elseif def.objective then
+    is.fail("cq.robustness: objective is for what cq.load gives; the experiment has its own")
   end
-  one_by_one(self, run, params, def.seed)
-  all_at_once(self, run, params, def.draws, def.seed)
+  local params = evaluate.params(run, def.params, "cq.robustness")
+  local sums = (run.scenes and run:scene(1) or run).objective
+  local self = setmetatable({ rows = {}, missing = {}, draws = {}, failed = 0,
+    baseline_of = (sums.running or sums.work) and "no signals" or "start" }, Robustness)
+  local nominal, list = { changes = {} }, {}
+  list[1] = nominal
+  measure(self, run, params, list, def.seed)
+  local one = list[1]
+  if one.problem or one.baseline.problem then is.fail("cq.robustness: %s", one.problem or one.baseline.problem) end
+  self.loss, self.baseline = one.loss, one.baseline.loss + 0        -- no -0
+  if not (self.loss < self.baseline) then
+    is.fail("cq.robustness: the run has gained nothing that could be kept: its loss is %.4g and %s %.4g", self.loss,
+      self.baseline_of == "start" and "that of its start" or "that without signals", self.baseline)
+  end
+  list = {}
+  rows_of(self, run, list)
+  draws_of(self, def.draws, def.seed, list)
+  measure(self, run, params, list, def.seed)
+  for _, measured in ipairs(list) do conclude(self, measured) end
+  sum_up(self)
   if self.failed > 0 then
     message.warn("cq.robustness: %s failed and %s left out", text.count(self.failed, "simulation"),
       self.failed == 1 and "is" or "are")
@@ -145,7 +287,8 @@ end
 local function share(kept) return kept and ("%.0f %%"):format(100 * kept) or "failed" end
 
 function Robustness:__tostring()
-  local lines = { ("loss %.4g, %.4g at the start; kept of that gain"):format(self.loss, self.start) }
+  local lines = { ("loss %.4g, %.4g %s; kept of that gain"):format(self.loss, self.baseline,
+    self.baseline_of == "start" and "at the start" or "without signals") }
   local at = 1
   while at <= #self.rows do
     local name, cells = self.rows[at].name, {}
@@ -168,13 +311,14 @@ function Robustness:__tostring()
   return table.concat(lines, "\n")
 end
 
----Writes all numbers as JSON.
+---Writes all numbers as JSON, as cqlua report shows them where it is robustness.json in the folder of a run.
 ---@param path string
 ---@return string path
 function Robustness:save(path)
   is.argument("robustness:save", "path", is.string(), path)
-  atomic_file.write(path, json.encode { loss = self.loss, start = self.start, rows = self.rows, missing = self.missing,
-    draws = self.draws, median = self.median, worst = self.worst, failed = self.failed } .. "\n", { durable = true })
+  local out = { text = tostring(self), bars = require "cq.robustness.bars"(self) }
+  for name, value in pairs(self) do out[name] = value end
+  atomic_file.write(path, json.encode(out) .. "\n", { durable = true })
   return path
 end
 

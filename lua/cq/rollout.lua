@@ -159,6 +159,12 @@ function Rollout:start()
   return self.started.state
 end
 
+---One scene of a batch, as a rollout of that scene alone: for functions that are of one scene.
+---@internal
+---@param k integer        from 1
+---@return cq.Rollout
+function Rollout:scene(k) return require "cq.rollout.scene"(self, k) end
+
 ---Runs once more and draws it, as run:render does: a film, or a picture of the last state or of several moments. The
 ---controller and the observer have the parameters that they have now.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a relative one is in the folder of the run

@@ -42,11 +42,33 @@ function state.new(roll, index)
     batch = roll.batch, batched = roll.batched, world = roll.world }, State)
 end
 
+---The state of one scene of a batch: every readout is of that scene alone, without its dimension.
+---@param k integer         from 1
+---@return cq.State
+function State:scene(k)
+  is.argument("state:scene", "k", is.integer { min = 1, max = self.batch }, k)
+  if not self.batched then return self end
+  return setmetatable({ whole = self, number = k, batch = 1, batched = false }, { __index = function(_, key)
+    local own = State[key]
+    if own ~= nil then return own end
+    return self[key]
+  end, __name = "cq.State", __tostring = State.__tostring })
+end
+
 function State:__tostring() return ("cq.State { step %d, time %s }"):format(self.step, text.number(self.time)) end
 
 -- ---- readouts -------------------------------------------------------------------------------------------------------
 
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
+
+-- What one scene has of a readout of all, which is made once on each tape.
+local function read_scene(self, found, read, ...)
+  local whole, on = self.whole, tape.recording() or false
+  if whole.known_on ~= on then whole.known_on, whole.known = on, {} end
+  local all = whole.known[found] or read(whole, ...)
+  whole.known[found] = all
+  return all[self.number]
+end
 
 -- One readout of a state as a tensor, recorded on the tape. kind: mean, sum, ...; field: what is read; which:
 -- particles; what: the method's name, for errors. A state of a rollout that was made without a tape is constant.
@@ -54,6 +76,7 @@ local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.index, what)
   local found = readout.find(self.world, kind, field, weight, self.world:selection(which, what))
+  if self.whole then return read_scene(self, found, read, kind, field, weight, which, what) end
   local out = class.make(found.shapes[self.batched and self.batch or 0] or readout.batched(found, self.batch))
   engine.check(C.cq_rollout_read(roll.handle, found.def, out.pointer), what)
   return roll.differentiable and tape.recording() and tape.push(read_back, out, roll, nil, found.def) or out
@@ -191,6 +214,7 @@ local function gravity_of(self, rank)
   local set, changes = self.roll.set.gravity, self.roll.gravity
   local g = set and set.tensor or self.world.layout.base.gravity
   if changes then g = gravity.of_step(changes, math.max(1, math.ceil(self.index))) end     -- of the step that led here
+  if self.whole and g.rank == 2 then g = g[self.number] end
   return g.rank == 2 and rank == 3 and g:unsqueeze(2) or g
 end
 
@@ -280,6 +304,7 @@ local function masses_of(self, selection)
   local set = self.roll.set.mass
   local mass = set and set.tensor or self.world.layout.base.mass
   if not is_everything(selection, self.world) then mass = mass:gather(numbers_of(selection), -1) end
+  if self.whole and mass.rank == 2 then mass = mass[self.number] end
   if self.batched and mass.rank == 1 then mass = mass:unsqueeze(1):expand { self.batch, selection.total } end
   return mass
 end

@@ -517,7 +517,10 @@ end
 ---@param params table          of the other, as its params
 ---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, magnitude: cq.Tensor } params
 function Topology:transfer(other, params)
-  return require "cq.topology.transfer"(self, other, params)
+  local found = T.tape.pause(require "cq.topology.transfer", self, other, params)
+  local function bounded(x) return T.param(x:detach(), { min = -1, max = 1 }) end
+  return { density = bounded(found.density), layout = T.param(found.layout:detach()), sign = bounded(found.sign),
+    magnitude = bounded(found.magnitude) }
 end
 
 local extract_spec = is.define("design:extract", { threshold = is.number { min = 0, below = 1, default = 0.5 } })

@@ -253,7 +253,7 @@ local function take_substeps(self, substeps)
   local def = {}
   for name, value in pairs(self.def) do def[name] = value end
   def.substeps = substeps
-  self.def, self.at_rest = def, nil
+  self.def, self.at_rest, self.variants = def, nil, nil
   build(self)
 end
 
@@ -264,25 +264,6 @@ function World:set_substeps(substeps)
   if substeps == self.substeps then return end
   self:close()
   take_substeps(self, substeps)
-end
-
----@internal
----What a function gives while the world has another number of substeps; rollouts from before can be used after it.
----@param substeps integer
----@param make fun(): any
----@return any
-function World:with_substeps(substeps, make)
-  local kept = {}
-  for name, value in pairs(self) do kept[name] = value end
-  local fine, found = pcall(function()
-    take_substeps(self, substeps)
-    return make()
-  end)
-  if self.owned ~= kept.owned then self:close() end
-  for name in pairs(self) do self[name] = nil end
-  for name, value in pairs(kept) do self[name] = value end
-  if not fine then error(found, 0) end
-  return found
 end
 
 -- the only finalizer: rollouts first, then the world
@@ -311,6 +292,7 @@ function World:close()
   end
   self.owned.open = false
   if self.at_rest then self.at_rest:close() end
+  for _, other in pairs(self.variants or {}) do other:close() end
   self.pool:close()
   self.sites:close()
   C.cq_world_destroy(self.handle)
@@ -347,13 +329,14 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
--- a world of the same grid, walls and steps
-local function another(self, robots, precision)
+-- a world of the same grid, walls and steps, but for some fields
+local function another(self, robots, others)
   local fields = {}
   for name, value in pairs(self.def) do
     if type(name) == "string" then fields[name] = value end
   end
-  fields.substeps, fields.precision = self.substeps, precision
+  fields.substeps = self.substeps
+  for name, value in pairs(others or {}) do fields[name] = value end
   for k, robot in ipairs(robots) do fields[k] = robot end
   return World.new(nil, fields)
 end
@@ -363,14 +346,41 @@ end
 ---@param robots cq.Robot|cq.Robot[]
 ---@return cq.World
 function World:with_robots(robots)
-  return another(self, text.is_instance(robots, "cq.Robot") and { robots } or robots, self.precision)
+  return another(self, text.is_instance(robots, "cq.Robot") and { robots } or robots)
+end
+
+-- one of a world's variants by a key, made when it is first asked for
+local function kept(self, key, make)
+  self.variants = self.variants or {}
+  if not self.variants[key] then self.variants[key] = make() end
+  return self.variants[key]
 end
 
 ---@internal
----The same world with another precision of the engine.
----@param precision "float32"|"float64"
----@return cq.World
-function World:with_precision(precision) return another(self, self.robots, precision) end
+---The same world with other steps or another precision: what stands here stands there.
+---@param change { substeps: integer?, precision: "float32"|"float64"? }   substeps: of this world's, a multiple
+---@return cq.World           with variant_of, this world, and variation, the change
+function World:variant(change)
+  return kept(self, ("%d %s"):format(change.substeps or 1, change.precision or self.precision), function()
+    local out = another(self, self.robots, { substeps = self.substeps * (change.substeps or 1),
+      precision = change.precision })
+    out.variant_of, out.variation, out.part_of = self, change, self.part_of
+    return out
+  end)
+end
+
+---@internal
+---The same world on a finer grid, with its bodies sampled anew.
+---@param factor number       of the size of its cells
+---@return cq.World           with sources: for each particle the number of the one here that it takes the place of
+function World:refined(factor)
+  return kept(self, "cells " .. factor, function()
+    local robots, fields, sources = require "cq.world.refined"(self, factor)
+    local out = another(self, robots, fields)
+    out.refines, out.sources = self, sources
+    return out
+  end)
+end
 
 local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end

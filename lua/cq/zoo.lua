@@ -13,6 +13,7 @@ local zoo = { folder = host.root .. "/zoo" }
 ---@field made string            the command that trained it, without cqlua
 ---@field says string            the figure in words, for string.format
 ---@field claimed number
+---@field less? boolean          the less the better; the more, unless given
 ---@field measure fun(first: cq.State, last: cq.State, robots: cq.Robot[]): number
 ---@field early { steps: integer, is: number, within: number }   for the tests
 
@@ -45,6 +46,16 @@ function zoo.measure(entry, steps)
   local saved = load(zoo.path(entry))
   local roll = saved:rollout { steps = steps or saved.steps }
   return entry.measure(roll:start(), roll.state, roll.world.robots), saved
+end
+
+---What it was trained for, as a loss by its figure.
+---@param entry cq.Zoo.Entry
+---@return fun(state: cq.State, start: cq.State): number
+function zoo.objective(entry)
+  return function(state, start)
+    local figure = entry.measure(start, state, state.world.robots)
+    return entry.less and figure or -figure
+  end
 end
 
 local function file_of(path) return path:match "[^/]*$" end

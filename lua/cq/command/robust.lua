@@ -1,6 +1,7 @@
 -- robust: how much of what a run has learned is left in a simulation that is a little different.
 --   cqlua robust runs/walk                   a table; robustness.json and robustness.png in the folder
 --   cqlua robust runs/walk --draws 100
+--   cqlua robust biped                       a trained robot of the zoo (cqlua replay); files in runs/robust/biped
 -- The run's script is run again without training, up to its end.
 local host = require "cq.host"
 local is = require "cq.base.schema"
@@ -8,30 +9,53 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
 
+-- the experiment of a run's folder, as its script makes it; or the exit code of a script that failed
+local function replayed(folder)
+  local fork = require "cq.run.fork"
+  local manifest = require("cq.run.manifest").read(folder, "cqlua robust")
+  local arguments = fork.arguments(manifest, folder, { "--out=" .. folder, "--render=no" })
+  if not host.kind(folder .. "/saved.bin") then
+    is.fail("cqlua robust: %s has no best yet: it has no saved.bin", folder)
+  end
+  option.program.replay = true
+  local code = require("cq.program").main(arguments)
+  local run = require("cq.experiment.untrained").replayed
+  if run or code ~= 0 then return run, code end
+  is.fail("cqlua robust: the script of %s has optimized no experiment", folder)
+end
+
+-- what a file of the zoo has, its figure as an objective, and the folder for files
+local function of_zoo(name)
+  local zoo = require "cq.zoo"
+  local entry = zoo.entry(name)
+  local folder = option.program.out or "runs/robust/" .. name
+  host.make_folder(folder)
+  return require("cq").load(zoo.path(entry)), zoo.objective(entry), folder
+end
+
 return {
-  summary = "how much a trained run keeps of its gain in simulations that are a little different",
-  arguments = "RUN",
+  summary = "how much a trained run, or a robot of the zoo, keeps of its gain in simulations that are a little different",
+  arguments = "RUN|NAME",
   options = {
     draws = is.integer { min = 0, max = 1e6, default = 32, help = "simulations with all changes at once" },
   },
   run = function(options, words)
     if #words ~= 1 then
-      scripts.misuse("robust takes the folder of one run, got %s", #words == 0 and "none" or table.concat(words, " "))
+      scripts.misuse("robust takes the folder of one run or a name of the zoo, got %s",
+        #words == 0 and "none" or table.concat(words, " "))
     end
-    local folder = words[1]:gsub("(.)/+$", "%1")
-    local fork = require "cq.run.fork"
-    local manifest = require("cq.run.manifest").read(folder, "cqlua robust")
-    local arguments = fork.arguments(manifest, folder, { "--out=" .. folder, "--render=no" })
-    if not host.kind(folder .. "/saved.bin") then
-      is.fail("cqlua robust: %s has no best yet: it has no saved.bin", folder)
+    local given = words[1]:gsub("(.)/+$", "%1")
+    local name = given:match "^zoo/([^/]+)$" or given
+    local run, objective, folder, code
+    if host.kind(given) == "folder" then
+      folder = given
+      run, code = replayed(folder)
+      if not run then return code end
+    else
+      run, objective, folder = of_zoo((name:gsub("%.bin$", "")))
     end
-    option.program.replay = true
-    local code = require("cq.program").main(arguments)
-    local run = require("cq.experiment.untrained").replayed
-    if not run then
-      return code ~= 0 and code or is.fail("cqlua robust: the script of %s has optimized no experiment", folder)
-    end
-    local report = require("cq").robustness(run, { draws = options.draws, seed = option.program.seed or 0 })
+    local report = require("cq").robustness(run, { draws = options.draws, seed = option.program.seed or 0,
+      objective = objective })
     print(report)
     report:save(folder .. "/robustness.json")
     message.note("%s", report:plot(folder .. "/robustness.png"))

@@ -1,10 +1,8 @@
 -- fields: how the scenes of an environment begin: variants of the robots, and goals, that the user's reset draws.
-local field = require "cq.base.field"
 local is = require "cq.base.schema"
 local rollout_fields = require "cq.rollout.fields"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
-local values = require "cq.robot.values"
 local tape = T.tape
 
 local fields = {}
@@ -38,33 +36,11 @@ function fields.draw(self, scene)
   take_goal(self, scene, goal)
 end
 
--- the robots with a value of each scene for what any variant has set
-local function stack_variants(self)
-  local out = {}
-  for k, own in ipairs(self.world.robots) do
-    local stacked = {}
-    for _, entry in ipairs(field.of_robot) do
-      local rows, any = {}, false
-      for scene = 1, self.scenes do
-        rows[scene] = values.spread(self.variants[scene][k], entry.name, own) or false
-        any = any or rows[scene]
-      end
-      for scene = 1, any and self.scenes or 0 do
-        rows[scene] = rows[scene] or entry.owner ~= "entry" and values.base(own, entry.name)
-          or is.fail("cq.Env: reset gave scene %d no actuation_weight, which others have", scene)
-      end
-      if any then stacked[entry.name] = T.stack(rows, 1) end
-    end
-    out[k] = next(stacked) and own:with(stacked) or own
-  end
-  return out
-end
-
 ---Robots and goals of all scenes, from what was drawn for each.
 ---@param self cq.Env
 function fields.stack(self)
   if not self.draw then return end
-  self.bodies = tape.pause(stack_variants, self)
+  self.bodies = tape.pause(rollout_fields.stack, self.world, self.variants, "cq.Env: reset")
   self.goals = self.goal_size > 0 and T.stack(self.goal_rows, 1) or nil
 end
 

@@ -77,9 +77,9 @@ end
 
 -- a binary body where the block that it was cut from stands in a world, or that stands there itself
 local function place_body(run, body, params, world)
-  if not world then
+  if not world or world.variant_of == body.world then
     extracted.require_own(run, body, "cq.Experiment")
-    return body.world, extracted.robot(run, body, params)
+    return world or body.world, extracted.robot(run, body, params)
   end
   if is_of(body.robot, world) then return world, world.robot end
   local own, block = world.robot, body.design.robot
@@ -105,7 +105,8 @@ function changed.place(run, def, params)
     return place_body(run, def.body, params, def.world)
   end
   if run.extracted and not robot then return place_body(run, run.extracted, params, def.world) end
-  if not def.world and not robot then return world, run:robot_with(params) end
+  local is_own = not def.world or world.variant_of == run.world
+  if is_own and not robot then return world, run:robot_with(params) end
   robot = robot or world.robot
   if not is_of(robot, world) then world, robot = with_first(world, robot) end
   return world, trainables.apply(robot:with_values_of(run:valued(params)), run.apply, params.named)

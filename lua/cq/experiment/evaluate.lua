@@ -156,9 +156,11 @@ end
 
 -- the loss with twice as many substeps, or why its simulation failed
 local function finer_loss(run, params, def)
-  local world = world_of(run, def)
-  local fine, found = pcall(world.with_substeps, world, 2 * world.substeps, function()
-    return run.scenes and several(run, params, def).loss or one(run, params, def).loss
+  local finer = {}
+  for name, value in pairs(def) do finer[name] = value end
+  local fine, found = pcall(function()
+    finer.world = world_of(run, def):variant { substeps = 2 }
+    return run.scenes and several(run, params, finer).loss or one(run, params, finer).loss
   end)
   if not fine and not recover.is_of_simulation(found) then error(found, 0) end
   return found

@@ -103,7 +103,9 @@ end
 
 -- {n, ...}: of each particle the value of the nearest one, in shares of the robots' boxes
 local function by_particle(value, from, to)
-  return value:detach():gather(nearest.nearest(to, from), 1)
+  to.nearest_in = to.nearest_in or setmetatable({}, { __mode = "k" })
+  to.nearest_in[from] = to.nearest_in[from] or nearest.nearest(to, from)
+  return value:gather(to.nearest_in[from], 1)
 end
 
 local function same_shape(a, b)
@@ -114,29 +116,38 @@ local function same_shape(a, b)
   return true
 end
 
----Sets the parameters of an experiment from those of another level: variables of a design and values of particles by
----the nearest particle and time, others as they are.
+---Parameters of an experiment from those of another level, with gradients to them: variables of a design and values of
+---particles by the nearest particle and time, others as they are.
+---@param from cq.Experiment
+---@param params table         of it
+---@param to cq.Experiment
+---@return table               in the shape of to.params
+function levels.carried(from, params, to)
+  if from == to then return params end
+  local found = T.leaves.pair(to.params, params)
+  local design = to.design and from.design and require "cq.topology.transfer"(to.design, from.design, params.design)
+  local of_design = design and T.leaves.pair(to.params.design, design) or {}
+  local paths = {}
+  for _, leaf in ipairs(T.leaves.list(to.params)) do paths[leaf.tensor] = leaf.path end
+  return T.leaves.map(to.params, function(own)
+    local other, path = found[own], paths[own]
+    local value = of_design[own] or same_shape(own, other) and other
+    if not value and T.is_tensor(other) and path:find "^robot%." and own:size(1) == to.robot.particle_count
+      and other.rank == own.rank and other:size(1) == from.robot.particle_count then
+      value = by_particle(other, from.robot, to.robot)
+    end
+    return value or is.fail("run:optimize: %s of one level cannot be transferred to another: its shape is {%s} there and {%s} here",
+      path, T.is_tensor(other) and table.concat(other:shape(), ", ") or "none", table.concat(own:shape(), ", "))
+  end)
+end
+
+---Sets the parameters of an experiment from those of another level.
 ---@param from cq.Experiment
 ---@param params table         of it
 ---@param to cq.Experiment
 function levels.transfer(from, params, to)
-  if from == to then return T.leaves.load(to.params, params, "run:optimize") end
-  local found = T.leaves.pair(to.params, params)
-  local design = to.design and from.design and to.design:transfer(from.design, params.design)
-  local of_design = design and T.leaves.pair(to.params.design, design) or {}
-  for _, leaf in ipairs(T.leaves.trainable(to.params, "run:optimize")) do
-    local own, other = leaf.tensor, found[leaf.tensor]
-    local value = of_design[own] or same_shape(own, other) and other
-    if not value and T.is_tensor(other) and leaf.path:find "^robot%." and own:size(1) == to.robot.particle_count
-      and other.rank == own.rank and other:size(1) == from.robot.particle_count then
-      value = by_particle(other, from.robot, to.robot)
-    end
-    if not value then
-      is.fail("run:optimize: %s of one level cannot be transferred to another: its shape is {%s} there and {%s} here",
-        leaf.path, T.is_tensor(other) and table.concat(other:shape(), ", ") or "none", table.concat(own:shape(), ", "))
-    end
-    own:copy_from(value:detach())
-  end
+  local carried = from ~= to and T.tape.pause(levels.carried, from, params, to) or params
+  T.leaves.load(to.params, carried, "run:optimize")
 end
 
 return levels

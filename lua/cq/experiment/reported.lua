@@ -48,6 +48,7 @@ local function write(path, def, what, steps, simulate, folder)
     folders.add_loss(page, run.name, loss)
     local manifest = manifests.of(folder)
     if manifest then run.facts = folders.facts(manifest) end
+    run.robustness = folders.robustness(folder)
   end
   page.data.runs[1] = run
   return page:write(path, what)

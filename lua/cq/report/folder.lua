@@ -38,6 +38,15 @@ function folder.facts(manifest, result)
   return out
 end
 
+---What cqlua robust has left in the folder of a run; nil: nothing.
+---@param path string
+---@return { text: string, bars: table[], baseline_of: string }?
+function folder.robustness(path)
+  local fine, found = pcall(json.decode, read_file(path .. "/robustness.json") or "")
+  if not fine or type(found) ~= "table" or type(found.bars) ~= "table" then return nil end
+  return { text = found.text, bars = found.bars, baseline_of = found.baseline_of }
+end
+
 -- at most so many points of a curve
 local POINTS = 2000
 
@@ -141,7 +150,7 @@ function folder.read(path, def, page, with_body)
   local history = path .. "/history.csv"
   if not saved and not host.kind(history) then is.fail("%s is no run: %s", path, why) end
   local run = { name = path:match "([^/]+)$":gsub("%.bin$", ""), folder = path, curves = {},
-    script = read_file(path .. "/script.lua"), facts = folder.facts(manifest or {}, saved and saved.result) }
+    script = read_file(path .. "/script.lua"), robustness = folder.robustness(path), facts = folder.facts(manifest or {}, saved and saved.result) }
   local loss
   if host.kind(history) then loss, run.curves = folder.curves(Run.read_history(path)) end
   if with_body and saved and saved.data.world then

@@ -9,7 +9,7 @@ let data, view, film, curves = [], trials;       // film: the one that is shown,
 // What tests and other programs read: the attribute data-state of <html>.
 function tell() {
   const { ready, errors, drawn, status, iteration, opened } = shown, run = data && data.runs[shown.run], frame = Math.round(shown.moment);
-  const state = { ready, errors, run: run ? run.name : null, frame, drawn, status, iteration, opened, frames: 0, particles: 0,
+  const state = { ready, errors, run: run ? run.name : null, frame, drawn, status, iteration, opened, kept: run && run.robustness ? run.robustness.bars.length : 0, frames: 0, particles: 0,
     requests: performance.getEntriesByType("resource").length };
   if (film) Object.assign(state, { frames: film.times.length, particles: film.count, faces: film.surface.faces });
   if (film && shown.picked >= 0) {
@@ -129,6 +129,24 @@ function drawCurves(own) {
     .map((given) => new Curves($("#curves"), given, data.palettes.lines, given.follows && ((time) => { play(false); setMoment(momentAt(time)); })));
 }
 
+// what is kept where the simulation is a little different: a bar for each change, from its least to its most kept
+function keeps(given) {
+  $("#robust").hidden = !given;
+  if (!given) return;
+  const box = $("#robust > div"), low = Math.min(90, ...given.bars.map((bar) => bar.low)), high = Math.max(105, ...given.bars.map((bar) => bar.high));
+  const at = (percent) => `${100 * (percent - low) / (high - low)}%`;
+  $("#robust p").textContent = "percent of the gain over " + (given.baseline_of === "start" ? "the start" : "the body without signals");
+  $("#robust pre").textContent = given.text;
+  box.replaceChildren();
+  for (const { name, low: least, high: most, failed } of given.bars) {
+    add(box, "span", name);
+    const line = add(box, "div", "");
+    Object.assign(add(line, "i", "").style, { left: at(least), right: `calc(100% - ${at(most)})` });
+    add(line, "b", "").style.left = at(100);
+    add(box, "span", `${Math.round(least)} to ${Math.round(most)}${failed ? ", and failed" : ""}`);
+  }
+}
+
 async function openRun(k) {
   const run = data.runs[k] || { curves: [] };
   play(false);
@@ -140,6 +158,7 @@ async function openRun(k) {
   $("#script pre").textContent = run.script || "";
   $("#note").textContent = "";
   $("#made").textContent = run.note || data.made;
+  keeps(run.robustness);
   drawCurves(run.film ? [...run.curves, ...run.film.curves] : run.curves);
   if (run.film) await openFilm(run.film);
 }

@@ -7,38 +7,52 @@ local field = require "cq.base.field"
 local levels = require "cq.experiment.levels"
 local option = require "cq.option"
 local random = require "cq.random"
+local rollout_fields = require "cq.rollout.fields"
 local text = require "cq.base.text"
 local values = require "cq.robot.values"
 
 local changes = {}
 
--- ---- the robot ------------------------------------------------------------------------------------------------------
+-- ---- robots ---------------------------------------------------------------------------------------------------------
 
--- every constant of its materials that is a stress, times a factor; nil: it has none
+-- what the particles of a robot have of a field, with gradients to what has set it
+local function value_of(robot, name) return values.spread(robot, name) or values.base(robot, name) end
+
+-- every constant of its materials that is a stress, times a factor
 local function stiffer(robot, factor)
-  local given
+  local given = {}
   for _, entry in ipairs(field.of_robot) do
     if entry.owner == "constant" and entry.unit == "stress" and rawget(robot, entry.name) then
-      given = given or {}
-      given[entry.name] = values.start(robot, entry.name) * factor
+      given[entry.name] = value_of(robot, entry.name) * factor
     end
   end
-  return given and robot:with(given)
+  return next(given) and robot:with(given) or robot
 end
 
-local function heavier(robot, factor)
-  return robot:with { density = values.start(robot, "density") * factor }
-end
+local function heavier(robot, factor) return robot:with { density = value_of(robot, "density") * factor } end
 
 local function moved(robot, distance)
   local offset = T.zeros { robot.dim }
   offset:set(distance, 1)
-  return robot:with { position = values.start(robot, "position") + offset }
+  return robot:with { position = value_of(robot, "position") + offset }
+end
+
+-- all robots of a rollout, each changed; one alone stands for a world of one
+local function change_robots(change, given, world)
+  if not (change.stiffness or change.density or change.place) then return given end
+  local list = rollout_fields.bodies(world, given)
+  for k, robot in ipairs(list) do
+    if change.stiffness then robot = stiffer(robot, 1 + change.stiffness) end
+    if change.density then robot = heavier(robot, 1 + change.density) end
+    if change.place then robot = moved(robot, change.place * world.dx) end
+    list[k] = robot
+  end
+  return #list == 1 and list[1] or list
 end
 
 -- ---- signals --------------------------------------------------------------------------------------------------------
 
--- a controller whose signals reach the actuators changed: f(signals, memory) gives these and what it remembers
+-- a controller whose signals reach the actuators changed: f(signals, memory, step) gives these and what it remembers
 local Through = setmetatable({ __name = "cq.Controller", family = "changed",
   __tostring = controllers.class.__tostring }, { __index = controllers.class })
 Through.__index = Through
@@ -51,25 +65,37 @@ function Through:start() return { inner = self.inner.start and self.inner:start(
 
 function Through:act(observation, memory, time, step)
   local signals, after = self.inner:act(observation, memory.inner, time, step)
-  local out, own = self.f(T.as_tensor(signals, "cq.robustness"), memory.own)
+  local out, own = self.f(T.as_tensor(signals, "cq.robustness"), memory.own, step)
   return out, { inner = after, own = own }
 end
 
 local function through(given, f)
-  return setmetatable({ inner = controllers.of(given, "cq.robustness"), f = f }, Through)
+  local inner = controllers.of(given, "cq.robustness")
+  return setmetatable({ inner = inner, f = f, blind = inner.blind and rawget(inner, "act") == nil or nil }, Through)
 end
 
 local function stronger(factor)
   return function(signals) return signals * factor end
 end
 
+local STEPS = 2 ^ 20       -- more than a rollout has, so that each step of each seed has numbers of its own
+
+-- A backward pass asks again, and gets the same numbers.
 local function noisy(deviation, seed)
-  local generator = random { seed = seed }
-  return function(signals) return signals + generator:normal(signals:shape(), { deviation = deviation }) end
+  return function(signals, _, step)
+    return signals + random { seed = seed * STEPS + step }:normal(signals:shape(), { deviation = deviation })
+  end
 end
 
 -- the signals of the control step before; none at first
 local function late(signals, before) return before or signals * 0, signals end
+
+local function change_signals(change, policy, seed)
+  if change.strength then policy = through(policy, stronger(1 + change.strength)) end
+  if change.noise then policy = through(policy, noisy(change.noise, seed)) end
+  if change.latency then policy = through(policy, late) end
+  return policy
+end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
@@ -86,54 +112,52 @@ local function own_value(world, name) return name == "gravity" and world.gravity
 
 -- changes what world:rollout is given
 local function adjust(change, seed, fields, world)
-  local robot, policy = fields.robot, fields.controller
-  if change.stiffness then robot = stiffer(robot, 1 + change.stiffness) or robot end
-  if change.density then robot = heavier(robot, 1 + change.density) end
-  if change.place then robot = moved(robot, change.place * world.dx) end
+  fields.robot = change_robots(change, fields.robot, world)
   for _, name in ipairs { "friction", "gravity" } do
     if change[name] then
       fields[name] = times(fields[name] == nil and own_value(world, name) or fields[name], 1 + change[name])
     end
   end
-  if change.strength then policy = through(policy, stronger(1 + change.strength)) end
-  if change.noise then policy = through(policy, noisy(change.noise, seed)) end
-  if change.latency then policy = through(policy, late) end
-  fields.robot, fields.controller = robot, policy
+  if change.silent then
+    fields.controller, fields.observer = nil, nil
+  elseif fields.controller then
+    fields.controller = change_signals(change, fields.controller, seed)
+  end
 end
 
 -- the world that an experiment's rollouts are made in
 local function world_of(run) return run.extracted and run.extracted.world or run.world end
 
--- an experiment on another grid, with the same parameters; and the body there, where it is one
-local function on_grid(run, params, factor)
+-- An experiment on another grid, and its parameters there: by its function of a level, or with the bodies of its world
+-- sampled anew.
+local function on_grid(run, params, factor, fields)
+  if not run.problem then
+    fields.world = run.world:refined(factor)
+    return run, params
+  end
   local other = levels.of(run, { coarsen = factor })
-  levels.transfer(run, params, other)
-  return other, run.extracted and other.design:extract(other.params.design) or nil
+  params = levels.carried(run, params, other)
+  fields.body = run.extracted and other.design:extract(params.design) or nil
+  return other, params
 end
 
----The loss of an experiment whose simulation is changed.
+---What a changed simulation of an experiment is made of.
 ---@param run cq.Experiment
 ---@param params table
----@param change table<string, number>   by names of changes.list
----@param steps? integer                 control steps, those of the experiment unless given
+---@param change table<string, number>   by names of changes.list; silent: without signals
 ---@param seed? integer                  of noise
----@return number
-function changes.loss(run, params, change, steps, seed)
-  local fields = { params = params, steps = steps, adjust = function(given, world)
-    adjust(change, seed or 0, given, world)
-  end }
-  if change.grid then
-    run, fields.body = on_grid(run, params, change.grid)
-    fields.params = run.params
+---@return cq.Experiment run      that of the grid
+---@return table params           of it
+---@return run.rollout.def fields
+function changes.of(run, params, change, seed)
+  local fields = { adjust = function(given, world) adjust(change, seed or 0, given, world) end }
+  if change.grid then run, params = on_grid(run, params, change.grid, fields) end
+  local world = fields.world or fields.body and fields.body.world or world_of(run)
+  if change.substeps or change.precision then
+    local other = world.precision == "float64" and "float32" or "float64"
+    fields.world = world:variant { substeps = change.substeps, precision = change.precision and other }
   end
-  local world = world_of(run)
-  if change.precision then
-    world = world:with_precision(world.precision == "float64" and "float32" or "float64")
-    fields.world = world
-  end
-  local function evaluate() return run:evaluate(fields).loss end
-  if change.substeps then return world:with_substeps(change.substeps * world.substeps, evaluate) end
-  return evaluate()
+  return run, params, fields
 end
 
 -- Does gravity or friction of an experiment, or of its first scene, differ from 0?
@@ -180,8 +204,8 @@ add { name = "substeps", sizes = { 2, 4 }, says = function(size) return "x" .. s
   draw = function(u) return ({ 1, 2, 4 })[1 + math.floor(3 * u)] end }
 add { name = "grid", sizes = { 0.8 }, says = function(size) return ("cells x%g"):format(size) end,
   missing = function(run)
-    return not run.problem and "the experiment is made of a table and not by a function of a level" or nil
-  end }
+    return run.design and not run.problem and "the experiment has a design and is no function of a level" or nil
+  end, draw = function(u) return u < 0.5 and 0.8 or nil end }
 add { name = "place", sizes = { 0.5 }, says = function(size) return ("%g cells"):format(size) end,
   draw = function(u) return u - 0.5 end }
 add { name = "precision", sizes = { 1 },
@@ -191,5 +215,18 @@ add { name = "noise", sizes = { 0.05 }, says = function(size) return ("%g %% of 
   missing = has_policy, draw = function() return 0.05 end }
 add { name = "latency", sizes = { 1 }, says = function() return "1 control step" end, missing = has_policy,
   draw = function(u) return u < 0.5 and 1 or nil end }
+
+---All changes at once, drawn at random.
+---@param generator cq.Random
+---@param is_there fun(name: string): boolean
+---@return table<string, number>
+function changes.drawn(generator, is_there)
+  local out = {}
+  for _, entry in ipairs(changes.list) do
+    local u = generator:uniform():item()
+    if entry.draw and is_there(entry.name) then out[entry.name] = entry.draw(u) end
+  end
+  return out
+end
 
 return changes

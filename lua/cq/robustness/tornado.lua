@@ -1,4 +1,5 @@
 -- tornado: a picture of a robustness report: a bar for each change, the longest on top, and one for all draws.
+local bars_of = require "cq.robustness.bars"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local canvases = require "cq.picture.canvas"
@@ -9,30 +10,6 @@ local ruler = require "cq.picture.ruler"
 local WIDTH, LEFT, RIGHT, TOP, BOTTOM = 960, 130, 90, 64, 56         -- [pixel]
 local ROW = 34                                                       -- [pixel] from a bar to the next
 local FAILED = "#b3261e"
-
--- a bar for each name: its least and most kept, in percent, and whether a simulation failed
-local function bars_of(report)
-  local out, by_name = {}, {}
-  local function take(name, kept)
-    local bar = by_name[name]
-    if not bar then
-      bar = { name = name, low = 100, high = 100 }
-      out[#out + 1], by_name[name] = bar, bar
-    end
-    if kept then
-      bar.low, bar.high = math.min(bar.low, 100 * kept), math.max(bar.high, 100 * kept)
-    else
-      bar.failed = true
-    end
-  end
-  for _, row in ipairs(report.rows) do take(row.name, row.kept) end
-  table.sort(out, function(a, b)
-    if a.high - a.low ~= b.high - b.low then return a.high - a.low > b.high - b.low end
-    return a.name < b.name
-  end)
-  for _, draw in ipairs(report.draws) do take("together", draw.kept) end
-  return out
-end
 
 local function limits(bars)
   local low, high = 90, 105

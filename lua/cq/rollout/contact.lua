@@ -143,7 +143,7 @@ local function find(world, which)
   end
   if type(which) == "number" and which % 1 == 0 and which >= 1 and which <= #walls then return which - 1, which - 1 end
   for k, wall in ipairs(walls) do
-    if which == wall or which ~= nil and which == wall.name then return k - 1, k - 1 end
+    if which == wall or which ~= nil and (which == wall.name or which == wall.stands_for) then return k - 1, k - 1 end
   end
   local row = find_group(world, which) or missing(world, which)
   return row, row
@@ -155,6 +155,11 @@ local function read_back(node, gradient) node.a:contact_adjoint(node.extra, grad
 ---@param state cq.State
 ---@param which any
 function contact.read(state, which)
+  if state.whole then
+    local out = {}
+    for name, all in pairs(contact.read(state.whole, which)) do out[name] = all[state.number] end
+    return out
+  end
   local roll, world, what = state.roll, state.world, "state:contact"
   if not roll.contact_asked then is.fail("%s: nobody asked for it; give world:rollout, or world:settle, contact = true", what) end
   local first, last = find(world, which)

@@ -39,6 +39,50 @@ function fields.bodies(world, given)
   return out
 end
 
+-- What all variants of a robot have been given of a field, where it is the same value.
+local function shared_value(variants, k, name)
+  local first = variants[1][k].values and variants[1][k].values[name]
+  for scene = 2, #variants do
+    local values_there = variants[scene][k].values
+    if (values_there and values_there[name]) ~= first then return nil end
+  end
+  return first and variants[1][k]
+end
+
+-- a value of each scene for what any variant of a robot of the world has set
+local function stacked(own, variants, k, what)
+  local out = {}
+  for _, entry in ipairs(field.of_robot) do
+    local one, rows, any = shared_value(variants, k, entry.name), {}, false
+    for scene = 1, one and 0 or #variants do
+      rows[scene] = values.spread(variants[scene][k], entry.name, own) or false
+      any = any or rows[scene]
+    end
+    for scene = 1, any and #variants or 0 do
+      rows[scene] = rows[scene] or entry.owner ~= "entry" and values.base(own, entry.name)
+        or is.fail("%s gave scene %d no actuation_weight, which others have", what, scene)
+    end
+    if one then out[entry.name] = values.spread(one, entry.name, own)
+    elseif any then out[entry.name] = T.stack(rows, 1) end
+  end
+  return next(out) and own:with(out) or own
+end
+
+---Robots of a batch, from a variant of each robot for each scene.
+---@param world cq.World
+---@param variants cq.Robot[][]     of each scene the robots, as bodies gives them
+---@param what string               for errors
+---@return cq.Robot[]
+function fields.stack(world, variants, what)
+  local out = {}
+  for k, own in ipairs(world.robots) do
+    local same = true
+    for scene = 2, #variants do same = same and variants[scene][k] == variants[1][k] end
+    out[k] = same and variants[1][k] or stacked(own, variants, k, what)
+  end
+  return out
+end
+
 -- the scene dimension of a spread value, checked against the batch
 local function is_batched(tensor, rank, batch, what)
   if tensor.rank == rank then return false end

@@ -4,6 +4,7 @@
 ---@param robot cq.Robot      of some of the particles of the design's robot
 ---@return cq.World world     with this robot in the place of the design's
 ---@return cq.Robot robot     as it is placed there
+---@return integer at         its number there
 return function(design, robot)
   local robots, at = {}, nil
   for k, own in ipairs(design.world.robots) do
@@ -11,5 +12,5 @@ return function(design, robot)
     robots[k] = own == design.robot and robot or own
   end
   local world = design.world:with_robots(robots)
-  return world, world.robots[at]
+  return world, world.robots[at], at
 end

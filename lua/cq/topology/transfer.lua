@@ -1,7 +1,6 @@
 -- transfer: the variables of a design on another lattice and with other times of pulses.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
-local T = require "cq.tensor"
 local transfer = require "cq.robot.transfer"
 
 -- of each pulse the number of the one at its time, or at that time of a period
@@ -26,6 +25,7 @@ local function check_times(design, other)
   end
 end
 
+---With gradients to the other's variables.
 ---@param design cq.Topology
 ---@param other cq.Topology
 ---@param params table
@@ -39,10 +39,8 @@ return function(design, other, params)
   end
   check_times(design, other)
   local near, at = transfer.nearest(design.robot, other.robot), same_time(design.pulses, other.pulses)
-  local function bounded(x) return T.param(x, { min = -1, max = 1 }) end
   return {
-    density = bounded(params.density:detach():gather(near, 1)),
-    layout = T.param(params.layout:detach():gather(near, 2)),
-    sign = bounded(params.sign:detach():gather(at, 1)), magnitude = bounded(params.magnitude:detach():gather(at, 1)),
+    density = params.density:gather(near, 1), layout = params.layout:gather(near, 2),
+    sign = params.sign:gather(at, 1), magnitude = params.magnitude:gather(at, 1),
   }
 end

@@ -13,6 +13,7 @@
 -- much is void can fail at thirty places one after another. What is left out has no gradient but that of its
 -- neighbours, by way of the filter; the next rollout has again what failed.
 local T = require "cq.tensor"
+local text = require "cq.base.text"
 local message = require "cq.base.message"
 local failures = require "cq.rollout.unstable"
 local subworld = require "cq.topology.subworld"
@@ -65,19 +66,44 @@ local function part_of(design, kept)
   return { count = design.world.particle_count, kept = all, place = place }
 end
 
+-- the robot of the design as it is in a variant of its world
+local function robot_in(design, world)
+  if world == design.world then return design.robot end
+  for k, robot in ipairs(design.world.robots) do
+    if robot == design.robot then return world.robots[k] end
+  end
+end
+
+-- the body of the design among the robots of a rollout, and a function that puts another in its place
+local function body_of(design, given)
+  if text.is_instance(given, "cq.Robot") then return given, function(body) return body end end
+  for k, robot in ipairs(given) do
+    if robot.root == design.robot.root then
+      return robot, function(body)
+        local out = { unpack(given) }
+        out[k] = body
+        return out
+      end
+    end
+  end
+end
+
 -- World and body of the particles that are left. The last world is kept: from one iteration to the next it is often the
--- same. With another number of substeps it is another world, so that rollouts of this one stay open.
-local function rest_of(design, body, gone)
+-- same. With another number of substeps it is another world, so that rollouts of this one stay open. whole: the design's
+-- world, or a variant of it; with_body: from the body to all robots of the rollout.
+local function rest_of(design, body, gone, whole, with_body)
   local kept = {}
   for p = 1, design.robot.particle_count do
     if not gone[p] then kept[#kept + 1] = p end
   end
   local key, last = design.world.substeps .. ": " .. table.concat(kept, " "), design.remaining
   if last.key ~= key then
-    last.key, last.world, last.robot = key, T.tape.pause(subworld, design, design.robot:subset(kept))
-    last.world.part_of = part_of(design, kept)
+    local rest, _, at = T.tape.pause(subworld, design, design.robot:subset(kept))
+    rest.part_of = part_of(design, kept)
+    last.key, last.world, last.at = key, rest, at
   end
-  return last.world, last.robot, body:subset(kept), kept
+  local world = whole == design.world and last.world or last.world:variant(whole.variation)
+  return world, world.robots[last.at], with_body(body:subset(kept)), kept
 end
 
 -- the particle of the design's body by which the last rollout failed
@@ -106,25 +132,28 @@ local function remote_void(design, density)
   return gone
 end
 
--- A rollout, and what is left out of it.
-local function attempt(design, params, fields)
-  local world, own, body, kept = design.world, design.robot, fields.robot, nil
+-- A rollout, its world and what that was given, without what is left out of it.
+local function attempt(design, params, given, whole)
+  local fields = {}
+  for name, value in pairs(given) do fields[name] = value end
+  local world, own, kept = whole, robot_in(design, whole), nil
+  local body, with_body = body_of(design, fields.robot)
   local gone, density, radii = {}, nil, 1
   if design.rounding == "all" and design.remove_void then
     density = design:map(params).density:detach()
     gone = remote_void(design, density)
-    if next(gone) then world, own, fields.robot, kept = rest_of(design, body, gone) end
+    if next(gone) then world, own, fields.robot, kept = rest_of(design, body, gone, whole, with_body) end
   end
   while true do
     failures.culprit = nil
     local fine, roll = pcall(world.rollout, world, fields)
-    if fine then return roll, world end
+    if fine then return roll, world, fields end
     local p = culprit_of(own, kept)
     density = density or p and design:map(params).density:detach()
     if not p or not leave_out(design, density, gone, p, radii) then error(roll, 0) end
     radii = 2 * radii
     message.note_once("a void particle failed in the simulation: such particles are left out, until the next rollout")
-    world, own, fields.robot, kept = rest_of(design, body, gone)
+    world, own, fields.robot, kept = rest_of(design, body, gone, whole, with_body)
   end
 end
 
@@ -132,15 +161,17 @@ end
 ---@param design cq.Topology
 ---@param params table       of the design
 ---@param fields table       as world:rollout takes them
+---@param world cq.World     the design's, or a variant of it
 ---@return cq.Rollout
-function void_removal.rollout(design, params, fields)
+function void_removal.rollout(design, params, fields, world)
   local on_step = fields.on_step
-  if not on_step then return (attempt(design, params, fields)) end
+  if not on_step then return (attempt(design, params, fields, world)) end
   -- who draws sees no rollout that fails
-  fields.on_step = nil
-  local _, world = attempt(design, params, fields)
-  fields.on_step = on_step
-  return world:rollout(fields)
+  local given = {}
+  for name, value in pairs(fields) do given[name] = name ~= "on_step" and value or nil end
+  local _, rest, found = attempt(design, params, given, world)
+  found.on_step = on_step
+  return rest:rollout(found)
 end
 
 return void_removal

@@ -1,0 +1,235 @@
+-- resampled: a robot whose particles stand closer, or farther apart: its body is filled anew, on one lattice over all of
+-- it. Each particle has all that the nearest one of before had.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+local T = require "cq.tensor"
+local cables = require "cq.actuator.cable"
+local field = require "cq.base.field"
+local values = require "cq.robot.values"
+
+local resampled = {}
+
+-- ---- where particles come to lie ------------------------------------------------------------------------------------
+
+-- A particle is taken for a cube of its volume; the body is where these are.
+local function sides_of(robot)
+  local sides, most = {}, 0
+  for p = 1, robot.particle_count do
+    sides[p] = robot.volume:get(p) ^ (1 / robot.dim)
+    most = math.max(most, sides[p])
+  end
+  return sides, most
+end
+
+local function box_of(robot, sides)
+  local x, dim, lower, upper = robot.position:data(), robot.dim, {}, {}
+  for d = 1, dim do lower[d], upper[d] = math.huge, -math.huge end
+  for p = 0, robot.particle_count - 1 do
+    for d = 1, dim do
+      local half = sides[p + 1] / 2
+      lower[d] = math.min(lower[d], x[p * dim + d - 1] - half)
+      upper[d] = math.max(upper[d], x[p * dim + d - 1] + half)
+    end
+  end
+  return lower, upper
+end
+
+-- Particles by the cells of a lattice as wide as the largest of them: in the cells around a place are all that may
+-- reach it. near(place, each) calls each(p) with their numbers from 0.
+local function buckets(robot, lower, width)
+  local x, dim, cells = robot.position:data(), robot.dim, {}
+  local function key_of(i, j, k) return (i * 65536 + j) * 65536 + k end
+  local function cell(value, d) return math.floor((value - lower[d]) / width) + 1 end
+  for p = 0, robot.particle_count - 1 do
+    local key = key_of(cell(x[p * dim], 1), cell(x[p * dim + 1], 2), dim == 3 and cell(x[p * dim + 2], 3) or 0)
+    cells[key] = cells[key] or {}
+    table.insert(cells[key], p)
+  end
+  return function(place, each)
+    local i, j, k = cell(place[1], 1), cell(place[2], 2), dim == 3 and cell(place[3], 3) or 0
+    for di = -1, 1 do
+      for dj = -1, 1 do
+        for dk = dim == 3 and -1 or 0, dim == 3 and 1 or 0 do
+          for _, p in ipairs(cells[key_of(i + di, j + dj, k + dk)] or {}) do each(p) end
+        end
+      end
+    end
+  end
+end
+
+-- the nearest particle in whose cube a place lies, from 1; nil: it is outside of the body
+local function finder(robot, sides, lower, most)
+  local x, dim, near = robot.position:data(), robot.dim, buckets(robot, lower, most)
+  return function(place)
+    local best, least = nil, math.huge
+    near(place, function(p)
+      local farthest, square = 0, 0
+      for d = 1, dim do
+        local gap = math.abs(place[d] - x[p * dim + d - 1])
+        farthest, square = math.max(farthest, gap), square + gap * gap
+      end
+      if farthest <= sides[p + 1] / 2 * (1 + 1e-9) and square < least then best, least = p + 1, square end
+    end)
+    return best
+  end
+end
+
+-- places of new particles, and for each the number of the one that it takes the place of
+local function sample(robot, factor)
+  local sides, most = sides_of(robot)
+  local lower, upper = box_of(robot, sides)
+  local width, dim = factor * robot.volume:mean():item() ^ (1 / robot.dim), robot.dim
+  local counts, steps = {}, {}
+  for d = 1, dim do
+    counts[d] = math.max(1, math.floor((upper[d] - lower[d]) / width + 0.5))
+    steps[d] = (upper[d] - lower[d]) / counts[d]
+  end
+  local find, places, sources = finder(robot, sides, lower, most), {}, {}
+  for i = 1, counts[1] do
+    for j = 1, counts[2] do
+      for k = 1, dim == 3 and counts[3] or 1 do
+        local place = { lower[1] + (i - 0.5) * steps[1], lower[2] + (j - 0.5) * steps[2],
+          dim == 3 and lower[3] + (k - 0.5) * steps[3] or nil }
+        local source = find(place)
+        if source then
+          sources[#sources + 1] = source
+          for d = 1, dim do places[#places + 1] = place[d] end
+        end
+      end
+    end
+  end
+  if #sources == 0 then is.fail("%s is too small to be filled with particles %.3g apart", robot.name, width) end
+  return T.tensor(places):reshape { #sources, dim }, sources
+end
+
+-- ---- what they have -------------------------------------------------------------------------------------------------
+
+-- for each particle of before the new ones in its place; where there is none the nearest one
+local function successors(robot, position, sources)
+  local out = {}
+  for k, source in ipairs(sources) do
+    out[source] = out[source] or {}
+    table.insert(out[source], k)
+  end
+  local x, y, dim = robot.position:data(), position:data(), robot.dim
+  return function(p)
+    if out[p] then return out[p] end
+    local best, least = 1, math.huge
+    for k = 0, #sources - 1 do
+      local square = 0
+      for d = 0, dim - 1 do square = square + (y[k * dim + d] - x[(p - 1) * dim + d]) ^ 2 end
+      if square < least then best, least = k + 1, square end
+    end
+    out[p] = { best }
+    return out[p]
+  end
+end
+
+-- the new particles of a list {count} of old ones (both from 0), each once and in order
+local function renewed(index, count, after)
+  local seen, list = {}, {}
+  for k = 0, count - 1 do
+    for _, p in ipairs(after(index[k] + 1)) do
+      if not seen[p] then seen[p], list[#list + 1] = true, p end
+    end
+  end
+  table.sort(list)
+  local out = ffi.new("int32_t[?]", math.max(#list, 1))
+  for k, p in ipairs(list) do out[k - 1] = p - 1 end
+  return out, #list
+end
+
+local function take_values(out, robot, position, sources)
+  for _, entry in ipairs(field.of_robot) do
+    local own = rawget(robot, entry.name)
+    if own and entry.owner ~= "cable" then out[entry.name] = own:gather(sources, 1) end
+  end
+  out.position = position
+  out.volume = out.volume * (robot.volume:sum():item() / out.volume:sum():item())
+  local given = robot.values or {}
+  if given.position or given.volume then
+    is.fail("%s has places or volumes of its own for its %d particles, which others cannot take", robot.name,
+      robot.particle_count)
+  end
+  out.values = {}
+  for name, value in pairs(given) do
+    if field.by_name[name].owner == "cable" then
+      out.values[name] = value
+    else
+      local spread = values.spread(robot, name)
+      out.values[name] = { tensor = spread:gather(sources, spread.rank - #values.width(robot, name)) }
+    end
+  end
+end
+
+-- copies of a table of the robot's, with other fields
+local function with(one, fields)
+  local out = setmetatable({}, getmetatable(one))
+  for key, value in pairs(one) do out[key] = value end
+  for key, value in pairs(fields) do out[key] = value end
+  return out
+end
+
+-- A cable goes through the same points, however fine the grid.
+local function take_cable(cable, after)
+  local points = {}
+  for k, point in ipairs(cable.points) do
+    local list = point.index and {}
+    if point.index then
+      local index, count = renewed(ffi.new("int32_t[?]", #point.index, point.index), #point.index, after)
+      for i = 1, count do list[i] = index[i - 1] end
+    end
+    points[k] = { anchor = point.anchor, index = list }
+  end
+  return with(cable, { points = points, actuator = with(cable.actuator, { gap = cable.actuator.gap or math.huge }) })
+end
+
+local function take_actuators(out, robot, after)
+  local function with_particles(one)
+    if not one.index then return with(one, { count = one.count > 0 and out.particle_count or 0 }) end
+    local index, count = renewed(one.index, one.count, after)
+    return with(one, { index = index, count = count })
+  end
+  out.stresses, out.forces, out.cables = {}, {}, {}
+  for k, stress in ipairs(robot.stresses) do out.stresses[k] = with_particles(stress) end
+  for k, force in ipairs(robot.forces) do out.forces[k] = with_particles(force) end
+  for k, cable in ipairs(robot.cables) do out.cables[k] = take_cable(cable, after) end
+  cables.measure(out)
+end
+
+local function take_groups(out, robot, after)
+  for name, group in pairs(robot.group_table) do
+    local own = out.group_table[name]
+    own.index, own.particle_count = renewed(group.index, group.particle_count, after)
+  end
+  out.pins = {}
+  for _, pin in ipairs(robot.pins) do
+    for _, one in ipairs(type(pin) == "number" and after(pin) or { pin }) do out.pins[#out.pins + 1] = one end
+  end
+end
+
+---Makes a copy of a robot one of other particles.
+---Errors: surfaces under pressure, whose areas are those of its particles; places or volumes of its own.
+---@param out cq.Robot       the copy
+---@param robot cq.Robot
+---@param factor number      of the distance between particles
+---@return cq.Robot out      with sources: for each particle the number of the one that it takes the place of
+function resampled.make(out, robot, factor)
+  if #robot.surfaces > 0 then
+    is.fail("%s has surfaces under pressure, which are those of its particles: they cannot be sampled anew", robot.name)
+  end
+  local position, sources = sample(robot, factor)
+  local after = successors(robot, position, sources)
+  out.particle_count, out.entry_index, out.sources = #sources, nil, sources
+  take_values(out, robot, position, sources)
+  out.law, out.laws, out.drawn = ffi.new("int32_t[?]", #sources), { having = {} }, {}
+  for key, value in pairs(robot.laws) do
+    if key ~= "having" then out.laws[key] = value end
+  end
+  for k, p in ipairs(sources) do out.law[k - 1], out.drawn[k] = robot.law[p - 1], robot.drawn[p] end
+  take_groups(out, robot, after)
+  take_actuators(out, robot, after)
+  return out
+end
+
+return resampled

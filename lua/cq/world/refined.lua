@@ -1,0 +1,81 @@
+-- refined: what a world is on a finer grid. Control steps are the same, and there are as many more substeps as cells are
+-- smaller. Bodies are sampled anew and stay where they are. A wall acts from the last node that is in it, so surfaces
+-- that are level are moved to that node, and cells are of a size by which the ground is on a node again.
+local boundary = require "cq.boundary"
+
+local INSET = 3           -- cells from the edge of the world to a box that says nothing of it
+local EPSILON = 1e-6      -- of a cell: surfaces on nodes are computed
+
+-- the last node of a solid below a surface, and that of one above it
+local function node_below(at, dx) return math.floor(at / dx + EPSILON) end
+local function node_above(at, dx) return math.ceil(at / dx - EPSILON) end
+
+local function below(at, dx, finer) return node_below(node_below(at, dx) * dx, finer) * finer end
+local function above(at, dx, finer) return node_above(node_above(at, dx) * dx, finer) * finer end
+
+-- sides of a box where it says them, or as far from the edge of the world
+local function sides_of(wall, world)
+  local given, lower, upper = wall.given, {}, {}
+  local inset = given.inset or INSET * world.dx
+  for d, size in ipairs(world.domain.size) do
+    lower[d], upper[d] = given.lower and given.lower[d] or inset, given.upper and given.upper[d] or size - inset
+  end
+  return lower, upper
+end
+
+local of_family = {
+  box = function(wall, world, finer)
+    local lower, upper = sides_of(wall, world)
+    for d = 1, world.dim do
+      lower[d], upper[d] = below(lower[d], world.dx, finer), above(upper[d], world.dx, finer)
+    end
+    return { inset = false, lower = lower, upper = upper }
+  end,
+  floor = function(wall, world, finer) return { at = below(wall.given.at, world.dx, finer) } end,
+}
+
+-- The size of cells nearest to a multiple of that of a world's by which the ground is on a node: the lower side of a
+-- box, or a floor, against which gravity presses.
+local function finer_cells(world, factor)
+  local axis, most, at = nil, 0, nil
+  for d, g in ipairs(world.gravity or {}) do
+    if -g > most then axis, most = d, -g end
+  end
+  for _, wall in ipairs(axis and world.walls or {}) do
+    if wall.family == "floor" and wall.axis == axis then at = wall.given.at end
+    if wall.family == "box" then at = at or sides_of(wall, world)[axis] end
+  end
+  local node = at and node_below(at, world.dx) or 0
+  if node < 1 then return factor * world.dx end
+  return node * world.dx / math.max(1, math.floor(node / factor + 0.5))
+end
+
+-- a wall as it is on the finer grid
+local function finer_wall(wall, world, finer)
+  local change = of_family[wall.family]
+  if not change then return wall end
+  local fields = {}
+  for name, value in pairs(wall.given) do fields[name] = value end
+  for name, value in pairs(change(wall, world, finer)) do fields[name] = value or nil end
+  local out = boundary[wall.family](fields)
+  out.stands_for = wall
+  return out
+end
+
+---@param world cq.World
+---@param factor number        of the size of its cells, nearly
+---@return cq.Robot[] robots
+---@return table fields        of cq.World
+---@return integer[] sources   for each particle the number of the one in whose place it is
+return function(world, factor)
+  local finer = finer_cells(world, factor)
+  local robots, sources, fields = {}, {}, { dx = finer, cells = {}, walls = {} }
+  for d, size in ipairs(world.domain.size) do fields.cells[d] = math.ceil(size / finer - EPSILON) end
+  if not world.def.integrator then fields.substeps = math.ceil(world.substeps * world.dx / finer - EPSILON) end
+  for k, wall in ipairs(world.walls) do fields.walls[k] = finer_wall(wall, world, finer) end
+  for k, robot in ipairs(world.robots) do
+    robots[k] = robot:resampled(finer / world.dx)
+    for _, source in ipairs(robots[k].sources) do sources[#sources + 1] = robot.first + source end
+  end
+  return robots, fields, sources
+end
