@@ -24,6 +24,7 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
 local changed = require "cq.experiment.changed"
+local ensemble = require "cq.experiment.ensemble"
 local evaluate = require "cq.experiment.evaluate"
 local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
@@ -63,6 +64,8 @@ local spec = is.define("cq.Experiment", {
   optimizer = is.instance { "cq.Optimizer", optional = true },
   constraints = is.list(is.table(), { default = {} }),
   scenes = is.table { optional = true },
+  variants = is.any { optional = true },
+  reduce = is.any { optional = true },
   trainable = is.table { default = {} },
   memory = is.any { optional = true },
   adjoint_decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" }, optional = true },
@@ -94,6 +97,9 @@ end
 ---@field optimizer? cq.Optimizer    for run:optimize
 ---@field scenes? cq.Experiment.scenes.def   several, as goals or trajectories: loss and constraints are means over
 ---  them; ranks share them (cq.Ranks)
+---@field variants? cq.Experiment.variants   of the simulation, over which it is trained: changed bodies, worlds, steps and signals; its own
+---  simulation alone unless given
+---@field reduce? "mean"|"worst"|cq.Experiment.reduce.def   of the losses of variants; mean unless given
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by
 ---  name, or of anything else with apply; cq.param; and "controller" or "observer" for the rate of their weights
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
@@ -154,6 +160,9 @@ local function new(_, fields)
   if self.observer and self.observer.parameters then self.params.observer = self.observer:parameters() end
   trainables.set_rates(self.params, def.trainable)
   self.scenes = def.scenes and scenes.check(def.scenes)
+  self.own_ensemble = ensemble.of(def.variants, def.reduce, "cq.Experiment")
+  ensemble.check(self, self.own_ensemble, nil, "cq.Experiment")
+  self.ensemble = self.own_ensemble
   self.made_params = T.leaves.snapshot(self.params)
   return self
 end

@@ -78,6 +78,8 @@ local of_stage = {
   optimizer = is.instance { "cq.Optimizer", optional = true },
   minimize = is.one_of { "objective", "violation", optional = true },
   options = is.table { optional = true },
+  variants = is.any { optional = true },
+  reduce = is.any { optional = true },
   initial = is.one_of { "best", "last", optional = true },
   stop = is.any_of { is.table(), is.callable(), optional = true },
   recover = is.any_of { is.table(), is.one_of { false }, optional = true },
@@ -106,6 +108,8 @@ end
 ---@field optimizer? cq.Optimizer     the experiment's unless given
 ---@field minimize? "objective"|"violation"   violation: constraints alone, until they are kept
 ---@field options? cq.Plan.options.def    what the iterations have of their own
+---@field variants? cq.Experiment.variants|false   as cq.Experiment has them, which are taken unless given; false: none
+---@field reduce? "mean"|"worst"|cq.Experiment.reduce.def   of the losses of variants
 ---@field initial? "best"|"last"   of the stage before
 ---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when it ends before its iterations are made
 ---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails; false: that is an error
@@ -236,6 +240,8 @@ end
 ---@field optimizer? cq.Optimizer      the experiment's unless given
 ---@field minimize? "objective"|"violation"   violation: constraints alone, until they are kept
 ---@field options? cq.Plan.options.def     each that a stage has not
+---@field variants? cq.Experiment.variants|false   as cq.Experiment has them, which are taken unless given; false: none
+---@field reduce? "mean"|"worst"|cq.Experiment.reduce.def   of the losses of variants
 ---@field initial? "best"|"last"   values of the stage before that a stage begins with
 ---@field stop? cq.Plan.stop.def|fun(history: table[]): boolean   when a stage ends before its iterations are made
 ---@field recover? cq.Plan.recover.def|false   what is done where a simulation fails; false: that is an error

@@ -385,8 +385,8 @@ function Robot:subset(which) return require("cq.robot.subset").make(copy(self), 
 ---@field actuation_weight? table|cq.Tensor    {n, stress signals} how much each particle follows each signal of stress
 ---  actuators (pressure, muscle, isotropic), in their order; forces, cables and surfaces have no column
 
----The body filled anew with particles whose distance is a multiple of what it was, where it is. Each takes over what the
----nearest one of before has, groups, pins, cables and signals too.
+---The body filled anew, where it is, with particles whose distance is a multiple of what it was. Each takes over what
+---the nearest one of before has, groups, pins, cables and signals too.
 ---@internal
 ---@param factor number
 ---@return cq.Robot          with sources: for each particle the number of the one that it takes the place of

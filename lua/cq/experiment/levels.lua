@@ -44,8 +44,24 @@ function levels.of(run, level)
     end
     run.levels[key] = require "cq.experiment"(levels.define(run.problem, level))
     run.levels[key].optimizer = run.levels[key].optimizer or run.optimizer
+    run.levels[key].family, run.levels[key].level = run, level
   end
   return run.levels[key]
+end
+
+---Is an experiment, or the one whose level it is, made by a function of a level?
+---@param run cq.Experiment
+---@return boolean
+function levels.is_function(run) return (run.family or run).problem ~= nil end
+
+---The experiment of a level whose cells are smaller than those of an experiment.
+---@param run cq.Experiment      of any level
+---@param factor number
+---@return cq.Experiment
+function levels.finer(run, factor)
+  local level = whole(run.level or {})
+  level.coarsen = level.coarsen * factor
+  return levels.of(run.family or run, level)
 end
 
 ---Makes the user's experiment that of another level, as a plan has left it. Other levels are made when they are needed.
@@ -56,7 +72,7 @@ function levels.become(run, level)
   local own = levels.of(run, level)
   if own == run then return end
   for name, value in pairs(own) do
-    if name ~= "levels" and name ~= "base_optimizer" then run[name] = value end
+    if name ~= "levels" and name ~= "base_optimizer" and name ~= "family" then run[name] = value end
   end
   run.extracted, run.body, run.levels = own.extracted, own.body, { [key] = run }
 end

@@ -1,16 +1,23 @@
 -- numbers: what an optimizer is told of one evaluation.
 local constrained = require "cq.experiment.constrained"
+local ensemble = require "cq.experiment.ensemble"
 local passive = require "cq.experiment.passive"
 
----The objective and all constraints of one evaluation, by name.
+-- of the experiment as it is
+local function of_one(run, params, steps)
+  local roll = run:rollout(params, { steps = steps })
+  local found = constrained.values(run, params, roll)
+  found.objective = run:loss(roll)
+  return found, roll
+end
+
+---The objective and all constraints of one evaluation, by name; of an ensemble over its variants.
 ---@param run cq.Experiment
 ---@param params table
 ---@param steps? integer      the experiment's unless given
 ---@return table<string, cq.Tensor> numbers, cq.Rollout roll
 return function(run, params, steps)
-  local roll = run:rollout(params, { steps = steps })
-  local found = constrained.values(run, params, roll)
-  found.objective = run:loss(roll)
+  local found, roll = (run.ensemble and ensemble.numbers or of_one)(run, params, steps)
   if run.design and #run.constraints > 0 then found.task = found.objective:detach() end
   local cost
   cost, roll.companion = passive.cost(run, params, steps)

@@ -29,6 +29,8 @@ local watch = require "cq.base.watch"
 ---  is an error
 ---@field body? "soft"|"binary"|"extracted"   of a design
 ---@field level? table            what the experiment's function is given
+---@field variants? cq.Experiment.variants|false   as cq.Experiment has them, which are taken unless given; false: none
+---@field reduce? "mean"|"worst"|cq.Experiment.reduce.def   of the losses of variants
 ---@field initial? "best"|"last"
 ---@field on_end? fun(run: cq.Experiment)
 ---@field from? string            name of a stage: the run in the folder is repeated from there

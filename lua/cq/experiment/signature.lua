@@ -1,5 +1,6 @@
 -- signature: what an experiment is beside its parameters, as words by which a run that goes on knows it. Functions
 -- of the user's are known by what they are given to alone.
+local ensemble = require "cq.experiment.ensemble"
 local signature = require "cq.run.signature"
 local design_words = require "cq.topology.signature"
 local words = require "cq.plan.words"
@@ -66,7 +67,7 @@ end
 ---@return cq.Signature
 return function(run, stage, optimizer)
   local problem = { ["control steps"] = word(run.steps), weight = run.weight,
-    scenes = run.scenes and word(run.scenes.count) }
+    scenes = run.scenes and word(run.scenes.count), variants = ensemble.words(run.ensemble) }
   add_world(problem, run.world)
   add_objective(problem, run.objective)
   add_policy(problem, "controller", run.controller, { "activation", "hidden", "count", "frequency", "hold" })

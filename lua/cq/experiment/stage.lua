@@ -5,6 +5,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local constraint = require "cq.optimizer.constraint"
 local decay = require "cq.experiment.decay"
+local ensemble = require "cq.experiment.ensemble"
 local extracted = require "cq.experiment.extracted"
 local flight = require "cq.experiment.flight"
 local gradient = require "cq.tensor.gradient"
@@ -68,6 +69,14 @@ end
 
 -- ---- the body -------------------------------------------------------------------------------------------------------
 
+-- the variants of a stage: its own, none where they are false, or those of the experiment
+local function ensemble_of(run, stage)
+  if stage.variants == nil and stage.reduce == nil then return run.own_ensemble end
+  local what = ("run:optimize: stage %q"):format(stage.name)
+  if stage.variants ~= nil then return ensemble.of(stage.variants, stage.reduce, what) end
+  return ensemble.with_reduce(run.own_ensemble, stage.reduce, what)
+end
+
 ---Refuses a stage that the experiment of its level has no use for.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment
@@ -78,6 +87,7 @@ function stages.check(stage, run)
   end
   options.check(stage, run, optimizer)
   scenes.check_options(run, stage.options, what)
+  ensemble.check(run, ensemble_of(run, stage), optimizer, what)
   solve.check(optimizer, run.constraints, { stage.minimize }, what)
   free_of(stage, run)
 end
@@ -106,6 +116,7 @@ end
 function stages.new(stage, run, made, from)
   local own = levels.of(run, stage.level)
   options.begin(own, stage)
+  own.ensemble = ensemble_of(own, stage)
   own.best, own.run = nil, run.run
   own.optimizer = stage.optimizer or run.base_optimizer
   if made then
@@ -172,7 +183,8 @@ local function evaluator_of(self)
   local run = self.run
   return function(what, plan)
     return function(params)
-      if options.set(self, self.solver.evaluations + 1) then self.solver.best, run.best = nil, nil end
+      run.iteration = self.solver.evaluations + 1
+      if options.set(self, run.iteration) then self.solver.best, run.best = nil, nil end
       local evaluate = run.scenes and scenes.passes(run, plan, function(scene) return numbers(scene, run.params) end)
         or gradient.passes(what, function() return numbers(run, run.params) end, plan)
       return evaluate(params)

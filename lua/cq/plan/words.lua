@@ -23,6 +23,16 @@ function words.of(value)
   return table.concat(list, ", ")
 end
 
+---Variants of a stage as a word.
+---@param given any
+---@return string
+function words.of_variants(given)
+  if not given then return "none" end
+  if type(given) ~= "table" or getmetatable(given) then return "drawn" end
+  return #given > 0 and text.count(#given, "variant") or ("%s%s"):format(text.count(given.count or 8, "variant"),
+    given.fixed and ", fixed" or "")
+end
+
 -- ---- the record -----------------------------------------------------------------------------------------------------
 
 ---What a stage is, by the names of its fields.
@@ -33,6 +43,8 @@ function words.record(stage, optimizer)
   local out = { name = stage.name, iterations = tostring(stage.iterations), level = words.of(stage.level),
     train = stage.train and table.concat(stage.train, ", ") or "all", body = stage.body, minimize = stage.minimize,
     initial = stage.initial, stop = stage.stop and words.of(stage.stop) or "none",
+    variants = stage.variants ~= nil and words.of_variants(stage.variants) or nil,
+    reduce = stage.reduce and words.of(stage.reduce) or nil,
     recover = stage.recover and words.of(stage.recover) or "none", on_end = stage.on_end and "a function" or nil }
   for name, value in pairs(stage.options) do
     if name == "limits" then
@@ -104,6 +116,10 @@ local function stage_words(number, stage, has_design)
   list[#list + 1] = ("%s trained %s"):format(trained, optimizer_words(stage))
   for _, word in ipairs(option_words(stage.options)) do list[#list + 1] = word end
   if stage.minimize == "violation" then list[#list + 1] = "constraints alone, until they are kept" end
+  if stage.variants then
+    local reduce = stage.reduce and words.of(stage.reduce) or "mean"
+    list[#list + 1] = ("%s of %s"):format(reduce, words.of_variants(stage.variants))
+  end
   if stage.initial == "last" then list[#list + 1] = "from the last iteration of the stage before" end
   for _, word in ipairs(stage.stop and stop_words(stage.stop) or {}) do list[#list + 1] = word end
   list[#list + 1] = text.count(stage.iterations, "iteration")

@@ -150,7 +150,8 @@ function folder.read(path, def, page, with_body)
   local history = path .. "/history.csv"
   if not saved and not host.kind(history) then is.fail("%s is no run: %s", path, why) end
   local run = { name = path:match "([^/]+)$":gsub("%.bin$", ""), folder = path, curves = {},
-    script = read_file(path .. "/script.lua"), robustness = folder.robustness(path), facts = folder.facts(manifest or {}, saved and saved.result) }
+    script = read_file(path .. "/script.lua"), robustness = folder.robustness(path),
+    facts = folder.facts(manifest or {}, saved and saved.result) }
   local loss
   if host.kind(history) then loss, run.curves = folder.curves(Run.read_history(path)) end
   if with_body and saved and saved.data.world then

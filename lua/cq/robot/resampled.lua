@@ -1,5 +1,5 @@
--- resampled: a robot whose particles stand closer, or farther apart: its body is filled anew, on one lattice over all of
--- it. Each particle has all that the nearest one of before had.
+-- resampled: a robot whose particles stand closer, or farther apart: its body is filled anew, on one lattice over all
+-- of it. Each particle has all that the nearest one of before had.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local T = require "cq.tensor"

@@ -131,11 +131,11 @@ local function world_of(run) return run.extracted and run.extracted.world or run
 -- An experiment on another grid, and its parameters there: by its function of a level, or with the bodies of its world
 -- sampled anew.
 local function on_grid(run, params, factor, fields)
-  if not run.problem then
-    fields.world = run.world:refined(factor)
+  if not levels.is_function(run) then
+    fields.world = (fields.world or run.world):refined(factor)
     return run, params
   end
-  local other = levels.of(run, { coarsen = factor })
+  local other = levels.finer(run, factor)
   params = levels.carried(run, params, other)
   fields.body = run.extracted and other.design:extract(params.design) or nil
   return other, params
@@ -146,11 +146,17 @@ end
 ---@param params table
 ---@param change table<string, number>   by names of changes.list; silent: without signals
 ---@param seed? integer                  of noise
+---@param fields? run.changes.def        what else it has otherwise; changed
 ---@return cq.Experiment run      that of the grid
 ---@return table params           of it
 ---@return run.rollout.def fields
-function changes.of(run, params, change, seed)
-  local fields = { adjust = function(given, world) adjust(change, seed or 0, given, world) end }
+function changes.of(run, params, change, seed, fields)
+  fields = fields or {}
+  local own = fields.adjust
+  function fields.adjust(given, world)
+    if own then own(given, world) end
+    adjust(change, seed or 0, given, world)
+  end
   if change.grid then run, params = on_grid(run, params, change.grid, fields) end
   local world = fields.world or fields.body and fields.body.world or world_of(run)
   if change.substeps or change.precision then
@@ -204,7 +210,7 @@ add { name = "substeps", sizes = { 2, 4 }, says = function(size) return "x" .. s
   draw = function(u) return ({ 1, 2, 4 })[1 + math.floor(3 * u)] end }
 add { name = "grid", sizes = { 0.8 }, says = function(size) return ("cells x%g"):format(size) end,
   missing = function(run)
-    return run.design and not run.problem and "the experiment has a design and is no function of a level" or nil
+    return run.design and not levels.is_function(run) and "the experiment has a design and is no function of a level" or nil
   end, draw = function(u) return u < 0.5 and 0.8 or nil end }
 add { name = "place", sizes = { 0.5 }, says = function(size) return ("%g cells"):format(size) end,
   draw = function(u) return u - 0.5 end }

@@ -89,8 +89,8 @@ local function body_of(design, given)
 end
 
 -- World and body of the particles that are left. The last world is kept: from one iteration to the next it is often the
--- same. With another number of substeps it is another world, so that rollouts of this one stay open. whole: the design's
--- world, or a variant of it; with_body: from the body to all robots of the rollout.
+-- same. With another number of substeps it is another world, so that rollouts of this one stay open. whole: the
+-- design's world, or a variant of it; with_body: from the body to all robots of the rollout.
 local function rest_of(design, body, gone, whole, with_body)
   local kept = {}
   for p = 1, design.robot.particle_count do

@@ -1,6 +1,6 @@
--- refined: what a world is on a finer grid. Control steps are the same, and there are as many more substeps as cells are
--- smaller. Bodies are sampled anew and stay where they are. A wall acts from the last node that is in it, so surfaces
--- that are level are moved to that node, and cells are of a size by which the ground is on a node again.
+-- refined: what a world is on a finer grid. Control steps are the same, and there are as many more substeps as cells
+-- are smaller. Bodies are sampled anew and stay where they are. A wall acts from the last node that is in it, so
+-- surfaces that are level are moved to that node, and cells are of a size by which the ground is on a node again.
 local boundary = require "cq.boundary"
 
 local INSET = 3           -- cells from the edge of the world to a box that says nothing of it

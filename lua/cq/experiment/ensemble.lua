@@ -1,0 +1,287 @@
+-- ensemble: an objective over variants of an experiment: the same parameters in simulations that differ.
+--
+--   variants = function(random, k) return { change = { stiffness = 0.1 * random:normal():item(), noise = 0.05 } } end
+--   variants = { {}, { change = { grid = 0.8 } }, { friction = 0.3 }, { world = slope } }
+--   variants = { count = 16, each = function(random, k) ... end, fixed = true }
+--   reduce   = "mean", "worst", or { cvar = 0.3 }, the mean of the worst three tenths
+--
+-- Variants that share a world and its steps are the scenes of one batch, others come one after another. All are on one
+-- tape: the gradient is that of the reduced loss.
+local changed = require "cq.experiment.changed"
+local changes = require "cq.robustness.changes"
+local constrained = require "cq.experiment.constrained"
+local is = require "cq.base.schema"
+local levels = require "cq.experiment.levels"
+local option = require "cq.option"
+local random = require "cq.random"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local together = require "cq.experiment.together"
+
+local ensemble = {}
+
+local COUNT = 8                -- variants of a function that says no number
+local ITERATIONS, MOST = 2 ^ 20, 2 ^ 12          -- of a seed, and variants of an iteration, with numbers of their own
+
+---@class cq.Experiment.variants.def
+---@field each fun(random: cq.Random, k: integer): cq.Experiment.variant.def|cq.Experiment   what variant k, from 1, is; {}: the
+---  experiment as it is. It draws from `random` alone
+---@field count? integer          how many
+---@field fixed? boolean          drawn once, and not for each iteration anew; an optimizer that compares losses of iterations needs it
+
+---@class cq.Experiment.variant.def : run.changes.def
+---@field change? table<string, number>    by names of cq.robustness: stiffness, density, friction, strength and gravity by a share; substeps and
+---  grid by a factor; place in cells; noise and latency; precision = 1: the other
+
+---@class cq.Experiment.reduce.def
+---@field cvar number      the mean of this share of the losses, the worst ones
+
+local each_spec = is.define("cq.Experiment: variants", { each = is.callable(),
+  count = is.integer { min = 1, max = MOST, default = COUNT }, fixed = is.boolean { default = false } })
+local reduce_spec = is.define("cq.Experiment: reduce", { cvar = is.number { above = 0, max = 1 } })
+local variant_spec = is.define("cq.Experiment: variant", changed.fields { change = is.table { default = {} } })
+local reductions = is.one_of { "mean", "worst" }
+
+---@alias cq.Experiment.variants cq.Experiment.variants.def|(cq.Experiment.variant.def|cq.Experiment)[]|fun(random: cq.Random, k: integer): any
+
+-- ---- what users give ------------------------------------------------------------------------------------------------
+
+local function check_reduce(given, what)
+  if type(given) == "table" then return reduce_spec(given) end
+  return is.argument(what, "reduce", reductions, given)
+end
+
+---What a user gave for an ensemble; nil: there is none.
+---@param variants any
+---@param reduce any
+---@param what string           for errors
+---@return { each: function, count: integer, fixed: boolean, reduce: string|table, listed: boolean }?
+function ensemble.of(variants, reduce, what)
+  if not variants then
+    if reduce ~= nil then is.fail("%s: reduce is of the losses of variants, and there are none", what) end
+    return nil
+  end
+  local out
+  if text.is_callable(variants) then
+    out = { each = variants, count = COUNT, fixed = false }
+  elseif type(variants) ~= "table" or getmetatable(variants) then
+    is.fail("%s: variants must be a function(random, k), a list, or { each = ..., count = ... }, got %s", what,
+      text.describe(variants))
+  elseif #variants == 0 and next(variants) then
+    out = each_spec(variants)
+  elseif #variants == 0 then
+    is.fail("%s: variants is an empty list; give one at least, {} is the experiment as it is", what)
+  elseif #variants > MOST then
+    is.fail("%s: variants may be at most %d, got %d", what, MOST, #variants)
+  else
+    out = { each = function(_, k) return variants[k] end, count = #variants, fixed = true, listed = true }
+  end
+  out.reduce = check_reduce(reduce == nil and "mean" or reduce, what)
+  return out
+end
+
+---An ensemble whose losses are reduced otherwise.
+---@param own table?            from of
+---@param reduce any
+---@param what string
+---@return table
+function ensemble.with_reduce(own, reduce, what)
+  local out = {}
+  for name, value in pairs(own or ensemble.of(nil, reduce, what)) do out[name] = value end
+  out.reduce = check_reduce(reduce, what)
+  return out
+end
+
+---Refuses an experiment, or an optimizer, that an ensemble is nothing for.
+---@param run cq.Experiment
+---@param own table?            from of
+---@param optimizer cq.Optimizer?
+---@param what string
+function ensemble.check(run, own, optimizer, what)
+  if not own then return end
+  if run.scenes then is.fail("%s: variants are for an experiment of one scene; make them scenes, or scenes variants", what) end
+  if optimizer and optimizer.chooses_points and not own.fixed then
+    is.fail("%s: cq.Optimizer.%s compares losses of different iterations, and variants that are drawn anew for each are not the same problem: give variants = { each = ..., fixed = true }",
+      what, optimizer.kind)
+  end
+  for _, c in ipairs(run.constraints) do
+    if c.name == "mean" or c.name == "worst" then
+      is.fail("%s: a constraint cannot be called %s, which is a column of the history of variants", what, c.name)
+    end
+  end
+end
+
+---An ensemble in words, by which a run that goes on knows it; nil: none.
+---@param own table?
+---@return string?
+function ensemble.words(own)
+  if not own then return nil end
+  local share = type(own.reduce) == "table" and own.reduce.cvar
+  local reduce = share and "mean of the worst " .. text.number(share) or own.reduce
+  return ("%s of %d %s"):format(reduce, own.count,
+    own.listed and "listed variants" or own.fixed and "fixed variants" or "variants of each iteration")
+end
+
+-- ---- one variant ----------------------------------------------------------------------------------------------------
+
+local function refuse_change(given, k)
+  local known = {}
+  for i, entry in ipairs(changes.list) do
+    known[i] = entry.name
+    known[entry.name] = true
+  end
+  for name, size in pairs(given) do
+    if not known[name] then
+      is.fail("cq.Experiment: variant %d: change has no %s%s; it has %s", k, text.describe(name),
+        text.suggestion(tostring(name), known), table.concat(known, ", "))
+    end
+    is.argument(("cq.Experiment: variant %d"):format(k), "change." .. name, is.number(), size)
+  end
+end
+
+-- an experiment of the user's has what the other one must keep
+local function require_constraints(run, other, k)
+  for _, c in ipairs(run.constraints) do
+    local found = false
+    for _, own in ipairs(other.constraints) do found = found or own.name == c.name end
+    if not found then
+      is.fail("cq.Experiment: variant %d is an experiment without the constraint %s of the one that is trained", k, c.name)
+    end
+  end
+end
+
+-- whose numbers do not depend on how many variants there are
+local function generator_of(own, k, iteration)
+  local seed = option.program.seed or 0
+  return random { seed = (seed % ITERATIONS * ITERATIONS + (own.fixed and 0 or iteration)) * MOST + k - 1 }
+end
+
+-- a definition of world:rollout, and the experiment that it is of
+local function define(run, params, k, iteration, steps, policies)
+  local own = run.ensemble
+  local given = own.each(generator_of(own, k, iteration), k)
+  if text.is_instance(given, "cq.Experiment") then
+    require_constraints(run, given, k)
+    return given:rollout_def(levels.carried(run, params, given), { steps = steps }), given
+  elseif type(given) ~= "table" then
+    is.fail("cq.Experiment: variant %d must be a table, as { change = { stiffness = 0.05 } }, or a cq.Experiment, got %s",
+      k, text.describe(given))
+  end
+  local def = variant_spec(given)
+  refuse_change(def.change, k)
+  local fields, seed = changed.take(def), (own.fixed and 0 or iteration) * MOST + k
+  local other, at, made = changes.of(run, params, def.change, seed, fields)
+  if steps then made.steps, made.duration = math.min(steps, made.steps or steps), nil end
+  local key = made.body or other
+  policies[key] = policies[key] or other:policy(at, made.body)
+  return other:rollout_def(at, made, policies[key]), other
+end
+
+-- f(...), whose error says which variant it is of
+local function of_variant(own, k, f, ...)
+  local function finish(fine, ...)
+    if fine then return ... end
+    local problem = ...
+    if type(problem) == "string" then
+      local ours = problem == is.failure
+      problem = ("%s (variant %d of %d)"):format(problem, k, own.count)
+      if ours then is.failure = problem end
+    end
+    error(problem, 0)
+  end
+  return finish(pcall(f, ...))
+end
+
+-- ---- all of them ----------------------------------------------------------------------------------------------------
+
+-- What each loss weighs in the reduced one: of the worst share all the same, the one at its edge by what is left.
+local function weights_of(reduce, losses)
+  local count, out, order = #losses, {}, {}
+  if reduce == "mean" then
+    for k = 1, count do out[k] = 1 / count end
+    return out
+  end
+  for k = 1, count do order[k], out[k] = k, 0 end
+  table.sort(order, function(a, b)
+    local x, y = losses[a]:item(), losses[b]:item()
+    if x ~= y then return x > y end
+    return a < b
+  end)
+  local left = reduce == "worst" and 1 or math.max(1, reduce.cvar * count)
+  local all = left
+  for _, k in ipairs(order) do
+    local part = math.min(1, left)
+    out[k], left = part / all, left - part
+  end
+  return out
+end
+
+-- losses that weigh nothing are not part of it, so that no gradient is computed of them
+local function weighted(list, weights)
+  local sum
+  for k, weight in ipairs(weights) do
+    if weight > 0 then sum = sum and sum + list[k] * weight or list[k] * weight end
+  end
+  return sum
+end
+
+-- The value of a constraint over all variants. An upper limit is reduced as the loss is: what is more is worse.
+local function reduced_constraint(c, list, reduce)
+  return weighted(list, weights_of(c.equal and "mean" or reduce, list))
+end
+
+-- rollouts of all variants, in order; each group of one batch is released as a whole
+local function rollouts(own, defs)
+  local rolls, wholes = {}, {}
+  for _, group in ipairs(together.groups(defs)) do
+    local members = {}
+    for i, k in ipairs(group) do members[i] = defs[k] end
+    local made, whole
+    if #group == 1 then
+      made, whole = of_variant(own, group[1], together.rollouts, members)
+    else
+      made, whole = together.rollouts(members)
+    end
+    wholes[#wholes + 1] = whole
+    for i, k in ipairs(group) do rolls[k] = made[i] end
+  end
+  return rolls, wholes
+end
+
+local Rollouts = { __name = "cq.Rollouts" }
+Rollouts.__index = Rollouts
+
+function Rollouts:release()
+  for _, whole in ipairs(self.wholes) do whole:release() end
+  if self.companion then self.companion:release() end
+end
+
+---The objective and all constraints over the variants of an experiment, by name; mean and worst of its losses beside.
+---@param run cq.Experiment      with an ensemble
+---@param params table
+---@param steps? integer         the experiment's unless given
+---@return table<string, cq.Tensor> numbers
+---@return { release: function } rolls
+function ensemble.numbers(run, params, steps)
+  local own, defs, runs, policies = run.ensemble, {}, {}, {}
+  local iteration = run.iteration or 1
+  for k = 1, own.count do
+    defs[k], runs[k] = of_variant(own, k, define, run, params, k, iteration, steps, policies)
+  end
+  local rolls, wholes = rollouts(own, defs)
+  local losses, constraints, found = {}, {}, {}
+  for k, roll in ipairs(rolls) do
+    losses[k] = of_variant(own, k, runs[k].loss, runs[k], roll)
+    for name, value in pairs(of_variant(own, k, constrained.values, runs[k], params, roll)) do
+      constraints[name] = constraints[name] or {}
+      constraints[name][k] = value
+    end
+  end
+  for _, c in ipairs(run.constraints) do found[c.name] = reduced_constraint(c, constraints[c.name], own.reduce) end
+  found.objective = weighted(losses, weights_of(own.reduce, losses))
+  local all = T.stack(losses):detach()
+  found.mean, found.worst = all:mean(), all:max()
+  return found, setmetatable({ wholes = wholes }, Rollouts)
+end
+
+return ensemble

@@ -1,0 +1,339 @@
+-- variants: an experiment that is trained over variants of its simulation, each beside the same one made by hand.
+local cq = require "cq"
+local host = require "cq.host"
+local mistake = require "tests.sentence"
+local process = require "tests.process"
+local scene = require "tests.scene"
+local scratch = require "tests.scratch"
+local T = require "cq.tensor"
+local together = require "cq.experiment.together"
+
+local STEPS = 25
+
+local function way(state, start) return start:center("trunk")[1] - state:center("trunk")[1] end
+
+-- a walker on the ground, whose stiffness and controller are trained; running looks at every state
+local function fields(more, threads)
+  local out = { world = scene.world(scene.robot(), { threads = threads }), steps = STEPS,
+    observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true },
+    controller = cq.Controller.mlp { hidden = { 6 }, seed = 1 },
+    trainable = { young = { min = 5, max = 20, per = "particle" } },
+    objective = { terminal = way,
+      running = function(state, u) return 1e-3 * u:square():sum() + 1e-2 * state:energy() end,
+      effort = function(u) return 1e-3 * u:square():sum() end },
+    optimizer = cq.Optimizer.adam { rate = 0.02 } }
+  for name, value in pairs(more or {}) do out[name] = value end
+  return out
+end
+
+local numbers = require "cq.experiment.numbers"
+
+-- the loss of an experiment and all of its gradients as one list
+local function value_and_gradients(run)
+  local value, grads = T.value_and_grad(function(p)
+    local found, rolls = numbers(run, p)
+    return found.objective, rolls
+  end)(run.params)
+  local all = {}
+  for _, leaf in ipairs(T.leaves.list(grads)) do
+    for _, x in ipairs(leaf.tensor:reshape { -1 }:totable()) do all[#all + 1] = x end
+  end
+  return value, all
+end
+
+local function near(a, b, tolerance)
+  local most = 0
+  for k = 1, #a do most = math.max(most, math.abs(a[k])) end
+  assert.is_true(most > 0)
+  for k = 1, #a do
+    assert.is_true(math.abs(a[k] - b[k]) <= tolerance * most, ("%d: %.17g and %.17g"):format(k, a[k], b[k]))
+  end
+end
+
+local listed = { {}, { change = { stiffness = 0.1, strength = -0.1 } }, { friction = 0.1, change = { density = 0.1 } },
+  { change = { latency = 1, place = 0.3 } }, { change = { substeps = 2 } }, { change = { grid = 0.8 } },
+  { gravity = { 0.2, -3 }, steps = STEPS } }
+
+-- each variant alone
+local function singles()
+  local losses, gradients = {}, {}
+  for k, variant in ipairs(listed) do
+    losses[k], gradients[k] = value_and_gradients(cq.Experiment(fields { variants = { variant } }))
+  end
+  return losses, gradients
+end
+
+describe("variants", function()
+  local losses, gradients
+  setup(function()
+    losses, gradients = singles()
+  end)
+
+  it("train the mean: its gradient is that of each, through contact", function()
+    local run = cq.Experiment(fields { variants = listed })
+    local value, all = value_and_gradients(run)
+    local mean, sum = 0, {}
+    for k = 1, #listed do
+      mean = mean + losses[k] / #listed
+      for i, g in ipairs(gradients[k]) do sum[i] = (sum[i] or 0) + g / #listed end
+    end
+    near({ mean }, { value }, 1e-13)
+    near(sum, all, 1e-11)
+    for k = 2, #listed do assert.is_true(losses[k] ~= losses[1]) end
+    -- the loss of {} is that of the experiment
+    assert.equal(cq.Experiment(fields()):evaluate().loss, losses[1])
+  end)
+
+  it("train the worst, and the mean of a share of the worst", function()
+    local order = {}
+    for k = 1, #listed do order[k] = k end
+    table.sort(order, function(a, b) return losses[a] > losses[b] end)
+    local function restated(weights)
+      local value, sum = 0, {}
+      for i, weight in ipairs(weights) do
+        value = value + weight * losses[order[i]]
+        for j, g in ipairs(gradients[order[i]]) do sum[j] = (sum[j] or 0) + weight * g end
+      end
+      return value, sum
+    end
+    local edge = 0.4 * #listed
+    local cases = { [{ 1 }] = "worst", [{ 1 / edge, 1 / edge, (edge - 2) / edge }] = { cvar = 0.4 },
+      [{ 1, 0 }] = { cvar = 0.01 } }
+    for weights, reduce in pairs(cases) do
+      local value, all = value_and_gradients(cq.Experiment(fields { variants = listed, reduce = reduce }))
+      local expected, sum = restated(weights)
+      near({ expected }, { value }, 1e-13)
+      near(sum, all, 1e-11)
+    end
+  end)
+
+  it("run as one batch where they share world and steps", function()
+    local sizes, rollouts = {}, together.rollouts
+    together.rollouts = function(group)
+      sizes[#sizes + 1] = #group
+      return rollouts(group)
+    end
+    local run = cq.Experiment(fields { variants = listed })
+    local fine, problem = pcall(numbers, run, run.params)
+    together.rollouts = rollouts
+    assert.is_true(fine, problem)
+    assert.same({ 5, 1, 1 }, sizes)
+  end)
+
+  it("have gradients that differences agree with, with noise, delay and functions of one's own", function()
+    local run = cq.Experiment(fields { variants = function(random)
+      return { change = { noise = 0.05, latency = 1, density = 0.1 * random:normal():item() } }
+    end, observer = { observe = function(_, state, before)
+      local x = state:center "trunk"
+      return cq.concat { x, before or x }, x
+    end } })
+    local leaf = run.params.controller.b2
+    local _, grads = T.value_and_grad(function(p)
+      return (numbers(run, p)).objective
+    end)(run.params)
+    local function at(shift)
+      leaf:set(leaf:get(1) + shift, 1)
+      local value = numbers(run, run.params).objective:item()
+      leaf:set(leaf:get(1) - shift, 1)
+      return value
+    end
+    local slope, exact = (at(1e-5) - at(-1e-5)) / 2e-5, grads.controller.b2:get(1)
+    assert.is_true(exact ~= 0 and math.abs(slope - exact) < 1e-6 * math.abs(exact) + 1e-10,
+      ("%.12g and %.12g"):format(slope, exact))
+  end)
+
+  it("are drawn anew for each iteration, by the seed and the iteration alone, or once", function()
+    local function seen(fixed)
+      local out = {}
+      local run = cq.Experiment(fields { variants = { count = 3, fixed = fixed, each = function(random, k)
+        out[#out + 1] = random:uniform():item() + k
+        return {}
+      end } })
+      for _, iteration in ipairs { 1, 2, 1 } do
+        run.iteration = iteration
+        numbers(run, run.params, 1)
+      end
+      return out
+    end
+    local drawn, fixed = seen(false), seen(true)
+    for k = 1, 3 do
+      assert.is_true(drawn[k] ~= drawn[k + 3])
+      assert.equal(drawn[k], drawn[k + 6])
+      assert.equal(fixed[k], fixed[k + 3])
+    end
+  end)
+
+  it("may be experiments of their own, and levels of one, whose parameters come by place", function()
+    local function problem(level)
+      local c = level.coarsen
+      local robot = scene.robot { count = math.floor(4 / c + 0.5) }
+      local out = fields()
+      out.world = cq.World { cells = { 24 / c, 24 / c }, dx = c / 24, dt = 6e-3, substeps = 5, gravity = { 0.3, -4 },
+        precision = "float64", walls = cq.Boundary.floor { at = 3 / 24, mu = 0.4 }, robot:at { 0.4, 0.127 } }
+      return out
+    end
+    local fine = cq.Experiment(problem { coarsen = 0.8 })
+    local function with(variants)
+      return cq.Experiment(function(level)
+        local out = problem(level)
+        out.variants = level.coarsen == 1 and variants or nil
+        return out
+      end)
+    end
+    local by_grid, by_hand = with { { change = { grid = 0.8 } } }, with { fine }
+    local value, all = value_and_gradients(by_grid)
+    local other, same = value_and_gradients(by_hand)
+    assert.equal(value, other)
+    assert.same(all, same)
+    assert.is_true(fine.world.particle_count > by_grid.world.particle_count)
+    -- a uniform body is the same one there
+    assert.is_true(math.abs(value - fine:evaluate().loss) < 1e-12)
+    local young = 0
+    local _, grads = T.value_and_grad(function(p) return (numbers(by_grid, p)).objective end)(by_grid.params)
+    for _, g in ipairs(grads.robot.young:totable()) do young = young + math.abs(g) end
+    assert.is_true(young > 0)
+  end)
+end)
+
+describe("a training over variants", function()
+  local folder
+  before_each(function() folder = scratch.open() end)
+  after_each(scratch.close)
+
+  local function variants(random) return { change = { stiffness = 0.1 * random:normal():item(), noise = 0.02 } } end
+
+  local function train(path, iterations, more, threads)
+    more = more or { variants = { each = variants, count = 3 }, reduce = { cvar = 0.5 } }
+    local run = cq.Experiment(fields(more, threads))
+    run:optimize { iterations = iterations, folder = path, resume = iterations > 2 and host.kind(path) ~= nil }
+    return run
+  end
+
+  local function history(path) return require("cq.run").read_history(path) end
+
+  it("tells mean and worst, goes on as if it had not stopped, and has the same bits on any threads", function()
+    local whole = train(folder .. "/whole", 4)
+    train(folder .. "/parts", 2)
+    local parts = train(folder .. "/parts", 4)
+    local two = train(folder .. "/two", 4, nil, 2)
+    local rows = { history(folder .. "/whole"), history(folder .. "/parts"), history(folder .. "/two") }
+    for i = 1, 4 do
+      local row = rows[1][i]
+      assert.is_true(row.worst > row.loss and row.loss > row.mean, i)
+      for k = 2, 3 do
+        for _, name in ipairs { "loss", "mean", "worst" } do assert.equal(row[name], rows[k][i][name]) end
+      end
+    end
+    for _, other in ipairs { parts, two } do
+      for _, leaf in ipairs(T.leaves.list(whole.params)) do
+        assert.is_true(leaf.tensor:equal(T.leaves.pair(whole.params, other.params)[leaf.tensor]), leaf.path)
+      end
+    end
+  end)
+
+  it("may be a stage of a plan, or be left out of one", function()
+    local plan = cq.Plan { { name = "nominal", iterations = 2 },
+      { name = "all", iterations = 2, variants = { {}, { change = { density = 0.1 } } }, reduce = "worst" },
+      { name = "again", iterations = 1, variants = false } }
+    mistake.says(tostring(plan), "worst of 2 variants")
+    local run = cq.Experiment(fields())
+    run:optimize { plan = plan, folder = folder .. "/plan" }
+    local rows = history(folder .. "/plan")
+    assert.is_nil(rows[2].mean)
+    assert.is_true(rows[3].worst == rows[3].loss and rows[3].mean < rows[3].worst)
+    assert.is_nil(rows[5].mean)
+    local other = cq.Experiment(fields { variants = { {}, { friction = 0.2 } } })
+    other:optimize { folder = folder .. "/other", plan = cq.Plan { { name = "one", iterations = 1, reduce = "worst" },
+      { name = "two", iterations = 1, variants = false } } }
+    rows = history(folder .. "/other")
+    assert.equal(rows[1].worst, rows[1].loss)
+    assert.is_nil(rows[2].worst)
+    -- another ensemble is another problem
+    local third = cq.Experiment(fields { variants = { {}, { friction = 0.2 } } })
+    third:optimize { iterations = 1, folder = folder .. "/third" }
+    third = cq.Experiment(fields { variants = { {}, { friction = 0.2 } }, reduce = "worst" })
+    local function go_on() third:optimize { iterations = 2, folder = folder .. "/third", resume = true } end
+    mistake.says(mistake.of(go_on), "mean of 2 listed variants")
+  end)
+
+  it("keeps constraints of all variants", function()
+    local run = cq.Experiment(fields { variants = { {}, { change = { gravity = 0.1 } } }, reduce = "worst",
+      constraints = { { name = "height", at_most = 1, terminal = function(s) return s:center("trunk")[2] end } } })
+    local found = numbers(run, run.params)
+    local highest = -math.huge
+    for _, variant in ipairs { {}, { gravity = { 0.33, -4.4 } } } do
+      highest = math.max(highest, run:evaluate(variant).height)
+    end
+    assert.is_true(math.abs(found.height:item() - highest) < 1e-12, found.height:item() - highest)
+  end)
+
+  it("trains a design over grids, with void left out", function()
+    local design_run = cq.Experiment(function(level)
+      local c = level.coarsen
+      local block = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.01 * c },
+        material = cq.Material.neo_hookean { young = 1e4, poisson = 0.3, density = 1000 },
+        actuators = cq.Actuator.isotropic { count = 2, max = 1e3 } }
+      local world = cq.World { cells = { 20 / c, 20 / c }, dx = 0.02 * c, gravity = { 0, -9.8 }, dt = 4e-3 * c,
+        substeps = 10, precision = "float64",
+        walls = cq.Boundary.box { kind = "friction", mu = 0.5, inset = 0.06 * c }, block:at { 0.1, 0.06 * c } }
+      return { world = world, duration = 0.08, design = cq.Topology { world = world, duration = 0.08 },
+        objective = { running = function(state) return -state:velocity(block)[1] end },
+        optimizer = cq.Optimizer.adam { rate = 0.02 },
+        variants = c == 1 and { {}, { change = { stiffness = 0.05 } }, { change = { grid = 0.8 } },
+          { change = { substeps = 2 } } } or nil }
+    end)
+    local value, all = value_and_gradients(design_run)
+    local sum, mean = {}, 0
+    for _, variant in ipairs(design_run.ensemble and { 1, 2, 3, 4 }) do
+      local each = design_run.ensemble.each
+      local own = { each = function() return each(nil, variant) end, count = 1, fixed = true, reduce = "mean" }
+      local before = design_run.ensemble
+      design_run.ensemble = own
+      local one, grads = value_and_gradients(design_run)
+      design_run.ensemble = before
+      mean = mean + one / 4
+      for i, g in ipairs(grads) do sum[i] = (sum[i] or 0) + g / 4 end
+    end
+    near({ mean }, { value }, 1e-12)
+    near(sum, all, 1e-9)
+  end)
+end)
+
+describe("variants of bad input", function()
+  local function says(f, ...)
+    local sentence = mistake.of(f)
+    for _, part in ipairs { ... } do mistake.says(sentence, part) end
+  end
+  local function of(more) return function() return cq.Experiment(fields(more)) end end
+  local function used(more)
+    return function()
+      local run = cq.Experiment(fields(more))
+      return numbers(run, run.params, 1)
+    end
+  end
+
+  it("is told in a sentence", function()
+    says(of { variants = {} }, "cq.Experiment: variants is an empty list; give one at least")
+    says(of { variants = 3 }, "variants must be a function(random, k), a list, or")
+    says(of { variants = { count = 3 } }, "each")
+    says(of { reduce = "mean" }, "reduce is of the losses of variants, and there are none")
+    says(of { variants = { {} }, reduce = "median" }, 'reduce must be one of "mean", "worst", got "median"')
+    says(of { variants = { {} }, reduce = { cvar = 0 } }, "cvar", "above 0")
+    says(of { variants = { {} }, reduce = { share = 0.1 } }, "share")
+    says(of { variants = { {} }, scenes = { count = 2, each = function() return {} end } }, "one scene")
+    says(used { variants = { 3 } }, "variant 1 must be a table", "(variant 1 of 1)")
+    says(used { variants = { {}, { change = { stifness = 0.1 } } } }, "variant 2: change has no",
+      "did you mean stiffness?")
+    says(used { variants = { {}, { change = { noise = "much" } } } }, "change.noise", "number")
+    says(used { variants = { { young = 3 } } }, "young")
+    says(used { variants = { { robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 },
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } } } } }, "(variant 1 of 1)")
+    says(used { variants = { {}, { change = { place = 30 } } } }, "outside the world")
+    says(function()
+      local run = cq.Experiment(fields { variants = function() return {} end })
+      run.optimizer = cq.Optimizer.nlopt { algorithm = "slsqp" }
+      run:optimize { iterations = 1, folder = "/nowhere/of/this" }
+    end, "compares losses of different iterations", "fixed = true")
+    assert.equal(1, process.cqlua({ "-e", 'require("cq").Experiment { variants = 1 }' }).code)
+  end)
+end)
