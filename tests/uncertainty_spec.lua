@@ -40,6 +40,25 @@ describe("cq.uncertainty", function()
     assert.is_truthy(tostring(exact):find("found in them", 1, true))
   end)
 
+  it("steps within bounds, however close they are, and from zeros by the width of their bounds", function()
+    local function steps_of(param)
+      local seen, x = {}, cq.arange(0, 9) / 10
+      cq.uncertainty(function(p)
+        seen[#seen + 1] = p.a:item()
+        return p.a * x - 3 * x
+      end, { a = param }, { noise = 0.1 })
+      return seen[2] - seen[1]
+    end
+    near(1e-3 * 3, steps_of(cq.param(3)), 1e-9)
+    near(-1e-3 * 3, steps_of(cq.param(3, { max = 3 })), 1e-9)
+    near(1e-3 * 3, steps_of(cq.param(3, { min = 3, max = 4 })), 1e-9)
+    near(-2e-4, steps_of(cq.param(3, { min = 3 - 2e-4, max = 3 + 1e-4 })), 1e-9)
+    near(1e-4, steps_of(cq.param(3, { min = 3 - 1e-5, max = 3 + 1e-4 })), 1e-9)
+    near(1e-3 * 50, steps_of(cq.param(0, { min = 0, max = 50 })), 1e-9)
+    near(1e-3, steps_of(cq.param(0)), 1e-9)
+    fails("a has no room between its bounds, 3 and 3", steps_of, cq.param(3, { min = 3, max = 3 }))
+  end)
+
   it("has the error bars of a straight line", function()
     local a, b, both = of_a_line(0.2)
     for _, method in ipairs { "differences", "adjoints" } do

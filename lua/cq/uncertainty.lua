@@ -73,15 +73,27 @@ local function numbers_of(list)
   return out
 end
 
--- A step by each number: this times it, or times the root mean square of its tensor where that is more; away from a
--- bound that would be crossed.
+-- What a step is relative to: a number, or the root mean square of its tensor where that is more. Of zeros it is the
+-- width of their bounds, or 1.
+local function scale_of(t, x)
+  local norm = t.count > 0 and t:detach():norm():item() / math.sqrt(t.count) or 0
+  local scale, bounds = math.max(math.abs(x), norm), t.bounds or {}
+  if scale > 0 then return scale end
+  return bounds.min and bounds.max and bounds.max > bounds.min and bounds.max - bounds.min or 1
+end
+
+-- A step by each number, to the side where its bounds leave room; where they are closer, up to the farther one.
 local function step_of(number, relative)
-  local t = number.tensor
-  local x, norm = t.pointer[number.at], t.count > 0 and t:detach():norm():item() / math.sqrt(t.count) or 0
-  local h = relative * math.max(math.abs(x), norm)
-  if h == 0 then h = relative end
-  local max = t.bounds and t.bounds.max
-  return max and x + h > max and -h or h
+  local t, bounds = number.tensor, number.tensor.bounds or {}
+  local x = t.pointer[number.at]
+  local h, up, down = relative * scale_of(t, x), (bounds.max or math.huge) - x, x - (bounds.min or -math.huge)
+  if up >= h then return h end
+  if down >= h then return -h end
+  if math.max(up, down) <= 0 then
+    is.fail("cq.uncertainty: %s has no room between its bounds, %s and %s; leave it out of the parameters", number.name,
+      text.number(bounds.min), text.number(bounds.max))
+  end
+  return up >= down and up or -down
 end
 
 -- ---- residuals ------------------------------------------------------------------------------------------------------
@@ -271,7 +283,9 @@ local options = is.define("cq.uncertainty", {
 ---@class cq.uncertainty.def
 ---@field noise? number|cq.Tensor   standard deviation of a measurement, in the unit of the residuals; a tensor as the residuals: of each. Unless given it is that which the residuals have at the estimate
 ---@field batch? boolean            residuals is called once, with tensors {rows, ...} in the place of the trainable ones {...}, and gives {rows, ...}: a rollout then has a scene for each row
----@field step? number              of forward differences, relative to each parameter
+---@field step? number              of forward differences, relative to each parameter, or to the root mean square of its tensor
+---  where that is more; where all are 0 to the width of its bounds, or 1. Give a parameter of another size a factor, as
+---  young = 1e5 * p.young
 ---@field method? "differences"|"adjoints"   of the slopes of residuals: one evaluation for each number of the parameters, or one backward pass for each residual, which has no error of a step but takes several times as long
 
 ---Standard deviations and correlations of parameters that were found by least squares, because the measurements are
