@@ -214,6 +214,30 @@ describe("an autoencoder that observes", function()
     mistake.fails("a state from autoencoder:state is wanted, got 3", function() again:restore(3) end)
   end)
 
+  it("is kept by a run that goes on, with its pictures and its optimizer, to the last bit", function()
+    local function train(iterations, folder, resume)
+      local eye, optimizer = small { collect = 1, replay = 12 }, adam()
+      local run = cq.Experiment { world = world(), steps = 5, observer = eye,
+        controller = cq.Controller.mlp { hidden = { 4 }, seed = 2 },
+        objective = function(state) return state:center("trunk")[1] end, optimizer = adam() }
+      run:optimize { iterations = iterations, folder = folder, resume = resume, on_iteration = function()
+        eye:fit { optimizer = optimizer, iterations = 5, batch = 4 }
+      end }
+      return eye, run
+    end
+    local one, two = process.folder(), process.folder()
+    local whole, wanted = train(4, one)
+    train(2, two)
+    local eye, run = train(4, two, true)
+    assert.is_true(eye.pictures:equal(whole.pictures))
+    for name, value in pairs(whole.weights) do assert.is_true(value:equal(eye.weights[name]), name) end
+    for name, value in pairs(wanted.params.controller) do
+      assert.is_true(value:equal(run.params.controller[name]), name)
+    end
+    process.remove(one)
+    process.remove(two)
+  end)
+
   it("may be trained with the controller", function()
     local w, eye = world(), small { trainable = true }
     local run = cq.Experiment { world = w, steps = 4, observer = eye, controller = cq.Controller.mlp { hidden = { 4 } },

@@ -55,7 +55,7 @@ local function tournament_of(plan)
     starts.iteration and (", iteration %d"):format(starts.iteration) or "")
 end
 
----All that a training needs to go on, for Run:save.
+---All that a training needs to go on, for Run:save; of an observer that learns beside it what it has learned.
 ---@param training cq.Training
 ---@return table
 function saved_plan.state(training)
@@ -65,7 +65,9 @@ function saved_plan.state(training)
     for _, name in ipairs(kept) do starts[k][name] = start[name] end
     starts[k].history = packed(start.history or {})
   end
+  local observer = training.run.observer
   return { plan = training.records, starts = starts, tournament = tournament_of(training.plan), seed = training.seed,
+    observer = observer and observer.state and observer:state() or nil,
     first = training.is_given and training.first or nil }
 end
 

@@ -49,6 +49,8 @@ local function restore(self)
     saved_plan.check(self.run, self.plan, self.folder.saved, self.folder.folder)
   end
   self.starts, self.seed = saved_plan.starts(state, self.records), state.seed
+  local observer = self.run.observer
+  if state.observer and observer and observer.restore then observer:restore(state.observer) end
   if state.first then self.first, self.is_given = state.first, true end
   local stays = {}
   for _, start in ipairs(self.starts) do

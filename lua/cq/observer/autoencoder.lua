@@ -294,6 +294,8 @@ function Autoencoder:fit(fields_given)
   if not self.fitted then
     self.weights.scale, self.fitted = measure_scale(self, pictures:slice(1, count)), true
   end
+  if self.moments then def.optimizer:restore(self.moments) end
+  self.optimizer, self.moments = def.optimizer, nil
   local history = { loss = {}, reconstruction = {}, divergence = {} }
   local trained = {}
   for name, value in pairs(self.weights) do trained[name] = name ~= "scale" and value or nil end
@@ -325,15 +327,17 @@ end
 
 -- ---- to go on later -------------------------------------------------------------------------------------------------
 
----What it has learned and collected, as cq.save keeps it: weights, pictures, and where its random numbers are.
+---What it has learned and collected, as cq.save keeps it: weights, pictures, where its random numbers are, and the
+---state of the optimizer that it was fitted with last. run:optimize keeps it with the run, and --resume goes on with it.
 ---@return table
 function Autoencoder:state()
   return { weights = T.leaves.snapshot(self.weights), fitted = self.fitted, made = self.made,
     pictures = self.collected > 0 and self.pictures:slice(1, self.collected):copy() or nil,
-    random = self.random:state() }
+    random = self.random:state(), optimizer = self.optimizer and self.optimizer:state() or self.moments }
 end
 
----Goes on from a state of autoencoder:state, of one with the same definition: fits then give the same bits.
+---Goes on from a state of autoencoder:state, of one with the same definition: fits then give the same bits. The
+---optimizer of the next fit goes on from the one before.
 ---@param state table
 function Autoencoder:restore(state)
   if type(state) ~= "table" or not state.random then
@@ -342,6 +346,7 @@ function Autoencoder:restore(state)
   take_weights(self, state.weights)
   self.fitted, self.made, self.collected = state.fitted, state.made, math.min(state.made, self.replay)
   self.random:restore(state.random)
+  self.optimizer, self.moments = nil, state.optimizer
   if not state.pictures then return end
   check_pictures(self, state.pictures)
   reserve(self)
