@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 11 };                   // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 12 };                   // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -310,9 +310,13 @@ void cq_rollout_health(const cq_rollout *rollout, cq_health *health);     // of 
 cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
 // Which gradients will be read from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each. Default: all.
 void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
-// A factor of the adjoint of the state between two control steps of a call, 1 unless set; discount applies it once.
-cq_status cq_rollout_set_discount(cq_rollout *rollout, double factor);
+// How the adjoint of the state goes from one control step of a call to the one before: times discount (1 unless set);
+// not at all at multiples of window (0: everywhere); with a norm of at most `most` for each scene (INFINITY: any; else
+// CQ_DEVICE on CUDA). cq_rollout_discount does it once between two calls, but for the norm.
+cq_status cq_rollout_set_adjoint(cq_rollout *rollout, double discount, int32_t window, double most);
 cq_status cq_rollout_discount(cq_rollout *rollout);
+// {steps, B} norms of the adjoint of the state after each control step that was reversed; NULL: not known (CUDA).
+const double *cq_rollout_adjoint_norms(const cq_rollout *rollout);
 // Reverses the last `count` control steps; the live state is then the one before them. grad_signals {count, B,
 // actuators} and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.
 cq_status cq_rollout_run_adjoint(cq_rollout *rollout, int32_t count, double *grad_signals, double *grad_forces);

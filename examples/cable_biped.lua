@@ -48,7 +48,7 @@ local function fallen(state)
 end
 
 local run = cq.Experiment {
-  world = world, duration = duration, adjoint_decay = decay ~= 0 and decay or nil,
+  world = world, duration = duration, gradient = decay ~= 0 and { decay = decay } or nil,
   controller = cq.Controller.open_loop { steps = rows * hold, hold = hold, init = first_signals(cq.option("seed", 0)) },
   objective  = {                                          -- where it ends, as a sum over time
     terminal = function(_, begin) return -place(begin) end,

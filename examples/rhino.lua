@@ -26,7 +26,7 @@ local function fallen(state) return (low - state:center(robot)[2]):relu() end
 local start = robot.position:mean(1):get(1) + 0.15           -- of its middle, at first
 local run = cq.Experiment {
   world = world, duration = 4,
-  adjoint_decay = 2,                           -- docs/objectives.md, "Long times"
+  gradient = { decay = 2 },                           -- docs/objectives.md, "Long times"
   memory     = full and "1 GiB" or nil,        -- of 6.7: fresh pages cost more than half of the steps made twice
   observer   = cq.Observer.kmeans { clusters = 7, velocity = true },
   controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = cq.option("seed", 0) },

@@ -36,7 +36,7 @@ end
 local function place(state) return state:center(robot)[1] end
 local run = cq.Experiment {
   world = world, duration = 4, observer = observe,
-  adjoint_decay = 2,                                       -- docs/objectives.md, "Long times"
+  gradient = { decay = 2 },                                       -- docs/objectives.md, "Long times"
   controller = cq.Controller.mlp { hidden = { 64, 64 }, seed = cq.option("seed", 0) },
   objective  = {
     terminal = function(_, begin) return -place(begin) end,

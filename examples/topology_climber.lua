@@ -28,7 +28,7 @@ local function climber(level)
     block:at { 0.4, 0.3 },
   }
   return {
-    world = world, duration = duration, adjoint_decay = 0.1,                       -- two steps
+    world = world, duration = duration, gradient = { decay = 0.1 },                       -- two steps
     design = cq.Topology { world = world, duration = duration, connected = true, symmetry = { axis = "x" },
       pulses = { period = 0.052 } },
     objective = { running = function(state) return -world.control_dt * state:velocity(block)[2] end },

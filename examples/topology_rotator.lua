@@ -27,7 +27,7 @@ local function rotator(level)
     return spin / inertia * world.control_dt
   end
   return {
-    world = world, duration = 1, adjoint_decay = 0.8, objective = { running = turned },
+    world = world, duration = 1, gradient = { decay = 0.8 }, objective = { running = turned },
     design = cq.Topology { world = world, duration = 1, material = { sharpness = 8 }, layout = { sharpness = 8 },
       symmetry = { axis = "y", order = 4 } },
   }
@@ -36,10 +36,10 @@ end
 local plan = cq.Plan {
   name = "rotator", optimizer = cq.Optimizer.adam { rate = 0.01 },
   { name = "coarse soft", iterations = 400, level = { coarsen = 2 } },
-  { name = "soft", iterations = 220, options = { adjoint_decay = 0.4 } },
-  { name = "binary", iterations = 50, body = "binary", options = { adjoint_decay = 0.4, sharpness = 16,
+  { name = "soft", iterations = 220, options = { gradient_decay = 0.4 } },
+  { name = "binary", iterations = 50, body = "binary", options = { gradient_decay = 0.4, sharpness = 16,
     rate = cq.Schedule.linear { from = 2e-3, to = 2e-4 } } },
-  { name = "pulses", iterations = 250, body = "extracted", options = { adjoint_decay = 0.4, clip = 1,
+  { name = "pulses", iterations = 250, body = "extracted", options = { gradient_decay = 0.4, clip = 1,
     rate = cq.Schedule.linear { from = 0.01, to = 1e-3 } } },
 }
 print(plan)

@@ -278,7 +278,7 @@ describe("gradients through a state", function()
     world:close()
   end)
 
-  it("reach what was remembered, and fade as adjoint_decay says", function()
+  it("reach what was remembered, and fade as gradient.decay says", function()
     local world = scene.world(scene.robot())
     local params = { w = T.param(spread({ 4, 2 }, -1, 1)), h = T.param { 0.1, 0.2 } }
     for _, decay in ipairs { math.huge, 0.05 } do
@@ -291,7 +291,7 @@ describe("gradients through a state", function()
               return h, h
             end }
         end
-        return { controller = controller, adjoint_decay = decay,
+        return { controller = controller, gradient = { decay = decay },
           observer = function(state) return state:motion "trunk" end }
       end)
       is_close(whole.w, halves.w, 1e-10)

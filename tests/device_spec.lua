@@ -130,7 +130,7 @@ local decaying = [[
 local cq, T, scene, spread = require "cq", require "cq.tensor", require "tests.scene", require "tests.spread"
 local world = scene.world(scene.robot(), { floor = true })
 local _, grads = T.value_and_grad(function(q)
-  return world:rollout { robot = world.robot:with { velocity = q.velocity }, steps = 9, adjoint_decay = 0.02,
+  return world:rollout { robot = world.robot:with { velocity = q.velocity }, steps = 9, gradient = { decay = 0.02 },
     memory = cq.option("memory", "1 GiB"), controller = cq.Controller.open_loop(q.u), running = function(state)
       return state:velocity("trunk")[1] + state:center("foot"):square():sum()
     end }.running:sum()

@@ -72,7 +72,7 @@ local function gradients(case, device, memory, way)
       robot = world.robot:with { young = p.young, density = p.density, position = p.position, velocity = p.velocity },
       steps = STEPS, batch = batch,
       observer = way == "lua" and own(case.observer) or case.observer, controller = controller:with(p.net),
-      memory = memory, adjoint_decay = case.decay,
+      memory = memory, gradient = { decay = case.decay },
       wall_velocity = case.shake, contact = case.shake and true or nil,
       on_step = way == "watched" and scene.nobody or nil,
     }

@@ -43,7 +43,7 @@ describe("an experiment", function()
     assert.is_true(math.abs(run:evaluate().loss - result.best) < 1e-12)
     local history = lines(folder .. "/a/history.csv")
     assert.equal(13, #history)
-    assert.equal("iteration,loss,gradient,seconds", history[1])
+    assert.equal("iteration,loss,adjoint,adjoint_growth,gradient,seconds", history[1])
     assert.equal(before, tonumber(history[2]:match "^1,([^,]+)"))
     local best = cq.load(folder .. "/a").parameters
     assert.is_true(best.controller.w1:equal(run.best.params.controller.w1))
@@ -95,9 +95,9 @@ describe("an experiment", function()
     end
     assert.equal(3, train(3).iterations)
     assert.same({}, told)
-    train(4, { adjoint_decay = 0.1, optimizer = cq.Optimizer.adam { rate = 0.01, clip = 1 },
+    train(4, { gradient = { decay = 0.1 }, optimizer = cq.Optimizer.adam { rate = 0.01, clip = 1 },
       trainable = { controller = { rate = 0.02 } } })
-    says(told[#told], "run:optimize: " .. path .. ": goes on in another manner: adjoint_decay was none and is 0.1, "
+    says(told[#told], "run:optimize: " .. path .. ": goes on in another manner: gradient was none and is decay 0.1, "
       .. "optimizer.clip was none and is 1, optimizer.rate was 0.05 and is 0.01, rate of controller.b1 was none and is "
       .. "0.02, rate of controller.w1 was none and is 0.02")
     messages.warn = warn

@@ -16,11 +16,11 @@ describe("cq.Plan", function()
     local words = tostring(cq.Plan.topology {})
     mistake.says(words, "Plan topology: 650 iterations; 4 starts, 2 go on after binary.")
     mistake.says(words, "1. coarse gait: cells and steps twice as large, soft body, design.layout, design.pulses "
-      .. "trained by Adam, relative epsilon 0.0001, rate 0.01, adjoint decay auto, 60 iterations.")
+      .. "trained by Adam, relative epsilon 0.0001, rate 0.01, gradient decay auto, 60 iterations.")
     mistake.says(words, "2. coarse soft: cells and steps twice as large, soft body, all trained by Adam, "
-      .. "relative epsilon 0.0001, rate 0.01, adjoint decay auto, passive weight 1, 150 iterations.")
+      .. "relative epsilon 0.0001, rate 0.01, gradient decay auto, passive weight 1, 150 iterations.")
     mistake.says(words, "6. pulses: extracted body, design.pulses trained by Adam, relative epsilon 0.0001, "
-      .. "rate 0.03 to 0.003 (linear), adjoint decay auto, clip median, 200 iterations.")
+      .. "rate 0.03 to 0.003 (linear), clip median, gradient decay auto, 200 iterations.")
     words = tostring(cq.Plan { train = { "controller" }, stop = { stalled = 40 }, { name = "gait", iterations = 9,
       minimize = "violation", level = { duration = 2 }, initial = "best" } })
     assert.equal("Plan training: 9 iterations.\n1. gait: duration 2, controller trained by the experiment's optimizer, "

@@ -272,7 +272,7 @@ describe("cq.load", function()
     data.version = 99
     T.save(path, data)
     says(sentence(function() cq.load(path) end), "has version 99, this program")
-    says(sentence(function() cq.load(path) end), "reads up to version 2; take a newer program")
+    says(sentence(function() cq.load(path) end), "reads up to version 3; take a newer program")
     data.version, data.parameters = 1, nil
     T.save(path, data)
     says(sentence(function() cq.load(path) end), "is damaged: parameters must be a table, got nil")
@@ -298,6 +298,23 @@ describe("cq.load", function()
     data.robots[1].laws = nil
     T.save(path, data)
     says(sentence(function() cq.load(path) end), "of version 1 is damaged: it lacks what that version has")
+  end)
+
+  it("knows gradient.decay by its earlier name, in what was saved and in what goes on", function()
+    local migrate = require "cq.saved.migrate"
+    local data = { version = 2, stage = { options = { adjoint_decay = 0.4 },
+      cut = { adjoint_decay = 2, sharpness = 1 } } }
+    migrate.to(data, 3)
+    assert.same({ options = { gradient_decay = 0.4 }, cut = { gradient_decay = 2, sharpness = 1 } }, data.stage)
+    local manner = { adjoint_decay = "0.1", ["options.adjoint_decay"] = "0.4" }
+    local state = { plan = { { name = "soft", ["options.adjoint_decay"] = "0.4" } }, starts = {
+      { solver = { signature = { problem = {}, manner = manner } } }, { stage = 0 } } }
+    migrate.training(state)
+    assert.same({ { name = "soft", ["options.gradient_decay"] = "0.4" } }, state.plan)
+    assert.same({ gradient = "decay 0.1", ["options.gradient_decay"] = "0.4" }, state.starts[1].solver.signature.manner)
+    for _, other in ipairs { { plan = 3, starts = {} }, { plan = { 3 }, starts = { 4 } }, { evaluations = 1 } } do
+      migrate.training(other)
+    end
   end)
 
   it("reads runs of programs that kept parameters alone, and of solves", function()

@@ -251,7 +251,7 @@ cq_status cq_rollout_run_policy_adjoint(cq_rollout *r, const cq_policy *policy, 
   if (r->world->backend->runs_policies) {
     cq_policy_run policy_run = policy_run_of(r, policy, cq_rollout_at(r) - count);
     policy_run.grad_outputs = grad_outputs;
-    const int32_t each = r->discount == 1 ? count : 1;
+    const int32_t each = r->rules.discount == 1 && !r->rules.window ? count : 1;
     for (int32_t left = count; left > 0 && !status; left -= each) {
       if (left < count) status = cq_rollout_discount(r);
       if (!status) status = cq_rollout_backward(r, &(cq_controls){.count = each, .policy_run = &policy_run});

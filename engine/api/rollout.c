@@ -39,6 +39,7 @@ void cq_rollout_destroy(cq_rollout *r) {
   cq_gravity_close(r);
   cq_free(r->changing.kept);
   cq_free(r->changing.grad);
+  cq_free(r->rules.norms);
   cq_free(r->friction);
   cq_free(r->wall_velocity);
   cq_free(r->values);
@@ -59,8 +60,8 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
   r->world = world;
   r->def = *def;
   r->wanted = r->changed = UINT64_MAX;
-  r->discount = 1;
   const cq_backend *b = world->backend;
+  r->rules = (cq_adjoint_rules){.discount = 1, .most = INFINITY};
   if (!r->def.memory)
     r->def.memory = (b->memory_available ? b->memory_available(world->context) : cq_memory_available()) / 4 * 3;
   r->friction = cq_alloc((size_t)m->wall_count, sizeof(double), "walls");
@@ -73,6 +74,10 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
     const size_t solved = (size_t)def->steps * (size_t)def->batch * (size_t)m->substeps * CQ_SOLVER_WIDTH;
     r->track.solver = cq_alloc(solved, sizeof(double), "reports of the solver");
     if (!r->track.solver) status = CQ_MEMORY;
+  }
+  if (!status && def->differentiable && b->adjoint_norms) {
+    r->rules.norms = cq_alloc((size_t)def->steps * (size_t)def->batch, sizeof(double), "norms of adjoints");
+    if (!r->rules.norms) status = CQ_MEMORY;
   }
   if (!status) status = b->create(world->context, def->batch, def->differentiable, &r->device);
   if (!status) {
@@ -280,7 +285,7 @@ cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
 }
 
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
-  const cq_status status = cq_memo_reverse(r->memo, controls, r->discount);
+  const cq_status status = cq_memo_reverse(r->memo, controls, &r->rules);
   // The reverse pass failed part way through a control step: the device holds neither the state before it nor the one
   // after, so the rollout must begin again.
   if (status && status != CQ_INVALID) r->began = r->adjoint = 0;
@@ -338,18 +343,26 @@ cq_status cq_rollout_return(cq_rollout *r) {
 
 void cq_rollout_want(cq_rollout *r, uint64_t fields) { r->wanted = fields; }
 
-cq_status cq_rollout_set_discount(cq_rollout *r, double factor) {
-  if (!(factor >= 0 && factor <= 1)) return cq_fail(CQ_INVALID, "a discount must be 0 to 1, got %g", factor);
-  r->discount = factor;
+cq_status cq_rollout_set_adjoint(cq_rollout *r, double discount, int32_t window, double most) {
+  if (!(discount >= 0 && discount <= 1)) return cq_fail(CQ_INVALID, "a discount must be 0 to 1, got %g", discount);
+  if (window < 0) return cq_fail(CQ_INVALID, "a window must be 0 control steps or more, got %d", window);
+  if (!(most > 0)) return cq_fail(CQ_INVALID, "the largest norm of the adjoint must be above 0, got %g", most);
+  if (most < INFINITY && !r->world->backend->adjoint_norms)
+    return cq_fail(CQ_DEVICE, "the device %s does not know norms of adjoints, so that it cannot limit them",
+                   r->world->backend->name);
+  r->rules.discount = discount, r->rules.window = window, r->rules.most = most;
   return CQ_OK;
 }
 
+const double *cq_rollout_adjoint_norms(const cq_rollout *r) { return r->rules.norms; }
+
 cq_status cq_rollout_discount(cq_rollout *r) {
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before it is discounted");
-  if (r->discount == 1) return CQ_OK;
+  const double factor = cq_adjoint_factor(&r->rules, cq_rollout_at(r));
+  if (factor == 1) return CQ_OK;
   if (r->changing.pending)
-    for (int64_t k = 0; k < r->changing.width; k++) r->changing.grad[k] *= r->discount;
-  return r->world->backend->discount_adjoint(r->device, r->discount);
+    for (int64_t k = 0; k < r->changing.width; k++) r->changing.grad[k] = factor ? r->changing.grad[k] * factor : 0;
+  return r->world->backend->discount_adjoint(r->device, factor);
 }
 
 cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_signals, double *grad_forces) {

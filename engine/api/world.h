@@ -51,7 +51,7 @@ struct cq_rollout {
   // {steps, batch, dim} of the last begin, for the next one; as walls_set and walls_changed
   double *gravity_begun, *gravity_next;
   int32_t gravity_set, gravity_changed;
-  double discount;            // of the adjoint between control steps
+  cq_adjoint_rules rules;     // of the adjoint between control steps
   uint64_t wanted, computed;  // bits of the gradients that will be asked for; that the running adjoint computes
   int32_t began, adjoint, finished, failed;
 };

@@ -110,7 +110,7 @@ typedef struct cq_backend {
   // controls that they had forward. wanted: bits (1 << cq_field) of the gradients that will be read.
   cq_status (*begin_adjoint)(cq_device *device, uint64_t wanted);
   cq_status (*reverse)(cq_device *device, const cq_controls *controls, cq_record *const *records, int32_t *steps_done);
-  cq_status (*discount_adjoint)(cq_device *device, double factor);         // of the live state, times a factor
+  cq_status (*discount_adjoint)(cq_device *device, double factor);         // of the live state, times a factor; 0: none
   cq_status (*finish)(cq_device *device);                                  // at step 0: gradients are complete
   const cq_gradients *(*gradients)(const cq_device *device, int32_t scene);
 
@@ -118,6 +118,8 @@ typedef struct cq_backend {
   cq_status (*read)(cq_device *device, const cq_readout *readout, int64_t count, double *out);
   cq_status (*read_adjoint)(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
 
+  // OPTIONAL: norms {B} of the adjoint of the live state; one above most is scaled to it
+  cq_status (*adjoint_norms)(cq_device *device, double most, double *norms);
   // OPTIONAL: 1: takes a policy in controls; else api asks it step by step
   int32_t runs_policies;
   // OPTIONAL: 1: takes gravity of each control step from the track

@@ -362,7 +362,7 @@ static void fill_range(cq_scene *s, int32_t range) {
   s->kernels->reorder(s, s->live->data, s->next->data, cq_scene_fields(s), begin, end);
   if (s->next->internal)
     s->kernels->reorder(s, s->live->internal, s->next->internal, s->model->internal_count, begin, end);
-  if (s->arrangement->sorted_at < 0)
+  if (s->arrangement->sorted_at == -1)
     s->kernels->load_params(s, a, begin, end);
   else
     s->kernels->reorder_params(s, s->arrangement, a, begin, end);

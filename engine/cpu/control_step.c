@@ -1,5 +1,6 @@
 // control_step: one control step of one scene, forward and backward.
 #include "arrange.h"
+#include "between.h"
 #include "implicit/implicit.h"
 #include "../world/constants.h"
 #include <float.h>
@@ -54,7 +55,7 @@ static void take_walls(cq_scene *s, const cq_scene *from) {
   s->wall_place_step = from->wall_place_step - from->step;
 }
 
-// State and order of particles of another scene; their params are still missing.
+// State, order and params of the particles of another scene.
 static cq_status take_state(cq_scene *s, const cq_scene *from) {
   s->health = (cq_health){0};
   cq_slice *slice = cq_slice_copy(s, from->live);
@@ -86,12 +87,13 @@ static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *
 
 cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from) {
   if (cq_is_reference(s->model)) return take_reference(s, worker, from);
+  const int has_params = cq_scene_has_same_constants(s, from);   // those that come with the order
   if (worker->rank == 0) s->status = take_state(s, from);
-  make_slots(s, worker);
+  if (!has_params) make_slots(s, worker);
   cq_worker_wait(worker);
   if (s->status) return s->status;
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_worker_share(worker, has_params ? 0 : s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++)
     s->kernels->load_params(s, s->arrangement, s->range_start[r], s->range_start[r + 1]);
   cq_worker_wait(worker);

@@ -1,6 +1,6 @@
 // device: the CPU behind the table of operations. A single scene is shared by all threads;
 // several are spread over them.
-#include "kernels.h"
+#include "between.h"
 #include "thread_choice.h"
 #include "thread_pool.h"
 #include <stdatomic.h>
@@ -397,16 +397,16 @@ static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index
 
 static cq_status discount_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index;
-  int begin, end;
-  cq_worker_share(worker, scene->chunks, &begin, &end);
-  scene->kernels->discount_adj(scene, begin, end, *(const double *)argument);
-  if (cq_is_reference(scene->model) && worker->rank == 0)
-    scene->kernels->reference->discount(scene, *(const double *)argument);
-  return CQ_OK;
+  return cq_scene_discount_adj(scene, worker, *(const double *)argument);
 }
 
 static cq_status discount_adjoint(cq_device *device, double factor) {
   return run(device, discount_scene, &factor, NULL);
+}
+
+static cq_status adjoint_norms(cq_device *device, double most, double *norms) {
+  for (int32_t s = 0; s < device->batch; s++) norms[s] = cq_scene_limit_adj(&device->scenes[s], most);
+  return CQ_OK;
 }
 
 // In the order of the scenes, for several may have gone on from one.
@@ -594,7 +594,7 @@ const cq_backend *cq_backend_cpu(void) {
       .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
       .read = read_scenes, .read_adjoint = read_adjoint, .changes_gravity = 1,
       .begin_from = begin_from, .pass_adjoint = pass_adjoint,
-      .discount_adjoint = discount_adjoint,
+      .discount_adjoint = discount_adjoint, .adjoint_norms = adjoint_norms,
   };
   return &cpu;
 }

@@ -232,6 +232,7 @@ const cq_kernels CQ_TABLE = {
     NULL,
 #endif
     discount_adj,
+    adj_square,
     store_params_adj,
     store_state_adj,
     read_sums,

@@ -73,6 +73,7 @@ typedef struct cq_kernels {
   void (*dilatation_places_adj)(cq_scene *s, int32_t range);
 
   void (*discount_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, double factor);   // of the live state
+  double (*adj_square)(const cq_scene *s);
 
   // gradients back to the user's order
   void (*store_params_adj)(cq_scene *s, int32_t chunk_begin, int32_t chunk_end);

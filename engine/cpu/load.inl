@@ -78,8 +78,27 @@ static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end
   }
 }
 
+// times a factor; 0 takes away what is not finite too
 static void discount_reals(void *data, const int64_t begin, const int64_t end, const real factor) {
-  for (int64_t i = begin; i < end; i++) ((real *)data)[i] *= factor;
+  if (s_value(factor) == 0) memset((void *)((real *)data + begin), 0, (size_t)(end - begin) * sizeof(real));
+  for (int64_t i = begin; i < end && s_value(factor) != 0; i++) ((real *)data)[i] *= factor;
+}
+
+static double square_of(const void *data, const int64_t count) {
+  double sum[8] = {0};
+  for (int64_t i = 0; i < count / 8; i++)
+    for (int k = 0; k < 8; k++) {
+      const double x = (double)s_value(((const real *)data)[8 * i + k]);
+      sum[k] += x * x;
+    }
+  return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+// of the live state, of which the slots that hold no particle are zero
+static double adj_square(const cq_scene *s) {
+  const int64_t slots = (int64_t)s->chunks * CQ_CHUNK;
+  const double internal = s->internal_adj ? square_of(s->internal_adj, slots * s->model->internal_count) : 0;
+  return square_of(s->adj, slots * FIELDS) + internal;
 }
 
 static void discount_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, double factor) {

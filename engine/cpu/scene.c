@@ -355,6 +355,11 @@ cq_arrangement *cq_arrangement_copy(cq_scene *s, const cq_arrangement *a) {
   }
   memcpy(copy->order, a->order, (size_t)slots_of(s) * sizeof *copy->order);
   memcpy(copy->slot, a->slot, (size_t)s->model->particle_count * sizeof *copy->slot);
+  memcpy(copy->params, a->params, (size_t)slots_of(s) * (size_t)s->params * (size_t)s->kernels->real_bytes);
+  memcpy(copy->materials, a->materials, (size_t)s->chunks * sizeof *copy->materials);
+  memcpy(copy->material, a->material, (size_t)slots_of(s));
+  memcpy(copy->slot_actuated, a->slot_actuated, (size_t)slots_of(s));
+  memcpy(copy->actuated, a->actuated, (size_t)s->chunks);
   if (a->column_count) memcpy(copy->columns, a->columns, (size_t)a->column_count * sizeof *copy->columns);
   memcpy(copy->lower, a->lower, sizeof copy->lower);
   memcpy(copy->size, a->size, sizeof copy->size);

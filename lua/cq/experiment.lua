@@ -30,8 +30,8 @@ local constrained = require "cq.experiment.constrained"
 local observers = require "cq.observer"
 local levels = require "cq.experiment.levels"
 local objectives = require "cq.experiment.objective"
-local stage_options = require "cq.experiment.options"
 local goals = require "cq.experiment.goal"
+local gradients = require "cq.experiment.gradient"
 local scenes = require "cq.experiment.scenes"
 local trainables = require "cq.experiment.trainable"
 local together = require "cq.experiment.together"
@@ -68,7 +68,7 @@ local spec = is.define("cq.Experiment", {
   reduce = is.any { optional = true },
   trainable = is.table { default = {} },
   memory = is.any { optional = true },
-  adjoint_decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" }, optional = true },
+  gradient = is.table { optional = true },
   contact = is.boolean { default = false },
   weight = is.one_of { "mass", "particle", "volume", optional = true },
 })
@@ -103,8 +103,8 @@ end
 ---@field trainable? table<string, cq.Experiment.trainable.def|cq.Tensor>   values of the robot or the world, by
 ---  name, or of anything else with apply; cq.param; and "controller" or "observer" for the rate of their weights
 ---@field memory? string|number      for what the backward pass needs, as "2 GiB"
----@field adjoint_decay? number|"auto"   of gradients, as world:rollout has it; "auto": 3 sqrt(L / g) where the
----  objective is a sum over time, L the edge of a cube (a square) of the robot's volume; exact unless given [time]
+---@field gradient? cq.Experiment.gradient.def   how gradients depart from the exact ones, for long times: decay, window,
+---  clip, smooth, estimate; exact unless given
 ---@field contact? boolean           read what walls and pins give, for state:contact in observer and objective
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where
 ---  density, volume or a value with apply is trained, since a mean over mass moves when mass does; else by mass
@@ -143,7 +143,7 @@ local function new(_, fields)
   local problem = text.is_callable(fields) and fields or nil
   local def = spec(problem and levels.define(problem, {}) or fields)
   local self = setmetatable({ world = def.world, optimizer = def.optimizer, memory = def.memory, contact = def.contact,
-    adjoint_decay = def.adjoint_decay,
+    gradient = gradients.check(def.gradient, def.world),
     problem = problem, given = {}, made_scenes = {} }, Experiment)
   self.observer = def.observer and observers.of(def.observer, "cq.Experiment")
   self.steps, self.objective = steps_of(def), objectives.of(def.objective, def.world)
@@ -241,13 +241,13 @@ function Experiment:rollout_def(params, changes, policy)
     controller = policy.controller, weight = self.weight,
     running = self.objective.running, effort = self.objective.effort, memory = self.memory, on_step = def.on_step,
     contact = self.contact or def.contact or false, work = self.objective.work ~= nil,
-    adjoint_decay = self.adjoint_decay, record = constrained.recorder(self.constraints),
+    record = constrained.recorder(self.constraints),
   }
   for _, values in ipairs { self.given, self.of_scene or {}, params.world or {} } do
     for name, value in pairs(values) do fields[name] = value end
   end
   changed.fill(def, fields)
-  if fields.adjoint_decay == "auto" then fields.adjoint_decay = stage_options.natural_decay(self) end
+  gradients.fill(self, fields)
   if def.adjust then def.adjust(fields, world) end
   local design = self.design
   local is_block = design and (world == design.world or world.variant_of == design.world)

@@ -33,7 +33,7 @@ local plan = { class = Plan }
 plan.of_optimizer = { "rate", "clip", "penalty" }
 plan.of_design = { "sharpness", "threshold", "layout_sharpness", "filter_radius", "min_density", "stiffness_exponent",
   "mass_exponent", "actuation_exponent" }
-plan.of_rollout = { "adjoint_decay", "damping", "friction", "gravity", "wall_velocity" }
+plan.of_rollout = { "gradient_decay", "gradient_window", "damping", "friction", "gravity", "wall_velocity" }
 
 local option_names = { "limits", "passive_weight" }
 for _, list in ipairs { plan.of_optimizer, plan.of_design, plan.of_rollout } do
@@ -50,7 +50,7 @@ end
 
 local a_value = is.any_of { is.number { infinite = true }, is.table(), is.instance "cq.Schedule", is.callable() }
 local values = { clip = is.any_of { is.number { above = 0 }, is.one_of { "median", "none" }, is.instance "cq.Schedule",
-  is.callable() }, adjoint_decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" },
+  is.callable() }, gradient_decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" },
   is.instance "cq.Schedule", is.callable() } }
 
 local function check_options(given, what)
@@ -128,8 +128,9 @@ end
 ---@field mass_exponent? any          of mass
 ---@field actuation_exponent? any     of the actuation
 ---@field limits? table<string, any>  of constraints, by their names
----@field adjoint_decay? any          of gradients [time]; math.huge: exact ones; "auto": 3 sqrt(L / g) where the
----  objective is a sum over time, L the cube root (in 2D the square root) of the robot's volume; else exact
+---@field gradient_decay? any         gradient.decay of the experiment [time]; math.huge: exact ones; "auto": 3 sqrt(L / g)
+---  where the objective is a sum over time, L the cube root (in 2D the square root) of the robot's volume; else exact
+---@field gradient_window? any        gradient.window of the experiment [time]; math.huge: no window
 ---@field passive_weight? any         of a design: this times what the body gains without any signal is added to the
 ---  loss, so that falling over is not paid for; gains are over the solid block without signals. The loss of history.csv
 ---  has it, and the column passive_cost; run.best.loss is the objective alone. 0
@@ -339,7 +340,7 @@ method.guard(Plan, "plan")
 ---The default plan of topology optimization. A gait is found on a quarter (in space an eighth) of the particles, first
 ---of the whole block, then with a soft body, then with a rounded one, and carried over to all of them; the pulses of
 ---the body that comes out are optimized again. No number of it has a unit: those that have are in the problem, or
----follow from it (cq.Topology, adjoint_decay = "auto").
+---follow from it (cq.Topology, gradient_decay = "auto").
 ---@type fun(fields?: cq.Plan.topology.def): cq.Plan
 plan.topology = require "cq.plan.topology"
 

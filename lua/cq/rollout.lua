@@ -18,6 +18,7 @@ local field = require "cq.base.field"
 local fields = require "cq.rollout.fields"
 local engine_policy = require "cq.rollout.engine_policy"
 local memory = require "cq.rollout.memory"
+local backward = require "cq.rollout.backward"
 local control = require "cq.rollout.control"
 local continued = require "cq.rollout.continued"
 local states = require "cq.state"
@@ -137,6 +138,17 @@ function Rollout:begin_adjoint()
     + gravity.wanted(self.gravity))
   engine.check(C.cq_rollout_begin_adjoint(self.handle), "world:rollout")
   self.adjoint_begun = true
+end
+
+---The norm of the derivative of the objective by the state after each control step, as the last backward pass had it:
+---of positions, velocities, C and F and what flows of all particles together, each in its unit. Where it grows towards
+---the start, early actions count for more, or are seen through something chaotic.
+---Errors: without a backward pass, after release, and on CUDA.
+---@return cq.Tensor     {steps}, or {steps, batch}
+function Rollout:adjoint_norms()
+  if not self.handle then is.fail "rollout:adjoint_norms: this rollout was released, or its world closed" end
+  if not self.reversed then is.fail "rollout:adjoint_norms: no backward pass has gone through this rollout" end
+  return backward.norms(self) or is.fail "rollout:adjoint_norms: the device cuda does not know them; run on the CPU"
 end
 
 ---Gives the memory of the rollout back to the world at once, and not when it is collected.
@@ -368,7 +380,7 @@ local kinds = {
   weight = is.one_of { "mass", "particle", "volume", default = "mass" },
   on_step = is.callable { optional = true },
   memory = is.any { optional = true },
-  adjoint_decay = is.number { above = 0, infinite = true, optional = true },
+  gradient = is.table { optional = true },
 }
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
 local spec = is.define("world:rollout", kinds)
@@ -412,10 +424,7 @@ local function new(world, def, on)
   })
   self.handle, self.differentiable = self.entry.handle, on ~= nil
   fields.apply(world, self.entry, self.set)
-  -- of an engine's control step, and of ours
-  self.discount = def.adjoint_decay and math.exp(-world.control_dt / (world.pieces * def.adjoint_decay)) or 1
-  self.discount_of_step = self.discount ^ world.pieces
-  engine.check(C.cq_rollout_set_discount(self.handle, self.discount), "world:rollout")
+  backward.apply(self, def.gradient)
   wall_motion.apply(self.entry, self.wall_motion)
   gravity.apply(self.entry, self.gravity)
   self.keep = control.keep(self, on ~= nil)
@@ -456,9 +465,8 @@ end
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it, in all functions of your own
 ---@field on_step? fun(state: cq.State, signals: cq.Tensor?)   for looking on: at the start (signals nil), and after each control step
 ---@field memory? string|number       for what the backward pass needs, as "2 GiB"; three quarters of what is free unless given
----@field adjoint_decay? number       time in which the backward pass lets the adjoint of a state decay by e, beside the decay of the dynamics:
----  gradients then are no longer exact, but not of chance either where bodies bounce for thousands of steps; for costs
----  that are sums over time. Exact unless given, and with math.huge [time]
+---@field gradient? world.rollout.gradient.def   what the backward pass does to the adjoint of the state on its way through time:
+---  decay, window and clip. Exact unless given
 ---@field gravity? any                {dim}, instead of the world's; this and the following also with the batch before it. For each
 ---  control step {steps, dim}, or a function of the time that a control step begins at (not on CUDA)
 ---@field damping? any                one number, instead of the world's
@@ -500,8 +508,7 @@ function rollout.run(world, given)
     for _, name in ipairs(names) do outputs[#outputs + 1] = self[name] end
     local carried = tree.flatten(self.carried.hidden, "the hidden state")
     for _, tensor in ipairs(carried) do outputs[#outputs + 1] = tensor end
-    local altered = self.discount ~= 1 and "adjoint_decay of world:rollout" or nil
-    tape.custom { name = "rollout", outputs = outputs, altered = altered, backward = function(_, ...)
+    tape.custom { name = "rollout", outputs = outputs, altered = self.altered, backward = function(_, ...)
       local grads, at = {}, 0
       for _, name in ipairs(names) do
         if self[name] then

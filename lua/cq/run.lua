@@ -32,6 +32,7 @@ local host = require "cq.host"
 local json = require "cq.base.json"
 local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
+local migrate = require "cq.saved.migrate"
 local option = require "cq.option"
 local Progress = require "cq.run.progress"
 local schema = require "cq.base.schema"
@@ -306,6 +307,7 @@ function Run.saved_in(folder, name)
   if is_copy then os.remove(found) end
   local problem = schema.problem(saved_fields, saved)
   if problem then schema.fail("%s is not what a run has saved: %s; start without --resume", path, problem) end
+  migrate.training(saved.optimizer)
   return saved
 end
 

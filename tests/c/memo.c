@@ -4,6 +4,7 @@
 #include "memo/schedule.h"
 #include "rollout.h"
 #include <malloc.h>
+#include <math.h>
 
 // ---- schedule -------------------------------------------------------------------------------------------------------
 
@@ -128,7 +129,7 @@ static int return_and_reverse(cq_memo *memo, cq_device *d, int steps, int stride
     for (int i = steps, count; i > first; i -= count) {
       count = i - first < stride ? i - first : stride;
       const cq_controls controls = {.count = count, .grad_signals = grad + i - count};
-      wrong += cq_memo_reverse(memo, &controls, 1) != CQ_OK || cq_memo_at(memo) != i - count;
+      wrong += cq_memo_reverse(memo, &controls, NULL) != CQ_OK || cq_memo_at(memo) != i - count;
     }
     for (int i = first; i < steps; i++) wrong += grad[i] != i;
   }
@@ -157,7 +158,7 @@ static int go_and_return(cq_memo *memo, cq_device *d, int steps, int stride) {
   wrong += d->advances != steps;
   for (int i = steps, count; i > 0; i -= count) {
     count = i < stride ? i : stride;
-    wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}, 1) != CQ_OK ||
+    wrong += cq_memo_reverse(memo, &(cq_controls){.count = count, .grad_signals = grad + i - count}, NULL) != CQ_OK ||
              cq_memo_at(memo) != i - count;
   }
   for (int i = 0; i < steps; i++) wrong += grad[i] != i;
@@ -270,10 +271,10 @@ static void check_interrupt(void) {
   rest = (cq_controls){.count = 4, .signals = controls + 6, .forces = forces + 6};
   CHECK(cq_memo_at(memo) == 6 && cq_memo_run(memo, &rest) == CQ_OK, "it does not go on at %d", cq_memo_at(memo));
   d.interrupt = 3;
-  CHECK_FAILS(cq_memo_reverse(memo, &all, 1), CQ_INTERRUPTED, "interrupted at control step 4, in the backward pass");
+  CHECK_FAILS(cq_memo_reverse(memo, &all, NULL), CQ_INTERRUPTED, "interrupted at control step 4, in the backward pass");
   cq_interrupt(0);
   all.count = 4;
-  CHECK(cq_memo_reverse(memo, &all, 1) == CQ_OK && d.errors == 0, "%d errors", d.errors);
+  CHECK(cq_memo_reverse(memo, &all, NULL) == CQ_OK && d.errors == 0, "%d errors", d.errors);
   for (int i = 0; i < 10; i++) CHECK(grad[i] == i, "gradient %d is %g", i, grad[i]);
   cq_memo_destroy(memo);
 }
@@ -281,6 +282,7 @@ static void check_interrupt(void) {
 // A discount comes between two control steps of a call, and not before the first, whatever is remembered.
 static void check_discount(void) {
   enum { COUNT = 10 };
+  const cq_adjoint_rules halving = {.discount = 0.5, .most = INFINITY};
   double signals[COUNT], forces[COUNT], grad[COUNT];
   for (int i = 0; i < COUNT; i++) {
     signals[i] = 100 + i;
@@ -292,7 +294,7 @@ static void check_discount(void) {
     const cq_memo_def def = def_of(&d, COUNT, budget);
     const cq_controls all = {.count = COUNT, .signals = signals, .forces = forces, .grad_signals = grad};
     REQUIRE(cq_memo_create(&def, &memo) == CQ_OK && cq_memo_begin(memo) == CQ_OK && cq_memo_run(memo, &all) == CQ_OK);
-    CHECK(cq_memo_reverse(memo, &all, 0.5) == CQ_OK && d.errors == 0 && d.halved == COUNT - 1,
+    CHECK(cq_memo_reverse(memo, &all, &halving) == CQ_OK && d.errors == 0 && d.halved == COUNT - 1,
           "budget %d: %d errors, halved %d times", (int)budget, d.errors, d.halved);
     for (int i = 0; i < COUNT; i++)
       CHECK(grad[i] == ldexp(i, i + 1 - COUNT), "budget %d: gradient %d is %g", (int)budget, i, grad[i]);

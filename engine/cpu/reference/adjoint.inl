@@ -491,7 +491,16 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
 
 static void discount(cq_scene *s, double factor) {
   real *adj = (real *)s->reference.adj;
-  for (int64_t k = 0; k < 2 * CQ_DIM * s->reference.node_count; k++) adj[k] *= (real)factor;
+  for (int64_t k = 0; k < 2 * CQ_DIM * s->reference.node_count; k++)
+    adj[k] = factor == 0 ? (real)0 : adj[k] * (real)factor;
+}
+
+static double square(const cq_scene *s) {
+  const real *adj = (const real *)s->reference.adj;
+  double sum = 0;
+  for (int64_t k = 0; k < 2 * CQ_DIM * s->reference.node_count; k++)
+    sum += (double)s_value(adj[k]) * (double)s_value(adj[k]);
+  return sum;
 }
 
 // ---- the first state ------------------------------------------------------------------------------------------------

@@ -29,5 +29,5 @@
 extern const cq_reference_kernels CQ_TABLE;
 const cq_reference_kernels CQ_TABLE = {
     prepare,    place_points,     forces,      move,    observe,  observe_rim, move_adj,
-    forces_adj, place_points_adj, observe_adj, collect, discount, complete,
+    forces_adj, place_points_adj, observe_adj, collect, discount, square, complete,
 };

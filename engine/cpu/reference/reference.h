@@ -110,6 +110,7 @@ typedef struct cq_reference_kernels {
   void (*observe_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range);   // two fields
   void (*collect)(struct cq_scene *s, int32_t block, int32_t given);   // slabs to adj
   void (*discount)(struct cq_scene *s, double factor);
+  double (*square)(const struct cq_scene *s);            // the sum of squares of adj
   void (*complete)(struct cq_scene *s);                  // adj of the first state to the user's gradients
 } cq_reference_kernels;
 

@@ -269,6 +269,7 @@ function ensemble.numbers(run, params, steps)
     defs[k], runs[k] = of_variant(own, k, define, run, params, k, iteration, steps, policies)
   end
   local rolls, wholes = rollouts(own, defs)
+  for _, whole in ipairs(wholes) do whole.on_reversed = run.on_reversed end
   local losses, constraints, found = {}, {}, {}
   for k, roll in ipairs(rolls) do
     losses[k] = of_variant(own, k, runs[k].loss, runs[k], roll)

@@ -6,6 +6,7 @@ local passive = require "cq.experiment.passive"
 -- of the experiment as it is
 local function of_one(run, params, steps)
   local roll = run:rollout(params, { steps = steps })
+  roll.on_reversed = run.on_reversed
   local found = constrained.values(run, params, roll)
   found.objective = run:loss(roll)
   return found, roll

@@ -1,5 +1,6 @@
 -- options: what the iterations of a plan's stage have of their own: values of the optimizer, of the design's map and of
 -- rollouts, and limits of constraints, each a constant, a cq.Schedule, or a function of the iteration and the history.
+local backward = require "cq.rollout.backward"
 local is = require "cq.base.schema"
 local field = require "cq.base.field"
 local text = require "cq.base.text"
@@ -15,6 +16,8 @@ local of_design = {
   layout_sharpness = { "layout", "sharpness" }, filter_radius = { "filter", "radius" },
 }
 local of_optimizer = { rate = true, clip = true, penalty = true }
+-- losses are the same by whatever gradients
+local of_gradient = { gradient_decay = true, gradient_window = true }
 
 ---Decay of the adjoint [time] for a gait: three times that in which the body would fall by half its size, where the
 ---objective is a sum over time; exact gradients otherwise.
@@ -57,7 +60,12 @@ local function check_value(name, value, run, what)
     local place = of_design[name]
     local fine, problem = pcall(run.own_design.with, run.own_design, { [place[1]] = { [place[2]] = value } })
     if not fine then is.fail("%s: options.%s: %s", what, name, (tostring(problem):gsub("^[^:]*:%d+: ", ""))) end
-  elseif name ~= "limits" and name ~= "adjoint_decay" then
+  elseif of_gradient[name] then
+    if value ~= "auto" then
+      is.argument(what, "options." .. name, is.number { above = 0, infinite = true }, value)
+      if name == "gradient_window" then backward.window_steps(value, run.world, what .. ": options") end
+    end
+  elseif name ~= "limits" then
     local problem = problem_of(name, value, run)
     if problem then is.fail("%s: options.%s must %s", what, name, problem) end
   end
@@ -121,7 +129,7 @@ local function value_of(self, name, option, i)
       is.fail("run:optimize: stage %q: options.%s gave nothing at iteration %d", self.stage.name, name, i)
     end
   end
-  if name == "adjoint_decay" and value == "auto" then value = options.natural_decay(self.run) end
+  if name == "gradient_decay" and value == "auto" then value = options.natural_decay(self.run) end
   return value
 end
 
@@ -222,8 +230,7 @@ local function set_one(self, name, value)
   elseif not of_design[name] then
     run.given[name], run.block_losses = value, {}
   end
-  -- losses are the same by whatever gradients
-  return not of_optimizer[name] and name ~= "adjoint_decay"
+  return not of_optimizer[name] and not of_gradient[name]
 end
 
 -- sets all options that are new at an iteration, those of rollouts alone or all; true: that is another problem
@@ -293,7 +300,7 @@ function options.is_changing(self, i)
       for _, limit in pairs(option) do
         if changes(limit) then return true end
       end
-    elseif not of_optimizer[name] and name ~= "adjoint_decay" and changes(option) then
+    elseif not of_optimizer[name] and not of_gradient[name] and changes(option) then
       return true
     end
   end

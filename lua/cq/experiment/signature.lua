@@ -79,7 +79,7 @@ return function(run, stage, optimizer)
   for name in pairs(stage.options.limits or {}) do changing[name] = true end
   signature.add_constraints(problem, run.constraints, changing)
   local world = run.world
-  local manner = { adjoint_decay = run.adjoint_decay and word(run.adjoint_decay),
+  local manner = { gradient = next(run.gradient) and words.of(run.gradient),
     substeps = word(run.first_substeps or world.substeps), precision = world.precision,
     integrator = world.def.integrator and tostring(world.def.integrator) }
   add_stage(problem, manner, stage, optimizer)

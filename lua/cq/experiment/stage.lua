@@ -4,11 +4,11 @@ local message = require "cq.base.message"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local constraint = require "cq.optimizer.constraint"
-local decay = require "cq.experiment.decay"
 local ensemble = require "cq.experiment.ensemble"
 local extracted = require "cq.experiment.extracted"
 local flight = require "cq.experiment.flight"
 local gradient = require "cq.tensor.gradient"
+local gradients = require "cq.experiment.gradient"
 local levels = require "cq.experiment.levels"
 local numbers = require "cq.experiment.numbers"
 local options = require "cq.experiment.options"
@@ -17,6 +17,7 @@ local recover = require "cq.experiment.recover"
 local scenes = require "cq.experiment.scenes"
 local signature_of = require "cq.experiment.signature"
 local solve = require "cq.optimizer.solve"
+local smoothing = require "cq.experiment.smoothing"
 local solver = require "cq.optimizer.solver"
 
 ---@class cq.Stage
@@ -127,7 +128,7 @@ function stages.new(stage, run, made, from)
   local self = setmetatable({ stage = stage, run = own, history = {} }, Stage)
   set_body(self)
   self.free = free_of(stage, own)
-  decay.warn(own, stage)
+  gradients.warn(own, stage)
   return self
 end
 
@@ -182,14 +183,31 @@ end
 local function evaluator_of(self)
   local run = self.run
   return function(what, plan)
+    local function passes(own_plan)
+      return run.scenes and scenes.passes(run, own_plan, function(scene) return numbers(scene, run.params) end)
+        or gradient.passes(what, function() return numbers(run, run.params) end, own_plan)
+    end
     return function(params)
       run.iteration = self.solver.evaluations + 1
       if options.set(self, run.iteration) then self.solver.best, run.best = nil, nil end
-      local evaluate = run.scenes and scenes.passes(run, plan, function(scene) return numbers(scene, run.params) end)
-        or gradient.passes(what, function() return numbers(run, run.params) end, plan)
-      return evaluate(params)
+      self.growth:clear()
+      local values, grads, roll
+      if run.gradient.smooth then
+        values, grads, roll, self.weight = smoothing.passes(run.gradient, run.iteration, plan, passes)(params)
+      else
+        values, grads, roll = passes(plan)(params)
+      end
+      return values, grads, roll
     end
   end
+end
+
+-- what the history has of the gradient: its growth over the time, and the weight of its first order
+local function columns_of(self)
+  local out = self.growth:columns(self.run)
+  self.growth:warn(self.run, self.solver.evaluations, out)
+  out.first_order_weight = self.weight
+  return out
 end
 
 -- the best point so far, as the experiment has it
@@ -246,6 +264,8 @@ end
 local function optimize(self, def)
   local run, stage = self.run, self.stage
   local chooses = run.optimizer.chooses_points
+  self.growth = gradients.new_growth()
+  function run.on_reversed(roll) self.growth:add(roll) end
   self.solver = solver.new {
     optimizer = run.optimizer, params = self.free, all = run.params, constraints = run.constraints,
     iterations = def.last, minimize = { stage.minimize },
@@ -255,6 +275,7 @@ local function optimize(self, def)
     on_iteration = function(i, values) note(self, i, values, def.on_iteration) end,
     changing = function(i) return options.is_changing(self, i) end,
     halts = function() return is_over(self) end,
+    more = function() return columns_of(self) end,
     finish = not run.scenes and function(roll) roll:release() end or nil,
     recover = stage.recover and not chooses and recover.new(stage.recover, function(factor, most)
       return refine(run, factor, most)
@@ -294,6 +315,7 @@ function Stage:optimize(def)
   -- another stage may have the same optimizer, and has the same constraints
   local restore = options.keep(self.run)
   local fine, solution = pcall(def.last > 0 and optimize or evaluate, self, def)
+  self.run.on_reversed = nil
   if not fine then flight.record(def.folder, self.run, solution) end
   restore()
   if not fine then error(solution, 0) end

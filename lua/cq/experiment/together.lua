@@ -1,6 +1,7 @@
 -- together: rollouts of experiments that share a world and its steps, as the scenes of one batch. What users wrote for
 -- one scene, observers, controllers and costs, sees each scene alone; one of ours that all scenes share sees the batch.
 local C = require("cq.base.engine").C
+local backward = require "cq.rollout.backward"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
@@ -173,7 +174,7 @@ end
 -- Does each of two rollouts have something of the other's kind in its place?
 local function alike(a, b) return (a == nil) == (b == nil) end
 
-local same_fields = { "steps", "weight", "memory", "contact", "work", "adjoint_decay" }
+local same_fields = { "steps", "weight", "memory", "contact", "work" }
 local alike_fields = { "observer", "controller", "running", "effort", "record" }
 
 -- Can a rollout be a scene of a batch? Pins are where the world has them, and what changes with time is so for all.
@@ -195,6 +196,7 @@ local function fits(def, other)
   for _, name in ipairs(same_fields) do
     if def.fields[name] ~= other.fields[name] then return false end
   end
+  if not backward.are_same(def.fields.gradient, other.fields.gradient) then return false end
   for _, name in ipairs(alike_fields) do
     if not alike(def.fields[name], other.fields[name]) then return false end
   end

@@ -328,7 +328,7 @@ end
 -- ---- to go on later -------------------------------------------------------------------------------------------------
 
 ---What it has learned and collected, as cq.save keeps it: weights, pictures, where its random numbers are, and the
----state of the optimizer that it was fitted with last. run:optimize keeps it with the run, and --resume goes on with it.
+---state of the optimizer that it was fitted with last. run:optimize keeps it with the run; --resume goes on with it.
 ---@return table
 function Autoencoder:state()
   return { weights = T.leaves.snapshot(self.weights), fitted = self.fitted, made = self.made,

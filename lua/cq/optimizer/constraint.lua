@@ -26,7 +26,8 @@ constraint.reserved = { iteration = true, loss = true, seconds = true, gradient 
 
 -- columns of plans, and of the options of their stages
 local of_plans = { stage = true, stage_iteration = true, start = true, substeps = true, violation = true,
-  passive_cost = true, rate = true, clip = true, penalty = true }
+  passive_cost = true, rate = true, clip = true, penalty = true, adjoint = true, adjoint_growth = true,
+  first_order_weight = true }
 
 -- names are columns of a history
 local function check_name(what, name, known)

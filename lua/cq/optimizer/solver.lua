@@ -136,7 +136,9 @@ function Solver:note(fields)
   local values, row = self.values, {}
   for name, value in pairs(values) do row[name] = value end
   for name, value in pairs(fields) do row[name] = value end
-  for name, value in pairs(self.recover and self.recover.told or {}) do row[name] = value end
+  for _, more in ipairs { self.recover and self.recover.told or {}, self.more and self.more() or {} } do
+    for name, value in pairs(more) do row[name] = value end
+  end
   row.objective, row.iteration, row.loss = nil, self.evaluations, values.objective
   row.seconds = C.cq_clock() - self.began
   self.noted, self.telling = self.evaluations, true
@@ -259,6 +261,7 @@ end
 ---@field recover? cq.Recover   evaluates, and may change params to what can be
 ---@field halts? fun(): boolean  ends it before its iterations are made
 ---@field strict? boolean        every evaluation must reach every parameter, and not the first one alone
+---@field more? fun(): table<string, number>   columns of the history beside those of the method
 ---@field finish? function       called with what else f gives, after each evaluation
 
 local function count_of(params)

@@ -17,7 +17,7 @@ return function(fields)
   return cq_plan {
     name = def.name,
     optimizer = require("cq.optimizer").adam { rate = 0.01, epsilon = 1e-4, relative_epsilon = true },
-    starts = def.starts or { count = 4, keep = 2, at = "binary" }, options = { adjoint_decay = "auto" },
+    starts = def.starts or { count = 4, keep = 2, at = "binary" }, options = { gradient_decay = "auto" },
     { name = "coarse gait", iterations = 60, level = level, train = { "design.layout", "design.pulses" } },
     { name = "coarse soft", iterations = 150, level = level, options = growing },
     { name = "coarse binary", iterations = 100, level = level, body = "binary", options = careful },

@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local T = require "cq.tensor"
 local is = require "cq.base.schema"
 local engine = require "cq.base.engine"
+local backward = require "cq.rollout.backward"
 local fields = require "cq.rollout.fields"
 local control = require "cq.rollout.control"
 local continued = require "cq.rollout.continued"
@@ -87,9 +88,9 @@ local function require_back(roll, status)
   unstable.raise(roll, status)
 end
 
----What later control steps gave the live state falls by its share of a decay.
+---What later control steps gave the live state falls by its share of a decay, or is cut.
 function Back:discount()
-  if self.roll.discount == 1 then return end
+  if self.roll.is_exact then return end
   require_back(self.roll, C.cq_rollout_discount(self.roll.handle))
 end
 
@@ -194,13 +195,14 @@ local function effort_adj(self, inner)
   ffi.copy(self.back.grad_signals, signals.grad:data(), signals.count * DOUBLE)
 end
 
--- The gradients of hidden states that pass from one control step to the one before, times the factor by which the
--- adjoint of the state decays over a control step (adjoint_decay).
-local function decay_hidden(self, grads)
-  if self.discount == 1 then return grads end
+-- The gradients of hidden states that pass from control step i to the one before, with the factor of the adjoint of the
+-- state.
+local function pass_hidden(self, grads, i)
+  local factor = backward.factor(self, i)
+  if factor == 1 then return grads end
   for _, grad in ipairs(grads) do
     local data = grad and grad:data()
-    for k = 0, grad and grad.count - 1 or -1 do data[k] = data[k] * self.discount_of_step end
+    for k = 0, grad and grad.count - 1 or -1 do data[k] = factor == 0 and 0 or data[k] * factor end
   end
   return grads
 end
@@ -228,7 +230,7 @@ local function control_step_adj(self, inner, i, grad_hidden)
   if kept then
     for k, tensor in ipairs(tree.flatten(hidden, "the hidden state")) do carried[k] = tensor.grad or false end
   end
-  return (i > 0 or self.continues) and decay_hidden(self, carried) or carried
+  return (i > 0 or self.continues) and pass_hidden(self, carried, i) or carried
 end
 
 -- the first hidden state may depend on parameters too
@@ -278,6 +280,8 @@ local function reverse(self, wanted)
   wall_motion.push(self.handle, self.wall_motion)
   gravity.push(self.handle, self.gravity)
   solver.add_adjoint(self)
+  self.reversed = true
+  if self.on_reversed then self.on_reversed(self) end
 end
 
 return reverse

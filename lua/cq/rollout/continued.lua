@@ -121,7 +121,7 @@ function continued.pass_adjoint(self)
   end
   local before = source_of(self).roll
   before:ready_adjoint()
-  if self.discount ~= 1 then engine.check(C.cq_rollout_discount(self.handle), "world:rollout") end
+  if not self.is_exact then engine.check(C.cq_rollout_discount(self.handle), "world:rollout") end
   engine.check(C.cq_rollout_pass_adjoint(self.handle, before.handle, scenes), "world:rollout")
 end
 

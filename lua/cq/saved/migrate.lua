@@ -1,6 +1,7 @@
 -- migrate: files of earlier versions as the present one has them.
 --
 --   1   until fields of worlds, materials and implicit steps took the names of the field
+--   2   until gradients had a table of their own: gradient_decay was adjoint_decay
 local migrate = {}
 
 local function rename(table, names)
@@ -15,6 +16,8 @@ local of_integrator = {
   newton = "newton_iterations", linear = "linear_iterations", gradient = "adjoint_tolerance", slide = "stick_velocity",
 }
 
+local of_options = { adjoint_decay = "gradient_decay" }
+
 -- from a version to the next
 local steps = {
   [1] = function(data)
@@ -25,7 +28,29 @@ local steps = {
       for _, material in ipairs(robot.laws) do rename(material, of_material) end
     end
   end,
+  [2] = function(data)
+    for _, name in ipairs { "options", "cut" } do rename(data.stage and data.stage[name], of_options) end
+  end,
 }
+
+local of_records = { ["options.adjoint_decay"] = "options.gradient_decay" }
+
+---Gives what a training has saved to go on from the present names. Files of it have no version.
+---@param state any          of run:optimize, or of anything else
+function migrate.training(state)
+  if type(state) ~= "table" or type(state.plan) ~= "table" or type(state.starts) ~= "table" then return end
+  for _, record in pairs(state.plan) do rename(type(record) == "table" and record, of_records) end
+  for _, start in pairs(state.starts) do
+    local signature = type(start) == "table" and type(start.solver) == "table" and start.solver.signature
+    local manner = type(signature) == "table" and signature.manner
+    if type(manner) == "table" then
+      rename(manner, of_records)
+      if manner.adjoint_decay then
+        manner.gradient, manner.adjoint_decay = "decay " .. manner.adjoint_decay, nil
+      end
+    end
+  end
+end
 
 ---Brings the data of a file to a version.
 ---@param data table

@@ -17,7 +17,7 @@ local robots = require "cq.saved.robot"
 local selection = require "cq.robot.selection"
 local worlds = require "cq.saved.world"
 
-local run = { format = "cqlua run", version = 2, name = "saved.bin", failure_name = "failure.bin" }
+local run = { format = "cqlua run", version = 3, name = "saved.bin", failure_name = "failure.bin" }
 
 -- values that a rollout of the best has in the place of the world's own
 local function changes_of(experiment, params)

@@ -39,7 +39,7 @@ local options = schema.define("cq.check_gradient", {
 ---@field loss number          the value of f
 ---@field noise number         rounding error of one evaluation of f
 ---@field error number         largest relative error, kinks left out
----@field altered string?      what was asked for and makes the gradient another than that of f: adjoint_decay of a rollout
+---@field altered string?      what was asked for and makes the gradient another than that of f: gradient of a rollout
 ---@field remark string?       what makes f jump nearby, where a rollout says so: contacts of implicit steps that fit no set
 ---@field directions { name: string, verdict: "right"|"wrong"|"altered"|"kink"|"rounding", analytic: number, error: number, rows: table[] }[]   of
 ---  each; altered: what would be wrong else

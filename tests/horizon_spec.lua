@@ -1,6 +1,6 @@
--- adjoint_decay: gradients whose adjoint falls with time, against their definition: control steps that are rollouts of
--- their own, each of which begins with the state that the one before ended with, and takes a gradient to it that was
--- multiplied by exp(-dt / decay).
+-- Gradients over long times, against plain restatements. Those whose adjoint falls with time: control steps that are
+-- rollouts of their own, each of which begins with the state that the one before ended with, and takes a gradient to it
+-- that was multiplied by exp(-dt / decay). Windows: rollouts that go on from detached states.
 local cq = require "cq"
 local T = require "cq.tensor"
 local message = require "cq.base.message"
@@ -68,7 +68,7 @@ local function exact_by_cost(world)
   local factor, plan = math.exp(-DT / DECAY), world:memory_plan { steps = STEPS }
   local function costs(q, decay, memory)
     local running = world:rollout { robot = world.robot:with { velocity = q.velocity }, steps = STEPS,
-      controller = cq.Controller.open_loop(q.u), adjoint_decay = decay, contact = true, memory = memory,
+      controller = cq.Controller.open_loop(q.u), gradient = { decay = decay }, contact = true, memory = memory,
       running = function(state) return cost(state) + state:contact(1).normal:sum() end }.running
     local out = { sum = running:sum() }
     for k = 1, STEPS do out[k] = running[k] end
@@ -88,7 +88,7 @@ local function exact_by_cost(world)
   near(every(DECAY, math.floor(2 * plan.slice_bytes + 2 * plan.record_bytes)).sum, wanted)
 end
 
-describe("adjoint_decay", function()
+describe("gradient.decay", function()
   it("multiplies the adjoint of each state by exp(-dt / decay): signals known before", function()
     local world = world_of()
     local p = params_of(world)
@@ -96,7 +96,7 @@ describe("adjoint_decay", function()
     local function ours(decay, more)
       return gradients(function(q)
         local fields = { robot = world.robot:with { young = q.young, velocity = q.velocity }, steps = STEPS,
-          controller = cq.Controller.open_loop(q.u), running = cost, adjoint_decay = decay }
+          controller = cq.Controller.open_loop(q.u), running = cost, gradient = { decay = decay } }
         for key, value in pairs(more or {}) do fields[key] = value end
         return world:rollout(fields).running:sum()
       end, p)
@@ -125,7 +125,7 @@ describe("adjoint_decay", function()
     end
     local ours = gradients(function(q)
       return world:rollout { robot = world.robot:with { young = q.young, velocity = q.velocity }, steps = STEPS,
-        observer = see, running = cost, adjoint_decay = DECAY,
+        observer = see, running = cost, gradient = { decay = DECAY },
         controller = { start = function() return T.zeros { 2 } end,
           act = function(_, seen, hidden) return act(q, seen, hidden) end } }.running:sum()
     end, p)
@@ -143,7 +143,7 @@ describe("adjoint_decay", function()
         scene.robot({ actuators = { own } }):at { 0.4, 0.127 } }
       return gradients(function(q)
         return world:rollout { robot = world.robot:with { velocity = q.velocity }, steps = options.steps or STEPS,
-          batch = options.batch, adjoint_decay = DECAY }.state:velocity("trunk"):sum()
+          batch = options.batch, gradient = { decay = DECAY } }.state:velocity("trunk"):sum()
       end, { velocity = T.param(spread({ world.particle_count, 2 }, -0.3, 0.1)) })
     end
     near(of({ threads = 2 }), of { threads = 1 }, 0)
@@ -173,7 +173,7 @@ describe("adjoint_decay", function()
     local function of(decay, sum)
       return gradients(function(q)
         local roll = world:rollout { steps = STEPS, controller = cq.Controller.open_loop(q), running = cost,
-          adjoint_decay = decay }
+          gradient = { decay = decay } }
         return sum(roll.running)
       end, u)
     end
@@ -188,12 +188,12 @@ describe("adjoint_decay", function()
     local function check(decay)
       return cq.check_gradient(function(u)
         return world:rollout { steps = STEPS, controller = cq.Controller.open_loop(u), running = cost,
-          adjoint_decay = decay }.running:sum()
+          gradient = { decay = decay } }.running:sum()
       end, T.param(spread({ STEPS, 2 }, -0.8, 0.8)), { directions = 1, steps = { 1e-4, 1e-5, 1e-6 } })
     end
     local decayed, exact = check(DECAY), check(nil)
     assert.same({ false, "altered" }, { decayed.ok, decayed.directions[1].verdict })
-    assert.matches("altered: with adjoint_decay of world:rollout the gradient is not that of the objective",
+    assert.matches("altered: with gradient of world:rollout the gradient is not that of the objective",
       tostring(decayed))
     assert.same({ true, "right" }, { exact.ok, exact.directions[1].verdict })
   end)
@@ -202,7 +202,7 @@ describe("adjoint_decay", function()
     local world, warn = world_of(), message.warn
     local function told(fields)
       local out = {}
-      local run = cq.Experiment { world = world, steps = 3, adjoint_decay = fields.decay,
+      local run = cq.Experiment { world = world, steps = 3, gradient = { decay = fields.decay },
         controller = cq.Controller.open_loop(T.param(spread({ 3, 2 }, -0.8, 0.8))), objective = fields.objective,
         optimizer = fields.optimizer or cq.Optimizer.gradient_descent { rate = 1e-3 } }
       message.warn = function(format, ...) out[#out + 1] = format:format(...) end
@@ -213,7 +213,7 @@ describe("adjoint_decay", function()
       return out
     end
     local final, running = { terminal = cost }, { terminal = cost, running = cost }
-    assert.matches("^run:optimize: adjoint_decay is 0.01, and the objective is of the last state alone",
+    assert.matches("^run:optimize: gradient.decay is 0.01, and the objective is of the last state alone",
       told({ decay = 0.01, objective = final })[1])
     for _, fields in ipairs { { objective = final }, { decay = 0.1, objective = final },
       { decay = 0.01, objective = running } } do
@@ -221,34 +221,195 @@ describe("adjoint_decay", function()
     end
     local own = { kind = "own", chooses_points = true }
     message.warn = function(format, ...) own.told = format:format(...) end
-    require("cq.experiment.decay").warn({ adjoint_decay = 0.01, steps = 3, world = world, objective = running,
+    require("cq.experiment.gradient").warn({ gradient = { decay = 0.01 }, steps = 3, world = world, objective = running,
       optimizer = own }, { options = {} })
     message.warn = warn
-    assert.matches("^run:optimize: with adjoint_decay gradients are not those of the objective, which own holds", own.told)
+    assert.matches("^run:optimize: with gradient.decay gradients are not those of the objective, which own holds", own.told)
   end)
 
   it("is a number above 0, of experiments too, also as an option of a stage", function()
     local world = world_of()
     for _, wrong in ipairs { 0, -1, 0 / 0, "long", {}, T.param { 1 } } do
-      assert.matches("adjoint_decay must be", sentence(function()
-        world:rollout { steps = 1, adjoint_decay = wrong }
+      assert.matches("world:rollout: gradient: decay must be", sentence(function()
+        world:rollout { steps = 1, gradient = { decay = wrong } }
       end))
     end
     local function train(fields)
       local run = cq.Experiment { world = world, steps = 3,
         controller = cq.Controller.open_loop(T.param(spread({ 3, 2 }, -0.8, 0.8))),
         objective = { running = cost }, optimizer = cq.Optimizer.gradient_descent { rate = 1 },
-        adjoint_decay = fields.adjoint_decay, scenes = fields.scenes }
+        gradient = fields.gradient, scenes = fields.scenes }
       run:optimize { iterations = 2, folder = scratch.open(), options = fields.options }
       scratch.close()
       return run.params
     end
-    local exact, decayed = train {}, train { adjoint_decay = DECAY }
+    local exact, decayed = train {}, train { gradient = { decay = DECAY } }
     assert.is_true((T.leaves.list(exact)[1].tensor - T.leaves.list(decayed)[1].tensor):norm():item() > 0)
-    near(train { options = { adjoint_decay = function() return DECAY end } }, decayed, 0)
-    near(train { options = { adjoint_decay = function() return math.huge end } }, exact, 0)
+    near(train { options = { gradient_decay = function() return DECAY end } }, decayed, 0)
+    near(train { options = { gradient_decay = function() return math.huge end } }, exact, 0)
     local scenes = { count = 2, each = function() return {} end }
-    near(train { adjoint_decay = DECAY, scenes = scenes }, decayed)
-    near(train { options = { adjoint_decay = function() return DECAY end }, scenes = scenes }, decayed)
+    near(train { gradient = { decay = DECAY }, scenes = scenes }, decayed)
+    near(train { options = { gradient_decay = function() return DECAY end }, scenes = scenes }, decayed)
+  end)
+end)
+
+describe("gradient.window", function()
+  it("cuts the adjoint as rollouts do that go on from detached states, whatever controllers remember", function()
+    local world, STEP = world_of(), 4
+    local p = params_of(world)
+    p.w, p.carry = T.param(spread({ 4, 2 }, -0.5, 0.5)), T.param(spread({ 2 }, 0.3, 0.7))
+    local function see(state) return T.concat({ state:center("trunk"), state:velocity("foot") }, 1) end
+    local function policy(q)
+      return { start = function() return T.zeros { 2 } end, act = function(_, seen, hidden)
+        local u = (seen:reshape { 1, 4 }:matmul(q.w):reshape { 2 } + hidden * q.carry):tanh()
+        return u, u
+      end }
+    end
+    local function ours(q, window, memory)
+      return world:rollout { robot = world.robot:with { young = q.young, velocity = q.velocity }, steps = STEPS,
+        observer = see, controller = policy(q), running = cost, memory = memory,
+        gradient = { window = window } }.running:sum()
+    end
+    local function plain(q)
+      local controller, sum, state = policy(q), T.zeros {}, nil
+      for first = 0, STEPS - 1, STEP do
+        local roll = world:rollout { steps = math.min(STEP, STEPS - first), observer = see, controller = controller,
+          running = cost, from = state and state:detach(),
+          robot = world.robot:with { young = q.young, velocity = state and T.as_tensor(q.velocity) or q.velocity } }
+        sum, state = sum + roll.running:sum(), roll.state
+      end
+      return sum
+    end
+    local wanted = gradients(plain, p)
+    near(gradients(function(q) return ours(q, STEP * DT) end, p), wanted)
+    local plan = world:memory_plan { steps = STEPS }
+    local little = math.floor(3.5 * plan.slice_bytes + plan.record_bytes)
+    near(gradients(function(q) return ours(q, STEP * DT, little) end, p),
+      gradients(function(q) return ours(q, STEP * DT) end, p), 0)
+    local exact = gradients(function(q) return ours(q, nil) end, p)
+    near(gradients(function(q) return ours(q, STEPS * DT) end, p), exact, 0)
+    near(gradients(function(q) return ours(q, math.huge) end, p), exact, 0)
+    assert.is_true((exact.w - wanted.w):norm():item() > 1e-3 * exact.w:norm():item())
+  end)
+
+  it("is a multiple of the control step, also of experiments and as an option of a stage", function()
+    local world = world_of()
+    for _, wrong in ipairs { DT / 3, 1.5 * DT } do
+      assert.matches("window must be a multiple of the control step 0.006", sentence(function()
+        world:rollout { steps = 1, gradient = { window = wrong } }
+      end))
+      assert.matches("cq.Experiment: gradient: window must be a multiple", sentence(function()
+        cq.Experiment { world = world, steps = 1, objective = cost, gradient = { window = wrong } }
+      end))
+    end
+    local function train(fields, stage)
+      local run = cq.Experiment { world = world, steps = STEPS, gradient = fields,
+        controller = cq.Controller.open_loop(T.param(spread({ STEPS, 2 }, -0.8, 0.8))),
+        objective = { running = cost }, optimizer = cq.Optimizer.gradient_descent { rate = 1 } }
+      run:optimize { iterations = 2, folder = scratch.open(), options = stage }
+      scratch.close()
+      return run.params
+    end
+    local cut = train { window = 3 * DT }
+    near(train(nil, { gradient_window = 3 * DT }), cut, 0)
+    assert.is_true((T.leaves.list(cut)[1].tensor - T.leaves.list(train(nil))[1].tensor):norm():item() > 0)
+    assert.matches("options: window must be a multiple", sentence(function()
+      train(nil, { gradient_window = DT / 3 })
+    end))
+  end)
+end)
+
+-- the cost of the last state alone, by signals {steps, 2} or {batch, steps, 2}; and the rollout
+local function final(world, u, fields, batch)
+  local roll
+  local grads = gradients(function(q)
+    roll = world:rollout { steps = STEPS, batch = batch, controller = cq.Controller.open_loop(q), gradient = fields }
+    return roll.state:velocity("trunk"):slice(1, 1, -1):sum() + roll.state:center("foot"):square():sum()
+  end, u)
+  return grads, roll:adjoint_norms(), roll
+end
+
+describe("gradient.clip", function()
+  it("makes the adjoint of each scene no longer than that, and keeps its direction", function()
+    local world = world_of()
+    local u = T.param(spread({ 3, STEPS, 2 }, -0.8, 0.8))
+    local exact, norms = final(world, u, nil, 3)
+    local most = norms:mean():item()
+    local clipped, told = final(world, u, { clip = most }, 3)
+    assert.is_true(norms:max():item() > 1.01 * most and norms:min():item() < 0.99 * most)
+    for k = 1, 3 do
+      local left = 1                               -- of the adjoint, after all that has been cut off
+      for i = STEPS, 1, -1 do
+        local norm = norms:get(i, k) * left
+        assert(math.abs(told:get(i, k) - norm) <= 1e-10 * norm)
+        left = left * math.min(1, most / norm)
+        near({ clipped[k][i] }, { exact[k][i] * left })
+      end
+    end
+    near({ (final(world, u, { clip = 2 * norms:max():item() }, 3)) }, { exact }, 0)
+    near({ (final(world, u, { clip = math.huge }, 3)) }, { exact }, 0)
+    assert.matches("gradient: clip must be", sentence(function() final(world, u, { clip = 0 }, 3) end))
+    assert.matches("gradient: unknown field clipp", sentence(function() final(world, u, { clipp = 1 }, 3) end))
+  end)
+end)
+
+describe("rollout:adjoint_norms", function()
+  it("are those of the derivative by the state after each control step", function()
+    local world = world_of()
+    local u = T.param(spread({ STEPS, 2 }, -0.8, 0.8))
+    local _, norms, roll = final(world, u)
+    for _, at in ipairs { 2, 6, STEPS - 1 } do
+      local start = {}
+      local before = world:rollout { steps = at, controller = cq.Controller.open_loop(u:slice(1, at)) }
+      for _, name in ipairs(names) do start[name] = T.param(before.state:gather(nil, name)) end
+      local after = gradients(function(q)
+        local rest = world:rollout { robot = world.robot:with(q), steps = STEPS - at,
+          controller = cq.Controller.open_loop(u:slice(at + 1, STEPS):detach()) }
+        return rest.state:velocity("trunk"):slice(1, 1, -1):sum() + rest.state:center("foot"):square():sum()
+      end, start)
+      local square = 0
+      for _, name in ipairs(names) do square = square + after[name]:square():sum():item() end
+      assert(math.abs(norms:get(at) - math.sqrt(square)) < 1e-9 * norms:get(at),
+        ("%g, not %g"):format(norms:get(at), math.sqrt(square)))
+    end
+    roll:release()
+    assert.matches("this rollout was released", sentence(roll.adjoint_norms, roll))
+    assert.matches("no backward pass has gone", sentence(function() world:rollout { steps = 1 }:adjoint_norms() end))
+  end)
+
+  it("are columns of the history, with their growth, which is warned of", function()
+    local growth = require("cq.experiment.gradient").growth
+    local norms = {}
+    for k = 1, 50 do norms[k] = 3 * math.exp(-7 * 0.01 * k) end
+    assert(math.abs(growth(norms, 0.01) - 7) < 1e-9)
+    for k = 1, 50 do norms[k] = 51 - k end               -- costs that add up
+    assert.is_true(math.exp(growth(norms, 0.01) * 0.5) < 30)
+    assert.equal(0, growth({ 0, 0, 1 }, 0.01))
+    local world, warn, told = world_of(), message.warn, {}
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    local function train(fields)
+      local run = cq.Experiment { world = world, steps = STEPS, scenes = fields.scenes,
+        controller = cq.Controller.open_loop(T.param(spread({ STEPS, 2 }, -0.8, 0.8))),
+        objective = { running = cost }, optimizer = cq.Optimizer.gradient_descent { rate = 1e-3 } }
+      local folder = scratch.open()
+      run:optimize { iterations = 2, folder = folder }
+      local rows = cq.Run.read_history(folder)
+      scratch.close()
+      return rows
+    end
+    local one, two = train {}, train { scenes = { count = 2, each = function() return {} end } }
+    message.warn = warn
+    assert.same({}, told)
+    assert.is_true(one[2].adjoint > 0 and one[2].adjoint_growth ~= 0)
+    assert.same({ one[1].adjoint, one[1].adjoint_growth }, { two[1].adjoint, two[1].adjoint_growth })
+    local found = require("cq.experiment.gradient").new_growth()
+    message.warn = function(format, ...) told[#told + 1] = format:format(...) end
+    found:warn({ steps = 100, world = world }, 3, { adjoint_growth = math.log(900) / (100 * DT) })
+    for _ = 1, 2 do found:warn({ steps = 100, world = world }, 3, { adjoint_growth = math.log(2000) / (100 * DT) }) end
+    message.warn = warn
+    assert.equal(1, #told)
+    assert.matches("^run:optimize: iteration 3: from the end to the start, over 0.6, the gradient of the state grows by "
+      .. "a factor of 2e%+03", told[1])
+    assert.matches("gradient = { decay = 0.075 }", told[1])
   end)
 end)

@@ -1,0 +1,156 @@
+-- gradient: how an experiment's gradients depart from the exact ones, where long times make these useless, and how fast
+-- the adjoint of the state grows towards the start.
+local backward = require "cq.rollout.backward"
+local is = require "cq.base.schema"
+local message = require "cq.base.message"
+local options = require "cq.experiment.options"
+local smoothing = require "cq.experiment.smoothing"
+local text = require "cq.base.text"
+
+local gradient = {}
+
+local GROWTH = 1e3       -- over a run, of which is warned
+
+---@class cq.Experiment.gradient.def
+---@field decay? number|"auto"    time in which the adjoint of a state falls by e on its way to the start, as
+---  world:rollout has it; "auto": 3 sqrt(L / g) where the objective is a sum over time, L the edge of a cube (a square)
+---  of the robot's volume [time]
+---@field window? number          time after which the adjoint is cut, as world:rollout has it [time]
+---@field clip? number            largest norm of the adjoint of a state, as world:rollout has it
+---@field smooth? cq.Experiment.gradient.smooth.def   the mean gradient of copies of the parameters with noise
+---@field estimate? "first"|"mixed"   mixed: what smooth gives, and an estimate from the losses of the copies alone, by
+---  their variances; first unless given
+
+local spec = is.define("cq.Experiment: gradient", {
+  decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" }, optional = true },
+  window = backward.kinds.window, clip = backward.kinds.clip, smooth = is.table { optional = true },
+  estimate = is.one_of { "first", "mixed", optional = true },
+})
+
+---What a user gave.
+---@param given table?
+---@param world cq.World
+---@return cq.Experiment.gradient.def
+function gradient.check(given, world)
+  local def = spec(given or {})
+  backward.window_steps(def.window, world, "cq.Experiment: gradient")
+  def.smooth = def.smooth and smoothing.check(def.smooth, def.estimate)
+  if def.estimate == "mixed" and not def.smooth then
+    is.fail "cq.Experiment: gradient: estimate = \"mixed\" compares copies with noise; say how many with smooth = { samples = 16, sigma = 0.05 }"
+  end
+  return def
+end
+
+---What the rollouts of an experiment are given, with what the options of a stage say in its place.
+---@param run cq.Experiment
+---@param fields table       of world:rollout, with gradient_decay and gradient_window of options, which are taken out
+function gradient.fill(run, fields)
+  local own = run.gradient
+  local out = { decay = fields.gradient_decay or own.decay, window = fields.gradient_window or own.window,
+    clip = own.clip }
+  if out.decay == "auto" then out.decay = options.natural_decay(run) end
+  fields.gradient_decay, fields.gradient_window, fields.gradient = nil, nil, next(out) and out or nil
+end
+
+-- ---- warnings -------------------------------------------------------------------------------------------------------
+
+-- Does anything but the last state count? Scenes may have objectives of their own, which are not asked.
+local function runs(run)
+  if run.scenes or run.objective.running or run.objective.work then return true end
+  for _, c in ipairs(run.constraints) do
+    if c.running or c.of then return true end
+  end
+  return false
+end
+
+-- what a stage has of decay or window: a time, or a function of the iteration; nil: none
+local function of_stage(run, stage, name)
+  local option, own = stage.options["gradient_" .. name], run.gradient[name]
+  if option == nil then option = own end
+  if option == "auto" then option = options.natural_decay(run) end
+  return option ~= math.huge and option or nil
+end
+
+---Warns of an objective that an adjoint which decays or is cut cannot serve, and of an optimizer that asks for exact
+---gradients.
+---@param run cq.Experiment
+---@param stage cq.Plan.stage.def
+function gradient.warn(run, stage)
+  local duration, optimizer, altered = run.steps * run.world.control_dt, run.optimizer, nil
+  for _, name in ipairs { "decay", "window" } do
+    local value = of_stage(run, stage, name)
+    altered = altered or value and "gradient." .. name
+    if type(value) == "number" and value < duration and not runs(run) then
+      message.warn("run:optimize: gradient.%s is %s, and the objective is of the last state alone: what was done long before the end of %s is hardly learned; give the objective as a sum over time (running)",
+        name, text.number(value), text.number(duration))
+    end
+  end
+  for _, name in ipairs { "clip", "smooth" } do altered = altered or run.gradient[name] and "gradient." .. name end
+  if altered and optimizer.chooses_points then
+    message.warn("run:optimize: with %s gradients are not those of the objective, which %s holds against its values; cq.Optimizer.adam and the other first-order ones do not",
+      altered, optimizer.kind)
+  end
+end
+
+-- ---- growth ---------------------------------------------------------------------------------------------------------
+
+---How norms grow towards the start: the slope of their logarithm by least squares. Costs that add up over the time do
+---not make it large, as those of a chaotic motion do.
+---@param norms number[]      after each control step
+---@param dt number           between them
+---@return number             [1/time]
+function gradient.growth(norms, dt)
+  local n, t, y, tt, ty = 0, 0, 0, 0, 0
+  for k, norm in ipairs(norms) do
+    if norm > 0 and norm < math.huge then
+      local log = math.log(norm)
+      n, t, y, tt, ty = n + 1, t + k, y + log, tt + k * k, ty + k * log
+    end
+  end
+  local spread = n * tt - t * t
+  return spread > 0 and -(n * ty - t * y) / spread / dt or 0
+end
+
+---@class cq.Growth           of the adjoints of one evaluation
+---@field norms number[]      the largest of all rollouts, after each control step
+local Growth = {}
+Growth.__index = Growth
+
+---@return cq.Growth
+function gradient.new_growth() return setmetatable({ norms = {} }, Growth) end
+
+function Growth:clear() self.norms = {} end
+
+---@param roll cq.Rollout     that was reversed
+function Growth:add(roll)
+  local found = backward.norms(roll)
+  for k = 1, found and roll.steps or 0 do
+    self.norms[k] = math.max(self.norms[k] or 0, roll.batched and found[k]:max():item() or found:get(k))
+  end
+end
+
+---Columns of the history; none where nothing is known.
+---@param run cq.Experiment
+---@return { adjoint: number?, adjoint_growth: number? }
+function Growth:columns(run)
+  if #self.norms == 0 then return {} end
+  local most = 0
+  for _, norm in ipairs(self.norms) do most = math.max(most, norm) end
+  return { adjoint = most, adjoint_growth = gradient.growth(self.norms, run.world.control_dt) }
+end
+
+---Warns, once, where it has grown too much.
+---@param run cq.Experiment
+---@param iteration integer
+---@param columns table       of the history
+function Growth:warn(run, iteration, columns)
+  local duration = run.steps * run.world.control_dt
+  local factor = math.exp((columns.adjoint_growth or 0) * duration)
+  if self.is_told or factor <= GROWTH then return end
+  self.is_told = true
+  local shorter = ("%.2g"):format(duration / 8)
+  message.warn("run:optimize: iteration %d: from the end to the start, over %s, the gradient of the state grows by a factor of %.0e: what signals do early is hardly seen through it. Try gradient = { decay = %s } or { window = %s } with an objective that is a sum over time, gradient = { smooth = { samples = 16, sigma = 0.05 } }, a shorter duration, a softer material, or cq.Learner.shac",
+    iteration, text.number(duration), factor, shorter, shorter)
+end
+
+return gradient

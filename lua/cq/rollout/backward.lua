@@ -1,0 +1,92 @@
+-- backward: how the backward pass of a rollout may depart from the exact one, where long times make exact gradients
+-- useless: the adjoint of the state decays, is cut or is limited from one control step to the one before.
+local is = require "cq.base.schema"
+local engine = require "cq.base.engine"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+local C = engine.C
+
+local backward = {}
+
+---@class world.rollout.gradient.def
+---@field decay? number    time in which the adjoint of a state falls by e, beside what the dynamics do to it: gradients
+---  then are no longer exact, but not of chance either where bodies bounce for thousands of steps; for costs that are
+---  sums over time. math.huge: none [time]
+---@field window? number   time after which the adjoint is cut, counted from the start: costs of a window know nothing of
+---  what was done before it, as if a new rollout began there from state:detach(). A multiple of the world's dt.
+---  math.huge: none [time]
+---@field clip? number     largest norm of the adjoint of a state, of each scene; a longer one is made so long after each
+---  control step, with its direction. Not on CUDA
+
+---The fields of the table, checked.
+backward.kinds = {
+  decay = is.number { above = 0, infinite = true, optional = true },
+  window = is.number { above = 0, infinite = true, optional = true },
+  clip = is.number { above = 0, infinite = true, optional = true },
+}
+local spec = is.define("world:rollout: gradient", backward.kinds)
+
+---Are two of these tables, or none, of the same numbers?
+---@param a world.rollout.gradient.def?
+---@param b world.rollout.gradient.def?
+---@return boolean
+function backward.are_same(a, b)
+  for name in pairs(backward.kinds) do
+    if (a or {})[name] ~= (b or {})[name] then return false end
+  end
+  return true
+end
+
+---Control steps of a window; 0: none.
+---@param window number?
+---@param world cq.World
+---@param what string        for errors
+---@return integer
+function backward.window_steps(window, world, what)
+  if not window or window == math.huge then return 0 end
+  local exact = window / world.control_dt
+  local steps = math.floor(exact + 0.5)
+  if steps < 1 or math.abs(exact - steps) > 1e-6 * exact then
+    is.fail("%s: window must be a multiple of the control step %s, got %s", what, text.number(world.control_dt),
+      text.number(window))
+  end
+  return steps
+end
+
+---Tells a rollout, and the engine, what its backward pass does.
+---@param self cq.Rollout
+---@param given world.rollout.gradient.def?
+function backward.apply(self, given)
+  local def, world = spec(given or {}), self.world
+  local decay, clip = def.decay or math.huge, def.clip or math.huge
+  self.window = backward.window_steps(def.window, world, "world:rollout: gradient")
+  self.discount = math.exp(-world.control_dt / decay)                          -- of a control step
+  self.is_exact = self.discount == 1 and self.window == 0
+  self.altered = not (self.is_exact and clip == math.huge) and "gradient of world:rollout" or nil
+  engine.check(C.cq_rollout_set_adjoint(self.handle, self.discount ^ (1 / world.pieces), self.window * world.pieces,
+    clip), "world:rollout: gradient")
+end
+
+---The factor of an adjoint between control step i and the one before it.
+---@param self cq.Rollout
+---@param i integer
+---@return number
+function backward.factor(self, i)
+  return self.window > 0 and i > 0 and i % self.window == 0 and 0 or self.discount
+end
+
+---@param self cq.Rollout
+---@return cq.Tensor?     {steps} or {steps, batch}; nil on CUDA
+function backward.norms(self)
+  local norms = C.cq_rollout_adjoint_norms(self.handle)
+  if norms == nil then return nil end
+  local out, pieces = T.zeros { self.steps, self.batch }, self.world.pieces
+  for i = 0, self.steps - 1 do
+    for scene = 0, self.batch - 1 do
+      out.pointer[i * self.batch + scene] = norms[((i + 1) * pieces - 1) * self.batch + scene]
+    end
+  end
+  return self.batched and out or out:reshape { self.steps }
+end
+
+return backward
