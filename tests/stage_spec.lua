@@ -408,7 +408,8 @@ describe("run:evaluate { converge }", function()
     local world = cq.World { cells = { 20, 20 }, dx = 0.04, dt = 1e-2, substeps = 8, robot:at { 0.3, 0.3 } }
     local run = cq.Experiment {
       world = world, steps = 5, objective = { terminal = function(state) return state:center(robot)[1] end },
-      controller = function() return { world.substeps > 8 and 1e5 or 0 } end,
+      observer = function(state) return cq.tensor { state.world.substeps } end,
+      controller = function(substeps) return { substeps:item() > 8 and 1e5 or 0 } end,
     }
     assert.near(0.4, run:evaluate({ converge = true }).loss, 1e-3)
     mistake.says(printed[1], " with substeps = 8 and none with 16, where the simulation failed at control step 1 (time")

@@ -1,5 +1,5 @@
--- resampled: a robot whose particles stand closer, or farther apart: its body is filled anew, on one lattice over all
--- of it. Each particle has all that the nearest one of before had.
+-- resampled: a robot whose particles stand closer, or farther apart: its body is filled anew, each block of it on a
+-- lattice that fits between its faces. Each particle has all that the nearest one of before had.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local T = require "cq.tensor"
@@ -11,37 +11,91 @@ local resampled = {}
 
 -- ---- where particles come to lie ------------------------------------------------------------------------------------
 
--- A particle is taken for a cube of its volume; the body is where these are.
-local function sides_of(robot)
-  local sides, most = {}, 0
-  for p = 1, robot.particle_count do
-    sides[p] = robot.volume:get(p) ^ (1 / robot.dim)
-    most = math.max(most, sides[p])
+local FULL = 0.02          -- share of its box that a block may lack
+local LATTICE = 0.05       -- by how much the volume of a particle may differ from that of a cell of its lattice
+
+-- the middle one of the gaps between different coordinates along an axis; nil: there is one coordinate
+local function gap_along(robot, list, d)
+  local x, dim, places, gaps = robot.position:data(), robot.dim, {}, {}
+  for k, p in ipairs(list) do places[k] = x[(p - 1) * dim + d - 1] end
+  table.sort(places)
+  local least = 1e-3 * robot.volume:get(list[1]) ^ (1 / dim)
+  for k = 2, #places do
+    if places[k] - places[k - 1] > least then gaps[#gaps + 1] = places[k] - places[k - 1] end
   end
-  return sides, most
+  table.sort(gaps)
+  return gaps[math.ceil(#gaps / 2)]
 end
 
-local function box_of(robot, sides)
+-- Sides of the boxes that some particles stand for, {dim}: those of their lattice, which may differ along its axes; of
+-- cubes of their volume where they stand on none. The body is where these are.
+local function sides_of(robot, list)
+  local dim, sum, product, sides = robot.dim, 0, 1, {}
+  for _, p in ipairs(list) do sum = sum + robot.volume:get(p) end
+  local volume = sum / #list
+  for d = 1, dim do
+    sides[d] = gap_along(robot, list, d)
+    product = product * (sides[d] or 0)
+  end
+  if math.abs(product / volume - 1) < LATTICE then return sides, sum end
+  for d = 1, dim do sides[d] = volume ^ (1 / dim) end
+  return sides, sum
+end
+
+-- the box around some particles
+local function box_of(robot, sides, list)
   local x, dim, lower, upper = robot.position:data(), robot.dim, {}, {}
   for d = 1, dim do lower[d], upper[d] = math.huge, -math.huge end
-  for p = 0, robot.particle_count - 1 do
+  for _, p in ipairs(list) do
     for d = 1, dim do
-      local half = sides[p + 1] / 2
-      lower[d] = math.min(lower[d], x[p * dim + d - 1] - half)
-      upper[d] = math.max(upper[d], x[p * dim + d - 1] + half)
+      local at, half = x[(p - 1) * dim + d - 1], sides[d] / 2
+      lower[d], upper[d] = math.min(lower[d], at - half), math.max(upper[d], at + half)
     end
   end
   return lower, upper
 end
 
--- Particles by the cells of a lattice as wide as the largest of them: in the cells around a place are all that may
--- reach it. near(place, each) calls each(p) with their numbers from 0.
-local function buckets(robot, lower, width)
+-- Does a group fill the box around it? Then it is a block, with a lattice of its own up to its faces.
+local function is_block(robot, list)
+  local sides, sum = sides_of(robot, list)
+  local lower, upper = box_of(robot, sides, list)
+  local box = 1
+  for d = 1, robot.dim do box = box * (upper[d] - lower[d]) end
+  return math.abs(sum / box - 1) < FULL
+end
+
+-- Parts of a body that have a lattice each: groups that are blocks, the smallest first, and the rest together.
+local function parts_of(robot)
+  local names, taken, out, rest = { unpack(robot.group_names) }, {}, {}, {}
+  table.sort(names, function(a, b)
+    local p, q = robot.group_table[a].particle_count, robot.group_table[b].particle_count
+    if p ~= q then return p < q end
+    return a < b
+  end)
+  for _, name in ipairs(names) do
+    local list, free = robot.group_table[name]:particles(), true
+    for _, p in ipairs(list) do free = free and not taken[p] end
+    if free and is_block(robot, list) then
+      out[#out + 1] = list
+      for _, p in ipairs(list) do taken[p] = true end
+    end
+  end
+  for p = 1, robot.particle_count do
+    if not taken[p] then rest[#rest + 1] = p end
+  end
+  if #rest > 0 then out[#out + 1] = rest end
+  return out
+end
+
+-- Particles of a list by the cells of a lattice as wide as they are: in the cells around a place are all that may reach
+-- it. near(place, each) calls each(p) with their numbers from 1.
+local function buckets(robot, list, lower, sides)
   local x, dim, cells = robot.position:data(), robot.dim, {}
   local function key_of(i, j, k) return (i * 65536 + j) * 65536 + k end
-  local function cell(value, d) return math.floor((value - lower[d]) / width) + 1 end
-  for p = 0, robot.particle_count - 1 do
-    local key = key_of(cell(x[p * dim], 1), cell(x[p * dim + 1], 2), dim == 3 and cell(x[p * dim + 2], 3) or 0)
+  local function cell(value, d) return math.floor((value - lower[d]) / sides[d]) + 1 end
+  for _, p in ipairs(list) do
+    local at = (p - 1) * dim
+    local key = key_of(cell(x[at], 1), cell(x[at + 1], 2), dim == 3 and cell(x[at + 2], 3) or 0)
     cells[key] = cells[key] or {}
     table.insert(cells[key], p)
   end
@@ -57,34 +111,34 @@ local function buckets(robot, lower, width)
   end
 end
 
--- the nearest particle in whose cube a place lies, from 1; nil: it is outside of the body
-local function finder(robot, sides, lower, most)
-  local x, dim, near = robot.position:data(), robot.dim, buckets(robot, lower, most)
+-- the nearest particle of a list in whose box a place lies; nil: none
+local function finder(robot, sides, list, lower)
+  local x, dim, near = robot.position:data(), robot.dim, buckets(robot, list, lower, sides)
   return function(place)
     local best, least = nil, math.huge
     near(place, function(p)
       local farthest, square = 0, 0
       for d = 1, dim do
-        local gap = math.abs(place[d] - x[p * dim + d - 1])
-        farthest, square = math.max(farthest, gap), square + gap * gap
+        local share = math.abs(place[d] - x[(p - 1) * dim + d - 1]) / sides[d]
+        farthest, square = math.max(farthest, share), square + share * share
       end
-      if farthest <= sides[p + 1] / 2 * (1 + 1e-9) and square < least then best, least = p + 1, square end
+      if farthest <= 0.5 * (1 + 1e-9) and square < least then best, least = p, square end
     end)
     return best
   end
 end
 
--- places of new particles, and for each the number of the one that it takes the place of
-local function sample(robot, factor)
-  local sides, most = sides_of(robot)
-  local lower, upper = box_of(robot, sides)
-  local width, dim = factor * robot.volume:mean():item() ^ (1 / robot.dim), robot.dim
-  local counts, steps = {}, {}
+-- Fills a part: appends places, for each the number of the particle that it takes the place of, and its volume, by
+-- which the part has as much as before.
+local function fill(robot, list, factor, out)
+  local sides, before = sides_of(robot, list)
+  local lower, upper = box_of(robot, sides, list)
+  local dim, counts, steps, first = robot.dim, {}, {}, #out.sources
   for d = 1, dim do
-    counts[d] = math.max(1, math.floor((upper[d] - lower[d]) / width + 0.5))
+    counts[d] = math.max(1, math.floor((upper[d] - lower[d]) / (factor * sides[d]) + 0.5))
     steps[d] = (upper[d] - lower[d]) / counts[d]
   end
-  local find, places, sources = finder(robot, sides, lower, most), {}, {}
+  local find = finder(robot, sides, list, lower)
   for i = 1, counts[1] do
     for j = 1, counts[2] do
       for k = 1, dim == 3 and counts[3] or 1 do
@@ -92,14 +146,20 @@ local function sample(robot, factor)
           dim == 3 and lower[3] + (k - 0.5) * steps[3] or nil }
         local source = find(place)
         if source then
-          sources[#sources + 1] = source
-          for d = 1, dim do places[#places + 1] = place[d] end
+          out.sources[#out.sources + 1] = source
+          for d = 1, dim do out.places[#out.places + 1] = place[d] end
         end
       end
     end
   end
-  if #sources == 0 then is.fail("%s is too small to be filled with particles %.3g apart", robot.name, width) end
-  return T.tensor(places):reshape { #sources, dim }, sources
+  for k = first + 1, #out.sources do out.volumes[k] = before / (#out.sources - first) end
+end
+
+-- places of new particles, for each the number of the one that it takes the place of, and volumes
+local function sample(robot, factor)
+  local out = { places = {}, sources = {}, volumes = {} }
+  for _, list in ipairs(parts_of(robot)) do fill(robot, list, factor, out) end
+  return T.tensor(out.places):reshape { #out.sources, robot.dim }, out.sources, T.tensor(out.volumes)
 end
 
 -- ---- what they have -------------------------------------------------------------------------------------------------
@@ -139,13 +199,12 @@ local function renewed(index, count, after)
   return out, #list
 end
 
-local function take_values(out, robot, position, sources)
+local function take_values(out, robot, position, sources, volume)
   for _, entry in ipairs(field.of_robot) do
     local own = rawget(robot, entry.name)
     if own and entry.owner ~= "cable" then out[entry.name] = own:gather(sources, 1) end
   end
-  out.position = position
-  out.volume = out.volume * (robot.volume:sum():item() / out.volume:sum():item())
+  out.position, out.volume = position, volume
   local given = robot.values or {}
   if given.position or given.volume then
     is.fail("%s has places or volumes of its own for its %d particles, which others cannot take", robot.name,
@@ -218,10 +277,10 @@ function resampled.make(out, robot, factor)
   if #robot.surfaces > 0 then
     is.fail("%s has surfaces under pressure, which are those of its particles: they cannot be sampled anew", robot.name)
   end
-  local position, sources = sample(robot, factor)
+  local position, sources, volume = sample(robot, factor)
   local after = successors(robot, position, sources)
   out.particle_count, out.entry_index, out.sources = #sources, nil, sources
-  take_values(out, robot, position, sources)
+  take_values(out, robot, position, sources, volume)
   out.law, out.laws, out.drawn = ffi.new("int32_t[?]", #sources), { having = {} }, {}
   for key, value in pairs(robot.laws) do
     if key ~= "having" then out.laws[key] = value end

@@ -1,0 +1,66 @@
+-- What training over variants costs and brings: an example as it is, over variants of its simulation, with twice the
+-- particles, or with twice the substeps alone; and what is kept of each.
+--   cqlua tests/papers/ensemble.lua --robot quadruped --with variants --out runs/quadruped-variants
+-- robustness.json in the folder has what is kept, ensemble.json the loss, the time and what it was trained with.
+local cq = require "cq"
+local json = require "cq.base.json"
+local clock = require("cq.base.engine").C.cq_clock
+
+local robot = cq.option("robot", "quadruped")
+local with = cq.option("with", "none")
+assert(("none variants particles steps"):find(with, 1, true), "--with none, variants, particles or steps")
+
+-- the simulation as it is, with half of the steps, on a finer grid, and with all else a little different
+local function variants(random, k)
+  if k == 1 then return {} end
+  if k == 2 then return { change = { substeps = 2 } } end
+  if k == 3 then return { change = { grid = 0.8 } } end
+  local change = { noise = 0.05 }
+  for _, name in ipairs { "stiffness", "density", "strength", "gravity" } do
+    change[name] = random:uniform({}, { min = -0.1, max = 0.1 }):item()
+  end
+  return { change = change }
+end
+
+local last
+local function experiment(fields)
+  local function more(def)
+    if with == "variants" then def.variants = { each = variants, count = cq.option("count", 5) } end
+    return def
+  end
+  local given = type(fields) == "function" and function(level) return more(fields(level)) end or more(fields)
+  last = require "cq.experiment"(given)
+  return last
+end
+
+local function world(fields)
+  if with == "steps" and type(fields.substeps) == "number" then fields.substeps = 2 * fields.substeps end
+  return require "cq.world"(fields)
+end
+
+-- twice the particles: of a number, or of particles along an edge
+local creature = {}
+for name, make in pairs(cq.Creature) do
+  creature[name] = type(make) == "function" and function(fields)
+    if with == "particles" then
+      if fields.particles then fields.particles = 2 * fields.particles end
+      if fields.count then fields.count = math.floor(fields.count * 2 ^ (1 / 3) + 0.5) end
+    end
+    return make(fields)
+  end or make
+end
+
+rawset(cq, "Experiment", experiment)
+rawset(cq, "World", world)
+rawset(cq, "Creature", creature)
+
+local started = clock()
+dofile(("examples/%s.lua"):format(robot))
+local seconds = clock() - started
+local report = cq.robustness(last, { draws = cq.option("draws", 8) })
+print(report)
+report:save(last:path "robustness.json")
+local file = assert(io.open(last:path "ensemble.json", "w"))
+assert(file:write(json.encode { robot = robot, with = with, seconds = seconds, best = last.best.loss,
+  particles = last.world.particle_count, loss = report.loss }, "\n"))
+assert(file:close())
