@@ -1,7 +1,8 @@
 -- A column of water collapses when its dam is gone.                                     cqlua examples/dam_break.lua
 -- Source: Martin and Moyce (1952), in scenes/dam_break.lua. Expect: where the water is a fifth of a width deep, a front
--- within 4 % of theirs. Its tip runs up to 15 % ahead, as a thin tongue: here the floor has no friction and the dam is
--- gone at once; from where both pass 1.44 widths on it is within 5 %. And the volume as it was: only pressure changes it.
+-- within 4 % of theirs. Its tip runs up to 15 % ahead, as a thin tongue: the floor here has no friction, the dam is
+-- gone at once; from where both pass 1.44 widths on it is within 5 %. And the volume as it was: only pressure changes
+-- it.
 -- Size: 3,321 particles, 120 x 24 steps. Time: 1 s.
 local cq = require "cq"
 
