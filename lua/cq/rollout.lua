@@ -50,8 +50,9 @@ local C, tape = engine.C, T.tape
 local Rollout = { __name = "cq.Rollout" }
 Rollout.__index = Rollout
 
--- idle: called before each control step that Lua sees, where somebody looks on
-local rollout = { class = Rollout, idle = false }
+-- idle: called before each control step that Lua sees, where somebody looks on; watch(roll): the on_step of a
+-- differentiable rollout that has none
+local rollout = { class = Rollout, idle = false, watch = false }
 
 function Rollout:__tostring()
   return ("cq.Rollout { %s, %s }"):format(text.count(self.steps, "control step"), text.count(self.batch, "scene"))
@@ -409,7 +410,8 @@ local function new(world, def, on)
   self.engine_policy = engine_policy.of(self)
   -- do observer, controller or actuators see the states between in Lua, or anybody else?
   self.sees = not (self.engine_policy or control.is_blind(self))
-  self.stops = self.sees or def.running ~= nil or def.record ~= nil or def.on_step ~= nil or self.work_asked
+  if on and rollout.watch and not self.on_step then self.on_step = rollout.watch(self) end
+  self.stops = self.sees or def.running ~= nil or def.record ~= nil or self.on_step ~= nil or self.work_asked
   self.wall_motion, self.gravity = wall_motion.take_series(world, def), gravity.collect(world, def)
   self.bodies = fields.bodies(world, def.robot)
   self.set = fields.collect(world, def, self.bodies)

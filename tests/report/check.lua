@@ -9,6 +9,7 @@ local host = require "cq.host"
 local process = require "tests.process"
 
 local SIZE, OPENING, RATE, SHARE = 3e6, 2, 20, 1        -- [byte], [s], [1/s], [%]
+local TIMES = 5                                         -- that frames are counted; their median is told
 
 if not browser.is_there then error("chromium is not installed: sh engine/host/setup.sh test", 0) end
 local folder, missed = process.folder(), 0
@@ -60,7 +61,10 @@ local function check_page()
   tell("from the address to the first picture", ("%.2f"):format(state.opened / 1e3), "s", "at most 2 s",
     state.opened <= 1e3 * OPENING)
   for _, mode in ipairs { { "false", "surface" }, { "true", "particles" } } do
-    local rate = window:value(PLAY:format(mode[1]))
+    local rates = {}
+    for k = 1, TIMES do rates[k] = window:value(PLAY:format(mode[1])) end
+    table.sort(rates)
+    local rate = rates[(TIMES + 1) / 2]
     tell(("%s at 800 x 600, software rendering"):format(mode[2]), ("%.0f"):format(rate), "1/s", "at least 20 (surface)",
       mode[2] ~= "surface" or rate >= RATE)
   end
@@ -96,9 +100,8 @@ end
 local function check_live()
   local alone, shown = train("alone", ""), train("shown", "--serve")
   local told = process.read(folder .. "/shown.err")
-  local first, share = told:match "the page took ([%d.e-]+) s for its first rollout, and ([%d.e-]+) %%"
-  tell("the first rollout for the page", first, "s", "", true)
-  tell("share of a training that its page takes, beside", share, "%", "at most 1 %", tonumber(share) <= SHARE)
+  local share = told:match "the page took ([%d.e-]+) %%"
+  tell("share of a training that its page takes", share, "%", "at most 1 %", tonumber(share) <= SHARE)
   tell("CPU time of the training, alone and shown", ("%.1f %.1f"):format(alone, shown), "s", "", true)
   local same = process.read(folder .. "/alone/params.bin") == process.read(folder .. "/shown/params.bin")
   tell("bits of the parameters", same and "equal" or "differ", "", "equal", same)

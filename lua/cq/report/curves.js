@@ -3,6 +3,9 @@
 
 const INK = () => getComputedStyle(document.body).color;
 
+// a colour of lines as it is seen on the page: lighter on a dark one
+const onBack = (colour) => (isDark() ? `color-mix(in srgb, ${colour}, white 35%)` : colour);
+
 // round numbers of an axis
 function ticksOf(lower, upper, count) {
   const raw = (upper - lower) / count, power = 10 ** Math.floor(Math.log10(raw));
@@ -31,7 +34,7 @@ class Curves {
     given.series.forEach((series, k) => {
       if (given.series.length < 2) return;
       const label = add(legend, "button", series.name);
-      label.style.setProperty("--line", this.colourOf(k));
+      label.style.setProperty("--line", this.colours[k % this.colours.length]);
       label.onclick = () => {
         this.hidden[this.hidden.has(k) ? "delete" : "add"](k);
         label.classList.toggle("off", this.hidden.has(k));
@@ -47,7 +50,7 @@ class Curves {
     new ResizeObserver(() => this.draw()).observe(this.canvas);
   }
 
-  colourOf(k) { return this.colours[k % this.colours.length]; }
+  colourOf(k) { return onBack(this.colours[k % this.colours.length]); }
 
   range() {
     const xs = [Infinity, -Infinity], ys = [Infinity, -Infinity];

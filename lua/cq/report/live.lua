@@ -1,9 +1,9 @@
 -- live: the page of a run that goes on: its progress, the loss so far and the newest rollout; pause and stop.
 --   cqlua --serve examples/biped.lua        prints the address; --serve 8080 chooses the port
 --
--- The listener (engine/host/listen.c) is polled between control steps, and when a run records an iteration. Rollouts
--- for the page are made when somebody looks, and as long as all that were made take less than SHARE of the time.
--- Training computes the same bits, and is not slowed by more.
+-- The listener (engine/host/listen.c) is polled between control steps, and when a run records an iteration. When
+-- somebody looks, a rollout of the training itself is filmed: the first at once, others as long as the page takes less
+-- than SHARE of the time. Trainings of several scenes make a rollout for the page. The bits of a training are the same.
 local C = require("cq.base.engine").C
 local films = require "cq.report.film"
 local host = require "cq.host"
@@ -18,7 +18,7 @@ local listener = host.listener
 
 local live = {}
 
-local SHARE = 0.01                -- of the time that the page takes, the first rollout aside
+local SHARE = 0.01                -- of the time, at most, that the page takes
 local OFTEN, SELDOM = 0.1, 2      -- [s] between two events of progress, and of the whole history
 local EVERY = 0.02                -- [s] between two polls
 local WAIT = 200                  -- [ms] that a poll waits while the run is paused
@@ -79,31 +79,64 @@ local function idle()
   if command then obey(command) end
 end
 
--- the newest rollout, as the texts of a page
-local function film_of(experiment)
-  local film = films.new({ frames = FRAMES, colour = { "signal" }, particles = "auto" }, experiment.steps)
-  local texts = {}
+local function new_film(steps)
+  return films.new({ frames = FRAMES, colour = { "signal" }, particles = "auto" }, steps)
+end
+
+-- The training's next rollout of one scene is filmed, where a film is wanted.
+local function watch(roll)
+  if not now.wanted or roll.batched then return nil end
+  local film = new_film(roll.steps)
+  now.wanted, now.filmed = false, { film = film, roll = roll, took = 0 }
+  return function(state, u)
+    local began, filmed = C.cq_clock(), now.filmed
+    local fine, problem = pcall(film.see, film, state, u)
+    if not fine then filmed.problem = problem end
+    filmed.took = filmed.took + C.cq_clock() - began
+  end
+end
+
+-- a rollout for the page alone
+local function make(experiment)
+  local film = new_film(experiment.steps)
   local roll = T.tape.pause(function()
     return experiment:rollout(experiment.params, { on_step = function(state, u) film:see(state, u) end })
   end)
-  local data = film:finish(roll, function(content)
+  return { film = film, roll = roll, took = 0 }
+end
+
+-- sends a film as the texts of a page
+local function send(filmed)
+  if filmed.problem then error(filmed.problem, 0) end
+  local texts = {}
+  local data = filmed.film:finish(filmed.roll, function(content)
     texts[#texts + 1] = content
     return #texts
   end)
-  return { film = data, texts = texts, iteration = now.run.done }
+  listener.send("film", pages.json { film = data, texts = texts, iteration = now.run.done })
 end
 
+-- Sends the film that there is, or asks for another. Where none came since the last iteration, in a training of several
+-- scenes, one is made for the page; it is taken to last an iteration until one has been made.
 local function show(experiment)
-  local began = C.cq_clock()
-  if now.listeners == 0 or not experiment then return end
-  -- the first one is made at once, whatever requests have taken and however long the training has been going on
-  if now.first and now.spent + now.film_time > SHARE * (began - now.began) then return end
-  local fine, film = pcall(film_of, experiment)
-  if fine then listener.send("film", pages.json(film)) end
-  now.film_time = C.cq_clock() - began
-  if now.first then now.spent = now.spent + now.film_time else now.first = now.film_time end
+  local began, filmed = C.cq_clock(), now.filmed
+  if filmed and not filmed.roll.finished then filmed = nil end           -- it has failed
+  local lasts = began - (now.shown or now.began)
+  now.shown = began
+  local function affordable(more) return now.spent + more <= SHARE * (began - now.began) end
+  if not filmed then
+    if now.listeners == 0 or not experiment or now.film_time and not affordable(now.film_time) then return end
+    if not now.wanted then
+      now.wanted = true
+      return
+    elseif not affordable(now.film_time or lasts) then return end
+  end
+  now.wanted, now.filmed = false, nil
+  local fine, problem = pcall(function() send(filmed or make(experiment)) end)
+  now.film_time = C.cq_clock() - began + (filmed and filmed.took or 0)
+  now.spent = now.spent + now.film_time
   if fine then return end
-  if not now.warned then message.warn("the page shows no rollout: %s", tostring(film)) end
+  if not now.warned then message.warn("the page shows no rollout: %s", tostring(problem)) end
   now.warned = true
 end
 
@@ -136,17 +169,16 @@ function live.start(port, path)
       problem)
   end
   local time = C.cq_clock()
-  now = { polled = 0, told = 0, history_told = 0, began = time, spent = 0, film_time = 0, losses = {}, listeners = 0 }
+  now = { polled = 0, told = 0, history_told = 0, began = time, spent = 0, losses = {}, listeners = 0 }
   io.stderr:write(("look at http://127.0.0.1:%d/?token=%s\n"):format(got, secret))
-  Run.on_record, rollouts.idle = on_record, idle
+  Run.on_record, rollouts.idle, rollouts.watch = on_record, idle, watch
 end
 
 ---Tells the page that the script has ended, and closes the listener.
 ---@param finished boolean
 function live.finish(finished)
-  Run.on_record, rollouts.idle = false, false
-  message.note("the page took %.2g s for its first rollout, and %.2g %% of the time", now.first or 0,
-    100 * now.spent / (C.cq_clock() - now.began))
+  Run.on_record, rollouts.idle, rollouts.watch = false, false, false
+  message.note("the page took %.2g %% of the time", 100 * now.spent / (C.cq_clock() - now.began))
   if #now.losses > 0 then tell_history() end
   tell(C.cq_interrupted() ~= 0 and "stopped" or finished and "finished" or "failed")
   -- what is still to be sent

@@ -88,7 +88,8 @@ class Trials {
     pen.scale(scale, scale);
     pen.font = "11px system-ui, sans-serif";
     const px = (i) => 44 + (wide - 88) * (all.length > 1 ? i / (all.length - 1) : 0.5), py = (share) => high - 22 - (high - 52) * share;
-    const last = scales.length - 1, line = (row, colour, width) => {
+    const last = scales.length - 1, line = (row, colour, width, strength = 1) => {
+      pen.globalAlpha = strength;
       pen.strokeStyle = colour;
       pen.lineWidth = width;
       pen.beginPath();
@@ -98,10 +99,11 @@ class Trials {
     for (const row of found.slice(0, 2000).reverse()) {
       const value = row[objective];
       if (typeof value !== "number") continue;
-      const share = scales[last].at(value), good = this.given.sign > 0 ? 1 - share : share;
-      line(row, `hsl(${220 - 195 * good ** 3} 65% 50% / ${0.15 + 0.6 * good ** 3})`, 1);
+      const share = scales[last].at(value), good = (this.given.sign > 0 ? 1 - share : share) ** 3;
+      line(row, `color-mix(in oklab, #7c9cc4, #d1603d ${100 * good}%)`, 1, 0.2 + 0.6 * good);
     }
     if (this.chosen && typeof this.chosen[objective] === "number") line(this.chosen, INK(), 2.5);
+    pen.globalAlpha = 1;
     pen.fillStyle = INK();
     pen.textAlign = "center";
     all.forEach((k, i) => {

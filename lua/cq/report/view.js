@@ -68,6 +68,12 @@ const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 const cross = (a, b) => [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]];
 const unit = (a) => a.map((x) => x / Math.hypot(...a));
 
+// Is there no GPU? Smooth edges then cost more than half of the frames.
+function drawsBySoftware() {
+  const gl = document.createElement("canvas").getContext("webgl2"), names = gl && gl.getExtension("WEBGL_debug_renderer_info");
+  return Boolean(names) && /swiftshader|llvmpipe|software|basic render/i.test(gl.getParameter(names.UNMASKED_RENDERER_WEBGL));
+}
+
 function programOf(gl, [vertex, fragment]) {
   const program = gl.createProgram();
   for (const [kind, text] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
@@ -104,7 +110,7 @@ class View {
   constructor(canvas, palettes) {
     this.canvas = canvas;
     this.palettes = palettes;
-    this.gl = canvas.getContext("webgl2", { alpha: false, antialias: true, stencil: true, preserveDrawingBuffer: true });
+    this.gl = canvas.getContext("webgl2", { alpha: false, antialias: !drawsBySoftware(), stencil: true, preserveDrawingBuffer: true });
     if (!this.gl) throw new Error("this browser has no WebGL2: the body cannot be drawn");
     this.programs = {};
     for (const name in SHADERS) this.programs[name] = programOf(this.gl, SHADERS[name]);
