@@ -334,6 +334,7 @@ describe("cqlua report", function()
     process.write(path, lines:sub(1, -4))
     local told = process.cqlua { "report", folder .. "/one", "--frames", "2" }
     assert.equal(0, told.code, told.err)
+    assert.matches("one/history.csv ends within a line, which is left out", told.err)
     local data = json.decode((process.read(folder .. "/one/report.html"):match 'id="data">([^<]*)<'))
     assert.same({ 1, 2 }, data.curves[1].series[1].x)
     local saved = cq.load(folder .. "/one/saved.bin")

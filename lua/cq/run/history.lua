@@ -114,9 +114,10 @@ end
 function History.rows(path, shown)
   local file, problem = io.open(path)
   if not file then schema.fail("cq.Run.read_history: there is no history: %s", problem) end
-  local columns, lines, _, wrong = read(file, math.huge)
+  local columns, lines, torn, wrong = read(file, math.huge)
   file:close()
   if wrong then schema.fail("%s %s", shown or path, wrong) end
+  if torn ~= "" then message.warn("%s ends within a line, which is left out", shown or path) end
   local rows = {}
   for i, line in ipairs(lines) do
     rows[i] = {}
