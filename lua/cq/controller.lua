@@ -20,6 +20,7 @@ local text = require "cq.base.text"
 local fit = require "cq.controller.fit"
 local message = require "cq.base.message"
 local T = require "cq.tensor"
+local tables = require "cq.base.tables"
 
 ---@class cq.Controller
 ---@field params table<string, cq.Tensor>?   its cq.param tensors by name; nil until the first use
@@ -98,8 +99,7 @@ function Controller:with(params)
     is.fail("controller:with: needs a table of tensors, as controller.params, got %s", text.describe(params))
   end
   tell_origin(self, params)
-  local out = setmetatable({}, getmetatable(self))
-  for key, value in pairs(self) do out[key] = value end
+  local out = setmetatable(tables.merged(self), getmetatable(self))
   out.params = params
   return out
 end

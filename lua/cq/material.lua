@@ -15,6 +15,7 @@ local elastomers = require "cq.material.elastomer"
 local field = require "cq.base.field"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local tables = require "cq.base.tables"
 local C = require("cq.base.engine").C
 
 ---@class cq.Material
@@ -63,8 +64,7 @@ function Material:capped(ratio)
   if type(ratio) ~= "number" or not (ratio > 2 / 3) or ratio == math.huge then
     is.fail("material:capped: the ratio of bulk to shear modulus must be a number above 2/3; got %s", tostring(ratio))
   end
-  local out = setmetatable({}, Material)
-  for key, value in pairs(self) do out[key] = value end
+  local out = setmetatable(tables.merged(self), Material)
   if not bulk.cap(out, ratio) then
     is.fail("material:capped: a cq.Material.%s has no ratio of bulk to shear modulus to cap", self.law)
   end
@@ -483,8 +483,7 @@ function material.viscoelastic(fields)
     is.fail("cq.Material.viscoelastic: base has a f_bar of %s, which Maxwell branches cannot stand beside",
       text.number(base.f_bar))
   end
-  local self = setmetatable({}, Material)
-  for key, value in pairs(base) do self[key] = value end
+  local self = setmetatable(tables.merged(base), Material)
   self.law, self.branches = "viscoelastic", count
   for k = 1, count do
     self["branch_modulus_" .. k], self["relaxation_time_" .. k] = given.modulus[k], given.time[k]

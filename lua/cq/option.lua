@@ -8,6 +8,7 @@
 --   cq.option("dry", false)               --> true
 local schema = require "cq.base.schema"
 local text = require "cq.base.text"
+local tables = require "cq.base.tables"
 
 ---Value of a script's option `--name value`, or the default when it was not typed. The text is read as the type of
 ---the default; a table's default reads a list, `--goal 0.5,0.6`; `--dry` alone is true. Names of the program's own
@@ -200,9 +201,7 @@ end
 ---Those that were given, for a run's manifest.
 ---@return table<string, string|true>
 function option.given()
-  local copy = {}
-  for name, typed in pairs(given) do copy[name] = typed end
-  return copy
+  return tables.merged(given)
 end
 
 return setmetatable(option, { __call = function(_, name, default, kind) return option.get(name, default, kind) end })

@@ -13,6 +13,7 @@ local is = require "cq.base.schema"
 local method = require "cq.base.method"
 local text = require "cq.base.text"
 local words = require "cq.plan.words"
+local tables = require "cq.base.tables"
 
 ---A training as a list of stages, from cq.Plan.
 ---@class cq.Plan
@@ -87,14 +88,6 @@ local of_stage = {
 }
 plan.of_stage = of_stage
 
--- the fields of a definition, and more
-local function with(fields, more)
-  local out = {}
-  for name, kind in pairs(fields) do out[name] = kind end
-  for name, kind in pairs(more) do out[name] = kind end
-  return out
-end
-
 ---@class cq.Plan.stage.def
 ---@field name string                 of its own in the plan
 ---@field iterations integer          at most; --budget 0.1 makes a tenth of them
@@ -155,7 +148,7 @@ local stop_spec = is.define("cq.Plan: stop", { stalled = is.integer { min = 1, o
 local recover_spec = is.define("cq.Plan: recover", { halvings = is.integer { min = 0, max = 50, default = 10 },
   substeps = is.integer { min = 1, max = 10, default = 2 } })
 local stage_spec = is.define("cq.Plan: stage",
-  with(of_stage, { name = is.string(), iterations = is.integer { min = 0 } }))
+  tables.merged(of_stage, { name = is.string(), iterations = is.integer { min = 0 } }))
 
 local function check_name(self, stage)
   if stage.name:find "[^%w _.-]" or stage.name:find "^%." then
@@ -249,7 +242,7 @@ end
 ---@field on_end? fun(run: cq.Experiment)   called when a stage is made
 ---@field [integer] cq.Plan.stage.def
 
-local spec = is.define("cq.Plan", with(of_stage, { name = is.string { optional = true },
+local spec = is.define("cq.Plan", tables.merged(of_stage, { name = is.string { optional = true },
   starts = is.table { optional = true } }), is.table())
 
 ---A plan: stages, one after the other, for run:optimize { plan = plan }. Fields of the plan are those of each stage
@@ -282,14 +275,14 @@ function Plan:scaled(budget)
   local function part(count) return count > 0 and math.max(1, math.floor(count * budget + 0.5)) or 0 end
   local out = setmetatable({ name = self.name, stages = {}, number = self.number }, Plan)
   for k, stage in ipairs(self.stages) do
-    local own = with(stage, { iterations = part(stage.iterations) })
+    local own = tables.merged(stage, { iterations = part(stage.iterations) })
     if type(own.stop) == "table" and own.stop.stalled then
-      own.stop = with(own.stop, { stalled = part(own.stop.stalled) })
+      own.stop = tables.merged(own.stop, { stalled = part(own.stop.stalled) })
     end
     out.stages[k] = own
   end
   local starts = self.starts
-  out.starts = starts and with(starts, { iteration = starts.iteration and part(starts.iteration) or false })
+  out.starts = starts and tables.merged(starts, { iteration = starts.iteration and part(starts.iteration) or false })
   if out.starts and not out.starts.iteration then out.starts.iteration = nil end
   return out
 end

@@ -6,6 +6,7 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local script = require "cq.base.script"
 local text = require "cq.base.text"
+local tables = require "cq.base.tables"
 
 local program = {}
 
@@ -158,9 +159,7 @@ end
 local function print_command_help(parsed)
   print(("usage: cqlua %s %s[options]\n%s\n"):format(parsed.name, parsed.command.arguments and parsed.command.arguments
     .. " " or "", parsed.command.summary))
-  local names = {}
-  for name in pairs(parsed.command.options) do names[#names + 1] = name end
-  table.sort(names)
+  local names = tables.names(parsed.command.options)
   for _, name in ipairs(names) do
     print_option(name, parsed.command.options[name], parsed.command.options[name].help)
   end

@@ -29,6 +29,7 @@ local stretched = require "cq.robot.stretched"
 local surfaces = require "cq.actuator.surface"
 local transfer = require "cq.robot.transfer"
 local values = require "cq.robot.values"
+local tables = require "cq.base.tables"
 
 ---@class cq.Robot
 ---@field particle_count integer     of all its shapes
@@ -332,8 +333,7 @@ end
 
 -- a new robot that shares this one's particles
 local function copy(self)
-  local out = setmetatable({}, Robot)
-  for key, value in pairs(self) do out[key] = value end
+  local out = setmetatable(tables.merged(self), Robot)
   out.origin, out.frozen, out.group_table, out.pins = self, nil, {}, {}
   for name, group in pairs(self.group_table) do
     out.group_table[name] = setmetatable({ name = name, robot = out, index = group.index,

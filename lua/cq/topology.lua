@@ -25,6 +25,7 @@ local components = require "cq.topology.components"
 local bound = require "cq.topology.bound"
 local renamed = is.renamed
 local variables = require "cq.topology.variables"
+local tables = require "cq.base.tables"
 
 ---@class cq.Topology
 ---@field params { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, magnitude: cq.Tensor }   variables: {n} in
@@ -268,30 +269,23 @@ local with_spec = is.define("design:with", {
 ---@param changes design.with.def
 ---@return cq.Topology
 function Topology:with(changes)
-  local def, out = with_spec(changes), setmetatable({}, Topology)
-  for key, value in pairs(self) do out[key] = value end
-  local function merged(name, old)
-    local all = {}
-    for key, value in pairs(old) do all[key] = value end
-    for key, value in pairs(def[name]) do all[key] = value end
-    return all
-  end
+  local def, out = with_spec(changes), setmetatable(tables.merged(self), Topology)
   out.rounding = def.rounding or self.rounding
   if def.remove_void ~= nil then out.remove_void = def.remove_void end
   if def.remove_void and out.rounding ~= "all" then
     is.fail "design:with: remove_void = true is for rounding = \"all\": of a soft design all particles count"
   end
-  local material_def = merged("material", self.material)
+  local material_def = tables.merged(self.material, def.material)
   if out.rounding == "all" then
     for _, name in ipairs { "stiffness_exponent", "mass_exponent", "actuation_exponent" } do
       material_def[name] = def.material[name] or 1
     end
   end
   if next(def.filter) then
-    local filter = filter_spec(merged("filter", { radius = self.filter.radius, power = self.filter.power }))
+    local filter = filter_spec(tables.merged({ radius = self.filter.radius, power = self.filter.power }, def.filter))
     out.filter = topology.filter { points = self.robot.position, radius = filter.radius, power = filter.power }
   end
-  out:shape(material_spec(material_def), layout_spec(merged("layout", self.layout_def)))
+  out:shape(material_spec(material_def), layout_spec(tables.merged(self.layout_def, def.layout)))
   return out
 end
 

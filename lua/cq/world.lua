@@ -21,6 +21,7 @@ local pool = require "cq.world.pool"
 local selection = require "cq.robot.selection"
 local sites = require "cq.world.sites"
 local within = require "cq.world.within"
+local tables = require "cq.base.tables"
 local C = engine.C
 
 ---@class cq.World
@@ -250,10 +251,7 @@ local function new(_, fields, statics)
 end
 
 local function take_substeps(self, substeps)
-  local def = {}
-  for name, value in pairs(self.def) do def[name] = value end
-  def.substeps = substeps
-  self.def, self.at_rest, self.variants = def, nil, nil
+  self.def, self.at_rest, self.variants = tables.merged(self.def, { substeps = substeps }), nil, nil
   build(self)
 end
 
@@ -409,8 +407,7 @@ end
 ---@return cq.World
 function World:still()
   if not self.at_rest then
-    local fields = {}
-    for name, value in pairs(self.def) do fields[name] = value end
+    local fields = tables.merged(self.def)
     fields.substeps = 1
     self.at_rest = World.new(nil, fields, true)
   end

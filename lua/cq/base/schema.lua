@@ -15,6 +15,7 @@
 -- A class is known by the `__name` of its metatable ("cq.Robot"); a metatable's `__is = { ["cq.Shape"] = true }`
 -- names the families that it belongs to as well.
 local text = require "cq.base.text"
+local tables = require "cq.base.tables"
 
 local schema = {}
 
@@ -275,20 +276,13 @@ function schema.argument(name, argument, kind, value)
   return value
 end
 
-local function names_of(fields)
-  local names = {}
-  for name in pairs(fields) do names[#names + 1] = name end
-  table.sort(names)
-  return names
-end
-
 ---What keeps a table that was read from a file from being what is wanted, in words; nil: nothing.
 ---@param fields table<string, cq.Checker>
 ---@param value any
 ---@return string?
 function schema.problem(fields, value)
   if type(value) ~= "table" then return ("it must be a table, got %s"):format(text.describe(value)) end
-  for _, name in ipairs(names_of(fields)) do
+  for _, name in ipairs(tables.names(fields)) do
     local kind, part = fields[name], value[name]
     local fine = part == nil and kind.optional or part ~= nil and kind.check(part)
     if not fine then return ("%s must be %s, got %s"):format(name, kind.label, text.describe(part)) end
@@ -351,7 +345,7 @@ end
 ---@param hints? fun(key: string, given: table): string?   what is meant by a field that has another name elsewhere
 ---@return cq.Schema
 function schema.define(name, fields, items, hints)
-  local self = { name = name, fields = fields, items = items, hints = hints, names = names_of(fields) }
+  local self = { name = name, fields = fields, items = items, hints = hints, names = tables.names(fields) }
   setmetatable(self, Schema)
   schema.registry[name] = self
   return self

@@ -6,6 +6,7 @@ local json = require "cq.base.json"
 local scripts = require "cq.base.script"
 local summary = require "cq.run.summary"
 local text = require "cq.base.text"
+local tables = require "cq.base.tables"
 
 local function number(value) return value and ("%.6g"):format(value) or "-" end
 
@@ -59,9 +60,7 @@ local function settings(runs)
     for name in pairs(run.manifest.options or {}) do names["--" .. name] = not of_folder[name] or nil end
     for name in pairs(run.manifest.parent and run.manifest.parent.set or {}) do names[name] = true end
   end
-  local sorted = {}
-  for name in pairs(names) do sorted[#sorted + 1] = name end
-  table.sort(sorted)
+  local sorted = tables.names(names)
   for _, name in ipairs(sorted) do
     add(name, each(function(run)
       if name:sub(1, 2) == "--" then return (run.manifest.options or {})[name:sub(3)] end

@@ -1,6 +1,7 @@
 -- info: what this program is and what it found here.      cqlua info [--json]
 local ffi = require "ffi"
 local engine = require "cq.base.engine"
+local first_line = require "cq.base.first_line"
 local host = require "cq.host"
 local read_file = require "cq.base.read_file"
 local json = require "cq.base.json"
@@ -8,14 +9,6 @@ local option = require "cq.option"
 local schema = require "cq.base.schema"
 
 local C, is = engine.C, schema
-
--- first line that a program prints about itself; nil when it is not there
-local function version_of(command)
-  local pipe = io.popen(command .. " 2>/dev/null")
-  local line = pipe and pipe:read "*l"
-  if pipe then pipe:close() end
-  return line
-end
 
 local function instruction_sets()
   local all = read_file "/proc/cpuinfo" or ""
@@ -76,7 +69,7 @@ end
 local function collect()
   local system, name = host.system()
   local sets, processor = instruction_sets()
-  local video = version_of "ffmpeg -version"
+  local video = first_line "ffmpeg -version"
   local devices, why_none = gpus()
   table.insert(devices, 1, { kind = "cpu", name = processor })
   return {

@@ -8,6 +8,7 @@
 -- finest resolution is not nearer than the one before does not say why.
 local atomic_file = require "cq.base.atomic_file"
 local engine = require "cq.base.engine"
+local first_line = require "cq.base.first_line"
 local host = require "cq.host"
 local json = require "cq.base.json"
 local machine = require "cq.measure.machine"
@@ -48,20 +49,12 @@ local function chosen(all, words, quick)
   return list
 end
 
--- the first line of what a command prints
-local function output_of(command)
-  local pipe = io.popen(command .. " 2>/dev/null")
-  local line = pipe and pipe:read "*l"
-  if pipe then pipe:close() end
-  return line
-end
-
 -- the commit that the program was built from; with + where sources were changed since
 local function commit()
   local at = "git -C '" .. host.root:gsub("'", "'\\''") .. "' "
-  local name = output_of(at .. "rev-parse --short=10 HEAD")
+  local name = first_line(at .. "rev-parse --short=10 HEAD")
   if not name then return "unknown" end
-  return name .. (output_of(at .. "status --porcelain -- engine lua scenes ':!tests'") and "+" or "")
+  return name .. (first_line(at .. "status --porcelain -- engine lua scenes ':!tests'") and "+" or "")
 end
 
 -- the text of the file to keep the table in, nil where there is none yet; told before any work is done

@@ -2,6 +2,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local tables = require "cq.base.tables"
 
 ---A parameter that a controller takes.
 ---@class cq.controller.wanted
@@ -26,13 +27,6 @@ local function same(tensor, sizes)
   return true
 end
 
-local function sorted_names(params)
-  local names = {}
-  for name in pairs(params) do names[#names + 1] = tostring(name) end
-  table.sort(names)
-  return names
-end
-
 ---Refuses parameters that lack one, have one too many, or one of another shape.
 ---@param what string         for errors
 ---@param params any
@@ -43,7 +37,7 @@ function fit.require(what, params, list)
     known[k], known[wanted.name] = wanted.name, true
     local value = params[wanted.name]
     if value == nil then
-      local names = sorted_names(params)
+      local names = tables.names(params)
       is.fail("%s: the parameters lack %s, %s; %s", what, wanted.name, sizes_text(wanted),
         #names > 0 and "they are " .. table.concat(names, ", ") or "there are none")
     elseif not T.is_tensor(value) then
@@ -52,7 +46,7 @@ function fit.require(what, params, list)
       is.fail("%s: %s must be %s, got {%s}", what, wanted.name, sizes_text(wanted), table.concat(value:shape(), ", "))
     end
   end
-  for _, name in ipairs(sorted_names(params)) do
+  for _, name in ipairs(tables.names(params)) do
     if not known[name] then
       is.fail("%s has no parameter %s; its own are %s", what, text.describe(name), table.concat(known, ", "))
     end

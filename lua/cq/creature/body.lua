@@ -1,6 +1,7 @@
 -- body: what every creature is made with: material, pressure, number of particles; and the robot that comes of it.
 local is = require "cq.base.schema"
 local Shape = require "cq.shape"
+local tables = require "cq.base.tables"
 
 local body = {}
 
@@ -45,8 +46,7 @@ end
 
 -- the user's groups beside those of the creature, which a name of the user's cannot take
 local function joined(name, own, given)
-  local out = {}
-  for key, value in pairs(own or {}) do out[key] = value end
+  local out = tables.merged(own)
   for key, value in pairs(given or {}) do
     if out[key] then
       is.fail("cq.Creature.%s: groups: the creature has a group \"%s\" of its own; take another name", name, key)

@@ -6,6 +6,7 @@ local Shape = require "cq.shape"
 local body = require "cq.creature.body"
 local chamber = require "cq.creature.chamber"
 local lattice = require "cq.creature.lattice"
+local tables = require "cq.base.tables"
 
 local outline = {}
 
@@ -19,18 +20,11 @@ local function all_of(given, is_one)
   return true
 end
 
-local function sorted_names(given)
-  local names = {}
-  for name in pairs(given) do names[#names + 1] = name end
-  table.sort(names)
-  return names
-end
-
 -- The shape with its chambers as groups, and their names: where functions of a place are true, or parts of the bottom.
 local function with_chambers(def, shape, spacing, what)
   local given = def.chambers or {}
   if all_of(given, text.is_callable) then
-    local names = sorted_names(given)
+    local names = tables.names(given)
     for _, name in ipairs(names) do shape = shape:group(name, given[name]) end
     return shape, names
   end
@@ -132,7 +126,7 @@ function outline.from_image(fields)
     and def.chambers or nil
   local shape = Shape.image { path = def.path, width = def.width, background = def.background, colours = colours,
     trim = true }
-  local spacing, names = spacing_of(def, shape), colours and sorted_names(colours)
+  local spacing, names = spacing_of(def, shape), colours and tables.names(colours)
   if not colours then shape, names = with_chambers(def, shape, spacing, "cq.Creature.from_image") end
   return body.make("from_image", def,
     { shape = shape, spacing = spacing, actuators = body.pressure(def, names, def.axis) })

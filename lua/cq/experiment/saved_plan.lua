@@ -7,6 +7,7 @@ local signature_of = require "cq.experiment.signature"
 local text = require "cq.base.text"
 local words = require "cq.plan.words"
 local T = require "cq.tensor"
+local tables = require "cq.base.tables"
 
 local saved_plan = {}
 
@@ -84,8 +85,7 @@ end
 function saved_plan.starts(state, records)
   local out = {}
   for k, saved in ipairs(state.starts) do
-    local start = {}
-    for name, value in pairs(saved) do start[name] = value end
+    local start = tables.merged(saved)
     start.history = unpacked(saved.history)
     local before, now = state.plan[start.stage], records[start.stage]
     if begins_again(start, before, now) then start.over, start.ended = false, false end
@@ -163,8 +163,7 @@ local function check_records(plan, state, starts, records, folder)
         now.name)
     end
     -- the last one may have been asked for more iterations than it will have
-    local others = {}
-    for name, value in pairs(now) do others[name] = value end
+    local others = tables.merged(now)
     if k == at then others.iterations = before.iterations end
     local changes = is_made(starts, k) and signature.changes(before, others) or ""
     if changes ~= "" then

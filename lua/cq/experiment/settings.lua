@@ -2,6 +2,7 @@
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local text = require "cq.base.text"
+local tables = require "cq.base.tables"
 
 -- names of fields that can be changed, and their checkers
 local function fields_of(optimizer)
@@ -22,17 +23,14 @@ end
 -- the same optimizer with one field changed; a path leads to one within
 local function changed(optimizer, path, typed, name)
   local key, rest = path:match "^([%w_]+)%.?(.*)$"
-  local out = setmetatable({}, getmetatable(optimizer))
-  for field, value in pairs(optimizer) do out[field] = value end
+  local out = setmetatable(tables.merged(optimizer), getmetatable(optimizer))
   if rest ~= "" and type(optimizer[key]) == "table" then
     out[key] = changed(optimizer[key], rest, typed, name)
     return out
   end
   local checker = fields_of(optimizer)[key or path]
   if not checker or rest ~= "" then
-    local known = {}
-    for field in pairs(fields_of(optimizer)) do known[#known + 1] = field end
-    table.sort(known)
+    local known = tables.names(fields_of(optimizer))
     is.fail("cqlua resume: --set %s: cq.Optimizer.%s has no %s%s; it has %s", name, optimizer.kind, path,
       text.suggestion(path, known), table.concat(known, ", "))
   end

@@ -11,6 +11,7 @@ local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local gradient = require "cq.tensor.gradient"
 local constraint = require "cq.optimizer.constraint"
+local tables = require "cq.base.tables"
 
 local OUTWEIGHS = 10     -- times the objective's gradient: a term that pulls as much leaves the objective no say
 
@@ -271,11 +272,8 @@ function AugmentedLagrangian.update()
     .. "call optimizer:solve, or give it to an experiment")
 end
 
-local function copy(t)
-  local out = {}
-  for key, value in pairs(t) do out[key] = value end
-  return out
-end
+-- tables with a value for each constraint
+local by_constraint = { "multipliers", "penalties", "before", "seen", "chosen", "doubted" }
 
 local state_fields = {
   multipliers = is.table(), penalties = is.table(), before = is.table(), seen = is.table(), recent = is.table(),
@@ -291,13 +289,10 @@ end
 
 ---@internal
 function AugmentedLagrangian:state()
-  return {
-    kind = self.kind, inner = self.inner:state(), multipliers = copy(self.multipliers),
-    penalties = copy(self.penalties),
-    rate = self.inner.rate, made = self.rate,
-    before = copy(self.before), seen = copy(self.seen), recent = T.leaves.snapshot(self.recent),
-    loops = self.loops, chosen = copy(self.chosen), doubted = copy(self.doubted), largest = self.largest,
-  }
+  local out = { kind = self.kind, inner = self.inner:state(), rate = self.inner.rate, made = self.rate,
+    recent = T.leaves.snapshot(self.recent), loops = self.loops, largest = self.largest }
+  for _, name in ipairs(by_constraint) do out[name] = tables.merged(self[name]) end
+  return out
 end
 
 ---@internal
@@ -307,9 +302,8 @@ function AugmentedLagrangian:restore(state)
   self.inner:restore(state.inner)
   -- slowed as much, from another rate too
   self.inner.rate = state.made and state.made ~= self.rate and self.rate * state.rate / state.made or state.rate
-  self.multipliers, self.penalties, self.before = copy(state.multipliers), copy(state.penalties), copy(state.before)
-  self.seen, self.recent, self.loops = copy(state.seen), T.leaves.snapshot(state.recent), state.loops
-  self.chosen, self.doubted, self.largest = copy(state.chosen), copy(state.doubted), state.largest
+  for _, name in ipairs(by_constraint) do self[name] = tables.merged(state[name]) end
+  self.recent, self.loops, self.largest = T.leaves.snapshot(state.recent), state.loops, state.largest
 end
 
 ---@internal

@@ -7,6 +7,7 @@
 local ffi = require "ffi"
 local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
+local tables = require "cq.base.tables"
 local T = require "cq.tensor"
 local vector = require "cq.optimizer.vector"
 
@@ -107,12 +108,6 @@ local function next_stage(self)
   return true
 end
 
-local function copy(list)
-  local out = {}
-  for k, entry in ipairs(list) do out[k] = entry end
-  return out
-end
-
 -- ---- an optimizer of a library -------------------------------------------------------------------------------------
 
 -- Runs the library for one stage after another. run(optimizer, work) gives a verdict, clear(optimizer) frees what it
@@ -148,7 +143,7 @@ function external.class(class_name, kind, run, clear)
   end
 
   -- the points of the solve so far, by which it goes on
-  function class:state() return { kind = kind, algorithm = self.algorithm, log = copy(self.log) } end
+  function class:state() return { kind = kind, algorithm = self.algorithm, log = tables.merged(self.log) } end
 
   -- takes the saved state of a stopped solve: its log of evaluations is replayed instead of simulated
   function class:restore(state)
@@ -158,7 +153,7 @@ function external.class(class_name, kind, run, clear)
     if state.algorithm ~= self.algorithm then
       is.fail("optimizer:restore: the state is of %s, this is %s", tostring(state.algorithm), self.algorithm)
     end
-    self.log = copy(state.log)
+    self.log = tables.merged(state.log)
   end
 
   function class:restart() self.log, self.message, self.multipliers = {}, nil, nil end

@@ -14,6 +14,7 @@ local scales = require "cq.picture.scale"
 local legend = require "cq.picture.legend"
 local flat = require "cq.picture.flat"
 local solid = require "cq.picture.solid"
+local tables = require "cq.base.tables"
 
 ---@class cq.Picture.scene.def
 ---@field domain number[]              {dim} size of the world [length]
@@ -406,9 +407,7 @@ end
 ---@return number y      [pixel] below them
 function Scene:explain(canvas) return legend.draw(self, canvas, self.shows) end
 
-local both = {}
-for name, kind in pairs(static) do both[name] = kind end
-for name, kind in pairs(moving) do both[name] = kind end
+local both = tables.merged(static, moving)
 local once_spec = is.define("cq.Picture.frame", both)
 
 ---One picture: the fields of Picture.scene and of scene:frame in one table.

@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local engine = require "cq.base.engine"
+local tables = require "cq.base.tables"
 
 local wall = {}
 
@@ -56,8 +57,7 @@ end
 
 -- how a wall stands after it has made a way
 local function moved(w, way, dim)
-  local out = {}
-  for key, value in pairs(w) do out[key] = value end
+  local out = tables.merged(w)
   for _, key in ipairs { "point", "lower", "upper" } do
     out[key] = {}
     for d = 1, dim do out[key][d] = w[key][d] + way[d] end

@@ -1,15 +1,9 @@
 -- words: a plan as it would be told in a paper, and as the record by which a run that goes on knows it.
 local signature = require "cq.run.signature"
 local text = require "cq.base.text"
+local tables = require "cq.base.tables"
 
 local words = {}
-
-local function sorted(t)
-  local names = {}
-  for name in pairs(t) do names[#names + 1] = tostring(name) end
-  table.sort(names)
-  return names
-end
 
 ---A value of a stage as a word.
 ---@param value any
@@ -19,7 +13,7 @@ function words.of(value)
   if value == math.huge then return "none" end
   if type(value) ~= "table" or text.class_of(value) or #value > 0 then return signature.word(value) end
   local list = {}
-  for k, name in ipairs(sorted(value)) do list[k] = name .. " " .. words.of(value[name]) end
+  for k, name in ipairs(tables.names(value)) do list[k] = name .. " " .. words.of(value[name]) end
   return table.concat(list, ", ")
 end
 
@@ -78,7 +72,7 @@ end
 
 local function level_words(level)
   local list = {}
-  for _, name in ipairs(sorted(level)) do
+  for _, name in ipairs(tables.names(level)) do
     local value = level[name]
     if name == "coarsen" then
       list[#list + 1] = value == 2 and "cells and steps twice as large"
@@ -92,7 +86,7 @@ end
 
 local function option_words(options)
   local list = {}
-  for _, name in ipairs(sorted(options)) do
+  for _, name in ipairs(tables.names(options)) do
     if name ~= "rate" then list[#list + 1] = ("%s %s"):format((name:gsub("_", " ")), words.of(options[name])) end
   end
   return list

@@ -4,6 +4,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local field = require "cq.base.field"
 local values = require "cq.robot.values"
+local tables = require "cq.base.tables"
 
 local subset = {}
 
@@ -60,14 +61,12 @@ end
 local function keep_actuators(out, robot, place, count)
   out.stresses, out.forces = {}, {}
   for k, stress in ipairs(robot.stresses) do
-    local one = {}
-    for key, value in pairs(stress) do one[key] = value end
+    local one = tables.merged(stress)
     if stress.index then one.index, one.count = kept(stress.index, stress.count, place) else one.count = count end
     out.stresses[k] = one
   end
   for k, force in ipairs(robot.forces) do
-    local one = {}
-    for key, value in pairs(force) do one[key] = value end
+    local one = tables.merged(force)
     one.index, one.count = kept(force.index, force.count, place)
     out.forces[k] = one
   end

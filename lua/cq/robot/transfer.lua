@@ -5,6 +5,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local field = require "cq.base.field"
 local values = require "cq.robot.values"
+local tables = require "cq.base.tables"
 
 local transfer = {}
 
@@ -66,8 +67,7 @@ end
 
 -- values of the same particles; places go with the body
 local function moved(robot, other)
-  local out = {}
-  for name, value in pairs(other.values or {}) do out[name] = value end
+  local out = tables.merged(other.values)
   local position = out.position
   if position and not position.relative then
     out.position = { tensor = position.tensor + (T.tensor(robot.offset) - T.tensor(other.offset)) }

@@ -9,6 +9,7 @@ local cables = require "cq.actuator.cable"
 local constants = require "cq.robot.constants"
 local elastic = require "cq.robot.other_names"
 local field = require "cq.base.field"
+local tables = require "cq.base.tables"
 local shape_text = require("cq.tensor.class").shape_text
 
 local values = {}
@@ -125,9 +126,7 @@ local function masks(robot, value, what)
   local n, taken = robot.particle_count, {}
   local rest = T.ones { n }
   local r, out = rest:data(), {}
-  local groups = {}
-  for name in pairs(value) do groups[#groups + 1] = name end
-  table.sort(groups)
+  local groups = tables.names(value)
   for k, name in ipairs(groups) do
     local index, count = robot:select(name, what)
     local mask = T.zeros { n }

@@ -8,6 +8,7 @@ local T = require "cq.tensor"
 local tree = require "cq.rollout.tree"
 local wall_motion = require "cq.rollout.wall_motion"
 local engine = require "cq.base.engine"
+local tables = require "cq.base.tables"
 local C = engine.C
 
 local continued = {}
@@ -105,8 +106,7 @@ end
 ---@param self cq.Rollout
 ---@return table
 function continued.again(self)
-  local fields = {}
-  for name, value in pairs(self.again) do fields[name] = value end
+  local fields = tables.merged(self.again)
   if self.continues then fields.from = source_of(self) end
   return fields
 end
@@ -133,8 +133,7 @@ end
 ---@param self cq.Rollout
 ---@param before cq.Rollout
 function continued.forget(self, before)
-  local carried = {}
-  for name, value in pairs(before.carried) do carried[name] = value end
+  local carried = tables.merged(before.carried)
   carried.hidden = detached(carried.hidden)
   self.continues, self.started, self.carried = nil, self, carried
 end

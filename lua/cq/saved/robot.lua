@@ -8,6 +8,7 @@ local actuators = require "cq.actuator"
 local plain = require "cq.saved.plain"
 local robots = require "cq.robot"
 local values = require "cq.robot.values"
+local tables = require "cq.base.tables"
 
 local robot = {}
 
@@ -119,8 +120,7 @@ end
 -- ---- from data ------------------------------------------------------------------------------------------------------
 
 local function to_material(data)
-  local out = setmetatable({}, materials.class)
-  for key, value in pairs(data) do out[key] = value end
+  local out = setmetatable(tables.merged(data), materials.class)
   out.constants = mapped(data.constants, function(name)
     return field.by_name[name] or is.fail("a material has the constant %s, which this program does not know", name)
   end)
@@ -128,8 +128,7 @@ local function to_material(data)
 end
 
 local function to_actuator(data)
-  local out = setmetatable({}, actuators.class)
-  for key, value in pairs(data) do out[key] = value end
+  local out = setmetatable(tables.merged(data), actuators.class)
   return out
 end
 

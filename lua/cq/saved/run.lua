@@ -16,14 +16,13 @@ local policy = require "cq.saved.policy"
 local robots = require "cq.saved.robot"
 local selection = require "cq.robot.selection"
 local worlds = require "cq.saved.world"
+local tables = require "cq.base.tables"
 
 local run = { format = "cqlua run", version = 3, name = "saved.bin", failure_name = "failure.bin" }
 
 -- values that a rollout of the best has in the place of the world's own
 local function changes_of(experiment, params)
-  local out = {}
-  for name, value in pairs(experiment.given) do out[name] = value end
-  for name, value in pairs(experiment.of_scene or {}) do out[name] = value end
+  local out = tables.merged(experiment.given, experiment.of_scene)
   for name, value in pairs(params.world or {}) do out[name] = value:detach() end
   return out
 end

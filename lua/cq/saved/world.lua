@@ -9,6 +9,7 @@ local gravity = require "cq.rollout.gravity"
 local implicit = require "cq.implicit"
 local plain = require "cq.saved.plain"
 local wall_motion = require "cq.rollout.wall_motion"
+local tables = require "cq.base.tables"
 
 local world = {}
 
@@ -91,8 +92,7 @@ local function of_samples(data, what)
 end
 
 local function to_wall(data)
-  local fields = {}
-  for key, value in pairs(data.given) do fields[key] = value end
+  local fields = tables.merged(data.given)
   if type(fields.velocity) == "table" and fields.velocity.samples then
     fields.velocity = of_samples(fields.velocity, "the velocity of a wall")
   end

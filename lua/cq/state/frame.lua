@@ -8,6 +8,7 @@ local of_particles = require "cq.state.values"
 local readout = require "cq.state.readout"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
+local tables = require "cq.base.tables"
 
 local frame = {}
 
@@ -25,9 +26,7 @@ for _, name in ipairs { "mass", "volume", "density" } do
 end
 units.position = nil
 
-local field_names = {}
-for name in pairs(units) do field_names[#field_names + 1] = name end
-table.sort(field_names)
+local field_names = tables.names(units)
 
 ---@class state.save.def
 ---@field as? "particles"|"surface"   what a format holds that has both; particles unless given

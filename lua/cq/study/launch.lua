@@ -2,6 +2,7 @@
 -- array of long workers, never a job for each trial; hosts that ssh reaches are given theirs by GNU parallel. All of
 -- them see the study's folder under the same path.
 local atomic_file = require "cq.base.atomic_file"
+local first_line = require "cq.base.first_line"
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local option = require "cq.option"
@@ -15,10 +16,7 @@ end
 
 local function absolute(path)
   if path:sub(1, 1) == "/" then return path end
-  local pipe = assert(io.popen "pwd -P")
-  local here = pipe:read "*l"
-  pipe:close()
-  return here .. "/" .. path
+  return first_line "pwd -P" .. "/" .. path
 end
 
 local function output_of(command)

@@ -5,6 +5,7 @@
 --   pruner = cq.Pruner.median { warmup = 20, trials = 5 }     at each step from 20 on: worse than half of the others
 local is = require "cq.base.schema"
 local quantile = require "cq.base.quantile"
+local tables = require "cq.base.tables"
 
 ---From cq.Pruner.
 ---@class cq.Pruner
@@ -48,9 +49,7 @@ end
 ---@internal
 ---What the store keeps of it, to tell whether it was changed.
 function Pruner:description()
-  local out = {}
-  for name, value in pairs(self) do out[name] = value end
-  return out
+  return tables.merged(self)
 end
 
 function Pruner:__tostring()

@@ -7,6 +7,7 @@ local process = require "cq.study.process"
 local progress = require "cq.study.progress"
 local summary = require "cq.study.summary"
 local text = require "cq.base.text"
+local tables = require "cq.base.tables"
 local duration = require("cq.run.progress").duration
 
 local report = {}
@@ -103,9 +104,7 @@ function report.show(session, number)
   print(("point %d, replicate %d, seed %d%s"):format(k, replicate, study:seed_of(row.point or {}, replicate),
     row.attempts > 1 and (", attempt %d"):format(row.attempts) or ""))
   if row.point then print("  " .. progress.point(study, row.point)) end
-  local names = {}
-  for name in pairs(row.result or {}) do names[#names + 1] = name end
-  table.sort(names)
+  local names = tables.names(row.result)
   for _, name in ipairs(names) do print(("  %s = %s"):format(name, text.number(row.result[name]))) end
   for name, curve in pairs(store:curves(number)) do
     print(("  %s: %s, at step %g %.6g"):format(name, text.count(#curve.x, "step"), curve.x[#curve.x],

@@ -1,0 +1,10 @@
+-- first_line: what a program prints first, such as its version.
+
+---@param command string
+---@return string?            nil: it is not there, or prints nothing
+return function(command)
+  local pipe = io.popen(command .. " 2>/dev/null")
+  local line = pipe and pipe:read "*l"
+  if pipe then pipe:close() end
+  return line
+end

@@ -1,0 +1,25 @@
+-- tables: copies and sorted names of tables.
+local tables = {}
+
+---A new table with the fields of some tables, of which later ones count; nil is none.
+---@param ... table?
+---@return table
+function tables.merged(...)
+  local out = {}
+  for k = 1, select("#", ...) do
+    for key, value in pairs((select(k, ...)) or {}) do out[key] = value end
+  end
+  return out
+end
+
+---The keys of a table as words, in their order.
+---@param t table?
+---@return string[]
+function tables.names(t)
+  local out = {}
+  for key in pairs(t or {}) do out[#out + 1] = tostring(key) end
+  table.sort(out)
+  return out
+end
+
+return tables
