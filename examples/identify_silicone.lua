@@ -82,8 +82,8 @@ local function misfit(at, aim)
   return sum, g, h
 end
 
--- Levenberg and Marquardt's step, and by how much the sum should fall. Where it would cross a limit it ends there, and
--- the other number's is that which then is best.
+-- The step of Levenberg and Marquardt, and by how much the sum of squares should fall. A number that would cross its
+-- limit ends there; the step of the other number is then the best one for that.
 local function step_from(p, g, h, damping, limits)
   local diagonal, b = { h[1][1] * (1 + damping), h[2][2] * (1 + damping) }, h[1][2]
   local det = diagonal[1] * diagonal[2] - b * b

@@ -61,7 +61,7 @@ local function section(case, rows)
   for _, row in ipairs(rows) do
     if row.note ~= "" then
       notes[#notes + 1] = wrapped(("%s%s %s: %s."):format(row.method ~= "" and row.method .. ", " or "", row.quantity,
-        row.kept == "yes" and "does not come nearer on finer grids" or "falls short", row.note), "- ", "  ")
+        row.kept == "yes" and "has an error that does not shrink on finer grids" or "falls short", row.note), "- ", "  ")
     end
   end
   if #notes > 0 then parts[#parts + 1] = table.concat(notes, "\n") end

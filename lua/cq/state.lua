@@ -229,8 +229,9 @@ local energies = {
 local energy_kind = is.one_of { "total", "kinetic", "elastic", "potential", default = "total" }
 
 ---Energy of a group, a robot, or the whole world [mass length^2/time^2]: kinetic, with that of the affine velocity C;
----elastic; potential, -m g . x, zero at the origin; or their sum. What actuators hold is not in it. The kinetic energy
----of total Lagrangian steps, which is that of the nodes, is larger by what the motion of a cell is not affine.
+---elastic; potential, -m g . x, zero at the origin; or their sum. The energy that actuators hold is left out. The
+---kinetic energy of total Lagrangian steps is that of the nodes: it also counts motion of a cell that is not affine,
+---which particles do not see.
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@param kind? "total"|"kinetic"|"elastic"|"potential"
 ---@return cq.Tensor     one number, with a row for each group of a list

@@ -30,7 +30,8 @@ end
 
 local DRIFT = "as the particles move on over the grid, each step gives up a little of the strain between them, so that the"
   .. " ring grows more than settle has it"
-local LATTICE = "hole and wall of the lattice are up to 0.4 % larger or smaller than drawn, another part on each grid"
+local LATTICE = "hole and wall of the lattice are up to 0.4 % larger or smaller than drawn, "
+  .. "by another amount on each grid"
 
 return {
   summary = "a thick ring of rubber under inner pressure: growth of its cavity",

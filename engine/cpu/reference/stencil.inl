@@ -283,6 +283,7 @@ CQ_INLINE void value_at(const Along *a, const int at, const Pair *p, Real value[
   EACH(i) value[i] = p->w[at][0] * a->n[i][0] + p->w[at][1] * a->n[i][1] + p->w[at][2] * a->n[i][2];
 }
 
+// Adjoints of slope_at and value_at: they scatter a slope or a value to the nodes of a row.
 CQ_INLINE void slope_give(Along *a, const int at, const Pair *p, const Real slope[CQ_DIM][CQ_DIM]) {
   EACH(i) CQ_UNROLL for (int k = 0; k < 3; k++) {
     CQ_UNROLL for (int j = 0; j < LAST; j++) a->slope[i][j][k] += p->w[at][k] * slope[i][j];

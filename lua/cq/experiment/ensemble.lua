@@ -17,6 +17,7 @@ local random = require "cq.random"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local together = require "cq.experiment.together"
+local tables = require "cq.base.tables"
 
 local ensemble = {}
 
@@ -86,8 +87,7 @@ end
 ---@param what string
 ---@return table
 function ensemble.with_reduce(own, reduce, what)
-  local out = {}
-  for name, value in pairs(own or ensemble.of(nil, reduce, what)) do out[name] = value end
+  local out = tables.merged(own or ensemble.of(nil, reduce, what))
   out.reduce = check_reduce(reduce, what)
   return out
 end

@@ -7,6 +7,7 @@ local constrained = require "cq.experiment.constrained"
 local objectives = require "cq.experiment.objective"
 local recover = require "cq.experiment.recover"
 local scenes = require "cq.experiment.scenes"
+local tables = require "cq.base.tables"
 
 local evaluate = {}
 
@@ -156,8 +157,7 @@ end
 
 -- the loss with twice as many substeps, or why its simulation failed
 local function finer_loss(run, params, def)
-  local finer = {}
-  for name, value in pairs(def) do finer[name] = value end
+  local finer = tables.merged(def)
   local fine, found = pcall(function()
     finer.world = world_of(run, def):variant { substeps = 2 }
     return run.scenes and several(run, params, finer).loss or one(run, params, finer).loss

@@ -29,8 +29,8 @@ local replay = {}
 ---  or a function that gives a number for each particle of the world {n}; or { by = "von_mises", label = "...", unit =
 ---  "kPa", range = { 0, 20 } }, or { by = ..., categories = { "left", "right" } }, where the number says which. Without
 ---  a range the scale holds all that the film shows, for which the rollout is simulated twice
----@field opacity? string|cq.Tensor|run.render.opacity.def|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   how opaque each particle
----  is, 0 to 1, by what colour takes; or { by = "density", range = { 0, 1 } }
+---@field opacity? string|cq.Tensor|fun(state: cq.State, u: cq.Tensor?): cq.Tensor   how opaque each particle is, 0 to 1, by
+---  what colour takes
 ---@field arrows? "velocity"|run.render.arrows.def|fun(state: cq.State, u: cq.Tensor?): (cq.Tensor|number[][]), (cq.Tensor|number[][])?
 ---  vectors {n, dim} of the world's particles, or places and vectors {k, dim}, as of forces; or { by =
 ---  ..., scale =, label =, unit = }

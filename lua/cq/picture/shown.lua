@@ -126,26 +126,12 @@ function shown.colour(given)
   return function(state, u) return numbers(read, state, u, "colour") end, scale
 end
 
----@class run.render.opacity.def
----@field by string|cq.Tensor|fun(state: cq.State): cq.Tensor   as of colour
----@field range? number[]      {2} numbers of particles that cannot be seen, and of those that hide what is behind
-
-local opacity_spec = is.define("render: opacity",
-  { by = is.any(), range = is.vector { size = 2, default = { 0, 1 } } })
-
 ---How opaque particles are: a function of state and signals that gives {n}.
 ---@return function?
 function shown.opacity(given)
   if given == nil then return nil end
-  local def = opacity_spec(with_by(given, type(given) == "table" and given.by ~= nil))
-  if not (def.range[1] < def.range[2]) then
-    is.fail(shown.name .. ": opacity: range must rise, got { %s, %s }", text.number(def.range[1]),
-      text.number(def.range[2]))
-  end
-  local read = reader(def.by, "opacity")
-  return function(state, u)
-    return (numbers(read, state, u, "opacity") - def.range[1]) / (def.range[2] - def.range[1])
-  end
+  local read = reader(given, "opacity")
+  return function(state, u) return numbers(read, state, u, "opacity") end
 end
 
 -- ---- arrows and goals -----------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ local T = require "cq.tensor"
 local cables = require "cq.actuator.cable"
 local field = require "cq.base.field"
 local values = require "cq.robot.values"
+local tables = require "cq.base.tables"
 
 local resampled = {}
 
@@ -223,8 +224,7 @@ end
 
 -- copies of a table of the robot's, with other fields
 local function with(one, fields)
-  local out = setmetatable({}, getmetatable(one))
-  for key, value in pairs(one) do out[key] = value end
+  local out = setmetatable(tables.merged(one), getmetatable(one))
   for key, value in pairs(fields) do out[key] = value end
   return out
 end

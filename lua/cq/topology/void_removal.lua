@@ -17,6 +17,7 @@ local text = require "cq.base.text"
 local message = require "cq.base.message"
 local failures = require "cq.rollout.unstable"
 local subworld = require "cq.topology.subworld"
+local tables = require "cq.base.tables"
 
 local void_removal = {}
 
@@ -134,8 +135,7 @@ end
 
 -- A rollout, its world and what that was given, without what is left out of it.
 local function attempt(design, params, given, whole)
-  local fields = {}
-  for name, value in pairs(given) do fields[name] = value end
+  local fields = tables.merged(given)
   local world, own, kept = whole, robot_in(design, whole), nil
   local body, with_body = body_of(design, fields.robot)
   local gone, density, radii = {}, nil, 1

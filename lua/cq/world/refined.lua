@@ -2,6 +2,7 @@
 -- are smaller. Bodies are sampled anew and stay where they are. A wall acts from the last node that is in it, so
 -- surfaces that are level are moved to that node, and cells are of a size by which the ground is on a node again.
 local boundary = require "cq.boundary"
+local tables = require "cq.base.tables"
 
 local INSET = 3           -- cells from the edge of the world to a box that says nothing of it
 local EPSILON = 1e-6      -- of a cell: surfaces on nodes are computed
@@ -54,8 +55,7 @@ end
 local function finer_wall(wall, world, finer)
   local change = of_family[wall.family]
   if not change then return wall end
-  local fields = {}
-  for name, value in pairs(wall.given) do fields[name] = value end
+  local fields = tables.merged(wall.given)
   for name, value in pairs(change(wall, world, finer)) do fields[name] = value or nil end
   local out = boundary[wall.family](fields)
   out.stands_for = wall
