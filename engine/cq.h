@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 12 };                   // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 13 };                   // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -181,6 +181,9 @@ typedef struct cq_world_def {
   double gravity[3];
   double damping;                       // grid velocities decay by exp(-damping t), 0: none [1/time]
   cq_integrator integrator;
+  // Motion of particles that the grid does not resolve decays at this rate [1/time]; 0: it is lost at each step (APIC);
+  // below 0: 0.1 c / dx, c the speed of elastic waves in the softest material
+  double residual_decay;
   double pressure_smoothing;            // J of liquids nears its mean over the grid at this rate, 0: never [1/time]
 
   int64_t particle_count;               // n
@@ -229,6 +232,7 @@ cq_status cq_world_create(const cq_world_def *def, cq_world **world);
 void cq_world_destroy(cq_world *world);
 // the largest of waves, viscosity and cables; weighed: as if any weight of actuation were 1 at least
 double cq_world_courant(const cq_world *world, int32_t weighed);
+double cq_world_residual_decay(const cq_world *world);   // rate [1/time] that was taken; 0: APIC
 const char *cq_world_device(const cq_world *world);      // for people: device, instruction set, threads
 int32_t cq_world_device_kind(const cq_world *world);     // CQ_DEVICE_CPU or CQ_DEVICE_CUDA
 typedef struct cq_gpu {

@@ -11,7 +11,8 @@ local cqlua = process.cqlua
 local all = {
   "2d-1600", "2d-1600-substeps1", "2d-6400", "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated",
   "2d-6400-averaged", "3d-8000-averaged", "3d-8000-float64",
-  "3d-64000", "3d-512000", "tl-2d-6400", "tl-2d-6400-jittered", "tl-3d-64000", "rest", "biped", "env-64",
+  "3d-64000", "3d-512000", "decay-2d-6400", "decay-3d-8000", "decay-3d-64000",
+  "tl-2d-6400", "tl-2d-6400-jittered", "tl-3d-64000", "rest", "biped", "env-64",
   "implicit-2d-6400", "implicit-2d-6400-rest", "implicit-3d-8000", "implicit-3d-8000-rest",
   "implicit-2d-6400-float64", "implicit-3d-8000-float64",
 }

@@ -96,6 +96,13 @@ describe("two rollouts", function()
     is_one(world, { robot = thrown(world), controller = signals(2) })
   end)
 
+  it("are one where motion that the grid does not resolve decays by time", function()
+    for _, precision in ipairs { "float32", "float64" } do
+      local world = scene.world(scene.robot(), { transfer = { decay = "auto" }, precision = precision })
+      is_one(world, { robot = thrown(world), controller = signals(2) })
+    end
+  end)
+
   it("are one with cables that rub", function()
     local cable = cq.Actuator.cable { path = { "foot", "trunk" }, stiffness = 5, friction = 0.3 }
     local world = scene.world(scene.robot { actuators = cable })
@@ -239,6 +246,9 @@ describe("gradients through a state", function()
     ["a material with a history"] = function() return scene.world(scene.robot { material = PLASTIC }) end,
     ["total Lagrangian steps"] = function()
       return scene.world(scene.robot(), { formulation = "total_lagrangian" })
+    end,
+    ["motion that decays by time"] = function()
+      return scene.world(scene.robot(), { transfer = { decay = "auto" } })
     end,
     ["implicit steps"] = function() return scene.world(scene.robot(), { integrator = cq.Implicit {} }) end,
   }

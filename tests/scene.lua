@@ -31,7 +31,7 @@ function scene.world(robot, options)
     cells = dim == 2 and { 24, 24 } or { 20, 20, 20 }, dx = 1 / 24, dt = 6e-3, substeps = options.substeps or 3,
     gravity = dim == 2 and { 0.3, -4 } or { 0.3, -4, 0.2 }, precision = options.precision or "float64",
     threads = options.threads, device = options.device, integrator = options.integrator,
-    formulation = options.formulation,
+    formulation = options.formulation, transfer = options.transfer,
     walls = options.walls or cq.Boundary.box { kind = "friction", mu = 0.4 },
   }
   fields[1] = robot:at(dim == 2 and { 0.4, 0.127 } or { 0.3, 0.127, 0.3 })

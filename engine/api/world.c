@@ -24,13 +24,16 @@ static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
 }
 
 static cq_status open_device(cq_world *world, int32_t kind) {
-  const int implicit = cq_is_implicit(&world->model), reference = cq_is_reference(&world->model);
+  const int implicit = cq_is_implicit(&world->model), reference = cq_is_reference(&world->model),
+            keeps = cq_keeps_unresolved(&world->model);
   if (reference && kind == CQ_DEVICE_CUDA)
     return cq_fail(CQ_INVALID, "total Lagrangian steps are made on the CPU only; take device = \"cpu\", or "
                    "formulation = \"updated\"");
   if (implicit && kind == CQ_DEVICE_CUDA)
     return cq_fail(CQ_INVALID, "implicit steps are made on the CPU only; take device = \"cpu\"");
-  if ((implicit || reference) && kind == CQ_DEVICE_AUTO) kind = CQ_DEVICE_CPU;
+  if (keeps && kind == CQ_DEVICE_CUDA)
+    return cq_fail(CQ_INVALID, "transfer = { decay } is there on the CPU only; take device = \"cpu\", or leave transfer out");
+  if ((implicit || reference || keeps) && kind == CQ_DEVICE_AUTO) kind = CQ_DEVICE_CPU;
   if (kind < CQ_DEVICE_CPU || kind > CQ_DEVICE_AUTO)
     return cq_fail(CQ_INVALID, "device is %d; it must be 0 (CPU), 1 (CUDA) or 2 (auto)", kind);
   char why[512] = "";
@@ -72,6 +75,7 @@ void cq_world_destroy(cq_world *world) {
 double cq_world_courant(const cq_world *world, int32_t weighed) {
   return cq_model_courant(&world->model, NULL, weighed);
 }
+double cq_world_residual_decay(const cq_world *world) { return world->model.residual_decay; }
 const char *cq_world_device(const cq_world *world) { return world->description; }
 int32_t cq_world_device_kind(const cq_world *world) {
   return world->backend == cq_backend_cpu() ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA;

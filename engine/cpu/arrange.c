@@ -22,20 +22,29 @@ static cq_status reserve_zero(void **array, int64_t *capacity, int64_t wanted, s
   return *array ? CQ_OK : CQ_MEMORY;
 }
 
+// two arrays of as many nodes; the second one is there where it is wanted
+static cq_status reserve_two(void **array, void **second, int wanted_second, int64_t *capacity, int64_t wanted,
+                             size_t size) {
+  int64_t other = *capacity;
+  cq_status status = reserve_zero(array, capacity, wanted, size, "grid");
+  if (!status && wanted_second) status = reserve_zero(second, &other, wanted, size, "grid");
+  if (status) *capacity = 0;
+  return status;
+}
+
 cq_status cq_arrange_reserve(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
   const size_t node = 4 * (size_t)s->kernels->real_bytes;
   const int64_t plane = s->model->dim == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];
-  for (int32_t r = 0; r < s->ranges; r++) {
-    cq_status status = reserve_zero(&s->slab[r], &s->slab_capacity[r], plane * a->slab_size[r] + 4, node, "grid");
-    if (status) return status;
-  }
+  const int keeps = cq_keeps_unresolved(s->model);
+  cq_status status = CQ_OK;
+  for (int32_t r = 0; r < s->ranges && !status; r++)
+    status = reserve_two(&s->slab[r], &s->inertia_slab[r], keeps, &s->slab_capacity[r], plane * a->slab_size[r] + 4,
+                         node);
   const int64_t wanted = plane * a->size[0] + 4;
-  if (s->grid_capacity >= wanted) return CQ_OK;
-  int64_t capacity_v = s->grid_capacity, capacity_q = s->grid_capacity;
-  cq_status status = reserve_zero(&s->grid_v, &capacity_v, wanted, node, "grid");
-  if (!status && s->adj) status = reserve_zero(&s->grid_q, &capacity_q, wanted, node, "grid");
-  s->grid_capacity = status ? 0 : capacity_v;
+  int64_t capacity = s->grid_capacity;
+  if (!status && s->adj) status = reserve_two(&s->grid_q, &s->inertia_q, keeps, &capacity, wanted, node);
+  if (!status) status = reserve_two(&s->grid_v, &s->inertia_v, keeps, &s->grid_capacity, wanted, node);
   return status;
 }
 

@@ -3,6 +3,7 @@
 enum {
   X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM,   // first field of each state quantity
   FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM,
+  MOTION_FIELDS = CQ_DIM + CQ_DIM * CQ_DIM,   // V and C
   LAST = CQ_DIM - 1,     // axis
   SIGMA = 0, FORCE = CQ_SYM, PRESSURE = CQ_SYM + CQ_DIM, ACTUATION_FIELDS = CQ_SYM + 2 * CQ_DIM,
 };

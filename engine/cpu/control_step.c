@@ -130,7 +130,8 @@ static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   cq_free(record->held);
   record->grid_capacity = 0;
   record->held = NULL;
-  record->grid = cq_alloc((size_t)wanted, 4 * (size_t)s->kernels->real_bytes, "memo of the grid");
+  const size_t node = (size_t)((cq_keeps_unresolved(s->model) ? 8 : 4) * s->kernels->real_bytes);
+  record->grid = cq_alloc((size_t)wanted, node, "memo of the grid");
   if (cq_is_implicit(s->model)) record->held = cq_alloc((size_t)wanted, sizeof *record->held, "memo of the grid");
   if (!record->grid || (cq_is_implicit(s->model) && !record->held)) return CQ_MEMORY;
   record->grid_capacity = wanted;

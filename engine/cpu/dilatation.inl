@@ -98,6 +98,7 @@ static void dilatation(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t r
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *next = (real *)out->data + AT(c, FIELDS, 0), *own = dilatation_of(s, c);
+    const real *moved = motion_of(out, c);
     const Matter matter = matter_of(s, in, c);
     Stencils st;
     stencils_of(s, chunk, &st, 0);
@@ -105,9 +106,9 @@ static void dilatation(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t r
     LANES_EACH(h) {
       const Averaged of = averaged_of(&matter, h);
       if (pass == 0) {
-        give_rate(&st, h, &of, rate_of(next, h), none);
+        give_rate(&st, h, &of, rate_of(moved, h), none);
       } else if (pass == 1) {
-        const Real rest = rest_of(&st, h, &of, rate_of(next, h));
+        const Real rest = rest_of(&st, h, &of, rate_of(moved, h));
         r_store(own + REST * CQ_CHUNK + h, rest);
         give_rate(&st, h, &of, rest, none);
       } else {

@@ -21,7 +21,7 @@ CQ_INLINE AveragedChunk dilatation_rate(cq_scene *s, const cq_slice *in, const c
   w.average = average;
   w.s = s;
   w.chunk = (const real *)in->data + AT(c, FIELDS, 0);
-  w.next = (const real *)out->data + AT(c, FIELDS, 0);
+  w.next = motion_of(out, c);
   w.adj = (real *)s->adj + AT(c, FIELDS, 0);
   w.own = dilatation_of(s, c);
   w.volume_adj = (real *)s->params_adj + AT(c, s->params, CQ_PARAM_VOLUME);
@@ -182,8 +182,13 @@ CQ_INLINE real *excess_of(const AveragedChunk *w) {
   return w->average == CQ_AVERAGE_VARIED ? w->solved + STRETCH * CQ_CHUNK : w->own + EXCESS * CQ_CHUNK;
 }
 
-// What the rate gets: the trace of C' at a step's end; within the stress p2g_adj adds it where it belongs.
+// What the rate gets: the trace of C' at a step's end, which g2p_adj adds where C' is not C of the state; within the
+// stress p2g_adj adds it where it belongs.
 CQ_INLINE void give_rate_adj(const AveragedChunk *w, const int h, const Real grad) {
+  if (cq_keeps_unresolved(w->s->model)) {
+    r_store(w->own + WANTED * CQ_CHUNK + h, grad);
+    return;
+  }
   if (w->average != CQ_AVERAGE_END) {
     r_store(w->solved + (w->average == CQ_AVERAGE_VARIED ? PRESS : THROUGH) * CQ_CHUNK + h, grad);
     return;

@@ -121,11 +121,15 @@ typedef struct {
   int count;
 } Slabs;
 
+CQ_INLINE void slabs_find(Slabs *s, real *const slab[CQ_RANGES_MAX], const cq_column *column) {
+  s->count = 0;
+  for (int r = 0; column->ranges >> r; r++)
+    if (column->ranges >> r & 1) s->of[s->count++] = slab[r] + 4 * column->node;
+}
+
 CQ_INLINE Slabs slabs_at(real *const slab[CQ_RANGES_MAX], const cq_column *column) {
   Slabs s;
-  s.count = 0;
-  for (int r = 0; column->ranges >> r; r++)
-    if (column->ranges >> r & 1) s.of[s.count++] = slab[r] + 4 * column->node;
+  slabs_find(&s, slab, column);
   return s;
 }
 
@@ -140,22 +144,42 @@ CQ_INLINE Row slabs_take(const Slabs *s, const int64_t at) {
   return sum;
 }
 
+// (E121) The velocities of the nodes of a column before stress and forces. kept takes their momentum, or is NULL.
+CQ_INLINE void inertia_velocities(const cq_scene *s, const Slabs *slabs, const cq_column *column, const Row inverse,
+                                  const int32_t z, real *kept) {
+  const Row p = slabs_take(slabs, 4 * z);
+  if (kept) row_store(kept + 4 * z, p);
+  row_store((real *)s->inertia_v + 4 * (column->node + z), row_mul(p, inverse));
+}
+
+// where a record has the momentum of a column before stress and forces, NULL: there is none
+CQ_INLINE real *inertia_record(const cq_scene *s, const void *record, const cq_column *column) {
+  if (!record || !cq_keeps_unresolved(s->model)) return NULL;
+  return (real *)record + 4 * (s->arrangement->record_nodes + column->record);
+}
+
 // v = d (p / m + dt g), d = exp(-damping dt), then the walls. record {record_nodes, 4} takes
 // momentum and mass, or is NULL.
 static void grid(cq_scene *s, void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const Row decay = decay_row(s), gravity = gravity_row(s);
-  real *slab[CQ_RANGES_MAX];
+  const int keeps = cq_keeps_unresolved(s->model);
+  real *slab[CQ_RANGES_MAX], *inertia[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  for (int r = 0; keeps && r < s->ranges; r++) inertia[r] = inertia_slab_of(s, r);
   for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
     const cq_column *column = &a->columns[c];
-    const Slabs slabs = slabs_at(slab, column);
+    Slabs slabs, beside;
+    slabs_find(&slabs, slab, column);
+    slabs_find(&beside, keeps ? inertia : slab, column);
     real *velocity = (real *)s->grid_v + 4 * column->node;
+    real *kept_inertia = inertia_record(s, record, column);
     real *kept = record ? (real *)record + 4 * column->record : NULL;
     const int held = column_has_contacts(s, column), read = held && s->impulse_out;
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = slabs_take(&slabs, 4 * z);
       if (kept) row_store(kept + 4 * z, p);
+      if (keeps) inertia_velocities(s, &beside, column, inverse_mass(p), z, kept_inertia);
       const Row inverse = row_mul(inverse_mass(p), decay);
       row_store(velocity + 4 * z, row_fma(p, inverse, gravity));
       if (read) masses_put(p, velocity + 4 * z);
@@ -201,6 +225,16 @@ CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row i
   return momentum_adj(p, inverse, g);
 }
 
+// (E121) backward, of a row of nodes: from their slabs, which hold dL/dv~, inertia_q = dL/d(momentum before stress and
+// forces), whose component of mass is returned, and inertia_v = v~ again.
+CQ_INLINE Row inertia_adj(const cq_scene *s, const Slabs *slabs, const cq_column *column, const int32_t z,
+                          const Row inverse, const real *kept) {
+  const Row p = row_load(kept + 4 * z), q = momentum_adj(p, inverse, slabs_take(slabs, 4 * z));
+  row_store((real *)s->inertia_v + 4 * (column->node + z), row_mul(p, inverse));
+  row_store((real *)s->inertia_q + 4 * (column->node + z), q);
+  return q;
+}
+
 // The contacts of a column backward: dL/dv after them becomes that before them. Beside it, where node_adj does not
 // look, stands what the impulses give the masses of the nodes.
 static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *kept, real *velocity,
@@ -226,11 +260,16 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   const Row masses = row_comps(at_mass);
   const Row decay = decay_row(s), gravity = gravity_row(s);
   NodeSums sums = {row_zero(), row_zero(), (s->wanted & cq_bit(CQ_FIELD_DAMPING)) != 0};
-  real *slab[CQ_RANGES_MAX];
+  const int keeps = cq_keeps_unresolved(s->model);
+  real *slab[CQ_RANGES_MAX], *inertia[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
+  for (int r = 0; keeps && r < s->ranges; r++) inertia[r] = inertia_slab_of(s, r);
   for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
     const cq_column *column = &a->columns[c];
-    const Slabs slabs = slabs_at(slab, column);
+    Slabs slabs, beside;
+    slabs_find(&slabs, slab, column);
+    slabs_find(&beside, keeps ? inertia : slab, column);
+    const real *kept_inertia = inertia_record(s, record, column);
     real *velocity = (real *)s->grid_v + 4 * column->node, *grad = (real *)s->grid_q + 4 * column->node;
     const real *kept = (const real *)record + 4 * column->record;
     const int walls = column_has_contacts(s, column);
@@ -239,13 +278,17 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
       row_store(velocity + 4 * z, v);
       Row g = slabs_take(&slabs, 4 * z);
       if (!walls) g = node_adj(&sums, decay, p, inverse, v, g);
+      if (keeps && !walls)
+        g = row_fma(inertia_adj(s, &beside, column, z, inverse, kept_inertia), masses, g);
       row_store(grad + 4 * z, g);
     }
     if (!walls) continue;
     contacts_of_column_adj(s, column, kept, velocity, grad, sum);
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = row_fma(p, row_mul(inverse, decay), gravity);
-      const Row g = row_load(grad + 4 * z), q = node_adj(&sums, decay, p, inverse, v, g);
+      const Row g = row_load(grad + 4 * z);
+      Row q = node_adj(&sums, decay, p, inverse, v, g);
+      if (keeps) q = row_fma(inertia_adj(s, &beside, column, z, inverse, kept_inertia), masses, q);
       row_store(grad + 4 * z, s->grad_impulse ? row_add(q, row_mul(g, masses)) : q);
     }
   }

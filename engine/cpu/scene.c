@@ -4,6 +4,15 @@
 
 static int64_t slots_of(const cq_scene *s) { return (int64_t)s->chunks * CQ_CHUNK; }
 
+// reals of v' and C' of a particle
+static size_t motion_fields(const cq_scene *s) { return (size_t)(s->model->dim + s->model->dim * s->model->dim); }
+
+// of all particles in a slice, where somebody will read them
+static size_t motion_reals(const cq_scene *s) {
+  const int read = cq_keeps_unresolved(s->model) && (s->differentiable || s->model->averages_dilatation);
+  return read ? (size_t)slots_of(s) * motion_fields(s) : 0;
+}
+
 static void split_ranges(cq_scene *s) {
   s->chunks = (int32_t)((s->model->particle_count + CQ_CHUNK - 1) / CQ_CHUNK);
   s->ranges = s->chunks / CQ_RANGE_CHUNKS;
@@ -118,11 +127,13 @@ static int alloc_adjoint(cq_scene *s) {
   s->adj_other = cq_alloc(slots * (size_t)cq_scene_fields(s), size, "adjoint state");
   if (internals) s->internal_adj = cq_alloc(internals, size, "adjoint state");
   if (internals) s->internal_adj_other = cq_alloc(internals, size, "adjoint state");
+  const int keeps = cq_keeps_unresolved(m);
+  if (keeps) s->kept_adj = cq_alloc(slots * motion_fields(s), size, "adjoint state");
   s->params_adj = cq_alloc(slots * (size_t)s->params, size, "adjoint constants");
   s->actuation_adj = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "adjoint actuation");
   s->signals_partial = cq_alloc((size_t)s->ranges * (size_t)m->actuator_count, sizeof(double), "adjoint signals");
-  return s->adj && s->adj_other && (!internals || (s->internal_adj && s->internal_adj_other)) && s->params_adj &&
-         s->actuation_adj && s->signals_partial;
+  return s->adj && s->adj_other && (!internals || (s->internal_adj && s->internal_adj_other)) &&
+         (!keeps || s->kept_adj) && s->params_adj && s->actuation_adj && s->signals_partial;
 }
 
 // in the user's order
@@ -182,6 +193,7 @@ void cq_slice_free(cq_slice *slice) {
   if (!slice) return;
   cq_free(slice->data);
   cq_free(slice->internal);
+  cq_free(slice->motion);
   cq_free(slice);
 }
 
@@ -209,7 +221,7 @@ static void drop_chunks(cq_scene *s) {
                     (void **)&s->source_other, (void **)&s->plane, (void **)&s->tally, (void **)&s->weight_rows,
                     (void **)&s->row_actuator, &s->row_weight, (void **)&s->row_entry, &s->adj, &s->adj_other,
                     &s->internal_adj, &s->internal_adj_other, &s->params_adj, &s->actuation_adj,
-                    (void **)&s->signals_partial};
+                    (void **)&s->signals_partial, &s->kept_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) {
     cq_free(*owned[k]);
     *owned[k] = NULL;
@@ -231,14 +243,17 @@ void cq_scene_destroy(cq_scene *s) {
   drop_chunks(s);
   void *owned[] = {s->globals, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base,
                    s->cable_end, s->cable_pulled, s->volume_part, s->volume_node, s->reach, s->grid_v, s->grid_q,
-                   s->signals_adj, s->forces_adj};
+                   s->inertia_v, s->inertia_q, s->signals_adj, s->forces_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   cq_implicit_destroy(s);
   cq_reference_destroy(s);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->slot[k]);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->gradients.slot[k]);
   for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) cq_free(s->gradients.value[f]);
-  for (int r = 0; r < CQ_RANGES_MAX; r++) cq_free(s->slab[r]);
+  for (int r = 0; r < CQ_RANGES_MAX; r++) {
+    cq_free(s->slab[r]);
+    cq_free(s->inertia_slab[r]);
+  }
   *s = (cq_scene){0};
 }
 
@@ -250,7 +265,7 @@ static size_t slice_numbers(const cq_scene *s) {
 
 static int64_t slice_bytes(const cq_scene *s) {
   const int64_t internals = (int64_t)s->chunks * CQ_CHUNK * s->model->internal_count;
-  return ((int64_t)slice_numbers(s) + internals) * s->kernels->real_bytes;
+  return ((int64_t)(slice_numbers(s) + motion_reals(s)) + internals) * s->kernels->real_bytes;
 }
 
 static int64_t arrangement_bytes(const cq_scene *s) {
@@ -266,7 +281,8 @@ int64_t cq_scene_record_bytes(const cq_scene *s) {
     const int holds = m->wall_count + m->pin_count > 0;   // velocities before walls are kept as well
     return m->substeps * (CQ_REFERENCE_FIELDS + holds) * slice_bytes(s) / CQ_REFERENCE_FIELDS;
   }
-  const int64_t held = cq_is_implicit(m) ? (int64_t)sizeof(uint64_t) : 0, node = 4 * s->kernels->real_bytes + held;
+  const int64_t held = cq_is_implicit(m) ? (int64_t)sizeof(uint64_t) : 0,
+                node = (cq_keeps_unresolved(m) ? 8 : 4) * s->kernels->real_bytes + held;
   const int64_t grid = s->arrangement ? s->arrangement->record_nodes * node : 0;
   const int64_t step = slice_bytes(s) + grid + grid / 2 + cq_scene_mark_bytes(s) / 10;
   return m->substeps * step + (m->volume_share > 0 ? slice_bytes(s) : 0);
@@ -278,12 +294,13 @@ cq_slice *cq_slice_create(cq_scene *s) {
     s->free_slices = slice->next;
   } else {
     const size_t slots = (size_t)slots_of(s), size = (size_t)s->kernels->real_bytes,
-                 internals = slots * (size_t)s->model->internal_count;
+                 internals = slots * (size_t)s->model->internal_count, motion = motion_reals(s);
     slice = cq_alloc(1, sizeof *slice, "state slice");
     if (!slice) return NULL;
     slice->data = cq_alloc(slice_numbers(s), size, "state slice");
     if (internals) slice->internal = cq_alloc(internals, size, "state slice");
-    if (!slice->data || (internals && !slice->internal)) {
+    if (motion) slice->motion = cq_alloc(motion, size, "state slice");
+    if (!slice->data || (internals && !slice->internal) || (motion && !slice->motion)) {
       cq_slice_free(slice);
       return NULL;
     }

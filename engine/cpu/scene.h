@@ -71,13 +71,18 @@ typedef struct cq_slice {
   struct cq_slice *next;     // in the free list
   void *data;                // {chunks, fields, 16}
   void *internal;            // {chunks, internal variables, 16}, NULL where no material has any
+  // {chunks, dim + dim dim, 16} v' and C' of the step that led here, which its particles moved by; NULL where these
+  // are v and C, as of APIC
+  void *motion;
 } cq_slice;
 
 // One engine step as its adjoint needs it: out is in the order of in.
 typedef struct cq_step_record {
   cq_slice *in, *out;
   cq_arrangement *arrangement;
-  void *grid;                // {record_nodes, 4} momentum and mass; of an implicit step velocity and mass
+  // {record_nodes, 4} momentum and mass; of an implicit step velocity and mass; with unresolved motion then
+  // {record_nodes, 4} momentum before stress and forces
+  void *grid;
   uint64_t *held;            // {record_nodes} contacts that hold at the end of an implicit step, as bits
   int64_t grid_capacity;
 } cq_step_record;
@@ -144,6 +149,9 @@ typedef struct cq_scene {
   int64_t slab_capacity[CQ_RANGES_MAX];   // nodes
   void *grid_v, *grid_q;               // window: velocity; adjoint of momentum and mass
   int64_t grid_capacity;
+  // the same of what particles had before stress and forces, NULL without unresolved motion; and the adjoint of what
+  // they keep of it, {chunks, dim + dim dim, 16}
+  void *inertia_slab[CQ_RANGES_MAX], *inertia_v, *inertia_q, *kept_adj;
   void *actuation, *actuation_adj;             // {chunks, CQ_SYM + 2 dim, 16}: sigma, force, pressure times area
   // cables, see cable.inl: {cables}; {points, dim} places, pulls or their gradient, gradient of the
   // places; {points}; {pulled, dim}

@@ -205,8 +205,10 @@ CQ_INLINE void scatter_by(Row rows[ROWS], const Record *record, const real (*wei
   }
 }
 
+CQ_INLINE const real (*weights_of(const Record *record))[4] { return (const real (*)[4])&record->quad[WEIGHT]; }
+
 CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
-  scatter_by(rows, record, &record->quad[WEIGHT]);
+  scatter_by(rows, record, weights_of(record));
 }
 
 // rows += into the grid, and clear
@@ -257,5 +259,5 @@ CQ_INLINE void gather_by(Record *record, const real (*weight)[4], const real *gr
 }
 
 CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) {
-  gather_by(record, (const real (*)[4])&record->quad[WEIGHT], grid, strides);
+  gather_by(record, weights_of(record), grid, strides);
 }

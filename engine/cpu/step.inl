@@ -37,8 +37,42 @@ CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
   return (real *)s->slab[range] - (int64_t)a->slab_lower[range] * plane * 4;
 }
 
+// the same of the momentum before stress and forces
+CQ_INLINE real *inertia_slab_of(const cq_scene *s, const int32_t range) {
+  return (real *)s->inertia_slab[range] + (slab_of(s, range) - (real *)s->slab[range]);
+}
+
+// rows that particles of one cell share, until the next cell
+typedef struct {
+  real *grid;
+  int64_t current;
+  Row rows[ROWS];
+} Scatter;
+
+CQ_INLINE void scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
+  to->grid = slab_of(s, range);
+  to->current = -1;
+  CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = row_zero();
+}
+
+CQ_INLINE void scatter_to(Scatter *to, const Strides *strides, const int32_t node) {
+  if (node == to->current) return;
+  if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
+  to->current = node;
+}
+
+CQ_INLINE void scatter_end(Scatter *to, const Strides *strides) {
+  if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
+}
+
 CQ_INLINE GridStep grid_step_of(const cq_scene *s) {
-  return (GridStep){(real)s->model->dx, (real)s->model->dt};
+  return (GridStep){(real)s->model->dx, (real)s->model->dt, (real)s->model->keep};
+}
+
+// A chunk whose fields V and C are what its particles moved by in the step that led to this slice; it has no others.
+CQ_INLINE real *motion_of(const cq_slice *out, const int32_t c) {
+  return out->motion ? (real *)out->motion + AT(c, MOTION_FIELDS, 0) - V * CQ_CHUNK
+                     : (real *)out->data + AT(c, FIELDS, 0);
 }
 
 // What transfer_to_grid reads of particle h of a chunk, from its parameters, its state and its forces; arm: position of
@@ -64,7 +98,24 @@ CQ_INLINE void source_still(Source *p) {
   }
 }
 
-static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
+// What records give to the nodes of their chunk, by the weights of others. A loop of its own beside that of the others,
+// for its rows to stay in registers.
+CQ_INLINE void scatter_beside(Scatter *to, const Strides *strides, const Record *given, const Record *weighed,
+                              const int32_t *node) {
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    scatter_to(to, strides, node[l]);
+    scatter_by(to->rows, &given[l], weights_of(&weighed[l]));
+  }
+}
+
+// the same scatter of the momentum before stress and forces
+CQ_INLINE void inertia_scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
+  scatter_begin(to, s, range);
+  to->grid = inertia_slab_of(s, range);
+}
+
+// keeps: nodes also get the momentum before stress and forces
+CQ_INLINE void p2g_range(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
   const GridStep step = grid_step_of(s);
@@ -73,11 +124,14 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
   Row rows[ROWS];
   CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_zero();
   int64_t current = -1;
+  Scatter inertia;
+  if (keeps) inertia_scatter_begin(&inertia, s, range);
   Real smallest = r_set((real)1);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     const Matter matter = matter_of(s, in, c);
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
+    Record inertias[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
@@ -94,6 +148,11 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
       Exchange give;
       transfer_to_grid(&step, &p, &give);
       move_store(records + h, MOVE, &give);
+      if (keeps) {
+        transfer_inertia(&step, &p, &give);
+        give.m = r_set((real)0);
+        move_store(inertias + h, MOVE, &give);
+      }
     }
     // particles of one cell follow each other: their rows stay in registers
     for (int l = 0; l < CQ_CHUNK; l++) {
@@ -104,9 +163,18 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
       }
       scatter(rows, &records[l]);
     }
+    if (keeps) scatter_beside(&inertia, &strides, inertias, records, node);
   }
   if (current >= 0) rows_flush(grid + 4 * current, &strides, rows);
+  if (keeps) scatter_end(&inertia, &strides);
   found->bad = !(r_smallest(smallest) > 0);
+}
+
+static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
+  if (cq_keeps_unresolved(s->model))
+    p2g_range(s, in, range, found, 1);
+  else
+    p2g_range(s, in, range, found, 0);
 }
 
 // Stores lane by lane a field of a chunk; stream: past the caches.
@@ -117,19 +185,44 @@ CQ_INLINE void write(real *chunk, const int field, const int h, const Real x, co
     r_store(chunk + field * CQ_CHUNK + h, x);
 }
 
-// stream: the state is larger than the caches, and is written past them
+CQ_INLINE void motion_load(const real *chunk, const int h, Motion *out) {
+  load_vector(chunk, V, h, out->v);
+  load_matrix(chunk, C, h, out->c);
+}
+
+// v'' and C'' in place of v' and C', which motion takes, NULL: nobody reads them. seen: v~ and C~
+CQ_INLINE void keep_in_state(const GridStep *step, const real *chunk, real *motion, const int h, const Motion *seen,
+                             State *after) {
+  Motion before, moved, next;
+  motion_load(chunk, h, &before);
+  EACH(i) moved.v[i] = after->v[i];
+  EACH(i) EACH(j) moved.c[i][j] = after->c[i][j];
+  keep_unresolved(step, &before, seen, &moved, &next);
+  if (motion) {
+    store_vector(motion, V, h, moved.v);
+    store_matrix(motion, C, h, moved.c);
+  }
+  EACH(i) after->v[i] = next.v[i];
+  EACH(i) EACH(j) after->c[i][j] = next.c[i][j];
+}
+
+enum { G2P_PLAIN, G2P_STREAM, G2P_KEEP };
+
+// how: G2P_STREAM: the state is larger than the caches, and is written past them; G2P_KEEP: with unresolved motion
 CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found,
-                         const int stream) {
+                         const int how) {
+  const int stream = how == G2P_STREAM, keeps = how == G2P_KEEP;
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
   const GridStep step = grid_step_of(s);
   const Strides strides = strides_of(a);
-  const real *grid = (const real *)s->grid_v;
+  const real *grid = (const real *)s->grid_v, *inertia = (const real *)s->inertia_v;
   Real fastest = r_set((real)0), poison = r_set((real)0);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *next = (real *)out->data + AT(c, FIELDS, 0);
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
+    Record inertias[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
@@ -141,6 +234,8 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
       if (!stream) prefetch_next(next, FIELDS, 0, FIELDS, l);
       gather(&records[l], grid + 4 * (int64_t)node[l], &strides);
     }
+    for (int l = 0; keeps && l < CQ_CHUNK; l++)
+      gather_by(&inertias[l], weights_of(&records[l]), inertia + 4 * (int64_t)node[l], &strides);
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
       Sums sums;
@@ -150,12 +245,18 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
       load_vector(chunk, X, h, before.x);
       load_matrix(chunk, F, h, before.f);
       transfer_to_particle(&step, arm, &sums, &before, &after);
+      EACH(i) fastest = r_max(fastest, r_abs(after.v[i]));
+      if (keeps) {
+        Motion seen;
+        sums_load(inertias + h, &sums);
+        motion_seen(&step, arm, &sums, &seen);
+        keep_in_state(&step, chunk, out->motion ? motion_of(out, c) : NULL, h, &seen, &after);
+      }
       EACH(i) {
         write(next, X + i, h, after.x[i], stream);
         write(next, V + i, h, after.v[i], stream);
         EACH(j) write(next, C + i * CQ_DIM + j, h, after.c[i][j], stream);
         EACH(j) write(next, F + i * CQ_DIM + j, h, after.f[i][j], stream);
-        fastest = r_max(fastest, r_abs(after.v[i]));
         // stays zero unless something is not finite
         poison += (real)0 * after.x[i];
         EACH(j) poison += (real)0 * after.f[i][j];
@@ -176,8 +277,10 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
 }
 
 static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found) {
-  if ((double)s->chunks * CQ_CHUNK * FIELDS * sizeof(real) > CQ_STREAM_BYTES && !s->updates)
-    g2p_range(s, in, out, range, found, 1);
+  if (cq_keeps_unresolved(s->model))
+    g2p_range(s, in, out, range, found, G2P_KEEP);
+  else if ((double)s->chunks * CQ_CHUNK * FIELDS * sizeof(real) > CQ_STREAM_BYTES && !s->updates)
+    g2p_range(s, in, out, range, found, G2P_STREAM);
   else
-    g2p_range(s, in, out, range, found, 0);
+    g2p_range(s, in, out, range, found, G2P_PLAIN);
 }

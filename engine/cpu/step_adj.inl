@@ -47,8 +47,40 @@ CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *ch
     }
 }
 
+// what unresolved motion of a chunk gets
+CQ_INLINE real *kept_adj_of(const cq_scene *s, const int32_t c) {
+  return (real *)s->kept_adj + AT(c, MOTION_FIELDS, 0) - V * CQ_CHUNK;
+}
+
+// (E124) The gradients of v'' and C'' become those of v' and C', and what r and S get is kept for p2g_adj.
+CQ_INLINE void keep_in_state_adj(const cq_scene *s, const cq_slice *out, const int32_t c, const int h, State *grad) {
+  const GridStep step = grid_step_of(s);
+  Motion moved, after, grad_after, grad_kept;
+  motion_load(motion_of(out, c), h, &moved);
+  motion_load((const real *)out->data + AT(c, FIELDS, 0), h, &after);
+  EACH(i) grad_after.v[i] = grad->v[i];
+  EACH(i) EACH(j) grad_after.c[i][j] = grad->c[i][j];
+  keep_unresolved_adj(&step, &moved, &after, grad->c, &grad_kept, &grad_after);
+  if (s->dilatation) EACH(i) grad->c[i][i] += r_load(dilatation_of(s, c) + WANTED * CQ_CHUNK + h);
+  store_vector(kept_adj_of(s, c), V, h, grad_kept.v);
+  store_matrix(kept_adj_of(s, c), C, h, grad_kept.c);
+}
+
+// the transfer of the adjoints of v~ and C~
+CQ_INLINE void kept_adj_moves(const cq_scene *s, const int32_t c, const int h, const Real arm[CQ_DIM], Record *of,
+                              const int quad) {
+  const GridStep step = grid_step_of(s);
+  Motion grad_kept;
+  Exchange give;
+  motion_load(kept_adj_of(s, c), h, &grad_kept);
+  motion_seen_adj(&step, arm, &grad_kept, &give);
+  give.m = r_set((real)0);
+  move_store(of, quad, &give);
+}
+
 // adj holds dL/d(state after). Its velocity and affine fields become dL/dn0 and dL/dn1, which p2g_adj reads.
-static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
+// With unresolved motion kept_adj takes what g2p_adj finds for it (E124), and nodes also get dL/dv~.
+CQ_INLINE void g2p_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
   const GridStep step = grid_step_of(s);
@@ -57,16 +89,18 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
   Row rows[ROWS];
   CQ_UNROLL for (int k = 0; k < ROWS; k++) rows[k] = row_zero();
   int64_t current = -1;
+  Scatter inertia;
+  if (keeps) inertia_scatter_begin(&inertia, s, range);
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
-    Record records[CQ_CHUNK] __attribute__((aligned(64)));
+    Record records[CQ_CHUNK] __attribute__((aligned(64))), kept[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     if (s->updates) {
       const Matter matter = matter_of(s, in, c);
       const ChunkGrad chunk_grad = chunk_grad_of(s, c);
       if (updating(&matter))
-        update_chunk_adj(s, &matter, chunk, (const real *)out->data + AT(c, FIELDS, 0), &chunk_grad, adj);
+        update_chunk_adj(s, &matter, chunk, motion_of(out, c), &chunk_grad, adj);
     }
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
@@ -81,6 +115,10 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       load_vector(adj, V, h, grad.v);
       load_matrix(adj, C, h, grad.c);
       load_matrix(adj, F, h, grad.f);
+      if (keeps) {
+        keep_in_state_adj(s, out, c, h, &grad);
+        kept_adj_moves(s, c, h, arm, kept + h, MOVE);
+      }
       transfer_to_particle_adj(&step, arm, def, &grad, &give);
       give.m = r_set((real)0);
       store_vector(adj, V, h, give.q);
@@ -96,8 +134,17 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       }
       scatter(rows, &records[l]);
     }
+    if (keeps) scatter_beside(&inertia, &strides, kept, records, node);
   }
   if (current >= 0) rows_flush(grid_slab + 4 * current, &strides, rows);
+  if (keeps) scatter_end(&inertia, &strides);
+}
+
+static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
+  if (cq_keeps_unresolved(s->model))
+    g2p_adj_range(s, in, out, range, 1);
+  else
+    g2p_adj_range(s, in, out, range, 0);
 }
 
 // An interpolation along one axis from three rows, and twice its derivative along the axis. In differences from the
@@ -114,9 +161,9 @@ CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const 
 //   e = dL/dp . (q + b o) + dL/dm m + v . (dL/dn0 + dL/dn1 o)
 // of dL/d(p, m) as gather() has them, and the exchange: sum dw_x e | (sum dw_y e) | sum
 // dw_last e, doubled, per component
-CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
-  const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ],
-        (*weight)[4] = &record->quad[WEIGHT];
+CQ_INLINE void gather_adj_by(Record *record, const real (*weight)[4], const real *grads, const real *vels,
+                             const Strides *strides) {
+  const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ];
   RowSum sum_m, sum_x, sum_last, exchange_x, exchange_last;
 #if CQ_DIM == 3
   RowSum sum_y, exchange_y;
@@ -169,6 +216,10 @@ CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, c
   sums_store(record->quad[SUM], &sum_m, &sum_x, &sum_last, &exchange_x);
   sum_store(record->quad[EXCHANGE + 1], &exchange_last);
 #endif
+}
+
+CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
+  gather_adj_by(record, weights_of(record), grads, vels, strides);
 }
 
 // results of the first half of p2g_adj for the second
@@ -269,15 +320,22 @@ CQ_INLINE void stress_of_adj(const Lanes at, const Real f[CQ_DIM][CQ_DIM], const
   for (int k = 0; k < CQ_SYM; k++) r_store(chunk->actuation + (SIGMA + k) * CQ_CHUNK + h, grad_sigma[k]);
 }
 
+// what the adjoint of unresolved motion of a chunk knows: sums over nodes, the state after, and what r and S get
+typedef struct {
+  const Record *of;
+  const real *after, *adj;
+} KeptStep;
+
 // a chunk in the adjoint of a step; its matter has the state before it
 typedef struct {
   const Matter *matter;
-  const real *next;          // the state after
+  const real *next;          // v' and C': of the state after, or of motion_of it
   real *adj;
   const ChunkGrad *grad;
   int still, follows;        // implicit steps: without the motion of particles; with pressure at the end of the step
   const real *excess;        // what the trace of C' was more for F, NULL: nothing (dilatation.inl)
   const real *solved;        // of implicit steps the same within their stress (dilatation_solve.inl)
+  const KeptStep *kept;      // NULL without unresolved motion
 } ChunkStep;
 
 CQ_INLINE const real *dilatation_excess(const cq_scene *s, const int32_t c) {
@@ -315,6 +373,39 @@ CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real
   rate_after(c, h, rate);
   load_matrix(c->matter->state, F, h, before);
   trial_of(s, rate, before, f);
+}
+
+// The same of the momentum before stress and forces.
+CQ_INLINE void kept_moves_again(const cq_scene *s, const ChunkStep *c, const int32_t chunk, const int h,
+                                const Real arm[CQ_DIM], Record *of) {
+  const GridStep step = grid_step_of(s);
+  Source p;
+  Exchange give;
+  EACH(i) p.arm[i] = arm[i];
+  p.mass = param(c->matter, CQ_PARAM_MASS, h);
+  load_vector(c->matter->state, V, h, p.v);
+  load_matrix(c->matter->state, C, h, p.c);
+  transfer_inertia(&step, &p, &give);
+  give.m = r_set((real)0);
+  move_store(of, MOVE, &give);
+  kept_adj_moves(s, chunk, h, arm, of, MOVE_ADJ);
+}
+
+// (E124) From the sums of unresolved motion over nodes to v, C, mass and arm of the particle before the step.
+CQ_INLINE void kept_motion_adj(const cq_scene *s, const ChunkStep *c, const int h, const Source *p, Source *grad) {
+  const GridStep step = grid_step_of(s);
+  Exchange give;
+  Sums sums;
+  Motion moved, after, grad_kept;
+  Real left[CQ_DIM];
+  sums_load(c->kept->of + h, &sums);
+  transfer_inertia(&step, p, &give);
+  transfer_inertia_adj(&step, p, &give, grad, &sums);
+  motion_load(c->next, h, &moved);
+  motion_load(c->kept->after, h, &after);
+  motion_load(c->kept->adj, h, &grad_kept);
+  kept_velocity(&step, &moved, &after, left);
+  motion_seen_adj_rest(&step, &grad_kept, left, grad, p->v);
 }
 
 // Computes again what a particle gave to the grid in P2G with this stress, and stores it for g2p_adj and p2g_adj.
@@ -379,6 +470,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   grad.mass = r_load(params_adj + CQ_PARAM_MASS * CQ_CHUNK + h);
   grad.volume = r_load(params_adj + CQ_PARAM_VOLUME * CQ_CHUNK + h);
   transfer_to_grid_adj(&step, &p, &give, &grad, &sums);
+  if (c->kept) kept_motion_adj(s, c, h, &p, &grad);
   if (c->still) source_still(&grad);
   // a call takes its address; all of grad would lie in the stack with it
   Real grad_tau[CQ_DIM][CQ_DIM];
@@ -398,6 +490,11 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
     quads_load(of, EXCHANGE + i, quad);
     Real s_i = quad[0] + quad[1] + quad[2];
     if (CQ_DIM == 3) s_i += quad[3];
+    if (c->kept) {
+      quads_load(c->kept->of + h, EXCHANGE + i, quad);
+      s_i += quad[0] + quad[1];
+      if (CQ_DIM == 3) s_i += quad[2];
+    }
     real *at = adj + (X + i) * CQ_CHUNK + h;
     r_store(at, r_load(at) + inv_dx * ((real)0.5 * s_i - grad.arm[i]));
   }
@@ -405,19 +502,22 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   store_matrix(adj, F, h, grad_def);
 }
 
-static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
+CQ_INLINE void p2g_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
   const Strides strides = strides_of(a);
   const real *velocity = (const real *)s->grid_v, *gradient = (const real *)s->grid_q;
+  const real *inertia_v = (const real *)s->inertia_v, *inertia_q = (const real *)s->inertia_q;
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
-    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = (const real *)out->data + AT(c, FIELDS, 0);
+    const real *chunk = (const real *)in->data + AT(c, FIELDS, 0), *next = motion_of(out, c);
     real *adj = (real *)s->adj + AT(c, FIELDS, 0);
     const ChunkGrad chunk_grad = chunk_grad_of(s, c);
     const Matter matter = matter_of(s, in, c);
-    const ChunkStep step = {&matter, next, adj, &chunk_grad, 0, 0, dilatation_excess(s, c), NULL};
-    Record records[CQ_CHUNK] __attribute__((aligned(64)));
+    Record records[CQ_CHUNK] __attribute__((aligned(64))), kept[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    const KeptStep kept_step = {kept, (const real *)out->data + AT(c, FIELDS, 0), keeps ? kept_adj_of(s, c) : NULL};
+    const ChunkStep step = {.matter = &matter, .next = next, .adj = adj, .grad = &chunk_grad,
+                            .excess = dilatation_excess(s, c), .kept = keeps ? &kept_step : NULL};
     Stress stress[CQ_CHUNK / CQ_LANES];
     LANES_EACH(h) {
       Real base[CQ_DIM], f[CQ_DIM], arm[CQ_DIM];
@@ -425,13 +525,25 @@ static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
       nodes_store(a, node, h, base);
       weights_store(records + h, f, 1);
       moves_again(s, &step, h, arm, records + h, &stress[h / CQ_LANES]);
+      if (keeps) kept_moves_again(s, &step, c, h, arm, kept + h);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
       prefetch_next(chunk, FIELDS, 0, FIELDS, l);
-      prefetch_next(next, FIELDS, V, F - V, l);
+      prefetch_next(next, keeps ? MOTION_FIELDS : FIELDS, V, MOTION_FIELDS, l);
       prefetch_next(adj, FIELDS, 0, FIELDS, l);
       gather_adj(&records[l], gradient + 4 * (int64_t)node[l], velocity + 4 * (int64_t)node[l], &strides);
     }
+    for (int l = 0; keeps && l < CQ_CHUNK; l++) {
+      const int64_t at = 4 * (int64_t)node[l];
+      gather_adj_by(&kept[l], weights_of(&records[l]), inertia_q + at, inertia_v + at, &strides);
+    }
     LANES_EACH(h) particle_adj(s, &step, h, records + h, &stress[h / CQ_LANES], NULL);
   }
+}
+
+static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
+  if (cq_keeps_unresolved(s->model))
+    p2g_adj_range(s, in, out, range, 1);
+  else
+    p2g_adj_range(s, in, out, range, 0);
 }

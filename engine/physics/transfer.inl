@@ -3,6 +3,7 @@
 
 typedef struct GridStep {
   real dx, dt;               // side of a cell, duration of an engine step
+  real keep;                 // share of unresolved motion that stays after a step (E123), 0: APIC
 } GridStep;
 
 // What a particle exchanges with the node at o: momentum w (q + b o) and mass w m, or the adjoint of these.
@@ -20,6 +21,11 @@ typedef struct Sums {
 typedef struct State {
   Real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
 } State;
+
+// velocity and C of a particle: its own, or those that it gathers from nodes
+typedef struct Motion {
+  Real v[CQ_DIM], c[CQ_DIM][CQ_DIM];
+} Motion;
 
 // What P2G reads of a particle; tau is the Kirchhoff stress, with that of the actuation.
 typedef struct Source {
@@ -108,4 +114,142 @@ CQ_INLINE void transfer_to_particle_adj_rest(const GridStep *step, const State *
   Real t[CQ_DIM][CQ_DIM];
   mat_mul_tn(after->c, grad_f, t);
   EACH(i) EACH(j) grad_f[i][j] += step->dt * t[i][j];
+}
+
+// ---- unresolved motion ----------------------------------------------------------------------------------------------
+
+// (E121) what a particle gives to the momentum that nodes have before stress and forces: q = m v + b arm, b = dx m C
+CQ_INLINE void transfer_inertia(const GridStep *step, const Source *p, Exchange *give) {
+  EACH(i) {
+    Real s = p->mass * p->v[i];
+    EACH(j) {
+      give->b[i][j] = step->dx * p->mass * p->c[i][j];
+      s += give->b[i][j] * p->arm[j];
+    }
+    give->q[i] = s;
+  }
+}
+
+CQ_INLINE void transfer_inertia_adj(const GridStep *step, const Source *p, const Exchange *give, Source *grad,
+                                    const Sums *sums) {
+  Real gb[CQ_DIM][CQ_DIM];
+  EACH(i) EACH(j) gb[i][j] = sums->n1[i][j] + sums->n0[i] * p->arm[j];
+  EACH(i) {
+    grad->mass += p->v[i] * sums->n0[i];
+    grad->v[i] += p->mass * sums->n0[i];
+    EACH(j) {
+      grad->arm[j] += give->b[i][j] * sums->n0[i];
+      grad->c[i][j] += step->dx * p->mass * gb[i][j];
+    }
+  }
+  grad->mass += step->dx * mat_dot(p->c, gb);
+}
+
+// half of the angle that a step turns a particle by, as an axial matrix: H x = h x x; returns 2 / (1 + |h|^2)
+CQ_INLINE Real half_turn(const real dt, const Real c[CQ_DIM][CQ_DIM], Real h[CQ_DIM][CQ_DIM]) {
+  EACH(i) EACH(j) h[i][j] = (real)0.25 * dt * (c[i][j] - c[j][i]);
+  return (real)4 / ((real)2 + mat_dot(h, h));
+}
+
+// (E122) Q = I + 2 / (1 + |h|^2) (H + H H), a rotation for any H
+CQ_INLINE void step_turn(const real dt, const Real c[CQ_DIM][CQ_DIM], Real q[CQ_DIM][CQ_DIM]) {
+  Real h[CQ_DIM][CQ_DIM];
+  const Real s = half_turn(dt, c, h);
+  mat_mul(h, h, q);
+  EACH(i) EACH(j) q[i][j] = s * (h[i][j] + q[i][j]);
+  EACH(i) q[i][i] += (real)1;
+}
+
+CQ_INLINE void step_turn_adj(const real dt, const Real c[CQ_DIM][CQ_DIM], Real grad_c[CQ_DIM][CQ_DIM],
+                             const Real grad_q[CQ_DIM][CQ_DIM]) {
+  Real h[CQ_DIM][CQ_DIM], a[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];
+  const Real s = half_turn(dt, c, h);
+  mat_mul(h, h, a);
+  EACH(i) EACH(j) a[i][j] += h[i][j];
+  const Real along = (real)0.5 * s * s * mat_dot(grad_q, a);
+  mat_mul_nt(grad_q, h, a);
+  mat_mul_tn(h, grad_q, b);
+  EACH(i) EACH(j) a[i][j] = s * (grad_q[i][j] + a[i][j] + b[i][j]) - along * h[i][j];
+  EACH(i) EACH(j) grad_c[i][j] += (real)0.25 * dt * (a[i][j] - a[j][i]);
+}
+
+// sums over the nodes' velocities to v and C of a particle, as (E13)
+CQ_INLINE void motion_seen(const GridStep *step, const Real arm[CQ_DIM], const Sums *sums, Motion *out) {
+  EACH(i) out->v[i] = sums->n0[i];
+  EACH(i) EACH(j) out->c[i][j] = (real)4 / step->dx * (sums->n1[i][j] + sums->n0[i] * arm[j]);
+}
+
+// The first half of the adjoint of v~ and C~, before the nodes: dL/dn0 and dL/dn1 of their sums.
+CQ_INLINE void motion_seen_adj(const GridStep *step, const Real arm[CQ_DIM], const Motion *grad_kept, Exchange *give) {
+  EACH(i) {
+    Real s = -step->keep * grad_kept->v[i];
+    EACH(j) {
+      give->b[i][j] = (real)-4 / step->dx * step->keep * grad_kept->c[i][j];
+      s += give->b[i][j] * arm[j];
+    }
+    give->q[i] = s;
+  }
+}
+
+// The second half: v and C before the step get theirs, and the arm, by n0 = v~ = v - r.
+CQ_INLINE void motion_seen_adj_rest(const GridStep *step, const Motion *grad_kept, const Real kept[CQ_DIM],
+                                    Source *grad, const Real v[CQ_DIM]) {
+  EACH(i) {
+    const Real seen = (real)4 / step->dx * (step->keep * v[i] - kept[i]);
+    grad->v[i] += step->keep * grad_kept->v[i];
+    EACH(j) {
+      grad->arm[j] -= grad_kept->c[i][j] * seen;
+      grad->c[i][j] += step->keep * grad_kept->c[i][j];
+    }
+  }
+}
+
+// (E123) From v and C before the step, what nodes have of them before forces, and v' and C' after: r = v - v~,
+// S = sym(C - C~), v'' = v' + b Q r, C'' = C' + b Q S Q^T
+CQ_INLINE void keep_unresolved(const GridStep *step, const Motion *before, const Motion *seen, const Motion *moved,
+                               Motion *after) {
+  Real q[CQ_DIM][CQ_DIM], r[CQ_DIM], s[CQ_DIM][CQ_DIM], qs[CQ_DIM][CQ_DIM], qsq[CQ_DIM][CQ_DIM];
+  step_turn(step->dt, moved->c, q);
+  EACH(i) r[i] = step->keep * (before->v[i] - seen->v[i]);
+  EACH(i) EACH(j)
+    s[i][j] = (real)0.5 * step->keep * (before->c[i][j] - seen->c[i][j] + before->c[j][i] - seen->c[j][i]);
+  mat_mul(q, s, qs);
+  mat_mul_nt(qs, q, qsq);
+  EACH(i) {
+    after->v[i] = moved->v[i];
+    EACH(j) after->v[i] += q[i][j] * r[j];
+    EACH(j) after->c[i][j] = moved->c[i][j] + qsq[i][j];
+  }
+}
+
+// (E124) From v' and C', v'' and C'': what dL/dC' gets through Q is added to grad_moved; grad_kept = dL/d(b r) and
+// dL/d(b S), turned back.
+CQ_INLINE void keep_unresolved_adj(const GridStep *step, const Motion *moved, const Motion *after,
+                                   Real grad_moved[CQ_DIM][CQ_DIM], Motion *grad_kept, const Motion *grad_after) {
+  Real q[CQ_DIM][CQ_DIM], both[CQ_DIM][CQ_DIM], rest[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
+  step_turn(step->dt, moved->c, q);
+  EACH(i) EACH(j) both[i][j] = grad_after->c[i][j] + grad_after->c[j][i];
+  // dL/dQ = (dL/dv'' (v'' - v')^T + (dL/dC'' + dL/dC''^T) (C'' - C')) Q
+  EACH(i) EACH(j) rest[i][j] = after->c[i][j] - moved->c[i][j];
+  mat_mul(both, rest, t);
+  EACH(i) EACH(j) t[i][j] += grad_after->v[i] * (after->v[j] - moved->v[j]);
+  mat_mul(t, q, rest);
+  step_turn_adj(step->dt, moved->c, grad_moved, rest);
+  mat_mul_tn(q, both, t);
+  mat_mul(t, q, rest);
+  EACH(i) {
+    grad_kept->v[i] = q[0][i] * grad_after->v[0];
+    CQ_UNROLL for (int j = 1; j < CQ_DIM; j++) grad_kept->v[i] += q[j][i] * grad_after->v[j];
+    EACH(j) grad_kept->c[i][j] = (real)0.5 * rest[i][j];
+  }
+}
+
+// b (v - v~), from v' and C', v'' and C''
+CQ_INLINE void kept_velocity(const GridStep *step, const Motion *moved, const Motion *after, Real out[CQ_DIM]) {
+  Real q[CQ_DIM][CQ_DIM];
+  step_turn(step->dt, moved->c, q);
+  EACH(i) {
+    out[i] = q[0][i] * (after->v[0] - moved->v[0]);
+    CQ_UNROLL for (int j = 1; j < CQ_DIM; j++) out[i] += q[j][i] * (after->v[j] - moved->v[j]);
+  }
 }

@@ -41,6 +41,30 @@ static cq_status check_grid(const cq_world_def *def) {
   return CQ_OK;
 }
 
+// Share of the motion that the grid does not resolve that stays after an engine step (E123).
+static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
+  static const double share = 0.1;      // of the time that a wave takes through a cell, where no rate is given
+  double rate = def->residual_decay, slowest = INFINITY;
+  if (!isfinite(rate)) return cq_fail(CQ_INVALID, "transfer.decay is %g; it must be a positive rate", rate);
+  if (rate == 0) return CQ_OK;
+  if (cq_is_implicit(m))
+    return cq_fail(CQ_INVALID, "transfer = { decay } is of explicit steps; leave out the integrator, or transfer");
+  if (cq_is_reference(m))
+    return cq_fail(CQ_INVALID, "transfer = { decay } is of steps on the grid of the world, and total Lagrangian steps "
+                   "have no transfers; leave it out, or take formulation = \"updated\"");
+  for (int64_t p = 0; rate < 0 && p < m->particle_count; p++) {
+    double slot[CQ_SLOTS_MAX];
+    cq_constants_of(m, (const double *const *)m->value, p, slot);
+    const double modulus = cq_material_modulus(&m->materials[m->material[p]], slot);
+    slowest = fmin(slowest, sqrt(modulus * m->value[CQ_FIELD_VOLUME][p] / m->value[CQ_FIELD_MASS][p]));
+  }
+  if (rate < 0) rate = share * slowest / m->dx;
+  if (!(rate > 0)) return cq_fail(CQ_INVALID, "transfer.decay: no elastic waves give a rate; give a number");
+  m->keep = exp(-rate * m->dt);
+  m->residual_decay = rate;
+  return CQ_OK;
+}
+
 // with the defaults of what is zero
 static cq_status check_integrator(const cq_world_def *def, cq_integrator *out) {
   *out = def->integrator;
@@ -472,6 +496,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
     status = copy_particles(def, m);
   }
   if (!status) status = check_reference(def, m);
+  if (!status) status = check_transfer(def, m);
   if (!status) status = copy_walls(def, m);
   if (!status) status = check_implicit(m);
   if (!status) status = copy_actuation(def, m);

@@ -72,6 +72,8 @@ typedef struct cq_model {
   cq_integrator integrator;
   int32_t formulation;        // cq_formulation
   int32_t body_count, *body;  // {n} of reference grids
+  double residual_decay;      // rate at which unresolved motion decays, 0: APIC
+  double keep;                // share of unresolved motion that stays after an engine step, 0: APIC
   double volume_share;        // of the way of J of liquids to its mean over the grid, in a control step
   int32_t averages_dilatation;   // some material does
   double f_bar[CQ_MATERIALS_MAX];   // share of each
@@ -110,6 +112,9 @@ static inline int cq_is_implicit(const cq_model *m) { return m->integrator.kind 
 
 // are steps made on reference grids?
 static inline int cq_is_reference(const cq_model *m) { return m->formulation == CQ_FORMULATION_TOTAL_LAGRANGIAN; }
+
+// does the motion of particles that the grid does not resolve stay (transfer = { keep })?
+static inline int cq_keeps_unresolved(const cq_model *m) { return m->keep > 0; }
 
 static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; }
 

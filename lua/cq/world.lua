@@ -36,6 +36,7 @@ local C = engine.C
 ---@field particle_count integer   of all robots
 ---@field actuator_count integer   signals of all robots
 ---@field courant number           Courant number at the start
+---@field residual_decay number   rate of transfer = { decay }, 0: APIC [1/time]
 ---@field precision "float32"|"float64"   of the engine; tensors are float64 always
 ---@field device string            for people: device, instruction set, threads
 ---@field device_kind "cpu"|"cuda"  what was taken
@@ -57,6 +58,7 @@ local spec = is.define("cq.World", {
   pressure_smoothing = is.number { min = 0, default = 0 },
   integrator = is.instance { "cq.Implicit", optional = true },
   formulation = is.one_of { "updated", "total_lagrangian", default = "updated" },
+  transfer = is.any_of { is.one_of { "apic" }, is.table(), default = "apic" },
   walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
   precision = is.one_of { "float32", "float64", default = "float32" },
   threads = is.integer { min = 0, max = 256, default = 0 },
@@ -70,6 +72,17 @@ local function with_options(def)
   if program.threads and program.threads > 0 then def.threads = program.threads end
   if program.device then def.device = program.device end
   return def
+end
+
+local decay = is.define("cq.World: transfer", {
+  decay = is.any_of { is.number { above = 0 }, is.one_of { "auto" }, default = "auto" } })
+local AUTO = -1                  -- of cq_world_def.residual_decay
+
+-- the rate that the engine is asked for: 0 for APIC
+local function residual_decay(transfer)
+  if transfer == "apic" then return 0 end
+  local given = decay(transfer).decay
+  return given == "auto" and AUTO or given
 end
 
 local device_kinds = { cpu = C.CQ_DEVICE_CPU, cuda = C.CQ_DEVICE_CUDA, auto = C.CQ_DEVICE_AUTO }
@@ -98,7 +111,7 @@ local function raw_def(self, def)
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
   for i, g in ipairs(self.gravity or {}) do raw.gravity[i - 1] = g end
   raw.damping, raw.pressure_smoothing = def.damping, def.pressure_smoothing
-  raw.formulation = formulations[def.formulation]
+  raw.formulation, raw.residual_decay = formulations[def.formulation], residual_decay(def.transfer)
   if def.integrator then def.integrator:fill(raw.integrator, def.statics) end
   return raw
 end
@@ -124,7 +137,7 @@ local function create(self, raw, substeps)
   engine.check(C.cq_world_create(raw, out), "cq.World")
   World.made = true                        -- threads are started: it is too late to split cores between processes
   self.handle = out[0]
-  self.courant = C.cq_world_courant(self.handle, 0)
+  self.courant, self.residual_decay = C.cq_world_courant(self.handle, 0), C.cq_world_residual_decay(self.handle)
 end
 
 -- refuses substeps that are too few, or that would be more than there may be
@@ -190,6 +203,10 @@ local function build(self)
   self:own()
 end
 
+---@class cq.World.transfer.def
+---@field decay? number|"auto"   rate at which motion of particles that the grid does not resolve decays [1/time];
+---  "auto": 0.1 c / dx, c the speed of elastic waves in the softest material when the world is made
+
 ---@class cq.World.def
 ---@field cells integer[]             of the grid along each axis; the world is [0, cells * dx]
 ---@field dx number                   size of a cell [length]
@@ -204,6 +221,9 @@ end
 ---@field formulation? "updated"|"total_lagrangian"   updated: all bodies share one grid, which their
 ---  particles cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies
 ---  that do not touch each other: their energy does not decay by the step, and steps are several times as quick
+---@field transfer? "apic"|cq.World.transfer.def   between particles and grid. "apic": motion of particles that the
+---  grid does not resolve is lost at each step, so that shorter steps damp more; { decay = rate }: it stays with the
+---  particles and decays at a rate, so that a body moves alike at all lengths of a step; explicit steps on the CPU only
 ---@field walls? cq.Boundary|cq.Boundary[]   one or a list
 ---@field precision? "float32"|"float64"     of the engine; --precision wins
 ---@field threads? integer            0: all cores; --threads wins
@@ -225,7 +245,8 @@ end
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
 ---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU;
 ---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
----cell, pressure_smoothing, implicit steps and a GPU; in a rollout a body that meets itself or another one.
+---cell, pressure_smoothing, implicit steps and a GPU; transfer = { decay } with implicit or total Lagrangian steps or a
+---GPU; in a rollout a body that meets itself or another one.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)

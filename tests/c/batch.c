@@ -364,6 +364,7 @@ int main(void) {
   check_scenes(2, side, CQ_FLOAT32, 1, 4, NULL);
   check_scenes(2, side, CQ_FLOAT64, 2, 4, test_scene_viscous);
   check_scenes(2, side, CQ_FLOAT64, 1, 4, test_scene_plastic);
+  if (test_device() != CQ_DEVICE_CUDA) check_scenes(2, side, CQ_FLOAT64, 2, 4, test_scene_keep);
   check_scenes(3, test_of(7, 5), CQ_FLOAT64, 2, 0, NULL);   // the last one, so that what follows is held to double
   check_readouts(2, test_of(12, 8), 2, 4);
   check_readouts(3, test_of(6, 4), 1, 4);

@@ -84,10 +84,15 @@ static void move_forces(test_run *t, double step) {
 // at zero it has one side only
 static void damp(test_scene *s) { s->def.damping = 2; }
 
-static void check_dimension(int dim, int side) {
+static void damp_and_keep(test_scene *s) {
+  damp(s);
+  test_scene_keep(s);
+}
+
+static void check_dimension(int dim, int side, void (*change)(test_scene *)) {
   test_run t;
   const test_choice choice = {
-      .dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 1, .steps = STEPS, .change = damp};
+      .dim = dim, .side = side, .precision = CQ_FLOAT64, .threads = 1, .steps = STEPS, .change = change};
   test_run_open(&t, &choice);
   test_run_forward(&t, STEPS);
   test_run_backward(&t);
@@ -126,12 +131,18 @@ static void check_bits(int dim, int side, int precision, void (*change)(test_sce
 }
 
 int main(void) {
-  check_dimension(2, test_of(16, 10));
-  check_dimension(3, test_of(9, 5));
+  check_dimension(2, test_of(16, 10), damp);
+  check_dimension(3, test_of(9, 5), damp);
   check_bits(2, test_of(64, 24), CQ_FLOAT32, NULL);
   check_bits(3, test_of(17, 9), CQ_FLOAT64, NULL);
   check_bits(2, test_of(48, 16), CQ_FLOAT32, test_scene_viscous);
-  if (test_device() != CQ_DEVICE_CUDA) check_bits(2, 48, CQ_FLOAT32, test_scene_liquid);
+  if (test_device() != CQ_DEVICE_CUDA) {
+    check_bits(2, 48, CQ_FLOAT32, test_scene_liquid);
+    check_dimension(2, 16, damp_and_keep);
+    check_dimension(3, 9, damp_and_keep);
+    check_bits(2, 64, CQ_FLOAT32, test_scene_keep);
+    check_bits(3, 17, CQ_FLOAT64, test_scene_keep);
+  }
   check_bits(2, test_of(48, 16), CQ_FLOAT32, test_scene_plastic);
   check_bits(3, test_of(10, 6), CQ_FLOAT64, test_scene_plastic);
   return check_report();

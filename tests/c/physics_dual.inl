@@ -179,7 +179,7 @@ struct actuation_map {
 
 // ---- transfer -------------------------------------------------------------------------------------------------------
 
-static const double dx = 0.7, dt = 0.3;
+static const double dx = 0.7, dt = 0.3, keep = 0.8;   // keep: share of unresolved motion that stays
 
 // numbers of an array or a struct of nothing else
 template <class To, class From> static void put(To *to, const From *from, size_t count) {
@@ -199,11 +199,11 @@ struct to_grid_map {
     in[VOLUME] = uniform(0.5, 2);
   }
   void primal(const dual *in, dual *out) const {
-    const over_dual::GridStep step = {dx, dt};
+    const over_dual::GridStep step = {dx, dt, keep};
     over_dual::transfer_to_grid(&step, (const over_dual::Source *)in, (over_dual::Exchange *)out);
   }
   void adjoint(const double *in, double *g, const double *grad_out) const {
-    const product::GridStep step = {dx, dt};
+    const product::GridStep step = {dx, dt, keep};
     const product::Source *p = (const product::Source *)in;
     product::Exchange give;
     product::transfer_to_grid(&step, p, &give);
@@ -221,7 +221,7 @@ struct to_particle_map {
     for (int k = 0; k < inputs; k++) in[k] = uniform(-1, 1);
   }
   void primal(const dual *in, dual *out) const {
-    const over_dual::GridStep step = {dx, dt};
+    const over_dual::GridStep step = {dx, dt, keep};
     over_dual::Sums sums;
     over_dual::State before;
     put(sums.n0, in + M0, D);
@@ -231,7 +231,7 @@ struct to_particle_map {
     over_dual::transfer_to_particle(&step, in + ARM, &sums, &before, (over_dual::State *)out);
   }
   void adjoint(const double *in, double *g, const double *grad_out) const {
-    const product::GridStep step = {dx, dt};
+    const product::GridStep step = {dx, dt, keep};
     product::Sums sums;
     product::State before, after;
     product::Exchange give;
@@ -249,6 +249,110 @@ struct to_particle_map {
     for (int i = 0; i < D; i++) g[POSITION + i] += grad_out[X_NEXT + i];
   }
 };
+
+struct inertia_map {
+  enum { outputs = D + DD };
+  enum { ARM = 0, MASS = D, V, C = V + D, inputs = C + DD };
+  template <class Source, class From> static void source(const From *in, Source *p) {
+    put(p->arm, in + ARM, D);
+    p->mass = in[MASS];
+    put(p->v, in + V, D);
+    put(&p->c[0][0], in + C, DD);
+  }
+  void draw(double *in) const {
+    for (int k = 0; k < inputs; k++) in[k] = uniform(-1, 1);
+    in[MASS] = uniform(0.5, 2);
+  }
+  void primal(const dual *in, dual *out) const {
+    const over_dual::GridStep step = {dx, dt, keep};
+    over_dual::Source p;
+    over_dual::Exchange give;
+    source(in, &p);
+    over_dual::transfer_inertia(&step, &p, &give);
+    put(out, give.q, D);
+    put(out + D, &give.b[0][0], DD);
+  }
+  void adjoint(const double *in, double *g, const double *grad_out) const {
+    const product::GridStep step = {dx, dt, keep};
+    product::Source p, grad;
+    product::Exchange give;
+    product::Sums sums;
+    source(in, &p);
+    put(sums.n0, grad_out, D);
+    put(&sums.n1[0][0], grad_out + D, DD);
+    product::source_clear(&grad, 0);
+    product::transfer_inertia(&step, &p, &give);
+    product::transfer_inertia_adj(&step, &p, &give, &grad, &sums);
+    put(g + ARM, grad.arm, D);
+    g[MASS] = grad.mass;
+    put(g + V, grad.v, D);
+    put(g + C, &grad.c[0][0], DD);
+  }
+};
+
+struct unresolved_map {
+  // arm; sums over nodes before forces; v and C before the step; v' and C'. Outputs: v and C after it
+  enum { ARM = 0, N0 = D, N1 = N0 + D, BEFORE = N1 + DD, MOVED = BEFORE + D + DD, inputs = MOVED + D + DD };
+  enum { outputs = D + DD };
+  static_assert(sizeof(product::Motion) == outputs * sizeof(double), "Motion holds other numbers");
+  void draw(double *in) const {
+    for (int k = 0; k < inputs; k++) in[k] = uniform(-1, 1);
+    for (int k = MOVED; k < inputs; k++) in[k] *= 4;   // turns by half a radian and more
+  }
+  void primal(const dual *in, dual *out) const {
+    const over_dual::GridStep step = {dx, dt, keep};
+    over_dual::Sums sums;
+    over_dual::Motion seen;
+    put(sums.n0, in + N0, D);
+    put(&sums.n1[0][0], in + N1, DD);
+    over_dual::motion_seen(&step, in + ARM, &sums, &seen);
+    over_dual::keep_unresolved(&step, (const over_dual::Motion *)(in + BEFORE), &seen,
+                               (const over_dual::Motion *)(in + MOVED), (over_dual::Motion *)out);
+  }
+  void adjoint(const double *in, double *g, const double *grad_out) const {
+    const product::GridStep step = {dx, dt, keep};
+    const product::Motion *before = (const product::Motion *)(in + BEFORE),
+                          *moved = (const product::Motion *)(in + MOVED);
+    product::Sums sums;
+    product::Motion seen, after, grad_kept;
+    product::Exchange give;
+    product::Source grad;
+    double kept[D];
+    put(sums.n0, in + N0, D);
+    put(&sums.n1[0][0], in + N1, DD);
+    product::motion_seen(&step, in + ARM, &sums, &seen);
+    product::keep_unresolved(&step, before, &seen, moved, &after);
+    put(g + MOVED, grad_out, D + DD);
+    product::keep_unresolved_adj(&step, moved, &after, square(g + MOVED + D), &grad_kept,
+                                 (const product::Motion *)grad_out);
+    product::motion_seen_adj(&step, in + ARM, &grad_kept, &give);
+    put(g + N0, give.q, D);
+    put(g + N1, &give.b[0][0], DD);
+    product::source_clear(&grad, 0);
+    product::kept_velocity(&step, moved, &after, kept);
+    product::motion_seen_adj_rest(&step, &grad_kept, kept, &grad, before->v);
+    put(g + ARM, grad.arm, D);
+    put(g + BEFORE, grad.v, D);
+    put(g + BEFORE + D, &grad.c[0][0], DD);
+  }
+};
+
+// The turn of a step is a rotation, and to second order that of the skew part of dt C'.
+static void check_turn(void) {
+  double off = 0, angle = 0;
+  for (int round = 0; round < DRAWS; round++) {
+    matrix c, q, qq;
+    for (int k = 0; k < DD; k++) c[k / D][k % D] = uniform(-1, 1);
+    product::step_turn(dt, c, q);
+    product::mat_mul_tn(q, q, qq);
+    for (int k = 0; k < DD; k++) off = fmax(off, fabs(qq[k / D][k % D] - (k % (D + 1) == 0)));
+    product::step_turn(1e-4, c, q);
+    for (int i = 0; i < D; i++)
+      for (int j = 0; j < D; j++)
+        angle = fmax(angle, fabs(q[i][j] - (i == j) - 0.5e-4 * (c[i][j] - c[j][i])));
+  }
+  CHECK(off < 1e-14 && angle < 3e-8, "%dD turn of a step: Q^T Q - I is %g, Q less its first order is %g", D, off, angle);
+}
 
 #include "physics_contact.inl"
 #include "physics_readout.inl"
@@ -273,6 +377,9 @@ static void all(void) {
   hold(actuation_map{}, "actuation");
   hold(to_grid_map{}, "transfer to the grid");
   hold(to_particle_map{}, "transfer to the particle");
+  hold(inertia_map{}, "transfer of inertia to the grid");
+  hold(unresolved_map{}, "unresolved motion");
+  check_turn();
   check_contacts();
   check_drives();
 }

@@ -248,6 +248,9 @@ static inline void test_scene_averaged(test_scene *s) {
   s->def.f_bar = averaging;
 }
 
+// Particles keep what the grid does not resolve of their motion, whatever else a scene has.
+static inline void test_scene_keep(test_scene *s) { s->def.residual_decay = 60; }
+
 // hyperelastic laws, and some of them beside fused ones and with what may stand beside them
 static inline void test_scene_rubber(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_MOONEY_RIVLIN, 0, 0, 0, 0},

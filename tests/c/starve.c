@@ -119,5 +119,6 @@ int main(void) {
   check(2, 8, 1, 1, implicit);
   check(3, 4, 1, 1, implicit);
   check(3, 4, 1, 1, averaged);
+  check(2, 8, 2, 1, test_scene_keep);
   return check_report();
 }

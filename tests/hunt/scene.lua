@@ -263,6 +263,13 @@ local function formulation(seed, made)
   return new_draw(seed + 1e6):chance(0.4) and "total_lagrangian" or "updated"
 end
 
+-- Transfers that keep unresolved motion, for a third of explicit steps on the grid of the world.
+local function transfer(seed, fields)
+  local draw = new_draw(seed + 2e6)
+  if fields.integrator or fields.formulation ~= "updated" or not draw:chance(0.33) then return "apic" end
+  return { decay = draw:chance(0.3) and "auto" or draw:uniform(2, 200) }
+end
+
 ---@param seed integer
 ---@return { words: string, world: cq.World, params: table, loss: fun(p: table): cq.Tensor }
 function scene.make(seed)
@@ -285,6 +292,7 @@ function scene.make(seed)
   }
   for k, body in ipairs(made.bodies) do fields[k] = body end
   fields.formulation = step.cables and "updated" or formulation(seed, made)
+  fields.transfer = transfer(seed, fields)
   local world = cq.World(fields)
   local params = { world = world_params(draw, dim, #list, batch), bodies = {} }
   for k, body in ipairs(world.robots) do
@@ -332,6 +340,7 @@ function scene.make(seed)
   if batch > 1 then words[#words + 1] = "batch" end
   if memory then words[#words + 1] = "checkpoints" end
   if fields.formulation ~= "updated" then words[#words + 1] = "total Lagrangian" end
+  if fields.transfer ~= "apic" then words[#words + 1] = "keeps unresolved motion" end
   local how = not step.cables and "" or (" implicit, pressure %s, cables %s"):format(step.pressure, step.cables)
   return { words = ("%dD, %d x %d%s: %s"):format(dim, steps, step.substeps, how, table.concat(words, "; ")),
     world = world, params = params, loss = loss }

@@ -1,5 +1,6 @@
 -- write: the generated parts of README.md and docs/ anew.     make docs
 local marks = require "tests.pages.marks"
+local gaits = require "tests.pages.gaits"
 local examples = require "tests.pages.examples"
 local results = require "tests.pages.results"
 local source = require "tests.source"
@@ -13,6 +14,7 @@ function write.pages()
   return {
     ["README.md"] = marks.fill("README.md", { results = results.headlines(rows) }),
     ["docs/papers.md"] = marks.fill("docs/papers.md", { results = results.all(rows) }),
+    ["docs/units.md"] = marks.fill("docs/units.md", { gaits = gaits.table() }),
     ["docs/examples.md"] = marks.fill("docs/examples.md", { examples = examples.table() }),
   }
 end

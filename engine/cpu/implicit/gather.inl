@@ -47,25 +47,6 @@ CQ_INLINE void gather_kept(const cq_scene *s, const int32_t c, Stencils *st, con
     gather_by(&st->records[l], kept_weights(s, c)[l], grid + 4 * (int64_t)node[l], strides);
 }
 
-// rows that particles of one cell share, until the next cell
-typedef struct {
-  real *grid;
-  int64_t current;
-  Row rows[ROWS];
-} Scatter;
-
-CQ_INLINE void scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
-  to->grid = slab_of(s, range);
-  to->current = -1;
-  CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = row_zero();
-}
-
-CQ_INLINE void scatter_to(Scatter *to, const Strides *strides, const int32_t node) {
-  if (node == to->current) return;
-  if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
-  to->current = node;
-}
-
 CQ_INLINE void scatter_chunk(Scatter *to, const Strides *strides, const Stencils *st) {
   for (int l = 0; l < CQ_CHUNK; l++) {
     scatter_to(to, strides, st->node[l]);
@@ -80,10 +61,6 @@ CQ_INLINE void scatter_kept(const cq_scene *s, const int32_t c, Scatter *to, con
     scatter_to(to, strides, node[l]);
     scatter_by(to->rows, &st->records[l], kept_weights(s, c)[l]);
   }
-}
-
-CQ_INLINE void scatter_end(Scatter *to, const Strides *strides) {
-  if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
 }
 
 // arm of lanes, and the affine velocity C that was gathered for them (E13)

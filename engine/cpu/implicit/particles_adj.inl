@@ -195,7 +195,7 @@ static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *ou
     const Matter matter = matter_of(s, in, c);
     const ChunkStep step = {&matter, next, grad.state, &grad, s->model->integrator.statics,
                             cq_pressure_follows(s->model), dilatation_excess(s, c),
-                            s->implicit.dilatation ? dilatation_solve_of(s, c) : NULL};
+                            s->implicit.dilatation ? dilatation_solve_of(s, c) : NULL, NULL};
     Stencils st;
     Stress stress[CQ_CHUNK / CQ_LANES];
     Real grad_f[CQ_CHUNK / CQ_LANES][CQ_DIM][CQ_DIM];

@@ -1,7 +1,8 @@
 -- bench: how fast the engine is here, forward and backward.   cqlua bench [--case NAME or '3d-*'] [--json] [--csv FILE]
 --
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise,
--- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; the same blocks on a grid of their own
+-- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; some of them with transfers that keep
+-- unresolved motion (decay-*); the same blocks on a grid of their own
 -- shape (tl-*), as a lattice and jittered, whose backward pass leaves out the gradient of positions; a long bar at
 -- rest whose one end is actuated, beside the same bar in motion; the biped as a whole program, with its observer and
 -- its network; 64 scenes of it that an environment steps together; and stiff blocks with implicit steps of 100 or 1,000
@@ -48,6 +49,9 @@ local all = {
   { name = "3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, paper = { 1.594, 1.774 } },
   { name = "3d-512000", dim = 3, side = 80, cells = { 100, 120, 100 }, steps = 30, repeats = 5,
     paper = { 10.501, 11.594 } },
+  { name = "decay-2d-6400", dim = 2, side = 80, cells = { 100, 120 }, steps = 200, transfer = { decay = "auto" } },
+  { name = "decay-3d-8000", dim = 3, side = 20, cells = { 50, 50, 50 }, steps = 200, transfer = { decay = "auto" } },
+  { name = "decay-3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, transfer = { decay = "auto" } },
   { name = "tl-2d-6400", dim = 2, side = 80, cells = { 100, 120 }, steps = 200, formulation = "total_lagrangian",
     jitter = 0 },
   { name = "tl-2d-6400-jittered", dim = 2, side = 80, cells = { 100, 120 }, steps = 200,
@@ -82,6 +86,7 @@ local function block(case, steps, repeats)
     substeps = substeps, jitter = case.jitter,
   }
   scene.world.precision, scene.world.formulation = case.precision, case.formulation
+  scene.world.transfer = case.transfer
   local world = cq.World(scene.world)
   local timing = kernel.time(world, { velocity = scene.velocity, steps = math.ceil((steps or case.steps) / substeps),
     repeats = repeats })
