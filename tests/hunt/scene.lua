@@ -295,6 +295,9 @@ function scene.make(seed)
   fields.transfer = transfer(seed, fields)
   local world = cq.World(fields)
   local params = { world = world_params(draw, dim, #list, batch), bodies = {} }
+  local rubs = false
+  for _, wall in ipairs(list) do rubs = rubs or wall.kind == "friction" end
+  if not rubs then params.world.friction = nil end     -- it is drawn all the same, so that scenes stay as they were
   for k, body in ipairs(world.robots) do
     params.bodies[k] = body_params(draw, body, weighted[k], ranges[k], batch, step.cables)
   end
