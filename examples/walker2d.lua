@@ -1,6 +1,7 @@
 -- A soft walker with four vertical actuators learns to walk by gradient descent.            cqlua examples/walker2d.lua
 -- Source: ChainQueen (ICRA 2019), section V.B and fig. 4, with the parameters of its public release.
 -- Expect: 2.5 body lengths in 4 time units after 100 iterations; it first only leans, and gallops from about the 45th.
+-- Kept: 98 and 95 % with 2 and 4 times the substeps, 64 % on a finer grid, 92 % at 5 % of anything (cqlua robust).
 -- Size: 2,800 particles, 800 x 2 steps. Time: 20 s.
 local cq = require "cq"
 

@@ -6,7 +6,7 @@ local source = require "tests.source"
 local write = require "tests.pages.write"
 
 local HEAD = "experiment,quantity,unit,paper,ours,median,best,worst,runs,particles,minutes,machine,date,command,"
-  .. "headline,note,artefact\n"
+  .. "headline,note,artefact,conditions,kept_dt,kept_grid,kept_5pct\n"
 
 describe("a page with generated tables", function()
   for path, page in pairs(write.pages()) do
@@ -33,15 +33,17 @@ describe("the front page", function()
 end)
 
 describe("a table of results", function()
-  local rows = results.rows(HEAD .. 'walk,way,m,"a ""b"", c",,2,3,1,8,100,1,m,d,cqlua a,A walk,steps | half,walker\n'
-    .. "swim,way [m],m,,1.5,,,,1,100,1,m,d,cqlua b,,,none\n")
+  local rows = results.rows(HEAD .. 'walk,way,m,"a ""b"", c",,2,3,1,8,100,1,m,d,cqlua a,A walk,steps | half,walker,'
+    .. '"step: 0.25 ms | 0.1 ms; runs: 8 | 10","95, 90",80,99\n'
+    .. "swim,way [m],m,,1.5,,,,1,100,1,m,d,cqlua b,,,none,,,,\n")
 
   it("has all rows, with units, and spread of several runs", function()
     local lines = {}
     for line in results.all(rows):gmatch "[^\n]+" do lines[#lines + 1] = line end
     assert.same({
-      '| walk | way [m] | a "b", c | median 2, 3 to 1 in 8 runs | 100 | 1 | `cqlua a` | walker | steps \\| half |',
-      "| swim | way [m] |  | 1.5 | 100 | 1 | `cqlua b` | none |  |" }, { unpack(lines, 3) })
+      '| walk | way [m] | a "b", c | median 2, 3 to 1 in 8 runs | step: 0.25 ms; runs: 8 | '
+        .. 'step: 0.1 ms; runs: 10 | 95, 90 | 80 | 99 | 100 | 1 | `cqlua a` | walker | steps \\| half |',
+      "| swim | way [m] |  | 1.5 |  |  |  |  |  | 100 | 1 | `cqlua b` | none |  |" }, { unpack(lines, 3) })
   end)
 
   it("has headlines alone in the README", function()
@@ -49,9 +51,15 @@ describe("a table of results", function()
     assert(not results.headlines(rows):find("swim", 1, true))
   end)
 
+  it("refuses conditions that do not say ours and those of the paper", function()
+    local row = { experiment = "walk", conditions = "step: 0.25 ms" }
+    assert.same({ false, 'walk: conditions must be "name: ours | of the paper", got "step: 0.25 ms"' },
+      { pcall(results.conditions, row) })
+  end)
+
   it("refuses a line of other cells", function()
     local fine, said = pcall(results.rows, HEAD .. "a,b\n")
-    assert.same({ false, "tests/papers/results.csv, line 2: 2 cells, and not 17" }, { fine, said })
+    assert.same({ false, "tests/papers/results.csv, line 2: 2 cells, and not 21" }, { fine, said })
     fine, said = pcall(results.rows, HEAD .. '"a,b\n')
     assert(not fine and said:find "line 2: a quote", said)
     assert.has_error(function() results.rows "a,b\n" end)
@@ -64,5 +72,9 @@ describe("the first comment of an example", function()
       .. "-- Expect: 0.5 m. Or\n-- more. Size: 10 particles. Time: 2 s.\nlocal a = 1\n")
     assert.same({ what = "It walks. Far.", command = "cqlua examples/a.lua", source = "a book (J. Doe 1999), p. 3",
       expect = "0.5 m. Or more", size = "10 particles", time = "2 s" }, head)
+    head = examples.head("-- It walks.      cqlua examples/a.lua\n-- Source: none. Expect: 1 m.\n-- Kept: 95 % of it.\n"
+      .. "-- Size: 10 particles. Time: 2 s.\nlocal a = 1\n")
+    assert.equal("95 % of it", head.kept)
+    assert.equal("1 m", head.expect)
   end)
 end)

@@ -33,6 +33,23 @@ describe("tests/papers/results.csv", function()
     for _, row in ipairs(rows) do assert(known[row.artefact], row.experiment .. ": " .. row.artefact) end
   end)
 
+  it("has the conditions of every row that compares with a paper, and what is kept of every artefact", function()
+    local theory = { sloshing = true, dam_break = true, floating_block = true, locking = true }
+    local kept = {}
+    for _, row in ipairs(rows) do
+      local here, there = results.conditions(row)
+      local compares = row.paper ~= "" and not theory[row.experiment]
+      assert((here ~= "") == compares and (there ~= "") == compares, row.experiment .. ": " .. row.quantity)
+      local measured = row.kept_dt ~= ""
+      assert((row.kept_grid ~= "") == measured and (row.kept_5pct ~= "") == measured, row.experiment)
+      assert(not measured or row.artefact ~= "none", row.experiment .. ": kept of no artefact")
+      kept[row.artefact] = kept[row.artefact] or measured
+    end
+    for _, entry in ipairs(require("cq.zoo").entries()) do
+      assert(kept[entry.name], entry.name .. ": what it keeps was not measured")
+    end
+  end)
+
   it("has minutes of all runs, or of each of several", function()
     for _, row in ipairs(rows) do
       local each = row.minutes:match "^[%d.]+ each$" ~= nil

@@ -1,15 +1,16 @@
 -- examples: docs/examples.md from the first comment of each example.
 --
 -- That comment begins with what the script is and its command, and has four fields: "Source:", "Expect:", "Size:" and
--- "Time:". A field ends where the next one begins, or at an empty comment line. The page has the first sentence of the
--- description, and of what to expect the first clause: other seeds, options and sizes stand in the script.
+-- "Time:"; and "Kept:" where cqlua robust has measured what it trained. A field ends where the next one begins, or at
+-- an empty comment line. The page has the first sentence of the description, and of what to expect the first clause:
+-- other seeds, options and sizes stand in the script.
 local host = require "cq.host"
 local marks = require "tests.pages.marks"
 local source = require "tests.source"
 
 local examples = { folders = { "examples", "examples/studies" } }
 
-local FIELDS = { "Source", "Expect", "Size", "Time" }
+local FIELDS = { "Source", "Expect", "Kept", "Size", "Time" }
 
 -- the first sentence; a full stop within a number, or after an abbreviation of one letter, ends none
 local function sentence(text)
@@ -81,9 +82,9 @@ function examples.table()
       if not head[name] or head[name] == "" then error(("%s: its first comment has no %s"):format(path, name), 0) end
     end
     rows[k] = { ("[%s](../%s)"):format(path:match "examples/(.*)%.lua$", path), sentence(head.what),
-      clause(head.expect), head.size, head.time }
+      clause(head.expect), head.kept and clause(head.kept) or "", head.size, head.time }
   end
-  return marks.table({ "example", "what", "to expect", "size", "time" }, rows)
+  return marks.table({ "example", "what", "to expect", "kept elsewhere", "size", "time" }, rows)
 end
 
 return examples

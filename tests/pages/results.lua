@@ -1,6 +1,10 @@
 -- results: tests/papers/results.csv as tables. All of its rows are for docs/papers.md, those that have a headline for
--- the README. Minutes are those of the whole command, however many runs it makes; "3 each" are those of one run. An
--- artefact is one of zoo/, which cqlua replay runs again, or none.
+-- the README. conditions: of a row that compares with a paper what its conditions are here and there, as "step: 0.25 ms
+-- | 0.1 ms; runs: 1 | 10"; empty where it compares with none. kept_dt, kept_grid and kept_5pct are what cqlua robust
+-- measured of the artefact, in percent of the gain: with 2 and 4 times the substeps, on a grid of some 0.8 times the
+-- cells, and the least of E, density, friction, strength and gravity by 5 % and noise of 5 %. Minutes are those of the
+-- whole command, however many runs it makes; "3 each" are those of one run. An artefact is one of zoo/, which cqlua
+-- replay runs again, or none.
 local csv = require "cq.base.csv"
 local marks = require "tests.pages.marks"
 local source = require "tests.source"
@@ -8,7 +12,8 @@ local source = require "tests.source"
 local results = { csv = "tests/papers/results.csv" }
 
 local COLUMNS = { "experiment", "quantity", "unit", "paper", "ours", "median", "best", "worst", "runs", "particles",
-  "minutes", "machine", "date", "command", "headline", "note", "artefact" }
+  "minutes", "machine", "date", "command", "headline", "note", "artefact", "conditions", "kept_dt", "kept_grid",
+  "kept_5pct" }
 
 ---The rows of a CSV text, as tables with the names of its head.
 ---@param text string
@@ -33,17 +38,36 @@ local function ours(row)
   return table.concat(parts, ", ")
 end
 
+---The conditions of a row, here and in the paper.
+---@param row table<string, string>
+---@return string ours
+---@return string paper
+function results.conditions(row)
+  local own, paper = {}, {}
+  for entry in (row.conditions .. "; "):gmatch "(.-); " do
+    local name, here, there = entry:match "^(.-): (.+) | (.+)$"
+    if name then
+      own[#own + 1], paper[#paper + 1] = ("%s: %s"):format(name, here), ("%s: %s"):format(name, there)
+    elseif entry ~= "" then
+      error(('%s: conditions must be "name: ours | of the paper", got %q'):format(row.experiment, entry), 0)
+    end
+  end
+  return table.concat(own, "; "), table.concat(paper, "; ")
+end
+
 ---Every row with its command.
 ---@param rows table<string, string>[]
 ---@return string
 function results.all(rows)
   local out = {}
   for k, row in ipairs(rows) do
-    out[k] = { row.experiment, with_unit(row), row.paper, ours(row), row.particles, row.minutes,
-      "`" .. row.command .. "`", row.artefact, row.note }
+    local here, there = results.conditions(row)
+    out[k] = { row.experiment, with_unit(row), row.paper, ours(row), here, there, row.kept_dt, row.kept_grid,
+      row.kept_5pct, row.particles, row.minutes, "`" .. row.command .. "`", row.artefact, row.note }
   end
-  return marks.table({ "experiment", "quantity", "paper, theory or measurement", "ours", "particles", "minutes",
-    "command", "artefact", "note" }, out)
+  return marks.table({ "experiment", "quantity", "paper, theory or measurement", "ours", "our conditions",
+    "the paper's", "kept, dt/2, dt/4 [%]", "kept, grid [%]", "kept, 5 % [%]", "particles", "minutes", "command",
+    "artefact", "note" }, out)
 end
 
 ---The rows that have a headline.
