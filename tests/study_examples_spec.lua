@@ -48,7 +48,7 @@ describe("examples/studies", function()
   end)
 
   it("topology.lua finds walkers with other signals", function()
-    local result, place = trial("topology", 4, "--budget", "0.012", "--render", "no")
+    local result, place = trial("topology", 4, "--budget", "0.02", "--render", "no")
     assert.is_true(math.abs(result.loss) < 1)                              -- no walker yet after so few
     assert.is_truthy(process.read(place .. "history.csv"):find(",pulses,", 1, true))
   end)
