@@ -1,6 +1,7 @@
 -- total_lagrangian: steps of bodies on grids of their own shape: what they keep, walls, what drives bodies, gradients,
 -- the same bits, and mistakes. A cell and the density are 1, and Young's modulus is 1 where nothing else is said.
 local cq = require "cq"
+local same_bits = require "tests.same_bits"
 local T = require "cq.tensor"
 local derivative = require "tests.derivative"
 local mistake = require "tests.sentence"
@@ -285,27 +286,10 @@ describe("gradients of total Lagrangian steps", function()
   it("are the same bits with less memory, more threads and in a batch", function()
     local muscle = cq.Actuator.pressure { groups = { "block" }, axis = "y", max = 4 }
     local robot = block({ 40, 40 }, { young = 40, actuators = muscle })
-    local function run(threads, memory, batch)
-      local world = world_of(robot, { 10, 4.2 }, {
-        young = 40, cells = { 64, 64 }, dt = 0.1, substeps = 5, threads = threads, gravity = { 0, -1 },
-        walls = cq.Boundary.floor { at = 4, kind = "friction", mu = 0.3 },
-      })
-      local value, gradient = cq.value_and_grad(function(p)
-        local roll = world:rollout { steps = 12, controller = cq.Controller.open_loop(p.u), batch = batch,
-          memory = memory, robot = robot:with { young = p.young } }
-        local y = roll.state:center("block")
-        return batch and y:slice(1, 1, 1):sum() or y:sum()
-      end) { u = 0.2 * cq.ones { 12, 1 }, young = 40 * cq.ones { robot.particle_count } }
-      world:close()
-      return value, gradient
-    end
-    local value, gradient = run(1)
-    for _, other in ipairs { { 2 }, { 2, "6 MiB" }, { 2, nil, 2 } } do
-      local again, same = run(other[1], other[2], other[3])
-      assert.equal(value, again)
-      assert.same(gradient.u:totable(), same.u:totable())
-      assert.same(gradient.young:totable(), same.young:totable())
-    end
+    same_bits(function(threads)
+      return world_of(robot, { 10, 4.2 }, { young = 40, cells = { 64, 64 }, dt = 0.1, substeps = 5,
+        threads = threads, gravity = { 0, -1 }, walls = cq.Boundary.floor { at = 4, kind = "friction", mu = 0.3 } })
+    end, robot, "6 MiB")
   end)
 
   -- the lowest particle is on the edge of two cells, by rounding in the one or the other

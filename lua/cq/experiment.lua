@@ -24,6 +24,7 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
 local changed = require "cq.experiment.changed"
+local control_steps = require "cq.rollout.control_steps"
 local ensemble = require "cq.experiment.ensemble"
 local evaluate = require "cq.experiment.evaluate"
 local constrained = require "cq.experiment.constrained"
@@ -77,7 +78,7 @@ local function steps_of(def)
   if (def.steps == nil) == (def.duration == nil) then
     is.fail("cq.Experiment: give either duration or steps%s", def.steps and ", not both" or "")
   end
-  return def.steps or changed.steps_of(def.duration, def.world, "cq.Experiment")
+  return def.steps or control_steps(def.duration, def.world, "cq.Experiment: duration")
 end
 
 ---@class cq.Experiment.def

@@ -1,5 +1,6 @@
 -- changed: an experiment in another world than its own: with other friction or gravity, for a longer time, on another
 -- ground, or with another robot. What its parameters say of particles goes to the other robot's.
+local control_steps = require "cq.rollout.control_steps"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local field = require "cq.base.field"
@@ -37,26 +38,11 @@ function changed.fields(fields)
   return fields
 end
 
----Control steps of a duration; an error where it is no multiple of the world's control step.
----@param duration number
----@param world cq.World
----@param what string        for the error
----@return integer
-function changed.steps_of(duration, world, what)
-  local exact = duration / world.control_dt
-  local steps = math.floor(exact + 0.5)
-  if steps < 1 or math.abs(exact - steps) > 1e-6 * exact then
-    is.fail("%s: duration must be a multiple of the control step %s, got %s", what, text.number(world.control_dt),
-      text.number(duration))
-  end
-  return steps
-end
-
 local function steps_in(run, def, world, what)
   if def.steps and def.duration then is.fail("%s: give either duration or steps, not both", what) end
   if def.steps then return def.steps end
   if not def.duration and world.control_dt == run.world.control_dt then return run.steps end
-  return changed.steps_of(def.duration or run.steps * run.world.control_dt, world, what)
+  return control_steps(def.duration or run.steps * run.world.control_dt, world, what .. ": duration")
 end
 
 -- is a robot one of a world's, or a variant of one?

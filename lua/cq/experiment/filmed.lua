@@ -1,7 +1,7 @@
 -- filmed: films and pictures of what is no experiment: of a rollout, and of a world.
 local is = require "cq.base.schema"
 local option = require "cq.option"
-local changed = require "cq.experiment.changed"
+local control_steps = require "cq.rollout.control_steps"
 local continued = require "cq.rollout.continued"
 local replay = require "cq.experiment.replay"
 local T = require "cq.tensor"
@@ -37,7 +37,7 @@ local of_rollout = { "robot", "controller", "observer", "contact", "gravity", "d
 -- control steps, by number or by time; a picture may be of the start
 local function steps_of(world, def)
   if def.steps and def.duration then is.fail "world:render: give either duration or steps, not both" end
-  if def.duration then return changed.steps_of(def.duration, world, "world:render") end
+  if def.duration then return control_steps(def.duration, world, "world:render: duration") end
   if def.steps then return def.steps end
   if not def.still or def.stills then is.fail "world:render: needs steps or duration, how long is to be drawn" end
   return 0

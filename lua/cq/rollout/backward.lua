@@ -1,8 +1,8 @@
 -- backward: how the backward pass of a rollout may depart from the exact one, where long times make exact gradients
 -- useless: the adjoint of the state decays, is cut or is limited from one control step to the one before.
+local control_steps = require "cq.rollout.control_steps"
 local is = require "cq.base.schema"
 local engine = require "cq.base.engine"
-local text = require "cq.base.text"
 local T = require "cq.tensor"
 local C = engine.C
 
@@ -44,13 +44,7 @@ end
 ---@return integer
 function backward.window_steps(window, world, what)
   if not window or window == math.huge then return 0 end
-  local exact = window / world.control_dt
-  local steps = math.floor(exact + 0.5)
-  if steps < 1 or math.abs(exact - steps) > 1e-6 * exact then
-    is.fail("%s: window must be a multiple of the control step %s, got %s", what, text.number(world.control_dt),
-      text.number(window))
-  end
-  return steps
+  return control_steps(window, world, what .. ": window")
 end
 
 ---Tells a rollout, and the engine, what its backward pass does.
