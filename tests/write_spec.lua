@@ -24,6 +24,10 @@ local film = function(path)
   end
   video:close()
 end
+local robot = cq.Creature.biped { count = 4 }
+local controller = cq.Controller.mlp { hidden = { 16 } }
+local roll = cq.World { cells = { 40, 40 }, dx = 1 / 32, dt = 1e-3, robot:at { 0.3, 0.3 } }:rollout { steps = 2,
+  controller = controller, observer = cq.Observer.kmeans { clusters = 3 } }
 local write = {
   ["body_passive.stl"] = function(path) solid:save_surface((path:gsub("_passive", "")), { thickness = 0.1 }) end,
   ["block.csv"] = function(path) design:save(p, path) end,
@@ -35,10 +39,14 @@ local write = {
   ["film.mp4"] = film,
   ["tensors.bin"] = function(path) cq.save(path, { x = cq.zeros(10000) }) end,
   ["words.json"] = function(path) require("cq.base.atomic_file").write(path, ("word "):rep(3000)) end,
+  ["table.csv"] = function(path) cq.csv.save(path, { { "x", cq.range(1, 10000) } }) end,
+  ["frames.npz"] = function(path) roll:export { path = path } end,
+  ["gait.h"] = function(path) controller:export(path) end,
 }
 ]]
 
-local names = { "body_passive.stl", "block.csv", "picture.png", "film.mp4", "tensors.bin", "words.json" }
+local names = { "body_passive.stl", "block.csv", "picture.png", "film.mp4", "tensors.bin", "words.json", "table.csv",
+  "frames.npz", "gait.h" }
 
 local function run(body, shell)
   local path = process.write(folder .. "/script.lua", writers .. body)
@@ -79,7 +87,7 @@ describe("what the library writes", function()
       count = count + 1
       assert.is_truthy(line:find "\tfalse\t" and line:find "with a NUL byte at position %d+", line)
     end
-    assert.equal(9, count)
+    assert.equal(12, count)
     assert.is_nil(host.kind(folder .. "/a"))
   end)
 
