@@ -147,6 +147,18 @@ describe("a report", function()
     window:await "shown.playing && shown.moment < 5"
     window:press " "
     assert.is_false(window:value "shown.playing")
+    -- one that plays on at once draws each moment once
+    assert.equal(1, window:value [[new Promise((resolve) => {
+      for (const on of [true, false, true, false, true]) play(on);
+      const real = setMoment;
+      let seen = 0;
+      setMoment = (moment) => { seen++; real(moment); };
+      requestAnimationFrame(() => requestAnimationFrame(() => { seen = 0; }));
+      requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(() => {
+        [setMoment, shown.playing] = [real, false];
+        resolve(seen);
+      })));
+    })]])
   end)
 
   with_browser("says what is wrong with a file that was cut short or changed", function(window)

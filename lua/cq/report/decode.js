@@ -139,24 +139,36 @@ function pose({ count, dim, positions, surface }, from, to, mixing, places, norm
   }
   normals.fill(0);
   for (let f = 0; f < faces && dim === 3; f++) {
-    const [a, b, c, d] = [0, 1, 2, 3].map((k) => 3 * corners[k * faces + f]), way = (i, j) => [0, 1, 2].map((k) => places[j + k] - places[i + k]);
-    const normal = cross(way(a, c), c === d ? way(b, c) : way(b, d));
-    for (const vertex of [a, b, c, d]) for (let k = 0; k < 3; k++) normals[vertex + k] += normal[k];
+    const a = 3 * corners[f], b = 3 * corners[faces + f], c = 3 * corners[2 * faces + f], d = 3 * corners[3 * faces + f];
+    for (let k = 0, i = 1, j = 2; k < 3; k++, i = j, j = (j + 1) % 3) {
+      const n = (places[c + i] - places[a + i]) * (places[d + j] - places[b + j]) - (places[c + j] - places[a + j]) * (places[d + i] - places[b + i]);
+      normals[a + k] += n;
+      normals[b + k] += n;
+      normals[c + k] += n;
+      normals[d + k] += n;
+    }
   }
 }
 
 // The speed of particles, from the frames before and after.
 function speedOf({ frames, times, count, dim, positions }) {
+  let upper = 0;
   const speeds = frames.map((_, frame) => {
     const a = Math.max(0, frame - 1), b = Math.min(frames.length - 1, frame + 1), out = new Float32Array(count);
     for (let d = 0; d < dim; d++) {
       const [from, to] = [frames[a], frames[b]], scale = positions.quantum[d] / (times[b] - times[a]);
       for (let p = 0, k = d * count; p < count; p++, k++) out[p] += (scale * (to[k] - from[k])) ** 2;
     }
-    return out.map(Math.sqrt);
+    for (let p = 0; p < count; p++) upper = Math.max(upper, out[p] = Math.sqrt(out[p]));
+    return out;
   });
-  const upper = speeds.reduce((most, list) => list.reduce((a, b) => Math.max(a, b), most), 0) || 1;
-  return { label: "speed", lower: 0, upper, palette: "rising", levels: speeds.map((list) => Uint8Array.from(list, (x) => 255 * x / upper + 0.5)) };
+  upper = upper || 1;
+  const levels = speeds.map((speed) => {
+    const out = new Uint8Array(count);
+    for (let p = 0; p < count; p++) out[p] = 255 * speed[p] / upper + 0.5;
+    return out;
+  });
+  return { label: "speed", lower: 0, upper, palette: "rising", levels };
 }
 
 // Where a particle is at a moment, {x, y, z}; k is its place in the arrays.

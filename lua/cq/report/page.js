@@ -63,13 +63,14 @@ function play(on = !shown.playing) {
   if (!shown.playing) return tell();
   const end = film.times.length - 1;
   if (shown.moment >= end) shown.moment = 0;
+  cancelAnimationFrame(shown.next);
   let last = performance.now();
-  requestAnimationFrame(function step(now) {
+  shown.next = requestAnimationFrame(function step(now) {
     if (!shown.playing) return;
     const time = timeOf() + Number($("#speed").value) * Math.max(0, now - last) / 1000;
     last = now;
     setMoment(time > film.times[end] ? 0 : momentAt(time));
-    requestAnimationFrame(step);
+    shown.next = requestAnimationFrame(step);
   });
 }
 

@@ -87,22 +87,27 @@ function programOf(gl, [vertex, fragment]) {
   return program;
 }
 
+// The colour of a value of a channel, and its share beside a particle's own colour.
+function colourOf(channel, palettes, value, signal) {
+  if (signal) return [palettes.actuation[value < 0 ? 0 : 1], Math.abs(value) < 0.005 ? 0 : 0.9 * Math.abs(value) ** 0.7];
+  if (channel.categories) return [palettes.categories[(Math.round(value) - 1) % palettes.categories.length], 1];
+  const stops = palettes[channel.palette], place = (stops.length - 1) * (value - channel.lower) / (channel.upper - channel.lower);
+  const i = Math.min(Math.floor(place), stops.length - 2);
+  return [stops[i].map((x, c) => x + (place - i) * (stops[i + 1][c] - x)), 1];
+}
+
 // The colours of particles at a moment, as pictures have them: by group with signals over them, or by a number.
 function coloursOf(film, palettes, by, frame, out) {
-  const { count, rgb } = film, channel = film.channels[by];
-  const signal = film.channels.find((c) => c.signal);
+  const { count, rgb } = film, signal = !film.channels[by], channel = film.channels[by] || film.channels.find((c) => c.signal);
+  const levels = channel ? channel.levels[channel.still ? 0 : frame] : new Uint8Array(count), { lower, upper } = channel || { lower: 0, upper: 0 };
+  const of = Array.from({ length: 256 }, (_, level) => colourOf(channel, palettes, lower + (upper - lower) * level / 255, signal));
+  const tints = Float64Array.from(of.flatMap(([tint]) => tint.slice(0, 3))), shares = Float64Array.from(of, ([, share]) => share);
   for (let k = 0; k < count; k++) {
-    if (channel) {
-      const stops = palettes[channel.palette], value = valueOf(channel, frame, k);
-      const place = (stops.length - 1) * (value - channel.lower) / (channel.upper - channel.lower);
-      const i = Math.min(Math.floor(place), stops.length - 2), w = place - i;
-      const named = channel.categories && palettes.categories[(Math.round(value) - 1) % palettes.categories.length];
-      for (let c = 0; c < 3; c++) out[3 * k + c] = named ? named[c] : stops[i][c] + w * (stops[i + 1][c] - stops[i][c]);
-      continue;
+    const level = levels[k], share = shares[level];
+    for (let c = 0; c < 3; c++) {
+      const own = rgb[c * count + k];
+      out[3 * k + c] = own + share * (tints[3 * level + c] - own);
     }
-    const u = signal ? valueOf(signal, frame, k) : 0;
-    const to = palettes.actuation[u < 0 ? 0 : 1], w = Math.abs(u) < 0.005 ? 0 : 0.9 * Math.abs(u) ** 0.7;
-    for (let c = 0; c < 3; c++) out[3 * k + c] = rgb[c * count + k] + w * (to[c] - rgb[c * count + k]);
   }
 }
 
@@ -246,7 +251,10 @@ class View {
     if (loaded.painted !== painted) {
       coloursOf(film, this.palettes, by, Math.round(moment), this.rgb);
       this.fill(this.tints, this.rgb);
-      for (let i = 0; i < faces.rgb.length; i++) faces.rgb[i] = this.rgb[3 * film.surface.of[Math.floor(i / 12)] + i % 3];
+      for (let f = 0, i = 0; f < film.surface.faces; f++) {
+        const from = 3 * film.surface.of[f];
+        for (let corner = 0; corner < 4; corner++) for (let c = 0; c < 3; c++) faces.rgb[i++] = this.rgb[from + c];
+      }
       this.fill(this.buffers.rgb, faces.rgb);
       loaded.painted = painted;
     }
