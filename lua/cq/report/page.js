@@ -95,8 +95,9 @@ function legend() {
   const rgb = (c) => `rgb(${c.slice(0, 3).join(" ")})`;
   box.replaceChildren();
   const mark = (colour, text) => {
-    add(box, "i").style.background = colour;
-    box.append(text);
+    const entry = add(box, "span");
+    add(entry, "i").style.background = colour;
+    entry.append(text);
   };
   if (!channel) {
     for (const group of film.groups.length > 1 && film.groups.length <= 8 ? film.groups : []) mark(group.colour, group.name);
