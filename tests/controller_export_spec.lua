@@ -233,6 +233,6 @@ int main(void) {
     says(of(mlp.export, mlp, folder .. "/no/a.h"), "cannot be opened")
     local custom = require("cq.controller").of(function() return cq.zeros { 2 } end, "test")
     says(of(custom.export, custom, folder .. "/a.h"),
-      "is the script's own; mlp, linear, sines and open_loop can be exported")
+      "is the script's own; mlp, linear, sines, open_loop and sums of these can be exported")
   end)
 end)

@@ -280,7 +280,7 @@ describe("a design", function()
     says(function() cq.Experiment { world = world_of(block()), steps = 3, design = design, objective = print } end,
       "another world")
     says(function()
-      cq.Experiment { world = design.world, steps = 3, design = design, controller = print, objective = print }
+      cq.Experiment { world = design.world, steps = 3, design = design, robot = design.robot, objective = print }
     end, "either design")
     for _, name in ipairs { "density", "young", "actuation_weight" } do
       says(function()

@@ -5,6 +5,7 @@
 --   cq.Controller.sines { count = 8, frequency = 2 }                     u = tanh(W sin(2 pi f t + phases) + b)
 --   cq.Controller.open_loop(cq.param(cq.zeros { steps, signals }, { min = -1, max = 1 }))
 --   cq.Controller.open_loop { steps = 800, hold = 20, init = 0 }         trainable, each row held over 20 control steps
+--   cq.Controller.sum { rhythm = cq.Controller.sines {}, feedback = cq.Controller.linear { scale = 0 } }
 --
 -- Sizes come from the observer and the robot: parameters are made when a controller is first used, or by
 -- prepare. They are in controller.params, a table of cq.param; controller:with(params) is the same controller
@@ -33,7 +34,7 @@ local controller = { class = Controller }
 
 function Controller:__tostring()
   local count = 0
-  for _, tensor in pairs(self.params or {}) do count = count + tensor.count end
+  for _, leaf in ipairs(T.leaves.list(self.params or {})) do count = count + leaf.tensor.count end
   return ("cq.Controller.%s { %s }"):format(self.family, self.params and text.count(count, "parameter")
     or "not prepared")
 end
@@ -54,6 +55,14 @@ local alike = { "activation", "hidden", "count", "frequency", "hold" }
 ---@param fields table
 ---@return string
 function controller.words(kind, fields)
+  if kind == "sum" then
+    local parts = {}
+    for _, name in ipairs(T.leaves.sorted_keys(fields.parts)) do
+      local part = fields.parts[name]
+      parts[#parts + 1] = ("%s (%s)"):format(name, controller.words(part.kind or part.family, part.fields or part))
+    end
+    return "sum of " .. table.concat(parts, " and ")
+  end
   local parts, known = { kind }, is.registry["cq.Controller." .. kind]
   for _, name in ipairs(alike) do
     local value = known and known.fields[name] and fields[name]
@@ -90,14 +99,19 @@ local function tell_origin(self, params)
   end
 end
 
+---@internal
+function Controller.require_params(params)
+  if type(params) ~= "table" or T.is_tensor(params) then
+    is.fail("controller:with: needs a table of tensors, as controller.params, got %s", text.describe(params))
+  end
+end
+
 ---The same controller with other parameters. Parameters that cq.load has read from a run of another kind of controller,
 ---or of another activation, are warned of.
 ---@param params table<string, cq.Tensor>   with the names and shapes of controller.params
 ---@return cq.Controller
 function Controller:with(params)
-  if type(params) ~= "table" or T.is_tensor(params) then
-    is.fail("controller:with: needs a table of tensors, as controller.params, got %s", text.describe(params))
-  end
+  Controller.require_params(params)
   tell_origin(self, params)
   local out = setmetatable(tables.merged(self), getmetatable(self))
   out.params = params
@@ -494,6 +508,33 @@ function controller.open_loop(given)
       table.concat(u:shape(), ", "))
   end
   return setmetatable({ params = { u = u }, hold = hold }, OpenLoop)
+end
+
+-- ---- several together -----------------------------------------------------------------------------------------------
+
+local sum_of = require "cq.controller.sum"(family("sum", {}))
+
+---Signals of several controllers added up, as a rhythm and a feedback around it. Their parameters are those of the
+---parts by their names, params.rhythm.w; `scale = 0` of a network lets it begin without any effect.
+---
+---  cq.Controller.sum { rhythm = cq.Controller.sines { frequency = 2 }, feedback = cq.Controller.linear { scale = 0 } }
+---
+---A cq.Experiment with a design and a controller does the same with the design's pulses.
+---@param parts table<string, any>      controllers by names of the user's
+---@return cq.Controller
+function controller.sum(parts)
+  if type(parts) ~= "table" or next(parts) == nil then
+    is.fail("cq.Controller.sum: needs controllers by names, { rhythm = ..., feedback = ... }, got %s",
+      text.describe(parts))
+  end
+  local own = {}
+  for name, part in pairs(parts) do
+    if type(name) ~= "string" or not name:match "^%a[%w_]*$" then
+      is.fail("cq.Controller.sum: a name must be a word of letters, digits and _, got %s", text.describe(name))
+    end
+    own[name] = controller.of(part, "cq.Controller.sum: " .. name)
+  end
+  return sum_of(own)
 end
 
 -- ---- user-written ---------------------------------------------------------------------------------------------------

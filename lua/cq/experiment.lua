@@ -89,7 +89,7 @@ end
 ---@field observer? any              of cq.Observer, a function of the state, or a table with observe
 ---@field controller? any            of cq.Controller, a function, or a table with act; its parameters are always
 ---  trained
----@field design? cq.Topology         that gives robot and controller, in the place of a controller; its variables
+---@field design? cq.Topology         that gives the robot, and pulses to which a controller is added; its variables
 ---  are trained
 ---@field objective cq.Experiment.objective.def|fun(state: cq.State, start: cq.State): cq.Tensor   the less the
 ---  better; a function is terminal alone
@@ -110,11 +110,9 @@ end
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where
 ---  density, volume or a value with apply is trained, since a mean over mass moves when mass does; else by mass
 
--- a design brings the robot and the controller
+-- a design brings the robot and its pulses, to which a controller is added
 local function take_design(self, def)
-  for _, name in ipairs { "controller", "robot" } do
-    if def[name] then is.fail("cq.Experiment: give either design, which brings its %s, or %s", name, name) end
-  end
+  if def.robot then is.fail "cq.Experiment: give either design, which brings its robot, or robot" end
   if def.design.world ~= self.world then is.fail("cq.Experiment: the design was made for another world") end
   if self.steps > def.design.pulses.steps then
     is.fail("cq.Experiment: the design has pulses for %s, %s, and the experiment makes %d",
@@ -155,6 +153,7 @@ local function new(_, fields)
   if def.design then take_design(self, def) end
   if def.controller then
     self.controller = controllers.of(def.controller, "cq.Experiment")
+    if def.design then self.controller = controllers.sum { feedback = self.controller } end
     self.params.controller = self.controller:prepare(self.world, self.observer, self:robot_with(self.params))
   end
   -- an observer may make its weights at its first look
@@ -206,16 +205,19 @@ end
 ---@param body? cq.Topology.Body
 ---@return { observer: table?, controller: table? }
 function Experiment:policy(params, body)
-  if body then return { controller = body.controller } end
-  local controller, observer = self.controller, self.observer
-  if self.extracted then
-    controller = self.extracted:pulse_controller(params.design)
-  elseif self.design then
-    controller = self.design:map(params.design).controller
-  end
-  if self.controller and params.controller then controller = controller:with(params.controller) end
+  local controller, observer, pulses = self.controller, self.observer, nil
+  if controller and params.controller then controller = controller:with(params.controller) end
   if observer and params.observer then observer = observer:with(params.observer) end
-  return { observer = observer, controller = controller }
+  if body then
+    pulses = body.controller
+  elseif self.extracted then
+    pulses = self.extracted:pulse_controller(params.design)
+  elseif self.design then
+    pulses = self.design:map(params.design).controller
+  end
+  if not pulses then return { observer = observer, controller = controller } end
+  if not (controller and params.controller) then return { controller = pulses } end
+  return { observer = observer, controller = controller:with_part("pulses", pulses) }
 end
 
 ---@class run.rollout.def : run.changes.def

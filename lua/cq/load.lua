@@ -167,7 +167,12 @@ local function describe(self, data)
   if not controller then return end
   local words = policy.words(controller)
   self.words = ("%s, of %s"):format(words, text.count(#(controller.signals or {}), "signal"))
-  if data.parameters.controller then controllers.mark(data.parameters.controller, words, self.path) end
+  local parts = controller.kind == "sum" and controller.fields.parts or { controller }
+  for name, part in pairs(parts) do
+    local params = data.parameters.controller
+    if part ~= controller then params = params and params[name] end
+    if params then controllers.mark(params, policy.words(part), self.path) end
+  end
 end
 
 local function saved_of(data, path, folder)

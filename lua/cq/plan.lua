@@ -94,7 +94,8 @@ plan.of_stage = of_stage
 ---@field level? table                what the experiment's function is given: { coarsen = 2 }; { coarsen = 1 }
 ---  unless given. Values of another level's stage are transferred, by nearest particle and time
 ---@field train? string[]             what is free, by paths: "controller", "robot.young", "design.pulses"; the rest
----  is fixed. All unless given; of an extracted body all but its particles and their signals
+---  is fixed. All unless given; of an extracted body all but its particles and their signals, and of a design's other
+---  bodies all but the controller that is added to its pulses
 ---@field body? "soft"|"binary"|"extracted"   of an experiment with a design. soft: as the variables say; binary:
 ---  rounded, with the gradient of the soft one, and void that is remote from all solid removed; extracted: its solid
 --- particles alone
@@ -329,6 +330,8 @@ method.guard(Plan, "plan")
 ---@field starts? cq.Plan.starts.def   4, of which 2 go on after the stage "binary", unless given
 ---@field coarsen? integer             of the first three stages; 1: they have the level of the others
 ---@field passive_weight? number       of what the body gains without any signal; 1. 0: a body may be paid for falling
+---@field feedback? integer            iterations of one more stage, in which the experiment's controller is trained
+---  beside the pulses; 0
 
 ---The default plan of topology optimization. A gait is found on a quarter (in space an eighth) of the particles, first
 ---of the whole block, then with a soft body, then with a rounded one, and carried over to all of them; the pulses of

@@ -210,6 +210,48 @@ local function functions(program)
   return table.concat(parts, "\n")
 end
 
+-- types and functions of a program, all of whose names begin with @
+local function definitions(program)
+  return table.concat({
+    type_of_input(program), type_of_state(program), constants(program), functions(program),
+    ("static inline void @step(const @input *input, @state *state, float out[%d]) {"):format(#program.signals),
+    bodies[program.kind](program) .. "  state->steps++;", "}\n",
+  }, "\n")
+end
+
+-- each part with its own input and state, and what adds them up
+local function definitions_of_sum(program)
+  local parts, inputs, states, starts, steps = {}, {}, {}, {}, {}
+  for k, part in ipairs(program.parts) do
+    local name, count = part.name, #program.signals
+    parts[k] = ("// ---- %s: %s\n\n%s"):format(name, part.about, (definitions(part):gsub("@", "@" .. name .. "_")))
+    inputs[k], states[k] = ("  @%s_input %s;"):format(name, name), ("  @%s_state %s;"):format(name, name)
+    starts[k] = ("  @%s_start(&state->%s);"):format(name, name)
+    steps[k] = ("  @%s_step(&input->%s, &state->%s, part);\n  for (int s = 0; s < %d; s++) { out[s] %s= part[s]; }"):format(
+      name, name, name, count, k > 1 and "+" or "")
+  end
+  local function lines(list) return table.concat(list, "\n") end
+  return ([[
+%s
+typedef struct @input {
+%s
+} @input;
+
+typedef struct @state {
+%s
+} @state;
+
+static inline void @start(@state *state) {
+%s
+}
+
+static inline void @step(const @input *input, @state *state, float out[%d]) {
+  float part[%d];
+%s
+}
+]]):format(lines(parts), lines(inputs), lines(states), lines(starts), #program.signals, #program.signals, lines(steps))
+end
+
 ---The program as a C header.
 ---@param program cq.controller.Program
 ---@return string
@@ -221,9 +263,7 @@ return function(program)
     ("// %s, as C99. One step each %.9g [time]; signals are meant to lie in [-1, 1]:"):format(program.about,
       program.dt),
     table.concat(signals, "\n"), ("#ifndef %s\n#define %s\n\n#include <math.h>\n"):format(guard, guard),
-    type_of_input(program), type_of_state(program), constants(program), functions(program),
-    ("static inline void @step(const @input *input, @state *state, float out[%d]) {"):format(#signals),
-    bodies[program.kind](program) .. "  state->steps++;", "}\n\n#endif\n",
+    (program.parts and definitions_of_sum or definitions)(program) .. "\n#endif\n",
   }
   return (table.concat(parts, "\n"):gsub("@", program.name .. "_"))
 end

@@ -19,7 +19,7 @@ local languages = { h = "cq.controller.c99", lua = "cq.controller.plain_lua" }
 ---@class cq.controller.Program
 ---@field name string               what functions and types begin with
 ---@field about string
----@field kind "network"|"sines"|"table"
+---@field kind "network"|"sines"|"table"|"sum"
 ---@field signals string[]
 ---@field inputs cq.controller.Input[]
 ---@field change integer?           so many velocities whose change over a control step is an observation too
@@ -30,6 +30,7 @@ local languages = { h = "cq.controller.c99", lua = "cq.controller.plain_lua" }
 ---@field values cq.Tensor?         {rows, signals}
 ---@field hold integer?             control steps of a row
 ---@field linear boolean?           from row to row
+---@field parts cq.controller.Program[]?      whose signals are added up, named by the parts
 
 -- ---- what it is given -----------------------------------------------------------------------------------------------
 
@@ -158,19 +159,35 @@ local function language_of(path)
   is.fail("controller:export: path must end in .h (C99) or .lua, got %s", text.describe(path))
 end
 
-local function program_of(self, def, path)
+local function family_of(self)
   local family = self.loop and "open_loop" or self.family
-  if not describe[family] or rawget(self, "act") then
-    is.fail("controller:export: this controller is the script's own; mlp, linear, sines and open_loop can be exported")
+  if describe[family] and not rawget(self, "act") then return family end
+  is.fail("controller:export: this controller is the script's own; mlp, linear, sines, open_loop and sums of these can "
+    .. "be exported")
+end
+
+local function described(self, name, world, observer, def)
+  local family = family_of(self)
+  local out = { name = name, about = tostring(self), dt = world.control_dt,
+    signals = require("cq.controller").signals_of(world) }
+  describe[family](self.loop or self, out, world, observer, def)
+  return out
+end
+
+function describe.sum(self, program, world, observer, def)
+  program.kind, program.inputs, program.parts = "sum", {}, {}
+  for k, name in ipairs(T.leaves.sorted_keys(self.parts)) do
+    program.parts[k] = described(self.parts[name], name, world, observer, def)
   end
+end
+
+local function program_of(self, def, path)
+  family_of(self)
   local used = type(self.used) == "function" and self.used() or self.used or {}
   local world, observer = def.world or used.world, def.observer or used.observer
   require_used(self, world, observer, false)
   if not (self.loop or self).params then world:ask { controller = self, observer = observer } end
-  local out = { name = name_of(path, def.name), about = tostring(self), dt = world.control_dt,
-    signals = require("cq.controller").signals_of(world) }
-  describe[family](self.loop or self, out, world, observer, def)
-  return out
+  return described(self, name_of(path, def.name), world, observer, def)
 end
 
 ---@param self cq.Controller

@@ -107,24 +107,58 @@ local function constants(program)
   return table.concat(parts, "\n")
 end
 
+-- what a user gives to M.step
+local function inputs(program, path)
+  local lines = {}
+  for _, input in ipairs(program.inputs) do
+    lines[#lines + 1] = ("--   input.%s%s%s  %s"):format(path, input.name,
+      input.name == "time" and "" or (" {%d}"):format(input.count), input.about)
+    for k, row in ipairs(input.rows or {}) do lines[#lines + 1] = ("--     %d: %s"):format(k, (row:gsub("%c", " "))) end
+  end
+  for _, part in ipairs(program.parts or {}) do lines[#lines + 1] = inputs(part, part.name .. ".") end
+  return table.concat(lines, "\n")
+end
+
+-- a module's text from its table M to the end
+local function module(program)
+  local names = {}
+  for k, name in ipairs(program.signals) do names[k] = ("%q"):format((name:gsub("%c", " "))) end
+  local head = ("local M = { dt = %.17g, signals = { %s } }\n"):format(program.dt, table.concat(names, ", "))
+  if not program.parts then
+    return table.concat({ head, constants(program) .. (program.layers and "\n" .. ACTIVATIONS or ""),
+      "function M.start() return {} end\n",
+      ("function M.step(input, state)\n%s\nend\n\nreturn M\n"):format(steps[program.kind](program)) }, "\n")
+  end
+  local parts = { head, "local parts = {}\n" }
+  for _, part in ipairs(program.parts) do
+    parts[#parts + 1] = ("parts.%s = (function()\n%send)()\n"):format(part.name, module(part))
+  end
+  parts[#parts + 1] = [[
+function M.start()
+  local state = {}
+  for name, part in pairs(parts) do state[name] = part.start() end
+  return state
+end
+
+function M.step(input, state)
+  local out = {}
+  for name, part in pairs(parts) do
+    for k, u in ipairs(part.step(input[name], state[name])) do out[k] = (out[k] or 0) + u end
+  end
+  return out
+end
+
+return M
+]]
+  return table.concat(parts, "\n")
+end
+
 ---The program as a module of Lua.
 ---@param program cq.controller.Program
 ---@return string
 return function(program)
-  local about = { ("-- %s. One step each %.9g [time]: out = M.step(input, state), state = M.start()."):format(
-    program.about, program.dt) }
-  for _, input in ipairs(program.inputs) do
-    about[#about + 1] = ("--   input.%s%s  %s"):format(input.name,
-      input.name == "time" and "" or (" {%d}"):format(input.count), input.about)
-    for k, row in ipairs(input.rows or {}) do about[#about + 1] = ("--     %d: %s"):format(k, (row:gsub("%c", " "))) end
-  end
-  local names = {}
-  for k, name in ipairs(program.signals) do names[k] = ("%q"):format((name:gsub("%c", " "))) end
   return table.concat({
-    table.concat(about, "\n"),
-    ("local M = { dt = %.17g, signals = { %s } }\n"):format(program.dt, table.concat(names, ", ")),
-    constants(program) .. (program.layers and "\n" .. ACTIVATIONS or ""),
-    "function M.start() return {} end\n",
-    ("function M.step(input, state)\n%s\nend\n\nreturn M\n"):format(steps[program.kind](program)),
+    ("-- %s. One step each %.9g [time]: out = M.step(input, state), state = M.start()."):format(program.about, program.dt),
+    inputs(program, ""), module(program),
   }, "\n")
 end

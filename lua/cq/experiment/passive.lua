@@ -4,10 +4,10 @@ local T = require "cq.tensor"
 
 local passive = {}
 
--- the parameters with another density {n}, if one is given, and without any pulse
+-- the parameters with another density {n}, if one is given, without any pulse and without feedback
 local function without_pulses(params, density)
   local out, design = {}, params.design
-  for name, value in pairs(params) do out[name] = value end
+  for name, value in pairs(params) do out[name] = name ~= "controller" and value or nil end
   local shape = design.sign:shape()
   out.design = { density = density or design.density, layout = design.layout, sign = T.zeros(shape),
     magnitude = T.full(shape, -1) }
@@ -26,7 +26,7 @@ end
 
 local function is_alone(params)
   for name, value in pairs(params) do
-    if name ~= "design" and next(value) then return false end
+    if name ~= "design" and name ~= "controller" and next(value) then return false end
   end
   return true
 end

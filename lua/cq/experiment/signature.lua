@@ -1,5 +1,6 @@
 -- signature: what an experiment is beside its parameters, as words by which a run that goes on knows it. Functions
 -- of the user's are known by what they are given to alone.
+local controllers = require "cq.controller"
 local ensemble = require "cq.experiment.ensemble"
 local signature = require "cq.run.signature"
 local design_words = require "cq.topology.signature"
@@ -39,7 +40,8 @@ end
 -- ours by what they were made with; a user's own is a function or a table
 local function add_policy(out, name, policy, fields)
   if not policy then return end
-  out[name] = policy.family and tostring(policy.family) or "one's own"
+  out[name] = policy.parts and controllers.words("sum", policy) or policy.family and tostring(policy.family)
+    or "one's own"
   for _, field in ipairs(policy.family and fields or {}) do
     if type(policy[field]) ~= "table" or not text.class_of(policy[field]) then
       out[name .. "." .. field] = policy[field] ~= nil and word(policy[field]) or nil

@@ -39,6 +39,13 @@ local stages = {}
 local of_pulses = { ["design.sign"] = true, ["design.magnitude"] = true }
 local of_body = { ["design.density"] = true, ["design.layout"] = true }
 
+-- Is a path left out of a stage that does not say what it trains? Of an extracted body its particles; else the feedback
+-- of a design, which is found for a body that no longer changes.
+local function is_left_out(run, stage, path)
+  if stage.body == "extracted" then return of_body[path] end
+  return run.own_design and path:match "^controller%." ~= nil
+end
+
 local function is_named(path, name)
   if name == "design.pulses" then return of_pulses[path] or false end
   local next_one = path:sub(#name + 1, #name + 1)
@@ -48,7 +55,7 @@ end
 local function free_of(stage, run)
   local all, chosen, used = T.leaves.trainable(run.params, "run:optimize"), {}, {}
   for _, leaf in ipairs(all) do
-    local is_free = not stage.train and not (stage.body == "extracted" and of_body[leaf.path])
+    local is_free = not stage.train and not is_left_out(run, stage, leaf.path)
     for k, name in ipairs(stage.train or {}) do
       if is_named(leaf.path, name) then is_free, used[k] = true, true end
     end

@@ -48,10 +48,11 @@ local function check_policy(run, saved)
   for _, robot in ipairs(robots) do
     for _, name in ipairs(robot.signals) do signals[#signals + 1] = name end
   end
-  local own = policy.controller_data(run.controller, signals)
-  if own and data.controller then
-    refuse(saved, "the controller", policy.words(data.controller), policy.words(own))
-    refuse(saved, "the signals", names_of(data.controller.signals or signals), names_of(signals))
+  local own, theirs = policy.controller_data(run.controller, signals), data.controller
+  if run.own_design then theirs = policy.without_pulses(theirs) end
+  if own and theirs then
+    refuse(saved, "the controller", policy.words(theirs), policy.words(own))
+    refuse(saved, "the signals", names_of(theirs.signals or signals), names_of(signals))
     refuse(saved, "the observer", observer_words(data.observer), observer_words(policy.observer_data(run.observer,
       robots)))
   end

@@ -3,7 +3,7 @@ local is = require "cq.base.schema"
 
 local spec = is.define("cq.Plan.topology", { name = is.string { default = "topology" },
   starts = is.table { optional = true }, coarsen = is.integer { min = 1, max = 8, default = 2 },
-  passive_weight = is.number { min = 0, default = 1 } })
+  passive_weight = is.number { min = 0, default = 1 }, feedback = is.integer { min = 0, default = 0 } })
 
 ---@param fields? cq.Plan.topology.def
 ---@return cq.Plan
@@ -14,7 +14,7 @@ return function(fields)
   local growing = { passive_weight = def.passive_weight }
   local careful = { rate = falling(0.01), clip = "median", sharpness = 8, passive_weight = def.passive_weight }
   local level = { coarsen = def.coarsen }
-  return cq_plan {
+  local stages = {
     name = def.name,
     optimizer = require("cq.optimizer").adam { rate = 0.01, epsilon = 1e-4, relative_epsilon = true },
     starts = def.starts or { count = 4, keep = 2, at = "binary" }, options = { gradient_decay = "auto" },
@@ -26,4 +26,9 @@ return function(fields)
     { name = "pulses", iterations = 200, body = "extracted", train = { "design.pulses" },
       options = { rate = falling(0.03), clip = "median" } },
   }
+  if def.feedback > 0 then
+    stages[#stages + 1] = { name = "feedback", iterations = def.feedback, body = "extracted",
+      train = { "design.pulses", "controller" }, options = { rate = falling(0.01), clip = "median" } }
+  end
+  return cq_plan(stages)
 end

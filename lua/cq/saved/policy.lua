@@ -4,6 +4,7 @@ local text = require "cq.base.text"
 local controllers = require "cq.controller"
 local observers = require "cq.observer"
 local plain = require "cq.saved.plain"
+local tables = require "cq.base.tables"
 
 local policy = {}
 
@@ -97,10 +98,25 @@ function policy.controller_data(controller, signals)
       u = controller.loop.params.u:detach() }
   end
   if not rawget(controllers, family) or rawget(controller, "act") then return own(controller, "act") end
+  if family == "sum" then
+    local parts = {}
+    for name, part in pairs(controller.parts) do parts[name] = policy.controller_data(part, signals) end
+    return { kind = family, signals = plain.copy(signals), fields = { parts = parts } }
+  end
   local out = { kind = family, signals = plain.copy(signals) }
   out.fields = fields_of(controller, "cq.Controller." .. family, { init = true, u = true, signals = true })
   if out.fields.inputs then out.fields.signals = controller.signals end
   return out
+end
+
+---The same without the pulses of a design; nil where nothing is left.
+---@param data table?           from policy.controller_data
+---@return table?
+function policy.without_pulses(data)
+  if not (data and data.kind == "sum") then return nil end
+  local parts = tables.merged(data.fields.parts)
+  parts.pulses = nil
+  return { kind = "sum", signals = data.signals, fields = { parts = parts } }
 end
 
 ---A controller in words, by what its parameters depend on.
@@ -121,7 +137,13 @@ function policy.controller(data, params, what)
   end
   if not rawget(controllers, data.kind) then is.fail("%s: this program has no cq.Controller.%s", what, data.kind) end
   local out
-  if data.kind == "open_loop" then
+  if data.kind == "sum" then
+    local parts = {}
+    for name, part in pairs(data.fields.parts) do
+      parts[name] = policy.controller(part, params and params[name], what)
+    end
+    out = controllers.sum(parts)
+  elseif data.kind == "open_loop" then
     out = controllers.open_loop { u = data.u or params.u, hold = data.fields.hold }
   else
     out = controllers[data.kind](plain.copy(data.fields)):with(params)

@@ -37,6 +37,12 @@ local function of_robots(world, body)
   return out
 end
 
+-- the signals of a design, and what is added to them
+local function with_feedback(experiment, params, signals)
+  local pulses, feedback = controllers.open_loop(signals), experiment.controller
+  return feedback and feedback:with(params.controller):with_part("pulses", pulses) or pulses
+end
+
 -- world, robot and policy of the best
 local function setting(experiment, params)
   local own = experiment.extracted
@@ -44,14 +50,14 @@ local function setting(experiment, params)
     local pulses = own.design.pulses
     local amplitudes = pulses:rounded(params.design.sign, params.design.magnitude)
     local signals = pulses:signals(amplitudes)
-    return own.world, experiment:robot_of(own, params), controllers.open_loop(signals),
+    return own.world, experiment:robot_of(own, params), with_feedback(experiment, params, signals),
       { amplitudes = amplitudes, signals = signals }
   end
   local world, body = experiment.world, experiment:robot_with(params)
   local controller, design = experiment.controller, nil
   if experiment.design then
     local map = experiment.design:map(params.design)
-    controller = map.controller
+    controller = with_feedback(experiment, params, map.signals)
     design = { density = map.density, shares = map.shares, amplitudes = map.amplitudes, signals = map.signals }
   end
   return world, body, controller, design
@@ -68,7 +74,10 @@ local function describe(experiment, params)
     design = design and plain.copy(design), stage = plain.copy(experiment.in_stage),
   }
   -- the signals that a design stands for are no parameters of its own
-  if design then out.controller.u = design.signals:detach() end
+  if design then
+    local pulses = out.controller.kind == "sum" and out.controller.fields.parts.pulses or out.controller
+    pulses.u = design.signals:detach()
+  end
   return out
 end
 

@@ -1,0 +1,87 @@
+-- sum: controllers whose signals are added up: cq.Controller.sum, and a controller beside the pulses of a design.
+local is = require "cq.base.schema"
+local tables = require "cq.base.tables"
+local text = require "cq.base.text"
+local T = require "cq.tensor"
+
+-- calls f(name, part) of each part, always in the same order
+local function each_part(self, f)
+  for _, name in ipairs(T.leaves.sorted_keys(self.parts)) do f(name, self.parts[name]) end
+end
+
+---@param Sum table           the class, with the methods of cq.Controller
+---@return fun(parts: table<string, cq.Controller>): cq.Controller
+return function(Sum)
+  local Controller = getmetatable(Sum).__index
+
+  local function sum_of(parts)
+    local self = setmetatable({ parts = parts, blind = true }, Sum)
+    each_part(self, function(_, part)
+      self.blind = self.blind and part.blind == true and rawget(part, "act") == nil
+    end)
+    return self
+  end
+
+  function Sum:check_rollout(roll)
+    Controller.check_rollout(self, roll)
+    each_part(self, function(_, part) part:check_rollout(roll) end)
+    self:collect()
+  end
+
+  -- the parameters of the parts, once all of them are made
+  function Sum:collect()
+    if self.params then return end
+    local params, made = {}, true
+    each_part(self, function(name, part)
+      params[name] = part.params
+      made = made and (part.params or part.family == "custom" or part.family == "pulses")
+    end)
+    if made then self.params = params end
+  end
+
+  function Sum:start()
+    local hidden = {}
+    each_part(self, function(name, part) hidden[name] = part.start and part:start() end)
+    return next(hidden) and hidden or nil
+  end
+
+  function Sum:act(observation, hidden, t, step)
+    local sum, after = nil, {}
+    each_part(self, function(name, part)
+      local u
+      u, after[name] = part:act(observation, hidden and hidden[name], t, step)
+      u = T.as_tensor(u, ("the signals of %s"):format(name))
+      sum = sum and sum + u or u
+    end)
+    self:collect()
+    return sum, next(after) and after or nil
+  end
+
+  function Sum:with(params)
+    self.require_params(params)
+    local parts = tables.merged(self.parts)
+    for _, name in ipairs(T.leaves.sorted_keys(params)) do
+      if not parts[name] then
+        is.fail("cq.Controller.sum has no part %s; they are %s", text.describe(name),
+          table.concat(T.leaves.sorted_keys(parts), ", "))
+      end
+      parts[name] = parts[name]:with(params[name])
+    end
+    local out = setmetatable(tables.merged(self), Sum)
+    out.parts, out.params = parts, params
+    return out
+  end
+
+  ---The same sum with another part; parameters stay those of the others.
+  ---@internal
+  ---@param name string
+  ---@param part cq.Controller
+  ---@return cq.Controller
+  function Sum:with_part(name, part)
+    local out = sum_of(tables.merged(self.parts, { [name] = part }))
+    out.params, out.signals, out.used = self.params, self.signals, self.used
+    return out
+  end
+
+  return sum_of
+end
