@@ -86,6 +86,25 @@ describe("a plot", function()
     assert(h[130] and h[430] == nil and h[270] == nil)
   end)
 
+  it("has points of their own, and names along x, of which the end is left where one is too long", function()
+    local methods = getmetatable(Plot { series = { { y = { 1, 2 } } } }).__index
+    local text, seen = methods.text, {}
+    methods.text = function(self, fields)
+      if fields.align == "centre" then seen[#seen + 1] = { text = fields.text, x = fields.x } end
+      return text(self, fields)
+    end
+    local fine, canvas = pcall(Plot, { width = 480, height = 320, x_names = { "a", "b", ("long "):rep(20) .. "ends" },
+      series = { { x = { 1, 3 }, y = { 1, 2 }, points = true, colour = "#dc1e1e" } } })
+    methods.text = text
+    assert(fine, canvas)
+    assert.same({ "a", "b" }, { seen[1].text, seen[2].text })
+    assert.matches("^%.%..*ends$", seen[3].text)
+    local h = heights(canvas)
+    assert.is_number(h[math.floor(seen[1].x)])
+    assert.is_number(h[math.floor(seen[3].x)])
+    assert.is_nil(h[math.floor(seen[2].x)])              -- no line goes from one to the other
+  end)
+
   it("takes vectors, own x values and bands", function()
     local x = T.tensor { 0, 10, 40 }
     local canvas = Plot {

@@ -416,14 +416,17 @@ describe("the report of a study", function()
     assert(host.make_folder(folder .. "/many"))
     local store = stores.open(folder .. "/many/study.sqlite", { create = true })
     store:define { name = "many", trials = 10000, space = { { name = "x", kind = "uniform", min = 0, max = 1 } },
-      objectives = { { name = "loss", sign = 1 } } }
+      objectives = { { name = "loss", sign = 1 }, { name = "mass", sign = 1 } } }
     store:fill(10000)
     store.base:run [[UPDATE trial SET state = 'done', point = '{"x": ' || (number / 10000.0) || '}', value = number,
-      result = '{"loss": ' || number || '}', serial = number, attempts = 1]]
+      result = '{"loss": ' || number || ', "mass": ' || -number || '}', serial = number, attempts = 1]]
     store:close()
     local told = process.cqlua { "report", folder .. "/many" }
     assert.equal(0, told.code, told.err)
-    assert.equal(10000, #data_of(folder .. "/many/report.html").study.rows)
+    local data = data_of(folder .. "/many/report.html")
+    assert.equal(10000, #data.study.rows)
+    assert.same({ "mass over loss", 1, -1 }, { data.curves[2].title, data.curves[2].x[1],
+      data.curves[2].series[1].y[1] })
     if not browser.is_there then return pending(NONE) end
     local state = state_of(folder .. "/many/report.html#trial=9999")
     assert.is_true(state.ready)

@@ -1,13 +1,10 @@
 -- study_parts: samplers, pruners, the store and what else cqlua study is made of.
 local cq = require "cq"
 local Cma = require "cq.study.cma"
-local axes = require "cq.study.plot.axis"
-local canvases = require "cq.picture.canvas"
 local filesystem = require "cq.study.filesystem"
 local importance = require "cq.study.importance"
 local json = require "cq.base.json"
 local memory = require "cq.rollout.memory"
-local names = require "cq.study.plot.names"
 local option = require "cq.option"
 local process = require "tests.process"
 local sobol = require "cq.study.sobol"
@@ -285,60 +282,5 @@ describe("a study's surroundings", function()
     assert.same({}, json.decode "{}")
     for _, broken in ipairs { "{", "[1,]", "{\"a\" 1}", "nul", "1 2",
       "\"a" } do assert.is_false((pcall(json.decode, broken))) end
-  end)
-end)
-
-describe("the names of an axis", function()
-  local canvas = canvases.new { width = 400, height = 300 }
-
-  -- what is written for names on 300 pixels, how many rows it takes, and the least gap between two in a row
-  local function across(labels)
-    local lay = names.across { canvas = canvas, labels = labels, left = 80, pitch = 300 / #labels, before = 40,
-      after = 14 }
-    local texts, ends, least = {}, {}, math.huge
-    for k, name in ipairs(lay) do
-      local half = canvas:text_width(name.text, names.SIZE) / 2
-      texts[k], least = name.text, math.min(least, name.x - half - (ends[name.row] or -math.huge))
-      assert(name.x - half >= 40 and name.x + half <= 394, name.text)
-      ends[name.row] = name.x + half
-    end
-    return texts, lay.rows, least
-  end
-
-  it("are all shown", function()
-    local cases = { "0.25 s, 4", "0.5 s, 2", "0.5 s, 4", "0.5 s, 8", "1 s, 4" }
-    local axis = axes.of_parameter { name = "case", parameter = cq.Space.choice(cases) }
-    for k, tick in ipairs(axis:ticks(3)) do assert.equal(cases[k], tick.text) end
-    assert.equal(5, #axis:ticks(3))
-    local texts, rows, least = across(cases)
-    assert.same(cases, texts)
-    assert.equal(1, rows)
-    assert(least > 3, least)
-  end)
-
-  it("take turns in rows, and lose what they share before they are shortened", function()
-    local laws = { "neo-Hookean", "corotated", "Mooney-Rivlin", "Yeoh", "Gent" }
-    local texts, rows, least = across(laws)
-    assert.same(laws, texts)
-    assert.equal(2, rows)
-    assert(least > 3, least)
-    local many, words = {}, {}
-    for k = 1, 30 do
-      many[k], words[k] = ("material number %d of all"):format(k), ("%s\195\164%d"):format(("x"):rep(k), k)
-    end
-    texts, rows, least = across(many)
-    assert.same({ "..1..", "..30..", 30 }, { texts[1], texts[30], #texts })
-    assert(rows > 1 and least > 3, least)
-    texts, rows, least = across(words)
-    assert.same({ 4, "x\195\1641", true }, { rows, texts[1], #texts > 20 })
-    assert(texts[#texts]:find("..", 1, true) and least > 3, least)
-  end)
-
-  it("stand one below the other, as wide as there is room", function()
-    assert.same({ "a", "b" }, names.below(canvas, { "a", "b" }, 60))
-    assert.same({ "..a", "..b" }, names.below(canvas, { "a long name of a", "a long name of b" }, 60))
-    for _, text in ipairs(names.below(canvas, { "something long", "another one" }, 60)) do
-      assert(text:find("..", 1, true) and canvas:text_width(text, names.SIZE) <= 60, text)
-    end
   end)
 end)

@@ -394,8 +394,15 @@ describe("a study", function()
       paths[#paths + 1] = path:match "([%w_]+)%.png$"
       assert(image.read(path).width >= 400, path)
     end
-    assert.same({ "progress", "slices", "parallel", "importance", "bands", "map", "front" }, paths)
+    assert.same({ "slices", "bands" }, paths)
     has(fine(study "status"), "that no other is better than in everything")
+  end)
+
+  it("tells how much of the objective each parameter explains", function()
+    script [[return cq.Study { name = "a", process = "job", grid = { a = cq.range(1, 6), b = { "x", "y" } },
+      run = function(p) return p.a end }]]
+    fine(study "run")
+    has(fine(study "status"), "share of the variance that each explains alone: a 1.00, b 0.00")
   end)
 end)
 

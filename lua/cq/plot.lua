@@ -19,6 +19,7 @@ local TINY = 1e-300                                                  -- what a l
 ---@field series cq.Plot.series.def[]   the curves, one at least
 ---@field title? string             above the plot
 ---@field x_label? string           below its horizontal axis
+---@field x_names? string[]         of the places 1, 2, ... along it, in place of numbers
 ---@field y_label? string           above its vertical axis
 ---@field width? integer            [pixel]
 ---@field height? integer           [pixel]
@@ -32,12 +33,14 @@ local TINY = 1e-300                                                  -- what a l
 ---@field upper? number[]|cq.Tensor of a band, with lower
 ---@field name? string              in the legend
 ---@field colour? string            "#rrggbb"
+---@field points? boolean           a dot at each number, and no line
 
 local function numbers(optional) return is.any_of { is.tensor(), is.table(), optional = optional } end
 local spec = is.define("cq.Plot", {
   series = is.list(is.table(), { min = 1 }),
   title = is.string { optional = true },
   x_label = is.string { optional = true },
+  x_names = is.list(is.string(), { min = 1, optional = true }),
   y_label = is.string { optional = true },
   width = is.integer { min = 200, max = 8192, default = 960 },
   height = is.integer { min = 150, max = 8192, default = 540 },
@@ -46,6 +49,7 @@ local spec = is.define("cq.Plot", {
 })
 local series_spec = is.define("cq.Plot series", {
   name = is.string { optional = true }, colour = colour.checker { optional = true },
+  points = is.boolean { default = false },
   y = numbers(), x = numbers(true), lower = numbers(true), upper = numbers(true),
 })
 
@@ -120,6 +124,7 @@ local function find_ranges(self)
     end
     extend(ys, axis_value(self, y))
   end
+  if self.x_names then xs = { 0.5, #self.x_names + 0.5 } end
   for _, range in ipairs { xs, ys } do
     if range[1] == range[2] then
       local pad = math.max(math.abs(range[1]) * 0.1, 1e-12)
@@ -155,12 +160,13 @@ local function frame(self, canvas)
   local xs, ys = find_ranges(self)
   local names, beside_title = find_names(self, canvas)
   -- lines of names lie closer where nothing would be left of the curves
-  local spare = math.max(0, self.height - MARGIN.top - MARGIN.bottom - LEAST)
+  local below = MARGIN.bottom + (self.x_names and 14 or 0)
+  local spare = math.max(0, self.height - MARGIN.top - below - LEAST)
   local line = math.min(LINE, spare / math.max(1, #names - 1))
   local left, top = MARGIN.left, MARGIN.top + line * math.max(0, #names - 1)
-  local wide, tall = self.width - left - MARGIN.right, self.height - top - MARGIN.bottom
+  local wide, tall = self.width - left - MARGIN.right, self.height - top - below
   return {
-    xs = xs, ys = ys, left = left, right = self.width - MARGIN.right, top = top, bottom = self.height - MARGIN.bottom,
+    xs = xs, ys = ys, left = left, right = self.width - MARGIN.right, top = top, bottom = self.height - below,
     names = names, line = line, beside_title = beside_title,
     x = function(value) return left + (value - xs[1]) / (xs[2] - xs[1]) * wide end,
     y = function(value) return top + (ys[2] - value) / (ys[2] - ys[1]) * tall end,
@@ -207,6 +213,29 @@ local function y_ticks(self, f)
   return out
 end
 
+-- ticks along x; names stand in two rows by turns, and the pixels from one to the next are told
+local function x_ticks(self, canvas, f)
+  local out = {}
+  for k, name in ipairs(self.x_names or {}) do out[k] = { x = f.x(k), text = name } end
+  if self.x_names then return out, (f.right - f.left) / #out end
+  local step = ruler.fitting_step(canvas, { lo = f.xs[1], hi = f.xs[2], pixels = f.right - f.left, count = 8,
+    write = number })
+  for k in ruler.ticks(f.xs[1], f.xs[2], step) do
+    out[#out + 1] = { x = f.x(k * step), text = number(k * step, step) }
+  end
+  return out
+end
+
+-- the end of a name, as much of it as fits
+local function cut(canvas, name, room)
+  local short = name
+  while #name > 1 and canvas:text_width(short, 9) > room do
+    name = name:gsub("^[%z\1-\127\192-\255][\128-\191]*", "")
+    short = ".." .. name
+  end
+  return short
+end
+
 local function draw_axes(self, canvas, f)
   local grid = colour.number("#24303c", 0.10)
   for _, tick in ipairs(y_ticks(self, f)) do
@@ -214,13 +243,11 @@ local function draw_axes(self, canvas, f)
     canvas:line({ { f.left, y }, { f.right, y } }, 1, grid)
     canvas:text { x = f.left - 10, y = y + 4, size = 9, align = "right", colour = paint.faint, text = tick.text }
   end
-  local step = ruler.fitting_step(canvas, { lo = f.xs[1], hi = f.xs[2], pixels = f.right - f.left, count = 8,
-    write = number })
-  for k in ruler.ticks(f.xs[1], f.xs[2], step) do
-    local x = f.x(k * step)
-    canvas:line({ { x, f.top }, { x, f.bottom } }, 1, grid)
-    canvas:text { x = x, y = f.bottom + 20, size = 9, align = "centre", colour = paint.faint,
-      text = number(k * step, step) }
+  local ticks, pitch = x_ticks(self, canvas, f)
+  for k, tick in ipairs(ticks) do
+    canvas:line({ { tick.x, f.top }, { tick.x, f.bottom } }, 1, grid)
+    canvas:text { x = tick.x, y = f.bottom + (pitch and k % 2 == 0 and 34 or 20), size = 9, align = "centre",
+      colour = paint.faint, text = pitch and cut(canvas, tick.text, 2 * pitch - 6) or tick.text }
   end
   canvas:line({ { f.left, f.top }, { f.left, f.bottom }, { f.right, f.bottom } }, 1.5, paint.faint)
   if self.title then canvas:text { x = f.left, y = 30, size = 13, text = self.title } end
@@ -247,13 +274,14 @@ local function draw_curve(self, canvas, f, s)
   local piece = {}
   -- draws the points since the last gap: a line, or a dot if there is one
   local function flush()
-    if #piece == 1 then canvas:disc(piece[1][1], piece[1][2], 2.5, s.colour) end
+    if #piece == 1 then canvas:disc(piece[1][1], piece[1][2], s.points and 3 or 2.5, s.colour) end
     if #piece > 1 then canvas:line(piece, 2.2, s.colour) end
     piece = {}
   end
   for i = 1, #s.y do
     local y = axis_value(self, s.y[i])
     if finite(y) and finite(s.x[i]) then piece[#piece + 1] = { f.x(s.x[i]), f.y(y) } else flush() end
+    if s.points then flush() end
   end
   flush()
 end

@@ -47,7 +47,7 @@ wait $second || { cat two; exit 1; }
 "$cqlua" study status s.lua --store "$address" --out a
 "$cqlua" study export s.lua --store "$address" --out a > table.csv
 [ "$(grep -c -E ",(done|pruned)," table.csv)" = 60 ]
-"$cqlua" study plot s.lua --store "$address" --out a | grep -q progress.png
+"$cqlua" study plot s.lua --store "$address" --out a | grep -q slices.png
 "$cqlua" study show s.lua 3 --store "$address" --out a | grep -q "trial 3: "
 
 # workers that a launch starts, of a study that cannot be split

@@ -4,7 +4,7 @@
 --   show N   all that is known of trial N, and the command that reruns it alone
 --   rerun N  tries trial N once more, beside the study
 --   render N draws a film of trial N from what it has found; N of show, rerun and render may be the word best
---   plot     curves, parameters and progress as PNG files
+--   plot     reported curves, and the objective over each parameter, as PNG files
 --   export   a table as CSV
 --   retry    lets trials of some states be tried again: --state failed,lost
 --   stop     lets running trials end and starts no more

@@ -77,6 +77,15 @@ local function progress_of(rows, objective)
       { name = "each trial", y = values, points = true } } }
 end
 
+-- the first two objectives of the trials that are done, against each other
+local function objectives_of(rows, objectives)
+  local x, y, a, b = {}, {}, objectives[1].name, objectives[2].name
+  for _, row in ipairs(rows) do
+    if row.state == "done" then x[#x + 1], y[#y + 1] = short(row.result[a]), short(row.result[b]) end
+  end
+  return { title = ("%s over %s"):format(b, a), x_label = a, x = x, series = { { name = b, y = y, points = true } } }
+end
+
 -- what a trial has reported, as curves
 local function curves_of(store, number)
   local out, names, curves = {}, {}, store:curves(number)
@@ -147,6 +156,7 @@ return function(folder, def, page, bodies)
     page.data.study.histories[tostring(best[k].number)] = curves_of(store, best[k].number)
   end
   if #best > 0 then page.data.curves[1] = progress_of(rows, stored.objectives[1]) end
+  if #best > 0 and stored.objectives[2] then page.data.curves[2] = objectives_of(rows, stored.objectives) end
   store:close()
   message.note("%s: %s, %d of them done", folder, text.count(#rows, "trial"), #best)
   add_bodies(page, folder, best, bodies, def)

@@ -1,68 +1,171 @@
--- plot: what came of a study as PNG files.
+-- plot: what came of a study as PNG files, for papers. `cqlua report` has the rest, as a page to look at.
 --
---   progress     every trial in order, and the best so far
---   slices       what came out over each parameter
---   parallel     a line for each trial through all parameters, coloured by what came out
---   importance   how much of it each parameter explains on its own
---   bands        reported curves: median and 90 % of the replicates of each point
---   map          of a grid: the mean for each pair of parameters
---   front        of several objectives: those that nothing dominates
---
--- Failed and pruned trials are shown, as crosses.
+--   slices       the first objective over each parameter, of trials that are done
+--   bands        reported curves: of each point the median of its replicates and the band that holds 90 % of them; with
+--                many points those of the best. Without replicates all trials are one band, and the best is a curve.
+local canvases = require "cq.picture.canvas"
 local host = require "cq.host"
 local is = require "cq.base.schema"
+local paint = require "cq.picture.paint"
+local plot = require "cq.plot"
+local progress = require "cq.study.progress"
+local quantile = require "cq.base.quantile"
 
--- trials that have begun and ended, with the value of the first objective as the user names it
+local WIDTH, HEIGHT, ACROSS = 480, 360, 3       -- [pixel] of a slice, slices in a row
+local SPREAD = 0.25                             -- of a choice's width, so that its points do not lie on each other
+local MOST = 8                                  -- points with a band of their own
+local LOWER, UPPER = 0.05, 0.95
+local WIDE = 100             -- positive values whose largest is so many times the least are shown by their logarithm
+
+-- the trials that are done, with the value of the first objective as the user names it; the best first
 local function data_of(study, store)
-  local first, data = study.objectives[1], { study = study, store = store, done = {}, pruned = {}, failed = {},
-    all = {} }
-  for _, row in ipairs(store:trials "state IN ('done', 'pruned', 'failed', 'lost') AND point IS NOT NULL") do
-    local state = row.state == "lost" and "failed" or row.state
-    local entry = { number = row.number, k = study:place(row.number), state = state, point = row.point,
-      result = row.result,
-      value = row.value and row.value * first.sign }
-    if state == "done" or state == "pruned" and entry.value or state == "failed" then
-      data[state][#data[state] + 1], data.all[#data.all + 1] = entry, entry
-    end
+  local first = study.objectives[1]
+  local data = { study = study, store = store, label = first.name, done = {} }
+  for _, row in ipairs(store:trials "state = 'done'") do
+    table.insert(data.done, { number = row.number, k = study:place(row.number), point = row.point,
+      rank = row.value, value = row.value * first.sign })
   end
-  data.label, data.sign = first.name, first.sign
+  table.sort(data.done, function(a, b)
+    if a.rank ~= b.rank then return a.rank < b.rank end
+    return a.number < b.number
+  end)
   return data
 end
 
--- means over the replicates of each point that are done
+local function spans_decades(values)
+  local lo, hi = math.huge, -math.huge
+  for _, value in ipairs(values) do lo, hi = math.min(lo, value), math.max(hi, value) end
+  return lo > 0 and hi / lo >= WIDE
+end
+
+-- ---- slices --------------------------------------------------------------------------------------------------------
+
+local function labels_of(parameter)
+  local out = {}
+  for k = 1, #parameter.values do out[k] = parameter:label(k) end
+  return out
+end
+
+-- one slice; points of a choice lie beside its middle, by a place that depends on the trial's number alone
+local function slice(data, name, parameter)
+  local x, y, label = {}, {}, name
+  for k, entry in ipairs(data.done) do
+    x[k], y[k] = entry.point[name], entry.value
+    if parameter.kind == "choice" then x[k] = x[k] + SPREAD * (2 * ((entry.number * 0.6180339887) % 1) - 1) end
+    if parameter.log then x[k] = math.log10(x[k]) end
+  end
+  if parameter.log then label = "log10 of " .. name end
+  return plot { series = { { x = x, y = y, points = true } }, x_label = label, y_label = data.label,
+    log_y = spans_decades(y), width = WIDTH, height = HEIGHT,
+    x_names = parameter.kind == "choice" and labels_of(parameter) or nil }
+end
+
+local function slices(data)
+  local space = data.study.space
+  local across = math.min(#space, ACROSS)
+  local sheet = canvases.new { width = across * WIDTH, height = math.ceil(#space / across) * HEIGHT + 40 }
+  sheet:text { x = 24, y = 30, size = 13, text = ("%s: %s over each parameter"):format(data.study.name, data.label) }
+  for d, entry in ipairs(space) do
+    local row, column = math.floor((d - 1) / across), (d - 1) % across
+    sheet:paste(slice(data, entry.name, entry.parameter), column * WIDTH, 40 + row * HEIGHT)
+  end
+  return sheet
+end
+
+-- ---- bands ---------------------------------------------------------------------------------------------------------
+
+-- the name whose curves are shown: the first objective's, else the first that there is
+local function name_of(data)
+  local first
+  for _, row in ipairs(data.store.base:rows "SELECT DISTINCT name FROM report ORDER BY name DESC") do
+    if row.name == data.label then return row.name end
+    first = row.name
+  end
+  return first
+end
+
+-- median and quantiles at each step, of trials that came so far; nil where none has reported
+local function band_of(data, name, numbers)
+  local at, steps = {}, {}
+  for _, number in ipairs(numbers) do
+    local curve = data.store:curves(number)[name] or { x = {}, y = {} }
+    for k, step in ipairs(curve.x) do
+      if not at[step] then at[step], steps[#steps + 1] = {}, step end
+      if curve.y[k] == curve.y[k] then table.insert(at[step], curve.y[k]) end
+    end
+  end
+  table.sort(steps)
+  local band = { x = {}, y = {}, lower = {}, upper = {} }
+  for _, step in ipairs(steps) do
+    local values = at[step]
+    if #values > 0 then
+      table.sort(values)
+      local k = #band.x + 1
+      band.x[k], band.y[k], band.lower[k], band.upper[k] = step, quantile(values, 0.5), quantile(values, LOWER),
+        quantile(values, UPPER)
+    end
+  end
+  return #band.x > 0 and band or nil
+end
+
+-- trials by point, the point whose mean is best first
 local function points_of(data)
   local by_k, out = {}, {}
   for _, entry in ipairs(data.done) do
     local known = by_k[entry.k]
     if not known then
-      known = { k = entry.k, point = entry.point, sum = 0, count = 0 }
+      known = { k = entry.k, text = progress.point(data.study, entry.point), numbers = {}, sum = 0 }
       by_k[entry.k], out[#out + 1] = known, known
     end
-    known.sum, known.count = known.sum + entry.value, known.count + 1
-    known.value = known.sum / known.count
+    table.insert(known.numbers, entry.number)
+    known.sum = known.sum + entry.rank
   end
+  table.sort(out, function(a, b)
+    local x, y = a.sum / #a.numbers, b.sum / #b.numbers
+    if x ~= y then return x < y end
+    return a.k < b.k
+  end)
   return out
 end
 
-local order = { "progress", "slices", "parallel", "importance", "bands", "map", "front" }
+-- what has a curve of its own: { text =, numbers = }
+local function groups_of(data)
+  if data.study.repeats > 1 then return points_of(data) end
+  local all = {}
+  for _, row in ipairs(data.store:trials "state IN ('done', 'pruned', 'failed', 'lost')") do
+    all[#all + 1] = row.number
+  end
+  local best = data.done[1].number
+  return { { text = "all trials", numbers = all }, { text = ("the best, trial %d"):format(best), numbers = { best } } }
+end
+
+local function bands(data)
+  local name, series, all = name_of(data), {}, {}
+  for k, group in ipairs(name and groups_of(data) or {}) do
+    local band = k <= MOST and band_of(data, name, group.numbers)
+    if band then
+      band.name, band.colour = group.text, paint.lines[(k - 1) % #paint.lines + 1]
+      for i = 1, #band.x do all[#all + 1], all[#all + 2] = band.lower[i], band.upper[i] end
+      series[#series + 1] = band
+    end
+  end
+  if #series == 0 then return nil end
+  return plot { title = ("%s: %s, median and 90 %%"):format(data.study.name, name), series = series, x_label = "step",
+    log_y = spans_decades(all), height = 500 + 20 * #series }
+end
 
 ---Draws all that there is something to show of.
 ---@param study cq.Study
 ---@param store cq.Store
 ---@param folder string
 ---@return string[] paths
-local function plot(study, store, folder)
-  local data = data_of(study, store)
-  data.points = points_of(data)
+return function(study, store, folder)
+  local data, paths = data_of(study, store), {}
   if #data.done == 0 then is.fail("there is nothing to plot yet: no trial of the study %s is done", study.name) end
   local made, problem = host.make_folder(folder)
   if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
-  local paths = {}
-  for _, name in ipairs(order) do
-    local canvas = require("cq.study.plot." .. name)(data)
-    if canvas then paths[#paths + 1] = canvas:write(("%s/%s.png"):format(folder, name)) end
-  end
+  paths[1] = slices(data):write(folder .. "/slices.png")
+  local curves = bands(data)
+  if curves then paths[2] = curves:write(folder .. "/bands.png") end
   return paths
 end
-
-return plot

@@ -2,6 +2,7 @@
 local json = require "cq.base.json"
 local host = require "cq.host"
 local is = require "cq.base.schema"
+local importance = require "cq.study.importance"
 local message = require "cq.base.message"
 local process = require "cq.study.process"
 local progress = require "cq.study.progress"
@@ -41,7 +42,25 @@ local function front(study, store)
   end
   return out
 end
-report.front = front
+
+-- how much of the objective each parameter explains alone, over the means of the points; nil with few of them
+local function importances(study, store)
+  local by_k, points, words = {}, {}, {}
+  for _, row in ipairs(store:trials "state = 'done'") do
+    local k = study:place(row.number)
+    if not by_k[k] then
+      by_k[k] = { point = row.point, value = 0, count = 0 }
+      points[#points + 1] = by_k[k]
+    end
+    local known = by_k[k]
+    known.count = known.count + 1
+    known.value = known.value + (row.value - known.value) / known.count
+  end
+  for d, share in ipairs(importance.of(study.space, points) or {}) do
+    words[d] = ("%s %.2f"):format(study.space[d].name, share)
+  end
+  return #words > 0 and "share of the variance that each explains alone: " .. table.concat(words, ", ") or nil
+end
 
 local function print_best(study, store)
   if #study.objectives == 1 then
@@ -50,6 +69,8 @@ local function print_best(study, store)
     print(line)
     print("  " .. progress.point(study, store:trial(best.number).point))
     for _, words in ipairs(summary(study, store)) do print(words) end
+    local shares = importances(study, store)
+    if shares then print(shares) end
     return
   end
   local rows = front(study, store)
