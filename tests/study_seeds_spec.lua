@@ -1,4 +1,5 @@
 -- study of seeds: a script that trains one thing, run with several seeds by cqlua study run walk.lua --seeds N.
+local host = require "cq.host"
 local process = require "tests.process"
 
 local folder
@@ -25,6 +26,16 @@ local squares = [[
 local function trial(number, name) return process.read(("%s/out/trials/%06d/%s"):format(folder, number, name)) end
 
 describe("a study of seeds", function()
+  it("is not begun by a command that lacks the number of seeds", function()
+    for _, command in ipairs { "status", "show", "run", "export" } do
+      local result = study(command, squares, "2", "--seed", "1")
+      assert.equal(1, result.code)
+      assert(result.err:find("walk.lua:5: cqlua study: the script trains here and has returned no study; give --seeds N",
+        1, true), result.err)
+    end
+    assert.is_nil(host.kind(folder .. "/out"))
+  end)
+
   it("keeps what each seed gave, and tells mean, median and range", function()
     local result = study("run", squares, "--seeds", "3")
     assert(result.code == 0, result.err)

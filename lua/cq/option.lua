@@ -33,6 +33,7 @@ local option = {}
 ---@field watch boolean|nil               the script is loaded afresh at each save
 ---@field share integer|nil               processes among which memory is shared, under cqlua study
 ---@field check boolean|nil               true under cqlua check: nothing is trained or drawn
+---@field seeks_study boolean|nil         true while cqlua study reads a script, which is to return a study and not to train
 ---@field replay boolean|nil              true under cqlua study render: run:optimize loads what it has found
 ---@field follows boolean|nil             true on all ranks but the first: nothing is written
 option.program = { threads = 0, simd = "auto", quiet = false }

@@ -253,6 +253,10 @@ end
 ---@return cq.Run
 function Run.open(def)
   def = definition(def or {})
+  if option.program.seeks_study then
+    is.fail("cqlua study: the script trains here and has returned no study; give --seeds N where it trains one thing, "
+      .. "which is run with several seeds")
+  end
   local folder = def.folder or default_folder()
   refuse_interrupted(folder)
   local takes_resume = def.resume ~= false

@@ -25,7 +25,8 @@ end)
 
 local function plan()
   return own.Plan {
-    name = with, optimizer = cq.Optimizer.adam { rate = rate, epsilon = 1e-4, relative_epsilon = true, clip = "median" },
+    name = with,
+    optimizer = cq.Optimizer.adam { rate = rate, epsilon = 1e-4, relative_epsilon = true, clip = "median" },
     { name = with, iterations = with == "none" and 1 or iterations, body = "extracted",
       train = with == "feedback" and { "design.pulses", "controller" } or { "design.pulses" },
       options = { rate = cq.Schedule.linear { from = rate, to = rate / 10 } } },

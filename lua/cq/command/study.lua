@@ -103,8 +103,8 @@ function actions.run(options, script, words)
   if outcome == "finished" then print_all(summary) end
   if outcome == "stopped" then message.note "stopped; the same command goes on" end
   if counts.failed + counts.lost > 0 then
-    message.note("%d failed and %d lost: cqlua study show %s N says why", counts.failed, counts.lost, script)
-    message.note("cqlua study retry %s --state failed,lost lets them be tried again", script)
+    message.note("%d failed and %d lost: %s says why", counts.failed, counts.lost, session:command("show", "N"))
+    message.note("%s lets them be tried again", session:command("retry", "--state failed,lost"))
     if counts.done == 0 and outcome ~= "stopped" then return 1 end       -- nothing came of it
   end
 end

@@ -113,8 +113,6 @@ end
 
 local function folder_of(session, number) return ("%s/trials/%06d"):format(session.folder, number) end
 
-local function quote(word) return word:match "^[%w_./=:,+-]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'" end
-
 ---Prints all that is known of a trial.
 ---@param session cq.Session
 function report.show(session, number)
@@ -134,11 +132,7 @@ function report.show(session, number)
   if row.ended and row.began then print("took " .. duration(row.ended - row.began)) end
   if host.kind(folder_of(session, number)) then print("folder " .. folder_of(session, number)) end
   if row.point or not study:adapts() then
-    local words, out = { quote(session.script), tostring(number) }, require("cq.option").program.out
-    if session.seeds then words[#words + 1] = "--seeds " .. session.seeds end
-    if out then words[#words + 1] = "--out " .. quote(out) end
-    if session.address then words[#words + 1] = "--store " .. quote(store.path) end
-    print("alone: cqlua study rerun " .. table.concat(words, " "))
+    print("alone: " .. session:command("rerun", tostring(number)))
   end
 end
 

@@ -46,7 +46,9 @@ function session.open(script, address, count)
   end
   local Study = require "cq.study"
   Study.class.under_command = true
+  option.program.seeks_study = not count
   local study = count and require("cq.study.seeds").study(script, count) or scripts.value(script)
+  option.program.seeks_study = nil
   if not text.is_instance(study, "cq.Study") then
     is.fail("the script must return a cq.Study (return cq.Study { ... }), it returned %s; a script that trains one thing "
       .. "is run with several seeds by --seeds N", study == nil and "nothing" or text.describe(study))
@@ -58,6 +60,20 @@ function session.open(script, address, count)
     folder = option.program.out or "runs/" .. study.name,
     modules = hashes(count and scripts.required() or scripts.sources()),
   }, Session)
+end
+
+local function quote(word) return word:match "^[%w_./=:,+-]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'" end
+
+---A command of cqlua study on this study, as a user types it.
+---@param name string         "show"
+---@param what string         of what, as the number of a trial
+---@return string
+function Session:command(name, what)
+  local words, out = { "cqlua study", name, quote(self.script), what }, option.program.out
+  if self.seeds then words[#words + 1] = "--seeds " .. self.seeds end
+  if out then words[#words + 1] = "--out " .. quote(out) end
+  if self.address then words[#words + 1] = "--store " .. quote(self.address) end
+  return table.concat(words, " ")
 end
 
 ---What is another text than when the study began: the script, or a module that it loads.
