@@ -1,8 +1,8 @@
 -- accuracy: what `cqlua accuracy` prints, that it is as good as claimed, and that its truth is true.
 local cq = require "cq"
 local T = require "cq.tensor"
-local tangent = require "cq.measure.tangent"
-local truth = require "cq.measure.truth"
+local tangent = require "tests.accuracy.tangent"
+local truth = require "tests.accuracy.truth"
 local json = require "tests.json"
 local process = require "tests.process"
 local cqlua = process.cqlua

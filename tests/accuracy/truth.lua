@@ -12,8 +12,8 @@
 --   of the weights, the gradient's own and a spread one.
 local cq = require "cq"
 local T = require "cq.tensor"
-local backward_euler = require "cq.measure.backward_euler"
-local tangent = require "cq.measure.tangent"
+local backward_euler = require "tests.accuracy.backward_euler"
+local tangent = require "tests.accuracy.tangent"
 
 local truth = {}
 

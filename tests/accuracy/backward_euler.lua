@@ -4,7 +4,7 @@
 --
 -- Scenes: neo-Hookean, one engine step for each control step; a floor that lets go, below which nodes are held; pins;
 -- a pressure in a chamber of the plane, of the state before the step.
-local dual = require "cq.measure.dual"
+local dual = require "tests.accuracy.dual"
 
 local Model = {}
 Model.__index = Model
