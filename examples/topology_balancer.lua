@@ -45,6 +45,6 @@ print(plan)
 local run = cq.Experiment(balancer)
 run:optimize { plan = plan }
 print(run:evaluate(), run.body)
-run.body:save_surface(run:path "balancer.stl")
+run.body:save_surface "balancer.stl"
 run:render "balancer.mp4"
 run:figures "balancer.png"

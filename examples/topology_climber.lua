@@ -68,6 +68,6 @@ print(plan)
 local run = cq.Experiment(climber)
 run:optimize { plan = plan }
 print(run:evaluate(), run.body)
-run.body:save_surface(run:path "climber.stl")
+run.body:save_surface "climber.stl"
 run:render "climber.mp4"
 run:figures "climber.png"

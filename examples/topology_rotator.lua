@@ -46,6 +46,6 @@ print(plan)
 local run = cq.Experiment(rotator)
 run:optimize { plan = plan }
 print(run:evaluate(), run.body)
-run.body:save_surface(run:path "rotator.stl")
+run.body:save_surface "rotator.stl"
 run:render "rotator.mp4"
 run:figures "rotator.png"

@@ -58,7 +58,7 @@ local run = cq.Experiment(walker)
 run:optimize { plan = cq.Plan.topology { starts = { count = count, keep = math.min(2, count), at = "binary" } } }
 local found, design, body = run:evaluate(), run.design, run.body
 print(found, body)
-local paths = body:save_surface(run:path("terrain.stl"), { thickness = design.filter.radius })
+local paths = body:save_surface("terrain.stl", { thickness = design.filter.radius })
 for _, share in ipairs { 1, 0.8 } do
   local robot = read_again(design, paths, share * design.spacing)
   local roll = run.world:with_robots({ robot:at { 0, 0 } }):rollout { steps = run.steps, controller = body.controller }

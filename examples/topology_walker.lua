@@ -33,7 +33,7 @@ print(plan)
 local run = cq.Experiment(walker)
 run:optimize { plan = plan }
 print(run:evaluate(), run.body)
-run.body:save(run:path "walker.csv")
-run.body:save_surface(run:path "walker.stl")
+run.body:save "walker.csv"
+run.body:save_surface "walker.stl"
 run:render "walker.mp4"
 run:figures "walker.png"

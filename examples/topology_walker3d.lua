@@ -28,6 +28,6 @@ local count = cq.option("starts", 1)
 local run = cq.Experiment(walker)
 run:optimize { plan = cq.Plan.topology { starts = { count = count, at = "binary" } } }
 print(run:evaluate(), run.body)
-run.body:save_surface(run:path "walker3d.stl")
+run.body:save_surface "walker3d.stl"
 run:render "walker3d.mp4"
 run:figures "walker3d.png"

@@ -1,6 +1,7 @@
 -- plan: a training as a list of stages: what it refuses, how it reads, and how it is carried out.
 local cq = require "cq"
 local host = require "cq.host"
+local fails = require("tests.sentence").fails
 local mistake = require "tests.sentence"
 local plans = require "tests.plans"
 local scratch = require "tests.scratch"
@@ -118,6 +119,23 @@ describe("run:optimize with a plan", function()
     for _, name in ipairs { "plan.json", "saved.bin", "stages/coarse/saved.bin", "stages/binary/state.bin" } do
       assert.equal("file", host.kind(folder .. "/a/" .. name), name)
     end
+  end)
+
+  it("leaves a body whose files go into the folder of its run, whatever run is open", function()
+    local run, other = experiment(), experiment()
+    optimize(run, whole_plan(), "a")
+    optimize(other, whole_plan(), "b")
+    local paths = run.body:save_surface("made.stl", { thickness = 0.1 })
+    assert.equal(folder .. "/a/made_whole.stl", paths[#paths])
+    assert.equal("file", host.kind(paths[#paths]))
+    assert.equal(folder .. "/a/made_pulses.csv", run.body:save("made.csv")[2])
+    assert.equal(folder .. "/a/made.csv", run:path "made.csv")
+    assert.equal(folder .. "/b/made.csv", other.body:save("made.csv")[1])
+    assert.equal(folder .. "/made.csv", run.body:save(folder .. "/made.csv")[1])
+    fails("made.png", function() run.body:save_surface "made.png" end)
+    fails("path must be", function() run.body:save_surface(3) end)
+    fails(folder .. "/a/none/made", function() run.body:save_surface("none/made.stl", { thickness = 0.1 }) end)
+    fails(folder .. "/a/none/made.csv", function() run.body:save "none/made.csv" end)
   end)
 
   it("tells that starts are one training", function()

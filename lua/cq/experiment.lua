@@ -19,7 +19,6 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local C = require("cq.base.engine").C
-local host = require "cq.host"
 local message = require "cq.base.message"
 local option = require "cq.option"
 local controllers = require "cq.controller"
@@ -311,13 +310,7 @@ function Experiment:evaluate(fields) return evaluate.run(self, fields) end
 ---open; without a run, the folder that it would take.
 ---@param name string
 ---@return string
-function Experiment:path(name)
-  local Run = require "cq.run"
-  local open = Run.current()
-  local folder = self.folder or open and open.folder or Run.default_folder()
-  host.make_folder(folder)
-  return folder .. "/" .. name
-end
+function Experiment:path(name) return require("cq.run").place(name, self) end
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots
 ---are drawn by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by
@@ -340,7 +333,7 @@ function Experiment:render(path, options)
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil
   end
-  return replay.film(replay.place(path, self), def, function(on_step)
+  return replay.film(require("cq.run").place(path, self), def, function(on_step)
     def.changes.on_step = on_step
     return self:rollout(params, def.changes)
   end)
@@ -369,7 +362,7 @@ function Experiment:figures(path, options)
   local figures = require "cq.experiment.figures"
   local def = figures.spec(options or {})
   if option.program.check or option.program.follows or option.get("render", true) == false then return nil end
-  path = require("cq.experiment.replay").place(path, self)
+  path = require("cq.run").place(path, self)
   figures.page(self, def):write(path)
   message.note("%s", path)
   return path

@@ -212,6 +212,19 @@ function Run.folder_of(folder, name) return name and (folder or default_folder()
 function Run.default_folder() return default_folder() end
 
 ---@internal
+---Where a file goes: a relative path is in the folder of the run, or of the open one, or of the one that the script
+---would have, which is made; ./NAME is in the current folder.
+---@param path string
+---@param run? cq.Experiment
+---@return string
+function Run.place(path, run)
+  if path:match "^/" or path:match "^%.%.?/" then return path end
+  local folder = run and run.folder or current and current.folder or default_folder()
+  host.make_folder(folder)
+  return folder .. "/" .. path
+end
+
+---@internal
 ---Makes room for a run in a folder where an earlier one is: that one moves away, or is removed with --overwrite. What
 ---this process has written into the folder so far stays, such as a picture of the start, unless the earlier run is its
 ---own; runs of this process in folders within stay always.

@@ -17,12 +17,15 @@ function extracted.robot(run, body, params)
   return robot:subset(body.particles):with { actuation_weight = body.robot.values.actuation_weight.tensor }
 end
 
----The body that a stage ends with: that which it was trained with, or one cut from the design.
+---The body that a stage ends with: that which it was trained with, or one cut from the design. Its files go into the
+---folder of the run.
 ---@param run cq.Experiment
 ---@param params table
 ---@return cq.Topology.Body
 function extracted.result(run, params)
-  return run.extracted and run.extracted:with_pulses(params.design) or run.design:extract(params.design)
+  local body = run.extracted and run.extracted:with_pulses(params.design) or run.design:extract(params.design)
+  body.run = run
+  return body
 end
 
 ---Refuses a body of a design that is not the experiment's.

@@ -4,7 +4,6 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local changed = require "cq.experiment.changed"
 local message = require "cq.base.message"
-local host = require "cq.host"
 local option = require "cq.option"
 local rollouts = require "cq.rollout"
 local wall_motion = require "cq.rollout.wall_motion"
@@ -123,20 +122,6 @@ local function steps_of_stills(stills, run, what)
     end
   end
   return out
-end
-
----Where a picture goes: a relative path is in the folder of the run, or of the one that the script would have.
----@param path string
----@param run? cq.Experiment
----@return string
-function replay.place(path, run)
-  if path:match "^/" or path:match "^%.%.?/" then return path end
-  if run then return run:path(path) end
-  local Run = require "cq.run"
-  local open = Run.current()
-  local folder = open and open.folder or Run.default_folder()
-  host.make_folder(folder)
-  return folder .. "/" .. path
 end
 
 ---Are pictures left out: by --render no, or on all ranks but the first?

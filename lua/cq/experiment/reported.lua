@@ -13,6 +13,7 @@ local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
 local pages = require "cq.report.page"
 local replay = require "cq.experiment.replay"
+local runs = require "cq.run"
 local shown = require "cq.picture.shown"
 
 local reported = {}
@@ -44,7 +45,7 @@ local function write(path, def, what, steps, simulate, folder)
   run.facts.world = run.film.world
   if folder and host.kind(folder .. "/history.csv") then
     local loss
-    loss, run.curves = folders.curves(require("cq.run").read_history(folder))
+    loss, run.curves = folders.curves(runs.read_history(folder))
     folders.add_loss(page, run.name, loss)
     local manifest = manifests.of(folder)
     if manifest then run.facts = folders.facts(manifest) end
@@ -73,7 +74,7 @@ function reported.run(self, path, given)
   end
   local world = changes.world or self.world
   changes.contact = #world.walls > 0 or world.layout.pin_count > 0
-  return write(replay.place(path, self), def, "run:report", changed.steps(self, changes, "run:report"), function(see)
+  return write(runs.place(path, self), def, "run:report", changed.steps(self, changes, "run:report"), function(see)
     changes.on_step = see
     return T.tape.pause(function() return self:rollout(params, changes) end)
   end, self.folder)
@@ -96,7 +97,7 @@ function reported.rollout(roll, path, given)
   -- what only costs time is not asked again
   again.running, again.effort, again.record, again.work = nil, nil, nil, nil
   again.contact = #world.walls > 0 or world.layout.pin_count > 0
-  return write(replay.place(path), def, "rollout:report", roll.steps, function(see)
+  return write(runs.place(path), def, "rollout:report", roll.steps, function(see)
     again.on_step = see
     return T.tape.pause(world.rollout, world, again)
   end)

@@ -1,6 +1,7 @@
 -- untrained: what run:optimize gives where nothing is trained: under cqlua check, and where what a run has found is
 -- only looked at (cqlua study render). Scripts go on with it as with what training gives.
 local constraint = require "cq.optimizer.constraint"
+local extracted = require "cq.experiment.extracted"
 local levels = require "cq.experiment.levels"
 local load = require "cq.load"
 local option = require "cq.option"
@@ -54,7 +55,7 @@ function untrained.check(run, plan, folder)
     local judged = constraint.judge(run.constraints, report.values)
     run.best.feasible, run.best.violation, run.best.values = judged.feasible, judged.worst, report.values
   end
-  if plan.stages[#plan.stages].body ~= "soft" then run.body = run.design:extract(run.params.design) end
+  if plan.stages[#plan.stages].body ~= "soft" then run.body = extracted.result(run, run.params) end
   return result_of(run, plan, starts_of(run, plan, report.loss))
 end
 

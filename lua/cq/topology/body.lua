@@ -8,6 +8,7 @@ local message = require "cq.base.message"
 local controllers = require "cq.controller"
 local carried = require "cq.export.carried"
 local export = require "cq.export"
+local runs = require "cq.run"
 local surface = require "cq.export.surface"
 local subworld = require "cq.topology.subworld"
 
@@ -57,7 +58,7 @@ end
 -- ---- files ----------------------------------------------------------------------------------------------------------
 
 ---Writes this body as design:save does a design, a line for each particle of the block: solid ones have a density of 1,
----others of 0; pulses are -1, 0 and 1.
+---others of 0; pulses are -1, 0 and 1. A relative path is in the run's folder.
 ---Errors: a path that cannot be written.
 ---@param path string      ends in .csv
 ---@return string[] paths  of the three files
@@ -73,7 +74,7 @@ function Body:save(path)
   return require "cq.topology.save"("body:save", self.design, {
     density = density, shares = shares, amplitudes = self.pulses,
     signals = T.tape.pause(pulses.signals, pulses, self.pulses),
-  }, path)
+  }, path, self.run)
 end
 
 local surface_spec = is.define("body:save_surface", { thickness = is.number { above = 0, optional = true } })
@@ -95,14 +96,14 @@ end
 ---.ply, .glb or .vtp.
 ---Coordinates are those of the world; a body in 2D stands between z = 0 and its thickness. Parts fill the whole body,
 ---without a gap between them. One of a few particles that lie single among others may have no place in it: a note tells
----so. Errors: a body of particles so far apart that it has no surface.
+---so. A relative path is in the run's folder. Errors: a body of particles so far apart that it has no surface.
 ---@param path string           ends in .stl, .obj, .ply, .glb or .vtp
 ---@param options? body.save_surface.def
 ---@return string[] paths       of the files that were written
 function Body:save_surface(path, options)
   is.argument("body:save_surface", "path", is.string(), path)
   local format = export.of("body:save_surface", path, "surface")
-  local front = path:sub(1, -#format.name - 2)
+  local front = runs.place(path, self.run):sub(1, -#format.name - 2)
   local def = surface_spec(options or {})
   local position, dim, paths = self.design.robot.position, self.design.robot.dim, {}
   local spacing = self.design.robot.volume:mean():item() ^ (1 / dim)

@@ -2,6 +2,7 @@
 local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local option = require "cq.option"
+local runs = require "cq.run"
 local text = require "cq.base.text"
 
 local axes = { "x", "y", "z" }
@@ -47,11 +48,13 @@ end
 ---@param design cq.Topology
 ---@param map { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor }   as design:map gives it
 ---@param path string
+---@param run? cq.Experiment       in whose folder a relative path is
 ---@return string[] paths
-return function(what, design, map, path)
+return function(what, design, map, path, run)
   is.argument(what, "path", is.string(), path)
-  local front = path:match "^(.*)%.csv$"
-  if not front then is.fail("%s: path must end in .csv, got %s", what, text.describe(path)) end
+  if not path:match "%.csv$" then is.fail("%s: path must end in .csv, got %s", what, text.describe(path)) end
+  path = runs.place(path, run)
+  local front = path:sub(1, -5)
   local pulses, paths = design.pulses, { path, front .. "_pulses.csv", front .. "_signals.csv" }
   write(what, paths[1], particles(design, map))
   -- pulses that come again are there as often as they come
