@@ -59,6 +59,9 @@ function migrate.to(data, version)
   for from = data.version, version - 1 do
     if steps[from] then steps[from](data) end
   end
+  -- a field that came within a version
+  local fields = data.world and data.world.fields
+  if fields and fields.transfer == nil then fields.transfer = "apic" end
 end
 
 return migrate
