@@ -1,4 +1,4 @@
-// linear: the linear systems of implicit steps. All workers of a scene run these functions together, see implicit.c.
+// linear: the linear systems of implicit steps. All workers of a scene run these functions together, see method.c.
 #ifndef CQ_LINEAR_H
 #define CQ_LINEAR_H
 
