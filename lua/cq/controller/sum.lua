@@ -19,6 +19,7 @@ return function(Sum)
     each_part(self, function(_, part)
       self.blind = self.blind and part.blind == true and rawget(part, "act") == nil
     end)
+    self:collect()
     return self
   end
 
