@@ -349,9 +349,9 @@ end
 function Experiment:export(options) return require "cq.experiment.export"(self, options) end
 
 ---Draws a page of figures: the design (opacity by density, colours by actuator), moments of its movement coloured by
----signals with the forces of walls as arrows, the convergence of objective, constraints and multipliers (history.csv),
----the signals as a raster and the forces of walls over time. What there is none of is left out. A relative path is in
----the run's folder. `--render no` leaves it out.
+---signals with the forces of walls as arrows, the objective over the iterations, the signals as a raster and the forces
+---of walls over time. What there is none of is left out; run:report shows all numbers of the history. A relative path
+---is in the run's folder. `--render no` leaves it out.
 ---@param path string        ends in .png
 ---@param options? run.figures.def
 ---@return string? path

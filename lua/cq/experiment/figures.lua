@@ -220,75 +220,15 @@ local function dropped_in(folder)
   return out
 end
 
-local function objective_panel(self, rows, iteration, size)
-  local y = column(rows, "task") or column(rows, "loss")
-  local series = figures.loss_lines(rows, iteration, y, rows[1].start and dropped_in(self.folder) or {})
-  return plot { title = "objective", series = series, x_label = "iteration", width = size.width, height = size.height }
-end
-
--- the limit of each constraint at each iteration
-local function limits_of(self, rows)
-  local out = {}
-  for j, c in ipairs(self.constraints) do
-    out[j] = {}
-    for k, row in ipairs(rows) do out[j][k] = row["limits." .. c.name] or c.limit end
-  end
-  return out
-end
-
-local function constraint_panel(self, rows, iteration, size)
-  local series, limits = {}, limits_of(self, rows)
-  for k in ipairs(self.constraints) do
-    series[#series + 1] = { x = iteration, y = limits[k], colour = tint(k, true) }
-  end
-  for k, c in ipairs(self.constraints) do
-    series[#series + 1] = { name = c.name, x = iteration, y = column(rows, c.name), colour = tint(k) }
-  end
-  return plot { title = "constraints; pale: limits", series = series, x_label = "iteration", log_y = true,
-    width = size.width, height = size.height }
-end
-
--- has the optimizer any, and changed them?
-local function has_multipliers(self, rows)
-  for _, c in ipairs(self.constraints) do
-    for _, kind in ipairs { ".penalty", ".multiplier" } do
-      local values = column(rows, c.name .. kind) or {}
-      for _, value in ipairs(values) do
-        if value ~= values[1] then return true end
-      end
-    end
-  end
-  return false
-end
-
-local function multiplier_panel(self, rows, iteration, size)
-  local series = {}
-  local function add(k, y, name)
-    for i, value in ipairs(y or {}) do y[i] = math.abs(value) end
-    if y then series[#series + 1] = { name = name, x = iteration, y = y, colour = tint(k, not name) } end
-  end
-  for k, c in ipairs(self.constraints) do
-    add(k, column(rows, c.name .. ".penalty"))
-    add(k, column(rows, c.name .. ".multiplier"), c.name)
-  end
-  return plot { title = "multipliers; pale: penalties", series = series, x_label = "iteration", log_y = true,
-    width = size.width, height = size.height }
-end
-
--- makers of curves of the history, as many as there are; none where nothing was optimised
-local function curves_of(self)
+-- the objective over the iterations of the run; nil where nothing was optimised
+local function objective_panel(self, size)
   local folder = self.folder
-  if not folder or not host.kind(folder .. "/history.csv") then return {} end
+  if not folder or not host.kind(folder .. "/history.csv") then return nil end
   local rows = require("cq.run").read_history(folder)
-  if #rows == 0 then return {} end
-  local makers = { objective_panel }
-  if #self.constraints > 0 then makers[2] = constraint_panel end
-  if #self.constraints > 0 and has_multipliers(self, rows) then makers[3] = multiplier_panel end
-  local out = {}
-  for k, make in ipairs(makers) do
-    out[k] = function(size) return make(self, rows, column(rows, "iteration"), size) end
-  end
-  return out
+  if #rows == 0 then return nil end
+  local y = column(rows, "task") or column(rows, "loss")
+  local series = figures.loss_lines(rows, column(rows, "iteration"), y, rows[1].start and dropped_in(folder) or {})
+  return plot { title = "objective", series = series, x_label = "iteration", width = size.width, height = size.height }
 end
 
 -- ---- the page -------------------------------------------------------------------------------------------------------
@@ -372,47 +312,6 @@ local function row_of(makers, width, height)
   return out
 end
 
-local FILLED = 0.75           -- share of a design's picture that its body is wide
-local SOIL = 0.16             -- share of its height below the body
-
--- how high a picture of a design is that its body fills, with the names of actuators above it and the ground below
-local function height_of_design(look, width)
-  local x = look.world.robots[1].position
-  local side = x:max(1) - x:min(1)
-  local names = 50 + 18 * #look.categories
-  return math.floor((names + FILLED * width * side[2]:item() / side[1]:item()) / (1 - SOIL))
-end
-
--- Moves panels from rows to a place below the design, as many as there is room for where stills are much higher than it
--- is: curves one by one, and what is over time together. Gives the height of each.
-local function take_below(curves, times, room, tall)
-  local taken, high = {}, nil
-  -- moves the first `count` panels of a list onto the page if they still fit; did they?
-  local function take(list, count)
-    local each = math.floor(room / (#taken + count)) - GAP
-    if count == 0 or each < math.max(LOWEST, 0.8 * tall) then return false end
-    high = math.min(each, math.floor(1.5 * tall))
-    for _ = 1, count do taken[#taken + 1] = table.remove(list, 1) end
-    return true
-  end
-  while #curves > 0 and take(curves, 1) do end
-  if #curves == 0 then take(times, #times) end
-  return taken, high
-end
-
--- the design, and below it what has room there
-local function design_column(self, def, look, size, rows)
-  local tall = size.tall
-  local taken, high = take_below(rows.curves, rows.times, size.height - height_of_design(look, size.width), tall)
-  local out = canvases.new { width = size.width, height = size.height, samples = SAMPLES }
-  local top = size.height - #taken * ((high or 0) + GAP)
-  out:paste(design_panel(self, def, look, { width = size.width, height = top }), 0, 0)
-  for k, make in ipairs(taken) do
-    out:paste(make { width = size.width, height = high }, 0, top + (k - 1) * (high + GAP) + GAP)
-  end
-  return out
-end
-
 ---Draws the page.
 ---@param self cq.Experiment
 ---@param def table          of figures.spec
@@ -425,13 +324,12 @@ function figures.page(self, def)
   local look = (def.solid or self.design) and look_of(self, def) or nil
   local share = look and math.floor(0.34 * inner) or 0
   local stills = stills_panel(self, def, look, inner - (look and share + GAP or 0))
-  local rows = { curves = curves_of(self), times = times_of(self, def) }
-  local first = look and design_column(self, def, look, { width = share, height = stills.height, tall = tall }, rows)
+  local first = look and design_panel(self, def, look, { width = share, height = stills.height })
   beside(page, { title_panel(def.title, inner) })
-  beside(page, first and { first, stills } or { stills })
-  for _, makers in ipairs { rows.curves, rows.times } do
-    if #makers > 0 then beside(page, row_of(makers, inner, tall)) end
-  end
+  beside(page, { first or stills, first and stills })
+  local found, times = objective_panel(self, { width = inner, height = tall }), times_of(self, def)
+  if found then beside(page, { found }) end
+  if #times > 0 then beside(page, row_of(times, inner, tall)) end
   return assemble(page, def.width)
 end
 
