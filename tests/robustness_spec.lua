@@ -5,7 +5,6 @@ local json = require "cq.base.json"
 local mistake = require "tests.sentence"
 local process = require "tests.process"
 local scene = require "tests.scene"
-local scratch = require "tests.scratch"
 
 local STEPS, GRAVITY = 30, { 0.3, -4 }
 
@@ -268,10 +267,6 @@ describe("cq.robustness", function()
     mistake.says(tostring(found), "+10 %: failed")
     mistake.says(tostring(found), "stiffness +10 % failed: ")
     mistake.says(tostring(found), "latency    not measured: the robot has no controller")
-    local path = scratch.open() .. "/tornado.png"
-    assert.equal(path, found:plot(path))
-    assert.equal("file", host.kind(path))
-    scratch.close()
   end)
 
   it("counts what the script cannot do: a body moved into a wall, a grid of parts of a cell", function()
@@ -308,7 +303,6 @@ describe("cq.robustness", function()
     says(function() cq.robustness(run.world) end, "run must be", "cq.Experiment")
     says(function() cq.robustness(run, { draw = 3 }) end, "draws")
     says(function() cq.robustness(run, { draws = -1 }) end, "at least 0")
-    says(function() report:plot "a.jpg" end, "must end in .png")
     local idle = cq.Experiment { world = run.world, steps = STEPS, objective = function(s, start)
       return -way(s, start)
     end }
@@ -338,13 +332,12 @@ run:optimize { iterations = 3 }
     mistake.says(found.out, "together   median")
     mistake.says(found.out, "of 3 draws")
     assert.equal(3, #json.decode(process.read(folder .. "/run/robustness.json")).draws)
-    assert.equal("file", host.kind(folder .. "/run/robustness.png"))
     assert.equal(4, select(2, process.read(folder .. "/run/history.csv"):gsub("\n", "")))
     found = process.cqlua { "robust", "runner", "--draws", "1" , "--out", folder .. "/zoo" }
     assert.equal(0, found.code, found.err)
     mistake.says(found.out, "0 at the start; kept of that gain")
     mistake.says(found.out, "grid       cells x0.")
-    assert.equal("file", host.kind(folder .. "/zoo/robustness.png"))
+    assert.equal("file", host.kind(folder .. "/zoo/robustness.json"))
     found = process.cqlua { "robust", "zoo/runer" }
     mistake.says(found.err, 'the zoo has no "runer" (did you mean runner?)')
     found = process.cqlua { "robust", folder }

@@ -4,7 +4,7 @@
 --   local report = cq.robustness(run)                  after run:optimize or run:load
 --   local report = cq.robustness(cq.load "runs/walk", { objective = function(state, start) ... end })
 --   print(report)
---   report:plot(run:path "robustness.png")
+--   report:save(run:path "robustness.json")          -- the page of the run has it then
 --
 -- The gain of a run is by how much its loss is below its baseline. Kept is the gain in a changed simulation as a share
 -- of that in the simulation that it was trained in. The baseline of a loss of the last state is the start, where no
@@ -320,14 +320,6 @@ function Robustness:save(path)
   for name, value in pairs(self) do out[name] = value end
   atomic_file.write(path, json.encode(out) .. "\n", { durable = true })
   return path
-end
-
----Draws a bar for each change, from its least to its most kept, the longest on top.
----@param path string        ends in .png
----@return string path
-function Robustness:plot(path)
-  is.argument("robustness:plot", "path", is.string(), path)
-  return require("cq.robustness.tornado")(self, path)
 end
 
 method.guard(Robustness, "robustness")

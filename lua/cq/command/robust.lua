@@ -1,5 +1,5 @@
 -- robust: how much of what a run has learned is left in a simulation that is a little different.
---   cqlua robust runs/walk                   a table; robustness.json and robustness.png in the folder
+--   cqlua robust runs/walk                   a table; robustness.json in the folder, for cqlua report
 --   cqlua robust runs/walk --draws 100
 --   cqlua robust biped                       a trained robot of the zoo (cqlua replay); files in runs/robust/biped
 -- The run's script is run again without training, up to its end.
@@ -57,7 +57,6 @@ return {
     local report = require("cq").robustness(run, { draws = options.draws, seed = option.program.seed or 0,
       objective = objective })
     print(report)
-    report:save(folder .. "/robustness.json")
-    message.note("%s", report:plot(folder .. "/robustness.png"))
+    message.note("%s", report:save(folder .. "/robustness.json"))
   end,
 }
