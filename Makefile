@@ -437,9 +437,8 @@ peers: $(BUILD)/cqlua ## beside Taichi, plain C, Genesis (11 GiB from PyPI) and 
 docs: $(BUILD)/cqlua ## tables of README.md and docs/ from results.csv and the examples; the reference in build/docs
 	@$(BUILD)/cqlua -e 'require("tests.pages.write").all()'
 	@mkdir -p $(BUILD)/docs
-	@$(BUILD)/cqlua help --format markdown > $(BUILD)/docs/reference.md
 	@$(BUILD)/cqlua help --format html > $(BUILD)/docs/reference.html
-	@echo "wrote $(BUILD)/docs/reference.md and $(BUILD)/docs/reference.html"
+	@echo "wrote $(BUILD)/docs/reference.html"
 
 # what the program reads at run time, and what its users read; of an earlier install nothing is left
 SHARED := lua scenes examples docs zoo README.md CHANGELOG.md VERSION LICENSE

@@ -44,7 +44,7 @@ return {
   summary = "the reference: of a name such as cq.World, or of what speaks of a word",
   arguments = "[name or words]",
   options = {
-    format = is.one_of { "markdown", "html", optional = true, help = "all of it, as markdown or html" },
+    format = is.one_of { "html", optional = true, help = "all of it, as one page" },
   },
   run = function(options, names)
     local book = require("cq.reference.book").new()
