@@ -16,6 +16,9 @@ local of_integrator = {
   newton = "newton_iterations", linear = "linear_iterations", gradient = "adjoint_tolerance", slide = "stick_velocity",
 }
 
+-- fields of a world that came within a version, and what there was before
+local came_later = { transfer = "apic", formulation = "updated" }
+
 local of_options = { adjoint_decay = "gradient_decay" }
 
 -- from a version to the next
@@ -59,9 +62,10 @@ function migrate.to(data, version)
   for from = data.version, version - 1 do
     if steps[from] then steps[from](data) end
   end
-  -- a field that came within a version
   local fields = data.world and data.world.fields
-  if fields and fields.transfer == nil then fields.transfer = "apic" end
+  for name, value in pairs(fields and came_later or {}) do
+    if fields[name] == nil then fields[name] = value end
+  end
 end
 
 return migrate
