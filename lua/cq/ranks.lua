@@ -325,6 +325,19 @@ function Ranks:map(count, f)
 end
 
 ---@internal
+---The largest of all ranks, number by number.
+---@param list number[]        {count}; empty on a rank that has nothing to do
+---@param count integer
+---@return number[]
+function Ranks:largest(list, count)
+  local mine, all, out = ffi.new("double[?]", count), ffi.new("double[?]", count * self.size), {}
+  for k = 1, count do mine[k - 1] = list[k] or 0 end
+  self.processes:gather(mine, all, 8 * count)
+  for k = 0, count * self.size - 1 do out[k % count + 1] = math.max(out[k % count + 1] or 0, all[k]) end
+  return out
+end
+
+---@internal
 ---A file that the first rank has, where this one can read it; nil where there is none. Other ranks get a copy, which
 ---they remove.
 ---@param path string

@@ -49,10 +49,10 @@ done
 says "12 ranks for 9 scenes: 3 have nothing to do; start at most 9"
 
 # constraints are means over scenes, too
-"$cqlua" train.lua --alone --keep yes --out kept > words 2>&1
+"$cqlua" train.lua --alone --constrained yes --out kept > words 2>&1
 cp words kept.words
 for count in 1 2 3; do
-  ranks $count train.lua --keep yes --out "kept$count"
+  ranks $count train.lua --constrained yes --out "kept$count"
   cmp "kept$count/params.bin" kept/params.bin
   [ "$(grep "^loss" words)" = "$(grep "^loss" kept.words)" ]
   [ "$(cut -d, -f1-6 "kept$count/history.csv")" = "$(cut -d, -f1-6 kept/history.csv)" ]

@@ -1,5 +1,5 @@
 -- A finger that is shown nine goals, for tests/ranks/mpi.sh; --kill R --at I: rank R is killed at iteration I, or fails
--- (--fail R). --keep yes: with constraints.
+-- (--fail R). --constrained yes: with constraints.
 local cq = require "cq"
 local alone = cq.option("alone", false)
 local ranks = alone and cq.Ranks.alone() or cq.Ranks.mpi()
@@ -16,13 +16,13 @@ local world = cq.World { cells = { 24, 24 }, dx = 1 / 24, dt = 1e-2, substeps = 
 local goals = cq.random { seed = cq.option("goals", 1) }:uniform({ 9, 2 }, { min = 0.25, max = 0.55 })
 local kill, fail, at, iteration = cq.option("kill", -1), cq.option("fail", -1), cq.option("at", 6), 1
 
-local adam, keep = cq.Optimizer.adam { rate = 0.01 }, cq.option("keep", false)
+local adam, constrained = cq.Optimizer.adam { rate = 0.01 }, cq.option("constrained", false)
 
 local run = cq.Experiment {
   world = world, steps = 20, observer = cq.Observer.centroid { groups = robot.groups, velocity = true },
   controller = cq.Controller.mlp { hidden = { 8 } },
-  optimizer = keep and cq.Optimizer.augmented_lagrangian { inner = adam } or adam,
-  constraints = keep and {
+  optimizer = constrained and cq.Optimizer.augmented_lagrangian { inner = adam } or adam,
+  constraints = constrained and {
     { name = "rest", at_most = 1e-3, terminal = function(state) return state:velocity(world.robot):square():sum() end },
     { name = "soft", at_most = 20, of = function(params) return params.robot.young:mean() end },
   } or nil,

@@ -4,6 +4,7 @@ local backward = require "cq.rollout.backward"
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local options = require "cq.experiment.options"
+local ranks = require "cq.ranks"
 local smoothing = require "cq.experiment.smoothing"
 local text = require "cq.base.text"
 
@@ -133,9 +134,12 @@ end
 ---@param run cq.Experiment
 ---@return { adjoint: number?, adjoint_growth: number? }
 function Growth:columns(run)
+  local all = run.scenes and ranks.current()
+  if all then self.norms = all:largest(self.norms, run.steps) end
   if #self.norms == 0 then return {} end
   local most = 0
   for _, norm in ipairs(self.norms) do most = math.max(most, norm) end
+  if all and most == 0 then return {} end                     -- a device that does not know them
   return { adjoint = most, adjoint_growth = gradient.growth(self.norms, run.world.control_dt) }
 end
 
