@@ -65,17 +65,22 @@
 #define CQ_TABLE CQ_JOIN(cq_kernels_, CQ_DIM, CQ_REAL_BYTES, CQ_SIMD)
 #if defined(CQ_REAL_DUAL)
 #define CQ_REFERENCE_TABLE reference
+#define IS_DUAL 1
+#define NO_DUAL(function) NULL          // dual numbers go forward alone
 #else
+#define IS_DUAL 0
+#define NO_DUAL(function) function
 #define CQ_REFERENCE_TABLE CQ_JOIN(cq_reference_kernels_, CQ_DIM, CQ_REAL_BYTES, CQ_SIMD)
 extern const cq_reference_kernels CQ_REFERENCE_TABLE;
 #endif
+#if CQ_LANES > 1 && CQ_DIM == 2
+#define IN_LANES(there, otherwise) there
+#else
+#define IN_LANES(there, otherwise) otherwise
+#endif
 
 static const cq_implicit_kernels implicit = {
-#if defined(CQ_REAL_DUAL)
-    1,
-#else
-    0,
-#endif
+    IS_DUAL,
     momentum,
     start,
     SOLVED_FIELDS,
@@ -95,11 +100,7 @@ static const cq_implicit_kernels implicit = {
     cables_evaluate,
     cables_settle,
     cables_product,
-#if !defined(CQ_REAL_DUAL)
-    cables_follow_adj,
-#else
-    NULL,
-#endif
+    NO_DUAL(cables_follow_adj),
     activate,
     release,
     keep,
@@ -112,73 +113,37 @@ static const cq_implicit_kernels implicit = {
     cg_turn,
     take_direction,
     cg_again,
-#if !defined(CQ_REAL_DUAL)
-    coarse_index,
-    coarse_gather,
-    coarse_nodes,
-    coarse_restrict,
-    coarse_prolong,
-#else
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-#endif
-#if CQ_LANES > 1 && CQ_DIM == 2
-    GROUP_REALS,
-    OWN_REALS,
-    index_matrix,
-    assemble,
-    precondition,
-    sweep_load,
-    sweep_first,
-    sweep_begin,
-    sweep_turn,
-    sweep_product,
-    sweep_advance,
-    sweep_end,
-#else
-    0,
-    0,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-#endif
+    NO_DUAL(coarse_index),
+    NO_DUAL(coarse_gather),
+    NO_DUAL(coarse_nodes),
+    NO_DUAL(coarse_restrict),
+    NO_DUAL(coarse_prolong),
+    IN_LANES(GROUP_REALS, 0),
+    IN_LANES(OWN_REALS, 0),
+    IN_LANES(index_matrix, NULL),
+    IN_LANES(assemble, NULL),
+    IN_LANES(precondition, NULL),
+    IN_LANES(sweep_load, NULL),
+    IN_LANES(sweep_first, NULL),
+    IN_LANES(sweep_begin, NULL),
+    IN_LANES(sweep_turn, NULL),
+    IN_LANES(sweep_product, NULL),
+    IN_LANES(sweep_advance, NULL),
+    IN_LANES(sweep_end, NULL),
     trial,
     slope,
     shrink,
     finish,
-#if !defined(CQ_REAL_DUAL)
-    load_record,
+    NO_DUAL(load_record),
     take_momentum,
-    impulse_to_velocity,
-    follow,
-    lean,
-    straighten,
-    add_followed,
-    finish_adj,
-    dilatation_solve_first_adj,
-    implicit_p2g_adj,
-#else
-    NULL,
-    take_momentum,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-#endif
+    NO_DUAL(impulse_to_velocity),
+    NO_DUAL(follow),
+    NO_DUAL(lean),
+    NO_DUAL(straighten),
+    NO_DUAL(add_followed),
+    NO_DUAL(finish_adj),
+    NO_DUAL(dilatation_solve_first_adj),
+    NO_DUAL(implicit_p2g_adj),
 };
 
 extern const cq_kernels CQ_TABLE;
@@ -210,27 +175,15 @@ const cq_kernels CQ_TABLE = {
     average_volume,
     dilatation,
     dilatation_nodes,
-#if !defined(CQ_REAL_DUAL)
-    g2p_adj,
-    grid_adj,
-    p2g_adj,
-    pull_cables_adj,
-    pull_placed_adj,
-    average_volume_adj,
-    dilatation_wanted,
-    dilatation_adj,
-    dilatation_places_adj,
-#else
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-    NULL,
-#endif
+    NO_DUAL(g2p_adj),
+    NO_DUAL(grid_adj),
+    NO_DUAL(p2g_adj),
+    NO_DUAL(pull_cables_adj),
+    NO_DUAL(pull_placed_adj),
+    NO_DUAL(average_volume_adj),
+    NO_DUAL(dilatation_wanted),
+    NO_DUAL(dilatation_adj),
+    NO_DUAL(dilatation_places_adj),
     discount_adj,
     adj_square,
     store_params_adj,
