@@ -185,6 +185,24 @@ function Study:place(number)
   return k + 1, number - k * self.repeats
 end
 
+---Rows of trials by their points: { k =, point =, rows = } in the order of the points.
+---@internal
+---@param rows table[]
+---@return table[]
+function Study:by_point(rows)
+  local by_k, out = {}, {}
+  for _, row in ipairs(rows) do
+    local k = self:place(row.number)
+    if not by_k[k] then
+      by_k[k] = { k = k, point = row.point, rows = {} }
+      out[#out + 1] = by_k[k]
+    end
+    table.insert(by_k[k].rows, row)
+  end
+  table.sort(out, function(a, b) return a.k < b.k end)
+  return out
+end
+
 ---@internal
 ---What --seed says within a trial: the point's parameter seed, if the study has one, else the replicate's.
 ---@param numbers table<string, number>    the point

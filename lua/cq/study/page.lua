@@ -19,19 +19,6 @@ local function value_of(parameter, x)
   return short(x)
 end
 
--- names of what trials returned beside their objectives
-local function result_names(rows, objectives)
-  local known, names = {}, {}
-  for _, objective in ipairs(objectives) do known[objective.name] = true end
-  for _, row in ipairs(rows) do
-    for name in pairs(row.result or {}) do
-      if not known[name] then known[name], names[#names + 1] = true, name end
-    end
-  end
-  table.sort(names)
-  return names
-end
-
 -- the table: { columns, rows, axes, objective, sign }; numbers of columns from 0
 local function table_of(rows, stored)
   local columns, axes = { "trial", "state" }, {}
@@ -39,10 +26,8 @@ local function table_of(rows, stored)
     axes[#axes + 1] = #columns
     columns[#columns + 1] = parameter.name
   end
-  local objective = #columns
-  for _, one in ipairs(stored.objectives) do columns[#columns + 1] = one.name end
-  local others = result_names(rows, stored.objectives)
-  for _, name in ipairs(others) do columns[#columns + 1] = name end
+  local objective, names = #columns, stores.result_names(rows, stored.objectives)
+  for _, name in ipairs(names) do columns[#columns + 1] = name end
   columns[#columns + 1], columns[#columns + 2] = "seconds", "problem"
   local out = {}
   for k, row in ipairs(rows) do
@@ -50,8 +35,7 @@ local function table_of(rows, stored)
     for _, parameter in ipairs(stored.space) do
       cells[#cells + 1] = value_of(parameter, row.point and row.point[parameter.name])
     end
-    for _, one in ipairs(stored.objectives) do cells[#cells + 1] = short(result[one.name]) or "" end
-    for _, name in ipairs(others) do cells[#cells + 1] = short(result[name]) or "" end
+    for _, name in ipairs(names) do cells[#cells + 1] = short(result[name]) or "" end
     cells[#cells + 1] = row.ended and row.began and short(row.ended - row.began) or ""
     cells[#cells + 1] = row.problem or ""
     out[k] = cells

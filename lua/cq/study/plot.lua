@@ -22,8 +22,8 @@ local function data_of(study, store)
   local first = study.objectives[1]
   local data = { study = study, store = store, label = first.name, done = {} }
   for _, row in ipairs(store:trials "state = 'done'") do
-    table.insert(data.done, { number = row.number, k = study:place(row.number), point = row.point,
-      rank = row.value, value = row.value * first.sign })
+    table.insert(data.done, { number = row.number, point = row.point, rank = row.value,
+      value = row.value * first.sign })
   end
   table.sort(data.done, function(a, b)
     if a.rank ~= b.rank then return a.rank < b.rank end
@@ -108,21 +108,17 @@ local function band_of(data, name, numbers)
   return #band.x > 0 and band or nil
 end
 
--- trials by point, the point whose mean is best first
+-- points as they have curves, the one whose mean is best first
 local function points_of(data)
-  local by_k, out = {}, {}
-  for _, entry in ipairs(data.done) do
-    local known = by_k[entry.k]
-    if not known then
-      known = { k = entry.k, text = progress.point(data.study, entry.point), numbers = {}, sum = 0 }
-      by_k[entry.k], out[#out + 1] = known, known
+  local out = data.study:by_point(data.done)
+  for _, point in ipairs(out) do
+    point.text, point.numbers, point.mean = progress.point(data.study, point.point), {}, 0
+    for k, row in ipairs(point.rows) do
+      point.numbers[k], point.mean = row.number, point.mean + row.rank / #point.rows
     end
-    table.insert(known.numbers, entry.number)
-    known.sum = known.sum + entry.rank
   end
   table.sort(out, function(a, b)
-    local x, y = a.sum / #a.numbers, b.sum / #b.numbers
-    if x ~= y then return x < y end
+    if a.mean ~= b.mean then return a.mean < b.mean end
     return a.k < b.k
   end)
   return out

@@ -1,4 +1,5 @@
 -- report: what came of a study, as text: status, one trial, a table.
+local csv = require "cq.base.csv"
 local json = require "cq.base.json"
 local host = require "cq.host"
 local is = require "cq.base.schema"
@@ -6,6 +7,7 @@ local importance = require "cq.study.importance"
 local message = require "cq.base.message"
 local process = require "cq.study.process"
 local progress = require "cq.study.progress"
+local stores = require "cq.study.store"
 local summary = require "cq.study.summary"
 local text = require "cq.base.text"
 local tables = require "cq.base.tables"
@@ -45,16 +47,10 @@ end
 
 -- how much of the objective each parameter explains alone, over the means of the points; nil with few of them
 local function importances(study, store)
-  local by_k, points, words = {}, {}, {}
-  for _, row in ipairs(store:trials "state = 'done'") do
-    local k = study:place(row.number)
-    if not by_k[k] then
-      by_k[k] = { point = row.point, value = 0, count = 0 }
-      points[#points + 1] = by_k[k]
-    end
-    local known = by_k[k]
-    known.count = known.count + 1
-    known.value = known.value + (row.value - known.value) / known.count
+  local points, words = study:by_point(store:trials "state = 'done'"), {}
+  for _, point in ipairs(points) do
+    point.value = 0
+    for _, row in ipairs(point.rows) do point.value = point.value + row.value / #point.rows end
   end
   for d, share in ipairs(importance.of(study.space, points) or {}) do
     words[d] = ("%s %.2f"):format(study.space[d].name, share)
@@ -185,29 +181,12 @@ end
 
 local function cell(value)
   if value == nil then return "" end
-  if type(value) == "number" then return text.exact(value) end
-  value = tostring(value)
-  return value:find '[,"\n]' and '"' .. value:gsub('"', '""'):gsub("\n", " ") .. '"' or value
+  return csv.cell(((type(value) == "number" and text.exact(value) or tostring(value)):gsub("\n", " ")))
 end
 
 local function print_line(cells, count)
   for k = 1, count do cells[k] = cell(cells[k]) end
   print(table.concat(cells, ",", 1, count))
-end
-
--- names of all that trials returned, objectives first
-local function result_names(study, rows)
-  local names, seen = {}, {}
-  for _, objective in ipairs(study.objectives) do names[#names + 1], seen[objective.name] = objective.name, true end
-  local others = {}
-  for _, row in ipairs(rows) do
-    for name in pairs(row.result or {}) do
-      if not seen[name] then seen[name], others[#others + 1] = true, name end
-    end
-  end
-  table.sort(others)
-  for _, name in ipairs(others) do names[#names + 1] = name end
-  return names
 end
 
 local function export_curves(store)
@@ -224,7 +203,7 @@ function report.export(session, curves)
   local study, store = session.study, session:look()
   if curves then return export_curves(store) end
   local rows = store:trials()
-  local results = result_names(study, rows)
+  local results = stores.result_names(rows, study.objectives)
   -- a parameter called seed stands in the place of the study's own
   local has_seed = false
   for _, entry in ipairs(study.space) do has_seed = has_seed or entry.name == "seed" end

@@ -430,4 +430,21 @@ function Store:curves(number)
   return out
 end
 
+---Names of all that trials returned, objectives first.
+---@param rows table[]
+---@param objectives { name: string }[]
+---@return string[]
+function store.result_names(rows, objectives)
+  local names, known, others = {}, {}, {}
+  for _, objective in ipairs(objectives) do names[#names + 1], known[objective.name] = objective.name, true end
+  for _, row in ipairs(rows) do
+    for name in pairs(row.result or {}) do
+      if not known[name] then known[name], others[#others + 1] = true, name end
+    end
+  end
+  table.sort(others)
+  for _, name in ipairs(others) do names[#names + 1] = name end
+  return names
+end
+
 return store

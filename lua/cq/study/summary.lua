@@ -42,20 +42,11 @@ local function of_seeds(study, rows)
 end
 
 local function of_points(study, rows)
-  local by_k, lines = {}, {}
-  for _, row in ipairs(rows) do
-    local k = study:place(row.number)
-    by_k[k] = by_k[k] or {}
-    table.insert(by_k[k], row)
-  end
-  for k = 1, study.points do
-    local group, words = by_k[k], {}
-    if group then
-      local values, names = values_of(group)
-      for j, name in ipairs(names) do words[j] = ("%s %s"):format(name, range_of(values[name])) end
-      local point = progress.point(study, group[1].point)
-      lines[#lines + 1] = ("%s (%d): %s"):format(point, #group, table.concat(words, "; "))
-    end
+  local lines = {}
+  for k, group in ipairs(study:by_point(rows)) do
+    local words, values, names = {}, values_of(group.rows)
+    for j, name in ipairs(names) do words[j] = ("%s %s"):format(name, range_of(values[name])) end
+    lines[k] = ("%s (%d): %s"):format(progress.point(study, group.point), #group.rows, table.concat(words, "; "))
   end
   return lines
 end
