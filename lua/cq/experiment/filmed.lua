@@ -25,12 +25,9 @@ end
 ---@param options? rollout.render.def
 ---@return string?
 function filmed.rollout(roll, path, options)
-  local def, fields = replay.options(path, options, nil, "rollout:render"), {}
+  local def = replay.options(path, options, nil, "rollout:render")
   if roll.batched then is.fail("rollout:render: a batch of %d scenes is not drawn; run one of them alone", roll.batch) end
-  for name, value in pairs(continued.again(roll)) do fields[name] = value end
-  -- what only costs time is not asked again
-  fields.running, fields.effort, fields.record, fields.work = nil, nil, nil, nil
-  return draw(roll.world, path, def, fields)
+  return draw(roll.world, path, def, continued.again(roll))
 end
 
 local of_rollout = { "robot", "controller", "observer", "contact", "gravity", "damping", "friction", "wall_velocity" }

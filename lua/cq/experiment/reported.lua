@@ -5,6 +5,7 @@ local script = require "cq.base.script"
 local C = require("cq.base.engine").C
 local T = require "cq.tensor"
 local changed = require "cq.experiment.changed"
+local continued = require "cq.rollout.continued"
 local evaluate = require "cq.experiment.evaluate"
 local films = require "cq.report.film"
 local folders = require "cq.report.folder"
@@ -92,10 +93,7 @@ function reported.rollout(roll, path, given)
     is.fail("rollout:report: a batch of %d scenes is not shown; run one of them alone", roll.batch)
   end
   if is_left_out() then return nil end
-  local again, world = {}, roll.world
-  for name, value in pairs(roll.again) do again[name] = value end
-  -- what only costs time is not asked again
-  again.running, again.effort, again.record, again.work = nil, nil, nil, nil
+  local again, world = continued.again(roll), roll.world
   again.contact = #world.walls > 0 or world.layout.pin_count > 0
   return write(runs.place(path), def, "rollout:report", roll.steps, function(see)
     again.on_step = see

@@ -102,12 +102,13 @@ function continued.begin(self)
   return C.cq_rollout_begin_from(self.handle, source_of(self).roll.handle, self.continues.scenes)
 end
 
----The definition of a rollout, to run it again.
+---The definition of a rollout, to run it again for its states; what only costs time is not asked again.
 ---@param self cq.Rollout
 ---@return table
 function continued.again(self)
   local fields = tables.merged(self.again)
   if self.continues then fields.from = source_of(self) end
+  fields.running, fields.effort, fields.record, fields.work = nil, nil, nil, nil
   return fields
 end
 

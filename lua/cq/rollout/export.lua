@@ -207,11 +207,10 @@ local spec = is.define("rollout:export", out.fields {})
 ---@param options rollout.export.def
 ---@return string path
 function out.rollout(roll, options)
-  local what, def, fields = "rollout:export", spec(options), {}
+  local what, def = "rollout:export", spec(options)
   out.plan(what, def)
   if roll.batched then is.fail("%s: a batch of %d scenes is not exported; run one of them alone", what, roll.batch) end
-  for name, value in pairs(continued.again(roll)) do fields[name] = value end
-  fields.running, fields.effort, fields.record, fields.work = nil, nil, nil, nil
+  local fields = continued.again(roll)
   fields.contact = fields.contact or out.has_forces(def, roll.world)
   return out.frames(what, def, roll.world, roll.steps, function(on_step)
     fields.on_step = on_step
