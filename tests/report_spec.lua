@@ -203,6 +203,16 @@ describe("what a report is made of", function()
         base64.encode "fooba", base64.encode "foobar" })
   end)
 
+  it("begins with the state that its rollout went on from", function()
+    local world, controller = world_of(), function() return cq.tensor { 0.5 } end
+    local before = world:rollout { steps = 20, controller = controller }
+    local start = before.state:positions():min(1)[1]:item()
+    assert(start > 0.24, start)
+    local roll = world:rollout { steps = 2, controller = controller, from = before.state }
+    local bytes = process.read(roll:report(folder .. "/on.html"))
+    assert.near(start, tonumber(bytes:match '"origin": %[([%d.e-]+)'), 1e-3)
+  end)
+
   it("is the surface alone where that is asked for", function()
     local path = rollout(4):report(folder .. "/a.html", { particles = "surface" })
     local bytes = process.read(path)

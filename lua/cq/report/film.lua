@@ -78,7 +78,7 @@ end
 ---@param u? cq.Tensor           signals of its control step
 function Film:see(state, u)
   state.roll.phase = nil                -- what fails here is no on_step of the user's
-  if not self.wanted[state.step] then return end
+  if not self.wanted[state.index] then return end
   if not self.world then
     self.world = state.world
     self.rest, self.volume = of_particles.undeformed(state)
