@@ -153,6 +153,15 @@ describe("a controller beside a design", function()
     assert.equal(passive.loss(run, params_of(run, design)):item(), passive.loss(run, strong):item())
   end)
 
+  it("may be another in each scene", function()
+    local run, design = experiment { controller = false, observer = false, scenes = { count = 2,
+      each = function(k) return { controller = k == 2 and function() return cq.full({ 3 }, 0.5) end or nil } end } }
+    local p = { design = block_design.variables(design) }
+    local alone = experiment { controller = false, observer = false }
+    assert.equal(alone:evaluate { params = p }.loss, run:scene(1):evaluate { params = p }.loss)
+    assert(math.abs(run:scene(2):evaluate { params = p }.loss - run:scene(1):evaluate { params = p }.loss) > 1e-6)
+  end)
+
   it("comes back from its folder, goes to C and goes on", function()
     local run = experiment()
     run:optimize { plan = cq.Plan { name = "both", optimizer = cq.Optimizer.adam { rate = 0.02 },

@@ -215,7 +215,7 @@ function Experiment:policy(params, body)
     pulses = self.design:map(params.design).controller
   end
   if not pulses then return { observer = observer, controller = controller } end
-  if not (controller and params.controller) then return { controller = pulses } end
+  if not controller or params.controller == false then return { controller = pulses } end
   return { observer = observer, controller = controller:with_part("pulses", pulses) }
 end
 

@@ -7,7 +7,8 @@ local passive = {}
 -- the parameters with another density {n}, if one is given, without any pulse and without feedback
 local function without_pulses(params, density)
   local out, design = {}, params.design
-  for name, value in pairs(params) do out[name] = name ~= "controller" and value or nil end
+  for name, value in pairs(params) do out[name] = value end
+  out.controller = false
   local shape = design.sign:shape()
   out.design = { density = density or design.density, layout = design.layout, sign = T.zeros(shape),
     magnitude = T.full(shape, -1) }

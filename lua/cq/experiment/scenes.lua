@@ -71,6 +71,7 @@ local function take_policy(self, def, run, what)
     is.fail("%s: the experiment's controller has weights, and is that of all scenes", what)
   end
   self.controller = controllers.of(def.controller, what)
+  if run.own_design then self.controller = controllers.sum { feedback = self.controller } end
   require_plain(self.controller:prepare(run.world, self.observer, self:robot_with(self.params)), "controller", what)
 end
 
