@@ -3,6 +3,7 @@
 // does the rest. Its adjoint by the input is the transposed convolution.
 #include "tensor.h"
 #include <cblas.h>
+#include <string.h>
 
 enum { BLOCK = 32768 };          // numbers of the columns at a time, 256 kB
 
@@ -39,38 +40,55 @@ static span span_at(const layout *l, int64_t line) {
   return (span){line, lines, lines * l->out[2]};
 }
 
-// One line of outputs under one tap: output ox reads line[ox * stride + first]. To the columns, with zeros for what is
-// padding, or from them, added to the input.
-static void move_line(const cq_convolution *c, double *line, int64_t first, int64_t count, double *column, int back) {
+// Outputs of a line under one tap: output x reads line[x * stride + first], which is padding but from begin to end.
+typedef struct reach {
+  int64_t first, begin, end, count;
+} reach;
+
+static reach reach_of(const cq_convolution *c, int64_t first, int64_t count) {
   const int64_t stride = c->stride[2], size = c->size[2];
   int64_t begin = first < 0 ? (-first + stride - 1) / stride : 0;
   int64_t end = size > first ? (size - first + stride - 1) / stride : 0;
   if (begin > count) begin = count;
   if (end > count) end = count;
   if (end < begin) end = begin;
-  if (back) {
-    for (int64_t x = begin; x < end; x++) line[x * stride + first] += column[x];
-    return;
-  }
-  for (int64_t x = 0; x < begin; x++) column[x] = 0;
-  for (int64_t x = begin; x < end; x++) column[x] = line[x * stride + first];
-  for (int64_t x = end; x < count; x++) column[x] = 0;
+  return (reach){first, begin, end, count};
+}
+
+// every so many numbers of a line, from begin to end; with a stride that the compiler knows it uses vectors
+static inline void move(double *line, double *column, int64_t count, int64_t stride, int back) {
+  if (back)
+    for (int64_t x = 0; x < count; x++) line[x * stride] += column[x];
+  else
+    for (int64_t x = 0; x < count; x++) column[x] = line[x * stride];
+}
+
+// One line to the columns, with zeros for what is padding, or from them, added to the input.
+static void move_line(double *line, int64_t stride, reach r, double *column, int back) {
+  double *from = line + r.begin * stride + r.first, *to = column + r.begin;
+  if (stride == 1) move(from, to, r.end - r.begin, 1, back);
+  else if (stride == 2) move(from, to, r.end - r.begin, 2, back);
+  else move(from, to, r.end - r.begin, stride, back);
+  if (back) return;
+  for (int64_t x = 0; x < r.begin; x++) column[x] = 0;
+  for (int64_t x = r.end; x < r.count; x++) column[x] = 0;
 }
 
 // For each tap (channel, kz, ky, kx) a row of the outputs of a span of lines. back: from the columns to the picture.
 static void patches(const cq_convolution *c, const layout *l, double *picture, span s, double *column, int back) {
-  const int64_t *k = c->kernel, width = l->out[2];
+  const int64_t *k = c->kernel, width = l->out[2], top = s.first / l->out[1], left = s.first % l->out[1];
   for (int64_t tap = 0; tap < l->taps; tap++) {
     const int64_t kx = tap % k[2], ky = tap / k[2] % k[1], kz = tap / (k[2] * k[1]) % k[0];
-    double *channel = picture + tap / (k[2] * k[1] * k[0]) * l->inputs;
-    for (int64_t i = 0; i < s.lines; i++) {
-      const int64_t z = (s.first + i) / l->out[1] * c->stride[0] - c->padding[0] + kz * c->dilation[0];
-      const int64_t y = (s.first + i) % l->out[1] * c->stride[1] - c->padding[1] + ky * c->dilation[1];
-      const int inside = z >= 0 && z < c->size[0] && y >= 0 && y < c->size[1];
-      // outside there is nothing to read: all of the line is padding
-      const int64_t first = inside ? kx * c->dilation[2] - c->padding[2] : c->size[2];
-      move_line(c, channel + (inside ? (z * c->size[1] + y) * c->size[2] : 0), first, width,
-                column + tap * s.count + i * width, back);
+    double *channel = picture + tap / (k[2] * k[1] * k[0]) * l->inputs, *to = column + tap * s.count;
+    const reach r = reach_of(c, kx * c->dilation[2] - c->padding[2], width);
+    int64_t oz = top, oy = left;
+    for (int64_t i = 0; i < s.lines; i++, to += width) {
+      const int64_t z = oz * c->stride[0] - c->padding[0] + kz * c->dilation[0];
+      const int64_t y = oy * c->stride[1] - c->padding[1] + ky * c->dilation[1];
+      if (z >= 0 && z < c->size[0] && y >= 0 && y < c->size[1])
+        move_line(channel + (z * c->size[1] + y) * c->size[2], c->stride[2], r, to, back);
+      else if (!back) memset(to, 0, (size_t)width * sizeof *to);
+      if (++oy == l->out[1]) oy = 0, oz++;
     }
   }
 }

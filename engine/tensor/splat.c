@@ -13,16 +13,18 @@ typedef struct axis {
 } axis;
 
 // x: in pixels from the lower corner. 0: nowhere near the window, or no number.
-static int place(double x, int64_t size, axis *a) {
-  const double base = floor(x - 1), f = x - 0.5 - base;   // f in [1/2, 3/2) from the centre of the first pixel
-  if (!(base > -REACH && base < (double)size)) return 0;
+static inline int place(double x, int64_t size, axis *a) {
+  const double y = x - 1;
+  if (!(y >= -REACH && y < (double)size)) return 0;
+  const int64_t first = (int64_t)y - (y < (double)(int64_t)y);     // floor, which is a call where there is no SSE4
+  const double f = x - 0.5 - (double)first;                        // in [1/2, 3/2) from the centre of the first pixel
   const double u = 1.5 - f, v = f - 1, w = f - 0.5;
-  *a = (axis){(int64_t)base, {0.5 * u * u, 0.75 - v * v, 0.5 * w * w}, {-u, -2 * v, w}};
+  *a = (axis){first, {0.5 * u * u, 0.75 - v * v, 0.5 * w * w}, {-u, -2 * v, w}};
   return 1;
 }
 
 // Where a point falls; an axis that is not there has one pixel, of weight one in the middle.
-static int place_all(const cq_splat *s, const double *x, axis at[3]) {
+static inline int place_all(const cq_splat *s, const double *x, axis at[3]) {
   for (int d = 0; d < 3; d++) {
     at[d] = (axis){-1, {0, 1, 0}, {0}};
     if (d < s->dim && !place(x[d] / s->spacing, s->size[d], &at[d])) return 0;
@@ -35,7 +37,7 @@ typedef struct reach {
   int from[3], to[3];
 } reach;
 
-static reach reach_of(const cq_splat *s, const axis at[3]) {
+static inline reach reach_of(const cq_splat *s, const axis at[3]) {
   reach r;
   for (int d = 0; d < 3; d++) {
     r.from[d] = at[d].first < 0 ? (int)-at[d].first : 0;
@@ -55,6 +57,13 @@ static int64_t line_of(const cq_splat *s, const axis at[3], int o1, int o2) {
   for (int o2 = r.from[2]; o2 < r.to[2]; o2++)    \
     for (int o1 = r.from[1]; o1 < r.to[1]; o1++)
 
+// adds what a line of pixels has of a point
+static inline void spread(double *line, const double w[REACH], const cq_splat *s, const double *q, int from, int to) {
+  const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
+  for (int64_t c = 0; c < s->channels; c++, line += pixels)
+    for (int o0 = from; o0 < to; o0++) line[o0] += w[o0] * q[c];
+}
+
 void cq_tensor_splat(const cq_splat *s, const double *x, const double *q, double *out) {
   const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
   for (int64_t b = 0; b < s->batch; b++, out += s->channels * pixels)
@@ -65,8 +74,8 @@ void cq_tensor_splat(const cq_splat *s, const double *x, const double *q, double
       LINES_EACH(r, o1, o2) {
         double *line = out + line_of(s, at, o1, o2), w[REACH];
         for (int o0 = 0; o0 < REACH; o0++) w[o0] = at[0].weight[o0] * at[1].weight[o1] * at[2].weight[o2];
-        for (int64_t c = 0; c < s->channels; c++)
-          for (int o0 = r.from[0]; o0 < r.to[0]; o0++) line[c * pixels + o0] += w[o0] * q[c];
+        if (r.from[0] == 0 && r.to[0] == REACH) spread(line, w, s, q, 0, REACH);     // unrolled
+        else spread(line, w, s, q, r.from[0], r.to[0]);
       }
     }
 }

@@ -26,7 +26,7 @@ void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
     case CQ_UNARY_ATAN: EACH(atan(v));
     case CQ_UNARY_TANH: EACH(activation_value(CQ_UNARY_TANH, v));
     case CQ_UNARY_SIGMOID: EACH(activation_value(CQ_UNARY_SIGMOID, v));
-    case CQ_UNARY_RELU: EACH(activation_value(CQ_UNARY_RELU, v));
+    case CQ_UNARY_RELU: EACH(v < 0 ? 0 : v);   // keeps nan; without the branches of the other activations
     case CQ_UNARY_SOFTPLUS: EACH(activation_value(CQ_UNARY_SOFTPLUS, v));
     case CQ_UNARY_SIGN: EACH(sign(v));
     case CQ_UNARY_FLOOR: EACH(floor(v));
@@ -62,7 +62,9 @@ void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const doubl
     case CQ_UNARY_ATAN: EACH_ADJ(g / (1 + v * v));
     case CQ_UNARY_TANH: EACH_ADJ(g * activation_slope(CQ_UNARY_TANH, r));
     case CQ_UNARY_SIGMOID: EACH_ADJ(g * activation_slope(CQ_UNARY_SIGMOID, r));
-    case CQ_UNARY_RELU: EACH_ADJ(g * activation_slope(CQ_UNARY_RELU, r));
+    case CQ_UNARY_RELU:      // a slope that is never infinite: no branch for each element
+      for (int64_t i = 0; i < count; i++) grad_x[i] += grad_y[i] * (y[i] > 0);
+      break;
     case CQ_UNARY_SOFTPLUS: EACH_ADJ(g * activation_slope(CQ_UNARY_SOFTPLUS, r));
     default: break;
   }

@@ -1,8 +1,8 @@
 -- How far do robots get by which gradient, over a time and over four times that?
---   cqlua study run tests/papers/horizons.lua --robot cable_biped --jobs 1 --threads 1 [--last 10 --budget 60]
+--   cqlua study run tests/papers/horizons.lua --robot cable_biped --jobs 1 --threads 1 [--last 10 --rollouts 60]
 -- Robots: biped, cable_biped, rhino, terrain, quadruped, creature, each coarse. Ways: Adam through all time; the same
 -- with windows of a quarter of the time, with the mean of four copies with noise, and with a decay; SHAC; PPO at its
--- reference settings; CMA-ES on sines. All have the same number of control steps: --budget times the longer time, where
+-- reference settings; CMA-ES on sines. All have the same number of control steps: --rollouts times the longer time, where
 -- one that is also made backward counts three times. A trial gives body lengths along x at the end, without noise.
 local cq = require "cq"
 local is = require "cq.base.schema"
@@ -54,7 +54,7 @@ end
 
 local name = cq.option("robot", "cable_biped", is.one_of { "biped", "cable_biped", "rhino", "terrain", "quadruped",
   "creature" })
-local T, budget = cq.option("duration", 1), cq.option("budget", 60)      -- the shorter time; rollouts of the longer
+local T, budget = cq.option("duration", 1), cq.option("rollouts", 60)      -- the shorter time; rollouts of the longer
 
 local function sight() return cq.Observer.kmeans { clusters = 5, velocity = true } end
 
