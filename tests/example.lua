@@ -12,7 +12,7 @@ local function run(name, words, folder)
   for _, word in ipairs(words) do arguments[#arguments + 1] = word end
   local result = process.cqlua(arguments)
   assert(result.code == 0, result.err)
-  assert(process.complaints(result.err) == "", result.err)
+  assert(result.err == "", result.err)
   local history, names = {}, nil
   for line in process.read(folder .. "/history.csv"):gmatch "[^\n]+" do
     local cells = {}

@@ -20,7 +20,7 @@ local function first_steps(name, budget)
     budget, "--render", "no" }
   if stages[name]:find "coarse binary" and name ~= "balancer" then words[#words + 1] = "--starts=1" end
   local result = process.cqlua(words)
-  assert(result.code == 0 and process.complaints(result.err) == "", result.err)
+  assert(result.code == 0 and result.err == "", result.err)
   local history, seen = cq.Run.read_history(folder), {}
   for _, row in ipairs(history) do
     if seen[#seen] ~= row.stage then seen[#seen + 1] = row.stage end

@@ -42,14 +42,6 @@ function process.sanitized()
   return (pcall(function() return ffi.C.__asan_init end))
 end
 
----What was told on the standard error, but for the warning that a training's gradients grow: with few iterations,
----examples may have it.
----@param err string
----@return string
-function process.complaints(err)
-  return (err:gsub("cqlua: warning: run:optimize: iteration %d+: from the end to the start, [^\n]*\n", ""))
-end
-
 ---Runs cqlua; a shell's `before` stands in front of it ("ulimit -f 8;"), `after` behind ("< /dev/null").
 ---@param words string[]
 ---@param shell? { before: string?, after: string? }

@@ -2,7 +2,7 @@
 --   cqlua study run tests/papers/horizons.lua --robot cable_biped --jobs 1 --threads 1 [--last 10 --rollouts 60]
 -- Robots: biped, cable_biped, rhino, terrain, quadruped, creature, each coarse. Ways: Adam through all time; the same
 -- with windows of a quarter of the time, with the mean of four copies with noise, and with a decay; SHAC; PPO at its
--- reference settings; CMA-ES on sines. All have the same number of control steps: --rollouts times the longer time, where
+-- reference settings; CMA-ES on sines. All have the same number of control steps: --rollouts times the longer time, and
 -- one that is also made backward counts three times. A trial gives body lengths along x at the end, without noise.
 local cq = require "cq"
 local is = require "cq.base.schema"

@@ -10,7 +10,10 @@ local text = require "cq.base.text"
 
 local gradient = {}
 
-local GROWTH = 1e3       -- over a run, of which is warned
+-- Of growth over the time is warned where the median of so many iterations is beyond what the precision resolves: a
+-- rounding of the first state then changes the objective by as much as itself. A single iteration says little:
+-- trainings that learn well have some at 1e4 to 1e12.
+local LATEST, RESOLVED = 10, { float32 = 2 ^ 23, float64 = 2 ^ 52 }
 
 ---@class cq.Experiment.gradient.def
 ---@field decay? number|"auto"    time in which the adjoint of a state falls by e on its way to the start, as
@@ -114,11 +117,12 @@ end
 
 ---@class cq.Growth           of the adjoints of one evaluation
 ---@field norms number[]      the largest of all rollouts, after each control step
+---@field factors number[]    how much they grew over the time, of the latest iterations
 local Growth = {}
 Growth.__index = Growth
 
 ---@return cq.Growth
-function gradient.new_growth() return setmetatable({ norms = {} }, Growth) end
+function gradient.new_growth() return setmetatable({ norms = {}, factors = {} }, Growth) end
 
 function Growth:clear() self.norms = {} end
 
@@ -143,18 +147,27 @@ function Growth:columns(run)
   return { adjoint = most, adjoint_growth = gradient.growth(self.norms, run.world.control_dt) }
 end
 
----Warns, once, where it has grown too much.
+local function median(values)
+  local sorted = { unpack(values) }
+  table.sort(sorted)
+  return 0.5 * (sorted[math.floor((#sorted + 1) / 2)] + sorted[math.ceil((#sorted + 1) / 2)])
+end
+
+---Warns, once, where it grows too much in most of the latest iterations.
 ---@param run cq.Experiment
 ---@param iteration integer
 ---@param columns table       of the history
 function Growth:warn(run, iteration, columns)
-  local duration = run.steps * run.world.control_dt
-  local factor = math.exp((columns.adjoint_growth or 0) * duration)
-  if self.is_told or factor <= GROWTH then return end
+  if self.is_told or not columns.adjoint_growth then return end
+  local duration, precision = run.steps * run.world.control_dt, run.world.precision
+  table.insert(self.factors, math.exp(columns.adjoint_growth * duration))
+  if #self.factors > LATEST then table.remove(self.factors, 1) end
+  local factor = median(self.factors)
+  if #self.factors < LATEST or factor <= RESOLVED[precision] then return end
   self.is_told = true
   local shorter = ("%.2g"):format(duration / 8)
-  message.warn("run:optimize: iteration %d: from the end to the start, over %s, the gradient of the state grows by a factor of %.0e: what signals do early is hardly seen through it. Try gradient = { decay = %s } or { window = %s } with an objective that is a sum over time, gradient = { smooth = { samples = 16, sigma = 0.05 } }, a shorter duration, a softer material, or cq.Learner.shac",
-    iteration, text.number(duration), factor, shorter, shorter)
+  message.warn("run:optimize: iteration %d: from the end to the start, over %s, the gradient of the state grows by a factor of %.0e, the median of %d iterations. That is more than %s resolves: rounding decides what becomes of early signals. Try gradient = { decay = %s } or { window = %s } with an objective that is a sum over time, gradient = { smooth = { samples = 16, sigma = 0.05 } }, a shorter duration, a softer material, or cq.Learner.shac",
+    iteration, text.number(duration), factor, LATEST, precision, shorter, shorter)
 end
 
 return gradient
