@@ -38,13 +38,13 @@ typedef struct __align__(4 * CQ_REAL_BYTES) Node {
 } Node;
 
 // Where a particle lies in its tile's region: first node of its stencil; (E3) position f in the stencil and arm to its
-// middle, in cells. 0: not in the region, or not finite.
+// middle, in cells.
 typedef struct Place {
   int first[CQ_DIM];
   real f[CQ_DIM], arm[CQ_DIM];
 } Place;
 
-// Place of a particle among the nodes of its tile; 0 if its stencil reaches out of the tile.
+// Finds a particle's place in the region of its tile. 0: its stencil reaches out of the region, or it is not finite.
 CQ_GPU int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], Place *p) {
   int inside = 1;
   EACH(i) {

@@ -60,8 +60,9 @@ local function section(case, rows)
   local notes = {}
   for _, row in ipairs(rows) do
     if row.note ~= "" then
-      notes[#notes + 1] = wrapped(("%s%s %s: %s."):format(row.method ~= "" and row.method .. ", " or "", row.quantity,
-        row.kept == "yes" and "has an error that does not shrink on finer grids" or "falls short", row.note), "- ", "  ")
+      notes[#notes + 1] = wrapped(("%s*%s* %s: %s."):format(row.method ~= "" and row.method .. ", " or "", row.quantity,
+        row.kept == "yes" and "has an error that does not shrink on finer grids" or "does not keep its promise",
+        row.note), "- ", "  ")
     end
   end
   if #notes > 0 then parts[#parts + 1] = table.concat(notes, "\n") end

@@ -244,7 +244,8 @@ static void average_dilatation_adj(cq_scene *s, cq_worker *worker, const cq_step
   reverse_average(s, worker, record, CQ_AVERAGE_END);
 }
 
-static void average_places_adj(cq_scene *s, cq_worker *worker) {
+// Adds the gradient of positions that averages kept back until g2p_adj had read the one of the step's end.
+static void average_positions_adj(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!s->model->averages_dilatation) return;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -260,7 +261,7 @@ static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_rec
   reverse_average(s, worker, record, CQ_AVERAGE_VARIED);
   for (int32_t r = begin; r < end; r++) s->kernels->dilatation(s, record->in, record->out, r, 0);
   reverse_average(s, worker, record, CQ_AVERAGE_STRESS);
-  average_places_adj(s, worker);
+  average_positions_adj(s, worker);
   cq_worker_wait(worker);      // the first worker adds what cables give to places of all ranges
 }
 
@@ -440,7 +441,7 @@ static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_reco
   cq_worker_share(worker, s->ranges, &begin, &end);
   average_dilatation_adj(s, worker, record);
   for (int32_t r = begin; r < end; r++) s->kernels->g2p_adj(s, record->in, record->out, r);
-  average_places_adj(s, worker);
+  average_positions_adj(s, worker);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
   const int implicit = cq_is_implicit(s->model);

@@ -194,8 +194,9 @@ static void average_volume(cq_scene *s, const cq_slice *in, cq_slice *out, cq_st
 }
 
 #if !defined(CQ_REAL_DUAL)
-// The adjoint of y = A q, dL/dy in PART_GRAD: dL/dq to PART_GRAD_Q, and what volumes and positions get. With a node's
-// a = S / M and g = sum_p w dL/dy: dL/dS = g / M, dL/dM = -a g / M.
+// The adjoint of y = A q, with q at `which` and dL/dy in PART_GRAD: writes dL/dq to PART_GRAD_Q, and adds to the
+// gradients of volumes and positions. A node has a = S / M, S = sum_p w V q, M = sum_p w V; with g = sum_p w dL/dy,
+// dL/dS = g / M and dL/dM = -a g / M.
 static void mean_adj(const Liquid *q, const int which) {
   cq_scene *s = (cq_scene *)q->s;
   sum_over_nodes(q, which);

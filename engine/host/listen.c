@@ -146,7 +146,7 @@ static int serve(client *c, char command[WORD + 1]) {
   return strcmp(path, "/events") == 0 ? begin_events(c) : refuse(c, "404 Not Found");
 }
 
-// what has come of a request; 0: the connection is over
+// Reads what has arrived of a client's request, and answers it once it is whole. 0: the connection is over
 static int take(client *c, char command[WORD + 1]) {
   const ssize_t got = recv(c->socket, c->request + c->had, REQUEST - c->had, 0);
   if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
@@ -253,8 +253,8 @@ static int poll_listener(lua_State *lua) {
   return 1;
 }
 
-// send(name, text): an event to all who listen, and to those who come later if it is the last of its name. How many
-// listen
+// send(name, text): sends an event to all who listen. The last event of each name is kept for those who come later.
+// Returns how many listen
 static int send_to_all(lua_State *lua) {
   size_t size;
   const char *name = luaL_checkstring(lua, 1), *text = luaL_checklstring(lua, 2, &size);

@@ -73,8 +73,8 @@ local function numbers_of(list)
   return out
 end
 
--- What a step is relative to: a number, or the root mean square of its tensor where that is more. Of zeros it is the
--- width of their bounds, or 1.
+-- The scale of a difference step at a number x of tensor t: |x|, or the root mean square of t where that is larger.
+-- Where all of t is zero it is the distance between the bounds, or 1.
 local function scale_of(t, x)
   local norm = t.count > 0 and t:detach():norm():item() / math.sqrt(t.count) or 0
   local scale, bounds = math.max(math.abs(x), norm), t.bounds or {}

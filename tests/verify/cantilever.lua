@@ -59,9 +59,9 @@ local function sink(cells, gravity, method, drawn)
   return low * dx + HEIGHT / 2 - y
 end
 
-local DRIFT = "as the particles move on over the grid, each step gives up a little of the strain between them, so that the"
-  .. " beam hangs lower than settle has it"
-local SHEAR_TOO = "the elastica has no shear, by which a beam eight times as long as high sinks 1.8 % more"
+local DRIFT = "as the particles move over the grid, each step loses a little of the strain between them, so that the"
+  .. " beam hangs lower than the equilibrium that settle finds"
+local SHEAR_TOO = "the elastica leaves out shear, and with shear a beam eight times as long as high sinks 1.8 % more"
 
 return {
   summary = "a cantilever under its own weight, small and large deflection",

@@ -28,8 +28,8 @@ local function grow(cells, pressure, method)
   return grown, scene
 end
 
-local DRIFT = "as the particles move on over the grid, each step gives up a little of the strain between them, so that the"
-  .. " ring grows more than settle has it"
+local DRIFT = "as the particles move over the grid, each step loses a little of the strain between them, so that the"
+  .. " ring grows more than in the equilibrium that settle finds"
 local LATTICE = "hole and wall of the lattice are up to 0.4 % larger or smaller than drawn, "
   .. "by another amount on each grid"
 

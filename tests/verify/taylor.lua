@@ -40,7 +40,7 @@ end
 return {
   summary = "a bar of copper that flies onto a wall: its length and the radius of its foot (Taylor's test)",
   source = "finite elements: radius 7.22 mm (Foulk et al. 2021; 7.12 Simo 1992, 7.11 Zienkiewicz et al. 1998), length"
-    .. " 21.43 mm (Sierra/SM, composite tetrahedra of 0.19 mm), both as told in benchmark/tet15-p1/taylor of Carina.jl",
+    .. " 21.43 mm (Sierra/SM, composite tetrahedra of 0.19 mm), both from benchmark/tet15-p1/taylor of Carina.jl",
   run = function(row)
     local cells, length, radius = { 2, 4, 8 }, {}, {}
     for k, n in ipairs(cells) do length[k], radius[k] = strike(n) end

@@ -91,8 +91,9 @@ CQ_INLINE void contacts_keep(const cq_scene *s, const cq_constrained_nodes *h, c
   }
 }
 
-// Does a node enter a wall, or move along it to a billionth of a cell in a step and to rounding? A node that another
-// wall stops may move exactly along this one, and what holds it must not depend on the last bit.
+// Does a node move into a wall, or along it? Along it: its speed away from the wall is below a billionth of a cell per
+// step, and rounding. A node that another wall stops may move exactly along this one, and whether this one holds it too
+// must not depend on the last bit.
 CQ_INLINE int meets_wall(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM]) {
   const double rounding = sizeof(real) == 4 ? 4e-6 : 1e-14;
   real w[CQ_DIM], separation_speed = (real)0;

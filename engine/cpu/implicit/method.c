@@ -378,8 +378,8 @@ static cq_status newton(solve *o, progress *p) {
   return p->residual <= fmax(set->tolerance, reach) ? CQ_OK : CQ_UNSTABLE;
 }
 
-// momentum with the pressure of the surface at VELOCITY
-static void follow_once(solve *o) {
+// Makes MOMENTUM again, with the impulse of the pressure on the surface as VELOCITY deforms it.
+static void renew_momentum(solve *o) {
   wait(o);
   cq_linear_dilatation(o, CQ_GRID_VELOCITY);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VELOCITY);
@@ -387,13 +387,14 @@ static void follow_once(solve *o) {
   for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
 }
 
-// A step under a pressure that follows its surface to the end: that under a given force, again and again with the force
-// at the end of the one before (E93). Each is a minimum; and the first that Newton leaves as it is, is the one wanted.
+// A step whose pressure acts on the surface at the step's end (E93), as a fixed point. Each round solves the step with
+// the pressure as a given force, that on the surface at the end of the round before. The step is found when Newton's
+// method leaves the velocities of a round as they are.
 static cq_status follow(solve *o, progress *p, int *settled) {
   enum { ROUNDS = 200 };
   int32_t made = o->newton;
   for (int i = 0; i < ROUNDS; i++) {
-    follow_once(o);
+    renew_momentum(o);
     evaluate(o, CQ_GRID_VELOCITY);
     const cq_status status = newton(o, p);
     made += o->newton;
@@ -420,7 +421,7 @@ static void solve_slopes(solve *o) {
   tensors(o);
   invert(o);
   for (int i = 0; i < rounds; i++) {
-    if (follows) follow_once(o);
+    if (follows) renew_momentum(o);
     evaluate(o, CQ_GRID_VELOCITY);
     take_residual(o);
     press(o, CQ_GRID_RESIDUAL);

@@ -45,9 +45,10 @@ function gradient.check(given, world)
   return def
 end
 
----What the rollouts of an experiment are given, with what the options of a stage say in its place.
+---Sets fields.gradient, by which a rollout's adjoint decays or is cut: the experiment's, or the stage's where it has
+---its own.
 ---@param run cq.Experiment
----@param fields table       of world:rollout, with gradient_decay and gradient_window of options, which are taken out
+---@param fields table       of world:rollout; gradient_decay and gradient_window, the stage's own, are taken out
 function gradient.fill(run, fields)
   local own = run.gradient
   local out = { decay = fields.gradient_decay or own.decay, window = fields.gradient_window or own.window,

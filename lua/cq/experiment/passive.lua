@@ -32,8 +32,8 @@ local function is_alone(params)
   return true
 end
 
--- The same of the whole block, solid. Where the design alone is trained it is kept for the stage, until an option of
--- rollouts changes.
+-- The loss of the solid block, of density 1 everywhere, without any signal; a number. Where the design alone is trained
+-- it is kept for the stage, until an option of rollouts changes.
 local function loss_of_block(run, params, steps)
   local kept, key = run.block_losses, run.scene_number or 0
   if kept[key] and not steps and is_alone(params) then return kept[key] end

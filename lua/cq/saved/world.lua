@@ -18,7 +18,7 @@ local of_machine = { device = true, threads = true }
 
 -- ---- to data --------------------------------------------------------------------------------------------------------
 
--- {steps, dim} of a function of the time that a control step begins at
+-- A function of time as data: its values {steps, dim} at the start of each control step, and the control step dt.
 local function sampled(f, given, steps)
   local rows = {}
   for i = 1, math.max(steps, 1) do rows[i] = f((i - 1) * given.control_dt) end

@@ -50,6 +50,7 @@ end
 
 local shown = 6                         -- entries of a dimension; more are elided in the middle
 
+-- A part of a tensor as text, from dimension `depth` on: `stride` elements from `offset` on.
 local function text_of(t, depth, offset, stride)
   if depth > t.rank then return ("%.6g"):format(number(t.pointer, offset)) end
   local size, parts = t.dims[depth], {}
