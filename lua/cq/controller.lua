@@ -9,8 +9,8 @@
 --
 -- Sizes come from the observer and the robot: parameters are made when a controller is first used, or by
 -- prepare. They are in controller.params, a table of cq.param; controller:with(params) is the same controller
--- with others, for functions that are given their parameters. Signals beyond [-1, 1] are not cut off; signals
--- that are not finite are an error.
+-- with others, for functions that are given their parameters. Signals beyond [-1, 1] are not cut off, but those of a
+-- sum; signals that are not finite are an error.
 --
 -- A controller of one's own is a function(observation, hidden, t) or a table { params, start(self),
 -- act(self, observation, hidden, t) }; both give the signals, and the hidden value that they want to be
@@ -514,8 +514,9 @@ end
 
 local sum_of = require "cq.controller.sum"(family("sum", {}))
 
----Signals of several controllers added up, as a rhythm and a feedback around it. Their parameters are those of the
----parts by their names, params.rhythm.w; `scale = 0` of a network lets it begin without any effect.
+---Signals of several controllers added up, as a rhythm and a feedback around it, and cut off at -1 and 1. Their
+---parameters are those of the parts by their names, params.rhythm.w; `scale = 0` of a network lets it begin without any
+---effect.
 ---
 ---  cq.Controller.sum { rhythm = cq.Controller.sines { frequency = 2 }, feedback = cq.Controller.linear { scale = 0 } }
 ---

@@ -248,8 +248,10 @@ static inline void @start(@state *state) {
 static inline void @step(const @input *input, @state *state, float out[%d]) {
   float part[%d];
 %s
+  for (int s = 0; s < %d; s++) { out[s] = out[s] < -1.0f ? -1.0f : out[s] > 1.0f ? 1.0f : out[s]; }
 }
-]]):format(lines(parts), lines(inputs), lines(states), lines(starts), #program.signals, #program.signals, lines(steps))
+]]):format(lines(parts), lines(inputs), lines(states), lines(starts), #program.signals, #program.signals, lines(steps),
+    #program.signals)
 end
 
 ---The program as a C header.

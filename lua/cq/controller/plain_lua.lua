@@ -145,6 +145,7 @@ function M.step(input, state)
   for name, part in pairs(parts) do
     for k, u in ipairs(part.step(input[name], state[name])) do out[k] = (out[k] or 0) + u end
   end
+  for k, u in ipairs(out) do out[k] = math.max(-1, math.min(1, u)) end
   return out
 end
 

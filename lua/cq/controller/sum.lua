@@ -1,4 +1,5 @@
--- sum: controllers whose signals are added up: cq.Controller.sum, and a controller beside the pulses of a design.
+-- sum: controllers whose signals are added up and cut off at -1 and 1: cq.Controller.sum, and a controller beside the
+-- pulses of a design.
 local is = require "cq.base.schema"
 local tables = require "cq.base.tables"
 local text = require "cq.base.text"
@@ -55,7 +56,7 @@ return function(Sum)
       sum = sum and sum + u or u
     end)
     self:collect()
-    return sum, next(after) and after or nil
+    return sum:clamp(-1, 1), next(after) and after or nil
   end
 
   function Sum:with(params)
