@@ -11,6 +11,7 @@ describe("tests/papers/results.csv", function()
       local script = row.command:match "^cqlua (examples/[%w_]+%.lua)"
         or row.command:match "^cqlua study run (examples/[%w_/]+%.lua)"
         or row.command:match "^cqlua study run (tests/papers/[%w_]+%.lua)"
+        or row.command:match "^cqlua (tests/papers/[%w_]+%.lua)"
       assert(script and host.kind(script) == "file", row.experiment .. ": " .. row.command)
     end
   end)
