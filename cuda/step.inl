@@ -126,7 +126,7 @@ CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) 
   return in;
 }
 
-CQ_GPU GridStep grid_step_of(const cq_frame *s) { return {s->SCALES.dx, s->SCALES.dt}; }
+CQ_GPU GridStep grid_step_of(const cq_frame *s) { return {s->SCALES.dx, s->SCALES.dt, 0}; }
 
 // What transfer_to_grid reads of a particle. tau is a variable of its own until here, because functions that are not
 // inlined take its address: as a part of the Source it would put all of the Source on the stack.

@@ -42,7 +42,6 @@ def install(peer, folder):
     check = "from importlib.metadata import version; import sys; sys.exit(version('%s') != '%s')" % (name, version)
     if os.path.exists(python) and subprocess.run([python, "-c", check], stderr=subprocess.DEVNULL).returncode == 0:
         return python
-    os.makedirs(folder, exist_ok=True)
     free = shutil.disk_usage(folder).free / 2**30
     if free < disk:
         print("%s is left out: it needs %d GiB of disk, and %s has %.1f" % (peer, disk, folder, free))
@@ -135,9 +134,13 @@ COLUMNS = ["case", "what", "version", "forward_s", "backward_s", "result", "forw
 
 def main():
     options = parser.parse_args()
-    os.makedirs(options.folder, exist_ok=True)
+    try:
+        os.makedirs(options.folder, exist_ok=True)
+        log = open(os.path.join(options.folder, "stderr.log"), "w+")
+    except OSError as problem:
+        sys.exit("others.py: --folder %s cannot be used: %s" % (options.folder, problem.strerror))
     found = []
-    with open(os.path.join(options.folder, "stderr.log"), "w+") as log:
+    with log:
         for turn in turns(options, log):
             try:
                 turn.measure(options.repeats)
