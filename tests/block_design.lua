@@ -50,4 +50,19 @@ function block_design.variables(design)
   return p
 end
 
+-- an experiment of the block, which is to go along x, and its design
+---@param changes? table      fields of cq.Experiment in the place of those here; false: without
+function block_design.experiment(changes)
+  local design = block_design.make()
+  local fields = {
+    world = design.world, steps = 30, design = design,
+    objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
+  }
+  for name, value in pairs(changes or {}) do
+    if type(value) == "function" and name == "constraints" then value = value(design) end
+    fields[name] = value or nil
+  end
+  return cq.Experiment(fields), design
+end
+
 return block_design

@@ -56,16 +56,13 @@ describe("run:figures", function()
   after_each(scratch.close)
 
   local function experiment(changes)
-    local design = block_design.make()
     local fields = {
-      world = design.world, steps = 30, design = design,
-      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
-      constraints = design:discreteness { material = 0.05 },
+      constraints = function(design) return design:discreteness { material = 0.05 } end,
       optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, form = "violation",
         penalty = 1e-3 },
     }
     for key, value in pairs(changes or {}) do fields[key] = value end
-    local run = cq.Experiment(fields)
+    local run, design = block_design.experiment(fields)
     for name, tensor in pairs(block_design.variables(design)) do run.params.design[name]:copy_from(tensor) end
     return run, design
   end

@@ -77,6 +77,13 @@ describe("a sum of controllers", function()
     says(sentence(function() cq.Controller.sum { a = 3 } end), "cq.Controller.sum: a: controller must be one of")
     says(sentence(function() rhythm_and_feedback(1):with { other = {} } end), "no part \"other\"; they are feedback, rhythm")
     says(sentence(function() rhythm_and_feedback(1):with(3) end), "needs a table of tensors")
+    local named = cq.Controller.sum { default = cq.Controller.sines {}, ["end"] = cq.Controller.sines {} }
+    world:rollout { steps = 2, controller = named }
+    local path = os.tmpname()
+    says(sentence(function() named:export(path .. ".h") end), "called default, which is a word of C")
+    named:export(path .. ".lua")
+    assert.equal(2, #assert(loadfile(path .. ".lua"))().signals)
+    for _, ending in ipairs { "", ".lua" } do os.remove(path .. ending) end
     says(scene.failure(world, { steps = 2, controller = rhythm_and_feedback(1) }), "needs an observer")
     says(scene.failure(world, { steps = 2, controller = cq.Controller.sum { a = function() return cq.zeros { 3 } end,
       b = function() return cq.zeros { 2 } end } }), "{3}")
@@ -89,16 +96,12 @@ describe("a controller beside a design", function()
   after_each(scratch.close)
 
   local function experiment(changes)
-    local design = block_design.make()
     local fields = {
-      world = design.world, steps = 30, design = design, observer = cq.Observer.centroid { groups = { "tip" },
-        position = false, velocity = true },
-      controller = cq.Controller.linear { scale = 0, seed = 3 },
-      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
-      optimizer = cq.Optimizer.adam { rate = 0.02 },
+      observer = cq.Observer.centroid { groups = { "tip" }, position = false, velocity = true },
+      controller = cq.Controller.linear { scale = 0, seed = 3 }, optimizer = cq.Optimizer.adam { rate = 0.02 },
     }
-    for name, value in pairs(changes or {}) do fields[name] = value or nil end
-    return cq.Experiment(fields), design
+    for name, value in pairs(changes or {}) do fields[name] = value end
+    return block_design.experiment(fields)
   end
 
   local function params_of(run, design, feedback, seed)

@@ -24,16 +24,15 @@ describe("an experiment with a design", function()
   after_each(scratch.close)
 
   local function experiment(changes)
-    local design = design_of()
     local fields = {
-      world = design.world, steps = 30, design = design,
-      objective = function(state, start) return start:center(design.robot)[1] - state:center(design.robot)[1] end,
-      constraints = design:discreteness { material = 0.05, layout = 0.05, pulses = 0.01 },
+      constraints = function(design)
+        return design:discreteness { material = 0.05, layout = 0.05, pulses = 0.01 }
+      end,
       optimizer = cq.Optimizer.augmented_lagrangian { inner = cq.Optimizer.adam { rate = 0.05 }, form = "violation",
         penalty = 1e-3 },
     }
     for key, value in pairs(changes or {}) do fields[key] = value end
-    return cq.Experiment(fields), design
+    return block_design.experiment(fields)
   end
 
   local function optimize(run, iterations, resume)

@@ -3,6 +3,8 @@
 --
 -- Sums are of doubles, so that a network of hundreds of units agrees with the one in Lua to 1e-6.
 
+local is = require "cq.base.schema"
+
 local function number(value)
   local word = ("%.9g"):format(value)
   return (word:find "[%.en]" and word or word .. ".0") .. "f"
@@ -219,11 +221,17 @@ local function definitions(program)
   }, "\n")
 end
 
+local KEYWORDS = (" auto break case char const continue default do double else enum extern float for goto if inline int "
+  .. "long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while ")
+
 -- each part with its own input and state, and what adds them up
 local function definitions_of_sum(program)
   local parts, inputs, states, starts, steps = {}, {}, {}, {}, {}
   for k, part in ipairs(program.parts) do
     local name, count = part.name, #program.signals
+    if KEYWORDS:find(" " .. name .. " ", 1, true) then
+      is.fail("controller:export: a part of the sum is called %s, which is a word of C; give it another name", name)
+    end
     parts[k] = ("// ---- %s: %s\n\n%s"):format(name, part.about, (definitions(part):gsub("@", "@" .. name .. "_")))
     inputs[k], states[k] = ("  @%s_input %s;"):format(name, name), ("  @%s_state %s;"):format(name, name)
     starts[k] = ("  @%s_start(&state->%s);"):format(name, name)

@@ -131,7 +131,7 @@ local function module(program)
   end
   local parts = { head, "local parts = {}\n" }
   for _, part in ipairs(program.parts) do
-    parts[#parts + 1] = ("parts.%s = (function()\n%send)()\n"):format(part.name, module(part))
+    parts[#parts + 1] = ("parts[%q] = (function()\n%send)()\n"):format(part.name, module(part))
   end
   parts[#parts + 1] = [[
 function M.start()

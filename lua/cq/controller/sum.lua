@@ -36,7 +36,7 @@ return function(Sum)
     local params, made = {}, true
     each_part(self, function(name, part)
       params[name] = part.params
-      made = made and (part.params or part.family == "custom" or part.family == "pulses")
+      made = made and (part.params or part.family == "custom")
     end)
     if made then self.params = params end
   end
