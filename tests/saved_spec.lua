@@ -300,6 +300,16 @@ describe("cq.load", function()
     says(sentence(function() cq.load(path) end), "of version 1 is damaged: it lacks what that version has")
   end)
 
+  it("gives worlds of older files the transfer and the formulation of their time, and keeps those that say theirs", function()
+    local migrate = require "cq.saved.migrate"
+    local old, own = { version = 3, world = { fields = { dx = 1 } } }, { version = 3, world = { fields = {
+      transfer = { decay = 2 }, formulation = "total_lagrangian" } } }
+    migrate.to(old, 3)
+    migrate.to(own, 3)
+    assert.same({ dx = 1, transfer = "apic", formulation = "updated" }, old.world.fields)
+    assert.same({ transfer = { decay = 2 }, formulation = "total_lagrangian" }, own.world.fields)
+  end)
+
   it("knows gradient.decay by its earlier name, in what was saved and in what goes on", function()
     local migrate = require "cq.saved.migrate"
     local data = { version = 2, stage = { options = { adjoint_decay = 0.4 },

@@ -182,7 +182,7 @@ describe("a controller beside a design", function()
 #include "gait.h"
 #include <stdio.h>
 int main(void) {
-  gait_input in = { { { { 0.3f, -0.2f } } }, { 0.004 } };
+  gait_input in = { { { { 300.0f, -200.0f } } }, { 0.004 } };
   gait_state state;
   float out[3];
   gait_start(&state);
@@ -196,7 +196,8 @@ int main(void) {
     local said = pipe:read "*a"
     pipe:close()
     local sum = saved.controller
-    local expected = sum.parts.pulses:act(nil, nil, 0.004, 5) + sum.parts.feedback:act(cq.tensor { 0.3, -0.2 })
+    local expected = sum.parts.pulses:act(nil, nil, 0.004, 5) + sum.parts.feedback:act(cq.tensor { 300, -200 })
+    assert(expected:abs():max():item() > 1.001)           -- and is cut off
     expected = expected:clamp(-1, 1)
     local k = 0
     for word in said:gmatch "[-%d.]+" do
@@ -207,7 +208,7 @@ int main(void) {
     saved.controller:export(folder .. "/gait.lua")
     local module = setfenv(assert(loadfile(folder .. "/gait.lua")), { math = math, ipairs = ipairs, pairs = pairs })()
     local state = module.start()
-    local u = module.step({ feedback = { velocity = { 0.3, -0.2 } }, pulses = { time = 0.004 } }, state)
+    local u = module.step({ feedback = { velocity = { 300, -200 } }, pulses = { time = 0.004 } }, state)
     for s = 1, 3 do assert.near(expected:get(s), u[s], 1e-12) end
     -- a warm start in the same experiment, and one with another feedback
     local again = experiment()
