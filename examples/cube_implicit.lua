@@ -78,7 +78,7 @@ for k, ratio in ipairs(ratios) do
   draw(("x %d"):format(ratio), out)
 end
 cq.Plot { width = 1200, x_label = "time [ms]", y_label = "height over the floor's last node [mm]",
-  series = series }:write(run:path "cube_implicit.png")
+  series = series }:write "cube_implicit.png"
 
 local shot = cq.Experiment {
   world = world(200 * explicit, 1, cq.Implicit {}), steps = math.floor(total / 200),

@@ -44,7 +44,7 @@ for _, mode in ipairs(modes) do
     series[#series + 1] = { x = x, y = dots, colour = colours[k] }
   end
   cq.Plot { title = kind, x_label = label, y_label = "nominal stress [MPa]",
-    series = series }:write(run:path(kind .. ".png"))
+    series = series }:write(kind .. ".png")
 end
 print(("dots are at most %.2f %% of a curve's largest stress off its closed form; plots are in %s"):format(100 * worst,
   run.folder))

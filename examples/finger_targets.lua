@@ -81,7 +81,7 @@ if cq.option("render", true) then
   cq.Plot {
     title = "A finger that sees its goal", x_label = "rollouts", log_y = true, series = series,
     y_label = "mean square error, smoothed over some ten updates",
-  }:write(run:path "curves.png")
+  }:write "curves.png"
   -- four fingers, each with a goal in the larger range
   local wide, goals = learners[3], cq.tensor { { 0.41, 0.55 }, { 0.45, 0.68 }, { 0.55, 0.52 }, { 0.59, 0.66 } }
   for k = 1, 4 do

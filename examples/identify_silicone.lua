@@ -225,7 +225,7 @@ if designs then
     canvas:paste(picture("walls 4 mm, roof 4 mm", body, silicone(best.p)), 0, 0)
     canvas:paste(picture(("walls %g mm, roof %g mm"):format(near[1], near[2]), anew, silicone(best.p, anew)), 700, 0)
     canvas:paste(plot, 0, 330)
-    canvas:write(run:path "identify_silicone.png")
+    canvas:write "identify_silicone.png"
   end
 end
 run:finish { c10 = cq.tensor(best.p[2] / best.p[1]), c01 = cq.tensor((1 - best.p[2]) / best.p[1]) }

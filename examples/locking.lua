@@ -100,4 +100,4 @@ cq.Plot {
     { name = "averaged", x = found.x, y = found.averaged },
     { name = "theory", x = { found.x[1], found.x[#list] }, y = { 1, 1 } },
   },
-}:write(run:path "locking.png")
+}:write "locking.png"

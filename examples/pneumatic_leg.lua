@@ -94,5 +94,5 @@ cq.Plot {
     { name = "top", x = time, y = top }, { name = "centre of mass", x = time, y = mean },
     { name = "foot", x = time, y = foot },
   },
-}:write(run:path "pneumatic_leg_drop.png")
+}:write "pneumatic_leg_drop.png"
 drop:render("pneumatic_leg.mp4", { speed = 0.1 })

@@ -135,7 +135,7 @@ if cq.option("explicit", true) then
     duration / out.seconds, out.seconds / first.seconds))
 end
 cq.Plot { width = 1000, x_label = "pressure [kPa]", y_label = "tip lower by [mm]", series = series }:write(
-  run:path "soft_finger_curve.png")
+  "soft_finger_curve.png")
 local stills = {}
 for k = 1, #levels do stills[k] = k * rest end
 first.shot:render("soft_finger.png", {

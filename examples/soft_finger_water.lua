@@ -151,5 +151,5 @@ local response = plot(steps, "time [ms]", ("lower by, after a step to %g kPa [mm
 if cq.option("render", true) then
   local canvas = cq.Picture.canvas { width = 1400, height = 880 }
   canvas:paste(shown(found[1], "air"), 0, 0):paste(shown(found[2], "water"), 700, 0)
-  canvas:paste(curve, 0, 480):paste(response, 700, 480):write(run:path "soft_finger_water.png")
+  canvas:paste(curve, 0, 480):paste(response, 700, 480):write "soft_finger_water.png"
 end

@@ -37,7 +37,7 @@ print(("thrown with (%.3f, %.3f), it is %.1e from the target"):format(params.vel
 -- the film: once more, looking on
 if cq.option("render", true) then
   local scene = cq.Picture.scene { domain = world.domain.size, volume = block.volume, dx = world.dx, walls = room }
-  local film  = cq.Picture.video { path = run:path "throw.mp4", fps = 25 }
+  local film  = cq.Picture.video { path = "throw.mp4", fps = 25 }
   throw(params, function(state)
     if state.step % 2 == 1 then return end
     film:add(scene:frame {

@@ -441,8 +441,8 @@ describe("a film", function()
         film:add(P.canvas { width = 64, height = 48 })
         print(film:close())
       end]]
-    local result = process.cqlua({ "-e", code }, { before = "cd " .. folder .. " &&" })
-    assert.same({ code = 0, out = "10:30/x.mp4\npipe:1.mp4\n-y.mp4\nhttp:%d.mp4\n", err = "" }, result)
+    local result = process.cqlua({ "--out", ".", "-e", code }, { before = "cd " .. folder .. " &&" })
+    assert.same({ code = 0, out = "10:30/x.mp4\n./pipe:1.mp4\n./-y.mp4\n./http:%d.mp4\n", err = "" }, result)
     for name in result.out:gmatch "[^\n]+" do assert(#process.read(folder .. "/" .. name) > 500, name) end
   end)
 

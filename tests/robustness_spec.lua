@@ -41,6 +41,17 @@ describe("cq.robustness", function()
     report = cq.robustness(run, { draws = 6, seed = 3 })
   end)
 
+  it("writes all numbers into the folder of its run", function()
+    run.folder = process.folder()
+    local path = report:save "kept.json"
+    assert.equal(run.folder .. "/kept.json", path)
+    local found = json.decode(process.read(path))
+    assert.equal(report.loss, found.loss)
+    assert.is_nil(found.run)
+    process.remove(run.folder)
+    run.folder = nil
+  end)
+
   it("tells the gain of a run, and each loss as a share of it", function()
     assert.equal(run:evaluate().loss, report.loss)
     assert.equal(0, report.baseline)

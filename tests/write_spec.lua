@@ -1,4 +1,5 @@
--- write: every writer of the library on a disk that is full, into a path that cannot be, and through a link.
+-- write: every writer of the library into the folder of the run, on a disk that is full, into a path that cannot be,
+-- and through a link.
 local host = require "cq.host"
 local process = require "tests.process"
 
@@ -9,8 +10,9 @@ after_each(function() process.remove(folder) end)
 
 -- a script's first lines: `write` holds each writer by the name of its file
 local writers = [[
-package.path = "./?.lua;" .. package.path
-local cq, block_design = require "cq", require "tests.block_design"
+local cq = require "cq"
+package.path = cq.option("root", "") .. "/?.lua;" .. package.path
+local block_design = require "tests.block_design"
 local folder = cq.option("folder", "")
 local design = block_design.make()
 local p = design:start(2)
@@ -26,8 +28,8 @@ local film = function(path)
 end
 local robot = cq.Creature.biped { count = 4 }
 local controller = cq.Controller.mlp { hidden = { 16 } }
-local roll = cq.World { cells = { 40, 40 }, dx = 1 / 32, dt = 1e-3, robot:at { 0.3, 0.3 } }:rollout { steps = 2,
-  controller = controller, observer = cq.Observer.kmeans { clusters = 3 } }
+local world = cq.World { cells = { 40, 40 }, dx = 1 / 32, dt = 1e-3, robot:at { 0.3, 0.3 } }
+local roll = world:rollout { steps = 2, controller = controller, observer = cq.Observer.kmeans { clusters = 3 } }
 local write = {
   ["body_passive.stl"] = function(path) solid:save_surface((path:gsub("_passive", "")), { thickness = 0.1 }) end,
   ["block.csv"] = function(path) design:save(p, path) end,
@@ -42,15 +44,33 @@ local write = {
   ["table.csv"] = function(path) cq.csv.save(path, { { "x", cq.range(1, 10000) } }) end,
   ["frames.npz"] = function(path) roll:export { path = path } end,
   ["gait.h"] = function(path) controller:export(path) end,
+  ["state.vtp"] = function(path) roll.state:save(path) end,
+  ["start.png"] = function(path) world:render(path) end,
+  ["last.png"] = function(path) roll:render(path) end,
+  ["page.html"] = function(path) roll:report(path) end,
 }
 ]]
 
 local names = { "body_passive.stl", "block.csv", "picture.png", "film.mp4", "tensors.bin", "words.json", "table.csv",
-  "frames.npz", "gait.h" }
+  "frames.npz", "gait.h", "state.vtp", "start.png", "last.png", "page.html" }
+-- what cq.load and cq.csv read again, and what is no function of the library's
+local in_current = { ["tensors.bin"] = true, ["table.csv"] = true, ["words.json"] = true }
 
 local function run(body, shell)
   local path = process.write(folder .. "/script.lua", writers .. body)
-  return process.cqlua({ path, "--folder", folder }, shell)
+  local words = { path, "--folder", folder, "--root", host.root, unpack(shell and shell.words or {}) }
+  if shell and shell.command then table.insert(words, 1, shell.command) end
+  return process.cqlua(words, shell)
+end
+
+-- the entries of a folder, sorted, without those of a run
+local function entries(path)
+  local out = {}
+  for _, name in ipairs(host.entries(path) or {}) do
+    if host.kind(path .. "/" .. name) == "file" and not name:find "^%." then out[#out + 1] = name end
+  end
+  table.sort(out)
+  return out
 end
 
 describe("what the library writes", function()
@@ -58,7 +78,8 @@ describe("what the library writes", function()
     for _, name in ipairs(names) do process.write(folder .. "/" .. name, "old") end
     local result = run([[
       for name, f in pairs(write) do
-        print(name, pcall(f, folder .. "/" .. name))
+        local fine, problem = pcall(f, folder .. "/" .. name)
+        print(name, fine, fine and "" or problem:match "script%.lua:%d+: .*")
       end]], { before = "trap '' XFSZ; ulimit -f 4;" })
     assert.equal(0, result.code, result.err)
     for _, name in ipairs(names) do
@@ -87,8 +108,73 @@ describe("what the library writes", function()
       count = count + 1
       assert.is_truthy(line:find "\tfalse\t" and line:find "with a NUL byte at position %d+", line)
     end
-    assert.equal(12, count)
+    assert.equal(#names + 3, count)
     assert.is_nil(host.kind(folder .. "/a"))
+  end)
+
+  it("is in the folder of the run where it has a name without a slash", function()
+    assert(host.make_folder(folder .. "/here/sub"))
+    local result = run([[
+      for name, f in pairs(write) do
+        f(name)
+        f("sub/" .. name)
+      end]], { before = ("cd %s/here;"):format(folder), words = { "--out", folder .. "/run" } })
+    assert.equal(0, result.code, result.err)
+    for _, name in ipairs(names) do
+      local path = (in_current[name] and "/here/" or "/run/") .. name
+      assert.equal("file", host.kind(folder .. path), name)
+      assert.equal("file", host.kind(folder .. "/here/sub/" .. name), name)
+    end
+    assert.same({ "table.csv", "tensors.bin", "words.json" }, entries(folder .. "/here"))
+    assert.is_nil(host.kind(folder .. "/run/sub"))
+  end)
+
+  it("is in the folder of the run that is open, made again where it was removed, then in the script's", function()
+    assert(host.make_folder(folder .. "/here"))
+    local result = run([[
+      local run = cq.Run.open { folder = "own" }
+      print(roll.state:save "one.vtp", cq.Plot { series = { { y = { 1, 2 } } } }:write "one.png")
+      run:finish()
+      print(roll.state:save "two.vtp")
+      os.execute "rm -r runs/script"
+      print(roll:export { format = "npz" })]], { before = ("cd %s/here;"):format(folder) })
+    assert.equal(0, result.code, result.err)
+    assert.equal("own/one.vtp\town/one.png\nruns/script/two.vtp\nruns/script/frames.npz\n", result.out)
+    assert.equal("file", host.kind(folder .. "/here/own/one.vtp"))
+    assert.equal("file", host.kind(folder .. "/here/runs/script/frames.npz"))
+    assert.same({}, entries(folder .. "/here"))
+  end)
+
+  it("is refused in a folder that is not there, and in one that cannot be", function()
+    process.write(folder .. "/file", "old")
+    local result = run([[
+      for name, f in pairs(write) do
+        print("missing", name, pcall(f, "none/" .. name))
+        print("name", name, pcall(f, name))
+      end]], { before = ("cd %s;"):format(folder), words = { "--out", "file/run" } })
+    assert.equal(0, result.code, result.err)
+    for _, name in ipairs(names) do
+      local stem = name:gsub("%.", "%%.")
+      local said = result.out:match("missing\t" .. stem .. "\t([^\n]*)")
+      assert.is_truthy(said and said:find "^false\t.*script%.lua:%d+: .*none/.*No such file", ("%s: %s"):format(name,
+        tostring(said)))
+      said = result.out:match("name\t" .. stem .. "\t([^\n]*)")
+      assert.is_truthy(said and (in_current[name] and said:find "^true"
+        or said:find "^false\t.*script%.lua:%d+: .*file/run/.* cannot be made: Not a directory; choose another with %-%-out"),
+        ("%s: %s"):format(name, tostring(said)))
+    end
+    assert.is_nil(host.kind(folder .. "/none"))
+    assert.equal("old", process.read(folder .. "/file"))
+  end)
+
+  it("is left out where the script is only checked", function()
+    assert(host.make_folder(folder .. "/here"))
+    local result = run([[
+      for name, f in pairs(write) do
+        if not ("tensors.bin table.csv words.json"):find(name, 1, true) then f(name) end
+      end]], { before = ("cd %s/here;"):format(folder), command = "check" })
+    assert.equal(0, result.code, result.err)
+    assert.same({}, host.entries(folder .. "/here"))
   end)
 
   it("replaces what a link leads to, and writes to a device as it is", function()

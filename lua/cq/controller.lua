@@ -135,7 +135,7 @@ end
 ---  cq.load("runs/walk").controller:export "gait.h"
 ---  run.controller:with(run.best.params.controller):export "gait.lua"
 ---Errors: another ending; a controller of the script's own; one that was in no rollout, without world and observer.
----@param path string        ends in .h or .lua
+---@param path string        ends in .h or .lua; a name without a slash is in the run's folder
 ---@param options? controller.export.def
 ---@return string path
 function Controller:export(path, options) return require "cq.controller.export"(self, path, options) end

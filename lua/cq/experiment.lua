@@ -27,6 +27,7 @@ local control_steps = require "cq.rollout.control_steps"
 local ensemble = require "cq.experiment.ensemble"
 local evaluate = require "cq.experiment.evaluate"
 local constrained = require "cq.experiment.constrained"
+local place = require "cq.base.place"
 local observers = require "cq.observer"
 local levels = require "cq.experiment.levels"
 local objectives = require "cq.experiment.objective"
@@ -307,16 +308,18 @@ function Experiment:optimize(fields) return require("cq.experiment.optimize")(se
 function Experiment:evaluate(fields) return evaluate.run(self, fields) end
 
 ---A file in the folder of its run, which is made: the run of run:optimize, or the one that a loop of the user's has
----open; without a run, the folder that it would take.
+---open; without a run, the folder that it would take. For what is written by other means than cqlua's.
 ---@param name string
 ---@return string
-function Experiment:path(name) return require("cq.run").place(name, self) end
+function Experiment:path(name)
+  return name:find "^%.?%.?/" and name or place.within(place.folder(self), name)
+end
 
 ---Runs once more and draws it: a film (.mp4, .mkv, .webm, .gif), or the last state or several moments (.png). Robots
 ---are drawn by their surface: the cells of their lattice, or the mesh that they came from; what flows, particle by
 ---particle. Walls stand where they are at that time, cables have the colour of their tension, and pinned parts are
----hatched. A relative path is in the run's folder, runs/NAME of the script NAME.lua
----or --out, where there is no run yet too. `--render no` leaves it out. Of several scenes it is the first;
+---hatched. A name without a slash is in the run's folder, runs/NAME of the script NAME.lua or --out, also where there
+---is no run yet; a path with one is as it stands. `--render no` leaves it out. Of several scenes it is the first;
 ---run:scene(k):render draws another.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def
@@ -333,14 +336,15 @@ function Experiment:render(path, options)
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil
   end
-  return replay.film(require("cq.run").place(path, self), def, function(on_step)
+  return replay.film(place.of(path, self), def, function(on_step)
     def.changes.on_step = on_step
     return self:rollout(params, def.changes)
   end)
 end
 
 ---Runs once more and writes all frames for other programs, as rollout:export does, with the best parameters so far and
----changes as run:rollout takes them. A relative path is in the run's folder. Of several scenes it is the first.
+---changes as run:rollout takes them. A name without a slash is in the run's folder. Of several scenes it is the
+---first.
 ---
 ---  run:export { format = "vtp" }                              frames.pvd, for ParaView
 ---  run:export { path = "walk.csv", units = { length = "m", time = "s" } }
@@ -350,8 +354,8 @@ function Experiment:export(options) return require "cq.experiment.export"(self, 
 
 ---Draws a page of figures: the design (opacity by density, colours by actuator), moments of its movement coloured by
 ---signals with the forces of walls as arrows, the objective over the iterations, the signals as a raster and the forces
----of walls over time. What there is none of is left out; run:report shows all numbers of the history. A relative path
----is in the run's folder. `--render no` leaves it out.
+---of walls over time. What there is none of is left out; run:report shows all numbers of the history. A name
+---without a slash is in the run's folder. `--render no` leaves it out.
 ---@param path string        ends in .png
 ---@param options? run.figures.def
 ---@return string? path
@@ -362,7 +366,7 @@ function Experiment:figures(path, options)
   local figures = require "cq.experiment.figures"
   local def = figures.spec(options or {})
   if option.program.check or option.program.follows or option.get("render", true) == false then return nil end
-  path = require("cq.run").place(path, self)
+  path = place.of(path, self)
   figures.page(self, def):write(path)
   message.note("%s", path)
   return path
@@ -370,9 +374,9 @@ end
 
 ---Runs once more and writes one HTML file that opens from disk: the body to turn and scrub, coloured by groups, signals
 ---or numbers, with curves of the losses so far, of signals and of the forces of walls, the options and the script. The
----page asks nothing of the network. A relative path is in the run's folder. `--render no` leaves it out. Of several
----scenes it is the first. The size is told before the file is written; where particles times frames are more than 4
----million the particles of the surface are kept.
+---page asks nothing of the network. A name without a slash is in the run's folder. `--render no` leaves it out. Of
+---several scenes it is the first. The size is told before the file is written; where particles times frames are more
+---than 4 million the particles of the surface are kept.
 ---@param path string        ends in .html
 ---@param options? run.report.def
 ---@return string? path

@@ -7,7 +7,7 @@
 local atomic_file = require "cq.base.atomic_file"
 local host = require "cq.host"
 local is = require "cq.base.schema"
-local option = require "cq.option"
+local place = require "cq.base.place"
 local text = require "cq.base.text"
 
 local export = {}
@@ -81,16 +81,12 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
----Are files left out: under cqlua check, and on all ranks but the first?
----@return boolean
-function export.is_left_out() return option.program.check or option.program.follows end
-
 ---Writes a file, whole or not at all.
 ---@param what string           for the error
 ---@param path string
 ---@param content string
 function export.write(what, path, content)
-  if not export.is_left_out() then atomic_file.write(path, content, { what = what }) end
+  if not place.is_left_out() then atomic_file.write(path, content, { what = what }) end
 end
 
 -- numbered files of an earlier export that had more frames
@@ -112,13 +108,13 @@ function export.series(what, path, format)
   local name, files, made = front:match "[^/]*$", {}, false
   return {
     add = function(_, content, time)
-      if not made then made = export.is_left_out() or host.make_folder(front) end
+      if not made then made = place.is_left_out() or host.make_folder(front) end
       local file = ("%05d.%s"):format(#files, format.name)
       files[#files + 1] = { path = name .. "/" .. file, time = time }
       export.write(what, front .. "/" .. file, content)
     end,
     close = function()
-      if export.is_left_out() then return front end
+      if place.is_left_out() then return front end
       local list = format.index and front .. "." .. format.index
       if list then export.write(what, list, format.list(files)) end
       remove_others(front, format.name, #files)

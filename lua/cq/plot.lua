@@ -300,7 +300,7 @@ end
 
 ---A plot of curves. nan and inf leave gaps.
 ---@param fields cq.Plot.def
----@return cq.Canvas       write it with :write "loss.png"
+---@return cq.Canvas       write it with :write "loss.png", into the run's folder
 local function plot(_, fields)
   local self = spec(fields)
   for k, s in ipairs(self.series) do self.series[k] = read_series(s, k) end

@@ -19,6 +19,7 @@ local json = require "cq.base.json"
 local message = require "cq.base.message"
 local method = require "cq.base.method"
 local objectives = require "cq.experiment.objective"
+local place = require "cq.base.place"
 local quantile = require "cq.base.quantile"
 local random = require "cq.random"
 local text = require "cq.base.text"
@@ -34,6 +35,7 @@ local T = require "cq.tensor"
 ---@field problem string?      why it failed
 
 ---@class cq.Robustness
+---@field run cq.Experiment    that was measured
 ---@field loss number          of the run, in the simulation that it was trained in
 ---@field baseline number      what its gain is counted from
 ---@field baseline_of "start"|"no signals"   where that is measured
@@ -257,7 +259,7 @@ local function robustness(_, run, opts)
   end
   local params = evaluate.params(run, def.params, "cq.robustness")
   local sums = (run.scenes and run:scene(1) or run).objective
-  local self = setmetatable({ rows = {}, missing = {}, draws = {}, failed = 0,
+  local self = setmetatable({ run = run, rows = {}, missing = {}, draws = {}, failed = 0,
     baseline_of = (sums.running or sums.work) and "no signals" or "start" }, Robustness)
   local nominal, list = { changes = {} }, {}
   list[1] = nominal
@@ -311,13 +313,16 @@ function Robustness:__tostring()
   return table.concat(lines, "\n")
 end
 
----Writes all numbers as JSON, as cqlua report shows them where it is robustness.json in the folder of a run.
+---Writes all numbers as JSON: cqlua report shows them where they are robustness.json in the folder of the run, to which
+---a name without a slash goes.
 ---@param path string
 ---@return string path
 function Robustness:save(path)
-  is.argument("robustness:save", "path", is.string(), path)
+  path = place.of(is.argument("robustness:save", "path", is.string(), path), self.run)
   local out = { text = tostring(self), bars = require "cq.robustness.bars"(self) }
-  for name, value in pairs(self) do out[name] = value end
+  for name, value in pairs(self) do
+    if name ~= "run" then out[name] = value end
+  end
   atomic_file.write(path, json.encode(out) .. "\n", { durable = true })
   return path
 end

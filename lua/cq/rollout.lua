@@ -180,7 +180,7 @@ function Rollout:scene(k) return require "cq.rollout.scene"(self, k) end
 
 ---Runs once more and draws it, as run:render does: a film, or a picture of the last state or of several moments. The
 ---controller and the observer have the parameters that they have now.
----@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a relative one is in the folder of the run
+---@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a name without a slash is in the run's folder
 ---@param options? rollout.render.def
 ---@return string? path
 function Rollout:render(path, options) return Rollout._film(self, path, options) end
@@ -188,7 +188,7 @@ function Rollout:render(path, options) return Rollout._film(self, path, options)
 ---Runs once more and writes all frames for other programs: { format = "vtp" } particles for ParaView, a file for each
 ---state with a list of them (frames.pvd); "ply", "obj" and "stl" a file each in a folder; "npz" one archive of arrays
 ---{frames, n, ...} with signals and wall forces; "csv" centres and velocities of groups, signals and wall forces, a row
----after each control step; "glb" one file of surfaces that move.
+---after each control step; "glb" one file of surfaces that move. A name without a slash is in the run's folder.
 ---Errors: those of state:save; a batch; too many frames for a glb.
 ---@param options rollout.export.def
 ---@return string path      of the file, of the list of files, or of their folder
@@ -196,7 +196,7 @@ function Rollout:export(options) return require("cq.rollout.export").rollout(sel
 
 ---Runs once more and writes one HTML file that opens from disk, as run:report does. The controller and the observer
 ---have the parameters that they have now.
----@param path string        ends in .html; a relative one is in the folder of the run
+---@param path string        ends in .html; a name without a slash is in the run's folder
 ---@param options? rollout.report.def
 ---@return string? path
 function Rollout:report(path, options) return Rollout._report(self, path, options) end

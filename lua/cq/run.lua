@@ -34,6 +34,7 @@ local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
 local migrate = require "cq.saved.migrate"
 local option = require "cq.option"
+local place = require "cq.base.place"
 local Progress = require "cq.run.progress"
 local schema = require "cq.base.schema"
 local script = require "cq.base.script"
@@ -83,13 +84,6 @@ local definition = schema.define("cq.Run", {
   notes = is.table { default = {} },
   state = is.string { optional = true },
 })
-
--- ---- the folder -----------------------------------------------------------------------------------------------------
-
-local function default_folder()
-  local name = (script.path or "cqlua"):match "([^/]+)$":gsub("%.lua$", "")
-  return option.program.out or "runs/" .. name
-end
 
 -- ---- the manifest ---------------------------------------------------------------------------------------------------
 
@@ -159,8 +153,6 @@ end
 
 -- ---- opening and going on -------------------------------------------------------------------------------------------
 
--- the run whose history cq.log appends to
-local current
 ---@type table<string, true?>       folders in which this process has begun, and finished, a run
 local begun, finished = {}, {}
 local gone_on = false              -- this process has gone on with an earlier run
@@ -175,13 +167,13 @@ function Run.last() return last end
 
 ---The run that is open, if any.
 ---@return cq.Run?
-function Run.current() return current end
+function Run.current() return place.open end
 
 ---@internal
 ---Can this folder (or the one that a run would take) be written? An error if not; nothing is left there.
 ---@param folder? string
 function Run.check_folder(folder)
-  if not option.program.follows then folders.check(folder or default_folder()) end
+  if not option.program.follows then folders.check(folder or place.default_folder()) end
 end
 
 ---What a run has recorded so far, in the order of its iterations: the lines of history.csv in its folder, also of a
@@ -205,24 +197,11 @@ end
 ---@param folder? string
 ---@param name? string
 ---@return string?
-function Run.folder_of(folder, name) return name and (folder or default_folder()) .. "/" .. name or folder end
+function Run.folder_of(folder, name) return name and (folder or place.default_folder()) .. "/" .. name or folder end
 
 ---The folder that a run takes where none is given: --out, else runs/<name of the script>.
 ---@return string
-function Run.default_folder() return default_folder() end
-
----@internal
----Where a file goes: a relative path is in the folder of the run, or of the open one, or of the one that the script
----would have, which is made; ./NAME is in the current folder.
----@param path string
----@param run? cq.Experiment
----@return string
-function Run.place(path, run)
-  if path:match "^/" or path:match "^%.%.?/" then return path end
-  local folder = run and run.folder or current and current.folder or default_folder()
-  host.make_folder(folder)
-  return folder .. "/" .. path
-end
+function Run.default_folder() return place.default_folder() end
 
 ---@internal
 ---Makes room for a run in a folder where an earlier one is: that one moves away, or is removed with --overwrite. What
@@ -270,7 +249,7 @@ function Run.open(def)
     is.fail("cqlua study: the script trains here and has returned no study; give --seeds N where it trains one thing, "
       .. "which is run with several seeds")
   end
-  local folder = def.folder or default_folder()
+  local folder = def.folder or place.default_folder()
   refuse_interrupted(folder)
   local takes_resume = def.resume ~= false
   if def.resume == nil then
@@ -294,7 +273,7 @@ function Run.open(def)
   if self.resumed_at and not self.follows then changed_script(self) end
   describe(self)
   self.progress = Progress.new(self.iterations, self.done)
-  current = self
+  place.open = self
   -- a slip in an option is told before the work, and not after
   for _, sentence in ipairs(option.unused(true)) do message.warn("%s", sentence) end
   return self
@@ -501,7 +480,7 @@ local function close(self, status, problem)
   end
   self.closed = true
   if option.program.check and not self.follows then folders.remove_scratch(self.folder) end
-  if current == self then current = nil end
+  if place.open == self then place.open = nil end
   finished[self.folder] = true
   if not saved then error(why, 0) end
   last = self
@@ -522,10 +501,11 @@ end
 ---Closes the run that is still open when the script ends; the program calls it.
 ---@param problem? string        the error that ended the script
 function Run.close_open(problem)
-  if current and problem then
-    close(current, current:interrupted() and "interrupted" or "failed", problem)
-  elseif current then
-    current:finish()
+  local open = place.open
+  if open and problem then
+    close(open, open:interrupted() and "interrupted" or "failed", problem)
+  elseif open then
+    open:finish()
   elseif last and C.cq_interrupted() ~= 0 then
     tell_interruption(last)              -- it came when the script did something else
   end
@@ -555,10 +535,11 @@ function Run.log(fields)
   end
   -- what is told after a run has finished is only told: another run in its folder would move its files away
   local out = option.program.out
-  if not current and out and not finished[out] and C.cq_interrupted() == 0 then Run.open { resume = false } end
-  if not current then return end
-  row.iteration = row.iteration or row.epoch or current.done + 1
-  append(current, row, "cq.log")
+  if not place.open and out and not finished[out] and C.cq_interrupted() == 0 then Run.open { resume = false } end
+  local run = place.open
+  if not run then return end
+  row.iteration = row.iteration or row.epoch or run.done + 1
+  append(run, row, "cq.log")
 end
 
 method.guard(Run, "run", { "restore", "made", "path", "record", "save", "checkpoint", "interrupted", "finish" })

@@ -409,7 +409,8 @@ end
 
 ---Writes this moment for other programs, by the ending of the path: particles with their fields as .vtp (ParaView),
 ---.ply, .npz (NumPy) or .csv, or closed surfaces of the bodies as .obj, .stl, .glb, and with as = "surface" as .ply or
----.vtp. In files with a third axis a plane world has z = 0. The file is written whole or not at all.
+---.vtp. In files with a third axis a plane world has z = 0. The file is written whole or not at all. A name without a
+---slash is in the run's folder.
 ---Errors: another ending; a format that does not hold what is wanted; a constant that no material has; a path that
 ---cannot be written.
 ---@param path string

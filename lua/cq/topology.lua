@@ -531,8 +531,8 @@ end
 
 ---Writes the design as it is, soft, as tables: a line for each particle with its place, density, actuator (0: none) and
 ---the shares of the signals; as NAME_pulses.csv a line for each pulse with the middle of its time and its amplitude for
----each signal; as NAME_signals.csv the signals of each control step. body:save does so with the body. A relative
----path is in the folder of the run.
+---each signal; as NAME_signals.csv the signals of each control step. body:save does so with the body. A name
+---without a slash is in the run's folder.
 ---Errors: a path that cannot be written.
 ---@param params table     as design.params
 ---@param path string      ends in .csv

@@ -516,7 +516,7 @@ end
 ---
 ---  world:render("fall.mp4", { duration = 2 })
 ---  world:render "start.png"
----@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a relative one is in the folder of the run
+---@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a name without a slash is in the run's folder
 ---@param options? world.render.def
 ---@return string? path
 function World:render(path, options)

@@ -39,7 +39,7 @@ return {
     local path = options.file or words[1] .. "/" .. column:gsub("[^%w_]", "_") .. ".png"
     if not path:match "%.png$" then scripts.misuse("--file must end in .png, got %s", path) end
     require "cq.plot" { title = column, series = series, x_label = "iteration", log_y = options["log-y"] or false }
-      :write(path)
+      :write(path:find("/", 1, true) and path or "./" .. path)
     message.note("%s", path)
   end,
 }

@@ -34,11 +34,8 @@ local function tell_others(names)
   return 1
 end
 
--- a folder as it is: paths of pictures that begin with a name are within the folder of what runs
-local function here(folder) return folder:find "^[./]" and folder or "./" .. folder end
-
 local function film(entry, saved)
-  local folder = here(option.program.out or "runs/replay")
+  local folder = option.program.out or "runs/replay"
   host.make_folder(folder)
   saved.made_world:render(("%s/%s.mp4"):format(folder, entry.name), {
     steps = saved.steps, controller = saved.controller, observer = saved.observer,
@@ -49,7 +46,7 @@ end
 local function film_of_failure(folder, found)
   local world, steps = found.world, #found.failure.states - 1
   if steps < 1 then return end
-  world:render(here(folder) .. "/failure.mp4", { steps = steps, robot = found.robots, colour = "speed",
+  world:render(folder .. "/failure.mp4", { steps = steps, robot = found.robots, colour = "speed",
     controller = found.signals:size(2) > 0 and require("cq").Controller.open_loop(found.signals) or nil,
     speed = steps * world.control_dt / 2 })
 end

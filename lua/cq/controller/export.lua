@@ -2,6 +2,7 @@
 -- as inputs, memory and what is computed of them; a file each writes it in a language.
 local export = require "cq.export"
 local is = require "cq.base.schema"
+local place = require "cq.base.place"
 local readout = require "cq.state.readout"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -197,6 +198,7 @@ end
 return function(self, path, options)
   is.argument("controller:export", "path", is.string(), path)
   local def, language = spec(options or {}), language_of(path)
+  path = place.of(path)
   export.write("controller:export", path, language(T.tape.pause(program_of, self, def, path)))
   return path
 end

@@ -3,7 +3,7 @@ local is = require "cq.base.schema"
 local changed = require "cq.experiment.changed"
 local evaluate = require "cq.experiment.evaluate"
 local exports = require "cq.rollout.export"
-local runs = require "cq.run"
+local place = require "cq.base.place"
 
 ---@class run.export.def : rollout.export.def, run.changes.def
 ---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
@@ -18,7 +18,7 @@ return function(run, options)
   local what, def = "run:export", spec(options)
   local params, changes = evaluate.params(run, def.params, what), changed.take(def)
   exports.plan(what, def)
-  def.path = runs.place(def.path, run)
+  def.path = place.of(def.path, run)
   local world, steps = changes.world or run.world, changed.steps(run, changes, what)
   local asked = run.contact
   run.contact = asked or exports.has_forces(def, world)

@@ -1,10 +1,10 @@
 -- filmed: films and pictures of what is no experiment: of a rollout, and of a world.
 local is = require "cq.base.schema"
 local option = require "cq.option"
+local place = require "cq.base.place"
 local control_steps = require "cq.rollout.control_steps"
 local continued = require "cq.rollout.continued"
 local replay = require "cq.experiment.replay"
-local runs = require "cq.run"
 local T = require "cq.tensor"
 
 local filmed = {}
@@ -14,7 +14,7 @@ local function draw(world, path, def, fields)
   if replay.is_left_out() then return nil end
   replay.plan(def, { world = world, steps = fields.steps })
   if option.program.check then return nil end
-  return replay.film(runs.place(path), def, function(on_step)
+  return replay.film(place.of(path), def, function(on_step)
     fields.on_step = on_step
     return T.tape.pause(world.rollout, world, fields)
   end)

@@ -13,6 +13,7 @@ local host = require "cq.host"
 local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
 local pages = require "cq.report.page"
+local place = require "cq.base.place"
 local replay = require "cq.experiment.replay"
 local runs = require "cq.run"
 local shown = require "cq.picture.shown"
@@ -75,7 +76,7 @@ function reported.run(self, path, given)
   end
   local world = changes.world or self.world
   changes.contact = #world.walls > 0 or world.layout.pin_count > 0
-  return write(runs.place(path, self), def, "run:report", changed.steps(self, changes, "run:report"), function(see)
+  return write(place.of(path, self), def, "run:report", changed.steps(self, changes, "run:report"), function(see)
     changes.on_step = see
     return T.tape.pause(function() return self:rollout(params, changes) end)
   end, self.folder)
@@ -95,7 +96,7 @@ function reported.rollout(roll, path, given)
   if is_left_out() then return nil end
   local again, world = continued.again(roll), roll.world
   again.contact = #world.walls > 0 or world.layout.pin_count > 0
-  return write(runs.place(path), def, "rollout:report", roll.steps, function(see)
+  return write(place.of(path), def, "rollout:report", roll.steps, function(see)
     again.on_step = see
     return T.tape.pause(world.rollout, world, again)
   end)

@@ -6,6 +6,7 @@ local is = require "cq.base.schema"
 local engine = require "cq.base.engine"
 local colour = require "cq.base.colour"
 local option = require "cq.option"
+local place = require "cq.base.place"
 
 local C = engine.C
 
@@ -188,11 +189,11 @@ function Canvas:pixels()
 end
 
 ---Writes a PNG file, beside its place and renamed.
----@param path string
+---@param path string        a name without a slash is in the run's folder
 ---@return string path
 function Canvas:write(path)
-  is.argument("picture:write", "path", is.string(), path)
-  if option.program.follows then return path end
+  path = place.of(is.argument("picture:write", "path", is.string(), path))
+  if place.is_left_out() then return path end
   engine.check(C.cq_image_write(path, self.width, self.height, self:pixels()), "picture:write")
   return path
 end

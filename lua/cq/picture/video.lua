@@ -5,7 +5,7 @@ local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local host = require "cq.host"
 local message = require "cq.base.message"
-local option = require "cq.option"
+local place = require "cq.base.place"
 local text = require "cq.base.text"
 
 ---@class cq.Video
@@ -27,7 +27,7 @@ local formats = {
 local kinds = { "gif", "mkv", "mp4", "webm" }
 
 ---@class cq.Picture.video.def
----@field path string               ends in .mp4, .mkv, .webm or .gif
+---@field path string               ends in .mp4, .mkv, .webm or .gif; a name without a slash is in the run's folder
 ---@field fps? number               frames a second, 30
 ---@field keep_frames? boolean      as PNG files too
 
@@ -82,8 +82,9 @@ function video.new(fields)
   if not formats[self.kind] then
     is.fail("cq.Picture.video: the path must end in .%s, got \"%s\"", table.concat(kinds, ", ."), self.path)
   end
+  self.path = place.of(self.path)
   self.frames, self.part = 0, atomic_file.of(self.path)
-  if option.program.follows then return self end
+  if place.is_left_out() then return self end
   self.log, self.status = atomic_file.of(self.path .. ".log"), atomic_file.of(self.path .. ".status")
   atomic_file.sweep_of(self.path)
   local problem = atomic_file.problem(self.path)       -- told before any frame is drawn
@@ -179,8 +180,8 @@ function Video:close()
   self.closed = true
   if self.frames == 0 then is.fail("video:close: '%s' has no frames, add one first", self.path) end
   if self.encoded then finish(self) end
-  self.result = (self.encoded or option.program.follows) and self.path or self.folder
-  if not self.encoded then
+  self.result = (self.encoded or not self.folder) and self.path or self.folder
+  if not self.encoded and self.folder then
     message.note("ffmpeg is not installed, so '%s' was not made; what was drawn, %s, is in %s (apt install ffmpeg)",
       self.path, text.count(self.frames, "frame"), self.folder)
   end

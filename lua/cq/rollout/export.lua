@@ -6,6 +6,7 @@ local export = require "cq.export"
 local frame = require "cq.state.frame"
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
+local place = require "cq.base.place"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 
@@ -13,7 +14,7 @@ local out = {}
 
 ---@class rollout.export.def
 ---@field format? "vtp"|"ply"|"npz"|"csv"|"obj"|"stl"|"glb"   by the ending of path unless given
----@field path? string          a file, or of many files their folder; frames.FORMAT unless given
+---@field path? string          a file, or of many files their folder; frames.FORMAT unless given; a name without a slash is in the run's folder
 ---@field interval? integer     control steps between two frames; 1 unless given, and in a glb as many as make at most 32
 ---@field as? "particles"|"surface"   what a format holds that has both; particles unless given
 ---@field fields? string[]      of particles, as state:save takes them
@@ -185,7 +186,7 @@ function out.frames(what, def, world, steps, simulate)
     is.fail("%s: interval is %d control steps, and the rollout makes %d", what, def.interval, steps)
   end
   local path, count = (format.tabular and export_table or export_frames)(what, def, simulate, world)
-  if not export.is_left_out() then
+  if not place.is_left_out() then
     message.note("%s, %s", path, text.count(count, format.tabular and "row" or "frame"))
   end
   return path
@@ -209,6 +210,7 @@ local spec = is.define("rollout:export", out.fields {})
 function out.rollout(roll, options)
   local what, def = "rollout:export", spec(options)
   out.plan(what, def)
+  def.path = place.of(def.path)
   if roll.batched then is.fail("%s: a batch of %d scenes is not exported; run one of them alone", what, roll.batch) end
   local fields = continued.again(roll)
   fields.contact = fields.contact or out.has_forces(def, roll.world)

@@ -5,6 +5,7 @@ local field = require "cq.base.field"
 local is = require "cq.base.schema"
 local loose_of = require "cq.robot.loose"
 local of_particles = require "cq.state.values"
+local place = require "cq.base.place"
 local readout = require "cq.state.readout"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -187,6 +188,7 @@ function frame.save(state, path, options)
     if as == "particles" then return format.particles(frame.particles(state, def)) end
     return format.surface(frame.surface(state, frame.skins(state, def, "state:save"), def))
   end)
+  path = place.of(path)
   export.write("state:save", path, content)
   return path
 end

@@ -8,7 +8,7 @@ local message = require "cq.base.message"
 local controllers = require "cq.controller"
 local carried = require "cq.export.carried"
 local export = require "cq.export"
-local runs = require "cq.run"
+local place = require "cq.base.place"
 local surface = require "cq.export.surface"
 local subworld = require "cq.topology.subworld"
 
@@ -58,7 +58,7 @@ end
 -- ---- files ----------------------------------------------------------------------------------------------------------
 
 ---Writes this body as design:save does a design, a line for each particle of the block: solid ones have a density of 1,
----others of 0; pulses are -1, 0 and 1. A relative path is in the run's folder.
+---others of 0; pulses are -1, 0 and 1. A name without a slash is in its run's folder.
 ---Errors: a path that cannot be written.
 ---@param path string      ends in .csv
 ---@return string[] paths  of the three files
@@ -96,14 +96,14 @@ end
 ---.ply, .glb or .vtp.
 ---Coordinates are those of the world; a body in 2D stands between z = 0 and its thickness. Parts fill the whole body,
 ---without a gap between them. One of a few particles that lie single among others may have no place in it: a note tells
----so. A relative path is in the run's folder. Errors: a body of particles so far apart that it has no surface.
+---so. A name without a slash is in its run's folder. Errors: a body of particles so far apart that it has no surface.
 ---@param path string           ends in .stl, .obj, .ply, .glb or .vtp
 ---@param options? body.save_surface.def
 ---@return string[] paths       of the files that were written
 function Body:save_surface(path, options)
   is.argument("body:save_surface", "path", is.string(), path)
   local format = export.of("body:save_surface", path, "surface")
-  local front = runs.place(path, self.run):sub(1, -#format.name - 2)
+  local front = place.of(path, self.run):sub(1, -#format.name - 2)
   local def = surface_spec(options or {})
   local position, dim, paths = self.design.robot.position, self.design.robot.dim, {}
   local spacing = self.design.robot.volume:mean():item() ^ (1 / dim)

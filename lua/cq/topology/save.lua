@@ -1,16 +1,12 @@
 -- save: a design, or the body that it becomes, as tables that other programs read.
-local atomic_file = require "cq.base.atomic_file"
+local export = require "cq.export"
 local is = require "cq.base.schema"
-local option = require "cq.option"
-local runs = require "cq.run"
+local place = require "cq.base.place"
 local text = require "cq.base.text"
 
 local axes = { "x", "y", "z" }
 
-local function write(what, path, rows)
-  if option.program.follows or option.program.check then return end
-  atomic_file.write(path, table.concat(rows, "\n") .. "\n", { what = what })
-end
+local function write(what, path, rows) export.write(what, path, table.concat(rows, "\n") .. "\n") end
 
 -- x, y, density, actuator and the share of each signal, a line for each particle
 local function particles(design, map)
@@ -48,12 +44,12 @@ end
 ---@param design cq.Topology
 ---@param map { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor }   as design:map gives it
 ---@param path string
----@param run? cq.Experiment       in whose folder a relative path is
+---@param run? cq.Experiment       in whose folder a name is
 ---@return string[] paths
 return function(what, design, map, path, run)
   is.argument(what, "path", is.string(), path)
   if not path:match "%.csv$" then is.fail("%s: path must end in .csv, got %s", what, text.describe(path)) end
-  path = runs.place(path, run)
+  path = place.of(path, run)
   local front = path:sub(1, -5)
   local pulses, paths = design.pulses, { path, front .. "_pulses.csv", front .. "_signals.csv" }
   write(what, paths[1], particles(design, map))

@@ -1,0 +1,52 @@
+-- place: where a file goes that a script writes. A name without a slash is in the folder of the run; a path with one is
+-- as it stands.
+--
+--   place.of "gait.mp4"                runs/walk/gait.mp4 of the script walk.lua
+--   place.of "./gait.mp4"              in the current folder
+local host = require "cq.host"
+local option = require "cq.option"
+local schema = require "cq.base.schema"
+local script = require "cq.base.script"
+
+local place = {
+  open = nil, ---@type { folder: string }?      the run that is open
+}
+
+---The folder that a run takes where none is given: --out, else runs/<name of the script>.
+---@return string
+function place.default_folder()
+  local name = (script.path or "cqlua"):match "([^/]+)$":gsub("%.lua$", "")
+  return option.program.out or "runs/" .. name
+end
+
+---The folder of a run, or of the open one, or the one that the script's run would have.
+---@param run? { folder: string? }
+---@return string
+function place.folder(run) return run and run.folder or place.open and place.open.folder or place.default_folder() end
+
+---Are files left out: under cqlua check, and on all ranks but the first?
+---@return boolean
+function place.is_left_out() return option.program.check or option.program.follows end
+
+---A file in a folder, which is made. Errors: a folder that cannot be made.
+---@param folder string
+---@param name string
+---@return string
+function place.within(folder, name)
+  local path = folder .. "/" .. name
+  local made, problem = host.make_folder(path:match "^(.*)/")
+  if not made then schema.fail("the folder of %s cannot be made: %s; choose another with --out", path, tostring(problem)) end
+  return path
+end
+
+---Where a file goes, in a folder that is made unless files are left out.
+---@param path string
+---@param run? { folder: string? }    whose folder takes a name
+---@return string
+function place.of(path, run)
+  if path:find("/", 1, true) then return path end
+  local folder = place.folder(run)
+  return place.is_left_out() and folder .. "/" .. path or place.within(folder, path)
+end
+
+return place
