@@ -55,7 +55,7 @@ describe("cq.csv", function()
       { "a,b\n\n1,x\n", "column b in line 3 of", "is \"x\", no finite number" },
       { "a,b\n1,\n", "column b in line 2 of", "is empty" },
       { "a,b\n1,nan\n", "is \"nan\", no finite number" }, { "a,b\n1,1e999\n", "no finite number" },
-      { "a,b\n1,0x10\n", "\"0x10\", no finite number" }, { "a;b\n1;2,5\n", "\"2,5\", no finite number" },
+      { "a,b\n1,0x10\n", "\"0x10\", no finite number" }, { "a;b\n1;2,5\n", "\"2,5\", no finite number; decimals stand after a point" },
       { "a,a\n1,2\n", "two columns of", "are called \"a\"" },
       { "a,,c\n1,2,3\n", "column 2 of", "has no name in line 1" },
       { "a,b\n1,\"2\n", "line 2 of", "has a quote without an end" }, { "\"a,b\n", "line 1 of", "quote without an end" },
@@ -93,6 +93,10 @@ describe("cq.csv", function()
     says(sentence(cq.csv.save, path, { { "x", x }, { "y", { 1, 2 } } }), "column y must be a vector of 50 numbers as x")
     says(sentence(cq.csv.save, path, { { "x", cq.ones { 2, 2 } } }), "column x must be a vector, got a tensor {2, 2}")
     says(sentence(cq.csv.save, path, { { x } }), "column 1 must be { \"name\"")
+    says(sentence(cq.csv.save, path, { { "x [m]", x }, { "x [s]", x } }), "column 2 is called \"x\", as another one")
+    says(sentence(cq.csv.save, path, { { "x\ny", x } }), "must be one line")
+    says(sentence(cq.csv.save, path, { { "#x", x } }), "does not begin with #")
+    says(sentence(cq.csv.save, path, { { "x", x / 0 } }), "column x must be finite")
     says(sentence(cq.csv.save, folder .. "/no/where.csv", { { "x", x } }), "cannot be opened: No such file")
     says(sentence(cq.csv.save, "a\0b", { { "x", x } }), "with a NUL byte at position 2")
     local full = process.cqlua({ "-e", ('cq.csv.save(%q, { { "x", cq.zeros { 9000 } } })'):format(path) },

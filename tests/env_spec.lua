@@ -149,6 +149,10 @@ describe("env:window", function()
     local _, second = through(function() end)
     assert.equal(16, env.state.step)
     assert.is_false(second.w1:equal(grads.w1))
+    -- sizes that are not given are those of the environment
+    local unsized = cq.Controller.mlp { hidden = { 6 }, seed = 2 }
+    env:window { controller = unsized, steps = 1 }
+    assert.is_true(unsized.params.w1:equal(controller.params.w1))
   end)
 
   it("goes on over the end of an episode, without gradients through it", function()
@@ -213,6 +217,15 @@ describe("env:window", function()
     end
     local saved, two = cq.load(path), make()
     scratch.close()
+    -- a control step that was refused has not been
+    local wrong
+    local env, other = make { reward = function() return T.zeros { wrong and 1 or 2 } end }, make()
+    env:reset()
+    wrong = true
+    assert.is_truthy(sentence(function() env:step(actions(1)) end))
+    wrong = false
+    env:step(actions(2))
+    assert.is_true(other:restore(env:snapshot()):equal(env.observation))
     assert.equal("env:restore: the snapshot has 3 scenes, this environment 2",
       sentence(function() two:restore(saved) end))
     assert.equal("env:restore: needs what env:snapshot() gave, got an empty table",
@@ -236,6 +249,18 @@ describe("what an environment refuses", function()
     wrong:reset()
     assert.equal("cq.Env: reward must give {2}, one number a scene, got one number",
       sentence(function() wrong:step(actions(1)) end):gsub("{}", "one number"))
+    local worse = make { terminate = function() return T.zeros { 2 } / 0 * 0 end }
+    worse:reset()
+    assert.equal("cq.Env: terminate must be finite, got nan in scene 1",
+      sentence(function() worse:step(actions(1)) end))
+    for variant, got in pairs { [3] = "3", [T.zeros { 2 }] = "a cq.Tensor", [{ 0.5 }] = "a list of 1" } do
+      assert.equal("cq.Env: reset must give a variant of the robot, or nil, and then a goal, got " .. got,
+        sentence(function() make { reset = function() return variant end } end))
+    end
+    assert.equal("cq.Env: the goal of reset must be finite, it is not for scene 1",
+      sentence(function() make { reset = function() return nil, 0 / 0 end } end))
+    assert.is_truthy(sentence(function() env:window { controller = cq.Controller.sines {}, steps = 2 } end)
+      :find("env:window: the controller follows the time", 1, true))
     local acceleration = cq.Observer.centroid { groups = { "trunk" }, acceleration = true }
     assert.is_truthy(sentence(function() make { observer = acceleration } end):find("the observer remembers", 1, true))
     assert.is_truthy(sentence(function() make { observer = cq.Observer.centroid { groups = "trunk", clock = 3 } } end)

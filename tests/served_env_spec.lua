@@ -137,4 +137,11 @@ describe("cqlua env", function()
     assert.equal(0, select(2, serve(script(), {})).code)
     says(process.cqlua({ "env" }).err, "env needs the script that returns a cq.Env, got nothing")
   end)
+
+  it("ends at once when it is asked to", function()
+    for name, number in pairs { INT = 2, TERM = 15 } do
+      local path = script(('io.popen("kill -%s $PPID"):close() return env'):format(name))
+      assert.equal(128 + number, process.cqlua({ "env", path }, { after = "</dev/zero" }).code)
+    end
+  end)
 end)

@@ -33,7 +33,10 @@ local function number_of(cell)
   return number and number - number == 0 and number or nil
 end
 
-local function describe(cell) return cell == "" and "empty" or text.describe(cell) .. ", no finite number" end
+local function describe(cell)
+  return cell == "" and "empty" or text.describe(cell) .. ", no finite number"
+    .. (cell:find "^[%+%-]?%d*,%d+$" and "; decimals stand after a point" or "")
+end
 
 -- the name and the unit of a column: "tip [mm]", "tip (mm)"
 local function name_of(cell)
@@ -183,17 +186,24 @@ local function checked(columns)
   if type(columns) ~= "table" or getmetatable(columns) or #columns == 0 then
     is.fail("cq.csv.save: columns must be a list, as { { \"time [s]\", times } }, got %s", text.describe(columns))
   end
-  local heads, lists = {}, {}
+  local heads, lists, taken = {}, {}, {}
   for k, column in ipairs(columns) do
     if type(column) ~= "table" or getmetatable(column) or type(column[1]) ~= "string" or column[1] == "" then
       is.fail("cq.csv.save: column %d must be { \"name\", a tensor or a list of numbers }, got %s", k,
         text.describe(column))
     end
+    local name = name_of(column[1])
+    if taken[name] or name:find "^%s*#" or name:find "[\r\n]" then
+      is.fail("cq.csv.save: column %d is called %s, %s", k, text.describe(name), taken[name] and "as another one"
+        or "which must be one line that does not begin with #")
+    end
+    taken[name] = true
     local values = T.as_tensor(column[2], "cq.csv.save: column " .. column[1])
     if values.rank ~= 1 or k > 1 and values.count ~= #lists[1] then
       is.fail("cq.csv.save: column %s must be a vector%s, got a tensor {%s}", column[1], k > 1
         and (" of %d numbers as %s"):format(#lists[1], heads[1]) or "", table.concat(values:shape(), ", "))
     end
+    if not values:finite() then is.fail("cq.csv.save: column %s must be finite", column[1]) end
     heads[k], lists[k] = table_of.cell(column[1]), values:totable()
   end
   return heads, lists
@@ -213,8 +223,8 @@ end
 local csv = { class = Csv }
 
 ---Writes columns of numbers, with all of their digits: cq.csv reads the same numbers. The file is written beside its
----place and renamed, so that there is never half of one. Errors: columns of different lengths, a path that cannot be
----written.
+---place and renamed, so that there is never half of one. Errors: columns of different lengths, two of one name, numbers
+---that are not finite, a path that cannot be written.
 ---
 ---  local times = cq.arange(0, 1, 0.25)
 ---  cq.csv.save("/tmp/wave.csv", { { "time [s]", times }, { "height", times:sin() } })

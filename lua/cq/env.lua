@@ -170,6 +170,7 @@ end
 -- which episodes end: by terminate or a failure, or by their length
 local function ends(self, after, failed)
   local told = self.terminate and by_scene(self, self.terminate(after, self.goals), "terminate"):detach()
+  if told then check_finite(told, "cq.Env: terminate") end
   local terminated, truncated, map = T.zeros { self.scenes }, T.zeros { self.scenes }, nil
   for scene = 1, self.scenes do
     self.length[scene] = self.length[scene] + 1
@@ -200,7 +201,6 @@ end
 function Env:step(actions)
   if not self.ready then is.fail "env:step: the scenes have not begun; call env:reset() first" end
   local u = check_actions(self, actions)
-  snapshot.note(self, u)
   local before, seen = self.state, self.observation
   local after, failed = advance(self, u)
   local reward = by_scene(self, self.reward(before, u, after, self.goals), "reward")
@@ -212,6 +212,7 @@ function Env:step(actions)
   end
   check_finite(reward, "cq.Env: reward")
   local terminated, truncated, map = ends(self, after, failed)
+  snapshot.note(self, u)
   for scene = 1, self.scenes do self.returned[scene] = self.returned[scene] + reward:get(scene) end
   local info = { final_observation = last, failed = mask_of(self, failed),
     episode_return = T.tensor(self.returned), episode_length = T.tensor(self.length) }
@@ -230,7 +231,7 @@ local window_spec = is.define("env:window", { controller = is.any(), steps = is.
 ---Some control steps with a controller, from where the scenes stand, with gradients to the controller within a function
 ---of cq.value_and_grad; none goes back before the window, or through a scene that begins again. The environment stands
 ---at the end of the window afterwards.
----Errors: before reset; more control steps than an episode has; a controller that remembers.
+---Errors: before reset; more control steps than an episode has; a controller that remembers or follows the time.
 ---@param fields_given env.window.def
 ---@return { observation: cq.Tensor, reward: cq.Tensor, terminated: cq.Tensor, truncated: cq.Tensor, final_observation: cq.Tensor, failed: cq.Tensor, episode_return: cq.Tensor, episode_length: cq.Tensor, last: cq.Tensor }   {steps, scenes, ...} of each control step, and the observation at the end
 function Env:window(fields_given)
@@ -243,6 +244,10 @@ function Env:window(fields_given)
   if controller.start then
     is.fail "env:window: the controller remembers something from step to step, which scenes that begin again must not; take one that acts on the observation alone"
   end
+  if controller.blind then
+    is.fail "env:window: the controller follows the time, which differs between scenes that begin again at different steps; take one that acts on the observation"
+  end
+  controller:check_rollout { world = self.world, observer = self.observer, signal_count = self.action_space.shape[1] }
   local state = self.state
   self.state = state:detach()
   forget(state, false)

@@ -7,6 +7,8 @@ local tape = T.tape
 
 local fields = {}
 
+local bodies = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }) }
+
 -- one number for each goal of a scene
 local function take_goal(self, scene, goal)
   if goal == nil then
@@ -17,6 +19,7 @@ local function take_goal(self, scene, goal)
     return
   end
   local row = T.as_tensor(goal, "cq.Env: the goal of reset"):detach():flatten()
+  if not row:finite() then is.fail("cq.Env: the goal of reset must be finite, it is not for scene %d", scene) end
   self.goal_size = self.goal_size or row.count
   if row.count ~= self.goal_size then
     is.fail("cq.Env: reset gave a goal of %s for scene %d, and one of %d before", text.count(row.count, "number"),
@@ -32,6 +35,9 @@ function fields.draw(self, scene)
   self.drawn_from[scene] = self.random[scene]:state()
   if not self.draw then return end
   local variant, goal = self.draw(self.random[scene], scene)
+  if variant ~= nil and not bodies.check(variant) then
+    is.fail("cq.Env: reset must give a variant of the robot, or nil, and then a goal, got %s", text.describe(variant))
+  end
   self.variants[scene] = rollout_fields.bodies(self.world, variant)
   take_goal(self, scene, goal)
 end
