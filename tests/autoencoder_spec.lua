@@ -265,6 +265,8 @@ describe("what an autoencoder refuses", function()
     mistake.fails("optimizer", function() small():fit {} end)
     mistake.fails("pictures must be {n, 3, 8, 16}, got {2, 3, 16, 8}",
       function() small():fit { optimizer = adam(), pictures = T.ones { 2, 3, 16, 8 } } end)
+    mistake.fails("pictures must be {n, 3, 8, 16}, got {3, 8, 16}", function() small():encode(T.ones { 3, 8, 16 }) end)
+    mistake.fails("latent vectors must be {n, ", function() small():decode(T.ones { 3 }) end)
     mistake.fails("pictures must be finite",
       function() small():fit { optimizer = adam(), pictures = T.zeros { 1, 3, 8, 16 } / 0 } end)
     mistake.fails("weights must have", function() small { weights = { w_conv1 = T.ones { 2 } } } end)

@@ -137,6 +137,8 @@ describe("PPO", function()
     end }
     assert.is_true(first.controller:act(z):equal(first.u))
     assert.is_false(learner:controller():act(z):equal(first.u))
+    assert.equal("learner:controller: it acts on the 2 observations of its environment, got 3",
+      sentence(function() learner:controller():act(spread({ 2, 3 }, -1, 1)) end))
   end)
 
   it("refuses what it cannot divide", function()

@@ -257,7 +257,12 @@ end
 function Learner:controller()
   local frozen = setmetatable({ params = T.leaves.snapshot(self.params), observations = self.observations
     and self.observations:copy() or false }, { __index = self })
+  local inputs = self.env.observation_space.shape[1]
   return controllers.of(function(z)
+    local got = z.rank > 0 and z:size(-1) or 1
+    if got ~= inputs then
+      is.fail("learner:controller: it acts on the %s of its environment, got %d", text.count(inputs, "observation"), got)
+    end
     return frozen:mean(learner.seen(frozen, z, false)):clamp(-1, 1)
   end, "learner:controller")
 end

@@ -15,6 +15,7 @@ local method = require "cq.base.method"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local random = require "cq.random"
+local shape_text = require("cq.tensor.class").shape_text
 
 local TAPS, STRIDE, PADDING = 4, 2, 1
 local BACKGROUND = 0.1        -- weight of the error of a pixel without mass
@@ -149,11 +150,22 @@ local function expand_scale(self)
   return self.weights.scale:reshape(shape)
 end
 
+-- refuses what is no list of rows of this shape, or an empty one
+local function require_shape(rows, shape, what)
+  local fits = T.is_tensor(rows) and rows.rank == #shape + 1 and rows:size(1) > 0
+  for d = 1, #shape do fits = fits and rows:size(d + 1) == shape[d] end
+  if not fits then
+    is.fail("autoencoder: %s must be {n, %s}, got %s", what, table.concat(shape, ", "),
+      T.is_tensor(rows) and shape_text(rows:shape()) or text.describe(rows))
+  end
+end
+
 ---Mean and log variance of the latent vectors of pictures, {n, latent} each; no log variance where beta is 0.
 ---@param pictures cq.Tensor     {n, channels, ...}
 ---@return cq.Tensor mean
 ---@return cq.Tensor? log_variance
 function Autoencoder:encode(pictures)
+  require_shape(pictures, shape_after(self, 0), "pictures")
   local w, x = self.weights, pictures / expand_scale(self)
   for k = 1, #self.layers do x = conv(x, w["w_conv" .. k], w["b_conv" .. k], STRIDED):relu() end
   x = x:reshape { pictures:size(1), -1 }
@@ -181,7 +193,10 @@ end
 ---Pictures from latent vectors.
 ---@param z cq.Tensor            {n, latent}
 ---@return cq.Tensor             {n, channels, ...}
-function Autoencoder:decode(z) return decode_scaled(self, z) * expand_scale(self) end
+function Autoencoder:decode(z)
+  require_shape(z, { self.latent }, "latent vectors")
+  return decode_scaled(self, z) * expand_scale(self)
+end
 
 -- copies weights of another one
 local function take_weights(self, given)
@@ -257,13 +272,7 @@ local function losses(self, pictures, noise)
 end
 
 local function check_pictures(self, pictures)
-  local shape = shape_after(self, 0)
-  local fits = pictures.rank == #shape + 1 and pictures:size(1) > 0
-  for d = 1, #shape do fits = fits and pictures:size(d + 1) == shape[d] end
-  if not fits then
-    is.fail("autoencoder: pictures must be {n, %s}, got {%s}", table.concat(shape, ", "),
-      table.concat(pictures:shape(), ", "))
-  end
+  require_shape(pictures, shape_after(self, 0), "pictures")
   if not pictures:finite() then is.fail "autoencoder: pictures must be finite" end
   return pictures
 end
