@@ -11,6 +11,7 @@
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
+local tables = require "cq.base.tables"
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local readout = require "cq.state.readout"
@@ -112,16 +113,6 @@ local quantities = {
   acceleration = is.boolean { default = false },
 }
 
-local function with_quantities(fields)
-  for name, kind in pairs(quantities) do fields[name] = kind end
-  return fields
-end
-
-local function with_clock_fields(fields)
-  for name, kind in pairs(clock) do fields[name] = kind end
-  return fields
-end
-
 local function check_quantities(self, name)
   if not (self.position or self.velocity or self.acceleration) then
     is.fail("cq.Observer.%s: observes nothing; set at least one of %s", name,
@@ -138,7 +129,7 @@ end
 ---@field weight? "mass"|"particle"|"volume"   of the means
 ---@field groups string|any[]      a group's name, or a list of names, lists of names, groups (cq.Group) or robots
 
-local centroid = is.define("cq.Observer.centroid", with_quantities(with_clock_fields {
+local centroid = is.define("cq.Observer.centroid", tables.merged(quantities, clock, {
   groups = is.any_of { is.string(), is.list(is.any(), { min = 1 }) }, weight = weight,
 }))
 ---Mean position, velocity and acceleration of groups: {groups * dim * quantities}, all positions first.
@@ -194,7 +185,7 @@ end
 ---@field seed? integer            of the first centres
 ---@field weight? "mass"|"particle"|"volume"   of the means
 
-local kmeans = is.define("cq.Observer.kmeans", with_quantities(with_clock_fields {
+local kmeans = is.define("cq.Observer.kmeans", tables.merged(quantities, clock, {
   clusters = is.integer { min = 1 }, seed = is.integer { min = 0, default = 0 }, weight = weight,
 }))
 ---Like centroid, of clusters that k-means finds in the particles at rest.
@@ -232,9 +223,9 @@ end
 ---@field position? boolean        [length]
 ---@field velocity? boolean        [length/time]
 
-local particles = is.define("cq.Observer.particles", with_clock_fields {
+local particles = is.define("cq.Observer.particles", tables.merged(clock, {
   group = is.any(), position = is.boolean { default = true }, velocity = is.boolean { default = false },
-})
+}))
 ---Positions and velocities of every particle of a group, as a motion capture sees them: {particles * dim * quantities}.
 ---@param fields cq.Observer.particles.def
 ---@return cq.Observer

@@ -39,7 +39,7 @@ local Progress = require "cq.run.progress"
 local schema = require "cq.base.schema"
 local script = require "cq.base.script"
 local tensor = require "cq.tensor"
-local text_of = require "cq.base.text"
+local text = require "cq.base.text"
 local watch = require "cq.base.watch"
 
 local C, is = engine.C, schema
@@ -97,12 +97,6 @@ end
 
 local function date() return os.date "!%Y-%m-%dT%H:%M:%SZ" end
 
--- as a shell would need it to be typed
-local function quoted(word)
-  if word:match "^[%w_./=:,+-]+$" then return word end
-  return "'" .. word:gsub("'", "'\\''") .. "'"
-end
-
 local function current_ranks()
   local Ranks = package.loaded["cq.ranks"]
   return Ranks and Ranks.current()
@@ -110,7 +104,7 @@ end
 
 local function manifest_of(def, bytes)
   local words = { "cqlua" }
-  for _, word in ipairs(script.arguments or {}) do words[#words + 1] = quoted(word) end
+  for _, word in ipairs(script.arguments or {}) do words[#words + 1] = text.quoted(word) end
   local system, name = host.system()
   local options = option.given()
   for key, value in pairs(option.program) do options[key] = value end
@@ -393,12 +387,12 @@ local function append(self, row, what)
   for _, name in ipairs { "iteration", "loss" } do
     local value = row[name]
     if value ~= nil and type(value) ~= "number" then
-      schema.fail("%s: %s must be a number, got %s", what, name, text_of.describe(value))
+      schema.fail("%s: %s must be a number, got %s", what, name, text.describe(value))
     end
   end
   if self.resumed_at and row.iteration <= self.resumed_at then
     schema.fail("%s: iteration %s is recorded already, this run goes on after iteration %d; count from run.done + 1",
-      what, text_of.describe(row.iteration), self.resumed_at)
+      what, text.describe(row.iteration), self.resumed_at)
   end
   if self.history then self.history:append(row) end
   self.done = row.iteration

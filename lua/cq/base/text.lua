@@ -7,6 +7,13 @@ function text.number(value)
   return ("%.10g"):format(value)
 end
 
+---A word as it is typed into a shell.
+---@param word string
+---@return string
+function text.quoted(word)
+  return word:match "^[%w_./=:,+@%%-]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'"
+end
+
 ---The shortest text that reads back as the same number.
 function text.exact(value)
   if value ~= value then return "nan" end

@@ -110,13 +110,19 @@ end
 
 -- ---- an optimizer of a library -------------------------------------------------------------------------------------
 
--- Runs the library for one stage after another. run(optimizer, work) gives a verdict, clear(optimizer) frees what it
--- has made.
-local function minimise(self, solver, run, clear)
+-- Frees what a run has made: the library's object first, since it may call back until it is gone.
+local function clear(self, destroy)
+  if self.opt then destroy(ffi.gc(self.opt, nil)) end
+  for _, callback in ipairs(self.callbacks or {}) do callback:free() end
+  self.opt, self.callbacks = nil, nil
+end
+
+-- Runs the library for one stage after another. run(optimizer, work) gives a verdict.
+local function minimise(self, solver, run, destroy)
   local work = work_of(self, solver)
   while true do
     local fine, verdict = pcall(run, self, work)
-    clear(self)
+    clear(self, destroy)
     if work.problem then error(work.problem, 0) end
     if not fine then error(verdict, 0) end
     if not next_stage(work) then return verdict end
@@ -127,13 +133,13 @@ end
 ---@param class_name string       "cq.Nlopt"
 ---@param kind string             of cq.Optimizer
 ---@param run fun(self: cq.Optimizer, work: cq.External): string?
----@param clear fun(self: cq.Optimizer)
+---@param destroy fun(opt: ffi.cdata*)     frees the library's object, optimizer.opt
 ---@return table
-function external.class(class_name, kind, run, clear)
+function external.class(class_name, kind, run, destroy)
   local class = { __name = class_name, __is = { ["cq.Optimizer"] = true }, chooses_points = true }
   class.__index = class
 
-  function class:minimise(solver) return minimise(self, solver, run, clear) end
+  function class:minimise(solver) return minimise(self, solver, run, destroy) end
 
   function class:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
 

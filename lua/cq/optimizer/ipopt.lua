@@ -179,21 +179,13 @@ local function run(self, work)
   return converged[result] and "converged" or "stopped"
 end
 
--- frees the problem and its callbacks
-local function clear(self)
-  -- the problem first: it may call back until it is gone
-  if self.opt then N.FreeIpoptProblem(ffi.gc(self.opt, nil)) end
-  for _, callback in ipairs(self.callbacks or {}) do callback:free() end
-  self.opt, self.callbacks = nil, nil
-end
-
 -- ---- an optimizer --------------------------------------------------------------------------------------------------
 
 ---IPOPT, from cq.Optimizer.ipopt.
 ---@class cq.Ipopt : cq.Optimizer
 ---@field message string?             what IPOPT said at the end of the last solve
 ---@field multipliers table<string, number>?   of the constraints, at the end of the last solve
-local Ipopt = external.class("cq.Ipopt", "ipopt", run, clear)
+local Ipopt = external.class("cq.Ipopt", "ipopt", run, function(opt) N.FreeIpoptProblem(opt) end)
 
 function Ipopt:__tostring() return ("cq.Optimizer.ipopt { tolerance %g }"):format(self.tolerance) end
 

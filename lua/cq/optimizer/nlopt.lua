@@ -154,20 +154,13 @@ local function run(self, work)
   return verdict_of(self, tonumber(result))
 end
 
--- frees the optimizer and its callbacks
-local function clear(self)
-  if self.opt then N.nlopt_destroy(ffi.gc(self.opt, nil)) end
-  for _, callback in ipairs(self.callbacks or {}) do callback:free() end
-  self.opt, self.callbacks = nil, nil
-end
-
 -- ---- an optimizer --------------------------------------------------------------------------------------------------
 
 ---Algorithms of NLopt, from cq.Optimizer.nlopt.
 ---@class cq.Nlopt : cq.Optimizer
 ---@field algorithm string
 ---@field message string?           what NLopt said at the end of the last solve
-local Nlopt = external.class("cq.Nlopt", "nlopt", run, clear)
+local Nlopt = external.class("cq.Nlopt", "nlopt", run, function(opt) N.nlopt_destroy(opt) end)
 
 ---@internal
 function Nlopt:check_constraints(constraints, what)

@@ -36,9 +36,6 @@ local spec = is.define("cq.Picture.video", {
   keep_frames = is.boolean { default = false },
 })
 
--- for the shell
-local function quote(path) return "'" .. path:gsub("'", "'\\''") .. "'" end
-
 local function has_ffmpeg()
   local code = os.execute "command -v ffmpeg >/dev/null 2>&1"
   return code == 0 or code == true      -- by the flavour of LuaJIT
@@ -59,14 +56,14 @@ local function make_frame_folder(self)
 end
 
 -- Whatever its name, it is a file to ffmpeg: 10:30/x.mp4 would be a protocol, and -y.mp4 an option.
-local function file_of(path) return quote("file:" .. path) end
+local function file_of(path) return text.quoted("file:" .. path) end
 
 -- The shell stays after ffmpeg and drains the pipe: an ffmpeg that gives up early, or hears a Ctrl-C before the program
 -- does, must not kill the program by a broken pipe.
 local function start(self, width, height)
   local command = ("trap '' INT TERM; ffmpeg -hide_banner -loglevel error -nostdin -y -f rawvideo -pix_fmt rgba -s %dx%d -r %g -i pipe:0 %s %s 2>%s; "
     .. "{ echo $? >%s; } 2>/dev/null; cat >/dev/null")
-    :format(width, height, self.fps, formats[self.kind], file_of(self.part), quote(self.log), quote(self.status))
+    :format(width, height, self.fps, formats[self.kind], file_of(self.part), text.quoted(self.log), text.quoted(self.status))
   local pipe, problem = io.popen(command, "w")
   if not pipe then is.fail("cq.Picture.video: cannot start ffmpeg: %s", tostring(problem)) end
   self.pipe, self.width, self.height = pipe, width, height

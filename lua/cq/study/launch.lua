@@ -8,11 +8,7 @@ local is = require "cq.base.schema"
 local option = require "cq.option"
 local text = require "cq.base.text"
 
-local launch = {}
-
-local function quote(word)
-  return word:match "^[%w_./=:,+@%%-]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'"
-end
+local launch, quoted = {}, text.quoted
 
 local function absolute(path)
   if path:sub(1, 1) == "/" then return path end
@@ -30,10 +26,10 @@ local function is_there(program) return output_of("command -v " .. program) ~= "
 
 -- what a worker's command line is
 local function command_of(session, options)
-  local words = { quote(host.executable), "study run", quote(session.script), "--store " .. quote(session.address) }
+  local words = { quoted(host.executable), "study run", quoted(session.script), "--store " .. quoted(session.address) }
   if session.seeds then words[#words + 1] = "--seeds " .. session.seeds end
   if options["go-on"] then words[#words + 1] = "--go-on" end
-  words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quote(session.folder))
+  words[#words + 1] = ("--jobs %d --out %s"):format(options.jobs, quoted(session.folder))
   for _, name in ipairs { "device", "precision", "simd", "seed" } do
     local value = option.program[name]
     local chosen = value ~= nil and not (name == "simd" and value == "auto")
@@ -42,7 +38,7 @@ local function command_of(session, options)
   if option.program.quiet then words[#words + 1] = "--quiet" end
   if option.program.threads > 0 then words[#words + 1] = "--threads " .. option.program.threads end
   for name, value in pairs(option.given()) do
-    words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, quote(value))
+    words[#words + 1] = value == true and "--" .. name or ("--%s=%s"):format(name, quoted(value))
   end
   return table.concat(words, " ")
 end
@@ -77,7 +73,7 @@ local function job_script(session, options, count)
     ('#SBATCH --output="%s/launch/%%A-%%a.log"'):format(folder),
   }
   for word in (options.sbatch or ""):gmatch "%S+" do lines[#lines + 1] = "#SBATCH " .. word end
-  lines[#lines + 1] = "cd " .. quote(absolute ".":gsub("/%.$", "")) .. " || exit 1"
+  lines[#lines + 1] = "cd " .. quoted(absolute ".":gsub("/%.$", "")) .. " || exit 1"
   lines[#lines + 1] = "exec " .. command_of(session, options)
   return table.concat(lines, "\n") .. "\n"
 end
@@ -107,7 +103,7 @@ function launch.slurm(session, options, ready)
   end
   ready()
   for _, path in ipairs(paths) do
-    local said = output_of("sbatch --parsable " .. quote(path))
+    local said = output_of("sbatch --parsable " .. quoted(path))
     local job = said:match "^(%d+)"
     if not job then is.fail("sbatch refused %s: %s", path, (said:gsub("%s+$", ""))) end
     lines[#lines + 1] = ("submitted job %s: %s"):format(job, path)
@@ -129,18 +125,18 @@ function launch.ssh(session, options, hosts, ready)
   options.workers = options.workers or count
   if not is_there "parallel" then
     is.fail("GNU parallel was not found, which starts workers over ssh: install the package parallel, or start one "
-      .. "on each host by hand: cqlua study run %s --store %s", session.script, quote(session.address))
+      .. "on each host by hand: cqlua study run %s --store %s", session.script, quoted(session.address))
   end
   local folder = make_folder(session)
   local numbers = {}
   for k = 1, options.workers do numbers[k] = tostring(k) end
   -- a worker for each host at a time; --wd: in this folder there; -N0: the numbers only count the workers
   local here, worker = absolute ".":gsub("/%.$", ""), command_of(session, options)
-  local command = ("parallel --will-cite --jobs 1 -N0 --sshlogin %s --wd %s --joblog %s %s ::: %s"):format(quote(hosts),
-    quote(here), quote(folder .. "/ssh.log"), quote(worker), table.concat(numbers, " "))
+  local command = ("parallel --will-cite --jobs 1 -N0 --sshlogin %s --wd %s --joblog %s %s ::: %s"):format(quoted(hosts),
+    quoted(here), quoted(folder .. "/ssh.log"), quoted(worker), table.concat(numbers, " "))
   atomic_file.write(folder .. "/ssh.sh", "#!/bin/sh\n" .. command .. "\n")
   ready()
-  return os.execute("sh " .. quote(folder .. "/ssh.sh"))
+  return os.execute("sh " .. quoted(folder .. "/ssh.sh"))
 end
 
 return launch

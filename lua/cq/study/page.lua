@@ -86,19 +86,6 @@ local function curves_of(store, number)
   return out
 end
 
--- trials that are done, the best first
-local function ranking(rows)
-  local out = {}
-  for _, row in ipairs(rows) do
-    if row.state == "done" then out[#out + 1] = row end
-  end
-  table.sort(out, function(a, b)
-    if a.value ~= b.value then return a.value < b.value end
-    return a.number < b.number
-  end)
-  return out
-end
-
 -- the folder with the result of a trial: its own, or one within, where it has named its run
 local function result_folder(path)
   if host.kind(path .. "/saved.bin") then return path end
@@ -133,7 +120,7 @@ return function(folder, def, page, bodies)
   local stored = store.base:has_table "rung" and store:definition()
   if not stored then is.fail("the study in %s has not begun: it has no definition", folder) end
   local rows = store:trials()
-  local best = ranking(rows)
+  local best = store:ranking()
   page.data.study = table_of(rows, stored)
   page.data.study.runs, page.data.study.histories = {}, {}
   for k = 1, math.min(HISTORIES, #best) do

@@ -21,14 +21,9 @@ local WIDE = 100             -- positive values whose largest is so many times t
 local function data_of(study, store)
   local first = study.objectives[1]
   local data = { study = study, store = store, label = first.name, done = {} }
-  for _, row in ipairs(store:trials "state = 'done'") do
-    table.insert(data.done, { number = row.number, point = row.point, rank = row.value,
-      value = row.value * first.sign })
+  for k, row in ipairs(store:ranking()) do
+    data.done[k] = { number = row.number, point = row.point, rank = row.value, value = row.value * first.sign }
   end
-  table.sort(data.done, function(a, b)
-    if a.rank ~= b.rank then return a.rank < b.rank end
-    return a.number < b.number
-  end)
   return data
 end
 

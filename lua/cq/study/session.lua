@@ -62,17 +62,15 @@ function session.open(script, address, count)
   }, Session)
 end
 
-local function quote(word) return word:match "^[%w_./=:,+-]+$" and word or "'" .. word:gsub("'", "'\\''") .. "'" end
-
 ---A command of cqlua study on this study, as a user types it.
 ---@param name string         "show"
 ---@param what string         of what, as the number of a trial
 ---@return string
 function Session:command(name, what)
-  local words, out = { "cqlua study", name, quote(self.script), what }, option.program.out
+  local words, out = { "cqlua study", name, text.quoted(self.script), what }, option.program.out
   if self.seeds then words[#words + 1] = "--seeds " .. self.seeds end
-  if out then words[#words + 1] = "--out " .. quote(out) end
-  if self.address then words[#words + 1] = "--store " .. quote(self.address) end
+  if out then words[#words + 1] = "--out " .. text.quoted(out) end
+  if self.address then words[#words + 1] = "--store " .. text.quoted(self.address) end
   return table.concat(words, " ")
 end
 

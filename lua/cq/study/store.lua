@@ -392,14 +392,23 @@ local function decoded(self, row)
   return row
 end
 
+-- trials as a condition or an order says, whole rows
+local function select(self, which, ...)
+  local rows = self.base:rows("SELECT * FROM trial " .. which, ...)
+  for _, row in ipairs(rows) do decoded(self, row) end
+  return rows
+end
+
 ---Trials in order, whole rows.
 ---@param where? string    a condition
 ---@return table[]
 function Store:trials(where, ...)
-  local rows = self.base:rows("SELECT * FROM trial " .. (where and "WHERE " .. where or "") .. " ORDER BY number", ...)
-  for _, row in ipairs(rows) do decoded(self, row) end
-  return rows
+  return select(self, (where and "WHERE " .. where or "") .. " ORDER BY number", ...)
 end
+
+---Trials that are done, the best first by their first objective.
+---@return table[]
+function Store:ranking() return select(self, "WHERE state = 'done' ORDER BY value, number") end
 
 ---@param number integer
 ---@return table
@@ -411,11 +420,7 @@ end
 ---Trials that have ended since serial, in the order in which they ended.
 ---@param serial integer
 ---@return table[]
-function Store:ended(serial)
-  local rows = self.base:rows("SELECT * FROM trial WHERE serial > ? ORDER BY serial", serial)
-  for _, row in ipairs(rows) do decoded(self, row) end
-  return rows
-end
+function Store:ended(serial) return select(self, "WHERE serial > ? ORDER BY serial", serial) end
 
 ---Curves of a trial by name: { steps, values }.
 ---@return table<string, { x: number[], y: number[] }>

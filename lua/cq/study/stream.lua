@@ -6,7 +6,7 @@ local C = require("cq.base.engine").C
 local Stream = {}
 Stream.__index = Stream
 
-local purposes = { point = 1, permutation = 2, jitter = 3, tpe = 4, cma = 5, scramble = 6, forest = 7 }
+local purposes = { point = 1, permutation = 2, jitter = 3, tpe = 4, cma = 5 }
 local PURPOSE, NUMBER = 2 ^ 48, 2 ^ 16       -- positions in the generator's stream: 65,536 blocks for each number
 
 local stream = {}
