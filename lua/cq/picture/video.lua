@@ -63,7 +63,8 @@ local function file_of(path) return text.quoted("file:" .. path) end
 local function start(self, width, height)
   local command = ("trap '' INT TERM; ffmpeg -hide_banner -loglevel error -nostdin -y -f rawvideo -pix_fmt rgba -s %dx%d -r %g -i pipe:0 %s %s 2>%s; "
     .. "{ echo $? >%s; } 2>/dev/null; cat >/dev/null")
-    :format(width, height, self.fps, formats[self.kind], file_of(self.part), text.quoted(self.log), text.quoted(self.status))
+    :format(width, height, self.fps, formats[self.kind], file_of(self.part), text.quoted(self.log),
+    text.quoted(self.status))
   local pipe, problem = io.popen(command, "w")
   if not pipe then is.fail("cq.Picture.video: cannot start ffmpeg: %s", tostring(problem)) end
   self.pipe, self.width, self.height = pipe, width, height
