@@ -5,8 +5,7 @@ local levels = require "cq.experiment.levels"
 local message = require "cq.base.message"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
-
-local function shape_text(tensor) return "{" .. table.concat(tensor:shape(), ", ") .. "}" end
+local class = require "cq.tensor.class"
 
 local function by_path(params)
   local out = {}
@@ -19,12 +18,12 @@ local function adopted(own, before)
   local out, there, told, count = T.leaves.snapshot(own), by_path(before or {}), {}, 0
   for _, leaf in ipairs(T.leaves.list(out)) do
     local other = there[leaf.path]
-    if other and shape_text(other) == shape_text(leaf.tensor) then
+    if other and class.same_dims(other.dims, leaf.tensor.dims) then
       leaf.tensor:copy_from(other:detach())
       count = count + 1
     else
-      told[#told + 1] = other and ("%s begins anew: it was %s and is %s"):format(leaf.path, shape_text(other),
-        shape_text(leaf.tensor)) or ("%s is new"):format(leaf.path)
+      told[#told + 1] = other and ("%s begins anew: it was %s and is %s"):format(leaf.path,
+        class.shape_text(other.dims), class.shape_text(leaf.tensor.dims)) or ("%s is new"):format(leaf.path)
     end
   end
   return out, told, count
@@ -37,7 +36,7 @@ local function known(state, optimizer, params)
   for name, moments in pairs(state.moments) do
     out[name] = {}
     for path, moment in pairs(moments) do
-      if own[path] and shape_text(own[path]) == shape_text(moment) then out[name][path] = moment end
+      if own[path] and class.same_dims(own[path].dims, moment.dims) then out[name][path] = moment end
     end
   end
   return { kind = state.kind, iteration = state.iteration, moments = out, norms = state.norms }

@@ -6,6 +6,7 @@ local text = require "cq.base.text"
 local words = require "cq.plan.words"
 local nearest = require "cq.robot.transfer"
 local T = require "cq.tensor"
+local class = require "cq.tensor.class"
 
 local levels = {}
 
@@ -124,14 +125,6 @@ local function by_particle(value, from, to)
   return value:gather(to.nearest_in[from], 1)
 end
 
-local function same_shape(a, b)
-  if not b or a.rank ~= b.rank then return false end
-  for d = 1, a.rank do
-    if a:size(d) ~= b:size(d) then return false end
-  end
-  return true
-end
-
 ---Parameters of an experiment from those of another level, with gradients to them: variables of a design and values of
 ---particles by the nearest particle and time, others as they are.
 ---@param from cq.Experiment
@@ -147,7 +140,7 @@ function levels.carried(from, params, to)
   for _, leaf in ipairs(T.leaves.list(to.params)) do paths[leaf.tensor] = leaf.path end
   return T.leaves.map(to.params, function(own)
     local other, path = found[own], paths[own]
-    local value = of_design[own] or same_shape(own, other) and other
+    local value = of_design[own] or T.is_tensor(other) and class.same_dims(own.dims, other.dims) and other
     if not value and T.is_tensor(other) and path:find "^robot%." and own:size(1) == to.robot.particle_count
       and other.rank == own.rank and other:size(1) == from.robot.particle_count then
       value = by_particle(other, from.robot, to.robot)

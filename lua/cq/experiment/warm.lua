@@ -13,6 +13,7 @@ local text = require "cq.base.text"
 local transfer = require "cq.robot.transfer"
 local worlds = require "cq.saved.world"
 local T = require "cq.tensor"
+local class = require "cq.tensor.class"
 
 local warm = {}
 
@@ -79,10 +80,6 @@ end
 
 -- ---- parameters -----------------------------------------------------------------------------------------------------
 
-local function shape_text(tensor) return "{" .. table.concat(tensor:shape(), ", ") .. "}" end
-
-local function same_shape(a, b) return shape_text(a) == shape_text(b) end
-
 -- which dimension of a value is that of particles; nil: none
 local function particle_axis(path, tensor, count)
   local axis = path == "design.layout" and 2 or (path:match "^robot%." or path == "design.density") and 1
@@ -96,7 +93,7 @@ local function transferred(run, saved, path, own, other)
   local axis = there and particle_axis(path, own, robot.particle_count)
   if not axis or particle_axis(path, other, there.particle_count) ~= axis then
     is.fail("run:load: %s has the parameter %s of shape %s, this experiment of shape %s", saved.path, path,
-      shape_text(other), shape_text(own))
+      class.shape_text(other.dims), class.shape_text(own.dims))
   end
   return other:gather(transfer.nearest(robot, there), axis)
 end
@@ -132,7 +129,7 @@ local function take(run, saved)
     if not other then
       lacking[#lacking + 1] = path
     else
-      new[path] = same_shape(tensor, other) and other or transferred(run, saved, path, tensor, other)
+      new[path] = class.same_dims(tensor.dims, other.dims) and other or transferred(run, saved, path, tensor, other)
     end
   end
   for _, path in ipairs(names) do

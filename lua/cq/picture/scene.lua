@@ -9,6 +9,7 @@ local walls = require "cq.picture.wall"
 local ruler = require "cq.picture.ruler"
 local bodies = require "cq.picture.body"
 local cameras = require "cq.picture.camera"
+local class = require "cq.tensor.class"
 local marks = require "cq.picture.marks"
 local scales = require "cq.picture.scale"
 local legend = require "cq.picture.legend"
@@ -141,14 +142,12 @@ function Scene:__tostring()
   return ("cq.PictureScene { %dD, %d x %d pixels }"):format(self.dim, self.width, self.height)
 end
 
-local function shape_of(t) return "{" .. table.concat(t:shape(), ", ") .. "}" end
-
 local function wanted_shape(name, t, ...)
   local want = { ... }
   local fits = t and t.rank == #want
   for d, size in ipairs(want) do fits = fits and t:size(d) == size end
   if t and not fits then
-    is.fail("picture_scene:frame: %s must have the shape {%s}, got %s", name, table.concat(want, ", "), shape_of(t))
+    is.fail("picture_scene:frame: %s must have the shape {%s}, got %s", name, table.concat(want, ", "), class.shape_text(t.dims))
   end
 end
 

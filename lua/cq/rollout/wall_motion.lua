@@ -5,10 +5,10 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local series = require "cq.rollout.series"
-local shape_text = require("cq.tensor.class").shape_text
+local class = require "cq.tensor.class"
 local C = require("cq.base.engine").C
 
-local wall_motion = {}
+local wall_motion, same, shape_text = {}, class.same_dims, class.shape_text
 
 -- numbers and tensors in lists, as one tensor on the tape
 local function joined(value, what)
@@ -19,14 +19,6 @@ local function joined(value, what)
   local list = {}
   for k, part in ipairs(value) do list[k] = joined(part, what) end
   return T.stack(list, 1)
-end
-
-local function same(shape, wanted)
-  if #shape ~= #wanted then return false end
-  for k, size in ipairs(wanted) do
-    if shape[k] ~= size then return false end
-  end
-  return true
 end
 
 local function require_finite(tensor, what, time)
