@@ -16,7 +16,6 @@ local picture = {
   scene = scene.new,
   frame = scene.once,
   video = video.new,
-  encode = video.encode,
 }
 
 return picture

@@ -171,6 +171,12 @@ local function finish(self)
   if not renamed then is.fail("cq.Picture.video: cannot write '%s': %s", self.path, tostring(problem)) end
 end
 
+-- what a user types to make the film of its frames
+local function command_of(self)
+  return ("ffmpeg -framerate %g -i %s -pix_fmt yuv420p %s"):format(self.fps, text.quoted(self.folder .. "/%06d.png"),
+    text.quoted(self.path))
+end
+
 ---Finishes the film. Gives its path, or that of the folder of frames where no film could be made.
 ---@return string path
 function Video:close()
@@ -180,8 +186,8 @@ function Video:close()
   if self.encoded then finish(self) end
   self.result = (self.encoded or not self.folder) and self.path or self.folder
   if not self.encoded and self.folder then
-    message.note("ffmpeg is not installed, so '%s' was not made; what was drawn, %s, is in %s (apt install ffmpeg)",
-      self.path, text.count(self.frames, "frame"), self.folder)
+    message.note("ffmpeg is not installed (apt install ffmpeg): %s of %s lie in %s, of which this makes it: %s",
+      text.count(self.frames, "frame"), self.path, self.folder, command_of(self))
   end
   return self.result
 end
@@ -192,42 +198,6 @@ function Video:discard()
   self.closed = true
   if self.pipe then self.pipe:close() end
   if self.log then remove_files(self) end
-end
-
----@class cq.Picture.encode.def
----@field frames string             folder
----@field path string               ends in .mp4, .mkv, .webm or .gif
----@field fps? number               frames a second, 30
-
-local from_spec = is.define("cq.Picture.encode",
-  { frames = is.string(), path = is.string(), fps = is.number { above = 0, max = 240, default = 30 } })
-
----A film from a folder of frames 000001.png, 000002.png, ...
----@param fields cq.Picture.encode.def
----@return string path
-function video.encode(fields)
-  local def = from_spec(fields)
-  if not has_ffmpeg() then
-    is.fail("cq.Picture.encode: ffmpeg is not installed (apt install ffmpeg); the frames stay in %s", def.frames)
-  end
-  local images = require "cq.base.image"
-  local film, k = video.new { path = def.path, fps = def.fps }, 1
-  while true do
-    local path = ("%s/%06d.png"):format(def.frames, k)
-    local file = io.open(path, "rb")
-    if not file then break end
-    file:close()
-    local picture = images.read(path, "cq.Picture.encode")
-    if k == 1 then start(film, picture.width, picture.height) end
-    if picture.width ~= film.width or picture.height ~= film.height then
-      is.fail("cq.Picture.encode: frames have one size, %s has %d x %d pixels, the first %d x %d", path, picture.width,
-        picture.height, film.width, film.height)
-    end
-    film.pipe:write(ffi.string(picture.pixels, 4 * picture.width * picture.height))
-    film.frames, k = k, k + 1
-  end
-  if film.frames == 0 then is.fail("cq.Picture.encode: there is no %s/000001.png", def.frames) end
-  return film:close()
 end
 
 method.guard(Video, "video")

@@ -206,12 +206,6 @@ function Tensor:slice(i, j, dim)
   return pick(self, shape, strides, (first - 1) * strides[dim])
 end
 
----Entries i to j of the last dimension.
----@param i integer
----@param j? integer     the last one unless given
----@return cq.Tensor
-function Tensor:slice_columns(i, j) return self:slice(i, j, -1) end
-
 -- t[i]: the most frequent of all, so without strides
 local function row_back(node, gradient)
   local to, offset = adjoint(node.a), node.extra
