@@ -190,6 +190,32 @@ describe("an autoencoder that observes", function()
     process.remove(folder)
   end)
 
+  it("is that of the best iteration where the best is evaluated, saved or loaded", function()
+    local folder, earlier = process.folder(), 0
+    for sign = -1, 1, 2 do
+      local function make()
+        return cq.Experiment { world = world(), steps = 5, observer = small { collect = 1 },
+          controller = cq.Controller.mlp { hidden = { 4 }, seed = 1 }, optimizer = adam(),
+          objective = function(state) return sign * state:center("trunk")[1] end }
+      end
+      local run, optimizer = make(), adam()
+      run:optimize { iterations = 3, folder = folder .. "/" .. sign, on_iteration = function()
+        run.observer:fit { optimizer = optimizer, iterations = 20, batch = 8 }
+      end }
+      assert.equal(run.best.loss, run:evaluate().loss)
+      assert.are_not.equal(run.best.loss, run:evaluate({ params = "last" }).loss)
+      earlier = earlier + (run.best.iteration < 3 and 1 or 0)
+      local saved = cq.load(run.folder)
+      local roll = run.world:rollout { steps = 5, observer = saved.observer, controller = saved.controller }
+      assert.equal(run.best.loss, sign * roll.state:center("trunk")[1]:item())
+      local other = make()
+      other:load(run.folder)
+      assert.equal(run.best.loss, other:evaluate().loss)
+    end
+    assert(earlier > 0)
+    process.remove(folder)
+  end)
+
   it("goes on from a state with the same bits", function()
     local w, eye, path = world(), small { collect = 1, replay = 8 }, os.tmpname()
     local function look(observer)

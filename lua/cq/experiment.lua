@@ -40,9 +40,10 @@ local together = require "cq.experiment.together"
 ---@class cq.Experiment
 ---@field params { controller: table?, observer: table?, robot: table?, world: table?, named: table? }   the present
 ---  values, cq.param each; named: those with an apply
----@field best { loss: number, iteration: integer, params: table }?     of the least loss so far; with constraints of
----  the least among the points that keep them, or else of the one that is nearest to it, with feasible, values {
---- objective =, NAME = } and violation, the largest by its constraint's scale, beside
+---@field best { loss: number, iteration: integer, params: table, learned: table? }?   of the least loss so far, with
+---  what an observer had learned beside it; with constraints of the least among the points that keep them, or else of
+---  the one that is nearest to it, with feasible, values { objective =, NAME = } and violation, the largest by its
+---  constraint's scale, beside
 ---@field body cq.Topology.Body?   after a plan whose last stage has a binary or extracted body
 ---@field steps integer         control steps
 ---@field folder string?        of its run, once that has begun: history.csv, parameters, pictures
@@ -207,6 +208,8 @@ end
 function Experiment:policy(params, body)
   local controller, observer, pulses = self.controller, self.observer, nil
   if controller and params.controller then controller = controller:with(params.controller) end
+  local best = self.best
+  if best and best.learned and params == best.params then observer = observer:holding(best.learned) end
   if observer and params.observer then observer = observer:with(params.observer) end
   if body then
     pulses = body.controller

@@ -59,7 +59,7 @@ return function(training, state)
     start.params = params
     -- the next stage begins from the best of one that is over
     start.best = start.ended and start.best and { loss = start.best.loss, iteration = start.best.iteration,
-      params = (adopted(own.params, start.best.params)) } or nil
+      params = (adopted(own.params, start.best.params)), learned = start.best.learned } or nil
     local solver = start.solver
     if solver then
       optimizer:restart()

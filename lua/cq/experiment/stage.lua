@@ -223,7 +223,7 @@ local function take_best(self)
   if not best or run.best and run.best.iteration == best.iteration then return end
   local cost = best.values.passive_cost
   run.best = { loss = best.values.objective - (cost or 0), passive_cost = cost, iteration = best.iteration,
-    params = best.params }
+    params = best.params, learned = best.learned }
   if #run.constraints > 0 then
     run.best.feasible, run.best.values, run.best.violation = best.feasible, best.values, best.judged.worst
   end

@@ -174,6 +174,8 @@ end
 function warm.load(run, path)
   local saved = warm.take(run, path)
   if saved.data.stage then T.tape.pause(stages.restore, run, saved.data.stage) end
+  local observer = saved.data.observer
+  if observer and run.observer and run.observer.take then run.observer:take(observer.fields.weights) end
   return saved
 end
 

@@ -239,6 +239,25 @@ function Autoencoder:with(weights)
     { __index = self, __name = Autoencoder.__name })
 end
 
+---What it has learned by fits, as a training keeps it with its best parameters.
+---@internal
+function Autoencoder:learned() return T.leaves.snapshot(self.weights) end
+
+---The same with what it had learned when parameters were the best; it collects nothing.
+---@internal
+function Autoencoder:holding(learned)
+  local out = self:with(learned)
+  out.collect = 0
+  return out
+end
+
+---Takes what another one has learned.
+---@internal
+function Autoencoder:take(learned)
+  take_weights(self, learned)
+  self.fitted = true
+end
+
 -- ---- fitting --------------------------------------------------------------------------------------------------------
 
 -- root mean square of velocity, along all axes together, and of density over the pixels that hold mass

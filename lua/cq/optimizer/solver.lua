@@ -78,6 +78,8 @@ local function keep_best(self, values, judged)
   local point = { values = values, judged = judged, feasible = judged.feasible, iteration = self.evaluations + 1 }
   if not is_better(point, self.best) then return end
   point.params = T.leaves.snapshot(self.all)
+  local observer = self.experiment and self.experiment.observer
+  point.learned = observer and observer.learned and observer:learned()
   self.best = point
 end
 
@@ -227,7 +229,8 @@ local function write_best(self)
   local best = self.best
   local loss = best.values.objective - (best.values.passive_cost or 0)
   require("cq.saved.run").write(self.run, { loss = loss, iteration = best.iteration,
-    params = boxed(best.params), values = best.values, feasible = best.feasible }, self.experiment)
+    params = boxed(best.params), values = best.values, feasible = best.feasible, learned = best.learned },
+    self.experiment)
 end
 
 ---Saves into the folder of the run.

@@ -64,12 +64,12 @@ local function setting(experiment, params)
 end
 
 -- everything of an experiment that cq.load needs, as plain data
-local function describe(experiment, params)
+local function describe(experiment, params, learned)
   local world, body, controller, design = setting(experiment, params)
   local out = {
     steps = experiment.steps, weight = experiment.weight, robots = of_robots(world, body),
     world = worlds.data(world, experiment.steps, changes_of(experiment, params)),
-    observer = policy.observer_data(experiment.observer, world.robots, params.observer),
+    observer = policy.observer_data(experiment.observer, world.robots, tables.merged(learned, params.observer)),
     controller = policy.controller_data(controller, controllers.signals_of(world)),
     design = design and plain.copy(design), stage = plain.copy(experiment.in_stage),
   }
@@ -103,11 +103,11 @@ end
 
 ---Writes saved.bin of a run.
 ---@param folder cq.Run
----@param best { loss: number, iteration: integer, params: table, values: table?, feasible: boolean? }
+---@param best { loss: number, iteration: integer, params: table, values: table?, feasible: boolean?, learned: table? }
 ---@param experiment? cq.Experiment    nil: parameters of a function of the user's
 function run.write(folder, best, experiment)
   if option.program.follows then return end
-  local out = experiment and T.tape.pause(describe, experiment, best.params) or {}
+  local out = experiment and T.tape.pause(describe, experiment, best.params, best.learned) or {}
   out.result = { loss = best.loss, iteration = best.iteration, feasible = best.feasible,
     values = plain.copy(best.values) }
   out.parameters = best.params
