@@ -145,6 +145,15 @@ describe("what the library writes", function()
     assert.same({}, entries(folder .. "/here"))
   end)
 
+  it("is in runs/cqlua where the script has no name", function()
+    process.write(folder .. "/script", 'print(require("cq").Picture.canvas():write "a.png")')
+    for _, word in ipairs { "-", "-e" } do
+      local words = word == "-" and { "-" } or { "-e", process.read(folder .. "/script") }
+      local result = process.cqlua(words, { before = ("cd %s;"):format(folder), after = "< " .. folder .. "/script" })
+      assert.equal("runs/cqlua/a.png\n", result.out, result.err)
+    end
+  end)
+
   it("is refused in a folder that is not there, and in one that cannot be", function()
     process.write(folder .. "/file", "old")
     local result = run([[
