@@ -12,8 +12,8 @@ local place = {
   open = nil, ---@type { folder: string }?      the run that is open
 }
 
----The folder that a run takes where none is given: --out, else runs/<name of the script>, or runs/cqlua where the script
----has no name, as from standard input.
+---The folder that a run takes where none is given: --out, else runs/<name of the script>, or runs/cqlua where it has no
+---name, as from standard input.
 ---@return string
 function place.default_folder()
   local name = (script.path and script.path ~= "-" and script.path or "cqlua"):match "([^/]+)$":gsub("%.lua$", "")
