@@ -298,7 +298,7 @@ describe("values of", function()
     refused(function() x:conv3d(w) end, "conv3d: the kernel must be {channels_out, channels_in, kd, kh, kw}, got shape")
     refused(function() x:conv2d(w, { stride = { 1, 2, 3 } }) end, "conv2d: stride must be one whole number or 2, got 3")
     refused(function() x:conv_transpose2d(w) end, "the input has 3 channels and the kernel takes 2")
-    refused(function() x:slice(1, 2):conv_transpose2d(w, { padding = 4 }) end, "nothing is left of an input of shape")
+    refused(function() x:slice(1, 2):conv_transpose2d(w, { padding = 4 }) end, "leaves nothing of an input of shape")
     refused(function() x:slice(1, 2):conv_transpose2d(w, { stride = 2, output_padding = 2 }) end,
       "output_padding must be below the stride or the dilation, got 2")
     refused(function() x:conv2d(T.ones { 2, 3, 6, 6 }) end, "does not fit into an input of shape")

@@ -76,44 +76,68 @@ local function add_bias(what, y, n, channels, bias)
   return y + bias:reshape(shape)
 end
 
--- ---- convolutions ---------------------------------------------------------------------------------------------------
+-- A convolution of x with w by what way has of its own: its options, the channels of a kernel in words and the place of
+-- those that it takes, size(what, conv, d, width, ...), run and back.
+local function apply(way, what, n, x, w, opts)
+  local given = x
+  check_ranks(what, n, x, w, way.channels)
+  opts = way.options(opts or {})
+  if x.rank == n + 1 then x = x:unsqueeze(1) end
+  if w.dims[way.takes] ~= x.dims[2] then
+    fail("%s: the input has %s and the kernel takes %d", what, text.count(x.dims[2], "channel"), w.dims[way.takes])
+  end
+  local conv, dims = convolution_of(what, n, w, opts), { x.dims[1], w.dims[3 - way.takes] }
+  conv.batch = x.dims[1]
+  for axis = 1, n do
+    local d, more = axis + 2 - n, opts.output_padding
+    local size = way.size(what, conv, d, x.dims[2 + axis], type(more) == "table" and more[axis] or more)
+    if size < 1 or conv.kernel[d] == 0 then
+      fail("%s: a kernel of shape %s %s an input of shape %s", what, class.shape_text(w.dims), way.refusal,
+        class.shape_text(given.dims))
+    end
+    dims[2 + axis] = size
+  end
+  local y = class.make(dims)
+  engine.check(way.run(conv, x, w, y), what)
+  if tape.wants(x, w) then y = tape.push(way.back, y, x, w, conv) end
+  y = add_bias(what, y, n, dims[2], opts.bias)
+  return given.rank == n + 1 and y:squeeze(1) or y
+end
 
-local function convolve_back(node, gradient)
+local straight = { options = options, channels = "channels_out, channels_in", takes = 2,
+  refusal = "does not fit into" }
+
+function straight.size(_, conv, d, width)
+  conv.size[d] = width
+  local room = width + 2 * conv.padding[d] - conv.dilation[d] * (conv.kernel[d] - 1) - 1
+  return room < 0 and 0 or tonumber(room / conv.stride[d]) + 1
+end
+
+function straight.run(conv, x, w, y) return C.cq_tensor_convolve(conv, x.pointer, w.pointer, y.pointer) end
+
+function straight.back(node, gradient)
   local x, w = node.a, node.b
   engine.check(C.cq_tensor_convolve_adj(node.extra, x.pointer, w.pointer, adjoint(x), adjoint(w), gradient), "conv")
 end
 
-local function convolve(what, n, x, w, opts)
-  local given = x
-  check_ranks(what, n, x, w, "channels_out, channels_in")
-  opts = options(opts or {})
-  if x.rank == n + 1 then x = x:unsqueeze(1) end
-  if w.dims[2] ~= x.dims[2] then
-    fail("%s: the input has %s and the kernel takes %d", what, text.count(x.dims[2], "channel"), w.dims[2])
+local transposed = { options = transposed_options, channels = "channels_in, channels_out", takes = 1,
+  refusal = "leaves nothing of" }
+
+function transposed.size(what, conv, d, width, more)
+  if more >= math.max(tonumber(conv.stride[d]), tonumber(conv.dilation[d])) then
+    fail("%s: output_padding must be below the stride or the dilation, got %d", what, more)
   end
-  local conv, dims = convolution_of(what, n, w, opts), { x.dims[1], w.dims[1] }
-  conv.batch = x.dims[1]
-  for axis = 1, n do
-    local d = axis + 2 - n
-    conv.size[d] = x.dims[2 + axis]
-    local room = conv.size[d] + 2 * conv.padding[d] - conv.dilation[d] * (conv.kernel[d] - 1) - 1
-    if room < 0 or conv.kernel[d] == 0 then
-      fail("%s: a kernel of shape %s does not fit into an input of shape %s", what, class.shape_text(w.dims),
-        class.shape_text(given.dims))
-    end
-    dims[2 + axis] = tonumber(room / conv.stride[d]) + 1
-  end
-  local y = class.make(dims)
-  engine.check(C.cq_tensor_convolve(conv, x.pointer, w.pointer, y.pointer), what)
-  if tape.wants(x, w) then y = tape.push(convolve_back, y, x, w, conv) end
-  y = add_bias(what, y, n, w.dims[1], opts.bias)
-  return given.rank == n + 1 and y:squeeze(1) or y
+  conv.size[d] = (width - 1) * conv.stride[d] - 2 * conv.padding[d] + conv.dilation[d] * (conv.kernel[d] - 1) + more + 1
+  return tonumber(conv.size[d])
 end
 
--- ---- transposed convolutions ----------------------------------------------------------------------------------------
+function transposed.run(conv, x, w, y)
+  y:fill(0)
+  return C.cq_tensor_convolve_adj(conv, nil, w.pointer, y.pointer, nil, x.pointer)
+end
 
 -- y = K^T x, where K is the convolution from y's side to x's: dx = K dy, and dw is that of K with dy in and x out
-local function transposed_back(node, gradient)
+function transposed.back(node, gradient)
   local x, w, conv = node.a, node.b, node.extra
   local to_x, to_w = adjoint(x), adjoint(w)
   if to_x then
@@ -125,69 +149,37 @@ local function transposed_back(node, gradient)
   end
 end
 
-local function transpose(what, n, x, w, opts)
-  local given = x
-  check_ranks(what, n, x, w, "channels_in, channels_out")
-  opts = transposed_options(opts or {})
-  if x.rank == n + 1 then x = x:unsqueeze(1) end
-  if w.dims[1] ~= x.dims[2] then
-    fail("%s: the input has %s and the kernel takes %d", what, text.count(x.dims[2], "channel"), w.dims[1])
-  end
-  local conv, dims = convolution_of(what, n, w, opts), { x.dims[1], w.dims[2] }
-  conv.batch = x.dims[1]
-  for axis = 1, n do
-    local d, more = axis + 2 - n, opts.output_padding
-    more = type(more) == "table" and more[axis] or more
-    if more >= math.max(tonumber(conv.stride[d]), tonumber(conv.dilation[d])) then
-      fail("%s: output_padding must be below the stride or the dilation, got %d", what, more)
-    end
-    conv.size[d] = (x.dims[2 + axis] - 1) * conv.stride[d] - 2 * conv.padding[d]
-      + conv.dilation[d] * (conv.kernel[d] - 1) + more + 1
-    if conv.size[d] < 1 or conv.kernel[d] == 0 then
-      fail("%s: nothing is left of an input of shape %s with a kernel of shape %s", what, class.shape_text(given.dims),
-        class.shape_text(w.dims))
-    end
-    dims[2 + axis] = tonumber(conv.size[d])
-  end
-  local y = class.make(dims)
-  y:fill(0)
-  engine.check(C.cq_tensor_convolve_adj(conv, nil, w.pointer, y.pointer, nil, x.pointer), what)
-  if tape.wants(x, w) then y = tape.push(transposed_back, y, x, w, conv) end
-  y = add_bias(what, y, n, w.dims[2], opts.bias)
-  return given.rank == n + 1 and y:squeeze(1) or y
-end
-
 -- ---- methods --------------------------------------------------------------------------------------------------------
 
 ---Cross-correlation of signals with kernels.
 ---@param kernel cq.Tensor  {channels_out, channels_in, width}
 ---@param opts? cq.ConvolutionOptions
 ---@return cq.Tensor        {channels_out, length'}, with the batch in front if there was one
-function Tensor:conv1d(kernel, opts) return convolve("conv1d", 1, self, kernel, opts) end
+function Tensor:conv1d(kernel, opts) return apply(straight, "conv1d", 1, self, kernel, opts) end
 
 ---Cross-correlation of pictures with kernels.
 ---@param kernel cq.Tensor  {channels_out, channels_in, kh, kw}
 ---@param opts? cq.ConvolutionOptions
 ---@return cq.Tensor        {channels_out, h', w'}, with the batch in front if there was one
-function Tensor:conv2d(kernel, opts) return convolve("conv2d", 2, self, kernel, opts) end
+function Tensor:conv2d(kernel, opts) return apply(straight, "conv2d", 2, self, kernel, opts) end
 
 ---Cross-correlation of volumes with kernels.
 ---@param kernel cq.Tensor  {channels_out, channels_in, kd, kh, kw}
 ---@param opts? cq.ConvolutionOptions
 ---@return cq.Tensor        {channels_out, d', h', w'}, with the batch in front if there was one
-function Tensor:conv3d(kernel, opts) return convolve("conv3d", 3, self, kernel, opts) end
+function Tensor:conv3d(kernel, opts) return apply(straight, "conv3d", 3, self, kernel, opts) end
 
 ---Transposed convolution of pictures, the adjoint of conv2d with the same kernel and options: a stride of 2 doubles the
 ---size. h' = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
 ---@param kernel cq.Tensor  {channels_in, channels_out, kh, kw}
 ---@param opts? cq.TransposedConvolutionOptions
 ---@return cq.Tensor        {channels_out, h', w'}, with the batch in front if there was one
-function Tensor:conv_transpose2d(kernel, opts) return transpose("conv_transpose2d", 2, self, kernel, opts) end
+function Tensor:conv_transpose2d(kernel, opts) return apply(transposed, "conv_transpose2d", 2, self, kernel, opts) end
 
 ---Transposed convolution of volumes, the adjoint of conv3d with the same kernel and options.
 ---@param kernel cq.Tensor  {channels_in, channels_out, kd, kh, kw}
 ---@param opts? cq.TransposedConvolutionOptions
 ---@return cq.Tensor        {channels_out, d', h', w'}, with the batch in front if there was one
-function Tensor:conv_transpose3d(kernel, opts) return transpose("conv_transpose3d", 3, self, kernel, opts) end
+function Tensor:conv_transpose3d(kernel, opts) return apply(transposed, "conv_transpose3d", 3, self, kernel, opts) end
 
 return Tensor
