@@ -99,10 +99,10 @@ end
 
 local series, shown = {}, { "gradient", "shac", "cma", best }
 local names = { gradient = "gradients", shac = "SHAC", cma = "CMA-ES" }
-for k, way in ipairs(shown) do
+for _, way in ipairs(shown) do
   local b = bands[way]
-  series[k] = { name = names[way] or "PPO, best of three rates", x = b.x, y = b.median, lower = b.lower,
-    upper = b.upper }
+  series[#series + 1] = b and { name = names[way] or "PPO, best of three rates", x = b.x, y = b.median,
+    lower = b.lower, upper = b.upper }
 end
 cq.Plot {
   title = cq.option("title", "A finger that reaches a goal"), x_label = "simulated rollouts", log_y = true,
