@@ -150,6 +150,14 @@ describe("an autoencoder that observes", function()
     assert(check.ok, tostring(check))
   end)
 
+  it("collects pictures of gaits that do not ask for it too, which stay as they are", function()
+    local w, gait, eye = world(), cq.Controller.sines { deviation = 1, seed = 1 }, small { collect = 2 }
+    local alone = w:rollout { steps = 7, controller = gait }
+    local seen = w:rollout { steps = 7, controller = gait, observer = eye }
+    assert.equal(4, eye.collected)
+    assert.is_true(seen.state:positions():equal(alone.state:positions()))
+  end)
+
   it("collects pictures once, the newest in the place of the oldest", function()
     local w = world()
     local eye = small { collect = 2, replay = 5 }

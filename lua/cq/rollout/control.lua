@@ -59,10 +59,15 @@ function control.start(self)
   return hidden
 end
 
+-- does the observer look for itself, to learn from it, whatever the controller needs?
+local function collects(observer)
+  return observer ~= nil and observer.family == "autoencoder" and observer.collect > 0
+end
+
 ---Is nothing of the state needed to drive the robots, so that all signals are known before the first control step? An
 ---act that a user has put in the place of ours is asked when its turn comes.
 function control.is_blind(self)
-  if #self.forces > 0 then return false end
+  if #self.forces > 0 or collects(self.observer) then return false end
   if self.controller then return self.controller.blind == true and rawget(self.controller, "act") == nil end
   return self.observer == nil
 end
@@ -146,7 +151,7 @@ end
 function control.answer(self, state, hidden)
   local after, controller = {}, self.controller
   local observation, signals
-  if self.observer and not (controller and controller.blind) then
+  if self.observer and (collects(self.observer) or not (controller and controller.blind)) then
     self.phase = "the observer"
     observation, after.observer = self.observer:observe(state, hidden.observer)
     check_finite(observation, "observation")
