@@ -121,6 +121,23 @@ describe("total Lagrangian steps", function()
     assert.near(0, found, 0.004)
   end)
 
+  it("end on the floor wherever they fall from, in their gradient too", function()
+    local robot = block({ 6, 6 }, {})
+    local world = world_of(robot, { 10, 4.9 }, {
+      dt = 1.72, walls = plane(4, "separate"), gravity = { 0, -4e-4 }, damping = 0.02,
+    })
+    local start = world:rollout { steps = 0 }.state:positions(robot):detach()
+    local function height(raised)
+      local way = cq.stack({ raised * 0, raised }, 1):unsqueeze(1)
+      return world:rollout { robot = robot:with { position = start + way }, steps = 250 }.state:center(robot)[2]
+    end
+    -- 1 if nodes stopped where a step ends within the floor
+    local rest, slope = cq.value_and_grad(height)(T(0))
+    assert.near(6.99, rest, 0.01)
+    assert.near(rest, height(T(0.2)):item(), 5e-3)
+    assert.near(0, slope:item(), 0.05)
+  end)
+
   it("bend a cantilever as finite elements do", function()
     -- 8 x 1, finite elements: 2.096
     local n, dx = 4, 1 / 4

@@ -89,7 +89,7 @@ static void contact_and_measure_column(const cq_scene *s, const cq_column *colum
   Contacts contacts;
   for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++) {
     contacts_locate(s, column, z, velocity[4 * z + CQ_DIM], &contacts);
-    contact_and_measure_node(s, &contacts, velocity + 4 * z, sum);
+    for (int k = 0; k < contacts.count; k++) contact_and_measure(s, &contacts, k, velocity + 4 * z, sum);
   }
   for (int32_t z = 0; z < column->count; z++) velocity[4 * z + CQ_DIM] = (real)0;
 }
@@ -235,6 +235,38 @@ CQ_INLINE Row inertia_adj(const cq_scene *s, const Slabs *slabs, const cq_column
   return q;
 }
 
+// what the normal of a wall that moves gives, at a node, the velocity that has brought the wall there (E22)
+static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3], const ContactGrad *grad,
+                     cq_partial *sum) {
+  double x[3], grad_x[3] = {0}, grad_n[3] = {0};
+  if (!s->model->walls[wall].moves) return;
+  place_relative_to(s, wall, place, x);
+  EACH(i) grad_n[i] = (double)grad->n[i];
+  cq_wall_normals_adj(&s->model->walls[wall], CQ_DIM, x, grad_n, grad_x);
+  wall_place_adj(sum, wall, seconds_of(s), grad_x);
+}
+
+// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
+// Returns what their impulses give the node's mass.
+static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM],
+                         cq_partial *sum) {
+  real at[CONTACTS + 1][CQ_DIM], grad_mass = 0;
+  for (int k = 0; k < contacts->count; k++) {
+    EACH(i) at[k][i] = v[i];
+    apply_contact(s, contacts, k, v);
+  }
+  EACH(i) at[contacts->count][i] = v[i];
+  for (int k = contacts->count - 1; k >= 0; k--) {
+    const int32_t w = contacts->wall[k];
+    ContactGrad grad = {0};
+    grad_mass += contact_of_node_adj(s, contacts, k, at + k, grad_v, &grad).mass;
+    if (w < 0) continue;
+    give_wall(sum, w, &grad);
+    turn_adj(s, w, contacts->place, &grad, sum);
+  }
+  return grad_mass;
+}
+
 // The contacts of a column backward: dL/dv after them becomes that before them. Beside it, where node_adj does not
 // look, stands what the impulses give the masses of the nodes.
 static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *kept, real *velocity,
@@ -246,7 +278,7 @@ static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, c
     const real mass = kept[4 * z + CQ_DIM];
     if (!contacts.count || !(mass > 0)) continue;
     contacts_locate(s, column, z, mass, &contacts);
-    const real grad_mass = contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, NULL, sum);
+    const real grad_mass = contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
     if (s->grad_impulse) grad[4 * z + CQ_DIM] = grad_mass;
   }
 }

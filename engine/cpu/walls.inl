@@ -15,6 +15,7 @@ typedef real wall_real;
 #else
 typedef double wall_real;
 #define wall_normals cq_wall_normals
+#define wall_depth cq_wall_depth
 #endif
 
 // the contacts that hold one node, in the order of the walls: those that stay, and every
@@ -25,7 +26,7 @@ typedef struct {
   int count;
   int32_t wall[CONTACTS];
   real normal[CONTACTS][CQ_DIM];
-  wall_real place[3];        // of the node, where walls that move were asked for it, or the node moves
+  wall_real place[3];        // of the node, where walls that move were asked for it
   real mass, x[CQ_DIM];      // of the node, where impulses are read
 } Contacts;
 
@@ -77,17 +78,16 @@ CQ_INLINE int32_t impulse_at(const cq_scene *s, const int32_t wall) {
   return CONTACT_WIDTH * (wall < 0 ? s->model->contact_count + wall : wall);
 }
 
-// Applies the contacts of one node to its velocity, and adds what each gives to sum {contact_count, CONTACT_WIDTH}.
-static void contact_and_measure_node(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], wall_real *sum) {
-  for (int k = 0; k < contacts->count; k++) {
-    real before[CQ_DIM], out[CONTACT_WIDTH];
-    EACH(i) before[i] = v[i];
-    apply_contact(s, contacts, k, v);
-    const Touch t = touch_of(contacts, k, before, v);
-    contact_impulse(&t, out);
-    wall_real *to = sum + impulse_at(s, contacts->wall[k]);
-    for (int i = 0; i < CONTACT_WIDTH; i++) to[i] = to[i] + (wall_real)out[i];
-  }
+// Applies a contact of a node to its velocity, and adds what it gives to sum {contact_count, CONTACT_WIDTH}.
+static void contact_and_measure(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM],
+                                wall_real *sum) {
+  real before[CQ_DIM], out[CONTACT_WIDTH];
+  EACH(i) before[i] = v[i];
+  apply_contact(s, contacts, k, v);
+  const Touch t = touch_of(contacts, k, before, v);
+  contact_impulse(&t, out);
+  wall_real *to = sum + impulse_at(s, contacts->wall[k]);
+  for (int i = 0; i < CONTACT_WIDTH; i++) to[i] = to[i] + (wall_real)out[i];
 }
 
 CQ_INLINE wall_real *impulse_of(const cq_scene *s, const int32_t block) {
@@ -101,16 +101,10 @@ CQ_INLINE real decay_of(const cq_scene *s) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// What the normal of a wall at a place gives to the place, and to the velocity that has brought the wall there. (E22)
-static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3], const ContactGrad *grad,
-                     double grad_x[3], cq_partial *sum) {
-  double x[3] = {place[0], place[1], place[2]}, grad_n[3] = {0};
-  if (s->model->walls[wall].moves) place_relative_to(s, wall, place, x);
-  for (int i = 0; i < 3; i++) grad_x[i] = 0;
-  EACH(i) grad_n[i] = (double)grad->n[i];
-  cq_wall_normals_adj(&s->model->walls[wall], CQ_DIM, x, grad_n, grad_x);
-  if (!s->model->walls[wall].moves) return;
-  EACH(i) sum->wall_velocity[wall][i] -= seconds_of(s) * grad_x[i];
+// What the place of a node relative to a wall that moves gives the velocities of the wall; seconds: since its place was
+// made. (E72)
+static void wall_place_adj(cq_partial *sum, const int32_t wall, const double seconds, const double grad_x[3]) {
+  EACH(i) sum->wall_velocity[wall][i] -= seconds * grad_x[i];
   EACH(i) sum->wall_place[wall][i] -= grad_x[i];
 }
 
@@ -133,38 +127,24 @@ CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const i
   return grad;
 }
 
-// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
-// grad_x: NULL, or what the place of a node that moves gets. Returns what their impulses give the node's mass.
-static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM],
-                         double grad_x[CQ_DIM], cq_partial *sum) {
-  real at[CONTACTS + 1][CQ_DIM], grad_mass = 0;
-  for (int k = 0; k < contacts->count; k++) {
-    EACH(i) at[k][i] = v[i];
-    apply_contact(s, contacts, k, v);
+// Contact k of a node backward; at: its velocities before and after. grad_v is dL/d(velocity after it) and becomes that
+// before; grad is added to. Returns what its impulse gives the place and the mass of the node.
+static Touch contact_of_node_adj(const cq_scene *s, const Contacts *contacts, const int k, real (*at)[CQ_DIM],
+                                 real grad_v[CQ_DIM], ContactGrad *grad) {
+  Touch felt = {0};
+  if (s->grad_impulse) {
+    felt = impulse_adj(s, contacts, k, at[0], at[1]);
+    EACH(i) grad_v[i] += felt.after[i];
+    EACH(i) grad->n[i] += felt.normal[i];
   }
-  EACH(i) at[contacts->count][i] = v[i];
-  for (int k = contacts->count - 1; k >= 0; k--) {
-    const int32_t w = contacts->wall[k];
-    ContactGrad grad = {0};
-    Touch felt = {0};
-    if (s->grad_impulse) {
-      felt = impulse_adj(s, contacts, k, at[k], at[k + 1]);
-      EACH(i) grad_v[i] += felt.after[i];
-      EACH(i) grad.n[i] = felt.normal[i];
-      if (grad_x) EACH(i) grad_x[i] += (double)felt.x[i];
-      grad_mass += felt.mass;
-    }
-    apply_contact_adj(s, contacts, k, at[k], grad_v, &grad);
-    if (s->grad_impulse) EACH(i) grad_v[i] += felt.before[i];
-    if (w < 0) continue;
-    sum->friction[w] += grad.friction;
-    EACH(i) sum->wall_velocity[w][i] += grad.w[i];
-    double turned[3];
-    if (!grad_x && !s->model->walls[w].moves) continue;
-    turn_adj(s, w, contacts->place, &grad, turned, sum);
-    if (grad_x) EACH(i) grad_x[i] += turned[i];
-  }
-  return grad_mass;
+  apply_contact_adj(s, contacts, k, at[0], grad_v, grad);
+  if (s->grad_impulse) EACH(i) grad_v[i] += felt.before[i];
+  return felt;
+}
+
+static void give_wall(cq_partial *sum, const int32_t wall, const ContactGrad *grad) {
+  sum->friction[wall] += grad->friction;
+  EACH(i) sum->wall_velocity[wall][i] += grad->w[i];
 }
 
 #endif

@@ -25,6 +25,11 @@ void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], co
   wall_normals_adj(wall, dim, x, grad_n, grad_x);
 }
 
+double cq_wall_depth(const cq_wall *wall, int32_t dim, double slack, const double x[3], const double normal[3],
+                     double slope[3]) {
+  return wall_depth(wall, dim, slack, x, normal, slope);
+}
+
 // ---- the map --------------------------------------------------------------------------------------------------------
 
 typedef struct node_list {

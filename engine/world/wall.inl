@@ -109,11 +109,20 @@ CQ_WALL wall_real height_rise(const cq_wall *w, int32_t dim, const wall_cell *c,
   return wall_sqrt(1 + sx * sx + sz * sz);
 }
 
+CQ_WALL wall_real height_of(const wall_cell *c) {
+  return (1 - c->a) * ((1 - c->b) * c->h00 + c->b * c->h01) + c->a * ((1 - c->b) * c->h10 + c->b * c->h11);
+}
+
+// Does the field change along an axis there? Beside it its ends are held.
+CQ_WALL int height_inclines(const cq_wall *w, int axis, const wall_real x[3]) {
+  const wall_real at = (x[axis] - w->height_origin[axis / 2]) / w->height_spacing[axis / 2];
+  return at >= 0 && at <= w->height_count[axis / 2] - 1;
+}
+
 CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   const wall_cell c = height_cell(w, dim, x);
-  const wall_real h = (1 - c.a) * ((1 - c.b) * c.h00 + c.b * c.h01) + c.a * ((1 - c.b) * c.h10 + c.b * c.h11);
-  if (x[1] > h + slack) return 0;
+  if (x[1] > height_of(&c) + slack) return 0;
   wall_real rise[3];
   const wall_real length = height_rise(w, dim, &c, rise);
   for (int i = 0; i < 3; i++) normals[0][i] = rise[i] / length;
@@ -130,10 +139,7 @@ CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   for (int i = 0; i < 3; i++) along += rise[i] / length * grad_n[i];
   const double twist = (c.h11 - c.h10 - c.h01 + c.h00) / (w->height_spacing[0] * w->height_spacing[1]);
   for (int i = 0; i < 3; i += 2) {
-    // beside the field its ends are held
-    const int axis = i / 2;
-    const wall_real at = (x[i] - w->height_origin[axis]) / w->height_spacing[axis];
-    if (at < 0 || at > w->height_count[axis] - 1) continue;
+    if (!height_inclines(w, i, x)) continue;
     grad_x[i] += -twist / length * (grad_n[2 - i] - along * rise[2 - i] / length);
   }
 }
@@ -159,4 +165,34 @@ CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3
                               wall_real grad_x[3]) {
   if (w->shape == CQ_WALL_SPHERE) sphere_normals_adj(w, dim, x, grad_n, grad_x);
   if (w->shape == CQ_WALL_HEIGHT_FIELD) height_normals_adj(w, dim, x, grad_n, grad_x);
+}
+
+// How far a point is inside of what slack widens a wall by, along one of the normals that the wall has there, and in slope
+// the derivative of that by the point.
+CQ_WALL wall_real wall_depth(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
+                             const wall_real normal[3], wall_real slope[3]) {
+  wall_real depth = slack, r2 = 0;
+  for (int i = 0; i < 3; i++) slope[i] = i < dim ? -normal[i] : (wall_real)0;
+  if (w->shape == CQ_WALL_SPHERE) {
+    for (int i = 0; i < dim; i++) r2 += (x[i] - w->point[i]) * (x[i] - w->point[i]);
+    const wall_real r = r2 > 0 ? wall_sqrt(r2) : (wall_real)0;
+    return w->hollow ? depth + r - w->radius : depth + w->radius - r;
+  }
+  if (w->shape == CQ_WALL_HEIGHT_FIELD) {
+    const wall_cell c = height_cell(w, dim, x);
+    wall_real rise[3];
+    const wall_real length = height_rise(w, dim, &c, rise);
+    const double twist =
+        dim == 3 ? (c.h11 - c.h10 - c.h01 + c.h00) / (w->height_spacing[0] * w->height_spacing[1]) : 0;
+    depth = (depth + height_of(&c) - x[1]) / length;
+    for (int i = 0; i < dim; i += 2)
+      slope[i] = height_inclines(w, i, x) ? slope[i] + depth * twist * rise[2 - i] / (length * length) : (wall_real)0;
+    return depth;
+  }
+  for (int i = 0; i < dim; i++) {
+    double face = w->point[i];
+    if (w->shape == CQ_WALL_BOX) face = (normal[i] > 0) != (w->hollow != 0) ? w->upper[i] : w->lower[i];
+    depth += normal[i] * (face - x[i]);
+  }
+  return depth;
 }

@@ -1,4 +1,4 @@
-// physics_wall: the normals of walls, and how they turn when the point moves that they hold;
+// physics_wall: the normals of walls, how they turn when the point moves that they hold, and how deep it is in them;
 // included by physics_dual.cc.
 
 namespace wall_over_dual {
@@ -31,31 +31,67 @@ struct normals_map {
   }
 };
 
+// how deep the same points are along their normals
+struct depth_map : normals_map {
+  enum { inputs = 3, outputs = 1 };
+  void primal(const dual *in, dual *out) const {
+    dual normals[3][3] = {{0}}, slope[3];
+    const int32_t count = wall_over_dual::wall_normals(&wall, dim, 1e-9, in, normals);
+    out[0] = wall_over_dual::wall_depth(&wall, dim, 1e-9, in, normals[count - 1], slope);
+  }
+  void adjoint(const double *in, double *grad_in, const double *grad_out) const {
+    double normals[3][3] = {{0}}, slope[3];
+    const int32_t count = cq_wall_normals(&wall, dim, 1e-9, in, normals);
+    const double depth = cq_wall_depth(&wall, dim, 1e-9, in, normals[count - 1], slope);
+    CHECK(depth >= 0, "a point that a wall holds is %g inside", depth);
+    for (int i = 0; i < 3; i++) grad_in[i] += grad_out[0] * slope[i];
+  }
+};
+
 static void check_walls(void) {
   static double height[16];
   for (double &h : height) h = uniform(-0.5, 0.5);
   for (int dim = 2; dim <= 3; dim++) {
     const marks flat = dim == 2 ? 1u << 2 : 0;
     normals_map map = {};
-    cq_wall_init(&map.wall);
+    depth_map depth;
+    cq_wall *wall = &map.wall;
+    cq_wall_init(wall);
     map.dim = dim;
-    map.wall.shape = CQ_WALL_SPHERE;
-    map.wall.radius = 10;
-    map.wall.point[0] = -1;
-    hold(map, dim == 2 ? "2D sphere's normals" : "3D sphere's normals", flat);
-    map.wall.hollow = 1;
-    map.wall.radius = 4;
-    hold(map, dim == 2 ? "2D hollow sphere's normals" : "3D hollow sphere's normals", flat);
-    map.wall.hollow = 0;
-    map.wall.shape = CQ_WALL_HEIGHT_FIELD;
-    map.wall.height = height;
-    map.wall.height_count[0] = 4;
-    map.wall.height_count[1] = dim == 3 ? 4 : 1;
+    const auto holds = [&](const char *name, marks silent, marks silent_depth) {
+      static_cast<normals_map &>(depth) = map;
+      if (silent != 7) hold(map, name, silent);
+      hold(depth, name, silent_depth | flat);
+    };
+    wall->normal[0] = 0.6;
+    wall->normal[1] = -0.8;
+    wall->point[1] = -20;
+    holds("depth below a plane", 7, 1u << 2);
+    for (int i = 0; i < 3; i++) wall->lower[i] = -1;
+    for (int i = 0; i < 3; i++) wall->upper[i] = 4;
+    wall->shape = CQ_WALL_BOX;
+    holds("depth in a box", 7, 0);
+    wall->hollow = 1;
+    holds("depth outside of a hollow box", 7, 6);
+    wall->hollow = 0;
+    wall->shape = CQ_WALL_SPHERE;
+    wall->radius = 10;
+    wall->point[0] = -1;
+    wall->point[1] = 0;
+    holds("a sphere's normals and depth", flat, 0);
+    wall->hollow = 1;
+    wall->radius = 4;
+    holds("a hollow sphere's normals and depth", flat, 0);
+    wall->hollow = 0;
+    wall->shape = CQ_WALL_HEIGHT_FIELD;
+    wall->height = height;
+    wall->height_count[0] = 4;
+    wall->height_count[1] = dim == 3 ? 4 : 1;
     // in 2D a segment has one normal; in 3D its height has no say
-    hold(map, dim == 2 ? "2D height field's normals" : "3D height field's normals", dim == 2 ? 7 : 1u << 1);
+    holds("a height field's normals and depth", dim == 2 ? 7 : 1u << 1, 0);
     // beside the field, where its end is held: the slope along x is that of the last cell
     // there, and changes along z alone
-    map.wall.height_origin[0] = 10;
-    hold(map, dim == 2 ? "2D normals beside a height field" : "3D normals beside a height field", dim == 2 ? 7 : 3);
+    wall->height_origin[0] = 10;
+    holds("normals and depth beside a height field", dim == 2 ? 7 : 3, 1);
   }
 }

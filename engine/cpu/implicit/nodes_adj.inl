@@ -48,11 +48,10 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
 
 // as turn_adj, of a held node
 static void constrained_turn_adj(const cq_scene *s, const int32_t wall, const ConstrainedNode *n,
-                                 const ContactGrad *grad,
-                          cq_partial *sum) {
-  double place[3] = {0}, turned[3];
+                                 const ContactGrad *grad, cq_partial *sum) {
+  double place[3] = {0};
   EACH(i) place[i] = n->place[i] * s->model->dx;
-  turn_adj(s, wall, place, grad, turned, sum);
+  turn_adj(s, wall, place, grad, sum);
 }
 
 // (E90) v = N^+ (n_k.w_k) + (I - N^+ N) w where a contact holds all that the normals N leave: a second way by which v

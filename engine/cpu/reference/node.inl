@@ -1,7 +1,9 @@
 // node: from the forces of all ranges to the velocities and displacements of nodes,
-//   v <- walls(d (v + dt f / m + dt g)), u <- u + dt v, d = exp(-damping dt)                                     (E115)
-// Walls act on nodes where these are now. They begin half a cell later, for the outermost nodes stand as far outside of
-// the surface (layout.c).
+//   v' = d (v + dt f / m + dt g), v <- walls(v'), u <- u + dt (v' + share (v - v')), d = exp(-damping dt)        (E115)
+// Walls act on the nodes that would be inside of them after the step; share is the part of the step for which a node is
+// in contact, so that it stops at the wall, wherever it comes from. A node that stopped where a step happens to end
+// would give gradients that are exact and of no use: those of where it ends by where it began are then 1, between jumps
+// back. Walls begin half a cell later, for the outermost nodes stand as far outside of the surface (layout.c).
 
 // sum of the slabs of a vector field at nodes from o on, shifted as cells reach them
 CQ_INLINE void given_at(const cq_scene *s, const cq_nodes *n, const int field, const int64_t o, Real f[CQ_DIM]) {
@@ -19,18 +21,25 @@ CQ_INLINE void given_at(const cq_scene *s, const cq_nodes *n, const int field, c
 
 // ---- walls ----------------------------------------------------------------------------------------------------------
 
-CQ_INLINE double wall_slack(const cq_scene *s) { return -0.5 * s->model->dx + 1e-6 * s->model->dx; }
+// as far from a wall as rounding may leave a node that rests on it
+CQ_INLINE double resting_gap(const cq_scene *s) { return 1e-6 * s->model->dx; }
+CQ_INLINE double wall_slack(const cq_scene *s) { return -0.5 * s->model->dx + resting_gap(s); }
 
-// How far nodes are inside of a wall, above 0 where it may hold them; x: their places. In float, and so that no node is
-// missed: contacts_of_node asks exactly.
-CQ_INLINE Real wall_depth(const cq_scene *s, const int32_t w, const Real x[CQ_DIM]) {
+// Does a wall act on what leaves it too?
+CQ_INLINE int is_two_sided(const cq_wall *wall) {
+  return wall->kind == CQ_CONTACT_STICKY || wall->kind == CQ_CONTACT_SLIP;
+}
+
+// How far nodes are inside of a wall, above 0 where it may hold them; x: their places seconds after the place of the
+// wall was made. In float, and so that no node is missed: contacts_of_node asks exactly.
+CQ_INLINE Real wall_depth_near(const cq_scene *s, const int32_t w, const real seconds, const Real x[CQ_DIM]) {
   const cq_wall *wall = &s->model->walls[w];
   const wall_real *made = (const wall_real *)s->wall_place + 3 * w;
   const real *speed = wall_velocity_of(s, w);
   const real depth = (real)(0.49 * s->model->dx);
   Real y[CQ_DIM], inside = r_set((real)0);
   EACH(i) y[i] = x[i];
-  if (wall->moves) EACH(i) y[i] -= (real)((real)seconds_of(s) * speed[i] + (real)made[i]);
+  if (wall->moves) EACH(i) y[i] -= (real)(seconds * speed[i] + (real)made[i]);
   if (wall->shape == CQ_WALL_HALF_SPACE) {
     EACH(i) inside += (real)wall->normal[i] * ((real)wall->point[i] - y[i]);
     inside -= depth;
@@ -54,37 +63,95 @@ CQ_INLINE Real wall_depth(const cq_scene *s, const int32_t w, const Real x[CQ_DI
   return inside;
 }
 
-// The contacts of one node. place: where it is.
-CQ_INLINE void contacts_of_node(const cq_scene *s, const int64_t node, const wall_real place[3], Contacts *contacts) {
+typedef struct {
+  Contacts all;
+  wall_real place[CONTACTS][3];   // of the node relative to the wall, where normal and depth are from
+  wall_real depth[CONTACTS], slope[CONTACTS][3];   // how deep it is there, and the derivative of that by its place
+  int lands[CONTACTS];            // was it found after the step? Else before, and depth is not used.
+} NodeContacts;
+
+// place: of the node now, or after the step, as a wall sees it; seconds: since the place of the wall was made
+CQ_INLINE void seen_from_wall(const cq_scene *s, const int32_t w, const double seconds, const wall_real place[3],
+                              wall_real x[3]) {
+  x[2] = 0;
+  EACH(i) x[i] = place[i];
+  if (!s->model->walls[w].moves) return;
+  EACH(i) x[i] = x[i] - (seconds * (wall_real)wall_velocity_of(s, w)[i] + ((const wall_real *)s->wall_place)[3 * w + i]);
+}
+
+// The contacts of one node. place: where it is; v: with what velocity it would go on.
+CQ_INLINE void contacts_of_node(const cq_scene *s, const int64_t node, const wall_real place[3], const real v[CQ_DIM],
+                                NodeContacts *c) {
   const int32_t pin = s->reference.pin[node];
-  contacts->count = 0;
-  contacts->place[2] = 0;
-  for (int i = 0; i < CQ_DIM; i++) contacts->place[i] = place[i];
-  EACH(i) contacts->x[i] = (real)place[i];
-  contacts->mass = ((const real *)s->reference.mass)[node];
+  const double dt = s->model->dt;
+  wall_real after[3] = {place[0], place[1], place[2]};
+  EACH(i) after[i] = after[i] + dt * (wall_real)v[i];
+  c->all.count = 0;
+  EACH(i) c->all.x[i] = (real)place[i];
+  c->all.mass = ((const real *)s->reference.mass)[node];
   if (pin) {
-    real *normal = contacts_add(contacts, pin);
+    c->lands[0] = 0;
+    real *normal = contacts_add(&c->all, pin);
     EACH(i) normal[i] = (real)0;
     return;
   }
   for (int32_t w = 0; w < s->model->wall_count; w++) {
+    const cq_wall *wall = &s->model->walls[w];
     wall_real x[3], normals[3][3];
-    x[2] = 0;
-    EACH(i) x[i] = place[i];
-    if (s->model->walls[w].moves) place_relative_to(s, w, place, x);
-    const int32_t count = wall_normals(&s->model->walls[w], CQ_DIM, wall_slack(s), x, normals);
+    seen_from_wall(s, w, seconds_of(s) + dt, after, x);
+    int32_t count = wall_normals(wall, CQ_DIM, wall_slack(s), x, normals);
+    const int lands = count > 0;
+    if (!lands && is_two_sided(wall)) {
+      seen_from_wall(s, w, seconds_of(s), place, x);
+      count = wall_normals(wall, CQ_DIM, wall_slack(s) + resting_gap(s), x, normals);
+    }
     for (int32_t k = 0; k < count; k++) {
-      real *normal = contacts_add(contacts, w);
+      const int at = c->all.count;
+      c->lands[at] = lands;
+      for (int i = 0; i < 3; i++) c->place[at][i] = x[i];
+      if (lands) c->depth[at] = wall_depth(wall, CQ_DIM, wall_slack(s), x, normals[k], c->slope[at]);
+      real *normal = contacts_add(&c->all, w);
       EACH(i) normal[i] = (real)normals[k][i];
     }
   }
 }
 
-// Above 0 in the lanes from node o on that have mass and that walls or pins may hold.
-CQ_INLINE Real held_near(const cq_scene *s, const cq_nodes *n, const int64_t o, const Real mass,
-                         const Real x[CQ_DIM]) {
-  Real near = r_set((real)-1);
-  for (int32_t w = 0; w < s->model->wall_count; w++) near = r_max(near, wall_depth(s, w, x));
+// For which share of a step does contact k hold a node? mean: its mean velocity in the step without this contact;
+// towards: 0, or the speed towards the wall where the share is below 1. A wall that stays is reached at the same moment
+// whatever the velocity that it gives.
+CQ_INLINE real share_of_contact(const cq_scene *s, const NodeContacts *c, const int k, const real mean[CQ_DIM],
+                                real *towards) {
+  real speed = (real)0;
+  *towards = (real)0;
+  if (!c->lands[k]) return (real)1;
+  const int32_t w = c->all.wall[k];
+  EACH(i) speed = speed - c->all.normal[k][i] * mean[i];
+  if (s->model->walls[w].moves) EACH(i) speed = speed + c->all.normal[k][i] * wall_velocity_of(s, w)[i];
+  const real way = (real)s->model->dt * speed, depth = (real)c->depth[k];
+  if (!(depth < way - (real)resting_gap(s))) return (real)1;
+  *towards = speed;
+  return depth / way;
+}
+
+// Contact k to the mean velocity in the step.
+CQ_INLINE void apply_contact_in_step(const cq_scene *s, const NodeContacts *c, const int k, real mean[CQ_DIM]) {
+  real held[CQ_DIM], towards;
+  const real share = share_of_contact(s, c, k, mean, &towards);
+  EACH(i) held[i] = mean[i];
+  apply_contact(s, &c->all, k, held);
+  EACH(i) mean[i] = mean[i] + share * (held[i] - mean[i]);
+}
+
+// Above 0 in the lanes from node o on that have mass and that walls or pins may hold; x: their places, v: velocities.
+CQ_INLINE Real held_near(const cq_scene *s, const cq_nodes *n, const int64_t o, const Real mass, const Real x[CQ_DIM],
+                         const Real v[CQ_DIM]) {
+  const real dt = (real)s->model->dt, seconds = (real)seconds_of(s);
+  Real near = r_set((real)-1), after[CQ_DIM];
+  EACH(i) after[i] = x[i] + dt * v[i];
+  for (int32_t w = 0; w < s->model->wall_count; w++) {
+    near = r_max(near, wall_depth_near(s, w, seconds + dt, after));
+    if (is_two_sided(&s->model->walls[w])) near = r_max(near, wall_depth_near(s, w, seconds, x));
+  }
   if (n->pinned) {
     real lane[CQ_LANES] __attribute__((aligned(64)));
     for (int l = 0; l < CQ_LANES; l++) lane[l] = (real)(s->reference.pin[o + l] != 0);
@@ -98,23 +165,29 @@ CQ_INLINE void place_of_node(const cq_scene *s, const cq_slice *in, const int64_
   EACH(i) place[i] = (wall_real)nodes_of(s, s->reference.rest, i)[node] + (wall_real)nodes_of(s, in->data, U + i)[node];
 }
 
-// velocities of CQ_LANES nodes after their contacts; near: as held_near
-CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, const real *near, real *velocity[CQ_DIM],
-                        const int32_t block) {
+// CQ_LANES nodes: velocities before their contacts become those after, and mean those in the step.
+typedef struct {
+  real near[CQ_LANES], v[CQ_DIM][CQ_LANES], mean[CQ_DIM][CQ_LANES];
+} __attribute__((aligned(64))) HeldLanes;
+
+CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLanes *lanes, const int32_t block) {
   for (int l = 0; l < CQ_LANES; l++) {
-    if (!(near[l] > (real)0)) continue;
+    if (!(lanes->near[l] > (real)0)) continue;
     wall_real place[3];
-    Contacts contacts;
+    NodeContacts contacts;
+    real v[CQ_DIM], mean[CQ_DIM];
+    EACH(i) v[i] = mean[i] = lanes->v[i][l];
     place_of_node(s, in, o + l, place);
-    contacts_of_node(s, o + l, place, &contacts);
-    if (!contacts.count) continue;
-    real v[CQ_DIM];
-    EACH(i) v[i] = velocity[i][l];
-    if (s->impulse_out)
-      contact_and_measure_node(s, &contacts, v, impulse_of(s, block));
-    else
-      for (int k = 0; k < contacts.count; k++) apply_contact(s, &contacts, k, v);
-    EACH(i) velocity[i][l] = v[i];
+    contacts_of_node(s, o + l, place, v, &contacts);
+    for (int k = 0; k < contacts.all.count; k++) {
+      apply_contact_in_step(s, &contacts, k, mean);
+      if (s->impulse_out)
+        contact_and_measure(s, &contacts.all, k, v, impulse_of(s, block));
+      else
+        apply_contact(s, &contacts.all, k, v);
+    }
+    EACH(i) lanes->v[i][l] = v[i];
+    EACH(i) lanes->mean[i][l] = mean[i];
   }
 }
 
@@ -139,20 +212,23 @@ static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, i
       // a node without mass stays where it is
       EACH(i) v[i] = r_pick(mass, v[i], r_set((real)0));
       if (record) EACH(i) r_store((real *)record + i * nodes + o, v[i]);
-      const Real near = held_near(s, n, o, mass, x);
+      const Real near = held_near(s, n, o, mass, x, v);
+      Real mean[CQ_DIM];
+      EACH(i) mean[i] = v[i];
       if (any_above(near)) {
-        real *to[CQ_DIM], lanes[CQ_LANES] __attribute__((aligned(64)));
-        EACH(i) to[i] = (real *)out->data + (W + i) * nodes + o;
-        EACH(i) r_store(to[i], v[i]);
-        r_store(lanes, near);
-        hold_nodes(s, in, o, lanes, to, block);
-        EACH(i) v[i] = r_load(to[i]);
+        HeldLanes lanes;
+        EACH(i) r_store(lanes.v[i], v[i]);
+        EACH(i) r_store(lanes.mean[i], v[i]);
+        r_store(lanes.near, near);
+        hold_nodes(s, in, o, &lanes, block);
+        EACH(i) v[i] = r_load(lanes.v[i]);
+        EACH(i) mean[i] = r_load(lanes.mean[i]);
       }
       Real square = r_set((real)0);
       EACH(i) square += v[i] * v[i];
       fastest = r_max(fastest, square);
       EACH(i) {
-        const Real next = u[i] + dt * v[i];
+        const Real next = u[i] + dt * mean[i];
         r_store((real *)out->data + (U + i) * nodes + o, next);
         r_store((real *)out->data + (W + i) * nodes + o, v[i]);
         poison += (real)0 * next;   // stays zero unless something is not finite

@@ -6,10 +6,11 @@
 #include "particle.inl"
 #include "cable.inl"
 #if !defined(CQ_REAL_DUAL)
+#include "node_adj.inl"
 #include "adjoint.inl"
 #endif
 
 #if defined(CQ_REAL_DUAL)
 static const cq_reference_kernels reference = {prepare, place_points, forces, move, observe, observe_rim,
-                                               NULL,    NULL, NULL,   NULL, NULL, NULL, NULL};
+                                               NULL,    NULL, NULL,   NULL, NULL, NULL, NULL, NULL};
 #endif

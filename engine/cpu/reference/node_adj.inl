@@ -1,0 +1,196 @@
+// node_adj: nodes of one step backward (E116): from what their velocities and displacements get, through walls and pins,
+// to what forces, masses and the state before get.
+
+typedef struct {
+  ContactGrad of;
+  double depth;
+} StepContactGrad;
+
+// Contact k in the mean velocity backward: grad_mean is dL/d(mean after it) and becomes that before; grad is added to.
+// mean: before it.
+static void contact_in_step_adj(const cq_scene *s, const NodeContacts *c, const int k, const real mean[CQ_DIM],
+                                real grad_mean[CQ_DIM], StepContactGrad *grad) {
+  real held[CQ_DIM], back[CQ_DIM], towards, grad_share = (real)0;
+  const real share = share_of_contact(s, c, k, mean, &towards);
+  EACH(i) held[i] = mean[i];
+  apply_contact(s, &c->all, k, held);
+  EACH(i) grad_share += grad_mean[i] * (held[i] - mean[i]);
+  EACH(i) back[i] = share * grad_mean[i];
+  EACH(i) grad_mean[i] -= back[i];
+  apply_contact_adj(s, &c->all, k, mean, back, &grad->of);
+  EACH(i) grad_mean[i] += back[i];
+  if (!(towards > 0)) return;
+  // share = depth / (dt towards), towards = -n.(mean - w), with w of walls that move
+  const int32_t w = c->all.wall[k];
+  const int moves = s->model->walls[w].moves;
+  const real grad_towards = -share / towards * grad_share;
+  grad->depth += (double)(grad_share / towards) / s->model->dt;
+  EACH(i) {
+    grad_mean[i] -= grad_towards * c->all.normal[k][i];
+    grad->of.w[i] += moves ? grad_towards * c->all.normal[k][i] : (real)0;
+    grad->of.n[i] -= grad_towards * (mean[i] - (moves ? wall_velocity_of(s, w)[i] : (real)0));
+  }
+}
+
+// what a node gets: v and mean are velocities after contacts and in the step
+typedef struct {
+  real v[CQ_DIM], mean[CQ_DIM], mass;
+  double x[CQ_DIM];
+} NodeGrad;
+
+// The contacts of one node backward; v: its velocity before them. grad->v becomes what v gets; mass, and x, the place
+// before the step, are added to.
+static void contacts_of_node_adj(const cq_scene *s, const NodeContacts *c, const real v[CQ_DIM], NodeGrad *grad,
+                                 cq_partial *sum) {
+  real at[CONTACTS + 1][CQ_DIM], mean[CONTACTS + 1][CQ_DIM];
+  const double dt = s->model->dt;
+  double grad_after[CQ_DIM] = {0};                         // of the place that v leads to
+  EACH(i) at[0][i] = mean[0][i] = v[i];
+  for (int k = 0; k < c->all.count; k++) {
+    EACH(i) at[k + 1][i] = at[k][i];
+    EACH(i) mean[k + 1][i] = mean[k][i];
+    apply_contact(s, &c->all, k, at[k + 1]);
+    apply_contact_in_step(s, c, k, mean[k + 1]);
+  }
+  for (int k = c->all.count - 1; k >= 0; k--) {
+    const int32_t w = c->all.wall[k];
+    StepContactGrad of = {0};
+    double grad_n[3] = {0}, grad_place[3] = {0};
+    const Touch felt = contact_of_node_adj(s, &c->all, k, at + k, grad->v, &of.of);
+    contact_in_step_adj(s, c, k, mean[k], grad->mean, &of);
+    grad->mass += felt.mass;
+    EACH(i) grad->x[i] += (double)felt.x[i];
+    if (w < 0) continue;
+    give_wall(sum, w, &of.of);
+    EACH(i) grad_n[i] = (double)of.of.n[i];
+    cq_wall_normals_adj(&s->model->walls[w], CQ_DIM, c->place[k], grad_n, grad_place);
+    if (c->lands[k]) EACH(i) grad_place[i] += of.depth * c->slope[k][i];
+    if (s->model->walls[w].moves) wall_place_adj(sum, w, seconds_of(s) + (c->lands[k] ? dt : 0), grad_place);
+    EACH(i) grad->x[i] += grad_place[i];
+    if (c->lands[k]) EACH(i) grad_after[i] += grad_place[i];
+  }
+  EACH(i) grad->v[i] += grad->mean[i] + (real)(dt * grad_after[i]);
+}
+
+// CQ_LANES nodes backward: v and mean are what velocities after contacts get, and those in the step; what velocities
+// before contacts get comes back in v; what their places and masses get is added.
+typedef struct {
+  real near[CQ_LANES], v[CQ_DIM][CQ_LANES], mean[CQ_DIM][CQ_LANES], x[CQ_DIM][CQ_LANES], mass[CQ_LANES];
+} __attribute__((aligned(64))) HeldGrad;
+
+// Contacts of nodes from o on; record holds their velocities before.
+CQ_RARE void hold_nodes_adj(cq_scene *s, const cq_slice *in, const real *record, const int64_t o, HeldGrad *grad,
+                            cq_partial *sum) {
+  const int64_t nodes = s->reference.node_count;
+  for (int l = 0; l < CQ_LANES; l++) {
+    wall_real place[3];
+    NodeContacts contacts;
+    NodeGrad node = {0};
+    real v[CQ_DIM];
+    EACH(i) v[i] = record[i * nodes + o + l];
+    EACH(i) node.v[i] = grad->v[i][l];
+    EACH(i) node.mean[i] = grad->mean[i][l];
+    contacts.all.count = 0;
+    if (grad->near[l] > 0) {
+      place_of_node(s, in, o + l, place);
+      contacts_of_node(s, o + l, place, v, &contacts);
+    }
+    contacts_of_node_adj(s, &contacts, v, &node, sum);
+    grad->mass[l] += node.mass;
+    EACH(i) grad->v[i][l] = node.v[i];
+    EACH(i) grad->x[i][l] += (real)node.x[i];
+  }
+}
+
+typedef struct {
+  Real gravity[CQ_DIM], damping;
+} NodeTotals;
+
+CQ_INLINE double sum_of_lanes(const Real x) {
+  real lane[CQ_LANES] __attribute__((aligned(64)));
+  double sum = 0;
+  r_store(lane, x);
+  for (int l = 0; l < CQ_LANES; l++) sum += (double)lane[l];
+  return sum;
+}
+
+// given: vector fields that the slabs hold, which are added to adj
+static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const void *record, int32_t block,
+                     int32_t given) {
+  const cq_reference *r = &s->reference;
+  const int64_t nodes = r->node_count;
+  const real dt = (real)s->model->dt, decay = decay_of(s), *gravity = (const real *)s->globals;
+  const int by_place = (s->wanted & cq_bit(CQ_FIELD_POSITION)) != 0;
+  real *adj = (real *)r->adj;
+  cq_partial *sum = &s->partial[block];
+  NodeTotals totals;
+  EACH(i) totals.gravity[i] = r_set((real)0);
+  totals.damping = totals.gravity[0];
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    LANES_EACH(h) {
+      const cq_nodes *n = &r->nodes[k];
+      const int64_t o = n->node + h;
+      const Real mass = r_load((const real *)r->mass + o), inverse = r_load((const real *)r->inverse + o);
+      const real *before = record ? (const real *)record : (const real *)out->data + W * nodes;
+      Real gu[CQ_DIM], gv[CQ_DIM], gm[CQ_DIM], v[CQ_DIM], x[CQ_DIM], more[CQ_DIM], grad_mass = r_set((real)0);
+      EACH(i) gu[i] = r_load(adj + (U + i) * nodes + o);
+      EACH(i) gv[i] = r_load(adj + (W + i) * nodes + o);
+      if (given > 0) {
+        given_at(s, n, 0, o, more);
+        EACH(i) gu[i] += more[i];
+      }
+      if (given > 1) {
+        given_at(s, n, 1, o, more);
+        EACH(i) gv[i] += more[i];
+      }
+      EACH(i) gv[i] = r_pick(mass, gv[i], r_set((real)0));
+      EACH(i) gm[i] = r_pick(mass, dt * gu[i], r_set((real)0));
+      EACH(i) v[i] = r_load(before + i * nodes + o);
+      EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + r_load(nodes_of(s, in->data, U + i) + o);
+      const Real near = held_near(s, n, o, mass, x, v);
+      if (!any_above(near)) {
+        EACH(i) gv[i] += gm[i];
+      } else {
+        HeldGrad lanes;
+        EACH(i) r_store(lanes.v[i], gv[i]);
+        EACH(i) r_store(lanes.mean[i], gm[i]);
+        EACH(i) r_store(lanes.x[i], r_set((real)0));
+        r_store(lanes.mass, grad_mass);
+        r_store(lanes.near, near);
+        hold_nodes_adj(s, in, before, o, &lanes, sum);
+        grad_mass = r_load(lanes.mass);
+        EACH(i) gv[i] = r_load(lanes.v[i]);
+        EACH(i) gu[i] += r_load(lanes.x[i]);
+        real *rest = (real *)r->rest_adj + o;
+        if (by_place) EACH(i) r_store(rest + i * nodes, r_load(rest + i * nodes) + r_load(lanes.x[i]));
+      }
+      EACH(i) {
+        const Real back = decay * gv[i];
+        totals.damping += v[i] * gv[i];
+        totals.gravity[i] += back;
+        grad_mass -= inverse * gv[i] * (v[i] - decay * (r_load(nodes_of(s, in->data, W + i) + o) + dt * gravity[i]));
+        r_store((real *)r->force_adj + i * nodes + o, dt * inverse * back);
+        r_store(adj + (U + i) * nodes + o, gu[i]);
+        r_store(adj + (W + i) * nodes + o, back);
+      }
+      real *to = (real *)r->mass_adj + o;
+      r_store(to, r_pick(mass, r_load(to) + grad_mass, r_set((real)0)));
+    }
+  EACH(i) sum->gravity[i] += s->model->dt * sum_of_lanes(totals.gravity[i]);
+  sum->damping -= s->model->dt * sum_of_lanes(totals.damping);
+}
+
+// Adds to the adjoint of a block's nodes what all ranges scattered to them. given: 1 displacements, 2 velocities too
+static void collect(cq_scene *s, int32_t block, int32_t given) {
+  const cq_reference *r = &s->reference;
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    LANES_EACH(h) for (int field = 0; field < given; field++) {
+      const cq_nodes *n = &r->nodes[k];
+      Real more[CQ_DIM];
+      given_at(s, n, field, n->node + h, more);
+      EACH(i) {
+        real *to = (real *)r->adj + (field * CQ_DIM + i) * r->node_count + n->node + h;
+        r_store(to, r_load(to) + more[i]);
+      }
+    }
+}
