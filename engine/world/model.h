@@ -152,8 +152,8 @@ static inline int32_t cq_wall_numbers(const cq_model *m) { return m->wall_count 
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]);
 // What dL/d(first normal) gives the point, added to grad_x; walls with several normals have constant ones.
 void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3], double grad_x[3]);
-// How far a point is inside of what slack widens a wall by, along one of the normals that the wall has there, and in slope
-// the derivative of that by the point.
+// How far a point is inside of what slack widens a wall by, along one of the normals that the wall has there, and in
+// slope the derivative of that by the point.
 double cq_wall_depth(const cq_wall *wall, int32_t dim, double slack, const double x[3], const double normal[3],
                      double slope[3]);
 // Entries of the column (x, y), as a range of map->node.

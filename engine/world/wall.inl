@@ -167,8 +167,8 @@ CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3
   if (w->shape == CQ_WALL_HEIGHT_FIELD) height_normals_adj(w, dim, x, grad_n, grad_x);
 }
 
-// How far a point is inside of what slack widens a wall by, along one of the normals that the wall has there, and in slope
-// the derivative of that by the point.
+// How far a point is inside of what slack widens a wall by, along one of the normals that the wall has there, and in
+// slope the derivative of that by the point.
 CQ_WALL wall_real wall_depth(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                              const wall_real normal[3], wall_real slope[3]) {
   wall_real depth = slack, r2 = 0;

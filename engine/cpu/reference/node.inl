@@ -76,7 +76,8 @@ CQ_INLINE void seen_from_wall(const cq_scene *s, const int32_t w, const double s
   x[2] = 0;
   EACH(i) x[i] = place[i];
   if (!s->model->walls[w].moves) return;
-  EACH(i) x[i] = x[i] - (seconds * (wall_real)wall_velocity_of(s, w)[i] + ((const wall_real *)s->wall_place)[3 * w + i]);
+  const wall_real *made = (const wall_real *)s->wall_place + 3 * w;
+  EACH(i) x[i] = x[i] - (seconds * (wall_real)wall_velocity_of(s, w)[i] + made[i]);
 }
 
 // The contacts of one node. place: where it is; v: with what velocity it would go on.

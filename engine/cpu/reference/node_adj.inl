@@ -1,5 +1,5 @@
-// node_adj: nodes of one step backward (E116): from what their velocities and displacements get, through walls and pins,
-// to what forces, masses and the state before get.
+// node_adj: nodes of one step backward (E116): from what their velocities and displacements get, through walls and
+// pins, to what forces, masses and the state before get.
 
 typedef struct {
   ContactGrad of;
