@@ -226,9 +226,8 @@ ROW_INLINE Row row_add(Row a, Row b) { ROW_EACH a.v[i] = part_add(a.v[i], b.v[i]
 ROW_INLINE Row row_sub(Row a, Row b) { ROW_EACH a.v[i] = part_sub(a.v[i], b.v[i]); return a; }
 ROW_INLINE Row row_mul(Row a, Row b) { ROW_EACH a.v[i] = part_mul(a.v[i], b.v[i]); return a; }
 ROW_INLINE Row row_scale(real s, Row a) { ROW_EACH a.v[i] = part_scale(s, a.v[i]); return a; }
-// p[4] in each node; p[k] all over node k; component k of each node all over it
+// p[4] in each node; component k of each node all over it
 ROW_INLINE Row row_comps(const real *p) { Row r; ROW_EACH r.v[i] = part_comps(p); return r; }
-ROW_INLINE Row row_nodes(const real *p) { Row r; ROW_EACH r.v[i] = part_nodes(p, i); return r; }
 // the intrinsics take no variable, and not every compiler unrolls a loop over k in time
 ROW_INLINE Row row_comp(Row a, int k) {
   switch (k) {

@@ -114,8 +114,6 @@ typedef struct cq_reference_kernels {
   void (*complete)(struct cq_scene *s);                  // adj of the first state to the user's gradients
 } cq_reference_kernels;
 
-const cq_reference_kernels *cq_reference_kernels_find(int32_t dim, int32_t precision, int32_t simd);
-
 // Lays out the particles for positions {n, dim}. The number of chunks may change.
 cq_status cq_reference_layout(struct cq_scene *s, const double *positions);
 cq_status cq_reference_reserve(struct cq_scene *s);   // memory for it
