@@ -31,7 +31,7 @@ CQ_GPU Round<THREADS> round_of(Own<THREADS> *own) {
   return {own->give, own->sums, own->start, own->list, own->filled};
 }
 
-// All threads of the block call it.
+// Copies the frame to shared memory, and empties the sums there. All threads of the block call it.
 template <int THREADS>
 CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
   static_assert(sizeof *given % sizeof(int32_t) == 0, "copied by words");

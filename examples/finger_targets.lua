@@ -30,6 +30,8 @@ local function reach(controller, goals)
   return (roll.state:center "head" - goals):square():sum(-1):mean(), roll
 end
 
+-- A controller that is trained by itself, for goals within a square of edge `range` (0: the goal of the scene).
+-- learn() makes one iteration of Adam, and returns the loss of its batch; `goals` are those for the test at the end.
 local function Learner(range)
   local controller = cq.Controller.mlp {
     hidden = { 32, 32 }, activation = "tanh", inputs = 3 * 4 + 2, signals = 2, scale = 0.1,

@@ -55,6 +55,7 @@ function State:scene(k)
   end, __name = "cq.State", __tostring = State.__tostring })
 end
 
+-- The control step and the time, of one scene or a batch alike: nothing is read from the engine.
 function State:__tostring() return ("cq.State { step %d, time %s }"):format(self.step, text.number(self.time)) end
 
 -- ---- readouts -------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ CQ_INLINE void given_at(const cq_scene *s, const cq_nodes *n, const int field, c
 
 // ---- walls ----------------------------------------------------------------------------------------------------------
 
-// as far from a wall as rounding may leave a node that rests on it
+// resting_gap: how far rounding moves a node that rests on a wall. wall_slack widens walls by it, less half a cell.
 CQ_INLINE double resting_gap(const cq_scene *s) { return 1e-6 * s->model->dx; }
 CQ_INLINE double wall_slack(const cq_scene *s) { return -0.5 * s->model->dx + resting_gap(s); }
 

@@ -2,8 +2,8 @@
 -- each constraint until it makes no more progress; then multipliers and penalties change, and the next one begins.
 --
 -- With c = value - limit, multiplier l and penalty t of a constraint, its term and the weight w = d term / d value are
---   shifted     at most: (t max(0, c + l / t)^2 - l^2 / t) / 2, w = max(0, l + t c)     equal: l c + t c^2 / 2, w = l +
--- t c
+--   shifted     at most: (t max(0, c + l / t)^2 - l^2 / t) / 2, w = max(0, l + t c)
+--               equal:   l c + t c^2 / 2, w = l + t c
 --   violation   l P + t P^2 / 2, w = l + t P, with the violation P = max(0, c) or |c|; 0 where P is 0
 -- Sources: Nocedal and Wright, Numerical Optimization, chapter 17; Yuhn et al., 4D topology optimization, CMAME (2023),
 -- eqs. 30, 31 and algorithm 1, whose kappa is -l.

@@ -139,7 +139,8 @@ end
 ---@class cq.SpaceModule
 local space = { class = Parameter }
 
--- a parameter that takes numbers between min and max
+-- A parameter that takes numbers between min and max. name: of its constructor, for errors; kind: "uniform", "log" or
+-- "integer"; log: is it drawn by its logarithm? A "log" always is, an "integer" where the user asks for it.
 local function range(name, kind, min, max, log)
   is.argument(name, "min", is.number(), min)
   is.argument(name, "max", is.number(), max)
