@@ -138,6 +138,50 @@ describe("total Lagrangian steps", function()
     assert.near(0, slope:item(), 0.05)
   end)
 
+  it("stop at a wall that is given twice as at one", function()
+    local robot, place = block({ 6, 6 }, {}), {}
+    for count = 1, 2 do
+      local walls = {}
+      for k = 1, count do
+        walls[k] = cq.Boundary.half_plane { point = { 20, 0 }, normal = { -1, 0 }, kind = "sticky" }
+      end
+      local world = world_of(robot, { 10, 10 }, { walls = walls })
+      local thrown = robot:with { velocity = { 0.1, 0.01 } }
+      place[count] = world:rollout { robot = thrown, steps = 120 }.state:center(robot)[1]:item()
+      world:close()
+    end
+    assert.near(17, place[1], 0.5)
+    assert.near(place[1], place[2], 1e-9)
+  end)
+
+  it("keep to a sticky floor that sinks, in float32 too", function()
+    local robot = block({ 6, 6 }, { young = 10 })
+    for _, precision in ipairs { "float64", "float32" } do
+      local floor = cq.Boundary.half_plane {
+        point = { 0, 30 }, normal = { 0, 1 }, kind = "sticky", moves = true,
+        velocity = function(t) return { 0, t < 50 and 0 or -0.037 } end,
+      }
+      local world = world_of(robot, { 20, 30.3 }, {
+        young = 10, walls = floor, precision = precision, damping = 0.05,
+        gravity = function(t) return { 0, t < 50 and -0.01 or 0.002 } end,
+      })
+      local state = world:rollout { steps = math.floor(400 / world.control_dt) }.state
+      local gap = state:positions(robot):slice(2, 2, 2):min():item() - 30 + 0.037 * (state.time - 50)
+      assert(gap > 0 and gap < 0.5, ("%s: the block is %.3g off the floor"):format(precision, gap))
+      world:close()
+    end
+  end)
+
+  it("rest on a box of one and a half cells", function()
+    local robot = block({ 6, 10 }, {})
+    local world = world_of(robot, { 12, 20 }, {
+      substeps = HELD / 2, damping = 0.02, gravity = function(t) return { 0, -0.04 * math.min(1, t / 50) } end,
+      walls = cq.Boundary.obstacle { lower = { 4, 18.5 }, upper = { 28, 20 }, kind = "separate" },
+    })
+    local state = world:rollout { steps = math.floor(150 / world.control_dt) }.state
+    assert.near(19.7, state:positions(robot):slice(2, 2, 2):min():item(), 0.2)
+  end)
+
   it("bend a cantilever as finite elements do", function()
     -- 8 x 1, finite elements: 2.096
     local n, dx = 4, 1 / 4

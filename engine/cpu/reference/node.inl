@@ -65,9 +65,10 @@ CQ_INLINE Real wall_depth_near(const cq_scene *s, const int32_t w, const real se
 
 typedef struct {
   Contacts all;
+  real v[CQ_DIM];                 // of the node before them
   wall_real place[CONTACTS][3];   // of the node relative to the wall, where normal and depth are from
   wall_real depth[CONTACTS], slope[CONTACTS][3];   // how deep it is there, and the derivative of that by its place
-  int lands[CONTACTS];            // was it found after the step? Else before, and depth is not used.
+  int lands[CONTACTS];            // does the node come to the wall in the step? Else it was there, and has no depth.
 } NodeContacts;
 
 // place: of the node now, or after the step, as a wall sees it; seconds: since the place of the wall was made
@@ -80,13 +81,59 @@ CQ_INLINE void seen_from_wall(const cq_scene *s, const int32_t w, const double s
   EACH(i) x[i] = x[i] - (seconds * (wall_real)wall_velocity_of(s, w)[i] + made[i]);
 }
 
+CQ_INLINE void node_contacts_add(const cq_scene *s, NodeContacts *c, const int32_t w, const int lands,
+                                 const wall_real x[3], const wall_real n[3]) {
+  const int at = c->all.count;
+  c->lands[at] = lands;
+  for (int i = 0; i < 3; i++) c->place[at][i] = x[i];
+  if (lands) c->depth[at] = wall_depth(&s->model->walls[w], CQ_DIM, wall_slack(s), x, n, c->slope[at]);
+  real *normal = contacts_add(&c->all, w);
+  EACH(i) normal[i] = (real)n[i];
+}
+
+CQ_INLINE wall_real wall_dot(const wall_real a[3], const wall_real b[3]) {
+  wall_real sum = 0;
+  EACH(i) sum = sum + a[i] * b[i];
+  return sum;
+}
+
+// A wall that is near a node: those of its normals that hold it already, and those that it comes to in the step.
+CQ_INLINE void contacts_of_wall(const cq_scene *s, const int32_t w, const wall_real place[3],
+                                const wall_real after[3], NodeContacts *c) {
+  const cq_wall *wall = &s->model->walls[w];
+  const int several = wall->shape == CQ_WALL_BOX && wall->hollow, solid = wall->shape == CQ_WALL_BOX && !wall->hollow;
+  wall_real x[3], to[3], way[3] = {0}, held[3][3], normals[3][3];
+  seen_from_wall(s, w, seconds_of(s), place, x);
+  const int32_t held_count = wall_normals(wall, CQ_DIM, wall_slack(s) + resting_gap(s), x, held);
+  for (int32_t k = 0; k < held_count; k++) node_contacts_add(s, c, w, 0, x, held[k]);
+  if (held_count && !several) return;
+  seen_from_wall(s, w, seconds_of(s) + s->model->dt, after, to);
+  const int32_t count = wall_normals(wall, CQ_DIM, wall_slack(s), to, normals);
+  EACH(i) way[i] = to[i] - x[i];
+  // a box is entered by the face that the node comes from, although another may be nearer then
+  if (count && solid) {
+    const double reach = sqrt((double)s_value(wall_dot(way, way)));
+    wall_normals(wall, CQ_DIM, wall_slack(s) + reach, x, normals);
+  }
+  for (int32_t k = 0; k < count; k++) {
+    int known = 0;
+    for (int32_t j = 0; j < held_count; j++) known |= wall_dot(normals[k], held[j]) > 0.5;
+    if (!known) node_contacts_add(s, c, w, 1, to, normals[k]);
+  }
+  // rounding may move a node off a wall that keeps it
+  if (held_count || count || !is_two_sided(wall)) return;
+  const int32_t kept = wall_normals(wall, CQ_DIM, wall_slack(s) + 1e-3 * s->model->dx, x, held);
+  for (int32_t k = 0; k < kept; k++)
+    if (!(wall_dot(way, held[k]) < 0)) node_contacts_add(s, c, w, 0, x, held[k]);
+}
+
 // The contacts of one node. place: where it is; v: with what velocity it would go on.
 CQ_INLINE void contacts_of_node(const cq_scene *s, const int64_t node, const wall_real place[3], const real v[CQ_DIM],
                                 NodeContacts *c) {
   const int32_t pin = s->reference.pin[node];
-  const double dt = s->model->dt;
   wall_real after[3] = {place[0], place[1], place[2]};
-  EACH(i) after[i] = after[i] + dt * (wall_real)v[i];
+  EACH(i) after[i] = after[i] + s->model->dt * (wall_real)v[i];
+  EACH(i) c->v[i] = v[i];
   c->all.count = 0;
   EACH(i) c->all.x[i] = (real)place[i];
   c->all.mass = ((const real *)s->reference.mass)[node];
@@ -96,39 +143,26 @@ CQ_INLINE void contacts_of_node(const cq_scene *s, const int64_t node, const wal
     EACH(i) normal[i] = (real)0;
     return;
   }
-  for (int32_t w = 0; w < s->model->wall_count; w++) {
-    const cq_wall *wall = &s->model->walls[w];
-    wall_real x[3], normals[3][3];
-    seen_from_wall(s, w, seconds_of(s) + dt, after, x);
-    int32_t count = wall_normals(wall, CQ_DIM, wall_slack(s), x, normals);
-    const int lands = count > 0;
-    if (!lands && is_two_sided(wall)) {
-      seen_from_wall(s, w, seconds_of(s), place, x);
-      count = wall_normals(wall, CQ_DIM, wall_slack(s) + resting_gap(s), x, normals);
-    }
-    for (int32_t k = 0; k < count; k++) {
-      const int at = c->all.count;
-      c->lands[at] = lands;
-      for (int i = 0; i < 3; i++) c->place[at][i] = x[i];
-      if (lands) c->depth[at] = wall_depth(wall, CQ_DIM, wall_slack(s), x, normals[k], c->slope[at]);
-      real *normal = contacts_add(&c->all, w);
-      EACH(i) normal[i] = (real)normals[k][i];
-    }
-  }
+  for (int32_t w = 0; w < s->model->wall_count; w++) contacts_of_wall(s, w, place, after, c);
 }
 
 // For which share of a step does contact k hold a node? mean: its mean velocity in the step without this contact;
-// towards: 0, or the speed towards the wall where the share is below 1. A wall that stays is reached at the same moment
-// whatever the velocity that it gives.
+// towards: 0, or the speed towards the wall where the share depends on it. A wall that stays is reached at the same
+// moment whatever the velocity that it gives.
 CQ_INLINE real share_of_contact(const cq_scene *s, const NodeContacts *c, const int k, const real mean[CQ_DIM],
                                 real *towards) {
-  real speed = (real)0;
+  const real dt = (real)s->model->dt;
+  real speed = (real)0, back = (real)0;
   *towards = (real)0;
   if (!c->lands[k]) return (real)1;
   const int32_t w = c->all.wall[k];
-  EACH(i) speed = speed - c->all.normal[k][i] * mean[i];
-  if (s->model->walls[w].moves) EACH(i) speed = speed + c->all.normal[k][i] * wall_velocity_of(s, w)[i];
-  const real way = (real)s->model->dt * speed, depth = (real)c->depth[k];
+  const real *n = c->all.normal[k];
+  EACH(i) speed = speed - n[i] * mean[i];
+  if (s->model->walls[w].moves) EACH(i) speed = speed + n[i] * wall_velocity_of(s, w)[i];
+  // contacts before this one may have held the node back on its way to where the depth is from
+  EACH(i) back = back + n[i] * (mean[i] - c->v[i]);
+  const real way = dt * speed, depth = (real)c->depth[k] - dt * back;
+  if (!(depth > 0)) return (real)0;
   if (!(depth < way - (real)resting_gap(s))) return (real)1;
   *towards = speed;
   return depth / way;
@@ -150,8 +184,8 @@ CQ_INLINE Real held_near(const cq_scene *s, const cq_nodes *n, const int64_t o, 
   Real near = r_set((real)-1), after[CQ_DIM];
   EACH(i) after[i] = x[i] + dt * v[i];
   for (int32_t w = 0; w < s->model->wall_count; w++) {
+    near = r_max(near, wall_depth_near(s, w, seconds, x));
     near = r_max(near, wall_depth_near(s, w, seconds + dt, after));
-    if (is_two_sided(&s->model->walls[w])) near = r_max(near, wall_depth_near(s, w, seconds, x));
   }
   if (n->pinned) {
     real lane[CQ_LANES] __attribute__((aligned(64)));

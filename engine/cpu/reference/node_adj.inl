@@ -4,6 +4,7 @@
 typedef struct {
   ContactGrad of;
   double depth;
+  real v[CQ_DIM];            // the velocity before all contacts
 } StepContactGrad;
 
 // Contact k in the mean velocity backward: grad_mean is dL/d(mean after it) and becomes that before; grad is added to.
@@ -20,14 +21,16 @@ static void contact_in_step_adj(const cq_scene *s, const NodeContacts *c, const 
   apply_contact_adj(s, &c->all, k, mean, back, &grad->of);
   EACH(i) grad_mean[i] += back[i];
   if (!(towards > 0)) return;
-  // share = depth / (dt towards), towards = -n.(mean - w), with w of walls that move
+  // share = (depth - dt n.(mean - v)) / (dt towards), towards = -n.(mean - w), with w of walls that move
   const int32_t w = c->all.wall[k];
   const int moves = s->model->walls[w].moves;
-  const real grad_towards = -share / towards * grad_share;
+  const real *n = c->all.normal[k], grad_back = -grad_share / towards, grad_towards = share * grad_back;
   grad->depth += (double)(grad_share / towards) / s->model->dt;
   EACH(i) {
-    grad_mean[i] -= grad_towards * c->all.normal[k][i];
-    grad->of.w[i] += moves ? grad_towards * c->all.normal[k][i] : (real)0;
+    grad_mean[i] += (grad_back - grad_towards) * n[i];
+    grad->v[i] -= grad_back * n[i];
+    grad->of.w[i] += moves ? grad_towards * n[i] : (real)0;
+    grad->of.n[i] += grad_back * (mean[i] - c->v[i]);
     grad->of.n[i] -= grad_towards * (mean[i] - (moves ? wall_velocity_of(s, w)[i] : (real)0));
   }
 }
@@ -45,6 +48,7 @@ static void contacts_of_node_adj(const cq_scene *s, const NodeContacts *c, const
   real at[CONTACTS + 1][CQ_DIM], mean[CONTACTS + 1][CQ_DIM];
   const double dt = s->model->dt;
   double grad_after[CQ_DIM] = {0};                         // of the place that v leads to
+  real grad_v[CQ_DIM] = {0};
   EACH(i) at[0][i] = mean[0][i] = v[i];
   for (int k = 0; k < c->all.count; k++) {
     EACH(i) at[k + 1][i] = at[k][i];
@@ -60,6 +64,7 @@ static void contacts_of_node_adj(const cq_scene *s, const NodeContacts *c, const
     contact_in_step_adj(s, c, k, mean[k], grad->mean, &of);
     grad->mass += felt.mass;
     EACH(i) grad->x[i] += (double)felt.x[i];
+    EACH(i) grad_v[i] += of.v[i];
     if (w < 0) continue;
     give_wall(sum, w, &of.of);
     EACH(i) grad_n[i] = (double)of.of.n[i];
@@ -69,7 +74,7 @@ static void contacts_of_node_adj(const cq_scene *s, const NodeContacts *c, const
     EACH(i) grad->x[i] += grad_place[i];
     if (c->lands[k]) EACH(i) grad_after[i] += grad_place[i];
   }
-  EACH(i) grad->v[i] += grad->mean[i] + (real)(dt * grad_after[i]);
+  EACH(i) grad->v[i] += grad->mean[i] + grad_v[i] + (real)(dt * grad_after[i]);
 }
 
 // CQ_LANES nodes backward: v and mean are what velocities after contacts get, and those in the step; what velocities
