@@ -15,7 +15,7 @@ function gaits.table()
     for part = 6, 8 do row[#row + 1] = ("%.2f (%.0f %%)"):format(cells[part], 100 * cells[part] / cells[5]) end
     rows[#rows + 1] = row
   end
-  return marks.table({ "example", "transfer", "seed", "iterations", "body lengths", "at dt / 2", "dt / 4", "dt / 8" },
+  return marks.table({ "example", "steps", "seed", "iterations", "body lengths", "at dt / 2", "dt / 4", "dt / 8" },
     rows)
 end
 
