@@ -1,11 +1,11 @@
 -- gaits: what a trained gait keeps at parts of its engine step, by the steps that it was trained with. An example runs
--- as it is, but for the transfer or the formulation of its world; then its best parameters are evaluated with 2, 4 and 8
--- times its substeps.
+-- as it is, but for the transfer or the formulation of its world; then its best parameters are evaluated with 2, 4 and
+-- 8 times its substeps.
 --   cqlua tests/bench/gaits.lua --example walker2d --steps decay --seed 1 --csv tests/bench/gaits.csv
--- Steps: apic, decay, a rate of decay, or total_lagrangian. The material may have a --viscosity, or be --law neo_hookean
--- in the place of corotated, which legs that push turn inside out; --refine 2 trains with twice the substeps. Other
--- options are the example's, such as --iterations. A row of the table is replaced by a later one of the same example,
--- steps and seed.
+-- Steps: apic, decay, a rate of decay, or total_lagrangian. The material may have a --viscosity, or be --law
+-- neo_hookean in the place of corotated, which legs that push turn inside out; --refine 2 trains with twice the
+-- substeps. Other options are the example's, such as --iterations. A row of the table is replaced by a later one of the
+-- same example, steps and seed.
 local cq = require "cq"
 local atomic_file = require "cq.base.atomic_file"
 local read_file = require "cq.base.read_file"
