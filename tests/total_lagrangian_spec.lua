@@ -472,6 +472,19 @@ describe("total Lagrangian steps refuse", function()
       .. 'pressure_smoothing, or take formulation = "updated"', mistaken { pressure_smoothing = 0.5 })
   end)
 
+  it("solid walls of one cell or less, and no others", function()
+    local Boundary, thick = cq.Boundary, cq.Boundary.obstacle { lower = { 12, 1 }, upper = { 20, 2.1 } }
+    local function wall(number, cells)
+      return ("cq.World: wall %d is %s cells thick, and total Lagrangian steps feel nothing of a wall of one cell or "
+        .. 'less: make it thicker, take smaller cells, or formulation = "updated"'):format(number, cells)
+    end
+    assert.equal(wall(1, "1"), mistaken { walls = Boundary.obstacle { lower = { 12, 1 }, upper = { 20, 2 } } })
+    assert.equal(wall(2, "0.8"), mistaken { walls = { thick, Boundary.sphere { center = { 15, 5 }, radius = 0.4 } } })
+    cq.World { cells = { 24, 24 }, dx = 1, dt = 0.01, formulation = "total_lagrangian", actuated(2):at { 5, 5 },
+      walls = { thick, Boundary.sphere { center = { 15, 8 }, radius = 0.6 },
+        Boundary.sphere { center = { 7, 7 }, radius = 8, hollow = true } } }:close()
+  end)
+
   it("a particle that leaves the world", function()
     local robot = block({ 4, 4 }, {})
     local world = cq.World { cells = { 24, 24 }, dx = 1, dt = 0.5, substeps = 4, formulation = "total_lagrangian",

@@ -145,6 +145,25 @@ static cq_status check_density(const cq_world_def *def, const cq_model *m) {
   return CQ_OK;
 }
 
+// Walls begin half a cell below their surface for these steps (engine/cpu/reference/node.inl): nothing is left of a
+// solid of one cell.
+static cq_status check_thickness(const cq_world_def *def) {
+  static const double rounding = 1e-6;
+  for (int32_t k = 0; k < def->wall_count; k++) {
+    const cq_wall *w = &def->walls[k];
+    double least = INFINITY;
+    if (w->hollow) continue;
+    if (w->shape == CQ_WALL_SPHERE) least = 2 * w->radius;
+    for (int i = 0; w->shape == CQ_WALL_BOX && i < def->dim; i++) least = fmin(least, w->upper[i] - w->lower[i]);
+    // one without any extent has a sentence of its own
+    if (least > 0 && least <= (1 + rounding) * def->dx)
+      return cq_fail(CQ_INVALID, "wall %d is %.3g cells thick, and total Lagrangian steps feel nothing of a wall of one "
+                     "cell or less: make it thicker, take smaller cells, or formulation = \"updated\"", k + 1,
+                     least / def->dx);
+  }
+  return CQ_OK;
+}
+
 // What steps on reference grids do not do.
 static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   static const char instead[] = "take formulation = \"updated\"";
@@ -167,7 +186,8 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   if (def->pressure_smoothing > 0)
     return cq_fail(CQ_INVALID, "total Lagrangian steps have no liquids, whose pressure could be smoothed; leave out "
                    "pressure_smoothing, or %s", instead);
-  const cq_status status = copy_bodies(def, m);
+  cq_status status = check_thickness(def);
+  if (!status) status = copy_bodies(def, m);
   return status ? status : check_density(def, m);
 }
 
