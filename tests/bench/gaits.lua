@@ -6,8 +6,12 @@
 -- neo_hookean in the place of corotated, which legs that push turn inside out; --refine 2 trains with twice the
 -- substeps. Other options are the example's, such as --iterations. A row of the table is replaced by a later one of the
 -- same example, steps and seed.
+-- --kept tests/bench/kept.csv: also what is kept of the gain by cq.robustness, in percent, with --draws of all at once.
+-- --example all: each row of that table, one after another.
 local cq = require "cq"
 local atomic_file = require "cq.base.atomic_file"
+local host = require "cq.host"
+local is = require "cq.base.schema"
 local read_file = require "cq.base.read_file"
 
 -- x where a body starts and its length, as the example says them
@@ -18,12 +22,34 @@ local examples = {
 }
 local PARTS = { 2, 4, 8 }
 local HEAD = "example,steps,seed,iterations,way,way_2,way_4,way_8,minutes"
+-- of robots that have a gait on total Lagrangian steps
+local ROWS = {
+  "--example quadruped --iterations 20", "--example biped --particles 20 --iterations 40 --viscosity 0.05",
+  "--example walker2d --iterations 100 --law neo_hookean --viscosity 0.02 --refine 2",
+}
 
-local name = cq.option("example", "walker2d")
+local names = { "all" }
+for key in pairs(examples) do names[#names + 1] = key end
+local name = cq.option("example", "walker2d", is.one_of(names))
 local steps = cq.option("steps", "apic")
-local viscosity, law, refine = cq.option("viscosity", 0), cq.option("law", ""), cq.option("refine", 1)
-local csv = cq.option("csv", "")
-local example = assert(examples[name], "no example of this name")
+if not tonumber(steps) then cq.option("steps", "apic", is.one_of { "apic", "decay", "total_lagrangian" }) end
+local viscosity, refine = cq.option("viscosity", 0), cq.option("refine", 1)
+local law = cq.option("law", "", is.one_of { "", "neo_hookean", "corotated" })
+local csv, kept_csv, draws = cq.option("csv", ""), cq.option("kept", ""), cq.option("draws", 32)
+
+if name == "all" then
+  for _, row in ipairs(ROWS) do
+    for _, with in ipairs { "apic", "decay", "total_lagrangian" } do
+      local command = ("%s tests/bench/gaits.lua %s --steps %s --kept %s --draws %d --threads %d")
+        :format(host.executable, row, with, kept_csv ~= "" and kept_csv or "tests/bench/kept.csv", draws,
+        cq.option("threads", 0))
+      print(command)
+      assert(os.execute(command) == 0, "this failed")
+    end
+  end
+  return
+end
+local example = examples[name]
 
 local nouns, run, world = { World = cq.World, Experiment = cq.Experiment }, nil, nil
 local function in_place(noun, make)
@@ -79,15 +105,53 @@ for _, part in ipairs(PARTS) do ways[#ways + 1] = way(part) end
 
 local label = name .. (law ~= "" and " " .. law or "") .. (viscosity > 0 and " viscosity " .. viscosity or "")
 local key = ("%s,%s,%d,"):format(label, steps, cq.option("seed", 0))
-local row = ("%s%d,%.4f,%.4f,%.4f,%.4f,%.1f"):format(key, iterations - 1, ways[1], ways[2], ways[3], ways[4], minutes)
-print(HEAD)
-print(row)
-if csv ~= "" then
-  local lines = { HEAD }
-  for line in (read_file(csv) or ""):gmatch "[^\n]+" do
-    if line ~= HEAD and line:sub(1, #key) ~= key then lines[#lines + 1] = line end
+
+-- a row of a table; it replaces the one of the same example, steps and seed
+local function add(path, head, row)
+  print(head)
+  print(row)
+  if path == "" then return end
+  local lines = { head }
+  for line in (read_file(path) or ""):gmatch "[^\n]+" do
+    if line ~= head and line:sub(1, #key) ~= key then lines[#lines + 1] = line end
   end
   lines[#lines + 1] = row
-  table.sort(lines, function(a, b) return a ~= b and (a == HEAD or (b ~= HEAD and a < b)) end)
-  atomic_file.write(csv, table.concat(lines, "\n") .. "\n", { what = "--csv" })
+  table.sort(lines, function(a, b) return a ~= b and (a == head or (b ~= head and a < b)) end)
+  atomic_file.write(path, table.concat(lines, "\n") .. "\n", { what = "--csv or --kept" })
 end
+add(csv, HEAD, ("%s%d,%.4f,%.4f,%.4f,%.4f,%.1f"):format(key, iterations - 1, ways[1], ways[2], ways[3], ways[4],
+  minutes))
+
+-- ---- what it keeps in other simulations -----------------------------------------------------------------------------
+
+if kept_csv == "" then return end
+local report = cq.robustness(run, { draws = draws })
+print(report)
+report:save "robustness.json"
+
+-- in percent; the least of the changes of a kind, where there are some
+local function least(fits)
+  local found = math.huge
+  for _, row in ipairs(report.rows) do
+    if fits(row) then found = math.min(found, row.kept or -math.huge) end
+  end
+  return math.abs(found) < math.huge and ("%.0f"):format(100 * found) or "failed"
+end
+local relative = { "stiffness", "density", "friction", "strength", "gravity" }
+local is_relative = {}
+for _, kind in ipairs(relative) do is_relative[kind] = true end
+local head, cells = { "example,steps,seed,iterations,way,five" }, {
+  ("%s%d,%.2f"):format(key, iterations - 1, ways[1]),
+  least(function(row) return is_relative[row.name] and math.abs(row.size) < 0.06 end),
+}
+local function column(title, fits) head[#head + 1], cells[#cells + 1] = title, least(fits) end
+for _, kind in ipairs(relative) do column(kind, function(row) return row.name == kind end) end
+for _, factor in ipairs { 2, 4 } do
+  column("substeps_" .. factor, function(row) return row.name == "substeps" and row.size == factor end)
+end
+for _, kind in ipairs { "grid", "place", "precision", "noise", "latency" } do
+  column(kind, function(row) return row.name == kind end)
+end
+head[#head + 1], cells[#cells + 1] = "median,worst,draws,failed",
+  ("%.0f,%.0f,%d,%d"):format(100 * (report.median or 0 / 0), 100 * (report.worst or 0 / 0), draws, report.failed)
+add(kept_csv, table.concat(head, ","), table.concat(cells, ","))
