@@ -62,8 +62,8 @@ typedef struct cq_upload {
   alignas(128) unsigned arrived;
 } cq_upload;
 
-// The ways of a run: a launch for each pass, or one kernel whose blocks are a cooperative grid or a cluster.
-enum { CQ_WAY_AUTO, CQ_WAY_LAUNCHES, CQ_WAY_GRID, CQ_WAY_CLUSTER };
+// The ways of a run: a launch for each pass, or one kernel whose blocks are a cooperative grid.
+enum { CQ_WAY_AUTO, CQ_WAY_LAUNCHES, CQ_WAY_GRID };
 
 // The launches of a run of one length, captured as a graph.
 typedef struct cq_graph {
@@ -91,7 +91,7 @@ struct cq_context {
   cudaStream_t stream;
   int32_t processors;
   int32_t way;               // that CQLUA_CUDA_RUN asks for
-  cq_room forward, backward; // for kernels that stay during a run
+  int32_t forward, backward; // the most blocks of a kernel that stays during a run, 0: there is none
   cq_timer timer;
   char description[320];
 

@@ -180,15 +180,14 @@ static cq_status upload_drive(cq_context *c) {
 
 // The way that CQLUA_CUDA_RUN asks for: tests and measurements compare them.
 static cq_status choose_way(cq_context *c) {
-  static const char *const names[] = {"auto", "launches", "grid", "cluster"};
+  static const char *const names[] = {"auto", "launches", "grid"};
   const char *chosen = getenv("CQLUA_CUDA_RUN");
   c->way = CQ_WAY_AUTO;
-  while (chosen && c->way <= CQ_WAY_CLUSTER && strcmp(chosen, names[c->way])) c->way++;
-  if (c->way > CQ_WAY_CLUSTER)
-    return cq_fail(CQ_INVALID, "CQLUA_CUDA_RUN is %s; it must be auto, launches, grid or cluster", chosen);
-  if ((c->way == CQ_WAY_GRID && !c->forward.grid) || (c->way == CQ_WAY_CLUSTER && !c->forward.cluster))
-    return cq_fail(CQ_DEVICE, "CQLUA_CUDA_RUN is %s: this GPU cannot launch blocks as one, or the build is not for it",
-                   chosen);
+  while (chosen && c->way <= CQ_WAY_GRID && strcmp(chosen, names[c->way])) c->way++;
+  if (c->way > CQ_WAY_GRID)
+    return cq_fail(CQ_INVALID, "CQLUA_CUDA_RUN is %s; it must be auto, launches or grid", chosen);
+  if (c->way == CQ_WAY_GRID && !c->forward)
+    return cq_fail(CQ_DEVICE, "CQLUA_CUDA_RUN is grid: this GPU cannot launch blocks as one");
   return CQ_OK;
 }
 

@@ -54,54 +54,48 @@ static void launch_grid_adj(cudaStream_t stream, int32_t blocks, const cq_frame 
 
 // ---- kernels whose blocks wait for each other -----------------------------------------------------------------------
 
-typedef void resident_kernel(const cq_frame *frame, int32_t count, cq_block_group group);
+typedef void resident_kernel(const cq_frame *frame, int32_t count);
 
-static void launch_together(resident_kernel *kernel, int32_t threads, cudaStream_t stream, cq_block_group group,
+// A cooperative launch: all blocks are on the GPU at the same time.
+static void launch_together(resident_kernel *kernel, int32_t threads, cudaStream_t stream, int32_t blocks,
                             const cq_frame *frame, int32_t count) {
   cudaLaunchAttribute together = {};
-  together.id = group.cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
-  if (group.cluster)
-    together.val.clusterDim = {(unsigned)group.blocks, 1, 1};
-  else
-    together.val.cooperative = 1;
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
   cudaLaunchConfig_t config = {};
-  config.gridDim = dim3((unsigned)group.blocks);
+  config.gridDim = dim3((unsigned)blocks);
   config.blockDim = dim3((unsigned)threads);
   config.stream = stream;
   config.attrs = &together;
   config.numAttrs = 1;
   // as CQ_LAUNCH
-  if (cudaPeekAtLastError() == cudaSuccess) cudaLaunchKernelEx(&config, kernel, frame, count, group);
+  if (cudaPeekAtLastError() == cudaSuccess) cudaLaunchKernelEx(&config, kernel, frame, count);
 }
-static void launch_resident(cudaStream_t stream, cq_block_group group, const cq_frame *frame, int32_t count) {
-  launch_together(resident, TRANSFER_THREADS, stream, group, frame, count);
-}
-static void launch_resident_adj(cudaStream_t stream, cq_block_group group, const cq_frame *frame, int32_t count) {
-  launch_together(resident_adj, ADJ_THREADS, stream, group, frame, count);
-}
-
-static cudaError_t room_of(resident_kernel *kernel, int32_t threads, const cudaDeviceProp *gpu, cq_room *room) {
-  int each = 0, most = 0;
-  cudaFuncAttributes built;
-  cudaError_t error = cudaFuncGetAttributes(&built, kernel);
-  // a kernel of an older architecture that the driver made fit has no cluster's barrier (cq_sync_cluster)
-  const int clusters = !error && gpu->clusterLaunch && built.ptxVersion >= 90;
-  if (!error && gpu->cooperativeLaunch)
-    error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, 0);
-  // up to 16 where the GPU can; every GPU with clusters has 8
-  if (!error && clusters) error = cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  if (!error && clusters) {
-    cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(16);
-    config.blockDim = dim3((unsigned)threads);
-    error = cudaOccupancyMaxPotentialClusterSize(&most, kernel, &config);
-  }
-  *room = {each * gpu->multiProcessorCount, most};
+static cudaError_t room_of(resident_kernel *kernel, int32_t threads, const cudaDeviceProp *gpu, int32_t *room) {
+  int each = 0;
+  const cudaError_t error = gpu->cooperativeLaunch
+                                ? cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, threads, 0)
+                                : cudaSuccess;
+  *room = each * gpu->multiProcessorCount;
   return error;
 }
-static cudaError_t room(const cudaDeviceProp *gpu, cq_room *forward, cq_room *backward) {
+static void launch_resident(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t count) {
+  launch_together(resident, TRANSFER_THREADS, stream, blocks, frame, count);
+}
+#if CQ_DIM == 2
+static void launch_resident_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t count) {
+  launch_together(resident_adj, ADJ_THREADS, stream, blocks, frame, count);
+}
+#else
+static cq_cuda_resident *const launch_resident_adj = NULL;   // launches are faster
+#endif
+static cudaError_t room(const cudaDeviceProp *gpu, int32_t *forward, int32_t *backward) {
   const cudaError_t error = room_of(resident, TRANSFER_THREADS, gpu, forward);
-  return error ? error : room_of(resident_adj, ADJ_THREADS, gpu, backward);
+  *backward = 0;
+#if CQ_DIM == 2
+  if (!error) return room_of(resident_adj, ADJ_THREADS, gpu, backward);
+#endif
+  return error;
 }
 
 // ---- the others -----------------------------------------------------------------------------------------------------

@@ -8,18 +8,8 @@
 #include "launch.h"
 #include "tasks.h"
 
-// Blocks of a kernel that are on the GPU at the same time, so that they may wait for each other: as one cluster, or by
-// a cooperative launch.
-typedef struct cq_block_group {
-  int32_t blocks, cluster;   // cluster: 1 or 0
-} cq_block_group;
-
-// The most blocks of a cooperative launch, and of a cluster; 0 where the GPU, or the build for it, has none.
-typedef struct cq_room {
-  int32_t grid, cluster;
-} cq_room;
-
-typedef void cq_cuda_resident(cudaStream_t stream, cq_block_group group, const cq_frame *frame, int32_t count);
+// A cooperative launch: its blocks are on the GPU at the same time, so that they may wait for each other.
+typedef void cq_cuda_resident(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t count);
 
 typedef struct cq_cuda_kernels {
   int32_t dim, real_bytes;
@@ -42,10 +32,10 @@ typedef struct cq_cuda_kernels {
   void (*step_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*p2g_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
 
-  // All substeps of a run by one kernel, forward or backward; and the most blocks of these kernels that the GPU can
-  // hold.
+  // All substeps of a run by one kernel, forward or, in 2D, backward; and the most blocks of these kernels that the GPU
+  // can hold, 0 where there is no such kernel or the GPU has no cooperative launches.
   cq_cuda_resident *resident, *resident_adj;
-  cudaError_t (*room)(const cudaDeviceProp *gpu, cq_room *forward, cq_room *backward);
+  cudaError_t (*room)(const cudaDeviceProp *gpu, int32_t *forward, int32_t *backward);
 
   // sorting: box of the tiles, then tile and cell of each particle; moving into another order;
   // from and to the user's arrays

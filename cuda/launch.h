@@ -32,18 +32,10 @@ static __device__ __forceinline__ void cq_sync_some(int barrier, int threads) {
   asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
-// Two barriers of all blocks of a launch whose blocks are on the GPU at the same time (kernels.cu). Behind the barrier
-// a thread sees all that other threads wrote before it. The barrier of a cluster is an instruction, from compute
-// capability 9.0 on; on an older GPU no cluster is launched.
-static __device__ __forceinline__ void cq_sync_cluster(void) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-#endif
-}
-
-// The barrier of the grid is a counter in global memory. In each round the blocks add 2^31 in all, so that the last one
-// flips the highest bit, the other bits return to their values, and the counter needs no reset. The first thread of a
-// block arrives for the block: __syncthreads before and after it orders the writes and reads of the other threads.
+// A barrier of all blocks of a cooperative launch. Behind it a thread sees all that other threads wrote before it. It
+// is a counter in global memory. In each round the blocks add 2^31 in all, so that the last one flips the highest bit,
+// the other bits return to their values, and the counter needs no reset. The first thread of a block arrives for the
+// block: __syncthreads before and after it orders the writes and reads of the other threads.
 static __device__ __forceinline__ void cq_sync_grid(unsigned *arrived) {
   __syncthreads();
   if (threadIdx.x == 0) {

@@ -8,14 +8,6 @@
 // kernel, through the cache that the barrier renews. So no pointer here is __restrict__, which tests/cuda/coherent.sh
 // checks.
 
-// All blocks have done the step before. group: how they are on the GPU together
-CQ_GPU void sync_blocks(const cq_frame *s, const cq_block_group group) {
-  if (group.cluster)
-    cq_sync_cluster();
-  else
-    cq_sync_grid(s->arrived);
-}
-
 // Shared memory of a block. The frame is in it too, or each block would load the frame again after every barrier.
 template <int THREADS>
 struct Own {
@@ -42,7 +34,7 @@ CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
   clear_round(&round);
 }
 
-// ---- passes, called and not inlined, so that each has all registers -------------------------------------------------
+// ---- forward: passes are called and not inlined, so that each has all registers -------------------------------------
 
 template <int GATHER, int SCATTER>
 CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
@@ -51,6 +43,36 @@ CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
   transfer_pass<GATHER, SCATTER, 1>(&own->frame, k, own->region, &round);
 }
 
+CQ_RARE void call_impulse(Own<TRANSFER_THREADS> *own, const int32_t k) {
+  CQ_BLOCKS_OWN(own);
+  Impulses *shared = (Impulses *)own->give;   // nobody scatters in the meantime
+  static_assert(TRANSFER_THREADS / CQ_TILE_NODES * sizeof(Impulses) <= sizeof own->give, "no room");
+  impulse_pass<TRANSFER_THREADS>(&own->frame, k, shared);
+}
+
+static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_frame *given, int32_t count) {
+  CQ_SHARED(Own<TRANSFER_THREADS>, own, 1);
+  own_begin(own, given);
+  const cq_frame *s = &own->frame;
+  if (s->progress->over) return;
+  call_transfer<0, 1>(own, 0);
+  for (int32_t k = 0;; k++) {
+    cq_sync_grid(s->arrived);   // all blocks have done the step before
+    if (is_over(s, k)) {
+      if (blockIdx.x == 0 && threadIdx.x == 0) s->progress->over = 1;
+      return;
+    }
+    keep_others<TRANSFER_THREADS>(s, k);
+    if (s->impulse) call_impulse(own, k);
+    if (k == count - 1) break;
+    call_transfer<1, 1>(own, k);
+  }
+  call_transfer<1, 0>(own, count - 1);
+}
+
+// ---- backward -------------------------------------------------------------------------------------------------------
+
+#if CQ_DIM == 2   // in 3D launches are faster (run.cu)
 template <int P2G, int G2P>
 CQ_RARE void call_transfer_adj(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
@@ -65,47 +87,17 @@ CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
   grid_adj_pass<ADJ_THREADS, 0>(&own->frame, k, 0, shared);
 }
 
-CQ_RARE void call_impulse(Own<TRANSFER_THREADS> *own, const int32_t k) {
-  CQ_BLOCKS_OWN(own);
-  Impulses *shared = (Impulses *)own->give;   // nobody scatters in the meantime
-  static_assert(TRANSFER_THREADS / CQ_TILE_NODES * sizeof(Impulses) <= sizeof own->give, "no room");
-  impulse_pass<TRANSFER_THREADS>(&own->frame, k, shared);
-}
-
-// ---- kernels --------------------------------------------------------------------------------------------------------
-
-static __global__ void __launch_bounds__(TRANSFER_THREADS, 2)
-    resident(const cq_frame *given, int32_t count, cq_block_group group) {
-  CQ_SHARED(Own<TRANSFER_THREADS>, own, 1);
-  own_begin(own, given);
-  const cq_frame *s = &own->frame;
-  if (s->progress->over) return;
-  call_transfer<0, 1>(own, 0);
-  for (int32_t k = 0;; k++) {
-    sync_blocks(s, group);
-    if (is_over(s, k)) {
-      if (blockIdx.x == 0 && threadIdx.x == 0) s->progress->over = 1;
-      return;
-    }
-    keep_others<TRANSFER_THREADS>(s, k);
-    if (s->impulse) call_impulse(own, k);
-    if (k == count - 1) break;
-    call_transfer<1, 1>(own, k);
-  }
-  call_transfer<1, 0>(own, count - 1);
-}
-
-static __global__ void __launch_bounds__(ADJ_THREADS, 2)
-    resident_adj(const cq_frame *given, int32_t count, cq_block_group group) {
+static __global__ void __launch_bounds__(ADJ_THREADS, 2) resident_adj(const cq_frame *given, int32_t count) {
   CQ_SHARED(Own<ADJ_THREADS>, own, 1);
   own_begin(own, given);
   const cq_frame *s = &own->frame;
   call_transfer_adj<0, 1>(own, count - 1);
   for (int32_t k = count - 1;; k--) {
-    sync_blocks(s, group);
+    cq_sync_grid(s->arrived);   // all blocks have done the step before
     if (s->sums_wanted) call_sums(own, k);
     if (k == 0) break;
     call_transfer_adj<1, 1>(own, k);
   }
   call_transfer_adj<1, 0>(own, 0);
 }
+#endif

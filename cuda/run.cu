@@ -25,22 +25,21 @@ static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
   return parts < 1 ? 1 : parts;
 }
 
-// Chooses how a run is launched. If the GPU can hold a block for every part of a tile at the same time, one kernel
-// makes all engine steps of the run. Its blocks are a cluster, whose barrier costs least, or a cooperative grid. Larger
-// scenes have a launch for each pass; then this is a group of 0 blocks. The rule has not been timed yet. The
-// environment variable CQLUA_CUDA_RUN overrides it, and then a block may take several parts. Scenes with cables or
-// chambers always have a launch for each pass: their forces must be known before any particle scatters.
-static cq_block_group block_group_of(const cq_device *d, cq_room room, int32_t parts) {
-  if (d->model->cables.all) return {0, 0};
+// Chooses how a run is launched: the number of blocks of the one kernel that makes all its engine steps, or 0, a launch
+// for each pass. room: the most blocks that the GPU can hold of that kernel, 0 where there is none. The kernel is taken
+// if every part of a tile has a block. Microseconds of an engine step on an H100, by launches and by one kernel (tests/
+// bench/nvidia-h100-80gb-hbm3-ways.csv):
+//
+//               2d-1600      2d-6400      3d-8000      3d-64000
+//   forward     20.5  15.9   26.9  20.1   35.3  35.6    49.5   48.6
+//   backward    36.6  30.9   41.3  38.3   75.4 105.0   100.6  145.7, so that 3D has no such kernel backward
+//
+// The environment variable CQLUA_CUDA_RUN overrides the rule, and then a block may take several parts. Scenes with
+// cables or chambers always have a launch for each pass: their forces must be known before any particle scatters.
+static int32_t resident_blocks(const cq_device *d, int32_t room, int32_t parts) {
   const int32_t way = d->context->way;
-  if (way == CQ_WAY_CLUSTER || (way == CQ_WAY_AUTO && parts <= room.cluster)) {
-    int32_t blocks = 1;
-    while (blocks < parts && 2 * blocks <= room.cluster) blocks *= 2;
-    return {blocks, 1};
-  }
-  if (way == CQ_WAY_GRID || (way == CQ_WAY_AUTO && parts <= room.grid))
-    return {parts < room.grid ? parts : room.grid, 0};
-  return {0, 0};
+  if (d->model->cables.all || way == CQ_WAY_LAUNCHES || (way == CQ_WAY_AUTO && parts > room)) return 0;
+  return parts < room ? parts : room;
 }
 
 static size_t arena_size(const cq_device *d, int32_t parts) {
@@ -50,9 +49,7 @@ static size_t arena_size(const cq_device *d, int32_t parts) {
 // The number of arenas of a tile: two where one kernel makes all engine steps, which reads the nodes of one step while
 // it adds to those of the next; else one.
 static int32_t arenas_of(const cq_device *d, int32_t parts) {
-  return block_group_of(d, d->context->forward, parts).blocks || block_group_of(d, d->context->backward, parts).blocks
-             ? 2
-             : 1;
+  return resident_blocks(d, d->context->forward, parts) || resident_blocks(d, d->context->backward, parts) ? 2 : 1;
 }
 
 // Reserves device memory for the nodes of an arrangement: the arenas of its tiles, velocities, and for the adjoint
@@ -335,10 +332,10 @@ static cq_status launch_passes(cq_device *d, cq_graph *graph, launch_run *launch
 // ---- one kernel for a run -------------------------------------------------------------------------------------------
 
 // Launches the kernel that makes all engine steps of a run.
-static cq_status launch_resident(cq_device *d, cq_cuda_resident *launch, cq_block_group group, int32_t count) {
+static cq_status launch_resident(cq_device *d, cq_cuda_resident *launch, int32_t blocks, int32_t count) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   load_actuation(d, u);
-  launch(d->context->stream, group, &u->frame, count);
+  launch(d->context->stream, blocks, &u->frame, count);
   return cq_cuda_check(cudaGetLastError(), "a run of substeps");
 }
 
@@ -353,17 +350,17 @@ cq_status cq_cuda_read_progress(cq_device *d) {
 }
 
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
-  const cq_block_group group =
-      block_group_of(d, d->context->forward, d->upload->frame.tile_count * d->upload->frame.parts);
-  return group.blocks ? launch_resident(d, d->kernels->resident, group, count)
-                      : launch_passes(d, &d->forward[count], launch_forward, count);
+  const int32_t blocks =
+      resident_blocks(d, d->context->forward, d->upload->frame.tile_count * d->upload->frame.parts);
+  return blocks ? launch_resident(d, d->kernels->resident, blocks, count)
+                : launch_passes(d, &d->forward[count], launch_forward, count);
 }
 
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
-  const cq_block_group group =
-      block_group_of(d, d->context->backward, d->upload->frame.tile_count * d->upload->frame.parts);
-  return group.blocks ? launch_resident(d, d->kernels->resident_adj, group, count)
-                      : launch_passes(d, &d->backward[count], launch_backward, count);
+  const int32_t blocks =
+      resident_blocks(d, d->context->backward, d->upload->frame.tile_count * d->upload->frame.parts);
+  return blocks ? launch_resident(d, d->kernels->resident_adj, blocks, count)
+                : launch_passes(d, &d->backward[count], launch_backward, count);
 }
 
 cq_status cq_cuda_run_load_actuation_adj(cq_device *d) {

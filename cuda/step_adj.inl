@@ -174,7 +174,7 @@ CQ_GPU void gather_adj(const cq_frame *s, const Around *of, const Place *at, Sta
 // transfer_pass.
 template <int P2G, int G2P, int MAKE>
 CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, const Round<ADJ_THREADS> *round) {
-  enum { AGAIN = CQ_DIM == 3 && (MAKE || CQ_REAL_BYTES == 8) };   // where the state would be spilled to the stack
+  enum { AGAIN = CQ_DIM == 3 && CQ_REAL_BYTES == 8 };   // where the state would be spilled to the stack
   const int32_t parts = s->tile_count * s->parts, gathered = P2G ? k - 1 : k;
   for (int32_t part = (int32_t)blockIdx.x; part < parts; part += (int32_t)gridDim.x) {
     const cq_tile tile = part_of_tile(s, part);

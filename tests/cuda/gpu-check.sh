@@ -118,8 +118,7 @@ for name in batch gradient health memo rollout32 rollout_dual walls; do targets=
 stage build build 400 $make --no-print-directory BUILD="$build" NVCC="$nvcc" CUDA_ARCHS="$arch" $targets || exit 1
 
 # each way that a run of substeps has over the GPU: a barrier of blocks that hangs shows alone
-for way in launches grid cluster; do
-  [ $way = cluster ] && [ "$arch" -lt 90 ] && continue
+for way in launches grid; do
   rm -f "$logs/parity-$way.bits"
   stage parity-$way parity 120 env CQLUA_CUDA_RUN=$way "$build/tests/cuda/parity"
   sed -n 's/^\(.\{22\}\) .* \([0-9a-f]\{16\}\)  .*/\1 \2/p' "$logs/parity-$way.log" >"$logs/parity-$way.bits" 2>/dev/null
@@ -129,7 +128,7 @@ for way in launches grid cluster; do
   fi
 done
 
-# small scenes are a cluster of themselves
+# small scenes are one kernel of themselves
 for name in batch gradient health memo rollout32 rollout_dual walls; do
   stage "$name" tests 60 env CQLUA_TEST_DEVICE=cuda "$build/tests/$name"
 done
@@ -151,12 +150,11 @@ if wanted speed speed; then
   fi
 fi
 
-# small scenes, and the largest that a grid holds, once more in each way, for the rule that chooses one (block_group_of
-# in cuda/run.cu)
+# small scenes, and the largest that a grid holds, once more in each way, for the rule that chooses one
+# (resident_blocks in cuda/run.cu)
 : >"$logs/ways.csv"
 for scene in 2d-1600 2d-6400 3d-8000 3d-64000; do
-  for way in launches grid cluster; do
-    [ $way = cluster ] && { [ "$arch" -lt 90 ] || [ $scene = 3d-64000 ]; } && continue
+  for way in launches grid; do
     stage "ways-$scene-$way" ways 40 env CQLUA_CUDA_RUN=$way "$build/tests/bench/speed" --case $scene --csv "$logs/way.csv" || continue
     [ -s "$logs/ways.csv" ] || sed -n 's/^case,/run,case,/p' "$logs/way.csv" >"$logs/ways.csv"
     sed -n "s/^\"/\"$way\",\"/p" "$logs/way.csv" >>"$logs/ways.csv"

@@ -1,5 +1,5 @@
 // latency: what a GPU takes for the small things that a step is made of, in microseconds: launches, barriers of blocks,
-// short copies, waiting of the host. For the rule that chooses how a run goes over the GPU (block_group_of in
+// short copies, waiting of the host. For the rule that chooses how a run goes over the GPU (resident_blocks in
 // cuda/run.cu), and for what a sorting costs.
 // Only for a real GPU.       make gpu-check ONLY=latency
 #include "../../cuda/launch.h"
@@ -32,15 +32,12 @@ static __global__ void nothing(int *word) {
 }
 
 // each thread leaves a word for another block before a barrier, and reads one after it
-static __global__ void meet(int *word, unsigned *arrived, int count, int cluster) {
+static __global__ void meet(int *word, unsigned *arrived, int count) {
   const unsigned all = gridDim.x * THREADS, mine = blockIdx.x * THREADS + threadIdx.x;
   int sum = 0;
   for (int k = 0; k < count; k++) {
     word[mine] = k + sum;
-    if (cluster)
-      cq_sync_cluster();
-    else
-      cq_sync_grid(arrived);
+    cq_sync_grid(arrived);
     sum += word[(mine + THREADS * (k % 3 + 1)) % all] & 1;
   }
   word[mine] = sum;
@@ -67,29 +64,22 @@ static void looks(int count, int bytes) {
     must(cudaStreamSynchronize(stream), "waiting");
   }
 }
-static void together(int blocks, int cluster, int count) {
+static void together(int blocks, int count) {
   cudaLaunchAttribute attribute = {};
-  attribute.id = cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
-  if (cluster)
-    attribute.val.clusterDim = {(unsigned)blocks, 1, 1};
-  else
-    attribute.val.cooperative = 1;
+  attribute.id = cudaLaunchAttributeCooperative;
+  attribute.val.cooperative = 1;
   cudaLaunchConfig_t config = {};
   config.gridDim = dim3((unsigned)blocks);
   config.blockDim = dim3(THREADS);
   config.stream = stream;
   config.attrs = &attribute;
   config.numAttrs = 1;
-  must(cudaLaunchKernelEx(&config, meet, words, arrived, count, cluster), "a launch of blocks that meet");
+  must(cudaLaunchKernelEx(&config, meet, words, arrived, count), "a launch of blocks that meet");
 }
 static void grids(int count, int blocks) {
-  for (int k = 0; k < count; k++) together(blocks, 0, 0);
+  for (int k = 0; k < count; k++) together(blocks, 0);
 }
-static void clusters(int count, int blocks) {
-  for (int k = 0; k < count; k++) together(blocks, 1, 0);
-}
-static void grid_barriers(int count, int blocks) { together(blocks, 0, count); }
-static void cluster_barriers(int count, int blocks) { together(blocks, 1, count); }
+static void grid_barriers(int count, int blocks) { together(blocks, count); }
 
 static cudaGraphExec_t graph;
 static void graphs(int count, int blocks) {
@@ -141,12 +131,6 @@ int main(void) {
   for (size_t k = 0; gpu.cooperativeLaunch && k < sizeof sizes / sizeof *sizes; k++) {
     time_of("a cooperative launch, blocks", grids, MANY, sizes[k]);
     time_of("barrier of a cooperative grid, blocks", grid_barriers, 4 * MANY, sizes[k]);
-  }
-  if (gpu.clusterLaunch)
-    must(cudaFuncSetAttribute(meet, cudaFuncAttributeNonPortableClusterSizeAllowed, 1), "clusters of 16");
-  for (int blocks = 2; gpu.clusterLaunch && blocks <= 16; blocks *= 2) {
-    time_of("a launch of a cluster, blocks", clusters, MANY, blocks);
-    time_of("barrier of a cluster, blocks", cluster_barriers, 4 * MANY, blocks);
   }
   return 0;
 }

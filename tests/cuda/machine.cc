@@ -191,7 +191,7 @@ __global__ void integers(int *out) {
 
 // each block reads what the one before it wrote, of as many rounds; how: 1 without the barrier that keeps the next
 // round away, 2 without that which waits for this one, 3 a block leaves, 4 a thread leaves, 5 two places
-__global__ void pass_on(int *out, int cluster, int how) {
+__global__ void pass_on(int *out, int how) {
   CQ_SHARED(int, mine, 1);
   const int last = (int)gridDim.x - 1, before = blockIdx.x ? (int)blockIdx.x - 1 : last;
   if (threadIdx.x == 0) mine[0] = (int)blockIdx.x;
@@ -201,39 +201,37 @@ __global__ void pass_on(int *out, int cluster, int how) {
     if (how == 3 && (int)blockIdx.x == last) return;
     if (how == 4 && threadIdx.x == 7) return;
     if (how == 5 && blockIdx.x) cq_sync_grid(nullptr);
-    else if (how != 2) cluster ? cq_sync_cluster() : cq_sync_grid(nullptr);
+    else if (how != 2) cq_sync_grid(nullptr);
     if (threadIdx.x == 0) mine[0] = out[before] + 1;
-    if (how != 1) cluster ? cq_sync_cluster() : cq_sync_grid(nullptr);
+    if (how != 1) cq_sync_grid(nullptr);
   }
 }
 
-cudaError_t launch_together(int all, int cluster, int *out, int how) {
+cudaError_t launch_together(int all, int *out, int how) {
   cudaLaunchAttribute together = {};
-  together.id = cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
-  together.val.clusterDim = {(unsigned)all, 1, 1};
-  together.val.cooperative = !cluster;
+  together.id = cudaLaunchAttributeCooperative;
+  together.val.cooperative = 1;
   const cudaLaunchConfig_t config = {dim3((unsigned)all), dim3(threads), 0, nullptr, &together, 1};
-  return cudaLaunchKernelEx(&config, pass_on, out, cluster, how);
+  return cudaLaunchKernelEx(&config, pass_on, out, how);
 }
 
 void check_together() {
   int shown[3] = {};
   for (int how = 0; how < 3; how++)
-    for (int cluster = 0; cluster < 2; cluster++)
-      for (int order = CQ_EMULATION_FORWARD; order <= CQ_EMULATION_RANDOM; order++) {
-        cq_emulation_reset();
-        machine()->thread_order = machine()->block_order = order;
-        device_array<int> out(7);
-        cudaMemset(out.data, 0, 7 * sizeof(int));
-        CHECK(launch_together(7, cluster, out.data, how) == cudaSuccess, "seven blocks are not launched");
-        // what a block wrote in the third round began two blocks before, where it gained one for each
-        int wrong = 0;
-        for (int b = 0; b < 7; b++) wrong += out.read(7)[(size_t)b] != (b + 5) % 7 + 2;
-        shown[how] += wrong > 0;
-        CHECK(how || (!wrong && machine()->faults == 0), "order %d: %d of 7 blocks read what was not there; %s", order,
-              wrong, machine()->fault);
-      }
-  CHECK(shown[1] && shown[2], "a missing barrier shows in %d and %d of 6 orders", shown[1], shown[2]);
+    for (int order = CQ_EMULATION_FORWARD; order <= CQ_EMULATION_RANDOM; order++) {
+      cq_emulation_reset();
+      machine()->thread_order = machine()->block_order = order;
+      device_array<int> out(7);
+      cudaMemset(out.data, 0, 7 * sizeof(int));
+      CHECK(launch_together(7, out.data, how) == cudaSuccess, "seven blocks are not launched");
+      // what a block wrote in the third round began two blocks before, where it gained one for each
+      int wrong = 0;
+      for (int b = 0; b < 7; b++) wrong += out.read(7)[(size_t)b] != (b + 5) % 7 + 2;
+      shown[how] += wrong > 0;
+      CHECK(how || (!wrong && machine()->faults == 0), "order %d: %d of 7 blocks read what was not there; %s", order,
+            wrong, machine()->fault);
+    }
+  CHECK(shown[1] && shown[2], "a missing barrier shows in %d and %d of 3 orders", shown[1], shown[2]);
 }
 
 void check_together_faults() {
@@ -244,7 +242,7 @@ void check_together_faults() {
       cq_emulation_reset();
       machine()->thread_order = machine()->block_order = order;
       device_array<int> out(7);
-      launch_together(7, 0, out.data, how);
+      launch_together(7, out.data, how);
       CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && machine()->faults == 1 &&
                 strstr(machine()->fault, words[how - 3]),
             "%d: %lld faults, \"%s\" (\"%s\" wanted)", how, (long long)machine()->faults, machine()->fault,
@@ -252,25 +250,15 @@ void check_together_faults() {
     }
   cq_emulation_reset();
   device_array<int> out(16);
-  CQ_START(pass_on, 1, threads, nullptr, out.data, 0, 0);
+  CQ_START(pass_on, 1, threads, nullptr, out.data, 0);
   CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure && strstr(machine()->fault, "were not launched as"), "\"%s\"",
         machine()->fault);
   cq_emulation_reset();
-  CHECK(launch_together(9, 0, out.data, 0) == cudaErrorCooperativeLaunchTooLarge, "more blocks than there is room for");
+  CHECK(launch_together(9, out.data, 0) == cudaErrorCooperativeLaunchTooLarge, "more blocks than there is room for");
   machine()->processors = 4;
-  CHECK(launch_together(9, 0, out.data, 0) == cudaSuccess, "as many as there is room for");
-  CHECK(launch_together(16, 1, out.data, 0) == cudaErrorInvalidClusterSize, "a cluster of 16 that was not allowed");
-  const cudaLaunchConfig_t config = {dim3(16), dim3(threads), 0, nullptr, nullptr, 0};
-  int most = 0;
-  CHECK(cudaOccupancyMaxPotentialClusterSize(&most, pass_on, &config) == cudaSuccess && most == 8,
-        "%d without permission", most);
-  cudaFuncSetAttribute(pass_on, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-  CHECK(cudaOccupancyMaxPotentialClusterSize(&most, pass_on, &config) == cudaSuccess && most == 16, "%d with it", most);
-  CHECK(launch_together(16, 1, out.data, 0) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess,
-        "a cluster of 16 that was");
-  machine()->cluster = machine()->cooperative = 0;
-  CHECK(launch_together(4, 0, out.data, 0) == cudaErrorNotSupported, "a cooperative launch on an old machine");
-  CHECK(launch_together(4, 1, out.data, 0) == cudaErrorInvalidClusterSize, "a cluster on an old machine");
+  CHECK(launch_together(9, out.data, 0) == cudaSuccess, "as many as there is room for");
+  machine()->cooperative = 0;
+  CHECK(launch_together(4, out.data, 0) == cudaErrorNotSupported, "a cooperative launch on an old machine");
 }
 
 // three warps go their own ways, each to its own number of turns; how: 1 without the barrier, 2 with one lane less

@@ -23,71 +23,56 @@ static cq_status create(const char *way, int side) {
 
 static void check_names(void) {
   reset();
-  CHECK(create("auto", 8) == CQ_OK && create("launches", 8) == CQ_OK && create("grid", 8) == CQ_OK &&
-            create("cluster", 8) == CQ_OK,
-        "%s", cq_error());
-  CHECK_FAILS(create("", 8), CQ_INVALID, "it must be auto, launches, grid or cluster");
-  machine->compiled_for = 89;
-  CHECK_FAILS(create("cluster", 8), CQ_DEVICE, "this GPU cannot launch blocks as one, or the build is not for it");
-  CHECK(create("auto", 8) == CQ_OK && create("grid", 8) == CQ_OK, "%s", cq_error());
-  machine->cluster = 0;
-  CHECK_FAILS(create("cluster", 8), CQ_DEVICE, "this GPU cannot launch blocks as one");
-  CHECK(create("auto", 8) == CQ_OK && create("grid", 8) == CQ_OK, "%s", cq_error());
+  CHECK(create("auto", 8) == CQ_OK && create("launches", 8) == CQ_OK && create("grid", 8) == CQ_OK, "%s",
+        cq_error());
+  CHECK_FAILS(create("", 8), CQ_INVALID, "it must be auto, launches or grid");
   machine->cooperative = 0;
   CHECK_FAILS(create("grid", 8), CQ_DEVICE, "this GPU cannot launch blocks as one");
   CHECK(create("auto", 8) == CQ_OK, "%s", cq_error());
 }
 
-// what a rollout there and back runs: kernels, of these in clusters, and in cooperative grids
+// what a rollout there and back runs: kernels, of these in cooperative grids
 typedef struct {
-  int64_t kernels, clusters, grids;
+  int64_t kernels, grids;
 } tally;
 
-static tally count(const char *way, int side) {
+static tally count(const char *way, int dim, int side) {
   const test_choice choice = {
-      .dim = 2, .side = side, .precision = CQ_FLOAT32, .steps = 1, .substeps = 4, .device = CQ_DEVICE_CUDA};
+      .dim = dim, .side = side, .precision = CQ_FLOAT32, .steps = 1, .substeps = 4, .device = CQ_DEVICE_CUDA};
   test_run t;
   setenv("CQLUA_CUDA_RUN", way, 1);
   test_run_open(&t, &choice);
-  tally before = {machine->kernels, machine->clusters, machine->grids};
+  tally before = {machine->kernels, machine->grids};
   test_run_forward(&t, 1);
   test_run_backward(&t);
   test_run_close(&t);
-  return (tally){machine->kernels - before.kernels, machine->clusters - before.clusters, machine->grids - before.grids};
+  return (tally){machine->kernels - before.kernels, machine->grids - before.grids};
 }
 
-// The smallest scene that has them: a cluster where it fits, else a grid where that fits, else launches.
+// A grid where it fits, else launches; backward in 3D always launches.
 static void check_rule(void) {
   const int small = 14, large = 60;
   reset();
   machine->processors = 4;
-  tally t = count("auto", small);
-  CHECK(t.clusters == 2 && !t.grids, "a few tiles: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
-  machine->compiled_for = 89;
-  t = count("auto", small);
-  CHECK(t.grids == 2 && !t.clusters, "kernels without a cluster's barrier: %d clusters, %d grids", (int)t.clusters,
-        (int)t.grids);
-  machine->compiled_for = 90;
-  machine->cluster = 2;
-  t = count("auto", small);
-  CHECK(t.grids == 2 && !t.clusters, "more than a cluster: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
-  t = count("auto", large);
-  CHECK(!t.grids && !t.clusters, "more than there is room for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
-  t = count("grid", large);
-  CHECK(t.grids == 2 && !t.clusters, "a grid that is asked for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
-  t = count("cluster", large);
-  CHECK(t.clusters == 2 && !t.grids, "a cluster that is asked for: %d clusters, %d grids", (int)t.clusters,
-        (int)t.grids);
-  t = count("launches", small);
-  CHECK(!t.grids && !t.clusters, "launches that are asked for: %d clusters, %d grids", (int)t.clusters, (int)t.grids);
-  machine->cluster = machine->cooperative = 0;
-  const tally old = count("auto", small);
-  CHECK(old.kernels == t.kernels && !old.grids && !old.clusters, "an old GPU: %d kernels, %d by launches",
-        (int)old.kernels, (int)t.kernels);
+  tally t = count("auto", 2, small);
+  CHECK(t.grids == 2, "a few tiles: %d grids", (int)t.grids);
+  t = count("auto", 2, large);
+  CHECK(!t.grids, "more than there is room for: %d grids", (int)t.grids);
+  t = count("grid", 2, large);
+  CHECK(t.grids == 2, "a grid that is asked for: %d grids", (int)t.grids);
+  t = count("auto", 3, 4);
+  CHECK(t.grids == 1, "a few tiles in 3D: %d grids", (int)t.grids);
+  t = count("grid", 3, 4);
+  CHECK(t.grids == 1, "a grid that is asked for in 3D: %d grids", (int)t.grids);
+  t = count("launches", 2, small);
+  CHECK(!t.grids, "launches that are asked for: %d grids", (int)t.grids);
+  machine->cooperative = 0;
+  const tally old = count("auto", 2, small);
+  CHECK(old.kernels == t.kernels && !old.grids, "an old GPU: %d kernels, %d by launches", (int)old.kernels,
+        (int)t.kernels);
 }
 
-// Backward a block has fewer threads in 3D float, and a GPU room for more blocks: a kernel may stay there that could
-// not forward. The bits are those of launches both ways.
+// A kernel that stays forward, and launches backward, in 3D: the bits are those of launches both ways.
 static void check_mixture(void) {
   const test_choice choice = {
       .dim = 3, .side = 9, .precision = CQ_FLOAT32, .steps = 2, .substeps = 5, .device = CQ_DEVICE_CUDA};
@@ -97,13 +82,12 @@ static void check_mixture(void) {
     reset();
     setenv("CQLUA_CUDA_RUN", processors ? "auto" : "launches", 1);
     machine->processors = processors ? processors : 1;
-    machine->cluster = 0;
     test_run t;
     test_run_open(&t, &choice);
     const double loss = test_run_forward(&t, choice.steps);
     const int64_t forward = machine->grids;
     test_run_backward(&t);
-    mixed += !forward && machine->grids;
+    mixed += forward && machine->grids == forward;
     uint64_t hash = test_hash(1469598103934665603u, &loss, sizeof loss);
     hash = test_hash(hash, t.grad_signals, (size_t)(choice.steps * t.signal_count) * sizeof(double));
     if (!processors) launches = hash;
@@ -111,7 +95,7 @@ static void check_mixture(void) {
           (int)forward, (int)machine->grids);
     test_run_close(&t);
   }
-  CHECK(mixed > 0, "no run was by launches forward and by a kernel that stays backward");
+  CHECK(mixed > 0 && mixed < 6, "%d of 6 runs were by a kernel that stays forward and by launches backward", mixed);
 }
 
 // the gradient of a field, where no other is wanted or all are
@@ -142,7 +126,7 @@ static void check_wanted(void) {
 
 // ---- runs that end before their time --------------------------------------------------------------------------------
 
-static const char *const ways[3] = {"launches", "grid", "cluster"};
+static const char *const ways[2] = {"launches", "grid"};
 
 // so fast that particles leave their tiles' regions in the middle of a run, and are sorted
 static void fly(test_scene *s) {
@@ -155,8 +139,8 @@ static void fly(test_scene *s) {
 
 // Where only the live state is kept two slices take turns, and a step too many writes over the last good one.
 static void check_stops(int dim, int forward_only) {
-  uint64_t hash[3];
-  for (int w = 0; w < 3; w++) {
+  uint64_t hash[2];
+  for (int w = 0; w < 2; w++) {
     const test_choice choice = {.dim = dim,
                                 .side = dim == 2 ? 12 : 6,
                                 .precision = CQ_FLOAT64,
@@ -171,8 +155,8 @@ static void check_stops(int dim, int forward_only) {
     setenv("CQLUA_CUDA_RUN", ways[w], 1);
     test_run_open(&t, &choice);
     const double loss = test_run_forward(&t, STEPS);
-    CHECK(!w || machine->grids + machine->clusters > STEPS, "%dD, %s: %d runs for %d control steps: none stopped", dim,
-          ways[w], (int)(machine->grids + machine->clusters), STEPS);
+    CHECK(!w || machine->grids > STEPS, "%dD, %s: %d runs for %d control steps: none stopped", dim, ways[w],
+          (int)machine->grids, STEPS);
     hash[w] = test_hash(1469598103934665603u, &loss, sizeof loss);
     if (!forward_only) hash[w] = test_run_hash(&t, STEPS);
     CHECK(hash[w] == hash[0] && machine->faults == 0, "%dD, %s: other bits than by launches; %s", dim, ways[w],
@@ -192,8 +176,8 @@ static void throw_one(test_scene *s) {
 }
 
 static void check_failure(void) {
-  char words[3][1024];
-  for (int w = 0; w < 3; w++) {
+  char words[2][1024];
+  for (int w = 0; w < 2; w++) {
     const test_choice choice = {.dim = 2,
                                 .side = 12,
                                 .precision = CQ_FLOAT64,

@@ -55,7 +55,6 @@ enum cudaError_t {
   cudaErrorStreamCaptureInvalidated = 901,
   cudaErrorStreamCaptureUnmatched = 903,
   cudaErrorStreamCaptureImplicit = 906,
-  cudaErrorInvalidClusterSize = 912,
   cudaErrorUnknown = 999,
 };
 typedef cudaError_t cudaError;
@@ -66,12 +65,7 @@ struct cudaDeviceProp {
   int regsPerBlock, regsPerMultiprocessor, warpSize, maxThreadsPerBlock, maxThreadsPerMultiProcessor,
       maxBlocksPerMultiProcessor;
   int major, minor, multiProcessorCount, l2CacheSize, concurrentKernels, ECCEnabled, unifiedAddressing;
-  int pciBusID, pciDeviceID, pciDomainID, integrated, cooperativeLaunch, clusterLaunch;
-};
-
-struct cudaFuncAttributes {
-  size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
-  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion;
+  int pciBusID, pciDeviceID, pciDomainID, integrated, cooperativeLaunch;
 };
 
 typedef struct cq_emulated_stream *cudaStream_t;
@@ -87,14 +81,10 @@ enum cudaStreamCaptureMode {
   cudaStreamCaptureModeThreadLocal,
   cudaStreamCaptureModeRelaxed
 };
-enum cudaFuncAttribute {
-  cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9,
-  cudaFuncAttributeNonPortableClusterSizeAllowed = 14
-};
-enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2, cudaLaunchAttributeClusterDimension = 4 };
+enum cudaLaunchAttributeID { cudaLaunchAttributeCooperative = 2 };
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;
-  struct { struct { unsigned x, y, z; } clusterDim; int cooperative; } val;
+  struct { int cooperative; } val;
 };
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
@@ -173,27 +163,14 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec);
 
 namespace emulation {
 int blocks_of(int threads);   // that fit on a multiprocessor
-int compiled_for();
-// how a launch has its blocks, and whether the machine can; the largest cluster of a kernel,
-// more than 8 where it allows that
-cudaError_t find_company(const void *kernel, const cudaLaunchConfig_t *config, company *with);
-cudaError_t cluster_size(const void *kernel, unsigned threads, int *size);
-void allow_any_cluster(const void *kernel);
+// how a launch has its blocks, and whether the machine can
+cudaError_t find_company(const cudaLaunchConfig_t *config, company *with);
 cudaError_t function_call(const char *name);
 }
 
 template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F, int threads, size_t) {
   *blocks = emulation::blocks_of(threads);
   return emulation::function_call("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
-}
-template <class F> cudaError_t cudaFuncSetAttribute(F kernel, cudaFuncAttribute attribute, int value) {
-  if (attribute == cudaFuncAttributeNonPortableClusterSizeAllowed && value)
-    emulation::allow_any_cluster((const void *)kernel);
-  return emulation::function_call("cudaFuncSetAttribute");
-}
-template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, F) {
-  *attributes = {0, 0, 0, 1024, 64, emulation::compiled_for(), 90};
-  return emulation::function_call("cudaFuncGetAttributes");
 }
 
 // ---- the words of cuda/launch.h -------------------------------------------------------------------------------------
@@ -216,7 +193,7 @@ void launch(const launched &what, cudaStream_t stream, void (*kernel)(P...), A..
 template <class... P, class... A>
 cudaError_t launch_together(bool flushes, const cudaLaunchConfig_t *config, void (*kernel)(P...), A... arguments) {
   company with;
-  const cudaError_t error = find_company((const void *)kernel, config, &with);
+  const cudaError_t error = find_company(config, &with);
   if (error) return error;
   return enqueue_launch({"a kernel whose blocks work together", config->gridDim.x, config->blockDim.x, with, flushes},
                         config->stream,
@@ -232,10 +209,6 @@ cudaError_t launch_together(bool flushes, const cudaLaunchConfig_t *config, void
 #define CQ_EMULATED_FLUSH false
 #endif
 #define cudaLaunchKernelEx(...) emulation::launch_together(CQ_EMULATED_FLUSH, __VA_ARGS__)
-template <class F>
-cudaError_t cudaOccupancyMaxPotentialClusterSize(int *size, F kernel, const cudaLaunchConfig_t *config) {
-  return emulation::cluster_size((const void *)kernel, config->blockDim.x, size);
-}
 
 #define CQ_START(kernel, blocks, threads, stream, ...)                                                                 \
   emulation::launch({#kernel, (unsigned)(blocks), (unsigned)(threads), emulation::company::none, CQ_EMULATED_FLUSH},   \

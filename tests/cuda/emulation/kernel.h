@@ -44,9 +44,8 @@ namespace emulation {
 
 enum class meeting { sync, shuffle, ballot };
 
-// how the blocks of a launch are on the machine: one after another, or all together as a
-// cooperative grid or as one cluster
-enum class company { none, grid, cluster };
+// how the blocks of a launch are on the machine: one after another, or all together as a cooperative grid
+enum class company { none, grid };
 
 // All threads of all blocks come to one place of the source; of the block, so many at a barrier of their own.
 void meet_all(company with, const char *file, int line);
@@ -84,7 +83,6 @@ inline void __syncwarp(unsigned mask = 0xffffffff, CQ_HERE) {
 inline void cq_sync_some(int barrier, int threads, CQ_HERE) {
   emulation::meet_some(barrier, (unsigned)threads, file, line);
 }
-inline void cq_sync_cluster(CQ_HERE) { emulation::meet_all(emulation::company::cluster, file, line); }
 inline void cq_sync_grid(unsigned *, CQ_HERE) { emulation::meet_all(emulation::company::grid, file, line); }
 
 template <class T> T __shfl_sync(unsigned mask, T value, int source, int width = 32, CQ_HERE) {

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <set>
 #include <unistd.h>
 
 namespace emulation {
@@ -24,8 +23,6 @@ void set_whole(cq_emulation *m) {
   m->memory = (int64_t)1 << 30;
   m->processors = 2;
   m->cooperative = 1;
-  m->cluster = 16;
-  m->compiled_for = 90;
   m->seed = 1;
   m->guard = 1;
   m->looks_for_races = before.looks_for_races;
@@ -39,11 +36,10 @@ void set_one(cq_emulation *m, const char *name, const char *value) {
   const double number = atof(value);
   const struct { const char *name; int32_t *to;
   } integers[] = {
-      {"devices", &m->devices},           {"driver", &m->driver},           {"processors", &m->processors},
-      {"cooperative", &m->cooperative},   {"cluster", &m->cluster},         {"compiled_for", &m->compiled_for},
-      {"thread_order", &m->thread_order}, {"block_order", &m->block_order}, {"guard", &m->guard},
-      {"fail_after", &m->fail_after},     {"fail_error", &m->fail_error},   {"fail_lost", &m->fail_lost},
-      {"others_after", &m->others_after}};
+      {"devices", &m->devices},           {"driver", &m->driver},             {"processors", &m->processors},
+      {"cooperative", &m->cooperative},   {"thread_order", &m->thread_order}, {"block_order", &m->block_order},
+      {"guard", &m->guard},               {"fail_after", &m->fail_after},     {"fail_error", &m->fail_error},
+      {"fail_lost", &m->fail_lost},       {"others_after", &m->others_after}};
   for (const auto &i : integers)
     if (!strcmp(i.name, name)) {
       *i.to = (int32_t)number;
@@ -110,7 +106,6 @@ const named_error errors[] = {
     CQ_ERROR(LaunchFailure, "unspecified launch failure"),
     CQ_ERROR(CooperativeLaunchTooLarge, "too many blocks in cooperative launch"),
     CQ_ERROR(NotSupported, "operation not supported"),
-    CQ_ERROR(InvalidClusterSize, "Invalid cluster size"),
     CQ_ERROR(SystemNotReady, "system not yet initialized"),
     CQ_ERROR(SystemDriverMismatch, "system has unsupported display driver / cuda driver combination"),
     CQ_ERROR(CompatNotSupportedOnDevice, "forward compatibility was attempted on non supported HW"),
@@ -180,31 +175,11 @@ cudaError_t call(const char *name) {
 }
 
 cudaError_t function_call(const char *name) { return call(name); }
-int compiled_for() { return machine()->compiled_for; }
 int blocks_of(int threads) { return threads > 512 ? 1 : threads > 256 ? 2 : threads > 192 ? 3 : 4; }
 
 // ---- blocks that are on the machine together ------------------------------------------------------------------------
 
-namespace {
-
-std::set<const void *> any_cluster;   // kernels that allow clusters of more than 8
-
-int most_of_cluster(const void *kernel, unsigned threads) {
-  const int together = blocks_of((int)threads) * machine()->processors, allowed = any_cluster.count(kernel) ? 16 : 8;
-  return std::min({together, allowed, machine()->cluster});
-}
-
-}
-
-void allow_any_cluster(const void *kernel) { any_cluster.insert(kernel); }
-
-cudaError_t cluster_size(const void *kernel, unsigned threads, int *size) {
-  *size = most_of_cluster(kernel, threads);
-  const cudaError_t error = call("cudaOccupancyMaxPotentialClusterSize");
-  return error ? error : keep(machine()->cluster ? cudaSuccess : cudaErrorNotSupported);
-}
-
-cudaError_t find_company(const void *kernel, const cudaLaunchConfig_t *config, company *with) {
+cudaError_t find_company(const cudaLaunchConfig_t *config, company *with) {
   const unsigned blocks = config->gridDim.x, threads = config->blockDim.x;
   *with = company::none;
   for (unsigned k = 0; k < config->numAttrs; k++) {
@@ -214,11 +189,6 @@ cudaError_t find_company(const void *kernel, const cudaLaunchConfig_t *config, c
       if (!machine()->cooperative) return keep(cudaErrorNotSupported);
       if ((int)blocks > blocks_of((int)threads) * machine()->processors)
         return keep(cudaErrorCooperativeLaunchTooLarge);
-    }
-    if (a.id == cudaLaunchAttributeClusterDimension) {
-      *with = company::cluster;
-      if (a.val.clusterDim.x != blocks) return keep(cudaErrorNotSupported);   // several clusters are not emulated
-      if ((int)blocks > most_of_cluster(kernel, threads)) return keep(cudaErrorInvalidClusterSize);
     }
   }
   return cudaSuccess;
@@ -289,7 +259,6 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *p, int device) {
   p->l2CacheSize = 1 << 20;
   p->concurrentKernels = p->unifiedAddressing = 1;
   p->cooperativeLaunch = machine()->cooperative;
-  p->clusterLaunch = machine()->cluster > 0;
   return cudaSuccess;
 }
 

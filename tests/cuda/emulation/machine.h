@@ -17,9 +17,6 @@ typedef struct cq_emulation {
   int32_t others_after;      // from so many launches on
   int32_t processors;        // multiprocessors
   int32_t cooperative;       // 1: launches whose blocks are on the machine together
-  int32_t cluster;           // blocks of the largest cluster, 0: none
-  // compute capability that kernels were compiled for, 90 for 9.0; the driver may have made them fit a later GPU
-  int32_t compiled_for;
 
   int32_t looks_for_races;   // 1: kernels are compiled so that races show (race.h); no choice of the test
 
@@ -40,7 +37,7 @@ typedef struct cq_emulation {
   int64_t calls, launches;   // launches: of kernels and of graphs, refused ones too
   int64_t launches_before;   // the call that failed, itself counted
   char refused[64];          // the kernel whose launch failed last
-  int64_t kernels, grids, clusters;   // that ran, those of graphs too: all, cooperative ones, clusters
+  int64_t kernels, grids;    // that ran, those of graphs too: all, cooperative ones
   int64_t memory_used, memory_peak;
   int64_t pinned_used;       // host memory from cudaMallocHost
   int64_t faults;            // wrong uses that a real device may not notice

@@ -132,7 +132,6 @@ cudaError_t enqueue_launch(const launched &what, cudaStream_t stream, std::funct
   enqueue(stream, [=] {
     cq_emulation_machine()->kernels++;
     cq_emulation_machine()->grids += what.with == company::grid;
-    cq_emulation_machine()->clusters += what.with == company::cluster;
     const cudaError_t error = call("kernel");
     if (error || !run_flushing(what, body)) lose(error ? error : cudaErrorLaunchFailure);
   });
