@@ -103,34 +103,44 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// A group of threads works on the nodes of a tile, a thread on a node. A block may have several groups. The threads of
-// a group share this memory.
+// A group of threads works on the nodes of a tile, a thread on a node. A block may have several groups, which meet at
+// the same barriers: all of them make as many rounds as the one with most contacts. Barriers of their own
+// (barrier.sync) would let each go on alone, but after one NVIDIA's racecheck reports as races what __syncthreads keeps
+// apart. A group without a tile works on that of the first group, and adds its sums to none.
+CQ_GPU int group_of_thread(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
+CQ_GPU int group_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
+
+// the tile of a group, where the first group of the block has tile `first`; -1: it has none
+template <int GROUPS>
+CQ_GPU int32_t group_tile(const cq_frame *s, const int32_t first) {
+  const int32_t tile = first + group_of_thread();
+  return group_of_thread() < GROUPS && tile < s->block_count ? tile : -1;
+}
+
+// Can a wall or a pin hold nodes of a tile of any group?
+template <int GROUPS>
+CQ_GPU int groups_may_touch(const cq_frame *s, const int32_t first) {
+  int touch = 0;
+  for (int32_t tile = first; tile < first + GROUPS && tile < s->block_count; tile++)
+    touch |= may_touch(s, &s->tiles[tile]);
+  return touch;
+}
+
+// The threads of a group share this memory.
 typedef struct Shared {
   WallGrad grads[CQ_TILE_NODES];
   double half[2 * CQ_DIM + 2];
-  int32_t wall[CQ_TILE_NODES], most;
+  int32_t wall[CQ_TILE_NODES], most;   // most: contacts of a node; all groups share that of the first
 } Shared;
 
-// the shared memory of a group, and the sums that it adds to
 typedef struct Group {
   Shared *shared;
-  double *sums;              // of the tile
+  int32_t *most;
+  double *sums;              // of the tile; NULL: it is another group's
 } Group;
-
-CQ_GPU int group_of_thread(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
-CQ_GPU int group_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
-// THREADS: of the block
-template <int THREADS>
-CQ_GPU void sync_group(void) {
-  if (THREADS == CQ_TILE_NODES)
-    __syncthreads();
-  else
-    cq_sync_some(1 + group_of_thread(), CQ_TILE_NODES);
-}
 
 // Reverses contact j of each node of the group. The gradients of a wall are added by one thread, in the order of the
 // nodes.
-template <int THREADS>
 CQ_GPU void group_contact_adj(const cq_frame *s, const GridNode *w, const int32_t j, const Node *v0, Node *grad,
                               const Group *group) {
   Shared *shared = group->shared;
@@ -138,8 +148,8 @@ CQ_GPU void group_contact_adj(const cq_frame *s, const GridNode *w, const int32_
   const int n = group_node(), walls = s->wall_count;
   const WallGrad *grads = shared->grads;
   shared->wall[n] = reverse_contact(s, w, j, v0, grad, &shared->grads[n]);
-  sync_group<THREADS>();
-  if (n < walls) {
+  __syncthreads();
+  if (sums && n < walls) {
     double *friction = sums + CQ_AT_FRICTION + n, *velocity = sums + CQ_AT_FRICTION + walls + 3 * n,
            *place = velocity + 3 * walls;
     for (int m = 0; m < CQ_TILE_NODES; m++) {
@@ -149,25 +159,23 @@ CQ_GPU void group_contact_adj(const cq_frame *s, const GridNode *w, const int32_
       if (s->wall_place) EACH(i) place[i] += (double)grads[m].place[i];
     }
   }
-  sync_group<THREADS>();
+  __syncthreads();
 }
 
 // Reverses all contacts of the nodes of a tile, the last one first; nodes with fewer contacts wait. v: velocity before
 // the contacts, and mass. grad: dL/dv after them. Returns dL/dv before them, and dL/dm by way of the impulses.
-template <int THREADS>
 CQ_RARE Node node_contacts_adj(const cq_frame *s, const int64_t n, const int32_t k, const Node v, Node grad,
                              const Group group) {
-  Shared *shared = group.shared;
   GridNode w;
   Node after = v;
   find_node(s, n, k, &w);
   const int32_t count = apply_contacts(s, &w, INT32_MAX, after.c);
-  if (group_node() == 0) shared->most = 0;
-  sync_group<THREADS>();
-  if (count) atomicMax(&shared->most, count);
-  sync_group<THREADS>();
-  const int32_t rounds = shared->most;
-  for (int32_t r = 0; r < rounds; r++) group_contact_adj<THREADS>(s, &w, count - 1 - r, &v, &grad, &group);
+  if (threadIdx.x == 0) *group.most = 0;
+  __syncthreads();
+  if (count) atomicMax(group.most, count);
+  __syncthreads();
+  const int32_t rounds = *group.most;
+  for (int32_t r = 0; r < rounds; r++) group_contact_adj(s, &w, count - 1 - r, &v, &grad, &group);
   return grad;   // the barriers of add_gravity lie before the next tile's most = 0
 }
 
@@ -191,16 +199,16 @@ CQ_GPU void half_sums(Shared *shared, const int which, double sum) {
 
 // Adds the gradients of gravity, from those of p / m + dt g at the nodes of a tile, and of damping, from v . dL/dv
 // (E50).
-template <int THREADS>
 CQ_GPU void add_gravity(const cq_frame *s, Shared *shared, const Node *grad, const double along, double *sums) {
   const int n = group_node(), damping = s->damping_wanted;
   const double dt = s->scales_8.dt;
   EACH(i) half_sums(shared, i, (double)grad->c[i]);
   if (damping) half_sums(shared, CQ_DIM, along);
-  sync_group<THREADS>();
-  if (n < CQ_DIM) sums[n] += dt * (shared->half[2 * n] + shared->half[2 * n + 1]);
-  if (n == CQ_DIM && damping) sums[CQ_AT_DAMPING] -= dt * (shared->half[2 * CQ_DIM] + shared->half[2 * CQ_DIM + 1]);
-  sync_group<THREADS>();
+  __syncthreads();
+  if (sums && n < CQ_DIM) sums[n] += dt * (shared->half[2 * n] + shared->half[2 * n + 1]);
+  if (sums && n == CQ_DIM && damping)
+    sums[CQ_AT_DAMPING] -= dt * (shared->half[2 * CQ_DIM] + shared->half[2 * CQ_DIM + 1]);
+  __syncthreads();
 }
 
 // Adjoint of damping. grad: dL/dv becomes the gradient of p / m + dt g. Returns v . dL/dv.
@@ -232,24 +240,24 @@ CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *gra
 template <int THREADS, int STORE>
 CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more, Shared *of_groups) {
   enum { GROUPS = THREADS / CQ_TILE_NODES };
-  if (group_of_thread() >= GROUPS) return;
   Shared *shared = of_groups + group_of_thread();
   const Node *kept = (const Node *)s->substeps[k].grid, *before = more ? (const Node *)s->substeps[k - 1].grid : NULL;
-  const int32_t first = (int32_t)blockIdx.x * GROUPS + group_of_thread();
-  for (int32_t block = first; block < s->block_count; block += (int32_t)gridDim.x * GROUPS) {
+  for (int32_t first = (int32_t)blockIdx.x * GROUPS; first < s->block_count; first += (int32_t)gridDim.x * GROUPS) {
+    const int32_t own = group_tile<GROUPS>(s, first), block = own < 0 ? first : own;
     int node = group_node(), at[CQ_DIM];
     CQ_OPAQUE(node);
     node_at(node, SIDE, at);
     const int64_t n = (int64_t)block * CQ_TILE_NODES + node;
     const cq_tile *tile = &s->tiles[block];
-    double *sums = s->sums + (int64_t)block * s->sum_count;
+    double *sums = own < 0 ? NULL : s->sums + (int64_t)block * s->sum_count;
     const Node p = kept[n];
     Node grad = arenas_sum(s, k, block, at), v = {{0, 0, 0, 0}};
     const real inverse = free_velocity(s, tile->scene, &p, v.c);
     v.c[CQ_DIM] = p.c[CQ_DIM];
-    if (may_touch(s, tile)) grad = node_contacts_adj<THREADS>(s, n, k, v, grad, {shared, sums});
+    if (groups_may_touch<GROUPS>(s, first))
+      grad = node_contacts_adj(s, n, k, v, grad, {shared, &of_groups->most, sums});
     const double along = decay_adj(s, tile->scene, &v, &grad);
-    add_gravity<THREADS>(s, shared, &grad, along, sums);
+    add_gravity(s, shared, &grad, along, sums);
     if (!STORE) continue;
     ((Node *)s->grid_q)[n] = free_velocity_adj(&p, inverse, &grad);
     if (more) ((Node *)s->grid_v)[n] = node_velocity(s, n, k - 1, &before[n]);

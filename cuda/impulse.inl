@@ -4,7 +4,8 @@
 // Shared by a group of threads, one for each node of a tile: the numbers of one contact of each node.
 typedef struct Impulses {
   real value[CQ_TILE_NODES][CONTACT_WIDTH];
-  int32_t wall[CQ_TILE_NODES], most;   // wall: pins after the walls; -1: this node has no such contact
+  // wall: pins after the walls; -1: this node has no such contact. most: as in Shared
+  int32_t wall[CQ_TILE_NODES], most;
 } Impulses;
 
 // Contact j of a node and its impulse; v is the velocity before the contact and becomes that after it. Returns the
@@ -20,10 +21,9 @@ CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const GridNode *w, const in
 }
 
 // Adds the contacts of all nodes of a tile to its sums: contact after contact, each in the order of the nodes. p:
-// momentum and mass of node n of all blocks.
-template <int THREADS>
+// momentum and mass of node n of all blocks; sums: NULL: they are another group's.
 CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p, Impulses *shared,
-                          double *sums) {
+                          int32_t *most, double *sums) {
   const int node = group_node();
   GridNode w;
   Node v = {{0, 0, 0, 0}};
@@ -31,37 +31,37 @@ CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, c
   free_velocity(s, w.scene, &p, v.c);
   Node after = v;
   const int32_t count = apply_contacts(s, &w, INT32_MAX, after.c);
-  if (node == 0) shared->most = 0;
-  sync_group<THREADS>();
-  if (count) atomicMax(&shared->most, count);
-  sync_group<THREADS>();
-  const int32_t rounds = shared->most;
+  if (threadIdx.x == 0) *most = 0;
+  __syncthreads();
+  if (count) atomicMax(most, count);
+  __syncthreads();
+  const int32_t rounds = *most;
   for (int32_t j = 0; j < rounds; j++) {
     shared->wall[node] = contact_impulse_of(s, &w, j, p.c[CQ_DIM], v.c, shared->value[node]);
-    sync_group<THREADS>();
-    for (int at = node; at < s->impulse_count; at += CQ_TILE_NODES) {
+    __syncthreads();
+    for (int at = node; sums && at < s->impulse_count; at += CQ_TILE_NODES) {
       const int wall = at / CONTACT_WIDTH, i = at % CONTACT_WIDTH;
       double sum = 0;
       for (int m = 0; m < CQ_TILE_NODES; m++)
         if (shared->wall[m] == wall) sum += (double)shared->value[m][i];
       sums[at] += sum;
     }
-    sync_group<THREADS>();
+    __syncthreads();
   }
-  sync_group<THREADS>();   // before the next tile's most = 0
+  __syncthreads();   // before the next tile's most = 0
 }
 
 // of the tiles that own nodes, each by a group of threads
 template <int THREADS>
 CQ_GPU void impulse_pass(const cq_frame *s, const int32_t k, Impulses *of_groups) {
   enum { GROUPS = THREADS / CQ_TILE_NODES };
-  if (group_of_thread() >= GROUPS) return;
   Impulses *shared = of_groups + group_of_thread();
-  const int32_t first = (int32_t)blockIdx.x * GROUPS + group_of_thread();
-  for (int32_t block = first; block < s->block_count; block += (int32_t)gridDim.x * GROUPS) {
-    if (!may_touch(s, &s->tiles[block])) continue;
+  for (int32_t first = (int32_t)blockIdx.x * GROUPS; first < s->block_count; first += (int32_t)gridDim.x * GROUPS) {
+    if (!groups_may_touch<GROUPS>(s, first)) continue;
+    const int32_t own = group_tile<GROUPS>(s, first), block = own < 0 ? first : own;
     const int64_t n = (int64_t)block * CQ_TILE_NODES + group_node();
-    tile_impulse<THREADS>(s, n, k, node_sum(s, n, k), shared, s->impulse + (int64_t)block * s->impulse_count);
+    tile_impulse(s, n, k, node_sum(s, n, k), shared, &of_groups->most,
+                 own < 0 ? NULL : s->impulse + (int64_t)block * s->impulse_count);
   }
 }
 

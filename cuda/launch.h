@@ -27,11 +27,6 @@
   // of doubles, rounded before anything is added to it
   #define CQ_PRODUCT(a, b) __dmul_rn(a, b)
 
-// Waits at barrier 1 to 15 of the block until `threads` threads, in whole warps, have arrived.
-static __device__ __forceinline__ void cq_sync_some(int barrier, int threads) {
-  asm volatile("barrier.sync %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
-}
-
 // A barrier of all blocks of a cooperative launch. Behind it a thread sees all that other threads wrote before it. It
 // is a counter in global memory. In each round the blocks add 2^31 in all, so that the last one flips the highest bit,
 // the other bits return to their values, and the counter needs no reset. The first thread of a block arrives for the

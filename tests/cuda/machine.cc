@@ -261,41 +261,6 @@ void check_together_faults() {
   CHECK(launch_together(4, out.data, 0) == cudaErrorNotSupported, "a cooperative launch on an old machine");
 }
 
-// three warps go their own ways, each to its own number of turns; how: 1 without the barrier, 2 with one lane less
-__global__ void turn_apart(int *out, int how) {
-  CQ_SHARED(int, line, 2 * threads);
-  const int pair = threadIdx.x < 64, size = pair ? 64 : 32, first = pair ? 0 : 64, at = (int)threadIdx.x - first;
-  int value = (int)threadIdx.x;
-  for (int turn = 0; turn < (pair ? 2 : 5); turn++) {
-    int *half = line + turn % 2 * threads + first;
-    half[at] = value + 1;
-    if (how == 2 && threadIdx.x == 3) return;
-    if (how != 1) cq_sync_some(pair ? 1 : 2, size);
-    value = half[size - 1 - at];
-  }
-  out[blockIdx.x * blockDim.x + threadIdx.x] = value;
-}
-
-void check_parts() {
-  for (int how = 0; how < 3; how++)
-    for (int order = CQ_EMULATION_FORWARD; order <= CQ_EMULATION_RANDOM; order++) {
-      cq_emulation_reset();
-      machine()->thread_order = order;
-      device_array<int> out(threads);
-      CQ_START(turn_apart, 1, threads, nullptr, out.data, how);
-      if (how == 2) {
-        CHECK(cudaDeviceSynchronize() == cudaErrorLaunchFailure &&
-                  strstr(machine()->fault, "wait for their part of the block"),
-              "\"%s\"", machine()->fault);
-        continue;
-      }
-      int wrong = 0;
-      for (int i = 0; i < threads; i++) wrong += out.read(threads)[(size_t)i] != (i < 64 ? i + 2 : 159 - i + 5);
-      CHECK((wrong == 0) == (how == 0) && machine()->faults == 0, "%d, order %d: %d of %d threads are wrong; %s", how,
-            order, wrong, threads, machine()->fault);
-    }
-}
-
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
 __global__ void read_poison(int *out) {
@@ -505,7 +470,6 @@ int main() {
   check_warps();
   check_together();
   check_together_faults();
-  check_parts();
   CHECK(in_all_orders(integers)[0] == std::vector<int>(count, 1), "atomics or bits are wrong");
   check_memory();
   check_streams();

@@ -17,8 +17,8 @@ namespace emulation {
 
 namespace {
 
-enum class condition { ready, at_block, at_warp, at_some, at_all, returned };
-constexpr int conditions = 6, barriers = 16;
+enum class condition { ready, at_block, at_warp, at_all, returned };
+constexpr int conditions = 5;
 
 struct thread {
   fiber *fib;                // while it runs or waits
@@ -29,7 +29,6 @@ struct thread {
   // its part in what a warp does together
   meeting kind;
   unsigned mask;
-  int barrier;
   int source;
   uint64_t value, result;
   witness who;
@@ -49,7 +48,6 @@ struct running_block {
   std::vector<thread> threads;
   std::vector<unsigned> order, warps;
   unsigned count, returned, at_block, at_all;
-  unsigned at_some[barriers];
   unsigned warp_waiting[threads_max / 32];   // bits of lanes that wait for others of their warp
   std::vector<shared_array> arrays;
   size_t array_bytes;
@@ -151,7 +149,7 @@ const char *name_of(const char *file) {
 void tell_standstill() {
   char what[400] = "";
   size_t used = 0;
-  static const char *const partners[conditions] = {"", "block", "warp", "part of the block", "launch", ""};
+  static const char *const partners[conditions] = {"", "block", "warp", "launch", ""};
   const thread *told[conditions] = {};
   unsigned numbers[conditions] = {};
   for (unsigned i = 0; i < now.count; i++) {
@@ -203,7 +201,6 @@ bool release_block() {
 void begin_block() {
   for (unsigned i = 0; i < now.count; i++) now.threads[i].is = condition::ready;
   for (unsigned w = 0; w < threads_max / 32; w++) now.warp_waiting[w] = 0;
-  for (unsigned &waiting : now.at_some) waiting = 0;
   now.returned = now.at_block = now.at_all = 0;
   begin_interval();
 }
@@ -381,29 +378,6 @@ int lane() { return (int)(self->rank & 31); }
 void meet_block(const char *file, int line) {
   now.at_block++;
   wait(condition::at_block, file, line);
-}
-
-void meet_some(int barrier, unsigned threads, const char *file, int line) {
-  if (barrier < 1 || barrier >= barriers || threads % 32 || threads > now.count) {
-    fault("%s, block %u, thread %u at %s:%d: %u threads at barrier %d", now.kernel, blockIdx.x, self->rank,
-          name_of(file), line, threads, barrier);
-    fail_here();
-  }
-  self->barrier = barrier;
-  if (++now.at_some[barrier] < threads) {
-    wait(condition::at_some, file, line);
-    return;
-  }
-  now.at_some[barrier] = 0;
-  // Theirs alone. To the detector other threads of the block are ordered with them, so what parts of a
-  // block do to each other it misses.
-  const uint32_t interval = race_interval(blockIdx.x);
-  for (unsigned i = 0; i < now.count; i++) {
-    thread &t = now.threads[i];
-    if (&t != self && (t.is != condition::at_some || t.barrier != barrier)) continue;
-    t.is = condition::ready;
-    t.who.interval = interval;
-  }
 }
 
 void meet_all(company with, const char *file, int line) {

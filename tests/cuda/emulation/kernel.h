@@ -47,9 +47,8 @@ enum class meeting { sync, shuffle, ballot };
 // how the blocks of a launch are on the machine: one after another, or all together as a cooperative grid
 enum class company { none, grid };
 
-// All threads of all blocks come to one place of the source; of the block, so many at a barrier of their own.
+// All threads of all blocks come to one place of the source.
 void meet_all(company with, const char *file, int line);
-void meet_some(int barrier, unsigned threads, const char *file, int line);
 // All threads of the block, or the lanes of a warp that the mask names, come to one place of the source. exchange:
 // value is what this lane gives; it gets that of the lane source, or for a ballot the bits of all.
 void meet_block(const char *file, int line);
@@ -79,10 +78,7 @@ inline void __syncwarp(unsigned mask = 0xffffffff, CQ_HERE) {
   emulation::meet_warp(emulation::meeting::sync, mask, 0, 0, file, line);
 }
 
-// the words of cuda/launch.h
-inline void cq_sync_some(int barrier, int threads, CQ_HERE) {
-  emulation::meet_some(barrier, (unsigned)threads, file, line);
-}
+// of cuda/launch.h
 inline void cq_sync_grid(unsigned *, CQ_HERE) { emulation::meet_all(emulation::company::grid, file, line); }
 
 template <class T> T __shfl_sync(unsigned mask, T value, int source, int width = 32, CQ_HERE) {
