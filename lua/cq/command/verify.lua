@@ -72,13 +72,13 @@ local function write_table(path, old, rows)
   atomic_file.write(path, verification.merged(old, rows, path), { what = "--csv" })
 end
 
-local FORMAT = "  %-9s %-38s %10s  %-32s %-28s %9s %5s  %-17s %s"
+local FORMAT = "  %-16s %-38s %10s  %-32s %-28s %9s %5s  %-17s %s"
 
 local function print_row(cells)
   print((FORMAT:format(cells.method, cells.quantity .. (cells.unit ~= "" and " [" .. cells.unit .. "]" or ""),
     cells.exact, cells.ours, cells.refined, cells.error, cells.order, cells.promise,
     cells.kept == "yes" and "kept" or "NOT KEPT"):gsub("%s+$", "")))
-  if cells.note ~= "" then print(("  %9s because %s"):format("", cells.note)) end
+  if cells.note ~= "" then print(("  %16s because %s"):format("", cells.note)) end
 end
 
 -- what is wrong with a judged row, nil if nothing is
