@@ -1,7 +1,7 @@
 -- ring: a thick ring of rubber around a cavity under pressure, by explicit, total Lagrangian and implicit steps that
--- come to rest, and by world:settle; at a small pressure beside Lame's closed form, and at a large one beside the balance of a neo-Hookean
--- wall, integrated across it. Three particles across a cell: two integrate the stress of a wall too coarsely, and the
--- growth is 2 to 6 % too large.
+-- come to rest, and by world:settle; at a small pressure beside Lame's closed form, and at a large one beside the
+-- balance of a neo-Hookean wall, integrated across it. Three particles across a cell: two integrate the stress of a
+-- wall too coarsely, and the growth is 2 to 6 % too large.
 local cq = require "cq"
 
 local YOUNG, POISSON = 20, 0.3
