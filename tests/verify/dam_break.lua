@@ -34,8 +34,8 @@ local START = "all of it is of the start: from their third point on the tip lead
 
 return {
   summary = "front of a dam break",
-  source = "potential flow when the dam goes; Martin and Moyce, Phil. Trans. R. Soc. A 244 (1952), table 2, n^2 = 2, a = 2.25 inches, as published"
-    .. " comparisons tabulate it",
+  source = "potential flow when the dam goes; Martin and Moyce, Phil. Trans. R. Soc. A 244 (1952), table 2, n^2 = 2,"
+    .. " a = 2.25 inches, as published comparisons tabulate it",
   run = function(row)
     local cells, found = { 10, 20, 40 }, { raw = {}, aligned = {}, start = {}, [0.1] = {}, [0.2] = {} }
     local exact
