@@ -1,6 +1,6 @@
 -- bounce: an elastic bar meets a wall end on. A compression runs through it and back as a release, and after 2 L / c it
--- leaves with the speed that it came with and no strain (a Poisson's ratio of 0 makes the plane a line). The same from a
--- sticky wall that lets go as soon as it is pulled.
+-- leaves with the speed that it came with and no strain (a Poisson's ratio of 0 makes the plane a line). The same from
+-- a sticky wall that lets go as soon as it is pulled.
 local cq = require "cq"
 
 local YOUNG, LENGTH, HEIGHT, SPEED = 100, 1, 0.25, 0.02
