@@ -55,16 +55,35 @@ local function table_of(rows)
   return table.concat(lines, "\n")
 end
 
-local function section(case, rows)
-  local parts = { "## " .. case.name, wrapped(case.summary:gsub("^%l", string.upper) .. ".", "", ""), table_of(rows) }
-  local notes = {}
+-- of one row, and of several
+local VERDICT = {
+  yes = { "has an error that does not shrink on finer grids", "have errors that do not shrink on finer grids" },
+  no = { "does not keep its promise", "do not keep their promises" },
+}
+
+-- the notes of rows; rows with the same one have it together
+local function notes_of(rows)
+  local groups, by_note, notes = {}, {}, {}
   for _, row in ipairs(rows) do
     if row.note ~= "" then
-      notes[#notes + 1] = wrapped(("%s*%s* %s: %s."):format(row.method ~= "" and row.method .. ", " or "", row.quantity,
-        row.kept == "yes" and "has an error that does not shrink on finer grids" or "does not keep its promise",
-        row.note), "- ", "  ")
+      local key = row.kept .. row.note
+      if not by_note[key] then
+        by_note[key] = { kept = row.kept, note = row.note }
+        groups[#groups + 1] = by_note[key]
+      end
+      table.insert(by_note[key], (row.method ~= "" and row.method .. ", " or "") .. "*" .. row.quantity .. "*")
     end
   end
+  for k, group in ipairs(groups) do
+    notes[k] = wrapped(("%s %s: %s."):format(table.concat(group, "; "), VERDICT[group.kept][#group > 1 and 2 or 1],
+      group.note), "- ", "  ")
+  end
+  return notes
+end
+
+local function section(case, rows)
+  local parts = { "## " .. case.name, wrapped(case.summary:gsub("^%l", string.upper) .. ".", "", ""), table_of(rows) }
+  local notes = notes_of(rows)
   if #notes > 0 then parts[#parts + 1] = table.concat(notes, "\n") end
   local at = rows[1]
   parts[#parts + 1] = wrapped(("Exact: %s. Run: `%s`, %s, commit %s, %s."):format(case.source, at.command, at.date,
