@@ -6,12 +6,13 @@ local cq = require "cq"
 
 local UNIT = 0.2
 
----@param options? { precision?: string }
+---@param options? { precision?: string, count?: integer }        particles along the side of the head, 16 unless given
 ---@return { robot: cq.Robot, world: cq.World.def, groups: string[], muscles: string[], max: number, goal: number[] }
 return function(options)
+  local n = options and options.count or 16
   local function block(name, x, y, w, h)
     return cq.Shape.box { name = name, at = { x * UNIT, y * UNIT }, size = { w * UNIT, h * UNIT },
-      count = { 16 * w, 16 * h } }
+      count = { n * w, n * h } }
   end
   local muscles, max = { "left", "right" }, 4
   local robot = cq.Robot {

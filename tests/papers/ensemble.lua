@@ -1,14 +1,16 @@
--- What training over variants costs and brings: an example as it is, over variants of its simulation, with twice the
--- particles, or with twice the substeps alone; and what is kept of each.
+-- What training over variants costs and brings: an example as it is, over variants of its simulation, on its own grid
+-- and a finer one, with twice the particles, or with twice the substeps alone; and what is kept of each.
 --   cqlua tests/papers/ensemble.lua --robot quadruped --with variants --out runs/quadruped-variants
+--   cqlua tests/papers/ensemble.lua --robot cable_biped --with grids --from zoo/cable_biped.bin --iterations 60
+-- --feedback: beside signals of time alone, a linear controller that sees seven clusters and begins without any effect.
 -- robustness.json in the folder has what is kept, ensemble.json the loss, the time and what it was trained with.
 local cq = require "cq"
+local is = require "cq.base.schema"
 local json = require "cq.base.json"
 local clock = require("cq.base.engine").C.cq_clock
 
 local robot = cq.option("robot", "quadruped")
-local with = cq.option("with", "none")
-assert(("none variants particles steps"):find(with, 1, true), "--with none, variants, particles or steps")
+local with = cq.option("with", "none", is.one_of { "none", "variants", "grids", "particles", "steps" })
 
 -- the simulation as it is, with half of the steps, on a finer grid, and with all else a little different
 local function variants(random, k)
@@ -26,6 +28,11 @@ local last
 local function experiment(fields)
   local function more(def)
     if with == "variants" then def.variants = { each = variants, count = cq.option("count", 5) } end
+    if cq.option("feedback", false) then
+      def.observer = cq.Observer.kmeans { clusters = 7, velocity = true }
+      def.controller = cq.Controller.sum { rhythm = def.controller, feedback = cq.Controller.linear { scale = 0 } }
+    end
+    if with == "grids" then def.variants = { {}, { change = { grid = 0.8 } } } end
     return def
   end
   local given = type(fields) == "function" and function(level) return more(fields(level)) end or more(fields)

@@ -1,0 +1,74 @@
+-- What a design of topology optimization keeps: in steps of 0.25 and 0.05 ms of what it does in the paper's of 0.1 ms,
+-- and where stiffness, density and strength differ by up to 5 %, drawn at once (their walls hold what touches them and
+-- have no friction).
+--   cqlua tests/papers/designs.lua --example walker --of zoo/walker.bin
+-- --of: a file or the folder of a run. The loss is a way in m, of a balancer the mean distance of its tip from where it
+-- began, whose gain is counted from the same body without signals.
+local cq = require "cq"
+local changes = require "cq.robustness.changes"
+local is = require "cq.base.schema"
+local quantile = require "cq.base.quantile"
+
+local function way(axis)
+  return function() return function(state, start)
+    local robot = state.world.robots[1]
+    return start:center(robot)[axis] - state:center(robot)[axis]
+  end end
+end
+
+local objectives = {
+  walker = way(1), climber = way(2),
+  balancer = function(world)
+    local robot = world.robots[1]
+    local first = robot.position:gather(robot:group("tip"):particles(), 1):mean(1)
+    return { reduce = "mean", running = function(state)
+      return (state:center("tip", { weight = "particle" }) - first):norm()
+    end }
+  end,
+}
+local example = cq.option("example", "walker", is.one_of { "walker", "climber", "balancer" })
+local saved = cq.load(cq.option("of", ("zoo/%s.bin"):format(example)))
+local draws = cq.option("draws", 32)
+
+-- the experiment in an engine step of so many milliseconds
+local function experiment(step)
+  local fields = {}
+  for key, value in pairs(saved.world) do fields[key] = value end
+  fields.substeps = math.floor(fields.dt / (1e-3 * step) + 0.5)
+  local world = cq.World(fields)
+  return cq.Experiment { world = world, steps = saved.steps, observer = saved.observer, controller = saved.controller,
+    weight = saved.data.weight, objective = objectives[example](world) }
+end
+
+local function loss(run, change)
+  local _, params, fields = changes.of(run, run.params, change or {}, 0)
+  fields.params = params
+  return run:evaluate(fields).loss
+end
+local function gain(run, change)
+  if example ~= "balancer" then return -loss(run, change) end
+  local silent = { silent = true }
+  for name, size in pairs(change or {}) do
+    if name ~= "strength" then silent[name] = size end
+  end
+  return loss(run, silent) - loss(run, change)
+end
+
+local paper = experiment(0.1)
+local nominal = gain(paper)
+print(("%s in steps of 0.1 ms: loss %.5f, of that gained %.4f"):format(example, loss(paper), nominal))
+for _, step in ipairs { 0.25, 0.05 } do
+  local other = experiment(step)
+  print(("  %.2f ms  loss %.5f, kept %.0f %%"):format(step, loss(other), 100 * gain(other) / nominal))
+end
+local random, kept = cq.random { seed = cq.option("seed", 0) }, {}
+for k = 1, draws do
+  local change = {}
+  for _, name in ipairs { "stiffness", "density", "strength" } do
+    change[name] = random:uniform({}, { min = -0.05, max = 0.05 }):item()
+  end
+  kept[k] = gain(paper, change) / nominal
+end
+table.sort(kept)
+print(("  within 5 %%  median %.0f %%, worst %.0f %% of %d draws"):format(100 * quantile(kept, 0.5), 100 * kept[1],
+  draws))
