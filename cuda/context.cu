@@ -229,9 +229,9 @@ static cq_status check_choices(const cq_model *m) {
     return cq_fail(CQ_INVALID, "simd level %d is not one of this machine; 0 takes the best, 1 is the baseline",
                    m->simd);
   if (m->volume_share > 0)
-    return cq_fail(CQ_DEVICE, "pressure_smoothing is not there on CUDA; take device \"cpu\", or leave pressure_smoothing at 0");
+    return cq_fail(CQ_UNSUPPORTED, "pressure_smoothing is not there on CUDA; take device \"cpu\", or leave pressure_smoothing at 0");
   if (m->averages_dilatation)
-    return cq_fail(CQ_DEVICE, "f_bar is not there on CUDA; take device \"cpu\", or leave it away");
+    return cq_fail(CQ_UNSUPPORTED, "f_bar is not there on CUDA; take device \"cpu\", or leave it away");
   return CQ_OK;
 }
 

@@ -20,11 +20,12 @@ CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const GridNode *w, const in
   return impulse_at(s, c.wall) / CONTACT_WIDTH;
 }
 
-// Adds the contacts of all nodes of a tile to its sums: contact after contact, each in the order of the nodes. p:
-// momentum and mass of node n of all blocks; sums: NULL: they are another group's.
-CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p, Impulses *shared,
-                          int32_t *most, double *sums) {
+// Adds the contacts of all nodes of a tile to its sums: contact after contact, each in the order of the nodes. n: a
+// node of all blocks; sums: NULL: they are another group's.
+CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, Impulses *shared, int32_t *most,
+                          double *sums) {
   const int node = group_node();
+  const Node p = node_sum(s, n, k);
   GridNode w;
   Node v = {{0, 0, 0, 0}};
   find_node(s, n, k, &w);
@@ -60,8 +61,8 @@ CQ_GPU void impulse_pass(const cq_frame *s, const int32_t k, Impulses *of_groups
     if (!groups_may_touch<GROUPS>(s, first)) continue;
     const int32_t own = group_tile<GROUPS>(s, first), block = own < 0 ? first : own;
     const int64_t n = (int64_t)block * CQ_TILE_NODES + group_node();
-    tile_impulse(s, n, k, node_sum(s, n, k), shared, &of_groups->most,
-                 own < 0 ? NULL : s->impulse + (int64_t)block * s->impulse_count);
+    double *sums = own < 0 ? NULL : s->impulse + (int64_t)block * s->impulse_count;
+    tile_impulse(s, n, k, shared, &of_groups->most, sums);
   }
 }
 

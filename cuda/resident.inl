@@ -46,7 +46,7 @@ CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
 CQ_RARE void call_impulse(Own<TRANSFER_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
   Impulses *shared = (Impulses *)own->give;   // nobody scatters in the meantime
-  enum { GROUPS = (TRANSFER_THREADS + CQ_TILE_NODES - 1) / CQ_TILE_NODES };   // the last one has few threads and no tile
+  enum { GROUPS = (TRANSFER_THREADS + CQ_TILE_NODES - 1) / CQ_TILE_NODES };   // the last may have few threads, no tile
   static_assert(GROUPS * sizeof(Impulses) <= sizeof own->give, "no room");
   impulse_pass<TRANSFER_THREADS>(&own->frame, k, shared);
 }
@@ -84,7 +84,8 @@ CQ_RARE void call_transfer_adj(Own<ADJ_THREADS> *own, const int32_t k) {
 CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
   Shared *shared = (Shared *)own->give;   // nobody scatters in the meantime
-  static_assert(ADJ_THREADS % CQ_TILE_NODES == 0 && ADJ_THREADS / CQ_TILE_NODES * sizeof(Shared) <= sizeof own->give, "no room");
+  enum { GROUPS = ADJ_THREADS / CQ_TILE_NODES };
+  static_assert(ADJ_THREADS % CQ_TILE_NODES == 0 && GROUPS * sizeof(Shared) <= sizeof own->give, "no room");
   grid_adj_pass<ADJ_THREADS, 0>(&own->frame, k, 0, shared);
 }
 

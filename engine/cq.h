@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 13 };                   // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 14 };                   // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -29,6 +29,7 @@ typedef enum cq_status {
   CQ_UNSTABLE,      // the simulation failed at a step: non-finite, inverted, or left the grid
   CQ_DEVICE,        // a device is missing or failed
   CQ_INTERRUPTED,   // the user asked to stop
+  CQ_UNSUPPORTED,   // the device does not offer this; the CPU does
 } cq_status;
 
 const char *cq_error(void);             // sentence of this thread's last failure, "" if none
@@ -301,7 +302,7 @@ cq_status cq_rollout_set(cq_rollout *rollout, int32_t field, const double *data,
 double cq_rollout_courant(const cq_rollout *rollout);
 cq_status cq_rollout_begin(cq_rollout *rollout);                          // to control step 0
 // The same, in the live state of another rollout of this world, with all that it has beside its fields: scene s goes on
-// from its scene[s], or begins with values of its own where that is -1. CQ_DEVICE on CUDA.
+// from its scene[s], or begins with values of its own where that is -1. CQ_UNSUPPORTED on CUDA.
 cq_status cq_rollout_begin_from(cq_rollout *rollout, const cq_rollout *from, const int32_t *scene);
 // Runs `count` control steps with signals {count, B, actuators} and forces {count, B, force_count, dim} (NULL: none). A
 // GPU runs all of them before it answers; results do not depend on how control steps are divided among calls.
@@ -316,7 +317,7 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
 void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
 // How the adjoint of the state goes from one control step of a call to the one before: times discount (1 unless set);
 // not at all at multiples of window (0: everywhere); with a norm of at most `most` for each scene (INFINITY: any; else
-// CQ_DEVICE on CUDA). cq_rollout_discount does it once between two calls, but for the norm.
+// CQ_UNSUPPORTED on CUDA). cq_rollout_discount does it once between two calls, but for the norm.
 cq_status cq_rollout_set_adjoint(cq_rollout *rollout, double discount, int32_t window, double most);
 cq_status cq_rollout_discount(cq_rollout *rollout);
 // {steps, B} norms of the adjoint of the state after each control step that was reversed; NULL: not known (CUDA).
@@ -394,7 +395,8 @@ cq_status cq_rollout_set_walls(cq_rollout *rollout, const double *velocity, int3
 cq_status cq_rollout_walls_gradient(cq_rollout *rollout, double *out, int32_t per_scene);
 
 // Gravity, constant over each control step, in the place of CQ_FIELD_GRAVITY: {steps, dim} for all scenes, or {B,
-// steps, dim} for each. NULL: that of the field again. Takes effect at the next cq_rollout_begin. CQ_DEVICE on CUDA.
+// steps, dim} for each. NULL: that of the field again. Takes effect at the next cq_rollout_begin. CQ_UNSUPPORTED
+// on CUDA.
 cq_status cq_rollout_set_gravity(cq_rollout *rollout, const double *gravity, int32_t per_scene);
 // Its gradient, as cq_rollout_gradient gives those of fields.
 cq_status cq_rollout_gravity_gradient(cq_rollout *rollout, double *out, int32_t per_scene);

@@ -45,6 +45,22 @@ describe("a device that is not there", function()
     assert.equal(0, cqlua({ script(content) }).code)
   end)
 
+  it("is told by bench and accuracy, which leave out cases that need what it lacks and go on", function()
+    local function told(command, ...)
+      return cqlua { "--device", "cuda", command, "--json", "--steps", "10", "--case", ... }
+    end
+    local bench = told("bench", "2d-6400*", "--repeat", "1")
+    assert.equal("cqlua: bench leaves out 2d-6400-averaged: f_bar is not there on CUDA; take device \"cpu\", or leave it "
+      .. "away\n", bench.err)
+    assert.equal(0, bench.code)
+    local found = json.lines(bench.out)
+    assert.same({ 1, "2d-6400", "cuda" }, { #found, found[1].case, found[1].device })
+    local accuracy = told("accuracy", "?1")
+    assert.equal('cqlua: accuracy leaves out I1: implicit steps are made on the CPU only; take device = "cpu"\n', accuracy.err)
+    assert.same({ 0, 1, "A1" }, { accuracy.code, #json.lines(accuracy.out), json.lines(accuracy.out)[1].case })
+    assert.equal(1, told("accuracy", "I1").code)    -- nothing is left
+  end)
+
   it("is listed by info with the reason, and one that is there with its memory", function()
     has(cqlua({ "info" }, "devices=0").out, "no cuda (no GPU was found")
     has(cqlua({ "info" }, "memory=3221225472").out,

@@ -221,7 +221,7 @@ static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const i
   if (!from->began) return cq_fail(CQ_INVALID, "the rollout to go on from has no live state; begin it first");
   if (from->failed) return failed_before(from);
   if (!r->world->backend->begin_from)
-    return cq_fail(CQ_DEVICE, "rollouts go on from a state on the CPU only, and this world is on %s: take device cpu",
+    return cq_fail(CQ_UNSUPPORTED, "rollouts go on from a state on the CPU only, and this world is on %s: take device cpu",
                    r->world->backend->name);
   for (int32_t s = 0; s < r->def.batch; s++)
     if (scene[s] < -1 || scene[s] >= from->def.batch)
@@ -348,7 +348,7 @@ cq_status cq_rollout_set_adjoint(cq_rollout *r, double discount, int32_t window,
   if (window < 0) return cq_fail(CQ_INVALID, "a window must be 0 control steps or more, got %d", window);
   if (!(most > 0)) return cq_fail(CQ_INVALID, "the largest norm of the adjoint must be above 0, got %g", most);
   if (most < INFINITY && !r->world->backend->adjoint_norms)
-    return cq_fail(CQ_DEVICE, "the device %s does not know norms of adjoints, so that it cannot limit them",
+    return cq_fail(CQ_UNSUPPORTED, "the device %s does not know norms of adjoints, so that it cannot limit them",
                    r->world->backend->name);
   r->rules.discount = discount, r->rules.window = window, r->rules.most = most;
   return CQ_OK;

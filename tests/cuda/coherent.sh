@@ -20,7 +20,8 @@ for file in $files; do
     }
     name && /ld\.global/ { loads[name]++; if (/\.nc/) past[name]++ }
     END {
-      for (k = split("resident,resident_adj,a function", names, ","); k > 0; k--)
+      # backward only 2D has a kernel that stays
+      for (k = split("a function,resident" (object ~ /kernels\.2/ ? ",resident_adj" : ""), names, ","); k > 0; k--)
         print object, loads[names[k]] + 0, past[names[k]] + 0, names[k]
     }' "$file"
 done | awk '

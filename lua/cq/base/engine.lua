@@ -15,6 +15,7 @@ local C = ffi.C
 ---@field C ffi.namespace*
 ---@field declarations string
 ---@field interruption string?    what the last call said that gave up because the user asked to stop
+---@field unsupported string?     what the last call said that asked for what its device does not offer
 local engine = { C = C, declarations = declarations }
 
 -- a symbol that the program was built without, as nil
@@ -53,6 +54,7 @@ function engine.check(status, what)
   if tonumber(status) == C.CQ_OK then return end
   local sentence = ffi.string(C.cq_error())
   if tonumber(status) == C.CQ_INTERRUPTED then engine.interruption = sentence end
+  if tonumber(status) == C.CQ_UNSUPPORTED then engine.unsupported = sentence end
   schema.fail("%s%s", what and what .. ": " or "", sentence)
 end
 

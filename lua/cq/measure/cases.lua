@@ -1,4 +1,6 @@
 -- cases: choosing among named cases of a subcommand, by name or by a part of it.
+local engine = require "cq.base.engine"
+local option = require "cq.option"
 local script = require "cq.base.script"
 local text = require "cq.base.text"
 
@@ -30,6 +32,21 @@ function cases.choose(all, wanted, command)
       table.concat(names, ", "))
   end
   return chosen
+end
+
+---Runs a case. Where it needs what the device of --device does not offer, says so on the error stream and returns nil;
+---other errors are raised.
+---@param command string         for the sentence
+---@param name string            of the case
+---@param run fun(): any
+---@return any? result           of run
+function cases.attempt(command, name, run)
+  if option.program.device ~= "cuda" then return run() end
+  engine.unsupported = nil
+  local done, result = pcall(run)
+  if done then return result end
+  if not engine.unsupported then error(result, 0) end
+  io.stderr:write(("cqlua: %s leaves out %s: %s\n"):format(command, name, engine.unsupported))
 end
 
 return cases
