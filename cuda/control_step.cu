@@ -8,7 +8,7 @@
 // at most this many particles times engine steps, about a second of work, during which the user cannot interrupt.
 static const int64_t work_ahead = 1 << 30;
 // Engine steps that are launched ahead at least. If particles must be sorted before one of them, its kernels return at
-// once. That should cost less than waiting for the host; it has not been timed yet.
+// once. On an H100 an empty kernel of a graph takes 1 us, and a wait of the host 12 us (tests/cuda/latency.cu).
 static const int64_t least_ahead = 32;
 
 // ---- forward --------------------------------------------------------------------------------------------------------

@@ -54,6 +54,7 @@ arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr
 release=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
 summary=${out:-$logs}/summary.txt
 log=${out:-$logs}/log.txt
+head="# $gpu, driver $driver, nvcc $release; $(date -u +%Y-%m-%d); make gpu-check"
 table=tests/bench/$(echo "$gpu" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9-')
 if [ -n "$out" ]; then speeds=$out/speed.csv ways=$out/ways.csv program=$out/program.csv
 else speeds=$table.csv ways=$table-ways.csv program=$table-program.csv; fi
@@ -143,8 +144,7 @@ if wanted speed speed; then
   rm -f "$logs/speed.csv"
   stage speed speed 150 "$build/tests/bench/speed" --csv "$logs/speed.csv"
   if grep -q cuda "$logs/speed.csv" 2>/dev/null; then
-    { echo "# $gpu, driver $driver, nvcc $release; $(date -u +%Y-%m-%d); make gpu-check"
-      cat "$logs/speed.csv"; } >"$speeds"
+    { echo "$head"; cat "$logs/speed.csv"; } >"$speeds"
     cut -c1-120 "$logs/speed.log" | sed 's/^/        /' | tee -a "$summary"
     say '        speeds: %s\n' "$speeds"
   fi
@@ -158,7 +158,7 @@ for scene in 2d-1600 2d-6400 3d-8000 3d-64000; do
     stage "ways-$scene-$way" ways 40 env CQLUA_CUDA_RUN=$way "$build/tests/bench/speed" --case $scene --csv "$logs/way.csv" || continue
     [ -s "$logs/ways.csv" ] || sed -n 's/^case,/run,case,/p' "$logs/way.csv" >"$logs/ways.csv"
     sed -n "s/^\"/\"$way\",\"/p" "$logs/way.csv" >>"$logs/ways.csv"
-    cp "$logs/ways.csv" "$ways"
+    { echo "$head"; cat "$logs/ways.csv"; } >"$ways"
     sed -n '3,$p' "$logs/ways-$scene-$way.log" | cut -c1-120 | sed "s/^/        $way  /" | tee -a "$summary"
   done
 done
