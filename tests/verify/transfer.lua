@@ -1,6 +1,6 @@
 -- transfer: what two transfers between particles and grid take from a body that nothing damps, at an engine step of a
 -- Courant number of 1/4 and at parts of it: energy of a free block that swings, energy and angular momentum of one that
--- turns and swings, and the height that a dropped one rises to. APIC forgets at each step what the grid does not
+-- turns and swings, and the height that a dropped one rises to. APIC drops at each step what the grid does not
 -- resolve; with `transfer = { decay = "auto" }` that decays by time.
 local cq = require "cq"
 
@@ -72,7 +72,7 @@ local function bounce(dim, part, transfer)
 end
 
 local DAMPED = "APIC loses at each step what the grid does not resolve, so that more steps lose more"
-local RATE = "what the rate takes of short waves in this time"
+local RATE = "in this time the rate takes so much of the short waves, with any step"
 
 local FIRST = "the first is 1 by definition"
 
@@ -93,7 +93,7 @@ local held = {
 }
 
 return {
-  summary = "a block that swings, turns and bounces, with transfers that forget by the step and by time",
+  summary = "a block that swings, turns and bounces, with a transfer that damps by the step and one that damps by time",
   source = "nothing damps: energy and angular momentum stay, and a bounce does not depend on the step",
   run = function(row)
     for _, transfer in ipairs { "apic", "decay" } do
@@ -113,7 +113,8 @@ return {
         end
         put("energy left of a free vibration", swing, promised.swing[dim - 1])
         put("energy left of a spin and a vibration", energy, promised.energy[dim - 1])
-        put("angular momentum left", turn, { promise = 1e-3, plateau = "the turn of a step is that of C alone" })
+        put("angular momentum left", turn, { promise = 1e-3, plateau = "what the grid does not resolve is turned by C of"
+          .. " its particle, which is not quite the turn of the body" })
         put("rise of a bounce, of that at the usual step", { 1, rise[2] / rise[1] }, promised.rise[dim - 1])
       end
     end
