@@ -8,6 +8,13 @@ typedef struct Impulses {
   int32_t wall[CQ_TILE_NODES], most;
 } Impulses;
 
+// as Group
+typedef struct ImpulseGroup {
+  Impulses *shared;
+  int32_t *most;
+  double *sums;
+} ImpulseGroup;
+
 // Contact j of a node and its impulse; v is the velocity before the contact and becomes that after it. Returns the
 // wall, as in Impulses.wall.
 CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const GridNode *w, const int32_t j, const real mass,
@@ -20,23 +27,24 @@ CQ_GPU int32_t contact_impulse_of(const cq_frame *s, const GridNode *w, const in
   return impulse_at(s, c.wall) / CONTACT_WIDTH;
 }
 
-// Adds the contacts of all nodes of a tile to its sums: contact after contact, each in the order of the nodes. n: a
-// node of all blocks; sums: NULL: they are another group's.
-CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, Impulses *shared, int32_t *most,
-                          double *sums) {
+// Adds the contacts of all nodes of a tile to its sums: contact after contact, each in the order of the nodes. p:
+// momentum and mass of node n of all blocks.
+CQ_RARE void tile_impulse(const cq_frame *s, const int64_t n, const int32_t k, const Node p,
+                          const ImpulseGroup group) {
+  Impulses *shared = group.shared;
+  double *sums = group.sums;
   const int node = group_node();
-  const Node p = node_sum(s, n, k);
   GridNode w;
   Node v = {{0, 0, 0, 0}};
   find_node(s, n, k, &w);
   free_velocity(s, w.scene, &p, v.c);
   Node after = v;
   const int32_t count = apply_contacts(s, &w, INT32_MAX, after.c);
-  if (threadIdx.x == 0) *most = 0;
+  if (threadIdx.x == 0) *group.most = 0;
   __syncthreads();
-  if (count) atomicMax(most, count);
+  if (count) atomicMax(group.most, count);
   __syncthreads();
-  const int32_t rounds = *most;
+  const int32_t rounds = *group.most;
   for (int32_t j = 0; j < rounds; j++) {
     shared->wall[node] = contact_impulse_of(s, &w, j, p.c[CQ_DIM], v.c, shared->value[node]);
     __syncthreads();
@@ -62,7 +70,7 @@ CQ_GPU void impulse_pass(const cq_frame *s, const int32_t k, Impulses *of_groups
     const int32_t own = group_tile<GROUPS>(s, first), block = own < 0 ? first : own;
     const int64_t n = (int64_t)block * CQ_TILE_NODES + group_node();
     double *sums = own < 0 ? NULL : s->impulse + (int64_t)block * s->impulse_count;
-    tile_impulse(s, n, k, shared, &of_groups->most, sums);
+    tile_impulse(s, n, k, node_sum(s, n, k), {shared, &of_groups->most, sums});
   }
 }
 
