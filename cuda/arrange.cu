@@ -181,7 +181,7 @@ cq_status cq_cuda_arrange(cq_device *d) {
 cq_status cq_cuda_arrange_first(cq_device *d) {
   cq_slice *slice = NULL;
   cq_arrangement *a = NULL;
-  cq_status status = cq_cuda_slice_create(d, &slice);
+  cq_status status = cq_cuda_particles_create(d, &slice);
   if (!status) status = cq_cuda_arrangement_create(d, &a);
   if (!status) {
     a->sorted_at = -1;

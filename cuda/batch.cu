@@ -1,5 +1,6 @@
 // batch: memory of a rollout; slices and arrangements by reference; loading the values it begins with.
 #include "batch.h"
+#include "reference.h"
 #include "../engine/world/constants.h"
 #include <string.h>
 
@@ -10,11 +11,15 @@ int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
 
 // ---- slices, arrangements, records ----------------------------------------------------------------------------------
 
-cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out) {
+size_t cq_slice_size(const cq_device *d) {
+  return d->reference ? 2 * (size_t)d->reference->shapes.nodes * cq_node_size(d) : cq_particles_size(d);
+}
+
+static cq_status create_slice(cq_device *d, size_t bytes, cq_slice **out) {
   *out = NULL;
   cq_slice *slice = (cq_slice *)cq_alloc(1, sizeof *slice, "state slice");
   if (!slice) return CQ_MEMORY;
-  const cq_status status = cq_pool_take(&d->context->pool, cq_slice_size(d), "state slice", &slice->memory);
+  const cq_status status = cq_pool_take(&d->context->pool, bytes, "state slice", &slice->memory);
   if (status) {
     cq_free(slice);
     return status;
@@ -23,6 +28,8 @@ cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out) {
   *out = slice;
   return CQ_OK;
 }
+cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out) { return create_slice(d, cq_slice_size(d), out); }
+cq_status cq_cuda_particles_create(cq_device *d, cq_slice **out) { return create_slice(d, cq_particles_size(d), out); }
 
 cq_slice *cq_cuda_slice_retain(cq_slice *slice) {
   slice->references++;
@@ -116,8 +123,8 @@ static cq_status alloc_adjoint(cq_device *d) {
   const size_t controls = cq_signal_count(d) + cq_force_count(d), rows = CQ_STAGING / (controls + !controls);
   const size_t totals = (size_t)cq_total_state(d) + (size_t)d->fields * (size_t)d->slots;
   d->control_rows = rows < 1 ? 1 : rows < CQ_RUNS_AHEAD ? (int32_t)rows : CQ_RUNS_AHEAD;
-  cq_status status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj);
-  if (!status) status = cq_pool_take(pool, cq_slice_size(d), "adjoint state", &d->adj_other);
+  cq_status status = cq_pool_take(pool, cq_particles_size(d), "adjoint state", &d->adj);
+  if (!status) status = cq_pool_take(pool, cq_particles_size(d), "adjoint state", &d->adj_other);
   if (!status) status = cq_pool_take(pool, stride * (size_t)d->params * size, "adjoint constants", &d->params_adj);
   if (!status) status = cq_pool_take(pool, stride * actuation_fields * size, "adjoint actuation", &d->actuation_adj);
   if (!status)
@@ -153,6 +160,7 @@ void cq_cuda_destroy(cq_device *d) {
   cq_cuda_graphs_destroy(d);
   cq_cuda_lists_destroy(d);
   cq_cuda_policy_destroy(d);
+  cq_cuda_reference_destroy(d);
   cq_memory *owned[] = {d->given.weight,   d->given.mass,    d->given.volume,
                         d->given.globals,  d->on_device,     d->sorting,
                         d->window,         d->found,         d->arena,
@@ -220,6 +228,7 @@ cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentia
   d->real_bytes = (size_t)context->kernels->real_bytes;
   cq_status status = alloc_work(d);
   if (!status && differentiable) status = alloc_adjoint(d);
+  if (!status) status = cq_cuda_reference_create(d);
   if (status)
     cq_cuda_destroy(d);
   else
@@ -386,7 +395,7 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   if (!status) status = upload_values(d, &mass, d->particles, "masses", &d->given.mass, &d->given.mass_stride);
   if (!status) status = upload_values(d, &volume, d->particles, "volumes", &d->given.volume, &d->given.volume_stride);
   cq_pool_give(&d->context->pool, work);
-  if (!status) status = cq_cuda_arrange(d);
+  if (!status) status = d->reference ? cq_cuda_reference_begin(d, values) : cq_cuda_arrange(d);
   if (status) return status;
   d->start = cq_cuda_slice_retain(d->live);
   d->start_arrangement = cq_cuda_arrangement_retain(d->arrangement);
@@ -402,6 +411,7 @@ cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed)
   const Source weight = value_of(values, CQ_FIELD_ACTUATION_WEIGHT);
   cq_status status = CQ_OK;
   d->health = {};
+  if (d->reference) d->reference->read = 0;
   if (changed & globals) status = load_globals(d, values);
   if (!status && changed & weights)
     status = upload_values(d, &weight, d->model->actuation_count, "weights", &d->given.weight, &d->given.weight_stride);

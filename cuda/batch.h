@@ -57,8 +57,11 @@ struct cq_mark {
 typedef struct cq_upload {
   alignas(128) cq_progress progress;
   alignas(128) cq_frame frame;
+  cq_shapes shapes;
   alignas(128) cq_actuation actuation;
   cq_substep substeps[CQ_RUN_MAX];
+  unsigned fastest[CQ_RUN_MAX];
+  int32_t edge[CQ_RUN_MAX + 1];
   alignas(128) unsigned arrived;
 } cq_upload;
 
@@ -104,6 +107,7 @@ struct cq_context {
   cq_actuation actuation;            // what stays of it
 };
 
+typedef struct cq_reference cq_reference;   // of total Lagrangian steps (reference.h)
 typedef struct cq_list cq_list;   // of a readout, on the device
 typedef struct cq_device_network cq_device_network;   // the network of a policy, on the device
 
@@ -156,6 +160,7 @@ struct cq_device {
   cq_list *lists[CQ_LISTS_MAX];
   int64_t list_uses;
   cq_memory *reading;        // sums and out of a readout
+  cq_reference *reference;   // NULL: particles move on the spatial grid
   cq_device_network *network_state;     // of the policy that ran last
 
   // adjoint of the live state; in the order it was left in, for the live state may be made again
@@ -194,11 +199,11 @@ static inline size_t cq_motion_most(const cq_device *d) { return 6 * (size_t)d->
 static inline size_t cq_motion_count(const cq_device *d) {
   return d->track && d->track->velocity ? cq_motion_most(d) : 0;
 }
-// where the internal variables of a slice begin, and all of it [bytes]
+// where the internal variables of particles begin, and all of these [bytes]
 static inline size_t cq_internal_offset(const cq_device *d) {
   return (size_t)d->fields * (size_t)d->stride * d->real_bytes;
 }
-static inline size_t cq_slice_size(const cq_device *d) {
+static inline size_t cq_particles_size(const cq_device *d) {
   return cq_internal_offset(d) + (size_t)d->internals * (size_t)d->stride * d->real_bytes;
 }
 static inline void *cq_internal_of(const cq_device *d, const cq_memory *slice) {
@@ -244,10 +249,17 @@ cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase);
 cq_status cq_cuda_timer_end(cq_context *c);
 void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset);   // waits for the last lap
 
+// is the velocity of nodes before walls kept for the adjoint, or on the spatial grid their momentum?
+static inline int32_t cq_cuda_keeps_grid(const cq_device *d) {
+  return !d->reference || d->model->wall_count + d->model->pin_count > 0;
+}
+
 // batch.cu: memory of a rollout. Slices and arrangements are shared by reference.
 cq_status cq_cuda_create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **device);
 void cq_cuda_destroy(cq_device *d);
+size_t cq_slice_size(const cq_device *d);   // of a state: of particles, or of the nodes of reference grids [bytes]
 cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out);
+cq_status cq_cuda_particles_create(cq_device *d, cq_slice **out);
 cq_slice *cq_cuda_slice_retain(cq_slice *slice);
 void cq_cuda_slice_release(cq_device *d, cq_slice *slice);
 cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out);   // without tiles

@@ -65,7 +65,7 @@ static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int
   if (s->progress->over) return;
   for (int64_t scene = blockIdx.x; scene < s->batch; scene += gridDim.x) {
     double *x = c->x + scene * c->points * CQ_DIM, *force = c->force + scene * c->points * CQ_DIM;
-    place_points(s, d, scene, s->substeps[k].in, x);
+    place_points(s, d, scene, s->shapes ? s->shapes->seen : s->substeps[k].in, x);
     for (int32_t n = (int32_t)threadIdx.x; n < c->count; n += CABLE_THREADS) {
       const Cable cable = cable_of(d, scene, n);
       const int64_t first = c->start[n] * CQ_DIM;
@@ -117,7 +117,7 @@ static __global__ void pull_cables_adj(const cq_frame *s, const cq_actuation *d,
   const cq_pulling *c = &d->cables;
   for (int64_t scene = blockIdx.x; scene < s->batch; scene += gridDim.x) {
     const int64_t points = scene * c->points * CQ_DIM;
-    place_points(s, d, scene, s->substeps[k].in, c->x + points);
+    place_points(s, d, scene, s->shapes ? s->shapes->seen : s->substeps[k].in, c->x + points);
     take_forces(s, d, scene);
     for (int32_t n = (int32_t)threadIdx.x; n < c->count; n += CABLE_THREADS) {
       const Cable cable = cable_of(d, scene, n);

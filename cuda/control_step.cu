@@ -1,5 +1,6 @@
 // control_step: control steps of all scenes, forward and backward, as runs of substeps of one arrangement.
 #include "batch.h"
+#include "reference.h"
 #include "window.h"
 #include <limits.h>
 #include <string.h>
@@ -54,6 +55,7 @@ static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
 // when particles must be sorted, and do nothing from there on. Launches beyond that are wasted, so the number is
 // guessed from how many engine steps the last arrangement served.
 static int64_t substeps_ahead(const cq_device *d) {
+  if (d->reference) return work_ahead / d->slots;   // particles are never sorted
   const int64_t age = d->step - d->arrangement->sorted_at, most = work_ahead / d->slots,
                 more = age / 2 > least_ahead ? age / 2 : least_ahead;
   const int64_t guess = age < d->span ? d->span - age : more;
@@ -69,7 +71,7 @@ static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
   cq_status status = CQ_OK;
   if (record) {
     cq_cuda_step_record_clear(d, record);
-    status = cq_pool_reserve(&d->context->pool, &record->grid, grid, "memo of the grid");
+    if (cq_cuda_keeps_grid(d)) status = cq_pool_reserve(&d->context->pool, &record->grid, grid, "memo of the grid");
     if (!status) status = cq_cuda_slice_create(d, &record->out);
     record->in = cq_cuda_slice_retain(in);
     record->arrangement = cq_cuda_arrangement_retain(d->arrangement);
@@ -78,7 +80,7 @@ static cq_status prepare_state(cq_device *d, Chain *c, int32_t k) {
   }
   if (status) return status;
   d->upload->substeps[k] = {in->memory->data, state_of(d, c, count + 1)->memory->data,
-                            record ? record->grid->data : NULL};
+                            record && cq_cuda_keeps_grid(d) ? record->grid->data : NULL};
   return CQ_OK;
 }
 
@@ -88,6 +90,7 @@ static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
   *count = left < CQ_RUN_MAX ? left : CQ_RUN_MAX;
   set_controls(d, c->controls, at / substeps);
   cq_status status = cq_cuda_prepare(d, d->arrangement, c->sent);
+  d->upload->frame.count = *count;
   for (int32_t k = 0; k < *count && !status; k++) status = prepare_state(d, c, k);
   return status;
 }
@@ -121,6 +124,7 @@ static cq_status finish_chain(cq_device *d, const Chain *c) {
 
 // Describes the failure of the engine step after the live state.
 static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) {
+  if (d->reference) return cq_cuda_reference_diagnose(d, after);
   // Runs P2G of the live state once more. If that reports step 0 as bad, the live state is inverted itself, and the
   // state after it was never computed.
   set_controls(d, c->controls, c->at / d->model->substeps);
@@ -242,7 +246,8 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   d->wanted = wanted;
   set_adjoint_order(d, d->arrangement);
   const size_t entries = (size_t)d->batch * (size_t)d->model->actuation_count;
-  cq_status status = clear(d, d->adj, cq_slice_size(d));
+  cq_status status = clear(d, d->adj, cq_particles_size(d));
+  if (!status && d->reference) status = cq_cuda_reference_begin_adjoint(d);
   if (!status) status = clear(d, d->params_adj, (size_t)d->params * (size_t)d->stride * d->real_bytes);
   if (!status && d->actuation) status = clear(d, d->actuation_adj, actuation_bytes(d));
   if (!status) status = clear(d, d->totals, (size_t)cq_total_state(d) * sizeof(double));
@@ -252,9 +257,10 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
 }
 
 cq_status cq_cuda_discount_adjoint(cq_device *d, double factor) {
-  const int64_t count = (int64_t)(cq_slice_size(d) / d->real_bytes);
+  const int64_t count = (int64_t)(cq_particles_size(d) / d->real_bytes);
   d->kernels->discount(d->context->stream, cq_cuda_blocks(d, d->slots, 256), d->adj->data, count, factor);
-  return cq_cuda_check(cudaGetLastError(), "the decay of the adjoint");
+  const cq_status status = cq_cuda_check(cudaGetLastError(), "the decay of the adjoint");
+  return status || !d->reference ? status : cq_cuda_reference_discount(d, factor);
 }
 
 // Adds the gradients of constants, gravity and walls to arrays that do not depend on the order of particles.
@@ -312,7 +318,8 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
   d->step -= end - begin;   // for walls that move
   status = cq_cuda_prepare(d, a, 0);
   for (int32_t k = begin; k < end && !status; k++)
-    d->upload->substeps[k - begin] = {records[k].in->memory->data, records[k].out->memory->data, records[k].grid->data};
+    d->upload->substeps[k - begin] = {records[k].in->memory->data, records[k].out->memory->data,
+                                      cq_cuda_keeps_grid(d) ? records[k].grid->data : NULL};
   if (!status) status = cq_cuda_send(d, 1);
   if (!status) status = cq_cuda_run_backward(d, end - begin);
   return status ? status : cq_cuda_timer_end(d->context);
@@ -320,7 +327,7 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
 
 // Reverses one control step. Its gradients of signals and forces stay on the GPU.
 static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
-  cq_status status = CQ_OK;
+  cq_status status = d->reference ? cq_cuda_reference_settle(d) : CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
   if (!status) status = cq_cuda_walls_sum(d);
   if (!status && d->actuation) {
@@ -429,7 +436,8 @@ cq_status cq_cuda_finish(cq_device *d) {
   double *totals = (double *)d->totals->data;
   double *sums = (double *)cq_alloc((size_t)d->batch * (size_t)count, sizeof *sums, "gradients");
   if (!sums) return CQ_MEMORY;
-  cq_status status = store_params_adj(d);
+  cq_status status = d->reference ? cq_cuda_reference_finish(d) : CQ_OK;
+  if (!status) status = store_params_adj(d);
   const cq_storing state = {d->adj->data, d->fields, d->slots, d->adj_arrangement->order, totals + cq_total_state(d)};
   if (!status) {
     d->kernels->store_state(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &state);

@@ -71,6 +71,8 @@ static int64_t mark_bytes(const cq_device *d) { return bytes_of(d->live->memory)
 // sorting, which keeps a slice more, happens every few steps: counted as one in ten; the grid may grow by half
 static int64_t record_bytes(const cq_device *d) {
   const int64_t grid = (int64_t)d->arrangement->block_count * CQ_TILE_NODES * (int64_t)cq_node_size(d);
+  // nothing is sorted, and nodes are kept where walls or pins may hold them
+  if (d->reference) return d->model->substeps * (bytes_of(d->live->memory) + (cq_cuda_keeps_grid(d) ? grid : 0));
   return d->model->substeps * (bytes_of(d->live->memory) + grid + grid / 2 + mark_bytes(d) / 10);
 }
 

@@ -18,6 +18,7 @@
 #define CQ_CUDA_FRAME_H
 
 #include "../engine/world/model.h"
+#include "shapes.h"
 
 enum {
   CQ_TILE_NODES = 64,        // that a tile owns
@@ -54,6 +55,7 @@ typedef struct cq_substep {
 // Once something is found, the kernels of later substeps and runs do nothing, until the host has sorted the particles
 // or reported the failure.
 typedef struct cq_progress {
+  int32_t touches;           // first state in which surfaces of bodies meet (reference.inl)
   int32_t stop;              // first state with a particle outside of its tile's region: sort before this step
   int32_t bad;               // first step that fails: inverted before it; not finite or not in the world after it
   // Set once by the grid pass when `stop` or `bad` is set. Particle passes read this word and not `stop` or `bad`,
@@ -108,9 +110,12 @@ typedef struct cq_frame {
   const double *grad_impulse;  // {batch, impulse_count} backward: their gradients; NULL: none
   int32_t impulse_count;     // contact_count * CONTACT_WIDTH
   int32_t first;             // index of substep 0 in progress
+  int32_t count;             // substeps of the run
   const cq_substep *substeps;
   cq_progress *progress;
   unsigned *arrived;         // the counter of cq_sync_grid
+
+  const cq_shapes *shapes;   // of total Lagrangian steps; NULL: particles move on the spatial grid
 
   // work arrays
   // {tile_count, parts, (SIDE + 4)^dim} nodes, for even and for odd engine steps. Both are the same memory where a grid

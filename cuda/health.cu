@@ -97,10 +97,10 @@ static void find_failed_particle(cq_device *d, const State *before, const State 
 static cq_status fetch(cq_device *d, const cq_slice *slice, State *q) {
   q->data = NULL;
   if (!slice) return CQ_OK;
-  q->data = cq_alloc(cq_slice_size(d), 1, "looking for what failed");
+  q->data = cq_alloc(cq_particles_size(d), 1, "looking for what failed");
   if (!q->data) return CQ_MEMORY;
   return cq_cuda_check(
-      cudaMemcpyAsync(q->data, slice->memory->data, cq_slice_size(d), cudaMemcpyDeviceToHost, d->context->stream),
+      cudaMemcpyAsync(q->data, slice->memory->data, cq_particles_size(d), cudaMemcpyDeviceToHost, d->context->stream),
       "looking for what failed");
 }
 

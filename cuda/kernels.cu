@@ -13,11 +13,15 @@
 #include "../engine/physics/drive/chamber.inl"
 #include "../engine/physics/drive/pressure.inl"
 #include "../engine/physics/contact.inl"
+#include "../engine/physics/piola.inl"
 #include "../engine/physics/transfer.inl"
 #include "../engine/physics/readout.inl"
 #include "../engine/world/state.h"
 #define CQ_WALL static __device__ inline
 #include "../engine/world/wall.inl"
+#include "../engine/world/step_contact.inl"
+#define CQ_TOUCH static __device__ inline
+#include "../engine/world/touch.inl"
 
 #include "tile.inl"
 #include "wall.inl"
@@ -31,6 +35,10 @@
 #include "actuation.inl"
 #include "cable.inl"
 #include "readout.inl"
+#include "hull.inl"
+#include "reference.inl"
+#include "touch.inl"
+#include "reference_adj.inl"
 
 // a launch of a kernel that takes a substep
 #define CQ_LAUNCHER(name, threads, ...)                                                     \
@@ -96,6 +104,50 @@ static cudaError_t room(const cudaDeviceProp *gpu, int32_t *forward, int32_t *ba
   if (!error) return room_of(resident_adj, ADJ_THREADS, gpu, backward);
 #endif
   return error;
+}
+
+// ---- total Lagrangian steps -----------------------------------------------------------------------------------------
+
+CQ_LAUNCHER(launch_cell_forces, CELL_THREADS, cell_forces)
+CQ_LAUNCHER(launch_node_move, GRID_THREADS, node_move)
+CQ_LAUNCHER(launch_node_impulse, CQ_TILE_NODES, node_impulse)
+CQ_LAUNCHER(launch_cell_forces_adj, CELL_THREADS, cell_forces_adj)
+CQ_LAUNCHER(launch_cell_settle, CELL_THREADS, cell_settle)
+CQ_LAUNCHER(launch_node_collect, GRID_THREADS, node_collect)
+
+static void launch_node_move_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k,
+                                 int32_t given) {
+  CQ_LAUNCH(node_move_adj, blocks, CQ_TILE_NODES, stream, frame, k, given);
+}
+static void launch_touch(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
+  CQ_LAUNCH(touch_enter, blocks, SLOT_THREADS, stream, frame, k);
+  CQ_LAUNCH(touch_meet, blocks, SLOT_THREADS, stream, frame, k);
+}
+static void launch_reference_pulled(cudaStream_t stream, int32_t blocks, const cq_frame *frame,
+                                    const cq_actuation *actuation, int32_t k) {
+  CQ_LAUNCH(reference_pulled, blocks, SLOT_THREADS, stream, frame, actuation, k);
+}
+static void launch_reference_begin(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes,
+                                   const cq_given_particles *given, void *state) {
+  CQ_LAUNCH(reference_nodes, blocks, CQ_TILE_NODES, stream, *shapes, *given, state);
+  if (shapes->start) CQ_LAUNCH(reference_starts, blocks, SLOT_THREADS, stream, *shapes, given->state);
+}
+static void launch_reference_observe(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const void *state,
+                                     void *to) {
+  CQ_LAUNCH(reference_particles, blocks, SLOT_THREADS, stream, *shapes, state, to);
+}
+static void launch_reference_settle(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const void *state,
+                                    void *adj) {
+  CQ_LAUNCH(reference_settle, blocks, CELL_THREADS, stream, *shapes, state, adj);
+  CQ_LAUNCH(reference_collect, blocks, GRID_THREADS, stream, *shapes, 2);
+}
+static void launch_reference_finish(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes,
+                                    const cq_given_particles *given, const void *state) {
+  CQ_LAUNCH(reference_masses, blocks, GRID_THREADS, stream, *shapes, state);
+  CQ_LAUNCH(reference_given, blocks, SLOT_THREADS, stream, *shapes, *given);
+  if (!shapes->places) return;
+  CQ_LAUNCH(reference_origins, blocks, SUM_THREADS, stream, *shapes);
+  CQ_LAUNCH(reference_shift, blocks, SLOT_THREADS, stream, *shapes, given->adj);
 }
 
 // ---- the others -----------------------------------------------------------------------------------------------------
@@ -176,5 +228,8 @@ const cq_cuda_kernels CQ_TABLE = {
     launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params_adj,
     launch_discount,
     launch_load_actuation, launch_load_actuation_adj, launch_pull_cables, launch_pull_cables_adj,
+    launch_reference_begin, launch_reference_observe, launch_reference_settle, launch_reference_finish,
+    launch_cell_forces, launch_node_move, launch_node_impulse, launch_touch, launch_reference_pulled,
+    launch_node_move_adj, launch_cell_forces_adj, launch_cell_settle, launch_node_collect,
     launch_read, launch_read_weights, launch_read_adj,
 };

@@ -59,6 +59,30 @@ typedef struct cq_cuda_kernels {
   void (*pull_cables_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation,
                           int32_t k);
 
+  // Total Lagrangian steps (shapes.h). reference_begin: masses and the first state of nodes, from particles. observe:
+  // particles of a state. settle: what readouts gave to particles, adj, goes to the nodes. finish: from the adjoint of
+  // the first state to adj and the masses of params_adj, of the particles that were given.
+  void (*reference_begin)(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const cq_given_particles *given,
+                          void *state);
+  void (*reference_observe)(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const void *state, void *to);
+  void (*reference_settle)(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const void *state, void *adj);
+  void (*reference_finish)(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes,
+                           const cq_given_particles *given, const void *state);
+  // An engine step: forces of cells, then the nodes; impulses where they are wanted; do surfaces meet after it? k -1:
+  // before the first step. pulled: places of the particles of cables in state k.
+  void (*cell_forces)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*node_move)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*node_impulse)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*touch)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*reference_pulled)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation,
+                           int32_t k);
+  // Backward: nodes, then cells. given: vector fields that the arenas hold, and which are added to the adjoint of nodes
+  // by node_move_adj or node_collect. cell_settle: what cables gave to the particles of state k.
+  void (*node_move_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t given);
+  void (*cell_forces_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*cell_settle)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
+  void (*node_collect)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t given);
+
   // readouts of the live state and their adjoints; weights: only the total weight of each group
   void (*read)(cudaStream_t stream, int32_t blocks, const cq_reading *reading);
   void (*read_weights)(cudaStream_t stream, int32_t blocks, const cq_reading *reading);

@@ -1,6 +1,7 @@
 // readout: sums over groups of particles, and their adjoints, on the device. Group lists stay there, since a script
 // reads the same groups at every step.
 #include "batch.h"
+#include "reference.h"
 #include <string.h>
 
 enum { PORTION = 1024 };     // particles of a list that a block sums up
@@ -219,6 +220,7 @@ cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count
                           cq_memory **room, cq_reading *r) {
   cq_list *l = NULL;
   cq_status status = find_list(d, readout, &l);
+  if (!status && d->reference) status = cq_cuda_reference_observe(d, state, &state);
   if (status) return status;
   *r = {};
   fill_list(l, r);
@@ -262,6 +264,7 @@ static int32_t reads_weights(const cq_device *d, const cq_reading *r) {
 }
 
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
+  if (d->reference) d->reference->read = 1;
   r->adj = d->adj->data;
   r->adj_slot_of = d->adj_arrangement->slot_of;
   double *params = (double *)d->totals->data + cq_total_params(d);

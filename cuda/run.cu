@@ -1,6 +1,7 @@
 // run: several engine steps in sequence with one arrangement of the particles. The host launches them as a CUDA graph
 // or as one kernel, and does not wait between them.
 #include "batch.h"
+#include "reference.h"
 #include <limits.h>
 #include <string.h>
 
@@ -55,6 +56,7 @@ static int32_t arenas_of(const cq_device *d, int32_t parts) {
 // Reserves device memory for the nodes of an arrangement: the arenas of its tiles, velocities, and for the adjoint
 // momenta.
 static cq_status reserve(cq_device *d, const cq_arrangement *a) {
+  if (d->reference) return CQ_OK;
   cq_pool *pool = &d->context->pool;
   const int32_t parts = a->tile_count * parts_of(d, a);
   const size_t node = cq_node_size(d), blocks = (size_t)a->block_count;
@@ -92,6 +94,19 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->global_stride = cq_global_count(d);
 }
 
+static void fill_shapes(const cq_device *d, cq_upload *on_device, cq_upload *u) {
+  cq_reference *r = d->reference;
+  u->frame.shapes = NULL;
+  if (!r) return;
+  u->frame.shapes = &on_device->shapes;
+  u->shapes = r->shapes;
+  u->shapes.fastest = on_device->fastest;
+  u->shapes.edge = on_device->edge;
+  u->shapes.check = r->checks + 1;
+  r->checks += CQ_RUN_MAX + 1;
+  u->shapes.seen = r->seen->memory->data;
+}
+
 static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t first, cq_upload *on_device, cq_frame *f) {
   fill_world(d, f);
   f->tile_count = a->tile_count;
@@ -111,9 +126,11 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->progress = &on_device->progress;
   f->arrived = &on_device->arrived;
   const int32_t parts = f->tile_count * f->parts;
-  f->arena[0] = d->arena->data;
-  f->arena[1] = (char *)d->arena->data + (arenas_of(d, parts) > 1 ? arena_size(d, parts) : 0);
-  f->grid_v = d->grid_v->data;
+  if (d->arena) {
+    f->arena[0] = d->arena->data;
+    f->arena[1] = (char *)d->arena->data + (arenas_of(d, parts) > 1 ? arena_size(d, parts) : 0);
+  }
+  f->grid_v = data_of(d->grid_v);
   f->grid_q = data_of(d->grid_q);
   f->adj = data_of(d->adj);
   f->params_adj = data_of(d->params_adj);
@@ -169,9 +186,12 @@ cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) 
   double *controls = cq_upload_controls(d, u);
   d->upload = u;
   fill_frame(d, a, first, on_device, &u->frame);
+  fill_shapes(d, on_device, u);
   cq_cuda_walls_fill(d, on_device);
   fill_actuation(d, a, cq_upload_controls(d, on_device), &u->actuation);
-  u->progress = {INT_MAX, INT_MAX, 0};
+  u->progress = {INT_MAX, INT_MAX, INT_MAX, 0};
+  memset(u->fastest, 0, sizeof u->fastest);
+  memset(u->edge, 0, sizeof u->edge);
   u->arrived = 0;
   if (signals) memcpy(controls, d->signals, signals * sizeof *controls);
   if (d->forces) memcpy(controls + signals, d->forces, forces * sizeof *controls);
@@ -203,8 +223,10 @@ static int32_t power_of_two(const cq_device *d, int32_t count) {
 }
 
 static Sizes sizes_of(const cq_device *d) {
-  const int32_t node = power_of_two(d, d->upload->frame.block_count);
-  return {power_of_two(d, d->upload->frame.tile_count * d->upload->frame.parts), node, node < 4 ? 1 : node / 4};
+  const cq_frame *f = &d->upload->frame;
+  const int32_t node = power_of_two(d, f->block_count);
+  const int32_t tiles = d->reference ? d->reference->shapes.tiles : f->tile_count * f->parts;
+  return {power_of_two(d, tiles), node, node < 4 ? 1 : node / 4};
 }
 
 static void load_actuation(cq_device *d, const cq_upload *u) {
@@ -215,6 +237,14 @@ static void load_actuation(cq_device *d, const cq_upload *u) {
 static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
   if (d->model->cables.all)
     d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
+}
+
+// the same on reference grids, whose nodes say where the particles of cables are
+static void place_cables(cq_device *d, const cq_upload *u, int32_t k) {
+  if (!d->model->cables.all) return;
+  const int64_t pulled = d->batch * d->model->cables.pulled_count;
+  d->kernels->reference_pulled(d->context->stream, cq_cuda_blocks(d, pulled, 256), &u->frame, &u->actuation, k);
+  pull_cables(d, u, k);
 }
 
 // Are impulses of contacts wanted? The answer is the same for all runs of a rollout, so that captured graphs stay
@@ -246,6 +276,39 @@ static void launch_backward_cables(cq_device *d, const cq_upload *u, Sizes sizes
     d->kernels->p2g_adj(stream, sizes.tile, &u->frame, k);
     d->kernels->pull_cables_adj(stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
   }
+}
+
+// Total Lagrangian steps: forces of the cells, then the nodes; cables and chambers are placed by the nodes before.
+static void launch_forward_reference(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
+  const cq_cuda_kernels *kernels = d->kernels;
+  cudaStream_t stream = d->context->stream;
+  load_actuation(d, u);
+  for (int32_t k = 0; k < count; k++) {
+    place_cables(d, u, k);
+    kernels->cell_forces(stream, sizes.tile, &u->frame, k);
+    kernels->node_move(stream, sizes.few, &u->frame, k);
+    if (reads_contact(d)) kernels->node_impulse(stream, sizes.node, &u->frame, k);
+    kernels->touch(stream, sizes.few, &u->frame, k);
+  }
+}
+
+// What tiles give to the nodes is added at the next step of the nodes, or at the end of the run.
+static void launch_backward_reference(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
+  const cq_cuda_kernels *kernels = d->kernels;
+  cudaStream_t stream = d->context->stream;
+  const int32_t fields = d->reference->shapes.viscous ? 2 : 1, cables = d->model->cables.all;
+  load_actuation(d, u);
+  for (int32_t k = count - 1; k >= 0; k--) {
+    kernels->node_move_adj(stream, sizes.node, &u->frame, k, cables || k == count - 1 ? 0 : fields);
+    place_cables(d, u, k);
+    kernels->cell_forces_adj(stream, sizes.tile, &u->frame, k);
+    if (!cables) continue;
+    kernels->node_collect(stream, sizes.few, &u->frame, fields);
+    kernels->pull_cables_adj(stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
+    kernels->cell_settle(stream, sizes.tile, &u->frame, k);
+    kernels->node_collect(stream, sizes.few, &u->frame, 2);
+  }
+  if (!cables) kernels->node_collect(stream, sizes.few, &u->frame, fields);
 }
 
 // P2G, then for each engine step the grid pass and, as one launch (g2p2g), G2P and the P2G of the next step.
@@ -350,6 +413,13 @@ cq_status cq_cuda_read_progress(cq_device *d) {
 }
 
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
+  const cq_frame *f = &d->upload->frame;
+  if (d->reference) {
+    const cq_upload *u = (const cq_upload *)d->on_device->data;
+    // do surfaces meet before the first step?
+    if (f->step == 0) d->kernels->touch(d->context->stream, sizes_of(d).few, &u->frame, -1);
+    return launch_passes(d, &d->forward[count], launch_forward_reference, count);
+  }
   const int32_t blocks =
       resident_blocks(d, d->context->forward, d->upload->frame.tile_count * d->upload->frame.parts);
   return blocks ? launch_resident(d, d->kernels->resident, blocks, count)
@@ -357,6 +427,7 @@ cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
 }
 
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
+  if (d->reference) return launch_passes(d, &d->backward[count], launch_backward_reference, count);
   const int32_t blocks =
       resident_blocks(d, d->context->backward, d->upload->frame.tile_count * d->upload->frame.parts);
   return blocks ? launch_resident(d, d->kernels->resident_adj, blocks, count)

@@ -25,6 +25,7 @@ typedef double wide;
 #define w_sqrt sqrt
 #define w_exp exp
 #define w_atan2 atan2
+#define s_value(x) (x)
 #define r_set(x) ((Real)(x))
 #define r_sqrt s_sqrt
 #define r_log s_log

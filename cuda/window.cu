@@ -278,6 +278,22 @@ void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t
   CQ_LAUNCH(write_first, blocks, THREADS, stream, slots, particles, of, a->order, a->slot_of, a->material);
 }
 
+CQ_KERNEL write_blocks(int32_t slots, const int32_t *order, int32_t *slot_of, int32_t count, cq_tile *tiles,
+                       const int32_t *scene) {
+  const int32_t first = (int32_t)(blockIdx.x * THREADS + threadIdx.x), step = (int32_t)gridDim.x * THREADS;
+  for (int32_t p = first; p < slots; p += step) slot_of[order[p]] = p;
+  for (int32_t t = first; t < count; t += step) {
+    cq_tile tile = {};
+    tile.scene = scene[t];
+    tile.has_walls = 1;
+    tiles[t] = tile;
+  }
+}
+void cq_window_blocks(cudaStream_t stream, int32_t blocks, int32_t slots, const cq_arrangement *a,
+                      const int32_t *scene) {
+  CQ_LAUNCH(write_blocks, blocks, THREADS, stream, slots, a->order, a->slot_of, a->block_count, a->tiles, scene);
+}
+
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
 // the first of the tiles [begin, end) that belongs to this scene or a later one

@@ -24,6 +24,9 @@ void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
 // The user's order {slots}, and its materials from those of one scene.
 void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of,
                      const cq_arrangement *a);
+// Of a layout of reference grids: slot_of from order, and a tile for each block of CQ_TILE_NODES nodes.
+void cq_window_blocks(cudaStream_t stream, int32_t blocks, int32_t slots, const cq_arrangement *a,
+                      const int32_t *scene);
 // Adds up numbers of tiles, those of a scene in the order of its tiles, and clears them.
 typedef struct cq_summing {
   int32_t batch, tile_count, block_count;

@@ -25,16 +25,13 @@ static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
 }
 
 static cq_status open_device(cq_world *world, int32_t kind) {
-  const int implicit = cq_is_implicit(&world->model), reference = cq_is_reference(&world->model),
-            keeps = cq_keeps_unresolved(&world->model);
-  if (reference && kind == CQ_DEVICE_CUDA)
-    return cq_fail(CQ_UNSUPPORTED, "total Lagrangian steps are made on the CPU only; take device = \"cpu\", or "
-                   "formulation = \"updated\"");
+  const int implicit = cq_is_implicit(&world->model), keeps = cq_keeps_unresolved(&world->model);
   if (implicit && kind == CQ_DEVICE_CUDA)
     return cq_fail(CQ_UNSUPPORTED, "implicit steps are made on the CPU only; take device = \"cpu\"");
   if (keeps && kind == CQ_DEVICE_CUDA)
-    return cq_fail(CQ_UNSUPPORTED, "transfer = { decay } is there on the CPU only; take device = \"cpu\", or leave transfer out");
-  if ((implicit || reference || keeps) && kind == CQ_DEVICE_AUTO) kind = CQ_DEVICE_CPU;
+    return cq_fail(CQ_UNSUPPORTED,
+                   "transfer = { decay } is there on the CPU only; take device = \"cpu\", or leave transfer out");
+  if ((implicit || keeps) && kind == CQ_DEVICE_AUTO) kind = CQ_DEVICE_CPU;
   if (kind < CQ_DEVICE_CPU || kind > CQ_DEVICE_AUTO)
     return cq_fail(CQ_INVALID, "device is %d; it must be 0 (CPU), 1 (CUDA) or 2 (auto)", kind);
   char why[512] = "";

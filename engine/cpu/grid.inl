@@ -29,13 +29,14 @@ static void store_impulse(cq_scene *s) {
 // walls that move cover other nodes at each step: where they are now
 static void contacts_add_moving(const cq_scene *s, const cq_column *column, const int32_t z, Contacts *contacts) {
   const cq_model *m = s->model;
+  const StepWalls walls = walls_of(s);
   contacts->place[0] = column->x * m->dx;
   contacts->place[1] = column->y * m->dx;
   contacts->place[LAST] = z * m->dx;
   for (int32_t w = 0; w < m->wall_count; w++) {
     if (!m->walls[w].moves) continue;
     wall_real x[3], normals[3][3];
-    place_relative_to(s, w, contacts->place, x);
+    wall_sees(&walls, w, walls.seconds, contacts->place, x);
     const int32_t count = wall_normals(&m->walls[w], CQ_DIM, 1e-6 * m->dx, x, normals);
     for (int32_t k = 0; k < count; k++) {
       real *normal = contacts_add(contacts, w);
@@ -239,11 +240,12 @@ CQ_INLINE Row inertia_adj(const cq_scene *s, const Slabs *slabs, const cq_column
 static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3], const ContactGrad *grad,
                      cq_partial *sum) {
   double x[3], grad_x[3] = {0}, grad_n[3] = {0};
+  const StepWalls walls = walls_of(s);
   if (!s->model->walls[wall].moves) return;
-  place_relative_to(s, wall, place, x);
+  wall_sees(&walls, wall, walls.seconds, place, x);
   EACH(i) grad_n[i] = (double)grad->n[i];
   cq_wall_normals_adj(&s->model->walls[wall], CQ_DIM, x, grad_n, grad_x);
-  wall_place_adj(sum, wall, seconds_of(s), grad_x);
+  wall_place_adj(sum, wall, walls.seconds, grad_x);
 }
 
 // The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.

@@ -15,8 +15,10 @@ typedef real wall_real;
 #else
 typedef double wall_real;
 #define wall_normals cq_wall_normals
+#define wall_normals_adj cq_wall_normals_adj
 #define wall_depth cq_wall_depth
 #endif
+#include "../world/step_contact.inl"
 
 // the contacts that hold one node, in the order of the walls: those that stay, and every
 // moving wall with all its normals
@@ -39,11 +41,10 @@ CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
 // since walls have had their velocities: since the start, or since the running control step began
 CQ_INLINE double seconds_of(const cq_scene *s) { return (double)(s->step - s->wall_place_step) * s->model->dt; }
 
-// where a node is for a wall that has moved away from its place at the start
-CQ_INLINE void place_relative_to(const cq_scene *s, const int32_t wall, const wall_real place[3], wall_real x[3]) {
-  const wall_real *displacement = (const wall_real *)s->wall_place + 3 * wall;
-  x[2] = 0;
-  EACH(i) x[i] = place[i] - seconds_of(s) * (wall_real)wall_velocity_of(s, wall)[i] - displacement[i];
+CQ_INLINE StepWalls walls_of(const cq_scene *s) {
+  const cq_model *m = s->model;
+  return (StepWalls){m->walls, m->wall_count, wall_velocity_of(s, 0), (const wall_real *)s->wall_place, seconds_of(s),
+                     m->dt, m->dx};
 }
 
 // still: zeros, the velocity of a pin

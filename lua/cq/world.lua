@@ -245,7 +245,7 @@ end
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
 ---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU;
 ---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
----cell, pressure_smoothing, implicit steps and a GPU; transfer = { decay } with implicit or total Lagrangian steps or a
+---cell, pressure_smoothing, and implicit steps; transfer = { decay } with implicit or total Lagrangian steps or a
 ---GPU; in a rollout a body that meets itself or another one.
 ---@param fields cq.World.def
 ---@return cq.World

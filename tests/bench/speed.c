@@ -1,7 +1,8 @@
 // speed: million particle-steps per second of the engine alone, forward and backward, without Lua: for machines that
 // have only a compiler, and for a GPU above all.
 //   speed [--device cuda|cpu] [--case name, or part of some] [--steps N] [--repeat N] [--csv FILE] [--threads N]
-// The scene is that of scenes/falling_block.lua: a jittered block that turns and slides along a floor with friction. A
+// The scene is that of scenes/falling_block.lua: a jittered block that turns and slides along a floor with friction;
+// tl-: the same by total Lagrangian steps, of a lattice. A
 // control step has 10 engine steps; all of them are kept for the adjoint, where memory is short there are fewer.
 #include "cq.h"
 #include <math.h>
@@ -12,7 +13,7 @@
 
 typedef struct {
   const char *name;
-  int dim, side, cells[3], steps, precision, batch;
+  int dim, side, cells[3], steps, precision, batch, reference;
 } bench_case;
 
 static const bench_case cases[] = {
@@ -30,6 +31,14 @@ static const bench_case cases[] = {
     {"3d-512000", 3, 80, {100, 120, 100}, 100, CQ_FLOAT32, 1},
     {"3d-512000-float64", 3, 80, {100, 120, 100}, 50, CQ_FLOAT64, 1},
     {"3d-4096000", 3, 160, {200, 220, 200}, 30, CQ_FLOAT32, 1},
+    {"tl-2d-6400", 2, 80, {100, 120, 1}, 500, CQ_FLOAT32, 1, 1},
+    {"tl-2d-6400-batch128", 2, 80, {100, 120, 1}, 200, CQ_FLOAT32, 128, 1},
+    {"tl-2d-640000", 2, 800, {500, 620, 1}, 100, CQ_FLOAT32, 1, 1},
+    {"tl-3d-8000", 3, 20, {50, 50, 50}, 200, CQ_FLOAT32, 1, 1},
+    {"tl-3d-64000", 3, 40, {50, 70, 50}, 200, CQ_FLOAT32, 1, 1},
+    {"tl-3d-64000-float64", 3, 40, {50, 70, 50}, 100, CQ_FLOAT64, 1, 1},
+    {"tl-3d-512000", 3, 80, {100, 120, 100}, 100, CQ_FLOAT32, 1, 1},
+    {"tl-3d-4096000", 3, 160, {200, 220, 200}, 30, CQ_FLOAT32, 1, 1},
 };
 
 typedef struct {
@@ -81,7 +90,7 @@ static cq_world *make_world(const bench_case *c, const options *o) {
     int64_t k = p;
     for (int i = c->dim - 1; i >= 0; i--, k /= c->side) {
       const double at = i == 1 ? 4.6 * dx : (c->cells[i] * dx - size) / 2;
-      position[p * c->dim + i] = at + ((double)(k % c->side) + 0.5 + 0.45 * jitter()) * dx / 2;
+      position[p * c->dim + i] = at + ((double)(k % c->side) + 0.5 + (c->reference ? 0 : 0.45 * jitter())) * dx / 2;
       velocity[p * c->dim + i] = speed[i];
     }
     const double x = position[p * c->dim] - c->cells[0] * dx / 2, y = position[p * c->dim + 1] - 4.6 * dx - size / 2;
@@ -104,6 +113,7 @@ static cq_world *make_world(const bench_case *c, const options *o) {
     box.upper[i] = (c->cells[i] - WALLS) * dx;
   }
   def.dim = c->dim;
+  def.formulation = c->reference ? CQ_FORMULATION_TOTAL_LAGRANGIAN : CQ_FORMULATION_UPDATED;
   def.precision = c->precision;
   def.device = o->device;
   def.threads = o->threads;

@@ -4,23 +4,9 @@ extern "C" {
 #include "backend/backend.h"
 }
 
-static void scattered(test_scene *s) { s->def.formulation = CQ_FORMULATION_TOTAL_LAGRANGIAN; }
-
-// particles that lie on a lattice, as most bodies are made
-static void lattice(test_scene *s) {
-  const int dim = s->def.dim;
-  const double h = s->def.dx / 2;
-  for (int64_t k = 0; k < s->n * dim; k++) {
-    const double start = k % dim == 1 ? 4.6 * s->def.dx : 5 * s->def.dx;
-    s->position[k] = start + (floor((s->position[k] - start) / h) + 0.5) * h;
-  }
-  for (int64_t p = 0; p < s->n; p++) s->volume[p] = pow(h, dim);
-  scattered(s);
-}
-
 // all of one law, which has loops of its own
 static void one(test_scene *s) {
-  lattice(s);
+  test_scene_lattice(s);
   for (int64_t p = 0; p < s->n; p++) s->material[p] = 0;
 }
 static void neo_hookean(test_scene *s) { one(s); }
@@ -38,11 +24,11 @@ static void viscous(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_YEOH, 0, 0, 1, 0}, {CQ_MATERIAL_NEO_HOOKEAN, 0, 2, 0, 0},
                                        {CQ_MATERIAL_COROTATED, 0, 0, 1, 0}, {CQ_MATERIAL_LINEAR, 0, 0, 1, 0}};
   test_scene_take(s, kinds);
-  lattice(s);
+  test_scene_lattice(s);
 }
 static void rubber(test_scene *s) {
   test_scene_rubber(s);
-  lattice(s);
+  test_scene_lattice(s);
 }
 static void mixed(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 0, 2, 0, 0},
@@ -50,11 +36,11 @@ static void mixed(test_scene *s) {
                                        {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0},
                                        {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
   test_scene_take(s, kinds);
-  scattered(s);
+  test_scene_reference(s);
 }
 static void driven(test_scene *s) {
   test_scene_add_drives(s);
-  scattered(s);
+  test_scene_reference(s);
 }
 static void driven_lattice(test_scene *s) {
   one(s);
@@ -63,11 +49,11 @@ static void driven_lattice(test_scene *s) {
 
 int main(void) {
   plane::control_steps = space::control_steps = 50;
-  plane::check_scene(12, false, scattered);
-  space::check_scene(5, false, scattered);
-  plane::check_scene(12, false, lattice);
-  space::check_scene(6, false, lattice);
-  plane::check_scene(40, true, lattice);   // several ranges
+  plane::check_scene(12, false, test_scene_reference);
+  space::check_scene(5, false, test_scene_reference);
+  plane::check_scene(12, false, test_scene_lattice);
+  space::check_scene(6, false, test_scene_lattice);
+  plane::check_scene(40, true, test_scene_lattice);   // several ranges
   plane::check_scene(12, false, viscous);
   space::check_scene(4, false, viscous);
   plane::check_scene(12, false, rubber);

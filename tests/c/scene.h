@@ -290,6 +290,21 @@ static inline void test_scene_add_mover(test_scene *s) {
   w->velocity[2] = -0.05;
 }
 
+// total Lagrangian steps, of particles anywhere in their cells
+static inline void test_scene_reference(test_scene *s) { s->def.formulation = CQ_FORMULATION_TOTAL_LAGRANGIAN; }
+
+// the same of particles that lie on a lattice, as most bodies are made
+static inline void test_scene_lattice(test_scene *s) {
+  const int dim = s->def.dim;
+  const double h = s->def.dx / 2;
+  for (int64_t k = 0; k < s->n * dim; k++) {
+    const double start = k % dim == 1 ? 4.6 * s->def.dx : 5 * s->def.dx;
+    s->position[k] = start + (floor((s->position[k] - start) / h) + 0.5) * h;
+  }
+  for (int64_t p = 0; p < s->n; p++) s->volume[p] = pow(h, dim);
+  test_scene_reference(s);
+}
+
 // the last particle, which is in the corner farthest from the first, is held
 static inline void test_scene_add_pins(test_scene *s) {
   s->pins[0] = (int32_t)s->n - 1;

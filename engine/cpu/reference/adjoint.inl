@@ -39,23 +39,9 @@ CQ_RARE void piola_of_any_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], con
     point_at(at, law, f, rate, &point);
     for (int q = 0; q < m->model->slot_count; q++) *material_slot(law, &grad, q) = r_set((real)0);
     EACH(i) EACH(j) grad.f[i][j] = grad.rate[i][j] = r_set((real)0);
-    if (law->viscous) {
-      // P = tau F^-T: dL/dtau = dL/dP F^-1, dL/dF -= F^-T dL/dP^T P
-      Real cof[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
-      mat_cofactor(f, cof);
-      const Real by = (real)1 / mat_det_of(f, cof);
-      material_kirchhoff_plain(&point, tau);
-      piola_of_kirchhoff(f, tau, p);
-      mat_mul_nt(grad_p, cof, back);
-      EACH(i) EACH(j) back[i][j] *= by;
-      material_kirchhoff_plain_adj(&point, &grad, back);
-      mat_mul_tn(grad_p, p, t);
-      mat_mul(cof, t, back);
-      EACH(i) EACH(j) grad.f[i][j] -= by * back[i][j];
+    piola_of_law_adj(&point, &grad, grad_p);
+    if (law->viscous)
       EACH(i) EACH(j) grad_rate[i][j] = r_pick(mine, grad_rate[i][j] + grad.rate[i][j], grad_rate[i][j]);
-    } else {
-      material_stress_adj(&point, &grad, grad_p);
-    }
     EACH(i) EACH(j) grad_f[i][j] = r_pick(mine, grad_f[i][j] + grad.f[i][j], grad_f[i][j]);
     for (int q = 0; q < m->model->slot_count; q++) {
       real *to = constants + q * CQ_CHUNK;
@@ -236,19 +222,6 @@ CQ_RARE void place_adj(const Cells *c, const real *data, const int32_t chunk, co
       add_real(out + e * CQ_CHUNK, n);
     }
   }
-}
-
-// C = W H^-1: dL/dW, and what H gets
-CQ_INLINE void rate_in_space_adj(const Real stretch[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
-                                 const Real grad_rate[CQ_DIM][CQ_DIM], Real grad_slope[CQ_DIM][CQ_DIM],
-                                 Real grad_stretch[CQ_DIM][CQ_DIM]) {
-  Real cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
-  mat_cofactor(stretch, cof);
-  const Real by = (real)1 / mat_det_of(stretch, cof);
-  mat_mul(grad_rate, cof, grad_slope);
-  EACH(i) EACH(j) grad_slope[i][j] *= by;
-  mat_mul_tn(rate, grad_slope, t);
-  EACH(i) EACH(j) grad_stretch[i][j] -= t[i][j];
 }
 
 CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {

@@ -27,16 +27,6 @@ CQ_INLINE void deform(const Point *p, const Real slope[CQ_DIM][CQ_DIM], Real str
   mat_mul(stretch, start, f);
 }
 
-// C = sum v (x) grad N (I + sum u (x) grad N)^-1                                                           (E114)
-CQ_INLINE void rate_in_space(const Real slope[CQ_DIM][CQ_DIM], const Real stretch[CQ_DIM][CQ_DIM],
-                             Real rate[CQ_DIM][CQ_DIM]) {
-  Real cof[CQ_DIM][CQ_DIM];
-  mat_cofactor(stretch, cof);
-  const Real by = (real)1 / mat_det_of(stretch, cof);
-  mat_mul_nt(slope, cof, rate);
-  EACH(i) EACH(j) rate[i][j] *= by;
-}
-
 // what any law sees
 CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_DIM][CQ_DIM],
                         const Real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
@@ -45,16 +35,6 @@ CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_
   for (int k = 0; k < p->s->model->slot_count; k++) *material_slot(law, at, k) = param(p->m, CQ_PARAM_SLOTS + k, p->h);
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
   if (law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
-}
-
-// P = tau F^-T, of what has tau alone
-CQ_INLINE void piola_of_kirchhoff(const Real f[CQ_DIM][CQ_DIM], const Real tau[CQ_DIM][CQ_DIM],
-                                  Real p[CQ_DIM][CQ_DIM]) {
-  Real cof[CQ_DIM][CQ_DIM];
-  mat_cofactor(f, cof);
-  const Real by = (real)1 / mat_det_of(f, cof);
-  mat_mul(tau, cof, p);
-  EACH(i) EACH(j) p[i][j] *= by;
 }
 
 // P of particles of as many materials as the chunk has; rate is read where one is viscous
@@ -68,13 +48,7 @@ CQ_RARE void piola_of_any(const Point *at, const Real f[CQ_DIM][CQ_DIM], const R
     MaterialPoint point;
     Real part[CQ_DIM][CQ_DIM];
     point_at(at, law, f, rate, &point);
-    if (law->viscous) {
-      Real tau[CQ_DIM][CQ_DIM];
-      material_kirchhoff_plain(&point, tau);
-      piola_of_kirchhoff(f, tau, part);
-    } else {
-      material_stress(&point, part);
-    }
+    piola_of_law(&point, part);
     const Real mine = is_material(m, k, at->h);
     EACH(i) EACH(j) p[i][j] = r_pick(mine, part[i][j], p[i][j]);
   }

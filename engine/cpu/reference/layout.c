@@ -1,98 +1,34 @@
-// layout: where particles lie on the grids of their bodies, and which of them are computed together.
-//
-// A surface lies midway between two nodes where it can: of a lattice of particles all surfaces do whose distance from
-// the lowest one is a whole number of cells. The outermost nodes then stand half a cell outside, by which walls are
-// moved back (node.inl). Along one axis, nodes (o), particles (.) and the cells around the inner nodes:
-//
-//    o  |  .  o  .  |  .  o  .  |  o        two particles a cell; the surface is at the outer bars
+// layout: where particles lie on the grids of their bodies (world/grids.h), and which of them are computed together.
 #include "../kernels.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const double lattice_tolerance = 1e-6;   // cells
-
 // ---- grids ----------------------------------------------------------------------------------------------------------
 
-// how far a body was moved from where the world was made with it: the mean over its particles
-static void mean_shift(const cq_scene *s, const double *positions, double (*shift)[3]) {
-  const cq_reference *r = &s->reference;
-  const int32_t dim = s->model->dim;
-  memset(shift, 0, (size_t)r->body_count * sizeof *shift);
-  for (int64_t p = 0; p < s->model->particle_count; p++)
-    for (int i = 0; i < dim; i++)
-      shift[r->body_of[p]][i] += (positions[p * dim + i] - s->model->position[p * dim + i]);
-  for (int32_t b = 0; b < r->body_count; b++)
-    for (int i = 0; i < dim; i++) shift[b][i] /= (double)r->bodies[b].particles;
-}
-
-// The first node of each body stands half a cell below the surface of its lowest particle, by the positions that the
-// world was made with.
 static cq_status find_bodies(cq_scene *s) {
-  const cq_model *m = s->model;
-  cq_reference *r = &s->reference;
-  const int32_t dim = m->dim;
-  r->body_count = m->body_count;
-  r->bodies = cq_alloc((size_t)r->body_count, sizeof *r->bodies, "grids of bodies");
-  r->body_of = cq_alloc((size_t)m->particle_count, sizeof *r->body_of, "grids of bodies");
-  if (!r->bodies || !r->body_of) return CQ_MEMORY;
-  for (int32_t b = 0; b < r->body_count; b++)
-    for (int i = 0; i < 3; i++) r->bodies[b].origin[i] = i < dim ? INFINITY : 0;
-  for (int64_t p = 0; p < m->particle_count; p++) {
-    cq_body *body = &r->bodies[r->body_of[p] = m->body[p]];
-    const double side = dim == 2 ? sqrt(m->volume[p]) : cbrt(m->volume[p]);
-    body->particles++;
-    for (int i = 0; i < dim; i++)
-      body->origin[i] = fmin(body->origin[i], m->position[p * dim + i] - side / 2 - m->dx / 2);
-  }
-  return CQ_OK;
+  s->reference.body_count = s->model->body_count;
+  s->reference.body_of = s->model->body;
+  return cq_grids_create(s->model, &s->reference.bodies);
 }
 
-// The cell that a particle lies in, counted from the origin of its body, and where it is from the cell's node. The
-// origin must stay until all particles have their cells: where one lies on the edge of two, other numbers may put it
-// into the other.
-static void place_in(const cq_model *m, const cq_body *body, const double shift[3], const double *x, int64_t cell[3],
-                     double fraction[3]) {
-  cell[0] = cell[1] = cell[2] = 0;
-  for (int i = 0; i < m->dim; i++) {
-    const double at = (x[i] - body->origin[i] - shift[i]) / m->dx;
-    cell[i] = (int64_t)floor(at + 0.5);
-    fraction[i] = at - (double)cell[i];
-  }
-}
-
-// Nodes of every body, around the cells of its particles. Cells begin at 1: a particle that positions of a rollout put
-// below the first cell makes the grid begin earlier.
-static cq_status size_grids(cq_scene *s, const double *positions, double (*shift)[3]) {
+// Numbers the nodes of every body.
+static cq_status size_grids(cq_scene *s, const double *positions) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
   int64_t total = 0;
+  const cq_status status = cq_grids_size(m, positions, r->bodies);
+  if (status) return status;
   for (int32_t b = 0; b < r->body_count; b++) {
     cq_body *body = &r->bodies[b];
-    int64_t low[3] = {INT64_MAX, INT64_MAX, INT64_MAX}, high[3] = {INT64_MIN, INT64_MIN, INT64_MIN}, nodes = 1;
-    for (int64_t p = 0; p < m->particle_count; p++) {
-      int64_t cell[3];
-      double fraction[3];
-      if (r->body_of[p] != b) continue;
-      place_in(m, body, shift[b], positions + p * m->dim, cell, fraction);
-      for (int i = 0; i < 3; i++) {
-        if (cell[i] < low[i]) low[i] = cell[i];
-        if (cell[i] > high[i]) high[i] = cell[i];
-      }
-    }
-    for (int i = 0; i < 3; i++) {
-      const int used = i < m->dim;
-      body->low[i] = used ? low[i] - 1 : 0;
-      body->count[i] = used ? (int32_t)(high[i] - low[i] + 3) : 1;
-      // not a multiple of sixteen, for rows a power of two apart share cache sets
-      if (i == m->dim - 1 && body->count[i] % CQ_REFERENCE_VECTOR == 0) body->count[i]++;
-      nodes *= body->count[i];
-    }
+    int32_t *last = &body->count[m->dim - 1];
+    // not a multiple of sixteen, for rows a power of two apart share cache sets
+    if (*last % CQ_REFERENCE_VECTOR == 0) (*last)++;
     body->stride[m->dim - 1] = 1;
     for (int i = m->dim - 1; i-- > 0;) body->stride[i] = body->stride[i + 1] * body->count[i + 1];
     body->first = total;
     // a vector of cells reaches beyond the last one
-    total += nodes + body->stride[0] + body->count[m->dim - 1] + 2 * CQ_REFERENCE_VECTOR;
+    total += body->stride[0] * body->count[0] + body->stride[0] + *last + 2 * CQ_REFERENCE_VECTOR;
     if (total >= INT32_MAX)
       return cq_fail(CQ_MEMORY,
                      "out of memory: the boxes around all bodies hold %.3g grid nodes, at most %.3g are possible",
@@ -118,7 +54,7 @@ static void sorted_free(sorted *o) {
   free(o->corner);
 }
 
-static cq_status sort_cells(cq_scene *s, const double *positions, double (*shift)[3], sorted *o) {
+static cq_status sort_cells(cq_scene *s, const double *positions, sorted *o) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
   const size_t n = (size_t)m->particle_count;
@@ -131,21 +67,16 @@ static cq_status sort_cells(cq_scene *s, const double *positions, double (*shift
     const cq_body *body = &r->bodies[r->body_of[p]];
     int64_t cell[3];
     double fraction[3];
-    place_in(m, body, shift[r->body_of[p]], positions + p * m->dim, cell, fraction);
+    cq_grids_cell(m, body, positions + p * m->dim, cell, fraction);
+    const int32_t corner = cq_grids_corner(m->dim, fraction);
     o->cell[p] = body->first;
-    o->corner[p] = 0;
-    for (int i = 0; i < m->dim; i++) {
-      o->cell[p] += (cell[i] - body->low[i]) * body->stride[i];
-      const int upper = fraction[i] > 0;
-      if (fabs(fraction[i] - (upper ? 0.25 : -0.25)) > lattice_tolerance) o->corner[p] = UINT8_MAX;
-      if (o->corner[p] != UINT8_MAX) o->corner[p] = (uint8_t)(2 * o->corner[p] + upper);
-    }
+    o->corner[p] = corner < 0 ? UINT8_MAX : (uint8_t)corner;
+    for (int i = 0; i < m->dim; i++) o->cell[p] += (cell[i] - body->low[i]) * body->stride[i];
     o->start[o->cell[p] + 2]++;
   }
   for (int64_t k = 0; k <= r->node_count; k++) o->start[k + 1] += o->start[k];
   for (int64_t p = 0; p < m->particle_count; p++) o->list[o->start[o->cell[p] + 1]++] = (int32_t)p;
-  for (int32_t b = 0; b < r->body_count; b++)
-    for (int i = 0; i < m->dim; i++) r->bodies[b].origin[i] += (double)r->bodies[b].low[i] * m->dx;
+  cq_grids_settle(m, r->bodies);
   return CQ_OK;
 }
 
@@ -319,8 +250,10 @@ static void find_rim(cq_scene *s, const sorted *o) {
           open |= o->start[beside + 1] == o->start[beside];
         }
       if (!open) continue;
-      r->rim[r->rim_count] = c;
-      r->rim_particle[r->rim_count++] = o->list[o->start[c]];
+      cq_rim *rim = &r->rim[r->rim_count++];
+      int64_t at = c - body->first;
+      *rim = (cq_rim){.node = c, .particle = o->list[o->start[c]], .body = r->cells[k].body};
+      for (int i = 0; i < m->dim; i++, at %= body->stride[i - 1]) rim->cell[i] = (int32_t)(at / body->stride[i]);
     }
 }
 
@@ -341,20 +274,16 @@ static cq_status reserve(cq_scene *s) {
                  fresh((void **)&r->nodes, vectors, sizeof *r->nodes, "nodes of bodies") &&
                  fresh((void **)&r->pin, r->node_count, sizeof *r->pin, "nodes of bodies") &&
                  fresh((void **)&r->rim, s->model->particle_count, sizeof *r->rim, "surfaces of bodies") &&
-                 fresh((void **)&r->rim_particle, s->model->particle_count, sizeof *r->rim_particle,
-                       "surfaces of bodies") &&
-                 fresh((void **)&r->rim_place, s->model->particle_count * s->model->dim * (1 + s->model->dim),
-                       sizeof *r->rim_place, "surfaces of bodies") &&
+                 fresh((void **)&r->rim_place, s->model->particle_count, sizeof *r->rim_place, "surfaces of bodies") &&
                  fresh((void **)&r->positions, s->model->particle_count * s->model->dim, sizeof *r->positions,
                        "positions of particles");
   return ok ? CQ_OK : CQ_MEMORY;
 }
 
-static cq_status lay_out(cq_scene *s, const double *positions, double (*shift)[3], sorted *o) {
+static cq_status lay_out(cq_scene *s, const double *positions, sorted *o) {
   cq_reference *r = &s->reference;
-  mean_shift(s, positions, shift);
-  cq_status status = size_grids(s, positions, shift);
-  if (!status) status = sort_cells(s, positions, shift, o);
+  cq_status status = size_grids(s, positions);
+  if (!status) status = sort_cells(s, positions, o);
   if (status) return status;
   cq_free(r->cells);
   r->cells = NULL;
@@ -374,10 +303,7 @@ static cq_status lay_out(cq_scene *s, const double *positions, double (*shift)[3
 cq_status cq_reference_layout(cq_scene *s, const double *positions) {
   sorted o = {0};
   cq_status status = s->reference.bodies ? CQ_OK : find_bodies(s);
-  double(*shift)[3] = status ? NULL : malloc((size_t)s->reference.body_count * sizeof *shift);
-  if (!status && !shift) status = cq_fail(CQ_MEMORY, "out of memory: grids of bodies");
-  if (!status) status = lay_out(s, positions, shift, &o);
+  if (!status) status = lay_out(s, positions, &o);
   sorted_free(&o);
-  free(shift);
   return status;
 }

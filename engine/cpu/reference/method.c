@@ -59,11 +59,10 @@ cq_status cq_reference_reserve(cq_scene *s) {
 
 void cq_reference_destroy(cq_scene *s) {
   cq_reference *r = &s->reference;
-  void *owned[] = {r->positions,    r->bodies,    r->body_of,      r->order,  r->cells,    r->cells_of_chunk,
-                   r->nodes,        r->pin,       r->rim,          r->origin, r->rest,     r->rim_particle,
-                   r->rim_place,    r->mass,      r->inverse,      r->place,  r->fraction, r->start,
-                   r->adj,          r->force_adj, r->mass_adj,     r->rest_adj,
-                   r->fraction_adj, r->place_adj, r->start_adj};
+  void *owned[] = {r->positions, r->bodies,    r->order,    r->cells,    r->cells_of_chunk, r->nodes,
+                   r->pin,       r->rim,       r->origin,   r->rest,     r->rim_place,      r->mass,
+                   r->inverse,   r->place,     r->fraction, r->start,    r->adj,            r->force_adj,
+                   r->mass_adj,  r->rest_adj,  r->fraction_adj, r->place_adj, r->start_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   cq_slice_free(r->seen);
   *r = (cq_reference){0};
@@ -163,13 +162,27 @@ static void find_culprit(cq_scene *s) {
   s->health.bad = CQ_HEALTH_INVERTED;
 }
 
+// CQ_UNSTABLE if two surfaces that were apart share a cell of the world.
+static cq_status find_touch(cq_scene *s, int64_t step, int *edge) {
+  const cq_reference *r = &s->reference;
+  int32_t pair[2];
+  s->kernels->reference->observe_rim(s, s->live);
+  const cq_status status = cq_touch_find(s->model, r->rim, r->rim_place, r->rim_count, pair, edge);
+  if (status || pair[0] < 0) return status;
+  s->health = (cq_health){.bad = CQ_HEALTH_TOUCHES,
+                          .step = step,
+                          .particle = r->rim[pair[0]].particle,
+                          .value = r->rim[pair[1]].particle};
+  return CQ_UNSTABLE;
+}
+
 // Do surfaces meet after an engine step, or has a particle left the world? The latter is asked where a surface is near
 // its edge. By all workers.
 static cq_status check_surfaces(cq_scene *s, cq_worker *worker, int64_t step) {
   cq_worker_wait(worker);
   if (worker->rank == 0) {
     int edge = 0;
-    s->status = cq_reference_check_surfaces(s, step, &edge);
+    s->status = find_touch(s, step, &edge);
     if (!s->status && edge) {
       s->health = (cq_health){.step = step};
       see(s, s->live);

@@ -1,40 +1,6 @@
 // node_adj: nodes of one step backward (E116): from what their velocities and displacements get, through walls and
 // pins, to what forces, masses and the state before get.
 
-typedef struct {
-  ContactGrad of;
-  double depth;
-  real v[CQ_DIM];            // the velocity before all contacts
-} StepContactGrad;
-
-// Contact k in the mean velocity backward: grad_mean is dL/d(mean after it) and becomes that before; grad is added to.
-// mean: before it.
-static void contact_in_step_adj(const cq_scene *s, const NodeContacts *c, const int k, const real mean[CQ_DIM],
-                                real grad_mean[CQ_DIM], StepContactGrad *grad) {
-  real held[CQ_DIM], back[CQ_DIM], towards, grad_share = (real)0;
-  const real share = share_of_contact(s, c, k, mean, &towards);
-  EACH(i) held[i] = mean[i];
-  apply_contact(s, &c->all, k, held);
-  EACH(i) grad_share += grad_mean[i] * (held[i] - mean[i]);
-  EACH(i) back[i] = share * grad_mean[i];
-  EACH(i) grad_mean[i] -= back[i];
-  apply_contact_adj(s, &c->all, k, mean, back, &grad->of);
-  EACH(i) grad_mean[i] += back[i];
-  if (!(towards > 0)) return;
-  // share = (depth - dt n.(mean - v)) / (dt towards), towards = -n.(mean - w), with w of walls that move
-  const int32_t w = c->all.wall[k];
-  const int moves = s->model->walls[w].moves;
-  const real *n = c->all.normal[k], grad_back = -grad_share / towards, grad_towards = share * grad_back;
-  grad->depth += (double)(grad_share / towards) / s->model->dt;
-  EACH(i) {
-    grad_mean[i] += (grad_back - grad_towards) * n[i];
-    grad->v[i] -= grad_back * n[i];
-    grad->of.w[i] += moves ? grad_towards * n[i] : (real)0;
-    grad->of.n[i] += grad_back * (mean[i] - c->v[i]);
-    grad->of.n[i] -= grad_towards * (mean[i] - (moves ? wall_velocity_of(s, w)[i] : (real)0));
-  }
-}
-
 // what a node gets: v and mean are velocities after contacts and in the step
 typedef struct {
   real v[CQ_DIM], mean[CQ_DIM], mass;
@@ -43,10 +9,10 @@ typedef struct {
 
 // The contacts of one node backward; v: its velocity before them. grad->v becomes what v gets; mass, and x, the place
 // before the step, are added to.
-static void contacts_of_node_adj(const cq_scene *s, const NodeContacts *c, const real v[CQ_DIM], NodeGrad *grad,
-                                 cq_partial *sum) {
+static void contacts_of_node_adj(const cq_scene *s, const StepWalls *walls, const NodeContacts *c,
+                                 const real v[CQ_DIM], NodeGrad *grad, cq_partial *sum) {
+  const real still[CQ_DIM] = {0};
   real at[CONTACTS + 1][CQ_DIM], mean[CONTACTS + 1][CQ_DIM];
-  const double dt = s->model->dt;
   double grad_after[CQ_DIM] = {0};                         // of the place that v leads to
   real grad_v[CQ_DIM] = {0};
   EACH(i) at[0][i] = mean[0][i] = v[i];
@@ -54,27 +20,29 @@ static void contacts_of_node_adj(const cq_scene *s, const NodeContacts *c, const
     EACH(i) at[k + 1][i] = at[k][i];
     EACH(i) mean[k + 1][i] = mean[k][i];
     apply_contact(s, &c->all, k, at[k + 1]);
-    apply_contact_in_step(s, c, k, mean[k + 1]);
+    apply_contact_in_step(s, walls, c, k, mean[k + 1]);
   }
   for (int k = c->all.count - 1; k >= 0; k--) {
     const int32_t w = c->all.wall[k];
+    const StepContact *step = &c->step[k];
+    const ContactLaw law = contact_law(s, &c->all, k, still);
     StepContactGrad of = {0};
-    double grad_n[3] = {0}, grad_place[3] = {0};
+    double grad_place[3];
     const Touch felt = contact_of_node_adj(s, &c->all, k, at + k, grad->v, &of.of);
-    contact_in_step_adj(s, c, k, mean[k], grad->mean, &of);
+    EACH(i) of.mean[i] = grad->mean[i];
+    step_contact_adj(walls, step, &law, c->v, mean[k], &of);
+    EACH(i) grad->mean[i] = of.mean[i];
     grad->mass += felt.mass;
     EACH(i) grad->x[i] += (double)felt.x[i];
     EACH(i) grad_v[i] += of.v[i];
     if (w < 0) continue;
     give_wall(sum, w, &of.of);
-    EACH(i) grad_n[i] = (double)of.of.n[i];
-    cq_wall_normals_adj(&s->model->walls[w], CQ_DIM, c->place[k], grad_n, grad_place);
-    if (c->lands[k]) EACH(i) grad_place[i] += of.depth * c->slope[k][i];
-    if (s->model->walls[w].moves) wall_place_adj(sum, w, seconds_of(s) + (c->lands[k] ? dt : 0), grad_place);
+    step_contact_place_adj(walls, step, &of, grad_place);
+    if (walls->walls[w].moves) wall_place_adj(sum, w, walls->seconds + (step->lands ? walls->dt : 0), grad_place);
     EACH(i) grad->x[i] += grad_place[i];
-    if (c->lands[k]) EACH(i) grad_after[i] += grad_place[i];
+    if (step->lands) EACH(i) grad_after[i] += grad_place[i];
   }
-  EACH(i) grad->v[i] += grad->mean[i] + grad_v[i] + (real)(dt * grad_after[i]);
+  EACH(i) grad->v[i] += grad->mean[i] + grad_v[i] + (real)(walls->dt * grad_after[i]);
 }
 
 // CQ_LANES nodes backward: v and mean are what velocities after contacts get, and those in the step; what velocities
@@ -87,20 +55,22 @@ typedef struct {
 CQ_RARE void hold_nodes_adj(cq_scene *s, const cq_slice *in, const real *record, const int64_t o, HeldGrad *grad,
                             cq_partial *sum) {
   const int64_t nodes = s->reference.node_count;
+  const StepWalls walls = walls_of(s);
   for (int l = 0; l < CQ_LANES; l++) {
     wall_real place[3];
     NodeContacts contacts;
     NodeGrad node = {0};
     real v[CQ_DIM];
+    if (!(grad->near[l] > 0)) {
+      EACH(i) grad->v[i][l] += grad->mean[i][l];
+      continue;
+    }
     EACH(i) v[i] = record[i * nodes + o + l];
     EACH(i) node.v[i] = grad->v[i][l];
     EACH(i) node.mean[i] = grad->mean[i][l];
-    contacts.all.count = 0;
-    if (grad->near[l] > 0) {
-      place_of_node(s, in, o + l, place);
-      contacts_of_node(s, o + l, place, v, &contacts);
-    }
-    contacts_of_node_adj(s, &contacts, v, &node, sum);
+    place_of_node(s, in, o + l, place);
+    contacts_of_node(s, &walls, o + l, place, v, &contacts);
+    contacts_of_node_adj(s, &walls, &contacts, v, &node, sum);
     grad->mass[l] += node.mass;
     EACH(i) grad->v[i][l] = node.v[i];
     EACH(i) grad->x[i][l] += (real)node.x[i];

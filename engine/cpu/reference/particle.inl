@@ -225,28 +225,20 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
   }
 }
 
-// where a node of a body is, along one axis
-static double rim_node(const cq_scene *s, const cq_slice *in, int64_t node, int i) {
-  return (double)s_value(nodes_of(s, s->reference.rest, i)[node] + nodes_of(s, in->data, U + i)[node]);
+// where a node of a body is
+static void rim_node(const cq_scene *s, const cq_slice *in, int64_t node, double x[3]) {
+  EACH(i) x[i] = (double)s_value(nodes_of(s, s->reference.rest, i)[node] + nodes_of(s, in->data, U + i)[node]);
 }
 
 // Where nodes at the surfaces of bodies are, and the edges of the cells around them.
 static void observe_rim(cq_scene *s, const cq_slice *in) {
   const cq_reference *r = &s->reference;
   for (int32_t k = 0; k < r->rim_count; k++) {
-    const int64_t node = r->rim[k], *stride = r->bodies[r->body_of[r->rim_particle[k]]].stride;
-    double *place = r->rim_place + (int64_t)k * CQ_DIM * (1 + CQ_DIM), *edge = place + CQ_DIM;
-    EACH(i) place[i] = rim_node(s, in, node, i);
-    // of the two nodes beside it the nearer one: an outer node has next to no mass, and may be anywhere
-    EACH(j) {
-      double low[CQ_DIM], high[CQ_DIM], low_square = 0, high_square = 0;
-      EACH(i) {
-        low[i] = place[i] - rim_node(s, in, node - stride[j], i);
-        high[i] = rim_node(s, in, node + stride[j], i) - place[i];
-        low_square += low[i] * low[i];
-        high_square += high[i] * high[i];
-      }
-      EACH(i) edge[j * CQ_DIM + i] = low_square < high_square ? low[i] : high[i];
-    }
+    const int64_t node = r->rim[k].node, *stride = r->bodies[r->rim[k].body].stride;
+    double at[3], before[3][3], after[3][3];
+    rim_node(s, in, node, at);
+    EACH(j) rim_node(s, in, node - stride[j], before[j]);
+    EACH(j) rim_node(s, in, node + stride[j], after[j]);
+    touch_place(CQ_DIM, s->model->dx, at, before, after, &r->rim_place[k]);
   }
 }

@@ -5,6 +5,7 @@
 #ifndef CQ_REFERENCE_H
 #define CQ_REFERENCE_H
 
+#include "../../world/grids.h"
 #include "../../world/model.h"
 #include "../implicit/state.h"
 #include "../worker.h"
@@ -19,17 +20,6 @@ enum {
   CQ_REFERENCE_SHIFTS = 3,   // arrays of a slab: from cells to the node before, at, and after them along the last axis
   CQ_REFERENCE_VECTOR = 16,  // nodes of a vector
 };
-
-// The grid of one body. Nodes lie with the first axis slowest; the outermost ones stand half a cell or more outside of
-// all particles.
-typedef struct cq_body {
-  int64_t first;             // its first node
-  int32_t count[3];          // nodes along each axis
-  int64_t stride[3];         // of nodes along each axis; 1 along the last
-  double origin[3];          // place of the first node, with the positions that the world was made with
-  int64_t low[3];            // lowest cell of its particles from there, while a layout is made
-  int64_t particles;
-} cq_body;
 
 // Sixteen cells along the last axis, a lane each, and the chunks that hold their particles: the k-th chunk holds the
 // k-th particle of every cell. A cell is what lies nearest to its node.
@@ -52,7 +42,7 @@ typedef struct cq_reference {
   // the layout, for some positions
   double *positions;         // {n, dim} that it was made for
   cq_body *bodies;
-  int32_t *body_of;          // {n}
+  const int32_t *body_of;    // {n} the model's
   int32_t body_count;
   int64_t node_count;        // of all bodies, a multiple of CQ_REFERENCE_VECTOR
   int32_t *order;            // {chunks * 16} as that of an arrangement
@@ -64,10 +54,9 @@ typedef struct cq_reference {
   int32_t nodes_count, nodes_start[CQ_BLOCKS_MAX + 1];     // of each block, as many as there are ranges
   int64_t window[CQ_BLOCKS_MAX], window_size[CQ_BLOCKS_MAX];   // nodes that a range may scatter to
   int32_t *pin;              // {nodes} wall index of the pin that holds a node, 0 for none
-  int64_t *rim;              // {rim_count} nodes of the cells at the surface of a body
-  int32_t *rim_particle;     // {rim_count} one particle of each
+  cq_rim *rim;               // {rim_count} nodes of the cells at the surface of a body
   int32_t rim_count;
-  double *rim_place;         // {rim_count, 1 + dim, dim} where the nodes are, and the edges of their cells
+  cq_rim_places *rim_place;   // {rim_count} where they are, and the edges of their cells
   double highest[CQ_WALLS_MAX];   // of height fields
 
   // reals
@@ -132,8 +121,5 @@ cq_status cq_reference_same_layout(const struct cq_scene *s, const struct cq_sce
 void cq_reference_settle_adjoint(struct cq_scene *s, cq_worker *worker);
 void cq_reference_finish(struct cq_scene *s, cq_worker *worker);   // all but what walls and gravity get
 void cq_reference_observe(struct cq_scene *s, cq_worker *worker);   // makes particles of the live state
-// CQ_UNSTABLE if two surfaces that were apart share a cell of the world after an engine step. edge: one is near the
-// edge of the world.
-cq_status cq_reference_check_surfaces(struct cq_scene *s, int64_t step, int *edge);
 
 #endif

@@ -1,5 +1,8 @@
 // steps: the loops of steps on a reference grid, and their table. Included by kernels.c here, and over dual numbers by
 // that of the spatial grid.
+#include "../../physics/piola.inl"
+#include "../../world/touch.inl"
+
 #include "stencil.inl"
 #include "force.inl"
 #include "node.inl"

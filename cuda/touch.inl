@@ -1,0 +1,118 @@
+// touch: do surfaces of bodies meet that total Lagrangian steps would let pass through each other
+// (engine/world/touch.inl)? Places on the surfaces are entered into a table of the cells of the world, and then
+// compared with the first one there.
+
+// way: after which surfaces are looked at within a run [cells], as on the CPU
+#define CHECKED_WAY 0.25
+
+// Is the state after substep k one whose surfaces are looked at? The last one of a run is.
+CQ_GPU int is_checked(const cq_frame *s, const int32_t k) {
+  if (k < 0 || k == s->count - 1) return 1;
+  double way = 0;
+  int checked = 0;
+  for (int32_t j = 0; j <= k; j++) {
+    if (checked) way = 0;
+    way += sqrt((double)__uint_as_float(s->shapes->fastest[j])) * s->scales_8.dt * s->scales_8.inv_dx;
+    checked = way >= CHECKED_WAY;
+  }
+  return checked;
+}
+
+CQ_GPU void rim_node(const cq_shapes *r, const Node *state, const int32_t node, double x[3]) {
+  EACH(i) x[i] = (double)(nodes_at(r->rest, 0)[node].c[i] + state[node].c[i]);
+}
+
+CQ_GPU void rim_places(const cq_shapes *r, const Node *state, const int32_t rim, cq_rim_places *places) {
+  const int32_t *node = r->rim_node + (int64_t)rim * (1 + 2 * CQ_DIM);
+  double at[3], before[3][3], after[3][3];
+  rim_node(r, state, node[0], at);
+  EACH(i) {
+    rim_node(r, state, node[1 + 2 * i], before[i]);
+    rim_node(r, state, node[2 + 2 * i], after[i]);
+  }
+  touch_place(CQ_DIM, r->dx, at, before, after, places);
+}
+
+// A cell of a scene in this check, and a place in it; of two in a cell the check finds the one that comes first. Newer
+// checks have smaller numbers, so that what older ones left counts as nothing.
+CQ_GPU unsigned long long touch_key(const cq_shapes *r, const int32_t scene, const int64_t cell) {
+  int64_t cells = 1;
+  EACH(i) cells *= r->cells[i];
+  return (unsigned long long)(scene * cells + cell);
+}
+
+// Where a cell stands in the table, or is entered; -1: the table is full. The upper half of an entry of touch_rim is
+// the check that it belongs to.
+CQ_GPU int64_t touch_slot(const cq_shapes *r, const unsigned long long key, const unsigned check, const int enter) {
+  const unsigned long long mine = key << 20 | (check & 0xfffff);
+  int64_t at = (int64_t)(key * 0x9e3779b97f4a7c15u >> 20) & (r->touch_size - 1);
+  for (int64_t k = 0; k < r->touch_size; k++, at = (at + 1) & (r->touch_size - 1)) {
+    unsigned long long there = load_volatile(&r->touch_cell[at]);
+    while (enter && there != mine && (unsigned)(there & 0xfffff) != (check & 0xfffff)) {
+      const unsigned long long was = atomicCAS(&r->touch_cell[at], there, mine);
+      if (was == there) return at;
+      there = was;
+    }
+    if (there == mine) return at;
+    if (!enter && (unsigned)(there & 0xfffff) != (check & 0xfffff)) return -1;
+  }
+  return -1;
+}
+
+CQ_GPU unsigned long long touch_entry(const unsigned check, const int32_t rim) {
+  return (unsigned long long)(~check) << 32 | (unsigned)rim;
+}
+
+// calls visit(cell) for each place of the rims that this thread has
+template <class Visit>
+CQ_GPU void each_place(const cq_frame *s, const Node *state, const Visit &visit) {
+  const cq_shapes *r = s->shapes;
+  for (int32_t k = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); k < r->rims;
+       k += (int32_t)gridDim.x * SLOT_THREADS) {
+    cq_rim_places places;
+    rim_places(r, state, k, &places);
+    for (int32_t n = 0; n < places.all; n++)
+      visit(k, touch_cell(CQ_DIM, r->dx, r->cells, &places, n));
+  }
+}
+
+CQ_GPU const Node *state_after(const cq_frame *s, const int32_t k) {
+  return nodes_at(k < 0 ? s->substeps[0].in : s->substeps[k].out, 0);
+}
+
+static __global__ void __launch_bounds__(SLOT_THREADS) touch_enter(const cq_frame *s, int32_t k) {
+  const cq_shapes *r = s->shapes;
+  const unsigned check = (unsigned)(s->shapes->check + k);
+  if (is_over(s, k < 0 ? 0 : k) || !is_checked(s, k)) return;
+  each_place(s, state_after(s, k), [&](const int32_t rim, const int64_t cell) {
+    if (cell < 0) {
+      store_volatile(&s->shapes->edge[k + 1], 1);
+      return;
+    }
+    const int64_t at = touch_slot(r, touch_key(r, r->rim_scene[rim], cell), check, 1);
+    if (at >= 0) atomicMin(&r->touch_rim[at], touch_entry(check, rim));
+  });
+}
+
+// Names the first state whose surfaces touch, and one with a particle out of the world.
+static __global__ void __launch_bounds__(SLOT_THREADS) touch_meet(const cq_frame *s, int32_t k) {
+  const cq_shapes *r = s->shapes;
+  const unsigned check = (unsigned)(s->shapes->check + k);
+  const Node *state = state_after(s, k);
+  if (is_over(s, k < 0 ? 0 : k) || !is_checked(s, k)) return;
+  each_place(s, state, [&](const int32_t rim, const int64_t cell) {
+    const int64_t at = cell < 0 ? -1 : touch_slot(r, touch_key(r, r->rim_scene[rim], cell), check, 0);
+    if (at < 0) return;
+    const unsigned long long entry = load_volatile(&r->touch_rim[at]);
+    const int32_t other = (int32_t)(entry & 0xffffffffu);
+    if ((unsigned)(entry >> 32) != ~check || !touch_apart(&r->rim[rim], &r->rim[other])) return;
+    atomicMin(&s->progress->touches, s->first + k + 1);
+    atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
+  });
+  if (!load_volatile(&s->shapes->edge[k + 1])) return;
+  SLOTS_EACH(p, s->slots) {
+    real x[CQ_DIM];
+    particle_place(r, state, p, s->SCALES.inv_dx, x);
+    if (!in_world(s, s->SCALES.inv_dx, x)) atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
+  }
+}

@@ -1,0 +1,63 @@
+// grids: the grid of each body's undeformed shape, for steps on reference grids (total Lagrangian steps).
+#ifndef CQ_GRIDS_H
+#define CQ_GRIDS_H
+
+#include "model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The grid of one body. Nodes lie with the first axis slowest; the outermost ones stand half a cell or more outside of
+// all particles. A device that numbers nodes otherwise leaves first and stride.
+typedef struct cq_body {
+  int64_t first;             // its first node
+  int32_t count[3];          // nodes along each axis
+  int64_t stride[3];         // of nodes along each axis; 1 along the last
+  double origin[3];          // place of the first node, with the positions that the world was made with
+  double shift[3];           // from there: the mean over its particles
+  int64_t low[3];            // lowest cell of its particles from there, while a layout is made
+  int64_t particles;
+} cq_body;
+
+// the node of a cell at the surface of a body
+typedef struct cq_rim {
+  int64_t node;
+  int32_t particle;          // one of the cell
+  int32_t body, cell[3];
+} cq_rim;
+
+// Places within the cell at rest of such a node, as far apart as cells of the world: one along an edge that is not
+// stretched (touch.inl).
+typedef struct cq_rim_places {
+  double node[3], edge[3][3];
+  int32_t count[3], all;
+} cq_rim_places;
+
+// The bodies of a model, {body_count}. The first node of each stands half a cell below the surface of its lowest
+// particle, by the positions that the world was made with. To be freed by cq_free.
+cq_status cq_grids_create(const cq_model *m, cq_body **bodies);
+// shift, low and count for positions {n, dim}: nodes around the cells of all particles. Cells begin at 1: a particle
+// that positions put below the first cell makes the grid begin earlier.
+cq_status cq_grids_size(const cq_model *m, const double *positions, cq_body *bodies);
+// The cell that a place lies in, counted from the origin of its body, and where it is from the cell's node. The origin
+// must stay until all particles have their cells: where one lies on the edge of two, other numbers may put it into the
+// other.
+void cq_grids_cell(const cq_model *m, const cq_body *body, const double *x, int64_t cell[3], double fraction[3]);
+// after that: origins are those of the first nodes
+void cq_grids_settle(const cq_model *m, cq_body *bodies);
+
+// Is a particle, by where it is from the node of its cell, at a quarter of the cell along every axis? The place in a
+// lattice of two a side, by bits; else -1.
+int32_t cq_grids_corner(int32_t dim, const double fraction[3]);
+
+// Enters the surfaces of bodies into cells of the world. Two that touch come to pair, -1 where none do; edge becomes 1
+// where one is at the edge of the world (touch.inl).
+cq_status cq_touch_find(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
+                        int32_t pair[2], int *edge);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
