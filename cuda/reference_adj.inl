@@ -139,7 +139,7 @@ static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_move_adj(const c
       grad.mass -= mass.c[1] * grad.v[i] * (v.c[i] - decay * (was + dt * gravity[i]));
       gu.c[i] += (real)grad.x[i];
     }
-    add_gravity<CQ_TILE_NODES>(s, shared, &free, along, sums);
+    add_gravity(s, shared, &free, along, sums);
     if (r->places) EACH(i) ((Node *)r->rest_adj)[node].c[i] += (real)grad.x[i];
     if (moves) ((real *)r->mass_adj)[node] += grad.mass;
     ((Node *)r->force_adj)[node] = force;

@@ -5,17 +5,22 @@
 // way: after which surfaces are looked at within a run [cells], as on the CPU
 #define CHECKED_WAY 0.25
 
-// Is the state after substep k one whose surfaces are looked at? The last one of a run is.
-CQ_GPU int is_checked(const cq_frame *s, const int32_t k) {
+// Is the state after substep k one whose surfaces are looked at? The last one of a run is. All threads of a block call
+// it, and one finds out.
+CQ_GPU int is_checked(const cq_frame *s, const int32_t k, int32_t *shared) {
   if (k < 0 || k == s->count - 1) return 1;
-  double way = 0;
-  int checked = 0;
-  for (int32_t j = 0; j <= k; j++) {
-    if (checked) way = 0;
-    way += sqrt((double)__uint_as_float(s->shapes->fastest[j])) * s->scales_8.dt * s->scales_8.inv_dx;
-    checked = way >= CHECKED_WAY;
+  if (threadIdx.x == 0) {
+    double way = 0;
+    int checked = 0;
+    for (int32_t j = 0; j <= k; j++) {
+      if (checked) way = 0;
+      way += sqrt((double)__uint_as_float(s->shapes->fastest[j])) * s->scales_8.dt * s->scales_8.inv_dx;
+      checked = way >= CHECKED_WAY;
+    }
+    *shared = checked;
   }
-  return checked;
+  __syncthreads();
+  return *shared;
 }
 
 CQ_GPU void rim_node(const cq_shapes *r, const Node *state, const int32_t node, double x[3]) {
@@ -83,7 +88,8 @@ CQ_GPU const Node *state_after(const cq_frame *s, const int32_t k) {
 static __global__ void __launch_bounds__(SLOT_THREADS) touch_enter(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);
-  if (is_over(s, k < 0 ? 0 : k) || !is_checked(s, k)) return;
+  CQ_SHARED(int32_t, shared, 1);
+  if (is_over(s, k < 0 ? 0 : k) || !is_checked(s, k, shared)) return;
   each_place(s, state_after(s, k), [&](const int32_t rim, const int64_t cell) {
     if (cell < 0) {
       store_volatile(&s->shapes->edge[k + 1], 1);
@@ -99,7 +105,8 @@ static __global__ void __launch_bounds__(SLOT_THREADS) touch_meet(const cq_frame
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);
   const Node *state = state_after(s, k);
-  if (is_over(s, k < 0 ? 0 : k) || !is_checked(s, k)) return;
+  CQ_SHARED(int32_t, shared, 1);
+  if (is_over(s, k < 0 ? 0 : k) || !is_checked(s, k, shared)) return;
   each_place(s, state, [&](const int32_t rim, const int64_t cell) {
     const int64_t at = cell < 0 ? -1 : touch_slot(r, touch_key(r, r->rim_scene[rim], cell), check, 0);
     if (at < 0) return;

@@ -34,13 +34,17 @@ local cases = {
     local sines = cq.Controller.sines { count = 3, frequency = 2, seed = 2 }
     return sines:prepare(world), function(p) return { batch = 2, controller = sines:with(p) } end
   end },
+  { name = "2D, total Lagrangian steps", dim = 2, formulation = "total_lagrangian", make = function()
+    local p = T.param(spread({ STEPS, 2 }, -0.8, 0.8))
+    return p, function(u) return { controller = cq.Controller.open_loop(u) } end
+  end },
   { name = "3D, no controller", dim = 3, make = function() return {}, function() return {} end end },
 }
 
 -- loss, gradients of every parameter, signals
 local function gradients(case, device, memory, watch)
   local world = scene.world(scene.robot { dim = case.dim, count = case.dim == 2 and 4 or 3 },
-    { device = device, precision = case.precision })
+    { device = device, precision = case.precision, formulation = case.formulation })
   local own, fields_of = case.make(world)
   local params = matter(world)
   params.own = own

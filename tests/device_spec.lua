@@ -101,7 +101,8 @@ local training = [[
 local cq = require "cq"
 local scene = require "tests.scene"
 local dim = cq.option("dim", 2)
-local world = scene.world(scene.robot { dim = dim, count = 3 })
+local world = scene.world(scene.robot { dim = dim, count = cq.option("count", 3) },
+  { formulation = cq.option("formulation", "updated") })
 local run = cq.Experiment {
   world = world, steps = 8, observer = cq.Observer.centroid { groups = { "foot", "trunk" }, velocity = true },
   controller = cq.Controller.linear { seed = 2 }, optimizer = cq.Optimizer.adam { rate = 0.05 },
@@ -155,6 +156,32 @@ local function square(t) return t:square():sum():item() end
 print(("%.15g %.15g %.15g"):format(square(grads.u[2]), square(grads.u[9]), square(grads.velocity)))
 ]]
 
+-- total Lagrangian steps that fail: two bodies meet, one flies through a stretched one, bodies begin in each other, one
+-- leaves the world, one folds
+local meeting = [[
+local cq = require "cq"
+local function block(size, young)
+  return cq.Robot { shape = cq.Shape.box { name = "block", size = size, spacing = 0.5 },
+    material = cq.Material.neo_hookean { young = young or 100, poisson = 0.3, density = 1 } }
+end
+local function failed(robots, places, velocities, options)
+  local fields = { cells = { 40, 40 }, dx = 1, dt = 0.2, substeps = 4, formulation = "total_lagrangian" }
+  for k, v in pairs(options or {}) do fields[k] = v end
+  for k, robot in ipairs(robots) do fields[k] = robot:at(places[k]) end
+  local fine, problem = pcall(function()
+    local world, moving = cq.World(fields), {}
+    for k, robot in ipairs(world.robots) do moving[k] = robot:with { velocity = velocities[k] } end
+    world:rollout { steps = 200, robot = moving }
+  end)
+  print(fine, (tostring(problem):gsub("^[^:]+:%d+: ", "")))
+end
+failed({ block { 4, 4 }, block { 4, 4 } }, { { 8, 10 }, { 20, 10 } }, { { 1, 0 }, { -1, 0.1 } })
+failed({ block { 2, 2 }, block { 1.5, 12 } }, { { 8, 15 }, { 20, 10 } }, { { 2, 0 }, { 0, 0 } })
+failed({ block { 4, 4 }, block { 4, 4 } }, { { 8, 10 }, { 11, 10 } }, { { 0, 0 }, { 0, 0 } })
+failed({ block { 4, 4 } }, { { 20, 20 } }, { { 1.5, 0.2 } })
+failed({ block({ 4, 4 }, 4) }, { { 20, 8 } }, { { 0, -30 } }, { dt = 0.02, walls = cq.Boundary.floor { at = 4 } })
+]]
+
 describe("a training on the GPU", function()
   it("is that on the CPU", function()
     for dim = 2, 3 do
@@ -168,6 +195,28 @@ describe("a training on the GPU", function()
       has(process.read(folder .. "/" .. cuda .. "/manifest.json"),
         '"device": "CUDA, Emulated GPU, driver 13.0, float64"')
     end
+  end)
+
+  it("is that on the CPU by total Lagrangian steps", function()
+    local words = { "--formulation", "total_lagrangian", "--count", "4" }
+    local on_gpu = { "--formulation", "total_lagrangian", "--count", "4", "--device", "cuda" }
+    assert.same({ 0, "" }, { train("lagrangian-cpu", words).code, train("lagrangian-cuda", on_gpu, "thread_order=2").err })
+    local a, b = losses "lagrangian-cpu", losses "lagrangian-cuda"
+    assert.same({ 4, 4 }, { #a, #b })
+    for i = 1, 4 do assert.near(a[i], b[i], 1e-9 * math.abs(a[i])) end
+  end)
+
+  it("by total Lagrangian steps fails with the sentences of the CPU", function()
+    local path, said = script(meeting), {}
+    for k, device in ipairs { "cpu", "cuda" } do
+      local result = cqlua { "--device", device, path }
+      assert.same({ 0, "" }, { result.code, result.err })
+      said[k] = result.out
+    end
+    assert.equal(said[1], said[2])
+    local count = 0
+    for _ in said[1]:gmatch "the simulation failed" do count = count + 1 end
+    assert.equal(5, count, said[1])
   end)
 
   -- the three numbers that a script prints

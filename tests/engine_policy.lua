@@ -46,6 +46,10 @@ local cases = {
   { name = "2D, a batch, an adjoint that decays, accelerations too", dim = 2, batch = 2, decay = 0.02,
     observer = cq.Observer.centroid { groups = groups, velocity = true, acceleration = true },
     controller = function() return cq.Controller.mlp { hidden = { 6 }, activation = "tanh", seed = 14 } end },
+  { name = "2D, a batch, total Lagrangian steps, an adjoint that decays", dim = 2, batch = 2, decay = 0.02,
+    formulation = "total_lagrangian",
+    observer = cq.Observer.centroid { groups = groups, velocity = true, acceleration = true },
+    controller = function() return cq.Controller.mlp { hidden = { 6 }, activation = "tanh", seed = 15 } end },
 }
 
 -- what an observer does, as if a user had written it
@@ -59,7 +63,8 @@ local function gradients(case, device, memory, way)
     cq.Actuator.pressure { groups = "foot", axis = "y", max = 2 },
     cq.Actuator.muscle { groups = "trunk", axis = "y", max = 1 },
   } }
-  local world = scene.world(robot, { device = device, precision = case.precision, substeps = case.substeps })
+  local world = scene.world(robot, { device = device, precision = case.precision, substeps = case.substeps,
+    formulation = case.formulation })
   local n, controller, batch = world.particle_count, case.controller(), case.batch or 1
   local params = {
     young = T.param(spread({ n }, 7, 12)), density = T.param(spread({ n }, 0.8, 1.6)),
