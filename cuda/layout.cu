@@ -318,4 +318,3 @@ cq_status cq_shapes_lay_out(const cq_model *m, const cq_values *values, int32_t 
   l->body_tile[(size_t)batch * bodies] = l->tiles;
   return status;
 }
-

@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 14 };                   // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 15 };                   // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -182,9 +182,9 @@ typedef struct cq_world_def {
   double gravity[3];
   double damping;                       // grid velocities decay by exp(-damping t), 0: none [1/time]
   cq_integrator integrator;
-  // Motion of particles that the grid does not resolve decays at this rate [1/time]; 0: it is lost at each step (APIC);
-  // below 0: 0.1 c / dx, c the speed of elastic waves in the softest material
+  // of motion that the grid does not resolve [1/time]; 0: at each step (APIC); below 0: 0.1 c / dx of the softest waves
   double residual_decay;
+  double collision_stiffness;           // of surfaces that are near, in P-wave moduli; 0: those that meet are an error
   double pressure_smoothing;            // J of liquids nears its mean over the grid at this rate, 0: never [1/time]
 
   int64_t particle_count;               // n

@@ -200,7 +200,8 @@ describe("a training on the GPU", function()
   it("is that on the CPU by total Lagrangian steps", function()
     local words = { "--formulation", "total_lagrangian", "--count", "4" }
     local on_gpu = { "--formulation", "total_lagrangian", "--count", "4", "--device", "cuda" }
-    assert.same({ 0, "" }, { train("lagrangian-cpu", words).code, train("lagrangian-cuda", on_gpu, "thread_order=2").err })
+    assert.same({ 0, "" }, { train("lagrangian-cpu", words).code,
+      train("lagrangian-cuda", on_gpu, "thread_order=2").err })
     local a, b = losses "lagrangian-cpu", losses "lagrangian-cuda"
     assert.same({ 4, 4 }, { #a, #b })
     for i = 1, 4 do assert.near(a[i], b[i], 1e-9 * math.abs(a[i])) end

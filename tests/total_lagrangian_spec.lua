@@ -421,7 +421,7 @@ describe("total Lagrangian steps refuse", function()
       return world:rollout { steps = 60, robot = { moving, world.robots[2] } }
     end)
     assert(said:find("two bodies meet: particle", 1, true), said)
-    assert(said:find('take formulation = "updated"', 1, true), said)
+    assert(said:find('collisions = true, or formulation = "updated"', 1, true), said)
   end)
 
   it("bodies that meet within a long control step, or from the start, at the step where they do", function()

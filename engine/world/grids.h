@@ -52,9 +52,22 @@ void cq_grids_settle(const cq_model *m, cq_body *bodies);
 int32_t cq_grids_corner(int32_t dim, const double fraction[3]);
 
 // Enters the surfaces of bodies into cells of the world. Two that touch come to pair, -1 where none do; edge becomes 1
-// where one is at the edge of the world (touch.inl).
+// where one is at the edge of the world (touch.inl). In a world with collisions only surfaces that are stretched over
+// more than a cell can touch: the others push each other apart.
 cq_status cq_touch_find(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                         int32_t pair[2], int *edge);
+
+// Pairs of nodes of surfaces that were apart and are near now, in the order of the first and then of the second, which
+// comes before the first: all that are within CQ_NEAR_REACH cells until some node has moved by CQ_NEAR_WAY cells.
+#define CQ_NEAR_REACH 1.5
+#define CQ_NEAR_WAY 0.25
+typedef struct cq_near {
+  int32_t count, room, *pair;   // {count, 2} rims
+  double *at;                // {rims, dim} where nodes were then; NULL: never
+} cq_near;
+// places {count, dim} of the nodes of rims
+cq_status cq_near_update(cq_near *near, const cq_model *m, const cq_rim *rim, const double *places, int32_t count);
+void cq_near_free(cq_near *near);
 
 #ifdef __cplusplus
 }

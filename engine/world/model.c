@@ -170,6 +170,13 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   if (def->formulation != CQ_FORMULATION_UPDATED && def->formulation != CQ_FORMULATION_TOTAL_LAGRANGIAN)
     return cq_fail(CQ_INVALID, "formulation is %d; it must be 0 (updated) or 1 (total Lagrangian)", def->formulation);
   m->formulation = def->formulation;
+  m->collision_stiffness = def->collision_stiffness;
+  if (!(def->collision_stiffness >= 0) || !isfinite(def->collision_stiffness))
+    return cq_fail(CQ_INVALID, "collisions.stiffness is %g; it must be finite and not negative",
+                   def->collision_stiffness);
+  if (!cq_is_reference(m) && def->collision_stiffness > 0)
+    return cq_fail(CQ_INVALID, "collisions are of formulation = \"total_lagrangian\"; on the grid of the world bodies "
+                   "press on each other without them");
   if (!cq_is_reference(m)) return CQ_OK;
   if (cq_is_implicit(m))
     return cq_fail(CQ_INVALID, "total Lagrangian steps are explicit; leave out the integrator, or %s", instead);

@@ -20,6 +20,7 @@ local message = require "cq.base.message"
 local pool = require "cq.world.pool"
 local selection = require "cq.robot.selection"
 local sites = require "cq.world.sites"
+local steps = require "cq.world.steps"
 local within = require "cq.world.within"
 local tables = require "cq.base.tables"
 local C = engine.C
@@ -58,6 +59,7 @@ local spec = is.define("cq.World", {
   pressure_smoothing = is.number { min = 0, default = 0 },
   integrator = is.instance { "cq.Implicit", optional = true },
   formulation = is.one_of { "updated", "total_lagrangian", default = "updated" },
+  collisions = is.any_of { is.boolean {}, is.table(), default = false },
   transfer = is.any_of { is.one_of { "apic" }, is.table(), default = "apic" },
   walls = is.any_of { is.instance "cq.Boundary", is.list(is.instance "cq.Boundary"), default = {} },
   precision = is.one_of { "float32", "float64", default = "float32" },
@@ -74,19 +76,7 @@ local function with_options(def)
   return def
 end
 
-local decay = is.define("cq.World: transfer", {
-  decay = is.any_of { is.number { above = 0 }, is.one_of { "auto" }, default = "auto" } })
-local AUTO = -1                  -- of cq_world_def.residual_decay
-
--- the rate that the engine is asked for: 0 for APIC
-local function residual_decay(transfer)
-  if transfer == "apic" then return 0 end
-  local given = decay(transfer).decay
-  return given == "auto" and AUTO or given
-end
-
 local device_kinds = { cpu = C.CQ_DEVICE_CPU, cuda = C.CQ_DEVICE_CUDA, auto = C.CQ_DEVICE_AUTO }
-local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.CQ_FORMULATION_TOTAL_LAGRANGIAN }
 local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }   -- of cq_world_def
 
 -- {dim}; of one that changes, at the start
@@ -111,7 +101,7 @@ local function raw_def(self, def)
   for i = 1, self.dim do raw.cells[i - 1] = def.cells[i] end
   for i, g in ipairs(self.gravity or {}) do raw.gravity[i - 1] = g end
   raw.damping, raw.pressure_smoothing = def.damping, def.pressure_smoothing
-  raw.formulation, raw.residual_decay = formulations[def.formulation], residual_decay(def.transfer)
+  steps.fill(raw, def)
   if def.integrator then def.integrator:fill(raw.integrator, def.statics) end
   return raw
 end
@@ -203,10 +193,6 @@ local function build(self)
   self:own()
 end
 
----@class cq.World.transfer.def
----@field decay? number|"auto"   rate at which motion of particles that the grid does not resolve decays [1/time];
----  "auto": 0.1 c / dx, c the speed of elastic waves in the softest material when the world is made
-
 ---@class cq.World.def
 ---@field cells integer[]             of the grid along each axis; the world is [0, cells * dx]
 ---@field dx number                   size of a cell [length]
@@ -221,6 +207,9 @@ end
 ---@field formulation? "updated"|"total_lagrangian"   updated: all bodies share one grid, which their
 ---  particles cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies
 ---  that do not touch each other: their energy does not decay by the step, and steps are several times as quick
+---@field collisions? boolean|cq.World.collisions.def   with total Lagrangian steps: surfaces of bodies, and of parts of
+---  one, push each other apart from a gap of half a cell on, without friction; without it surfaces that meet are an
+---  error; on the CPU only
 ---@field transfer? "apic"|cq.World.transfer.def   between particles and grid. "apic": motion of particles that the
 ---  grid does not resolve is lost at each step, so that shorter steps damp more; { decay = rate }: it stays with the
 ---  particles and decays at a rate, so that a body moves alike at all lengths of a step; explicit steps on the CPU only

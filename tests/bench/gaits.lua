@@ -4,8 +4,8 @@
 --   cqlua tests/bench/gaits.lua --example walker2d --steps decay --seed 1 --csv tests/bench/gaits.csv
 -- Steps: apic, decay, a rate of decay, or total_lagrangian. The material may have a --viscosity, or be --law
 -- neo_hookean in the place of corotated, which legs that push turn inside out; --refine 2 trains with twice the
--- substeps. Other options are the example's, such as --iterations. A row of the table is replaced by a later one of the
--- same example, steps and seed.
+-- substeps; --collisions lets surfaces push each other apart (total_lagrangian). Other options are the example's, such
+-- as --iterations. A row of the table is replaced by a later one of the same example, steps and seed.
 -- --kept tests/bench/kept.csv: also what is kept of the gain by cq.robustness, in percent, with --draws of all at once.
 -- --example all: each row of that table, one after another.
 local cq = require "cq"
@@ -35,6 +35,7 @@ local steps = cq.option("steps", "apic")
 if not tonumber(steps) then cq.option("steps", "apic", is.one_of { "apic", "decay", "total_lagrangian" }) end
 local viscosity, refine = cq.option("viscosity", 0), cq.option("refine", 1)
 local law = cq.option("law", "", is.one_of { "", "neo_hookean", "corotated" })
+local collisions = cq.option("collisions", false)
 local csv, kept_csv, draws = cq.option("csv", ""), cq.option("kept", ""), cq.option("draws", 32)
 
 if name == "all" then
@@ -57,7 +58,7 @@ local function in_place(noun, make)
 end
 in_place("World", function(fields)
   if steps == "total_lagrangian" then
-    fields.formulation = steps
+    fields.formulation, fields.collisions = steps, collisions
   elseif steps ~= "apic" then
     fields.transfer = { decay = tonumber(steps) or "auto" }
   end
@@ -104,6 +105,7 @@ local ways = { way(1) }
 for _, part in ipairs(PARTS) do ways[#ways + 1] = way(part) end
 
 local label = name .. (law ~= "" and " " .. law or "") .. (viscosity > 0 and " viscosity " .. viscosity or "")
+  .. (collisions and " collisions" or "")
 local key = ("%s,%s,%d,"):format(label, steps, cq.option("seed", 0))
 
 -- a row of a table; it replaces the one of the same example, steps and seed

@@ -28,6 +28,6 @@
 
 extern const cq_reference_kernels CQ_TABLE;
 const cq_reference_kernels CQ_TABLE = {
-    prepare,    place_points,     forces,      move,    observe,  observe_rim, move_adj,
-    forces_adj, place_points_adj, observe_adj, collect, discount, square, complete,
+    prepare,  place_points, repel,            repel_adj,   forces,  move,     observe, observe_rim,
+    move_adj, forces_adj,   place_points_adj, observe_adj, collect, discount, square,  complete,
 };

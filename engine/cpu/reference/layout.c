@@ -1,5 +1,6 @@
 // layout: where particles lie on the grids of their bodies (world/grids.h), and which of them are computed together.
 #include "../kernels.h"
+#include "../../world/constants.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,6 +235,15 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
   return CQ_OK;
 }
 
+// The force by which the node of a cell pushes others away; by the values that the world was made with, so that it is a
+// constant.
+static double push_of(const cq_model *m, int32_t particle) {
+  double slot[CQ_SLOTS_MAX];
+  cq_constants_of(m, (const double *const *)m->value, particle, slot);
+  return m->collision_stiffness * cq_material_modulus(&m->materials[m->material[particle]], slot) *
+         pow(m->dx, m->dim - 1);
+}
+
 // Cells that have an empty one beside them: others may come near these alone.
 static void find_rim(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
@@ -254,6 +264,7 @@ static void find_rim(cq_scene *s, const sorted *o) {
       int64_t at = c - body->first;
       *rim = (cq_rim){.node = c, .particle = o->list[o->start[c]], .body = r->cells[k].body};
       for (int i = 0; i < m->dim; i++, at %= body->stride[i - 1]) rim->cell[i] = (int32_t)(at / body->stride[i]);
+      r->rim_push[rim - r->rim] = push_of(m, rim->particle);
     }
 }
 
@@ -274,6 +285,9 @@ static cq_status reserve(cq_scene *s) {
                  fresh((void **)&r->nodes, vectors, sizeof *r->nodes, "nodes of bodies") &&
                  fresh((void **)&r->pin, r->node_count, sizeof *r->pin, "nodes of bodies") &&
                  fresh((void **)&r->rim, s->model->particle_count, sizeof *r->rim, "surfaces of bodies") &&
+                 fresh((void **)&r->rim_push, s->model->particle_count, sizeof *r->rim_push, "surfaces of bodies") &&
+                 fresh((void **)&r->rim_at, s->model->particle_count * s->model->dim, sizeof *r->rim_at,
+                       "surfaces of bodies") &&
                  fresh((void **)&r->rim_place, s->model->particle_count, sizeof *r->rim_place, "surfaces of bodies") &&
                  fresh((void **)&r->positions, s->model->particle_count * s->model->dim, sizeof *r->positions,
                        "positions of particles");
@@ -296,6 +310,7 @@ static cq_status lay_out(cq_scene *s, const double *positions, sorted *o) {
   find_windows(s);
   status = find_nodes(s, o);
   find_rim(s, o);
+  cq_near_free(&r->near);
   memcpy(r->positions, positions, (size_t)(s->model->particle_count * s->model->dim) * sizeof *positions);
   return status;
 }

@@ -33,6 +33,7 @@ cq_status cq_reference_reserve(cq_scene *s) {
                slots = (size_t)r->chunks * CQ_CHUNK, fields = differentiable ? 2 : 1;
   int ok = fresh(&r->origin, (size_t)r->body_count * dim, real, "grids of bodies") &&
            fresh(&r->rest, nodes * dim, real, "grids of bodies") &&
+           (!(s->model->collision_stiffness > 0) || fresh(&r->push, nodes * dim, real, "surfaces of bodies")) &&
            fresh(&r->mass, nodes, real, "grids of bodies") && fresh(&r->inverse, nodes, real, "grids of bodies") &&
            fresh(&r->fraction, slots * dim, real, "places of particles") &&
            fresh(&r->place, slots * dim, real, "places of particles") &&
@@ -59,12 +60,13 @@ cq_status cq_reference_reserve(cq_scene *s) {
 
 void cq_reference_destroy(cq_scene *s) {
   cq_reference *r = &s->reference;
-  void *owned[] = {r->positions, r->bodies,    r->order,    r->cells,    r->cells_of_chunk, r->nodes,
-                   r->pin,       r->rim,       r->origin,   r->rest,     r->rim_place,      r->mass,
-                   r->inverse,   r->place,     r->fraction, r->start,    r->adj,            r->force_adj,
-                   r->mass_adj,  r->rest_adj,  r->fraction_adj, r->place_adj, r->start_adj};
+  void *owned[] = {r->positions, r->bodies, r->order, r->cells, r->cells_of_chunk, r->nodes, r->pin, r->rim,
+                   r->origin, r->rest, r->rim_place, r->mass, r->inverse, r->place, r->fraction, r->start,
+                   r->adj, r->force_adj, r->mass_adj, r->rest_adj, r->push, r->rim_push, r->rim_at,
+                   r->fraction_adj, r->place_adj, r->start_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   cq_slice_free(r->seen);
+  cq_near_free(&r->near);
   *r = (cq_reference){0};
 }
 
@@ -221,6 +223,19 @@ static void pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) 
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
+// Surfaces that are near push each other away; two that are inside of each other are an error. By one worker.
+static cq_status repel(cq_scene *s, const cq_slice *in) {
+  const cq_reference *r = &s->reference;
+  if (!(s->model->collision_stiffness > 0)) return CQ_OK;
+  const cq_status status = s->kernels->reference->repel(s, in);
+  if (status || r->meet[0] < 0) return status;
+  s->health = (cq_health){.bad = CQ_HEALTH_TOUCHES,
+                          .step = s->step,
+                          .particle = r->rim[r->meet[0]].particle,
+                          .value = r->rim[r->meet[1]].particle};
+  return CQ_UNSTABLE;
+}
+
 // way: of the fastest node since surfaces were checked last [cells]
 static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *way, cq_step_record *record,
                           int32_t substep) {
@@ -230,6 +245,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   cq_found *found = s->found[substep & 1];
   cq_worker_share(worker, s->ranges, &begin, &end);
   if (worker->rank == 0) s->status = prepare_step(s, record);
+  if (worker->rank == 0 && !s->status) s->status = repel(s, *live);
   pull_cables(s, worker, *live);
   for (int32_t k = begin; k < end; k++) kernels->forces(s, *live, k, &found[k]);
   cq_worker_phase(worker, CQ_PHASE_P2G);
@@ -337,6 +353,7 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
   const int32_t fields = fields_given(s);
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
+  if (worker->rank == 0) s->status = CQ_OK;
   cq_reference_settle_adjoint(s, worker);
   for (int32_t k = s->model->substeps - 1, given = 0; k >= 0; k--, given = fields) {
     const cq_step_record *record = &records[k];
@@ -347,12 +364,14 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
     cq_worker_wait(worker);
     cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
     pull_cables(s, worker, record->in);
+    if (worker->rank == 0 && s->model->collision_stiffness > 0 && !s->status)
+      s->status = kernels->repel_adj(s, record->in);
     for (int32_t b = begin; b < end; b++) kernels->forces_adj(s, record->in, b, fields);
     cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
     pull_cables_adj(s, worker, record->in);
   }
   collect(s, worker, fields);
-  return CQ_OK;
+  return s->status;
 }
 
 void cq_reference_finish(cq_scene *s, cq_worker *worker) {

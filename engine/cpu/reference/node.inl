@@ -158,6 +158,7 @@ static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, i
       const Real mass = r_load((const real *)r->mass + o), by = dt * r_load((const real *)r->inverse + o);
       Real f[CQ_DIM], v[CQ_DIM], u[CQ_DIM], x[CQ_DIM];
       given_at(s, n, 0, o, f);
+      if (r->push) EACH(i) f[i] += r_load((const real *)r->push + i * nodes + o);
       EACH(i) u[i] = r_load(nodes_of(s, in->data, U + i) + o);
       EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + u[i];
       EACH(i) v[i] = decay * (r_load(nodes_of(s, in->data, W + i) + o) + by * f[i] + dt * gravity[i]);

@@ -56,6 +56,10 @@ typedef struct cq_reference {
   int32_t *pin;              // {nodes} wall index of the pin that holds a node, 0 for none
   cq_rim *rim;               // {rim_count} nodes of the cells at the surface of a body
   int32_t rim_count;
+  double *rim_push;          // {rim_count} force by which it pushes others away, where they lie upon it
+  double *rim_at;            // {rim_count, dim} where they are in a step
+  cq_near near;              // pairs of them
+  int32_t meet[2];           // two that are inside of each other; -1: none are
   cq_rim_places *rim_place;   // {rim_count} where they are, and the edges of their cells
   double highest[CQ_WALLS_MAX];   // of height fields
 
@@ -63,6 +67,7 @@ typedef struct cq_reference {
   void *origin;              // {bodies, dim} place of the first node
   void *rest;                // {dim, nodes} places of the nodes
   void *mass, *inverse;      // {nodes}
+  void *push;                // {dim, nodes} forces of surfaces that are near each other; NULL without collisions
   void *fraction, *place;    // {chunks, dim, 16} of a particle from the node of its cell [cells]; its place at rest
   void *start;               // {chunks, dim * dim, 16} F at rest
   int32_t started;           // some F at rest is not the identity
@@ -83,6 +88,9 @@ typedef struct cq_reference_kernels {
   // From the particles in seen: weights, masses and the state of the nodes.
   void (*prepare)(struct cq_scene *s, struct cq_slice *out);
   void (*place_points)(struct cq_scene *s, const struct cq_slice *in);   // of cables, in a state
+  // forces by which surfaces push each other away, by one worker; and backward, after move_adj
+  cq_status (*repel)(struct cq_scene *s, const struct cq_slice *in);
+  cq_status (*repel_adj)(struct cq_scene *s, const struct cq_slice *in);
   // one engine step: forces of a range of cells to its slab; velocities and displacements of a block of nodes
   void (*forces)(struct cq_scene *s, const struct cq_slice *in, int32_t range, struct cq_found *found);
   void (*move)(struct cq_scene *s, const struct cq_slice *in, struct cq_slice *out, void *record, int32_t block,

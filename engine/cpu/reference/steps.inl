@@ -7,6 +7,7 @@
 #include "force.inl"
 #include "node.inl"
 #include "particle.inl"
+#include "repel.inl"
 #include "cable.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "node_adj.inl"
@@ -14,6 +15,6 @@
 #endif
 
 #if defined(CQ_REAL_DUAL)
-static const cq_reference_kernels reference = {prepare, place_points, forces, move, observe, observe_rim,
-                                               NULL,    NULL, NULL,   NULL, NULL, NULL, NULL, NULL};
+static const cq_reference_kernels reference = {prepare, place_points, repel, NULL, forces, move, observe, observe_rim,
+                                               NULL,    NULL,         NULL,  NULL, NULL,   NULL, NULL,    NULL};
 #endif

@@ -113,7 +113,7 @@ local function raise_solver(self, health, at)
     at, health.value, world.substeps, cavity_of(self, health, 1.1))
 end
 
--- of a robot on a grid of its own shape, which does not feel other surfaces
+-- of a robot on a grid of its own shape
 local function raise_touching(self, health, at)
   -- the robot of a particle, and "particle 5 of NAME"
   local function name(particle)
@@ -125,8 +125,11 @@ local function raise_touching(self, health, at)
   end
   local one, first = name(tonumber(health.particle))
   local other, second = name(health.value)
-  is.fail("the simulation failed at %s: %s: %s comes near %s; formulation = \"total_lagrangian\" knows of walls only: take formulation = \"updated\"",
-    at, one == other and "a body meets itself" or "two bodies meet", first, second)
+  local remedy = self.world.def.collisions
+      and "deeper than collisions hold them apart: take more substeps, smaller cells or a larger stiffness of collisions"
+    or 'and nothing holds them apart: give the world collisions = true, or formulation = "updated"'
+  is.fail("the simulation failed at %s: %s: %s comes near %s, %s", at,
+    one == other and "a body meets itself" or "two bodies meet", first, second, remedy)
 end
 
 ---Raises the error of a control step that failed.

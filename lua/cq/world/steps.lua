@@ -1,0 +1,44 @@
+-- steps: how a world makes its steps: in which formulation, what stays of motion that the grid does not resolve, and
+-- whether surfaces push each other apart.
+local ffi = require "ffi"
+local is = require "cq.base.schema"
+
+local C = ffi.C
+local steps = {}
+
+local AUTO = -1                  -- of cq_world_def.residual_decay
+
+local decay = is.define("cq.World: transfer", {
+  decay = is.any_of { is.number { above = 0 }, is.one_of { "auto" }, default = "auto" } })
+local collisions = is.define("cq.World: collisions", { stiffness = is.number { above = 0, default = 0.5 } })
+local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.CQ_FORMULATION_TOTAL_LAGRANGIAN }
+
+---@class cq.World.transfer.def
+---@field decay? number|"auto"   rate at which motion of particles that the grid does not resolve decays [1/time];
+---  "auto": 0.1 c / dx, c the speed of elastic waves in the softest material when the world is made
+
+---@class cq.World.collisions.def
+---@field stiffness? number           in shares of the P-wave modulus of the softer surface
+
+-- the rate that the engine is asked for: 0 for APIC
+local function residual_decay(transfer)
+  if transfer == "apic" then return 0 end
+  local given = decay(transfer).decay
+  return given == "auto" and AUTO or given
+end
+
+-- the stiffness that the engine is asked for: 0 without collisions
+local function collision_stiffness(given)
+  if not given then return 0 end
+  return collisions(given == true and {} or given).stiffness
+end
+
+---Fills the definition of a world for the engine.
+---@param raw ffi.cdata*     cq_world_def
+---@param def cq.World.def
+function steps.fill(raw, def)
+  raw.formulation, raw.residual_decay = formulations[def.formulation], residual_decay(def.transfer)
+  raw.collision_stiffness = collision_stiffness(def.collisions)
+end
+
+return steps

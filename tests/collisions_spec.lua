@@ -1,0 +1,148 @@
+-- collisions: surfaces of total Lagrangian steps that push each other apart: momentum, energy, rest, a body that meets
+-- itself, gradients, bits, and mistakes. A cell, the density and Young's modulus are 1.
+local cq = require "cq"
+local T = require "cq.tensor"
+local derivative = require "tests.derivative"
+local sentence = (require "tests.sentence").of
+
+local function block(name, size, fields)
+  local count = {}
+  for i, length in ipairs(size) do count[i] = 2 * length end
+  fields = fields or {}
+  return cq.Robot {
+    name = name, shape = cq.Shape.box { name = name, size = size, count = count }, pins = fields.pins,
+    material = cq.Material.neo_hookean { young = fields.young or 1, poisson = 0.3, density = 1 },
+    actuators = fields.actuators,
+  }
+end
+
+-- fields: robots with their places in front
+local function world_of(fields)
+  local def = { cells = { 48, 48 }, dx = 1, dt = 1.6, substeps = 8, formulation = "total_lagrangian",
+    precision = "float64", collisions = true }
+  for key, value in pairs(fields) do def[key] = value end
+  return cq.World(def)
+end
+
+-- two blocks that fly at each other, the second at rest
+local function flight(fields, velocity)
+  local a, b = block("a", { 6, 6 }), block("b", { 6, 6 })
+  fields[1], fields[2] = a:at { 8, 20 }, b:at { 16.3, 20.3 }
+  local world = world_of(fields)
+  return world, { world.robots[1]:with { velocity = velocity or { 0.2, 0 } }, world.robots[2] }
+end
+
+describe("bodies that collide by total Lagrangian steps", function()
+  it("keep momentum to rounding and leave each other, at any step", function()
+    local apart = {}
+    for k, part in ipairs { 1, 4 } do
+      local world, moving = flight { substeps = 8 * part }
+      local n = world.robots[1].particle_count
+      local state = world:rollout { steps = 40, robot = moving }.state
+      local v = state:velocities()
+      local first, second = v:slice(1, n, 1):mean(1), v:slice(n + 1, 2 * n, 1):mean(1)
+      local sum = (first + second) - cq.tensor { 0.2, 0 }
+      assert(sum:abs():max():item() < 1e-12, "momentum changed by " .. sum:abs():max():item())
+      apart[k] = (second[1] - first[1]):item()
+      assert(apart[k] > 0.1, "they leave each other with " .. apart[k])
+      world:close()
+    end
+    assert.near(apart[1], apart[2], 0.02 * apart[1])
+  end)
+
+  it("lie on each other, with the weight of one on the floor through the other", function()
+    local a, b = block("a", { 8, 4 }), block("b", { 6, 4 })
+    local world = world_of { gravity = { 0, -0.002 }, damping = 0.05,
+      walls = cq.Boundary.floor { at = 4, kind = "sticky" }, a:at { 20, 4 }, b:at { 21.2, 8.6 } }
+    local roll = world:rollout { steps = 120, contact = true }
+    local state, weight = roll.state, 0.002 * (8 * 4 + 6 * 4)
+    local gap = state:center("b")[2]:item() - state:center("a")[2]:item() - 4
+    assert(gap > -0.3 and gap < 0.5, "the gap is " .. gap)
+    assert(state:velocities():abs():max():item() < 1e-3)
+    local pushed = roll.contact.normal:slice(101, 120, 1):mean():item() / 1.6
+    assert.near(weight, pushed, 0.03 * weight)
+  end)
+
+  -- a U whose arms swing together
+  it("hold a body off itself", function()
+    local shape = cq.Shape.box { name = "u", size = { 12, 14 }, count = { 24, 28 } }
+      :difference(cq.Shape.box { at = { 4, 4 }, size = { 4, 10 } })
+    local robot = cq.Robot {
+      shape = shape, material = cq.Material.neo_hookean { young = 1, poisson = 0.3, density = 1 },
+    }
+    local function fall(collisions)
+      local world = world_of { collisions = collisions, robot:at { 18, 18 } }
+      local v, x = cq.zeros { robot.particle_count, 2 }, world.robot.position:data()
+      for p = 0, robot.particle_count - 1 do
+        local high = x[2 * p + 1] - 22
+        if high > 0 then v:data()[2 * p] = (x[2 * p] < 24 and 0.03 or -0.03) * high end
+      end
+      return world:rollout { steps = 40, robot = world.robot:with { velocity = v } }.state
+    end
+    local said = sentence(function() return fall(false) end)
+    assert(said:find("a body meets itself", 1, true) and said:find("collisions = true", 1, true), said)
+    local f = fall(true):deformations()
+    assert(f:abs():max():item() < 4)
+  end)
+
+  it("in space as in the plane", function()
+    local a, b = block("a", { 3, 3, 3 }), block("b", { 3, 3, 3 })
+    local world = world_of { cells = { 24, 16, 16 }, a:at { 5, 6, 6 }, b:at { 9.2, 6.4, 6.2 } }
+    local n = a.particle_count
+    local state = world:rollout { steps = 30,
+      robot = { world.robots[1]:with { velocity = { 0.2, 0, 0 } }, world.robots[2] } }.state
+    local v = state:velocities()
+    local first, second = v:slice(1, n, 1):mean(1), v:slice(n + 1, 2 * n, 1):mean(1)
+    assert((first + second - cq.tensor { 0.2, 0, 0 }):abs():max():item() < 1e-12)
+    assert((second[1] - first[1]):item() > 0.08)
+  end)
+
+  it("have gradients that agree with central differences", function()
+    local muscle = cq.Actuator.pressure { groups = { "a" }, axis = "y", max = 0.2 }
+    local a, b = block("a", { 4, 4 }, { actuators = muscle }), block("b", { 4, 4 })
+    local world = world_of { cells = { 32, 24 }, a:at { 8, 10 }, b:at { 12.3, 10.4 } }
+    derivative.check(function(p)
+      local first = world.robots[1]:with { young = p.young, velocity = p.v, position = p.x }
+      local state = world:rollout { steps = 6, robot = { first, world.robots[2] },
+        controller = cq.Controller.open_loop(p.u) }.state
+      return state:positions():square():mean() + state:velocities():square():mean() * 10
+    end, { u = 0.3 * cq.ones { 6, 1 }, young = cq.ones { a.particle_count }, x = world.robots[1].position,
+      v = 0.15 * cq.ones { a.particle_count, 2 } }, 1e-6)
+  end)
+
+  it("are the same bits with less memory, more threads, and checkpoints", function()
+    local at = {}
+    for k, fields in ipairs { { threads = 1 }, { threads = 2 }, { threads = 1, memory = "600 KiB" } } do
+      local memory = fields.memory
+      fields.memory = nil
+      local world = flight(fields)
+      local value, grads = T.value_and_grad(function(p)
+        local moving = { world.robots[1]:with { velocity = p.v }, world.robots[2] }
+        local state = world:rollout { steps = 20, robot = moving, memory = memory or "1 GiB" }.state
+        return state:positions():square():sum() + state:velocities():square():sum()
+      end)({ v = T.param(0.2 * cq.ones { world.robots[1].particle_count, 2 }) })
+      at[k] = { value, grads.v }
+      world:close()
+    end
+    for k = 2, 3 do
+      assert.equal(at[1][1], at[k][1])
+      assert(at[1][2]:equal(at[k][2]), "other bits of the gradient")
+    end
+  end)
+
+  it("refuse what they are not for", function()
+    local a, b = block("a", { 4, 4 }), block("b", { 4, 4 })
+    local function said(fields)
+      fields[1], fields[2] = a:at { 8, 10 }, b:at { 16, 10 }
+      return sentence(function() return world_of(fields) end)
+    end
+    assert.equal('cq.World: collisions are of formulation = "total_lagrangian"; on the grid of the world bodies press '
+      .. "on each other without them", said { formulation = "updated" })
+    assert.equal("cq.World: collisions: stiffness must be a finite number above 0, got -1", said { collisions = { stiffness = -1 } })
+    assert(said { collisions = { friction = 1 } }:find("friction", 1, true))
+    assert(said { collisions = 3 }:find("collisions", 1, true))
+    local world = world_of { a:at { 8, 10 }, b:at { 9, 10.2 } }
+    local inside = sentence(function() return world:rollout { steps = 1 } end)
+    assert(inside:find("two bodies meet", 1, true), inside)
+  end)
+end)
