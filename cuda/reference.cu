@@ -329,24 +329,26 @@ static cq_status find_touch(cq_device *d, const void *state, int64_t step) {
   return status;
 }
 
+// Surfaces meet in a state, or a particle has left the world.
+static cq_status diagnose_surfaces(cq_device *d, const cq_slice *state) {
+  void *data = cq_alloc(cq_slice_size(d), 1, "looking for what failed");
+  const cq_slice *particles;
+  cq_status status = data ? cq_cuda_check(cudaMemcpy(data, state->memory->data, cq_slice_size(d),
+                                                     cudaMemcpyDeviceToHost), "looking for what failed")
+                          : CQ_MEMORY;
+  if (!status) status = find_touch(d, data, d->step);
+  cq_free(data);
+  if (!status) status = cq_cuda_reference_observe(d, state, &particles);
+  return status ? status : cq_cuda_diagnose(d, particles, NULL);
+}
+
 cq_status cq_cuda_reference_diagnose(cq_device *d, const cq_slice *after) {
-  const cq_progress p = *d->progress;
   cq_reference *r = d->reference;
   const cq_slice *in, *out;
   cq_slice *before = NULL;
-  cq_status status = CQ_OK;
-  if (p.touches != INT_MAX) {
-    const cq_slice *state = p.touches == 0 ? d->live : after;
-    void *data = cq_alloc(cq_slice_size(d), 1, "looking for what failed");
-    status = data ? cq_cuda_check(cudaMemcpy(data, state->memory->data, cq_slice_size(d), cudaMemcpyDeviceToHost),
-                                  "looking for what failed")
-                  : CQ_MEMORY;
-    if (!status) status = find_touch(d, data, d->step);
-    cq_free(data);
-    if (status) return status;
-  }
+  if (d->progress->touches != INT_MAX) return diagnose_surfaces(d, d->progress->touches == 0 ? d->live : after);
   // particles of the states before and after
-  status = cq_cuda_reference_observe(d, d->live, &in);
+  cq_status status = cq_cuda_reference_observe(d, d->live, &in);
   if (!status) status = cq_cuda_particles_create(d, &before);
   if (!status) {
     cq_slice *seen = r->seen;

@@ -120,6 +120,8 @@ static __global__ void __launch_bounds__(SLOT_THREADS) touch_meet(const cq_frame
   SLOTS_EACH(p, s->slots) {
     real x[CQ_DIM];
     particle_place(r, state, p, s->SCALES.inv_dx, x);
-    if (!in_world(s, s->SCALES.inv_dx, x)) atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
+    if (in_world(s, s->SCALES.inv_dx, x)) continue;
+    atomicMin(&s->progress->touches, s->first + k + 1);
+    atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
   }
 }

@@ -244,7 +244,7 @@ describe("a training on the GPU", function()
   it("makes all control steps in one call where nobody looks, with the bits of step by step", function()
     local content = "local blind = require 'tests.blind'\nprint(blind.compare 'cuda', #blind.failures 'cuda')"
     local result = cqlua({ script(content) }, "thread_order=2 block_order=2")
-    assert.same({ 0, "8\t3\n" }, { result.code, result.out }, result.err)
+    assert.same({ 0, "10\t3\n" }, { result.code, result.out }, result.err)
   end)
 
   it("stops for a running cost, not for effort", function()
@@ -256,7 +256,7 @@ describe("a training on the GPU", function()
   it("drives a rollout by a network of its own as Lua does", function()
     local content = "local engine_policy = require 'tests.engine_policy'\nprint(engine_policy.compare 'cuda', #engine_policy.failures 'cuda')"
     local result = cqlua({ script(content) }, "thread_order=2 block_order=2")
-    assert.same({ 0, "12\t2\n" }, { result.code, result.out }, result.err)
+    assert.same({ 0, "13\t2\n" }, { result.code, result.out }, result.err)
   end)
 
   it("that loses its GPU keeps what was computed, and goes on with --resume", function()

@@ -10,6 +10,17 @@ local function script(content) return process.write(folder .. "/script.lua", con
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
 
+describe("matrix products", function()
+  it("take kernels of this processor, unless a variable names others", function()
+    local flags = process.read "/proc/cpuinfo" or ""
+    if flags:find(" avx2 ", 1, true) then
+      local said = cqlua({ "info" }, { before = "env -u OPENBLAS_CORETYPE" }).out
+      assert(said:find("matrix products", 1, true) and not said:find("Prescott", 1, true), said)
+    end
+    has(cqlua({ "info" }, { before = "OPENBLAS_CORETYPE=Prescott" }).out, "Prescott")
+  end)
+end)
+
 describe("a script", function()
   it("that finishes gives 0", function()
     local result = cqlua { script "print 'hello'" }

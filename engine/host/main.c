@@ -97,6 +97,7 @@ int main(int argc, char **argv) {
   const ssize_t length = readlink("/proc/self/exe", executable, sizeof executable - 1);
   if (length > 0) executable[length] = 0;
   else snprintf(executable, sizeof executable, "%s", argv[0]);
+  cq_host_choose_blas(executable, argv);
 
   if (!find_root(executable, root)) {
     fprintf(stderr,

@@ -253,14 +253,16 @@ end
 
 local flows = { fluid = true, von_mises = true, drucker_prager = true, snow = true }
 
--- The other formulation, for some of the scenes that it takes: one body that does not flow or relax, with F as it is.
--- It draws by itself, so that other scenes stay as they were.
+-- The other formulation, for some of the scenes that it takes: bodies that do not flow or relax, with F as it is; and
+-- whether surfaces push each other apart, as those of two bodies do. It draws by itself, so that other scenes stay as
+-- they were.
 local function formulation(seed, made)
-  local law = made.bodies[1].laws[1]
-  if #made.bodies > 1 or flows[law.law] or law.branches > 0 or (law.f_bar or 0) > 0 then
-    return "updated"
+  for _, body in ipairs(made.bodies) do
+    local law = body.laws[1]
+    if flows[law.law] or law.branches > 0 or (law.f_bar or 0) > 0 then return "updated" end
   end
-  return new_draw(seed + 1e6):chance(0.4) and "total_lagrangian" or "updated"
+  if not new_draw(seed + 1e6):chance(0.4) then return "updated" end
+  return "total_lagrangian", (#made.bodies > 1 or new_draw(seed + 3e6):chance(0.3)) or nil
 end
 
 -- Transfers that keep unresolved motion, for a third of explicit steps on the grid of the world.
@@ -291,7 +293,8 @@ function scene.make(seed)
       pressure = step.pressure, cables = step.cables } or nil,
   }
   for k, body in ipairs(made.bodies) do fields[k] = body end
-  fields.formulation = step.cables and "updated" or formulation(seed, made)
+  fields.formulation, fields.collisions = formulation(seed, made)
+  if step.cables then fields.formulation, fields.collisions = "updated", nil end
   fields.transfer = transfer(seed, fields)
   local world = cq.World(fields)
   local params = { world = world_params(draw, dim, #list, batch), bodies = {} }
@@ -343,6 +346,7 @@ function scene.make(seed)
   if batch > 1 then words[#words + 1] = "batch" end
   if memory then words[#words + 1] = "checkpoints" end
   if fields.formulation ~= "updated" then words[#words + 1] = "total Lagrangian" end
+  if fields.collisions then words[#words + 1] = "collisions" end
   if fields.transfer ~= "apic" then words[#words + 1] = "keeps unresolved motion" end
   local how = not step.cables and "" or (" implicit, pressure %s, cables %s"):format(step.pressure, step.cables)
   return { words = ("%dD, %d x %d%s: %s"):format(dim, steps, step.substeps, how, table.concat(words, "; ")),

@@ -67,8 +67,8 @@ static cq_status repel(cq_scene *s, const cq_slice *in) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// From what forces get to what places of nodes get: df_a = k ((1 / d - 1 / r) w - n (n.w) / d), w = dx_a - dx_b, n from b
-// to a; symmetric                                                                                             (E118)
+// From what forces get to what places of nodes get: df_a = k ((1 / d - 1 / r) w - n (n.w) / d), w = dx_a - dx_b, n from
+// b to a; symmetric                                                                                           (E118)
 static cq_status repel_adj(cq_scene *s, const cq_slice *in) {
   cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;
