@@ -167,7 +167,6 @@ CQ_KERNEL node_collect(const cq_frame *s, int32_t given) { collect_nodes(s->shap
 // there: added to fraction_adj.
 CQ_RARE void fraction_adj(const cq_shapes *r, const int32_t p, const Hull *hull, const int corner,
                           const real value[CQ_DIM], const real slope[CQ_DIM][CQ_DIM]) {
-  static const real bend[3] = {1, -2, 1};   // second derivative of the weights
   const real dx = (real)r->dx, by = (real)(1 / r->dx);
   real fraction[CQ_DIM];
   Axes a;
@@ -190,7 +189,7 @@ CQ_RARE void fraction_adj(const cq_shapes *r, const int32_t p, const Hull *hull,
       EACH(j) {
         real g = beta[j];
         EACH(axis) {
-          if (axis == e && axis == j) g *= by * bend[at[axis]];
+          if (axis == e && axis == j) g *= by * (at[axis] == 1 ? (real)-2 : (real)1);   // second derivative of the weights
           else if (axis == e) g *= dx * a.d[axis][at[axis]];
           else if (axis == j) g *= a.d[axis][at[axis]];
           else g *= a.w[axis][at[axis]];
