@@ -1,16 +1,10 @@
 -- cantilever: a beam held at one end bends under its own weight: by a fiftieth of its length, beside Timoshenko's beam,
 -- and so far that it hangs, beside Reissner's. By explicit steps that come to rest, total Lagrangian and implicit ones,
 -- and world:settle.
-local cq = require "cq"
+local beam = require "scenes.cantilever"
 local bisect = require "scenes.bisect"
 
-local LENGTH, HEIGHT, YOUNG, POISSON = 0.4, 0.05, 1, 0.3
-local PLANE, SHEAR = YOUNG / (1 - POISSON ^ 2), YOUNG / (2 * (1 + POISSON))
-
--- Timoshenko: what the tip sinks by, of density 1
-local function timoshenko(gravity)
-  return gravity * LENGTH ^ 2 * (12 * LENGTH ^ 2 / (8 * PLANE * HEIGHT ^ 2) + 1 / (2 * 5 / 6 * SHEAR))
-end
+local LENGTH, HEIGHT, PLANE, SHEAR = beam.LENGTH, beam.HEIGHT, beam.PLANE, beam.SHEAR
 
 -- Reissner's beam under its weight, the elastica with shear and stretch: what the tip sinks by. theta: angle of the
 -- section below the level; its force q (L - s) stretches by e and shears by c, and E I theta'' = (1 + e) V - c N. Found
@@ -35,37 +29,6 @@ local function reissner(gravity)
   return select(2, shoot(root))
 end
 
--- three of the first periods, damped so that less than a thousandth of its motion is left
-local PERIOD = 2 * math.pi / 3.516 * LENGTH ^ 2 * math.sqrt(12 / PLANE) / HEIGHT
-
--- Pins hold every node that a pinned particle touches, up to 1.5 cells beyond it, and the beam begins 0.23 cells before
--- the last of them. So the drawn root is there, and pins end 0.4 cells before it; drawn: pins that end at the root,
--- which is at a node.
-local function sink(cells, gravity, method, particles, drawn)
-  local dx = HEIGHT / cells
-  local root, low = (drawn and 10 or 9.77) * dx, math.ceil(LENGTH / dx) + 4
-  local pinned = root - (drawn and 0 or 0.4 * dx)
-  local bar = cq.Robot {
-    shape = cq.Shape.box { at = { root - 2 * dx, low * dx }, size = { LENGTH + 2 * dx, HEIGHT } },
-    groups = { root = function(x) return x < pinned end, tip = function(x) return x > root + LENGTH - dx / 2 end },
-    material = cq.Material.neo_hookean { young = YOUNG, poisson = POISSON, density = 1 }, pins = "root",
-    spacing = dx / particles,
-  }
-  local solved = method == "implicit" or method == "settle"
-  local world = cq.World {
-    cells = { math.ceil(LENGTH / dx) + 20, low + cells + 8 }, dx = dx, gravity = { 0, -gravity }, damping = 10 / PERIOD,
-    dt = PERIOD / (method == "implicit" and 20 or 50), precision = "float64",
-    substeps = not solved and "auto" or method == "implicit" and cells or 1,
-    formulation = method == "total Lagrangian" and "total_lagrangian" or nil,
-    integrator = solved and cq.Implicit { tolerance = 1e-5 } or nil, bar,
-  }
-  local state = method == "settle" and world:settle {}
-    or world:rollout({ steps = method == "implicit" and 60 or 150 }).state
-  local y = state:center "tip"[2]:item()
-  world:close()
-  return low * dx + HEIGHT / 2 - y
-end
-
 local FEW = "once particles have moved over the grid, three or four across a cell integrate stress too coarsely: the"
   .. " error goes with particles and not with cells, and total Lagrangian steps, whose grid moves with them, have none of"
   .. " it with three"
@@ -82,23 +45,23 @@ return {
       for key, value in pairs(more or {}) do given[key] = value end
       row(given)
     end
-    for _, load in ipairs { { "small", 0.02, timoshenko }, { "large", 0.5, reissner } } do
+    for _, load in ipairs { { "small", 0.02, beam.timoshenko }, { "large", 0.5, reissner } } do
       local name, part, theory = unpack(load)
-      local gravity = part * LENGTH / timoshenko(1)
+      local gravity = part * LENGTH / beam.timoshenko(1)
       local exact, quantity = theory(gravity), ("%s deflection of the tip by the length"):format(name)
       for _, method in ipairs { "explicit", "total Lagrangian", "implicit", "settle" } do
         local four = name == "large" and (method == "explicit" or method == "implicit")
         compare(method, quantity .. (four and ", 4 particles across a cell" or ""), exact,
           method == "settle" and { 4, 8, 16 } or { 4, 8 }, "cells across",
-          function(n) return sink(n, gravity, method, four and 4 or 3) end, { plateau = four and FEW or nil })
+          function(n) return beam.sink(n, gravity, method, four and 4 or 3) end, { plateau = four and FEW or nil })
         if four then
           compare(method, quantity .. ", 8 cells across", exact, { 3, 4, 6 }, "particles across a cell",
-            function(n) return sink(8, gravity, method, n) end)
+            function(n) return beam.sink(8, gravity, method, n) end)
         end
       end
       if name == "small" then
         compare("settle", quantity .. ", pins drawn to the root", exact, { 4, 8, 16 }, "cells across",
-          function(n) return sink(n, gravity, "settle", 3, true) end, { promise = 0.05 })
+          function(n) return beam.sink(n, gravity, "settle", 3, true) end, { promise = 0.05 })
       end
     end
   end,
