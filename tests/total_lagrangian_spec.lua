@@ -421,6 +421,12 @@ describe("total Lagrangian steps refuse", function()
       return world:rollout { steps = 60, robot = { moving, world.robots[2] } }
     end)
     assert(said:find("two bodies meet: particle", 1, true), said)
+    -- a design without void looks whether one of them is void
+    local culprits = require("cq.rollout.unstable").culprits
+    assert.same({ 2, true }, { #culprits, culprits[1].robot ~= culprits[2].robot })
+    for _, culprit in ipairs(culprits) do
+      assert(said:find(("particle %d of"):format(culprit.particle), 1, true), said)
+    end
     assert(said:find('collisions = true, or formulation = "updated"', 1, true), said)
   end)
 

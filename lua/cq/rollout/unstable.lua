@@ -12,9 +12,9 @@ local C = engine.C
 
 local unstable = {}
 
----The particle by which the last rollout failed, of the robot as it is placed in its world.
----@type { robot: cq.Robot, particle: integer }?
-unstable.culprit = nil
+---The particles by which the last rollout failed, of the robots as they are placed in its world: one, or two that met.
+---@type { robot: cq.Robot, particle: integer }[]
+unstable.culprits = {}
 
 ---The scene, from 1, in which the simulation of the last rollout failed; whoever asks sets it to nil before.
 ---@type integer?
@@ -125,6 +125,8 @@ local function raise_touching(self, health, at)
   end
   local one, first = name(tonumber(health.particle))
   local other, second = name(health.value)
+  unstable.culprits = { { robot = one, particle = tonumber(health.particle) - one.first + 1 },
+    { robot = other, particle = health.value - other.first + 1 } }
   local remedy = self.world.def.collisions
       and "deeper than collisions hold them apart: take more substeps, smaller cells or a larger stiffness of collisions"
     or 'and nothing holds them apart: give the world collisions = true, or formulation = "updated"'
@@ -156,7 +158,7 @@ function unstable.raise(self, status)
   for _, candidate in ipairs(world.robots) do
     if particle >= candidate.first then robot = candidate end
   end
-  unstable.culprit = { robot = robot, particle = particle - robot.first + 1 }
+  unstable.culprits = { { robot = robot, particle = particle - robot.first + 1 } }
   local group = assembly.group_of(robot, particle - robot.first)
   local happened, advice = what_happened(health, world)
   is.fail("the simulation failed at %s: particle %d of %s%s %s; %s", at, particle - robot.first + 1, robot.name,

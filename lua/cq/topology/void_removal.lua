@@ -107,11 +107,13 @@ local function rest_of(design, body, gone, whole, with_body)
   return world, world.robots[last.at], with_body(body:subset(kept)), kept
 end
 
--- the particle of the design's body by which the last rollout failed
-local function culprit_of(robot, kept)
-  local culprit = failures.culprit
-  if not culprit or culprit.robot ~= robot then return nil end
-  return kept and kept[culprit.particle] or culprit.particle
+-- the particles of the design's body by which the last rollout failed: one, or two that met
+local function culprits_of(robot, kept)
+  local out = {}
+  for _, culprit in ipairs(failures.culprits) do
+    if culprit.robot == robot then out[#out + 1] = kept and kept[culprit.particle] or culprit.particle end
+  end
+  return out
 end
 
 -- Void of a binary design that has no solid within the filter's radius.
@@ -145,12 +147,13 @@ local function attempt(design, params, given, whole)
     if next(gone) then world, own, fields.robot, kept = rest_of(design, body, gone, whole, with_body) end
   end
   while true do
-    failures.culprit = nil
+    failures.culprits = {}
     local fine, roll = pcall(world.rollout, world, fields)
     if fine then return roll, world, fields end
-    local p = culprit_of(own, kept)
-    density = density or p and design:map(params).density:detach()
-    if not p or not leave_out(design, density, gone, p, radii) then error(roll, 0) end
+    local culprits, is_void = culprits_of(own, kept), false
+    density = density or culprits[1] and design:map(params).density:detach()
+    for _, p in ipairs(culprits) do is_void = leave_out(design, density, gone, p, radii) or is_void end
+    if not is_void then error(roll, 0) end
     radii = 2 * radii
     message.note_once("a void particle failed in the simulation: such particles are left out, until the next rollout")
     world, own, fields.robot, kept = rest_of(design, body, gone, whole, with_body)
