@@ -47,7 +47,7 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   return cq_arrange(s, worker);
 }
 
-// The displacement of walls whose velocity is one for all times; api gives it to those whose velocity changes.
+// Displacements of walls where `from` stands, whose step is step 0 here; load_walls sets those of changing velocity.
 static void take_walls(cq_scene *s, const cq_scene *from) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
   s->kernels->clear_walls(s);

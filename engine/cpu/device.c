@@ -367,7 +367,7 @@ static int64_t record_bytes(const cq_device *device) {
 
 static cq_status begin_adjoint_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
-  cq_scene_begin_adjoint(scene, worker);
+  cq_scene_begin_adjoint(scene, worker);   // all adjoints and gradients are 0
   return CQ_OK;
 }
 

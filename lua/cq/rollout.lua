@@ -84,8 +84,11 @@ local function check(self, status)
   failures.raise(self, status)
 end
 
----Refuses to read a state that is not the live one. To a final state that a backward pass has left the engine returns.
+---Raises an error unless the engine is at this control step, whose state somebody wants to read. After a backward pass
+---the engine is at the start: it then goes to the final state again, if that one is asked for.
 ---@internal
+---@param step integer    control step of the state
+---@param what string     the function that reads it, for the message
 function Rollout:require_live(step, what)
   if not self.handle then is.fail("%s: this rollout was released, or its world closed", what) end
   local at = C.cq_rollout_at(self.handle)

@@ -205,8 +205,8 @@ end
 ---  in each control step: against noise of the pressure; on the CPU only [1/time]
 ---@field integrator? cq.Implicit     steps of backward Euler, of any length; explicit ones unless given
 ---@field formulation? "updated"|"total_lagrangian"   updated: all bodies share one grid, which their
----  particles cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies
----  that do not touch each other: their energy does not decay by the step, and steps are several times as quick
+---  particles cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies:
+---  their energy does not decay by the step, and steps are several times as quick
 ---@field collisions? boolean|cq.World.collisions.def   with total Lagrangian steps: surfaces of bodies, and of parts of
 ---  one, push each other apart from a gap of half a cell on, without friction; without it surfaces that meet are an
 ---  error; on the CPU only
@@ -235,7 +235,7 @@ end
 ---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU;
 ---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
 ---cell, pressure_smoothing, and implicit steps; transfer = { decay } with implicit or total Lagrangian steps or a
----GPU; in a rollout a body that meets itself or another one.
+---GPU; collisions with updated steps or on a GPU; in a rollout without them a body that meets itself or another one.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)

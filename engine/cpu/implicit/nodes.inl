@@ -110,7 +110,8 @@ static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
   }
 }
 
-// The inverse of a small symmetric matrix, scaled, for a product of masses may underflow; 0 if it is not positive.
+// out = a^-1 of a symmetric matrix. Computed of a by its largest diagonal entry, because the determinant of masses in
+// small units may underflow. Returns 0, and leaves out as it is, where a is not positive definite, or nearly singular.
 static int invert_block(const real a[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) {
   real m[CQ_DIM][CQ_DIM], largest = (real)0;
   EACH(i) if (a[i][i] > largest) largest = a[i][i];
