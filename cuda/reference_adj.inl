@@ -189,7 +189,7 @@ CQ_RARE void fraction_adj(const cq_shapes *r, const int32_t p, const Hull *hull,
       EACH(j) {
         real g = beta[j];
         EACH(axis) {
-          if (axis == e && axis == j) g *= by * (at[axis] == 1 ? (real)-2 : (real)1);   // second derivative of the weights
+          if (axis == e && axis == j) g *= by * (at[axis] == 1 ? (real)-2 : (real)1);   // second derivative of N
           else if (axis == e) g *= dx * a.d[axis][at[axis]];
           else if (axis == j) g *= a.d[axis][at[axis]];
           else g *= a.w[axis][at[axis]];
