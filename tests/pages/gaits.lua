@@ -1,11 +1,13 @@
--- gaits: the table of what trained gaits keep at parts of their step, from what tests/bench/gaits.lua wrote.
+-- gaits: the tables of what trained gaits keep at parts of their step, and in other simulations, from what
+-- tests/bench/gaits.lua wrote.
 local csv = require "cq.base.csv"
 local marks = require "tests.pages.marks"
 local source = require "tests.source"
 
 local gaits = {}
-local PATH = "tests/bench/gaits.csv"
+local PATH, KEPT = "tests/bench/gaits.csv", "tests/bench/kept.csv"
 
+---At parts of the step.
 ---@return string
 function gaits.table()
   local rows = {}
@@ -17,6 +19,27 @@ function gaits.table()
   end
   return marks.table({ "example", "steps", "seed", "iterations", "body lengths", "at dt / 2", "dt / 4", "dt / 8" },
     rows)
+end
+
+---In other simulations, in percent of the gain.
+---@return string
+function gaits.kept()
+  local names, rows
+  for line in source.read(KEPT):gmatch "[^\n]+" do
+    local cells = assert(csv.cells(line))
+    if not names then
+      names, rows = cells, {}
+    else
+      local of = {}
+      for k, name in ipairs(names) do of[name] = cells[k] end
+      local failed = tonumber(of.failed) > 0 and (" (%s failed)"):format(of.failed) or ""
+      rows[#rows + 1] = { of.example, of.steps, of.way, of.stiffness, of.density, of.friction, of.strength, of.gravity,
+        of.substeps_2 .. ", " .. of.substeps_4, of.grid, of.place, of.noise, of.latency,
+        of.median .. ", " .. of.worst .. failed }
+    end
+  end
+  return marks.table({ "robot", "steps", "body lengths", "E", "density", "friction", "strength", "gravity",
+    "dt / 2, dt / 4", "finer grid", "half a cell", "noise", "latency", "all at once: median, worst" }, rows)
 end
 
 return gaits

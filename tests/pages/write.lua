@@ -14,6 +14,7 @@ function write.pages()
   return {
     ["README.md"] = marks.fill("README.md", { results = results.headlines(rows) }),
     ["docs/papers.md"] = marks.fill("docs/papers.md", { results = results.all(rows) }),
+    ["docs/exploits.md"] = marks.fill("docs/exploits.md", { kept = gaits.kept() }),
     ["docs/units.md"] = marks.fill("docs/units.md", { gaits = gaits.table() }),
     ["docs/examples.md"] = marks.fill("docs/examples.md", { examples = examples.table() }),
   }

@@ -37,6 +37,7 @@ local function experiment(fields)
   end
   local given = type(fields) == "function" and function(level) return more(fields(level)) end or more(fields)
   last = require "cq.experiment"(given)
+  last.render = function() end
   return last
 end
 

@@ -22,6 +22,7 @@ end
 
 rawset(cq, "Experiment", function(fields)
   last = own.Experiment(type(fields) == "function" and function(level) return more(fields(level)) end or more(fields))
+  last.render, last.figures = function() end, function() end
   return last
 end)
 
