@@ -18,6 +18,7 @@ local read_file = require "cq.base.read_file"
 local examples = {
   walker2d = { start = 0.5, length = 0.6, group = "trunk" },
   biped = { start = 0.35, length = 0.3 },
+  cable_biped = { start = 0.3, length = 0.3 },
   quadruped = { start = 0.3, length = 0.3 },
 }
 local PARTS = { 2, 4, 8 }

@@ -1,6 +1,6 @@
 // repel: surfaces that are near push each other away, as in peridynamics (Silling and Askari, Computers and Structures
 // 83 (2005)): nodes a and b of two surfaces, at a distance of d < r = 1.5 dx, by
-//   f_a = k (1 / d - 1 / r) (x_a - x_b),  f_b = -f_a                                                          (E117)
+//   f_a = k (r / d - 1) (x_a - x_b) / d,  f_b = -f_a                                                          (E117)
 // The nodes lie half a cell within the surfaces, so that surfaces which lie on each other are at d = dx.
 
 // where nodes are; the list of pairs follows
@@ -14,11 +14,11 @@ static cq_status place_rims(cq_scene *s, const cq_slice *in) {
   return cq_near_update(&r->near, s->model, r->rim, r->rim_at, r->rim_count);
 }
 
-// Two nodes that are near: the way from b to a, how long it is, and the force where they would be in one place.
+// Two nodes that are near: the way from b to a, and how long it is.
 typedef struct {
   int64_t a, b;              // nodes
   wide way[CQ_DIM], far;
-  double force, reach;
+  double force, reach;       // force: at half the reach
 } NearPair;
 
 CQ_INLINE wide place_of_rim(const cq_scene *s, const cq_slice *in, const int64_t node, const int i) {
@@ -56,7 +56,7 @@ static cq_status repel(cq_scene *s, const cq_slice *in) {
       r->meet[1] = r->near.pair[2 * k + 1];
       return CQ_OK;
     }
-    const wide by = (wide)p.force * ((wide)1 / p.far - (wide)(1 / p.reach));
+    const wide by = (wide)p.force * ((wide)p.reach / p.far - (wide)1) / p.far;
     EACH(i) {
       real *a = (real *)r->push + i * r->node_count + p.a, *b = (real *)r->push + i * r->node_count + p.b;
       *a = *a + (real)(by * p.way[i]);
@@ -67,8 +67,8 @@ static cq_status repel(cq_scene *s, const cq_slice *in) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// From what forces get to what places of nodes get: df_a = k ((1 / d - 1 / r) w - n (n.w) / d), w = dx_a - dx_b, n from
-// b to a; symmetric                                                                                           (E118)
+// From what forces get to what places of nodes get: df_a = k ((r / d - 1) w - (2 r / d - 1) n (n.w)) / d, n from b to
+// a, w = dx_a - dx_b; symmetric                                                                               (E118)
 static cq_status repel_adj(cq_scene *s, const cq_slice *in) {
   cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;
@@ -82,8 +82,8 @@ static cq_status repel_adj(cq_scene *s, const cq_slice *in) {
     EACH(i) given[i] = (double)force_adj[i * nodes + p.a] - (double)force_adj[i * nodes + p.b];
     EACH(i) along += given[i] * p.way[i] / p.far;
     EACH(i) {
-      const real back =
-          (real)(p.force * ((1 / p.far - 1 / p.reach) * given[i] - along * p.way[i] / (p.far * p.far)));
+      const double share = p.reach / p.far;
+      const real back = (real)(p.force / p.far * ((share - 1) * given[i] - (2 * share - 1) * along * p.way[i] / p.far));
       real *adj = (real *)r->adj + (U + i) * nodes, *rest = (real *)r->rest_adj + i * nodes;
       adj[p.a] += back;
       adj[p.b] -= back;
