@@ -85,11 +85,14 @@ CQ_GPU const Node *state_after(const cq_frame *s, const int32_t k) {
   return nodes_at(k < 0 ? s->substeps[0].in : s->substeps[k].out, 0);
 }
 
+// Nothing is entered, and then nothing meets, after a step that failed by itself: what it left is no state. Only
+// touch_meet may name another failure, so that all threads here see the same.
 static __global__ void __launch_bounds__(SLOT_THREADS) touch_enter(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);
   CQ_SHARED(int32_t, shared, 1);
-  if (is_over(s, k < 0 ? 0 : k) || !is_checked(s, k, shared)) return;
+  const int failed = load_volatile(&s->progress->bad) <= s->first + k;
+  if (failed || is_over(s, k < 0 ? 0 : k) || !is_checked(s, k, shared)) return;
   each_place(s, state_after(s, k), [&](const int32_t rim, const int64_t cell) {
     if (cell < 0) {
       store_volatile(&s->shapes->edge[k + 1], 1);
