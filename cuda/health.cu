@@ -69,27 +69,25 @@ static void diagnose(const State *q, int32_t scene, cq_health *h) {
   }
 }
 
-// Takes the first scene with such a particle, before the step or after it. If no scene has one, the determinant was
-// not positive for the kernels' precision and is for double: its particle is named.
+// Takes the first scene with such a particle in the state before the step, else in that after it: where a scene failed
+// by the state before, others may be about to. If no scene has one, the determinant was not positive for the kernels'
+// precision and is for double: its particle is named.
 static void find_failed_particle(cq_device *d, const State *before, const State *after) {
+  const State *states[] = {before, after};
   cq_health worst = {};
-  worst.step = d->step;
   worst.value = INFINITY;
-  for (int32_t s = 0; s < d->batch; s++) {
-    cq_health h = {};
-    h.step = d->step;
-    diagnose(before, s, &h);
-    if (h.value < worst.value) worst = h;
-    if (!h.bad && after->data) {
-      h = {};
-      h.step = d->step;
-      diagnose(after, s, &h);
+  for (int k = 0; k < 2 && states[k]->data; k++)
+    for (int32_t s = 0; s < d->batch; s++) {
+      cq_health h = {};
+      diagnose(states[k], s, &h);
+      if (k == 0 && h.value < worst.value) worst = h;
+      if (!h.bad) continue;
+      d->health = h;
+      d->health.step = d->step;
+      return;
     }
-    if (!h.bad) continue;
-    d->health = h;
-    return;
-  }
   d->health = worst;
+  d->health.step = d->step;
   d->health.bad = CQ_HEALTH_INVERTED;
 }
 
