@@ -69,7 +69,7 @@ CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const w
 // index and fraction of a coordinate in equally spaced samples, held at the ends
 CQ_WALL void sample_at(wall_real x, double origin, double spacing, int32_t count, int32_t *index, wall_real *fraction) {
   wall_real s = (x - origin) / spacing;
-  if (s < 0) s = 0;
+  if (!(s >= 0)) s = 0;     // where it is not finite too, as that of a node may be in a step that fails
   if (s > count - 1) s = count - 1;
   *index = (int32_t)wall_value(s);
   if (*index > count - 2) *index = count > 1 ? count - 2 : 0;
