@@ -157,6 +157,9 @@ static cq_status lay_out_all(cq_device *d, const cq_values *values) {
   cq_shapes_layout l = {};
   if (r->order && same_positions(d, values)) return CQ_OK;
   cq_status status = cq_shapes_lay_out(d->model, values, d->batch, &l);
+  // from here on the device has no layout, until all of the new one is there
+  cq_free(r->order);
+  r->order = NULL;
   if (!status) {
     s->tiles = l.tiles;
     s->nodes = l.nodes;
