@@ -220,6 +220,28 @@ describe("a training on the GPU", function()
     assert.equal(5, count, said[1])
   end)
 
+  it("goes on with the positions before, where the grids of others found no memory", function()
+    local result = cqlua({ script [[
+local cq = require "cq"
+local robot = cq.Robot { shape = cq.Shape.box { name = "b", size = { 12, 12 }, spacing = 0.5 },
+  material = cq.Material.neo_hookean { young = 50, poisson = 0.3, density = 1 } }
+local world = cq.World { cells = { 400, 400 }, dx = 1, dt = 0.1, substeps = 4, formulation = "total_lagrangian",
+  device = "cuda", robot:at { 180, 180 } }
+local x = world.robot.position
+local function go(positions)
+  return pcall(function()
+    return world:rollout { steps = 5, memory = "1 MiB", robot = world.robot:with { position = positions } }
+      .state:positions()
+  end)
+end
+local _, first = go(x)
+local fits, problem = go((x - 186) * 30 + 200)
+local _, again = go(x)
+print(fits, tostring(problem):find("out of memory: grids of bodies", 1, true) ~= nil, first:equal(again))
+]] }, "memory=2097152")
+    assert.same({ 0, "false\ttrue\ttrue\n", "" }, { result.code, result.out, result.err })
+  end)
+
   -- the three numbers that a script prints
   local function same_numbers(content, least)
     local path, out = script(content), {}
