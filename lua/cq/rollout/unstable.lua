@@ -128,7 +128,7 @@ local function raise_touching(self, health, at)
   unstable.culprits = { { robot = one, particle = tonumber(health.particle) - one.first + 1 },
     { robot = other, particle = health.value - other.first + 1 } }
   local remedy = self.world.def.collisions
-      and "deeper than collisions hold them apart: take more substeps, smaller cells or a larger stiffness of collisions"
+      and "deeper than collisions hold them apart: take smaller cells, or more substeps with a larger stiffness of collisions"
     or 'and nothing holds them apart: give the world collisions = true, or formulation = "updated"'
   is.fail("the simulation failed at %s: %s: %s comes near %s, %s", at,
     one == other and "a body meets itself" or "two bodies meet", first, second, remedy)
