@@ -97,6 +97,42 @@ describe("bodies that collide by total Lagrangian steps", function()
     assert((second[1] - first[1]):item() > 0.08)
   end)
 
+  -- energy of two blocks after they flew at each other, in shares of that before; number: the Courant number
+  local function energy_kept(dim, stiffness, speed, number)
+    local size = { 5, 5, dim == 3 and 5 or nil }
+    local a, b = block("a", size), block("b", size)
+    local function made(dt)
+      local low, high = { 8, 9, dim == 3 and 9 or nil }, { 14.1, 9.5, dim == 3 and 9.5 or nil }
+      local cells = { 40, 24, dim == 3 and 24 or nil }
+      local world = world_of { cells = cells, dt = dt, substeps = 1, collisions = { stiffness = stiffness },
+        a:at(low), b:at(high) }
+      return world, world.robots[1]:with { velocity = { speed, 0, dim == 3 and 0 or nil } }
+    end
+    local world = made(0.1)
+    local dt = 0.1 * number / (world.courant + speed * 0.1)
+    world:close()
+    local moving
+    world, moving = made(dt)
+    local state = world:rollout { steps = math.ceil((20 + 2 / speed) / dt), robot = { moving, world.robots[2] } }.state
+    local energy = state:energy()
+    world:close()
+    return energy:item() / (5 ^ dim * speed ^ 2 / 2)
+  end
+  it("are stable up to a Courant number of 1, which counts their stiffness", function()
+    for dim = 2, 3 do
+      for _, stiffness in ipairs { 0.25, 0.5, 1, 2, 4, 8 } do
+        for _, speed in ipairs { 0.04, 0.2 } do
+          local kept = energy_kept(dim, stiffness, speed, 0.95)
+          assert(kept > 0.85 and kept < 1.03, ("%dD, stiffness %g, speed %g: %g of the energy"):format(dim, stiffness, speed,
+            kept))
+        end
+      end
+    end
+    local said = sentence(function() energy_kept(2, 4, 0.04, 1.1) end)
+    assert(said:find("the Courant number is", 1, true), said)
+    assert(said:find("a smaller stiffness of collisions", 1, true), said)
+  end)
+
   it("have gradients that agree with central differences", function()
     local muscle = cq.Actuator.pressure { groups = { "a" }, axis = "y", max = 0.2 }
     local a, b = block("a", { 4, 4 }, { actuators = muscle }), block("b", { 4, 4 })

@@ -51,6 +51,13 @@ void cq_grids_settle(const cq_model *m, cq_body *bodies);
 // lattice of two a side, by bits; else -1.
 int32_t cq_grids_corner(int32_t dim, const double fraction[3]);
 
+// The force by which the node of a particle's cell pushes others away at half their reach (E117): by the values that
+// the world was made with, so that it is a constant.
+double cq_touch_push(const cq_model *m, int64_t particle);
+// The P-wave modulus whose waves ask for as short a step as collisions do, for a particle of a modulus (E119); 0
+// without collisions.
+double cq_touch_modulus(const cq_model *m, int64_t particle, double modulus);
+
 // Enters the surfaces of bodies into cells of the world. Two that touch come to pair, -1 where none do; edge becomes 1
 // where one is at the edge of the world (touch.inl). In a world with collisions only surfaces that are stretched over
 // more than a cell can touch: the others push each other apart.

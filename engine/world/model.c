@@ -1,5 +1,6 @@
 // model: checks a world's definition and copies it.
 #include "constants.h"
+#include "grids.h"
 #include "model.h"
 #include <math.h>
 #include <string.h>
@@ -583,7 +584,8 @@ double cq_model_courant(const cq_model *m, const double *const *value, int weigh
     // explicit diffusion of momentum, as a speed: it is stable up to dt of about 3 rho dx^2 / (8 eta)
     const double per_mass = v[CQ_FIELD_VOLUME][p] / v[CQ_FIELD_MASS][p],
                  diffusion = 8.0 / 3 * viscosity * per_mass / m->dx;
-    fastest = fmax(fastest, sqrt((modulus + stress) * per_mass) + diffusion + sqrt(speed2));
+    const double stiffest = fmax(modulus + stress, cq_touch_modulus(m, p, modulus));
+    fastest = fmax(fastest, sqrt(stiffest * per_mass) + diffusion + sqrt(speed2));
   }
   // the stiffnesses of material and cables add up where they meet, and with them the squares of their Courant numbers
   return hypot(fastest * m->dt / m->dx, cq_cables_courant(m, v));

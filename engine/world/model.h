@@ -141,8 +141,8 @@ static inline int cq_cables_follow(const cq_model *m) {
 
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
 void cq_model_destroy(cq_model *model);
-// (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) + 8/3 eta/(rho dx) + |v| of a particle, and by
-// hypot that of cables; of value[field], or of the model's values for NULL. weighed: actuation weights may yet be 1
+// (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) or by collisions + 8/3 eta/(rho dx) + |v| of a
+// particle, by hypot that of cables; of value[field], or the model's for NULL. weighed: actuation weights may yet be 1
 double cq_model_courant(const cq_model *model, const double *const *value, int weighed);
 int64_t cq_model_field_count(const cq_model *model, int32_t field);   // numbers of a field in one scene, -1 for none
 

@@ -1,10 +1,31 @@
 // touch: enters the surfaces of bodies into cells of the world, and finds two that touch, or all that are near.
+#include "constants.h"
 #include "grids.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "touch.inl"
+
+// ---- how stiff ------------------------------------------------------------------------------------------------------
+
+// of a particle's material, times the stiffness of collisions
+static double push_modulus(const cq_model *m, int64_t particle) {
+  double slot[CQ_SLOTS_MAX];
+  cq_constants_of(m, (const double *const *)m->value, particle, slot);
+  return m->collision_stiffness * cq_material_modulus(&m->materials[m->material[particle]], slot);
+}
+
+double cq_touch_push(const cq_model *m, int64_t particle) {
+  return push_modulus(m, particle) * pow(m->dx, m->dim - 1);
+}
+
+double cq_touch_modulus(const cq_model *m, int64_t particle, double modulus) {
+  const double share = m->dim == 2 ? 1.35 : 1.8;
+  return m->collision_stiffness > 0 ? 3.0 / 16 * modulus + share * push_modulus(m, particle) : 0;
+}
+
+// ---- surfaces that touch --------------------------------------------------------------------------------------------
 
 typedef struct {
   int64_t cell;              // of the world, -1: free

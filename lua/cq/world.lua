@@ -135,6 +135,7 @@ local function refuse_courant(self, raw, wanted)
   C.cq_world_destroy(self.handle)
   self.handle = nil
   local softer = raw.cable_count > 0 and "a softer material, or softer cables" or "a softer material"
+  if raw.collision_stiffness > 0.5 then softer = softer .. ", or a smaller stiffness of collisions" end
   local number = ("cq.World: the Courant number is %.3g with substeps = %d and must be at most %s"):format(self.courant,
     self.substeps, text.number(self.courant_max))
   if wanted <= self.substeps_max then

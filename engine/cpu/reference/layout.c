@@ -1,6 +1,5 @@
 // layout: where particles lie on the grids of their bodies (world/grids.h), and which of them are computed together.
 #include "../kernels.h"
-#include "../../world/constants.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -235,15 +234,6 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
   return CQ_OK;
 }
 
-// The force by which the node of a cell pushes others away; by the values that the world was made with, so that it is a
-// constant.
-static double push_of(const cq_model *m, int32_t particle) {
-  double slot[CQ_SLOTS_MAX];
-  cq_constants_of(m, (const double *const *)m->value, particle, slot);
-  return m->collision_stiffness * cq_material_modulus(&m->materials[m->material[particle]], slot) *
-         pow(m->dx, m->dim - 1);
-}
-
 // Cells that have an empty one beside them: others may come near these alone.
 static void find_rim(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
@@ -264,7 +254,7 @@ static void find_rim(cq_scene *s, const sorted *o) {
       int64_t at = c - body->first;
       *rim = (cq_rim){.node = c, .particle = o->list[o->start[c]], .body = r->cells[k].body};
       for (int i = 0; i < m->dim; i++, at %= body->stride[i - 1]) rim->cell[i] = (int32_t)(at / body->stride[i]);
-      r->rim_push[rim - r->rim] = push_of(m, rim->particle);
+      r->rim_push[rim - r->rim] = cq_touch_push(m, rim->particle);
     }
 }
 

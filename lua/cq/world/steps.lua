@@ -18,7 +18,8 @@ local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.
 ---  "auto": 0.1 c / dx, c the speed of elastic waves in the softest material when the world is made
 
 ---@class cq.World.collisions.def
----@field stiffness? number           in shares of the P-wave modulus of the softer surface
+---@field stiffness? number           in shares of the P-wave modulus of the softer surface; above 0.6 in the plane, and
+---  0.45 in space, steps must be shorter, which the Courant number says
 
 -- the rate that the engine is asked for: 0 for APIC
 local function residual_decay(transfer)
