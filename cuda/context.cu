@@ -230,8 +230,6 @@ static cq_status check_choices(const cq_model *m) {
                    m->simd);
   if (m->volume_share > 0)
     return cq_fail(CQ_UNSUPPORTED, "pressure_smoothing is not there on CUDA; take device \"cpu\", or leave pressure_smoothing at 0");
-  if (m->collision_stiffness > 0)
-    return cq_fail(CQ_UNSUPPORTED, "collisions are not there on CUDA; take device \"cpu\", or leave collisions away");
   if (m->averages_dilatation)
     return cq_fail(CQ_UNSUPPORTED, "f_bar is not there on CUDA; take device \"cpu\", or leave it away");
   return CQ_OK;

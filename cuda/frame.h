@@ -55,7 +55,8 @@ typedef struct cq_substep {
 // Once something is found, the kernels of later substeps and runs do nothing, until the host has sorted the particles
 // or reported the failure.
 typedef struct cq_progress {
-  int32_t touches;           // first state in which surfaces of bodies meet, or one has left the world (touch.inl)
+  // first state in which surfaces of bodies meet, or one has left the world (touch.inl, repel.inl)
+  int32_t touches;
   int32_t stop;              // first state with a particle outside of its tile's region: sort before this step
   int32_t bad;               // first step that fails: inverted before it; not finite or not in the world after it
   // Set once by the grid pass when `stop` or `bad` is set. Particle passes read this word and not `stop` or `bad`,

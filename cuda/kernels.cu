@@ -12,6 +12,7 @@
 #include "../engine/physics/drive/cable.inl"
 #include "../engine/physics/drive/chamber.inl"
 #include "../engine/physics/drive/pressure.inl"
+#include "../engine/physics/collision.inl"
 #include "../engine/physics/contact.inl"
 #include "../engine/physics/piola.inl"
 #include "../engine/physics/transfer.inl"
@@ -38,6 +39,7 @@
 #include "hull.inl"
 #include "reference.inl"
 #include "touch.inl"
+#include "repel.inl"
 #include "reference_adj.inl"
 
 // a launch of a kernel that takes a substep
@@ -118,6 +120,14 @@ CQ_LAUNCHER(launch_node_collect, GRID_THREADS, node_collect)
 static void launch_node_move_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k,
                                  int32_t given) {
   CQ_LAUNCH(node_move_adj, blocks, CQ_TILE_NODES, stream, frame, k, given);
+}
+static void launch_repel(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
+  CQ_LAUNCH(near_enter, blocks, SLOT_THREADS, stream, frame, k);
+  CQ_LAUNCH(near_push, blocks, SLOT_THREADS, stream, frame, k);
+}
+static void launch_repel_adj(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
+  CQ_LAUNCH(near_enter, blocks, SLOT_THREADS, stream, frame, k);
+  CQ_LAUNCH(near_push_adj, blocks, SLOT_THREADS, stream, frame, k);
 }
 static void launch_touch(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
   CQ_LAUNCH(touch_enter, blocks, SLOT_THREADS, stream, frame, k);
@@ -229,7 +239,7 @@ const cq_cuda_kernels CQ_TABLE = {
     launch_discount,
     launch_load_actuation, launch_load_actuation_adj, launch_pull_cables, launch_pull_cables_adj,
     launch_reference_begin, launch_reference_observe, launch_reference_settle, launch_reference_finish,
-    launch_cell_forces, launch_node_move, launch_node_impulse, launch_touch, launch_reference_pulled,
-    launch_node_move_adj, launch_cell_forces_adj, launch_cell_settle, launch_node_collect,
+    launch_repel, launch_cell_forces, launch_node_move, launch_node_impulse, launch_touch, launch_reference_pulled,
+    launch_node_move_adj, launch_repel_adj, launch_cell_forces_adj, launch_cell_settle, launch_node_collect,
     launch_read, launch_read_weights, launch_read_adj,
 };

@@ -68,17 +68,19 @@ typedef struct cq_cuda_kernels {
   void (*reference_settle)(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const void *state, void *adj);
   void (*reference_finish)(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes,
                            const cq_given_particles *given, const void *state);
-  // An engine step: forces of cells, then the nodes; impulses where they are wanted; do surfaces meet after it? k -1:
-  // before the first step. pulled: places of the particles of cables in state k.
+  // An engine step: collisions, forces of cells, then the nodes; impulses where they are wanted; do surfaces meet after
+  // it? k -1: before the first step. pulled: places of the particles of cables in state k.
+  void (*repel)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*cell_forces)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*node_move)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*node_impulse)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*touch)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*reference_pulled)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, const cq_actuation *actuation,
                            int32_t k);
-  // Backward: nodes, then cells. given: vector fields that the arenas hold, and which are added to the adjoint of nodes
-  // by node_move_adj or node_collect. cell_settle: what cables gave to the particles of state k.
+  // Backward: nodes, then collisions and cells. given: vector fields that the arenas hold, and which are added to the
+  // adjoint of nodes by node_move_adj or node_collect. cell_settle: what cables gave to the particles of state k.
   void (*node_move_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k, int32_t given);
+  void (*repel_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*cell_forces_adj)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*cell_settle)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k);
   void (*node_collect)(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t given);

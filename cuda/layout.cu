@@ -205,6 +205,9 @@ static cq_status make_tiles(cq_shapes_layout *l, int32_t scene, const double *po
   const int32_t before = l->tiles, side = l->side + 2;
   int32_t count = 0;
   for (int64_t k = 0; k < box_tiles; k++) count += l->tile_number[k] > 0;
+  // numbers of nodes in hulls are of 32 bits
+  if (((int64_t)l->tiles + count) * l->hull > INT_MAX)
+    return cq_fail(CQ_MEMORY, "out of memory: all scenes have more than %.3g tiles of cells", (double)INT_MAX / l->hull);
   cq_status status = make_room(l, l->tiles + count, l->nodes, l->rims);
   if (status) return status;
   int32_t slot = (int32_t)(scene * n);
@@ -265,7 +268,7 @@ static cq_status find_rim(cq_shapes_layout *l, int32_t scene, uint8_t *filled) {
     if (status) return status;
     cq_rim *rim = &l->rim[l->rims];
     int32_t *node = l->rim_node + (int64_t)l->rims * (1 + 2 * l->dim);
-    *rim = {c, (int32_t)p, m->body[p], {0, 0, 0}};
+    *rim = {c, (int32_t)p, m->body[p], {0, 0, 0}, cq_touch_push(m, p)};
     coordinates(l, body, c, rim->cell);
     *node++ = l->number[c];
     for (int i = 0; i < l->dim; i++)

@@ -91,6 +91,23 @@ static cq_status send_tables(cq_device *d, const cq_shapes_layout *l) {
   return status;
 }
 
+// Memory of collisions, cleared: the first state is 1.
+static cq_status reserve_near(cq_device *d) {
+  cq_reference *r = d->reference;
+  cq_shapes *s = &r->shapes;
+  s->near_size = 64;
+  while (s->near_size < 2 * (int64_t)s->rims) s->near_size *= 2;
+  const Piece pieces[] = {
+      {NULL, (size_t)s->nodes * cq_node_size(d), (const void **)&s->push},
+      {NULL, (size_t)s->rims * (size_t)s->dim * sizeof *s->near_at, (const void **)&s->near_at},
+      {NULL, (size_t)s->near_size * sizeof *s->near_first, (const void **)&s->near_first},
+      {NULL, (size_t)s->rims * sizeof *s->near_next, (const void **)&s->near_next},
+  };
+  const cq_status status = send_pieces(d, pieces, sizeof pieces / sizeof *pieces, &r->near);
+  return status ? status
+                : cq_cuda_check(cudaMemsetAsync(r->near->data, 0, r->near->bytes, d->context->stream), what);
+}
+
 // Work memory for the layout: arenas, the table of surfaces, adjoints.
 static cq_status reserve(cq_device *d) {
   cq_reference *r = d->reference;
@@ -111,7 +128,8 @@ static cq_status reserve(cq_device *d) {
   if (status) return status;
   s->touch_cell = (unsigned long long *)r->touch->data;
   s->touch_rim = s->touch_cell + s->touch_size;
-  if (!d->differentiable) return CQ_OK;
+  if (d->model->collision_stiffness > 0) status = reserve_near(d);
+  if (status || !d->differentiable) return status;
   void *unused;
   const size_t by_slot = (size_t)d->stride * dim * d->real_bytes;
   const Piece pieces[] = {
@@ -202,7 +220,7 @@ void cq_cuda_reference_destroy(cq_device *d) {
   if (!r) return;
   cq_cuda_slice_release(d, r->seen);
   cq_cuda_slice_release(d, r->first);
-  cq_memory *owned[] = {r->tables, r->reals, r->arenas, r->backward, r->touch};
+  cq_memory *owned[] = {r->tables, r->reals, r->arenas, r->backward, r->touch, r->near};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(&d->context->pool, owned[k]);
   void *of_host[] = {r->positions, r->order, r->rests, r->rim, r->rim_node, r->rim_scene, r};
   for (size_t k = 0; k < sizeof of_host / sizeof *of_host; k++) cq_free(of_host[k]);
@@ -299,9 +317,33 @@ static void node_at(const cq_device *d, const void *state, int32_t node, double 
 
 #include "../engine/world/touch.inl"
 
+// Of rims in the user's order, the first two of which one lies in the other; pair stays where there are none.
+static cq_status find_meeting(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
+                              int32_t pair[2]) {
+  static const double rounding = 1e-4;   // cells
+  cq_near near = {};
+  double *at = (double *)cq_alloc((size_t)count * (size_t)m->dim, sizeof *at, what);
+  for (int64_t k = 0; k < (int64_t)count * m->dim && at; k++) at[k] = places[k / m->dim].node[k % m->dim];
+  const cq_status status = at ? cq_near_update(&near, m, rim, at, count) : CQ_MEMORY;
+  for (int32_t k = 0; k < near.count && pair[0] < 0; k++) {
+    double square = 0;
+    for (int i = 0; i < m->dim; i++) {
+      const double way = at[near.pair[2 * k] * m->dim + i] - at[near.pair[2 * k + 1] * m->dim + i];
+      square += way * way;
+    }
+    if (sqrt(square) > (CQ_NEAR_LEAST + rounding) * m->dx) continue;
+    pair[0] = near.pair[2 * k];
+    pair[1] = near.pair[2 * k + 1];
+  }
+  cq_near_free(&near);
+  cq_free(at);
+  return status;
+}
+
 static cq_status find_touch(cq_device *d, const void *state, int64_t step) {
   const cq_reference *r = d->reference;
   const cq_model *m = d->model;
+  int64_t all = 0;
   cq_rim_places *places = (cq_rim_places *)cq_alloc((size_t)r->shapes.rims, sizeof *places, what);
   cq_status status = places ? CQ_OK : CQ_MEMORY;
   for (int32_t k = 0; k < r->shapes.rims && !status; k++) {
@@ -313,12 +355,15 @@ static cq_status find_touch(cq_device *d, const void *state, int64_t step) {
       node_at(d, state, *node++, after[i]);
     }
     touch_place(m->dim, m->dx, at, before, after, &places[k]);
+    all += places[k].all;
   }
   for (int32_t first = 0, end; first < r->shapes.rims && !status; first = end) {
     int32_t pair[2];
     int edge = 0;
     for (end = first; end < r->shapes.rims && r->rim_scene[end] == r->rim_scene[first];) end++;
     status = cq_touch_find(m, r->rim + first, places + first, end - first, pair, &edge);
+    if (!status && pair[0] < 0 && m->collision_stiffness > 0)
+      status = find_meeting(m, r->rim + first, places + first, end - first, pair);
     if (status || pair[0] < 0) continue;
     d->health = {};
     d->health.bad = CQ_HEALTH_TOUCHES;
@@ -329,6 +374,11 @@ static cq_status find_touch(cq_device *d, const void *state, int64_t step) {
     status = cq_health_fail(&d->health, d->batch);
   }
   cq_free(places);
+  if (!status && all > r->shapes.touch_size)
+    status = cq_fail(CQ_UNSUPPORTED,
+                     "the surfaces of bodies are stretched over %lld cells of the world, and on CUDA at most %lld are "
+                     "looked at for surfaces that meet: take device \"cpu\", or larger cells",
+                     (long long)all, (long long)r->shapes.touch_size);
   return status;
 }
 
@@ -349,7 +399,8 @@ cq_status cq_cuda_reference_diagnose(cq_device *d, const cq_slice *after) {
   cq_reference *r = d->reference;
   const cq_slice *in, *out;
   cq_slice *before = NULL;
-  if (d->progress->touches != INT_MAX) return diagnose_surfaces(d, d->progress->touches == 0 ? d->live : after);
+  if (d->progress->touches != INT_MAX)
+    return diagnose_surfaces(d, d->progress->touches <= d->progress->bad ? d->live : after);
   // particles of the states before and after
   cq_status status = cq_cuda_reference_observe(d, d->live, &in);
   if (!status) status = cq_cuda_particles_create(d, &before);

@@ -8,7 +8,7 @@
 
 typedef struct cq_reference {
   cq_shapes shapes;
-  cq_memory *tables, *reals, *arenas, *backward, *touch;
+  cq_memory *tables, *reals, *arenas, *backward, *touch, *near;
   cq_slice *seen;            // particles of some state
   cq_slice *first;           // those that the first state was made of; NULL: not differentiable
   int32_t read;              // the adjoint of particles has not reached the nodes yet

@@ -179,7 +179,9 @@ CQ_GPU void velocity_before(const cq_frame *s, const int32_t k, const int32_t no
   const cq_shapes *r = s->shapes;
   const int32_t scene = r->scene[node / CQ_TILE_NODES];
   const real dt = s->SCALES.dt, decay = decay_of(s, scene), *gravity = globals_of(s, scene);
-  const Node f = given_to(r, 0, node), was = nodes_at(s->substeps[k].in, r->nodes)[node];
+  const Node was = nodes_at(s->substeps[k].in, r->nodes)[node];
+  Node f = given_to(r, 0, node);
+  if (r->push) EACH(i) f.c[i] += nodes_at(r->push, 0)[node].c[i];
   EACH(i) v[i] = decay * (was.c[i] + dt * mass.c[1] * f.c[i] + dt * gravity[i]);
 }
 

@@ -285,6 +285,7 @@ static void launch_forward_reference(cq_device *d, const cq_upload *u, Sizes siz
   load_actuation(d, u);
   for (int32_t k = 0; k < count; k++) {
     place_cables(d, u, k);
+    if (d->reference->shapes.push) kernels->repel(stream, sizes.few, &u->frame, k);
     kernels->cell_forces(stream, sizes.tile, &u->frame, k);
     kernels->node_move(stream, sizes.few, &u->frame, k);
     if (reads_contact(d)) kernels->node_impulse(stream, sizes.node, &u->frame, k);
@@ -300,6 +301,7 @@ static void launch_backward_reference(cq_device *d, const cq_upload *u, Sizes si
   load_actuation(d, u);
   for (int32_t k = count - 1; k >= 0; k--) {
     kernels->node_move_adj(stream, sizes.node, &u->frame, k, cables || k == count - 1 ? 0 : fields);
+    if (d->reference->shapes.push) kernels->repel_adj(stream, sizes.few, &u->frame, k);
     place_cables(d, u, k);
     kernels->cell_forces_adj(stream, sizes.tile, &u->frame, k);
     if (!cables) continue;

@@ -33,7 +33,7 @@ typedef struct cq_shapes {
   // of the running run of engine steps
   int64_t check;             // number of its first check of surfaces
   unsigned *fastest;         // {count} bits of the square of the speed of the fastest node in each substep, a float
-  int32_t *edge;             // {1 + count} is a surface at the edge of the world in that state?
+  int32_t *edge;             // {1 + count} of that state: 1 a surface is at the edge of the world, 2 the table is full
   void *seen;                // {fields, slots} particles of state k that cables are fixed to
 
   // of the layout
@@ -64,6 +64,13 @@ typedef struct cq_shapes {
   void *mass_adj, *rest_adj; // {nodes} reals, {nodes}
   void *fraction_adj, *place_adj, *start_adj;   // as fraction, place, and start
   double *origin_adj;        // {bodies, dim}
+
+  // collisions: nodes of surfaces by their cells, in buckets whose words count for one state only; NULL without them
+  void *push;                // {nodes} Nodes: the forces by which surfaces push each other apart
+  double *near_at;           // {rims, dim} where nodes of surfaces are
+  unsigned long long *near_first;   // {near_size} state and first rim of a bucket
+  int32_t *near_next;        // {rims} the next one of the bucket, -1: none
+  int64_t near_size;
 
   // surfaces that meet: a table of the cells of the world that they are in, whose entries count for one check only
   unsigned long long *touch_cell, *touch_rim;   // {touch_size}

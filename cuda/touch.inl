@@ -2,6 +2,9 @@
 // (engine/world/touch.inl)? Places on the surfaces are entered into a table of the cells of the world, and then
 // compared with the first one there.
 
+// what touch_enter finds of a state
+enum { SURFACES_AT_EDGE = 1, SURFACES_TOO_MANY = 2 };
+
 // way: after which surfaces are looked at within a run [cells], as on the CPU
 #define CHECKED_WAY 0.25
 
@@ -95,15 +98,34 @@ static __global__ void __launch_bounds__(SLOT_THREADS) touch_enter(const cq_fram
   if (failed || is_over(s, k < 0 ? 0 : k) || !is_checked(s, k, shared)) return;
   each_place(s, state_after(s, k), [&](const int32_t rim, const int64_t cell) {
     if (cell < 0) {
-      store_volatile(&s->shapes->edge[k + 1], 1);
+      atomicMax(&s->shapes->edge[k + 1], SURFACES_AT_EDGE);
       return;
     }
     const int64_t at = touch_slot(r, touch_key(r, r->rim_scene[rim], cell), check, 1);
-    if (at >= 0) atomicMin(&r->touch_rim[at], touch_entry(check, rim));
+    if (at >= 0)
+      atomicMin(&r->touch_rim[at], touch_entry(check, rim));
+    else
+      atomicMax(&s->shapes->edge[k + 1], SURFACES_TOO_MANY);
   });
 }
 
-// Names the first state whose surfaces touch, and one with a particle out of the world.
+// Do two places of rims in one cell touch? With collisions surfaces that are not stretched push each other apart.
+CQ_RARE int do_touch(const cq_shapes *r, const Node *state, const int32_t a, const int32_t b) {
+  if (!touch_apart(&r->rim[a], &r->rim[b])) return 0;
+  if (!r->push) return 1;
+  cq_rim_places first, second;
+  rim_places(r, state, a, &first);
+  rim_places(r, state, b, &second);
+  return first.all > 1 || second.all > 1;
+}
+
+CQ_GPU void fail_state(const cq_frame *s, const int32_t k) {
+  atomicMin(&s->progress->touches, s->first + k + 1);
+  atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
+}
+
+// Names the first state whose surfaces touch, or have more places than the table, and one with a particle out of the
+// world. The host finds which it is.
 static __global__ void __launch_bounds__(SLOT_THREADS) touch_meet(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);
@@ -115,16 +137,16 @@ static __global__ void __launch_bounds__(SLOT_THREADS) touch_meet(const cq_frame
     if (at < 0) return;
     const unsigned long long entry = load_volatile(&r->touch_rim[at]);
     const int32_t other = (int32_t)(entry & 0xffffffffu);
-    if ((unsigned)(entry >> 32) != ~check || !touch_apart(&r->rim[rim], &r->rim[other])) return;
-    atomicMin(&s->progress->touches, s->first + k + 1);
-    atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
+    if ((unsigned)(entry >> 32) != ~check || !do_touch(r, state, rim, other)) return;
+    fail_state(s, k);
   });
-  if (!load_volatile(&s->shapes->edge[k + 1])) return;
+  const int32_t edge = load_volatile(&s->shapes->edge[k + 1]);
+  if (edge == SURFACES_TOO_MANY) fail_state(s, k);
+  if (edge != SURFACES_AT_EDGE) return;
   SLOTS_EACH(p, s->slots) {
     real x[CQ_DIM];
     particle_place(r, state, p, s->SCALES.inv_dx, x);
     if (in_world(s, s->SCALES.inv_dx, x)) continue;
-    atomicMin(&s->progress->touches, s->first + k + 1);
-    atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
+    fail_state(s, k);
   }
 }

@@ -25,6 +25,7 @@ typedef struct cq_rim {
   int64_t node;
   int32_t particle;          // one of the cell
   int32_t body, cell[3];
+  double push;               // force by which it pushes others away at half their reach; 0 without collisions
 } cq_rim;
 
 // Places within the cell at rest of such a node, as far apart as cells of the world: one along an edge that is not
@@ -68,6 +69,7 @@ cq_status cq_touch_find(const cq_model *m, const cq_rim *rim, const cq_rim_place
 // comes before the first: all that are within CQ_NEAR_REACH cells until some node has moved by CQ_NEAR_WAY cells.
 #define CQ_NEAR_REACH 1.5
 #define CQ_NEAR_WAY 0.25
+#define CQ_NEAR_LEAST 0.25   // cells, from which on two are inside of each other
 typedef struct cq_near {
   int32_t count, room, *pair;   // {count, 2} rims
   double *at;                // {rims, dim} where nodes were then; NULL: never

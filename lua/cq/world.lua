@@ -210,7 +210,7 @@ end
 ---  their energy does not decay by the step, and steps are several times as quick
 ---@field collisions? boolean|cq.World.collisions.def   with total Lagrangian steps: surfaces of bodies, and of parts of
 ---  one, push each other apart from a gap of half a cell on, without friction; without it surfaces that meet are an
----  error; on the CPU only
+---  error
 ---@field transfer? "apic"|cq.World.transfer.def   between particles and grid. "apic": motion of particles that the
 ---  grid does not resolve is lost at each step, so that shorter steps damp more; { decay = rate }: it stays with the
 ---  particles and decays at a rate, so that a body moves alike at all lengths of a step; explicit steps on the CPU only
@@ -236,7 +236,7 @@ end
 ---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU;
 ---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
 ---cell, pressure_smoothing, and implicit steps; transfer = { decay } with implicit or total Lagrangian steps or a
----GPU; collisions with updated steps or on a GPU; in a rollout without them a body that meets itself or another one.
+---GPU; collisions with updated steps; in a rollout without them a body that meets itself or another one.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)

@@ -47,24 +47,6 @@ static void driven_lattice(test_scene *s) {
   test_scene_add_drives(s);
 }
 
-// Two bodies, so near that their surfaces push each other apart.
-static void colliding(test_scene *s) {
-  static int32_t body[4096];
-  test_scene_lattice(s);
-  const int dim = s->def.dim;
-  double middle = 0;
-  for (int64_t p = 0; p < s->n; p++) middle += s->position[p * dim] / (double)s->n;
-  middle = 5 * s->def.dx + floor((middle - 5 * s->def.dx) / s->def.dx) * s->def.dx;
-  for (int64_t p = 0; p < s->n; p++) {
-    body[p] = s->position[p * dim] > middle;
-    if (body[p]) s->position[p * dim] += 0.2 * s->def.dx;
-    s->velocity[p * dim] += body[p] ? -0.5 : 0.5;
-  }
-  s->def.body = body;
-  s->def.body_count = 2;
-  s->def.collision_stiffness = 0.5;
-}
-
 int main(void) {
   plane::control_steps = space::control_steps = 50;
   plane::check_scene(12, false, test_scene_reference);
@@ -78,8 +60,8 @@ int main(void) {
   space::check_scene(4, false, rubber);
   plane::check_scene(10, false, mixed);
   space::check_scene(4, false, mixed);
-  plane::check_scene(12, false, colliding);
-  space::check_scene(6, false, colliding);
+  plane::check_scene(12, false, test_scene_colliding);
+  space::check_scene(6, false, test_scene_colliding);
   plane::check_scene(12, false, driven);
   space::check_scene(5, false, driven);
   // without these the loops of a lattice go back too

@@ -305,6 +305,24 @@ static inline void test_scene_lattice(test_scene *s) {
   test_scene_reference(s);
 }
 
+// Two bodies, so near that their surfaces push each other apart.
+static inline void test_scene_colliding(test_scene *s) {
+  static int32_t body[4096];
+  test_scene_lattice(s);
+  const int dim = s->def.dim;
+  double middle = 0;
+  for (int64_t p = 0; p < s->n; p++) middle += s->position[p * dim] / (double)s->n;
+  middle = 5 * s->def.dx + floor((middle - 5 * s->def.dx) / s->def.dx) * s->def.dx;
+  for (int64_t p = 0; p < s->n; p++) {
+    body[p] = s->position[p * dim] > middle;
+    if (body[p]) s->position[p * dim] += 0.2 * s->def.dx;
+    s->velocity[p * dim] += body[p] ? -0.5 : 0.5;
+  }
+  s->def.body = body;
+  s->def.body_count = 2;
+  s->def.collision_stiffness = 0.5;
+}
+
 // the last particle, which is in the corner farthest from the first, is held
 static inline void test_scene_add_pins(test_scene *s) {
   s->pins[0] = (int32_t)s->n - 1;

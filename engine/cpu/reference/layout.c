@@ -253,8 +253,8 @@ static void find_rim(cq_scene *s, const sorted *o) {
       cq_rim *rim = &r->rim[r->rim_count++];
       int64_t at = c - body->first;
       *rim = (cq_rim){.node = c, .particle = o->list[o->start[c]], .body = r->cells[k].body};
+      rim->push = cq_touch_push(m, rim->particle);
       for (int i = 0; i < m->dim; i++, at %= body->stride[i - 1]) rim->cell[i] = (int32_t)(at / body->stride[i]);
-      r->rim_push[rim - r->rim] = cq_touch_push(m, rim->particle);
     }
 }
 
@@ -275,7 +275,6 @@ static cq_status reserve(cq_scene *s) {
                  fresh((void **)&r->nodes, vectors, sizeof *r->nodes, "nodes of bodies") &&
                  fresh((void **)&r->pin, r->node_count, sizeof *r->pin, "nodes of bodies") &&
                  fresh((void **)&r->rim, s->model->particle_count, sizeof *r->rim, "surfaces of bodies") &&
-                 fresh((void **)&r->rim_push, s->model->particle_count, sizeof *r->rim_push, "surfaces of bodies") &&
                  fresh((void **)&r->rim_at, s->model->particle_count * s->model->dim, sizeof *r->rim_at,
                        "surfaces of bodies") &&
                  fresh((void **)&r->rim_place, s->model->particle_count, sizeof *r->rim_place, "surfaces of bodies") &&

@@ -62,7 +62,7 @@ void cq_reference_destroy(cq_scene *s) {
   cq_reference *r = &s->reference;
   void *owned[] = {r->positions, r->bodies, r->order, r->cells, r->cells_of_chunk, r->nodes, r->pin, r->rim,
                    r->origin, r->rest, r->rim_place, r->mass, r->inverse, r->place, r->fraction, r->start,
-                   r->adj, r->force_adj, r->mass_adj, r->rest_adj, r->push, r->rim_push, r->rim_at,
+                   r->adj, r->force_adj, r->mass_adj, r->rest_adj, r->push, r->rim_at,
                    r->fraction_adj, r->place_adj, r->start_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   cq_slice_free(r->seen);

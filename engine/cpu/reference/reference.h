@@ -56,7 +56,6 @@ typedef struct cq_reference {
   int32_t *pin;              // {nodes} wall index of the pin that holds a node, 0 for none
   cq_rim *rim;               // {rim_count} nodes of the cells at the surface of a body
   int32_t rim_count;
-  double *rim_push;          // {rim_count} force by which it pushes others away at half their reach
   double *rim_at;            // {rim_count, dim} where they are in a step
   cq_near near;              // pairs of them
   int32_t meet[2];           // two that are inside of each other; -1: none are

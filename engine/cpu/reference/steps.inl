@@ -1,5 +1,6 @@
 // steps: the loops of steps on a reference grid, and their table. Included by kernels.c here, and over dual numbers by
 // that of the spatial grid.
+#include "../../physics/collision.inl"
 #include "../../physics/piola.inl"
 #include "../../world/touch.inl"
 
