@@ -1,5 +1,6 @@
 -- robustness: what a run keeps in simulations that are a little different, each beside the same one made by hand.
 local cq = require "cq"
+local block_design = require "tests.block_design"
 local host = require "cq.host"
 local json = require "cq.base.json"
 local mistake = require "tests.sentence"
@@ -139,6 +140,33 @@ describe("cq.robustness", function()
     near(cq.Experiment(problem { coarsen = 0.8 }):evaluate().loss, "grid", 0.8)
     assert.same({}, report.missing)
     report = cq.robustness(run, { draws = 6, seed = 3 })
+  end)
+
+  it("changes the grid of a design whose pulses come again, with the control steps", function()
+    local function problem(level)
+      local k = level.coarsen
+      local block = cq.Robot { shape = cq.Shape.box { size = { 0.16, 0.16 }, spacing = 0.02 * k },
+        material = block_design.material, actuators = cq.Actuator.isotropic { count = 2, max = 1e4 } }
+      local world = cq.World { cells = { 20 / k, 20 / k }, dx = 0.04 * k, gravity = { 0, -9.8 }, dt = 1e-3 * k,
+        substeps = 5, walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 0.08 },
+        block:at { 0.2, 0.12 } }
+      local function fallen(state, start) return state:center(block)[2] - start:center(block)[2] end
+      return { world = world, duration = 0.024, objective = fallen,
+        design = cq.Topology { world = world, duration = 0.024, pulses = { period = 0.012 } } }
+    end
+    local falling = cq.Experiment(problem)
+    assert.same({ 6, 2e-3 }, { falling.design.pulses.count, falling.design.pulses.interval })
+    -- two control steps go into the duration, and 7.5 times into the period
+    local found = cq.robustness(falling, { draws = 0 })
+    local finer = cq.Experiment(problem { coarsen = 0.8 })
+    assert.same({ 15, 8e-4 }, { finer.design.pulses.count, finer.design.pulses.interval })
+    finer.params.design = finer.design:transfer(falling.design, falling.params.design)
+    local kept = 0
+    for _, r in ipairs(found.rows) do
+      if r.name == "grid" then kept = r.loss end
+    end
+    assert.equal(finer:evaluate().loss, kept)
+    assert.equal(0, found.failed)
   end)
 
   it("samples the bodies of an experiment that is made of a table anew", function()

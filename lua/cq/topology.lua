@@ -93,7 +93,7 @@ local spec = is.define("cq.Topology", {
 
 ---@class cq.Topology.design.pulses.def
 ---@field interval? number          between pulses, at least a control step; two of them unless given, or one where
----  two do not fill the duration [time]
+---  two do not fill the duration or the period [time]
 ---@field width? number             standard deviation of a pulse, at least a control step; 0.7 length / wave_speed
 ---  unless given [time]
 ---@field gain? number              of a pulse, before tanh; interval / width unless given
@@ -175,13 +175,19 @@ local function size_of(robot, reduce)
   return robot.dim == 2 and math.sqrt(volume) or volume ^ (1 / 3)
 end
 
+local function is_multiple(whole, part)
+  local count = whole / part
+  return math.abs(count - math.floor(count + 0.5)) < 1e-6 * count
+end
+
 -- Pulses by the physics of the block where nothing else is said: as wide as a wave needs for 0.7 of its length.
 local function pulses_of(self, def)
   local duration, step = self.duration, self.world.control_dt
   local interval, width = def.interval, def.width or math.max(step, 0.7 * self.length / self.wave_speed)
+  -- pulses that come again fit into the control steps of a finer grid, too
   if not interval then
-    local count = duration / (2 * step)
-    interval = math.abs(count - math.floor(count + 0.5)) < 1e-6 * count and 2 * step or step
+    local fits = is_multiple(duration, 2 * step) and (not def.period or is_multiple(def.period, 2 * step))
+    interval = fits and 2 * step or step
   end
   return { duration = duration, control_dt = step, interval = interval, width = width, gain = def.gain
     or interval / width, period = def.period }
