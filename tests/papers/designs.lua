@@ -3,7 +3,8 @@
 -- have no friction).
 --   cqlua tests/papers/designs.lua --example walker --of zoo/walker.bin
 -- --of: a file or the folder of a run. The loss is a way in m, of a balancer the mean distance of its tip from where it
--- began, whose gain is counted from the same body without signals.
+-- began, whose gain is counted from the same body without signals. Of it also where in time the worst draw is lost, and
+-- whether by the weight that the body bears or by its frequencies.
 local cq = require "cq"
 local changes = require "cq.robustness.changes"
 local is = require "cq.base.schema"
@@ -16,13 +17,16 @@ local function way(axis)
   end end
 end
 
+local track                -- of the tip: how far it is at each control step, where it is asked for
 local objectives = {
   walker = way(1), climber = way(2),
   balancer = function(world)
     local robot = world.robots[1]
     local first = robot.position:gather(robot:group("tip"):particles(), 1):mean(1)
     return { reduce = "mean", running = function(state)
-      return (state:center("tip", { weight = "particle" }) - first):norm()
+      local distance = (state:center("tip", { weight = "particle" }) - first):norm()
+      if track then track[#track + 1] = distance:item() end
+      return distance
     end }
   end,
 }
@@ -64,15 +68,42 @@ for _, step in ipairs { 0.25, 0.05 } do
   print(("  %.2f ms  loss %.5f, kept %.0f %%"):format(step, other_loss, 100 * left / nominal))
 end
 local random, kept, losses = cq.random { seed = cq.option("seed", 0) }, {}, {}
+local worst, worst_loss = {}, -math.huge
 for k = 1, draws do
   local change = {}
   for _, name in ipairs { "stiffness", "density", "strength" } do
     change[name] = random:uniform({}, { min = -0.05, max = 0.05 }):item()
   end
   kept[k], losses[k] = gain(paper, change)
+  if losses[k] > worst_loss then worst, worst_loss = change, losses[k] end
   kept[k] = kept[k] / nominal
 end
 table.sort(kept)
 table.sort(losses)
 print(("  within 5 %%  kept: median %.0f %%, worst %.0f %%; loss: median %.5f, worst %.5f; of %d draws"):format(
   100 * quantile(kept, 0.5), 100 * kept[1], quantile(losses, 0.5), losses[draws], draws))
+if example ~= "balancer" then return end
+
+-- mean distance of the tip in each fifth of the time [mm]
+local function fifths(what, change)
+  track = {}
+  local found, parts = loss(paper, change), {}
+  for k = 1, 5 do
+    local sum, first, last = 0, math.floor((k - 1) * #track / 5) + 1, math.floor(k * #track / 5)
+    for i = first, last do sum = sum + track[i] end
+    parts[k] = ("%5.1f"):format(1e3 * sum / (last - first + 1))
+  end
+  track = nil
+  print(("  %-46s loss %.5f, in fifths of the time %s mm"):format(what, found, table.concat(parts, " ")))
+end
+fifths("as it is", {})
+fifths("without signals", { silent = true })
+fifths("the worst draw", worst)
+worst.strength, worst.silent = nil, true
+fifths("the worst draw without signals", worst)
+for _, size in ipairs { -0.05, 0.05 } do
+  local by = (" by %+.0f %%"):format(100 * size)
+  fifths("weight over stiffness" .. by, { gravity = size })
+  fifths("strength over stiffness" .. by, { strength = size })
+  fifths("stiffness, weight and strength over inertia" .. by, { stiffness = size, gravity = size, strength = size })
+end

@@ -3,6 +3,7 @@
 --   cqlua tests/papers/feedback.lua --example walker --from zoo/walker.bin --with feedback --out runs/walker-feedback
 -- --with none: the body as it comes; pulses: as many iterations of the pulses alone. --over variants: trained in the
 -- mean over the simulation as it is, one of half the step, and two of bodies that are up to 5 % different.
+-- --sees place: also how far clusters are from where they began, which a body that leans tells slowly by its velocity.
 -- robustness.json in the folder has what is kept, feedback.json the loss.
 local cq = require "cq"
 local is = require "cq.base.schema"
@@ -11,11 +12,25 @@ local json = require "cq.base.json"
 local with = cq.option("with", "feedback", is.one_of { "none", "pulses", "feedback" })
 local over = cq.option("over", "one", is.one_of { "one", "variants" })
 local iterations, rate = cq.option("iterations", 200), cq.option("rate", 5e-3)
+local sees = cq.option("sees", "velocity", is.one_of { "velocity", "place" })
 local own, last = { Experiment = cq.Experiment, Plan = cq.Plan }, nil
+
+-- velocities of clusters, and 20 times the way from where they were at the first control step
+local function moved(clusters)
+  local inner = cq.Observer.kmeans { clusters = clusters, velocity = true }
+  return { observe = function(_, state, first)
+    local z = inner:observe(state)
+    first = first or z
+    local half = z:size(z.rank) / 2
+    return cq.concat({ 20 * (z - first):slice(1, half, z.rank), z:slice(half + 1, 2 * half, z.rank) }, -1), first
+  end }
+end
 
 local function more(fields)
   if with ~= "feedback" then return fields end
-  fields.observer = cq.Observer.kmeans { clusters = cq.option("clusters", 4), position = false, velocity = true }
+  local clusters = cq.option("clusters", 4)
+  fields.observer = sees == "place" and moved(clusters)
+    or cq.Observer.kmeans { clusters = clusters, position = false, velocity = true }
   fields.controller = cq.Controller.linear { scale = 0 }
   return fields
 end
