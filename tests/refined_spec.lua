@@ -56,6 +56,24 @@ describe("world:refined", function()
     end
   end)
 
+  it("treats a plane across an axis as a floor, and one beside a body by its nearest node", function()
+    local function refined(...)
+      local robot = scene.robot()
+      return cq.World { cells = { 24, 25 }, dx = 1 / 24, dt = 6e-3, substeps = 4, gravity = { 0, -4 }, walls = { ... },
+        robot:at { 0.4, 0.2 } }:refined(0.8)
+    end
+    local plane, slant = cq.Boundary.half_plane, { point = { 0.2, 0.1 }, normal = { 1, 1 } }
+    local floor = refined(cq.Boundary.floor { at = 3.1 / 24 })
+    local finer = refined(plane { point = { 0, 3.1 / 24 }, normal = { 0, 2 } },
+      plane { point = { 0.9, 0 }, normal = { -1, 0 } }, plane(slant))
+    assert.equal(floor.dx, finer.dx)
+    assert.is_true(math.abs(finer.walls[1].point[2] - 3 / 24) < 1e-12)
+    -- node 22 of 1 / 24 is 29.3 of 0.75 / 24
+    local side = finer.walls[2].point[1] / finer.dx
+    assert.is_true(math.abs(side - 29) < 1e-9 and side * finer.dx >= 0.9)
+    assert.same(slant.point, finer.walls[3].point)
+  end)
+
   it("takes cables, pins, markers and forces along", function()
     local shape = cq.Shape.box { name = "beam", size = { 0.4, 0.1 }, spacing = 0.02 }
     local robot = cq.Robot { shape = shape, material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },

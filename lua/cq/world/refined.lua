@@ -1,6 +1,6 @@
 -- refined: what a world is on a finer grid. Control steps are the same, and there are as many more substeps as cells
 -- are smaller. Bodies are sampled anew and stay where they are. A wall acts from the last node that is in it, so
--- surfaces that are level are moved to that node, and cells are of a size by which the ground is on a node again.
+-- surfaces along an axis are moved to that node, and cells are of a size by which the ground is on a node again.
 local boundary = require "cq.boundary"
 local tables = require "cq.base.tables"
 
@@ -24,7 +24,25 @@ local function sides_of(wall, world)
   return lower, upper
 end
 
+-- the axis that a plane is across, and 1 or -1 by the side that is free; nil: across none
+local function axis_of(wall)
+  for d, n in ipairs(wall.normal) do
+    if math.abs(n) > 1 - EPSILON then return d, n > 0 and 1 or -1 end
+  end
+end
+
+-- A plane from the node nearest to its last one, which may be beside a body, unless that is out of its surface.
+local function finer_plane(wall, world, finer)
+  local axis, side = axis_of(wall)
+  if not axis then return {} end
+  local at, point = side * wall.given.point[axis], { unpack(wall.given.point) }
+  local node = math.floor(node_below(at, world.dx) * world.dx / finer + 0.5)
+  point[axis] = side * math.min(node, node_below(at, finer)) * finer
+  return { point = point }
+end
+
 local of_family = {
+  half_plane = finer_plane,
   box = function(wall, world, finer)
     local lower, upper = sides_of(wall, world)
     for d = 1, world.dim do
@@ -45,6 +63,9 @@ local function finer_cells(world, factor)
   for _, wall in ipairs(axis and world.walls or {}) do
     if wall.family == "floor" and wall.axis == axis then at = wall.given.at end
     if wall.family == "box" then at = at or sides_of(wall, world)[axis] end
+    local across, side = nil, nil
+    if wall.family == "half_plane" then across, side = axis_of(wall) end
+    if across == axis and side == 1 then at = wall.given.point[axis] end
   end
   local node = at and node_below(at, world.dx) or 0
   if node < 1 then return factor * world.dx end
