@@ -26,7 +26,7 @@ end
 describe("a space", function()
   it("maps coordinates to values and back", function()
     for _, parameter in ipairs { cq.Space.uniform(-2, 5), cq.Space.log(1e-3, 1e4), cq.Space.integer(1, 9),
-      cq.Space.integer(1, 1000, { log = true }), cq.Space.choice { "a", "b", "c" } } do
+      cq.Space.choice { "a", "b", "c" } } do
       for k = 0, 63 do
         local x = parameter:at(k / 64)
         assert.near(x, parameter:at(parameter:unit(x)), 1e-9 * math.abs(x))

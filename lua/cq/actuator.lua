@@ -44,13 +44,14 @@ local max = is.number { above = 0, default = 1 }
 
 local function as_list(g) return type(g) == "string" and { g } or g end
 
----How many signals it takes.
+---The number of signals that it takes.
 ---@return integer
 function Actuator:signals()
   return self.count or self.groups and #self.groups or 1
 end
 
--- S of a direction in `dim` dimensions, row-major: an axis, n n^T of a vector, or a symmetric matrix as it is
+-- The direction tensor S of a stress u S in `dim` dimensions, row-major: of an axis "x" its unit matrix, of a vector n
+-- n^T, of a symmetric matrix itself.
 local function along_axis(axis, dim, name)
   local i = ({ x = 1, y = 2, z = 3 })[axis]
   if i > dim then is.fail("%s: axis must be \"x\" or \"y\" in 2D, got \"z\"", name) end
@@ -184,8 +185,8 @@ end
 
 local isotropic = is.define("cq.Actuator.isotropic",
   { groups = groups { optional = true }, count = is.integer { min = 1, max = 65536, optional = true }, max = max })
----The same stress in all directions: one signal for each group, or `count` signals that
----every particle weighs by itself.
+---An equal stress in all directions: one signal for each group, or `count` signals, of which each particle has its
+---own weights.
 ---@param fields cq.Actuator.isotropic.def
 ---@return cq.Actuator
 function actuator.isotropic(fields)

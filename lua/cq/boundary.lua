@@ -43,8 +43,8 @@ end
 ---@field mu_large number         from here on friction holds nearly all that presses, and what slides has a derivative as large
 local boundary = { class = Boundary, mu_large = 100 }
 
----A coefficient of at least mu_large was given; what: says where.
 ---@internal
+---Warns of a friction coefficient of mu_large or more, whose gradients are as large where anything slides.
 ---@param what string
 function boundary.warn_of_friction(what)
   message.warn("%s%s gives gradients as large where anything slides; a wall with kind = \"sticky\", separable = true holds what presses, without them",
@@ -233,7 +233,7 @@ boundary.sphere = family("sphere", {
   self.shape, self.point = "sphere", self.center
 end)
 
--- heights as one flat row-major list and its sample counts
+-- Heights of a height field as one row-major list, and the number of samples along each axis.
 local function samples(self, name)
   local heights = self.heights
   if text.is_instance(heights, "cq.Tensor") then heights = heights:totable() end
@@ -338,7 +338,8 @@ end
 
 -- height of a field at a point, linear between samples and held at the ends
 local function height_at(wall, dim, x, z)
-  -- index of the column below a coordinate, the share of the next one in an interpolation, and the index of that one
+  -- Linear interpolation in a height field: the index of the column below a coordinate, the weight of the next column,
+  -- and its index.
   local function place(value, axis, count)
     local s = (value - wall.height_origin[axis]) / wall.height_spacing[axis]
     s = math.max(0, math.min(s, count - 1))

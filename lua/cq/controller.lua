@@ -49,8 +49,8 @@ end
 -- what must be alike for parameters to mean the same
 local alike = { "activation", "hidden", "count", "frequency", "hold" }
 
----A controller in words, by what its parameters depend on: "mlp, activation relu, hidden {64, 64}".
 ---@internal
+---A controller in words, by the fields that its parameters depend on: "mlp, activation relu, hidden {64, 64}".
 ---@param kind string
 ---@param fields table
 ---@return string
@@ -77,8 +77,8 @@ end
 ---@type table<cq.Tensor, { words: string, what: string }>    parameters that a file has said of which controller they are
 local origins = setmetatable({}, { __mode = "k" })
 
----Parameters of a file know the controller that they are of.
 ---@internal
+---Marks parameters read from a file with their controller's words, which tell_origin compares.
 ---@param params table<string, cq.Tensor>
 ---@param words string
 ---@param what string           the file
@@ -86,7 +86,7 @@ function controller.mark(params, words, what)
   for _, leaf in ipairs(T.leaves.list(params)) do origins[leaf.tensor] = { words = words, what = what } end
 end
 
--- tells of parameters that are of another controller
+-- Warns of parameters that were trained with another controller.
 local function tell_origin(self, params)
   for _, name in ipairs(T.leaves.sorted_keys(params)) do
     local origin, own = origins[params[name]], nil
@@ -152,7 +152,7 @@ function controller.signals_of(world)
   return out
 end
 
--- refuses robots of other signals than those that a controller of a file was made for
+-- Refuses a world whose signals have other names than those a saved controller was trained with.
 local function require_names(self, world)
   local wanted, there = table.concat(self.signal_names, ", "), table.concat(controller.signals_of(world), ", ")
   if wanted ~= there then
@@ -161,9 +161,9 @@ local function require_names(self, world)
   end
 end
 
----Called when a rollout begins. The first one tells how many signals the controller gives; later ones must want as
----many, and one of a file the same.
 ---@internal
+---Called when a rollout begins. The first rollout sets the number of signals; later ones must have as many, and of a
+---saved controller the same names.
 function Controller:check_rollout(roll)
   if self.signal_names then require_names(self, roll.world) end
   if self.signals and self.signals ~= roll.signal_count then
@@ -173,7 +173,7 @@ function Controller:check_rollout(roll)
   self.signals, self.used = roll.signal_count, { world = roll.world, observer = roll.observer }
 end
 
--- refuses parameters of other names or shapes than these
+-- Refuses parameters whose names or shapes differ from a list.
 local function require_fit(self, list) fit.require("cq.Controller." .. self.family, self.params, list) end
 
 local function require_observation(self, observation)
@@ -192,7 +192,7 @@ local function weights(random, inputs, outputs, activation)
   return T.param(random:normal({ inputs, outputs }, { deviation = deviation }))
 end
 
--- a first value of the user's, which stays as it is: of a param, its bounds are taken too
+-- A user's initial value of a parameter; of a param also its bounds.
 local function own_value(value, shape, what)
   if type(value) == "number" then return T.param(T.full(shape, value)) end
   if type(value) ~= "table" then
@@ -204,7 +204,7 @@ local function own_value(value, shape, what)
   return T.param(tensor, tensor.bounds)
 end
 
--- parameters that were drawn, but for those that the user gives by name
+-- Drawn parameters, with the user's in place of those given by name.
 local function with_own(self, params)
   tell_origin(self, self.init or {})
   local what, names = ("cq.Controller.%s: init"):format(self.family), T.leaves.sorted_keys(params)
@@ -238,7 +238,7 @@ local function make_layers(self, inputs)
   self.params, self.inputs = with_own(self, params), inputs
 end
 
--- inputs and outputs of a layer; those of the first and of the last may not be known yet
+-- Numbers of inputs and outputs of layer k; nil for those of the first and last layer that are not known yet.
 local function sizes_of_layer(self, k, inputs)
   local hidden = self.hidden
   return k == 1 and (inputs or false) or hidden[k - 1], k > #hidden and (self.signals or false) or hidden[k]
@@ -254,7 +254,7 @@ local function layers_fit(self, inputs)
   return true
 end
 
--- refuses parameters of other layers; what they must be is put into words where they are not
+-- Refuses parameters whose layers do not fit the network, with a sentence on what fits.
 local function require_layers(self, inputs)
   local list = {}
   for k = 1, #self.hidden + 1 do
@@ -291,8 +291,8 @@ function Network:act(observation)
   return x:dense(params["w" .. count + 1], params["b" .. count + 1], "tanh")
 end
 
----Layers { w, b, activation }, the last one with tanh; nil where act is the user's own, and where they were made for
----other observations, which act tells in words.
+---Layers { w, b, activation }, the last one with tanh; nil for an `act` of the user's, and for parameters made for
+---other observations, whose error act raises.
 ---@param inputs integer     observations
 function Network:layers(inputs)
   if self.act ~= Network.act or self.inputs and self.inputs ~= inputs then return nil end
@@ -306,7 +306,8 @@ function Network:layers(inputs)
   return out
 end
 
--- parameters that hidden layers need at least, before anybody knows how many observations and signals there are
+-- Refuses a network whose hidden layers alone do not fit into memory, before the numbers of observations and signals
+-- are known.
 local function require_capacity(self)
   local count, last = 0, self.inputs or 1
   for k = 1, #self.hidden + 1 do
@@ -316,7 +317,7 @@ local function require_capacity(self)
   capacity.require(count, ("cq.Controller.%s: hidden = { %s }"):format(self.family, table.concat(self.hidden, ", ")))
 end
 
--- completes a new network: its layers are made now if inputs and signals are given, else at the first observation
+-- Completes a new network: makes its layers now if inputs and signals are given, else at the first observation.
 local function network(self)
   if (self.inputs == nil) ~= (self.signals == nil) then
     is.fail("cq.Controller.%s: inputs and signals go together, %s is missing", self.family or "mlp", self.inputs
@@ -418,7 +419,7 @@ end
 
 local OpenLoop = family("open_loop", { blind = true })
 
--- one number for all, one for each signal, or all of them {steps, signals}
+-- Initial signals from one number for all, one for each signal, or all of them {steps, signals}.
 local function first_signals(self)
   local u = T.as_tensor(self.init, "cq.Controller.open_loop: init")
   local shape = u:shape()
@@ -547,7 +548,7 @@ function Custom:act(observation, hidden, t, step)
   return self.own:act(observation, hidden, t, step)
 end
 
--- what the user's act finds in self.params
+-- The user's controller with self.params = params.
 function Custom:with(params)
   local own = self.own and setmetatable({ params = params }, { __index = self.own })
   return setmetatable({ f = self.f, own = own, params = params, start = self.start }, Custom)

@@ -73,12 +73,12 @@ end
 
 -- ---- beginnings -----------------------------------------------------------------------------------------------------
 
--- gives back the memory of the rollout before, unless gradients go through it
+-- Releases the last rollout, unless gradients go through it.
 local function forget(state, recorded)
   if state and not recorded and not state.roll.link then state.roll:release() end
 end
 
--- begins some scenes anew: those whose number is 0 in `map`, or all where it is nil
+-- Resets scenes: those whose entry in `map` is 0, or all without a map.
 local function begin(self, state, map)
   for scene = 1, self.scenes do
     if not map or map[scene] == 0 then
@@ -100,7 +100,7 @@ local reset_spec = is.define("env:reset", { seed = is.integer { min = 0, max = 2
 ---@class env.reset.def
 ---@field seed? integer     of what reset draws in each scene; the first time 0, later the numbers go on, unless given
 
----Begins all scenes anew.
+---Resets all scenes.
 ---@param options? env.reset.def
 ---@return cq.Tensor observation     {scenes, numbers}
 function Env:reset(options)
@@ -130,8 +130,8 @@ local function check_actions(self, actions)
   return check_finite(u, "env:step: actions"):clamp(-1, 1)
 end
 
--- One control step of all scenes. A scene whose simulation fails begins again in a second attempt, so that the others
--- have theirs.
+-- One control step of all scenes. Where the simulation of a scene fails, the step is made once more with that scene
+-- reset, so that the others complete theirs.
 local function advance(self, u)
   local failed, map = {}, nil
   while true do
@@ -147,7 +147,7 @@ local function advance(self, u)
   end
 end
 
--- {scenes} of numbers that a function of the user's gives, one a scene
+-- The result of a user's function as {scenes}: one number a scene.
 local function by_scene(self, value, name)
   if type(value) == "boolean" then value = value and 1 or 0 end
   if type(value) ~= "number" and type(value) ~= "table" then
@@ -304,7 +304,7 @@ local spec = is.define("cq.Env", {
 ---@field terminate? fun(state: cq.State, goals: cq.Tensor?): cq.Tensor|boolean   which episodes end {scenes}, not 0; none unless given
 ---@field failure_reward? number   of the step in which the simulation of a scene fails
 
--- a world whose walls or gravity follow the time has one time for all scenes
+-- Refuses walls and gravity that follow the time: scenes reset at different times, and the world has one time.
 local function check_time(self)
   local world = self.world
   local timed = world.gravity_at ~= nil

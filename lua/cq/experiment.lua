@@ -180,7 +180,7 @@ function Experiment:scene(k)
   return scenes.of(self, k)
 end
 
--- the robot with its trainable values, but for those of the user's own
+-- The robot with its trainable values, except those that a function of the user's applies.
 function Experiment:valued(params)
   local robot = self.design and self.design:map(params.design).robot or self.robot
   return params.robot and robot:with(params.robot) or robot
@@ -231,8 +231,8 @@ local rollout_spec = is.define("run:rollout", changed.fields {
   on_step = is.callable { optional = true }, contact = is.boolean { optional = true },
 })
 
----What a rollout with these parameters is made of.
 ---@internal
+---The definition of a rollout with these parameters.
 ---@param params table
 ---@param changes? run.rollout.def
 ---@param policy? { observer: table?, controller: table? }    those of the experiment unless given

@@ -60,8 +60,8 @@ end
 
 local function endings(holds) return "." .. table.concat(export.names(holds), ", .") end
 
----The format of a path, and what it is to hold.
----Errors: an ending that no format has; a format that does not hold what is wanted.
+---The file format of a path, and whether it holds particles or a surface. Errors: an unknown ending; a format that
+---does not hold what is asked for.
 ---@param what string           for the errors
 ---@param path string
 ---@param as? "particles"|"surface"    what the format has first unless given
@@ -97,8 +97,8 @@ local function remove_others(folder, ending, count)
   end
 end
 
----A series of files, 00000.EXT and so on, in the folder of the path's name; closed, it gives the path of the list of
----them, or else the folder.
+---A series of files, 00000.EXT and so on, in the folder named by the path. Closing it returns the path of their list,
+---or else the folder.
 ---@param what string
 ---@param path string
 ---@param format table

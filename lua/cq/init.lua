@@ -101,7 +101,7 @@ local function connect_films()
   Rollout._film, Rollout._report = late("filmed", "rollout"), late("reported", "rollout")
 end
 
--- The value of cq.NAME, whose module is loaded when a script first uses the name; nil: cq has no such name.
+-- The value of cq.NAME; loads its module at the first use. nil: there is no such name.
 local function find(name)
   if name == "World" or name == "load" then connect_films() end
   if nouns[name] then return family(name, require(nouns[name])) end

@@ -88,7 +88,7 @@ function made.controller(self)
   return out
 end
 
--- what is made of nonsense in a file is one sentence, and not an error within the library
+-- Makes a part of a saved run on first use; a damaged file is one sentence, and not an error within the library.
 local function make(self, key)
   local fine, value = pcall(made[key], self)
   if fine then return value end
@@ -108,7 +108,7 @@ end
 
 -- ---- using it -------------------------------------------------------------------------------------------------------
 
----The rollout that was trained, in its own world; fields are those of world:rollout, in the place of what it had.
+---The rollout that was trained, in its own world; fields of world:rollout replace its own.
 ---@param fields? world.rollout.def
 ---@return cq.Rollout
 function Saved:rollout(fields)

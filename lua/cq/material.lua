@@ -71,8 +71,8 @@ function Material:capped(ratio)
   return out
 end
 
----What tells it from other materials to the engine: all but the values of its constants.
 ---@internal
+---The key by which the engine tells materials apart: everything but the values of constants.
 ---@return string
 function Material:engine_key()
   return ("%d %d %d %d %d %.17g"):format(self.kind, self.elasticity, self.incompressible, self.viscous, self.branches,
@@ -157,7 +157,7 @@ local function alternatives(law)
   return out
 end
 
--- the set of constants that was given, all of it and nothing of another one
+-- The one set of constants that was given completely; an error for mixed or incomplete sets.
 local function choose(what, law, given)
   if #law.choices == 1 then return law.choices[1] end
   local wanted, got, found = {}, {}, nil

@@ -72,8 +72,8 @@ end
 -- the field of a readout that gives positions, then velocities
 local function field_of(self) return self.position and (self.velocity and "motion" or "position") or "velocity" end
 
----The engine's readouts of what is observed, and of that whose change over a control step is. Neither where a user has
----put an observe of his own in the place of ours, nor with a clock.
+---The engine's readouts of the observation, and of the part whose change over a control step is observed; nil for a
+---user's own observe, and with a clock.
 ---@return table? observation, table? change
 function Centroid:readouts(world)
   if self.observe ~= Centroid.observe or self.clock then return nil, nil end
@@ -148,8 +148,8 @@ end
 local Kmeans = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Centroid })
 Kmeans.__index = Kmeans
 
--- the cluster of each particle, both from 0, from the positions at rest; in a world that refines another one, that of
--- the particle there, for clusters that are found anew have another order
+-- The cluster of each particle, both from 0, by the positions at rest; in a refined world that of the nearest particle
+-- of the original one, since new clusters would have another order.
 local function labels_of(self, world)
   local labels = ffi.new("int32_t[?]", world.particle_count)
   if world.refines then
@@ -256,7 +256,7 @@ end
 local Custom = {}
 Custom.__index = Custom
 
--- a table of the user's; start only where it has one
+-- A user's table as an observer; it has start only if the table has.
 local function of_table(own)
   local out = setmetatable({ table = own }, Custom)
   if own.start then out.start = function() return own:start() end end
@@ -281,8 +281,8 @@ function Custom:observe(state, hidden)
   return check_observation(observation), after
 end
 
----An observer from what a user gives: one of cq.Observer, a function, or a table with observe.
 ---@internal
+---An observer from the user's value: a cq.Observer, a function, or a table with observe.
 ---@param given any
 ---@param what string     for errors
 ---@return table

@@ -156,7 +156,7 @@ function option.set_given(options)
 end
 
 ---@internal
----Gives an option a value as if it had been typed; that nobody asks for it is no fault.
+---Sets an option as if it had been typed; it is no error if the script never asks for it.
 ---@param name string
 ---@param typed string|true
 function option.set_silently(name, typed)
@@ -164,7 +164,8 @@ function option.set_silently(name, typed)
 end
 
 ---@internal
----Sets one of the program's options from its text; a sentence when it does not fit, false when it is none of them.
+---Sets one of the program's options from its text; returns a sentence if it does not fit, false if there is no such
+---option.
 ---@return string|false|nil problem
 function option.set_program(name, typed)
   for _, declared in ipairs(option.declared) do

@@ -200,7 +200,7 @@ end
 local starts_spec = is.define("cq.Plan: starts", { count = is.integer { min = 1, max = 1000 },
   keep = is.integer { min = 1, default = 1 }, at = is.any_of { is.string(), is.table(), optional = true } })
 
--- Losses of one stage alone are compared, and those of early ones say nothing of the last.
+-- Refuses tournaments that end in an early stage: losses of coarse or soft stages do not predict the last one's.
 local function check_starts(self, given)
   local def = starts_spec(given)
   local at = type(def.at) == "table" and def.at[1] or def.at or self.stages[#self.stages].name
@@ -288,8 +288,8 @@ function Plan:scaled(budget)
   return out
 end
 
----Parts of a plan in the order in which they are made: stages, the one in which a tournament ends in two.
 ---@internal
+---Parts of a plan in the order of their execution: the stages, where a stage in which a tournament ends is two parts.
 ---@return { stage: integer, last: integer, count: integer, cut: boolean }[]   last: iteration of the stage; count:
 ---  starts
 function Plan:parts()

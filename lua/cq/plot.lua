@@ -139,8 +139,7 @@ end
 local NAME, LINE = 42, 18          -- [pixel] that the mark of a name takes, and from a line of names to the next
 local LEAST = 24                   -- [pixel] that curves are high
 
--- Lines of the names of series, by what fits between the sides, last ones first; beside the title where all of them
--- have room there.
+-- Places the names of series: beside the title if all fit there, else in lines of their own, as many as fit in each.
 local function find_names(self, canvas)
   local room = self.width - MARGIN.right
   local lines, used, all = {}, math.huge, 0
@@ -178,8 +177,8 @@ local function number(value, step)
   return ("%.6g"):format(value)
 end
 
--- Ticks of a logarithmic axis between these powers of ten: decades, 1, 2 and 5 of each where less than two of them are
--- seen, and round numbers where less than two of those are.
+-- Ticks of a logarithmic axis from 10^low to 10^high: decades; 1, 2, 5 of each if fewer than two decades are visible;
+-- else round numbers.
 local function log_ticks(low, high)
   local out, wide = {}, high - low >= 2
   local step = wide and math.max(1, ruler.step(high - low, 6)) or 1
@@ -213,7 +212,7 @@ local function y_ticks(self, f)
   return out
 end
 
--- ticks along x; names stand in two rows by turns, and the pixels from one to the next are told
+-- Draws ticks along x. Long names stand in two rows by turns. Returns the pixels from one tick to the next.
 local function x_ticks(self, canvas, f)
   local out = {}
   for k, name in ipairs(self.x_names or {}) do out[k] = { x = f.x(k), text = name } end

@@ -40,7 +40,7 @@ local function long_option(arguments, at, is_switch)
   return name, following, 2
 end
 
--- one of the program's own options; true when it was one
+-- Sets one of the program's own options; false: it is none of them.
 local function take_program_option(parsed, name, value)
   if name == "help" or name == "version" or name == "interactive" then
     parsed[name] = true
@@ -53,7 +53,7 @@ end
 
 local function is_program_switch(name) return program_words[name] == true end
 
--- options of a subcommand are declared by it; one that runs a script hands the others on
+-- Sets an option that the subcommand declares; one that runs a script passes other options on to it.
 local function take_command_option(parsed, name, value)
   local kind = parsed.command.options[name]
   if not kind and parsed.command.runs_script then
@@ -208,7 +208,7 @@ local function gave_up(problem)
   return sentence and problem:find(sentence, 1, true) ~= nil
 end
 
--- message handler: wrong use stays what it is, anything else becomes its message and traceback
+-- Message handler: a sentence about wrong use stays, any other error gets its traceback.
 local function explain(problem)
   return type(problem) == "table" and problem.misuse and problem or failure.handle(problem)
 end
@@ -222,7 +222,7 @@ local function close_run(problem)
   return closed
 end
 
--- all ranks end together; false when another has failed, after the first has told it
+-- Ends all ranks together; false when another rank failed, whose error the first rank has printed.
 local function close_ranks(problem)
   local Ranks = package.loaded["cq.ranks"]
   if not Ranks then return true end

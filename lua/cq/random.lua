@@ -100,7 +100,7 @@ local function pick(values, list)
   return out
 end
 
----Entries of a list or a tensor: one of them, or a list of count of them, none twice unless replace is true.
+---Random entries of a list or tensor: one, or a list of `count`, none twice unless replace is true.
 ---@param values any[]|cq.Tensor     of a tensor: entries of its first dimension
 ---@param count? integer             none: one entry, and not a list of one
 ---@param opts? random.choice.def

@@ -44,8 +44,8 @@ end
 
 -- ---- beginning and ending -------------------------------------------------------------------------------------------
 
--- A hash of the script's text and its command line, which must be the same on all ranks, because otherwise they would
--- wait for each other for ever. processes: the ranks, by ranks/mpi.lua or ranks/alone.lua, whose hash is used.
+-- A hash of the script and its command line, which must be equal on all ranks, since otherwise they would wait for
+-- each other forever. processes: of ranks/mpi.lua or ranks/alone.lua, which compute it.
 local function hash_of_script(processes)
   local parts = { script.text() or "" }
   for _, word in ipairs(script.arguments or {}) do parts[#parts + 1] = word end
@@ -53,7 +53,7 @@ local function hash_of_script(processes)
   return processes:hash(all, #all, 0)
 end
 
--- Gives this rank its share of the machine's cores and memory, as there are other ranks on the same machine.
+-- Divides cores and memory among the ranks of one machine.
 local function share_machine(processes)
   if option.program.threads == 0 then
     option.program.threads = math.max(1, math.floor(processes.cores / processes.machine))
@@ -92,12 +92,12 @@ end
 function ranks.alone() return ranks.of(require "cq.ranks.alone") end
 
 ---@internal
----The ranks that this process is one of, if the script has asked for them.
+---The ranks that the script has asked for; nil if it has not.
 ---@return cq.Ranks?
 function ranks.current() return current end
 
 ---@internal
----At the end of the script, all ranks wait for each other. What has failed on another one is told by the first.
+---Waits at the end of the script for all ranks; the first one prints the errors of others.
 ---@param problem string?       that this one has ended with
 ---@return string? problem      of another rank
 function ranks.finish(problem)
@@ -128,7 +128,8 @@ local function tell_idle(self, count)
   end
 end
 
--- Calls each(scene), from 1, for the scenes of this rank. One that fails is told to all ranks; alone it is raised.
+-- Calls each(scene) for this rank's scenes, counted from 1. An error is passed to all ranks, or raised where there is
+-- one.
 local function each_scene(self, count, mine, each)
   local first, last = tree.scenes(count, self.rank, self.size)
   for scene = first + 1, last + 1 do
@@ -170,7 +171,8 @@ local function gather(self, count, own)
   return out
 end
 
--- Behind the objective and two marks for each parameter, that it is reached, and that it moves, stand the gradients.
+-- Length of a vector of sums: the objective, two marks for each parameter (reached, moves the result), and the
+-- gradients.
 local function length_of(list)
   local length = 1 + 2 * #list
   for _, leaf in ipairs(list) do length = length + leaf.tensor.count end
@@ -204,7 +206,8 @@ local function mean(vector, list, p, count)
   return vector[0] / count, T.leaves.map(p, function(t) return grads[t] end)
 end
 
--- Is each parameter reached by one of several numbers, whose vectors follow one another, and moved by one?
+-- For each parameter: does any of several numbers depend on it, and is its gradient anywhere non-zero? vector: their
+-- vectors, one after another.
 local function judge(vector, list, names)
   local length = length_of(list)
   for k, leaf in ipairs(list) do
@@ -301,7 +304,7 @@ function Ranks:values_and_grads(count, names, f)
   end
 end
 
----What f gives for each scene, one number, on all ranks; without gradients.
+---f(scene) of each scene, one number, on all ranks; without gradients.
 ---@param count integer         scenes
 ---@param f fun(scene: integer): cq.Tensor|number, ...   rollouts that it gives behind the number are released
 ---@return number[] values, number mean     the mean in the order of additions of value_and_grad
@@ -338,8 +341,8 @@ function Ranks:largest(list, count)
 end
 
 ---@internal
----A file that the first rank has, where this one can read it; nil where there is none. Other ranks get a copy, which
----they remove.
+---A path at which this rank can read a file of the first rank; nil where there is no such file. Other ranks get a
+---copy, and remove it.
 ---@param path string
 ---@return string?
 function Ranks:fetch(path)

@@ -47,7 +47,7 @@ local tables = require "cq.base.tables"
 ---  material lacks it
 local Robot = { __name = "cq.Robot" }
 
--- a constant that is not there is told with those that are
+-- A method or field; a constant that the robot's materials lack is an error that lists those they have.
 function Robot.__index(self, key)
   local value = Robot[key]
   if value ~= nil then return value end
@@ -365,9 +365,9 @@ function Robot:at(offset)
   return out
 end
 
----The robot of some of its particles, where they are: their groups, materials, actuators and what with has set go with
----them; groups without a particle are gone, pins and signals that have none hold and do nothing.
----Errors: a robot with cables or with surfaces under pressure; a force actuator without a particle.
+---The robot of some of its particles, where they are, with their groups, materials, actuators and values of
+---robot:with; groups without a particle are dropped, pins and signals without one have no effect. Errors: a robot
+---with cables or with surfaces under pressure; a force actuator without a particle.
 ---@param which string|string[]|integer[]|cq.Group   a group, a list of groups, or particle numbers; each particle once, in the robot's order
 ---@return cq.Robot
 function Robot:subset(which) return require("cq.robot.subset").make(copy(self), self, which) end
@@ -385,9 +385,9 @@ function Robot:subset(which) return require("cq.robot.subset").make(copy(self), 
 ---@field actuation_weight? table|cq.Tensor    {n, stress signals} how much each particle follows each signal of stress
 ---  actuators (pressure, muscle, isotropic), in their order; forces, cables and surfaces have no column
 
----The body filled anew, where it is, with particles whose distance is a multiple of what it was. Each takes over what
----the nearest one of before has, groups, pins, cables and signals too.
 ---@internal
+---The same body sampled again, with the particles' distance multiplied by a factor. Each new particle takes the
+---values of the nearest old one, its groups, pins, cables and signals too.
 ---@param factor number
 ---@return cq.Robot          with sources: for each particle the number of the one that it takes the place of
 function Robot:resampled(factor) return require("cq.robot.resampled").make(copy(self), self, factor) end
@@ -404,9 +404,9 @@ function Robot:with(fields)
   return with_values(self, values.check(self, fields))
 end
 
----The robot with what with has set of another one. Each particle takes the value of the nearest one there, by its place
----within the body.
 ---@internal
+---The robot with the robot:with values of another one. Each particle takes the value of the nearest one there, by
+---relative place in the body.
 ---@param other cq.Robot
 ---@return cq.Robot
 function Robot:with_values_of(other) return with_values(self, transfer.values(self, other)) end

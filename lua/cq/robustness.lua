@@ -54,8 +54,8 @@ local function require_uninterrupted()
   if C.cq_interrupted() ~= 0 then is.fail("cq.robustness: interrupted") end
 end
 
--- f(...) or why the simulation failed: the same simulation unchanged did not, so the change is at fault, as where it
--- puts the body into a wall or the function of a level has no such grid.
+-- f(...), or why the simulation failed. The unchanged simulation succeeded, so the change is the cause: a body put
+-- into a wall, or a grid that the function of a level refuses.
 local function attempt(f, ...)
   local fine, found = pcall(f, ...)
   if fine then return found end
@@ -150,7 +150,7 @@ local function baseline_change(self, change)
   return out, table.concat(names, " ")
 end
 
--- All simulations, and for each the one that is its baseline; simulations that have the same one share it.
+-- Runs all simulations, each with its unchanged baseline; those of the same baseline share it.
 local function measure(self, run, params, list, seed)
   local all, baselines = {}, {}
   for k, row in ipairs(list) do
@@ -178,7 +178,7 @@ local function conclude(self, one)
   if world and world.refines then row.change = ("cells x%.3g"):format(world.dx / world.refines.dx) end
 end
 
--- rows of one change each; what is not there to be changed is told
+-- One row of results for each change; prints which changes do not apply.
 local function rows_of(self, run, list)
   for _, entry in ipairs(changes.list) do
     local why = entry.missing and entry.missing(run)
@@ -313,8 +313,8 @@ function Robustness:__tostring()
   return table.concat(lines, "\n")
 end
 
----Writes all numbers as JSON: cqlua report shows them where they are robustness.json in the folder of the run, to which
----a name without a slash goes.
+---Writes all numbers as JSON. In a run's folder as robustness.json, `cqlua report` shows them; a name without a slash
+---is in that folder.
 ---@param path string
 ---@return string path
 function Robustness:save(path)

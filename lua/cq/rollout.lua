@@ -163,8 +163,7 @@ function Rollout:release()
   if self.companion then self.companion:release() end
 end
 
----The state that it started from, with gradients as the final one; it can be read at any
----time. In a batch, of every scene.
+---The initial state, with gradients as the final one has them; readable at any time. In a batch, of every scene.
 ---@return cq.State
 function Rollout:start()
   if not self.started then
@@ -175,8 +174,8 @@ function Rollout:start()
   return self.started.state
 end
 
----One scene of a batch, as a rollout of that scene alone: for functions that are of one scene.
 ---@internal
+---One scene of a batch as a rollout of its own, for functions of one scene.
 ---@param k integer        from 1
 ---@return cq.Rollout
 function Rollout:scene(k) return require "cq.rollout.scene"(self, k) end
@@ -271,7 +270,7 @@ local function after_step(self, i)
   self.phase = nil
 end
 
--- makes control steps up to the state `to`, which users' functions see if they are to, and raises what stopped it
+-- Makes control steps up to state `to`, calls users' functions with it, and raises the error of a failed step.
 local function conclude(self, to)
   local status = make(self, to)
   if status == C.CQ_INVALID then control.require_finite(self, control_step_of(self)) end
@@ -306,8 +305,8 @@ local function between(self, to)
   end
 end
 
--- Control steps up to the state `to`, and what the user's functions see of them. What failed
--- in the earlier one is raised.
+-- Makes control steps up to state `to`, with users' functions called in between; raises the error of an earlier failed
+-- step.
 local function advance(self, from, to, hidden)
   local fine, after, phase = true, hidden, nil
   if rollout.idle then rollout.idle() end
@@ -347,8 +346,7 @@ local function when(self)
   return self.at and (", control step %d of %d"):format(self.at + 1, self.steps) or ""
 end
 
----Runs f(self, ...); an error within a function of the user's says which one, and at which control step if it is asked
----at one.
+---Calls f(self, ...); an error within a user's function names that function and the control step.
 ---@return any ...
 function rollout.guarded(self, f, ...)
   -- ends a call of user functions: adds to an error in which function and control step it was raised
@@ -550,9 +548,9 @@ end
 -- observer and controller, of the first state
 local function ask_once(self) control.answer(self, states.new(self, 0), control.start(self)) end
 
----Asks observer and controller what they make of the state that rollouts start from, so that the controller learns its
----sizes. No control step is made.
 ---@internal
+---Calls observer and controller once with the initial state, so that the controller learns its sizes; makes no
+---control step.
 ---@param world cq.World
 ---@param def { controller: any, observer: any, robot: cq.Robot? }
 function rollout.ask(world, def)

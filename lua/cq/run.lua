@@ -50,7 +50,7 @@ local C, is = engine.C, schema
 ---@field done integer           iterations made; above 0 at the start when the run was resumed
 ---@field saved table?           { iteration =, params =, optimizer = } of the run that goes on
 local Run = {}
--- that a script has read what was saved is noticed: without it, it would begin anew
+-- Notes when a script reads what was saved: a run whose state nobody reads would start over.
 Run.__index = function(self, key)
   if key ~= "saved" then return Run[key] end
   rawset(self, "was_read", true)
@@ -164,7 +164,7 @@ function Run.last() return last end
 function Run.current() return place.open end
 
 ---@internal
----Can this folder (or the one that a run would take) be written? An error if not; nothing is left there.
+---Raises an error if the folder, or the one that a run would take, cannot be written; leaves nothing there.
 ---@param folder? string
 function Run.check_folder(folder)
   if not option.program.follows then folders.check(folder or place.default_folder()) end
@@ -186,8 +186,8 @@ function Run.can_resume(folder)
   return host.kind(is.argument("cq.Run.can_resume", "folder", is.string(), folder) .. "/optimizer.bin") ~= nil
 end
 
----The folder of a run: what is given, or the script's; within it that of a name, for one of several runs.
 ---@internal
+---The folder of a run: the given or the script's one; with a name, its subfolder.
 ---@param folder? string
 ---@param name? string
 ---@return string?
@@ -210,7 +210,7 @@ function Run.clear_earlier(folder)
   end, script.path)
 end
 
--- the folder and what is in it: of the first rank alone
+-- Makes and locks the folder, and opens its files; on the first rank alone.
 local function open_folder(self, def)
   if option.program.check then
     -- a run that is only checked leaves nothing behind: it works in another folder
@@ -224,8 +224,7 @@ local function open_folder(self, def)
   begun[self.folder] = true
 end
 
--- No run begins after Ctrl-C: a script of several runs ends here, as one whose rollout gave up. The folder of the run
--- stays as it is.
+-- After Ctrl-C no further run begins: the script ends, and the folder stays as it is.
 local function refuse_interrupted(folder)
   if C.cq_interrupted() == 0 then return end
   engine.interruption = ("interrupted before the run in %s began"):format(folder)
@@ -273,7 +272,7 @@ function Run.open(def)
   return self
 end
 
--- a file of a folder that this rank can read, and whether it is a copy of its own; nil: there is none
+-- A path at which this rank can read a file of a folder, and whether it is a copy; nil: there is no such file.
 local function readable(path)
   local ranks = current_ranks()
   local found = ranks and ranks:fetch(path) or not ranks and host.kind(path) and path or nil
@@ -308,7 +307,7 @@ local function set_back(self)
   message.note("what the run in %s has come to is kept in %s", self.folder, kept)
 end
 
--- loads what an earlier run in this folder has saved, to go on from it
+-- Loads the saved state of an earlier run in this folder.
 function Run:restore(def)
   self.kept = Run.saved_in(self.folder, def.state)
   if not self.kept then
@@ -340,7 +339,7 @@ function Run:made()
 end
 
 ---@internal
----Removes what was saved of stages that are not made, or are to be made again.
+---Removes saved files of stages that will be made again; `stays` names the others.
 ---@param stays table<string, boolean>     by the names of those that are made
 function Run:remove_stages(stays)
   if not self.follows then folders.remove_stages(self.folder, stays) end
@@ -361,7 +360,7 @@ function Run:path(name) return self.folder .. "/" .. name end
 
 -- ---- while it goes on -----------------------------------------------------------------------------------------------
 
--- a folder that was removed is made again, with what is known of what was in it
+-- Makes the folder again if it was removed, with the files known so far.
 local function keep_folder(self)
   if self.follows then return end
   if not folders.restore(self.folder) then return end
@@ -428,8 +427,8 @@ end
 ---@return boolean
 function Run:keeps(iteration) return self.keep ~= nil and iteration > 0 and iteration % self.keep == 0 end
 
----Saves when the last time is some seconds ago; else what was given is saved when the run ends before
----the next time, however it ends.
+---Saves if the last checkpoint is some seconds old; otherwise the values are saved if the run ends before the next
+---checkpoint.
 ---@param iteration integer
 ---@param params table            as cq.save takes it
 ---@param optimizer? table        the optimizer's state

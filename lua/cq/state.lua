@@ -62,7 +62,7 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
--- What one scene has of a readout of all, which is made once on each tape.
+-- One scene's part of a readout of all scenes, which is made once on each tape.
 local function read_scene(self, found, read, ...)
   local whole, on = self.whole, tape.recording() or false
   if whole.known_on ~= on then whole.known_on, whole.known = on, {} end
@@ -71,8 +71,8 @@ local function read_scene(self, found, read, ...)
   return all[self.number]
 end
 
--- One readout of a state as a tensor, recorded on the tape. kind: mean, sum, ...; field: what is read; which:
--- particles; what: the method's name, for errors. A state of a rollout that was made without a tape is constant.
+-- One readout of a state as a tensor, recorded on the tape. kind: mean, sum, ...; field: the quantity; which:
+-- particles; what: the method's name, for errors. Constant where the rollout was made without a tape.
 local function read(self, kind, field, weight, which, what)
   local roll = self.roll
   roll:require_live(self.index, what)
@@ -111,7 +111,7 @@ for _, name in ipairs { "center", "velocity", "motion", "mean", "mean_square_vel
   options_for[name] = options_of("state:" .. name, { weight = weight_kind() })
 end
 
--- what a mean weighs by: as its options say, else as the rollout does
+-- The weighting of a mean: of the options, else of the rollout.
 local function weight_of(self, name, options) return options_for[name](options).weight or self.roll.weight end
 
 ---Mean position of a group, a row for each of a list of groups, or of a robot [length]. By mass, or as weight says, or
@@ -398,8 +398,8 @@ function State:deformations() return read(self, "gather", "deformation", "mass",
 
 -- ---- to go on from --------------------------------------------------------------------------------------------------
 
----The final state of a rollout as a copy of its own, whose gradient goes no further back: a rollout from it is cut off
----here. The copy can be read and gone on from when the rollout has been forgotten or released.
+---A copy of a rollout's final state that gradients do not pass. It can be read, and another rollout can go on from
+---it, after its own rollout was released.
 ---@return cq.State
 function State:detach()
   self.roll:require_live(self.index, "state:detach")

@@ -204,7 +204,7 @@ function Study:by_point(rows)
 end
 
 ---@internal
----What --seed says within a trial: the point's parameter seed, if the study has one, else the replicate's.
+---The value of --seed within a trial: the point's parameter `seed` if there is one, else the replicate's seed.
 ---@param numbers table<string, number>    the point
 ---@param replicate integer
 ---@return integer
@@ -246,7 +246,7 @@ function Study:limit(history)
 end
 
 ---@internal
----What a store keeps to tell whether the study was changed; equal studies give equal parts.
+---The study's definition as stored, to detect changes; equal studies give equal tables.
 ---@return table<string, any>
 function Study:definition()
   local parameters, objectives = {}, {}
@@ -265,7 +265,7 @@ end
 -- what the stored definition is called in an error, where its name says too little
 local called = { space = "space or grid", objectives = "minimize or maximize" }
 
--- A grid of one list may grow at its end, as one of seeds does: its points keep their numbers.
+-- Is a grid the stored one with values appended? Its points keep their numbers.
 local function is_longer(own, stored)
   local now, was = own.space, stored.space
   if own.sampler ~= "grid" or #now ~= 1 or type(was) ~= "table" or #was ~= 1 or type(was[1]) ~= "table"

@@ -24,7 +24,7 @@ local function is_place(value, dim)
   return true
 end
 
--- the particle that lies nearest to a place, which must be within the body
+-- The particle nearest to a place; an error where the place is outside of the body.
 local function nearest(robot, place, what)
   local x, dim, best, least = robot.position:data(), robot.dim, 0, math.huge
   for p = 0, robot.particle_count - 1 do
@@ -40,6 +40,7 @@ local function nearest(robot, place, what)
   return best
 end
 
+-- The particles, or the anchor in the world, that a point of a cable stands for.
 local function point_of(robot, entry, what)
   if type(entry) == "table" and entry.anchor ~= nil and not getmetatable(entry) then
     if not is_place(entry.anchor, robot.dim) then
@@ -142,7 +143,7 @@ end
 
 -- ---- the engine -----------------------------------------------------------------------------------------------------
 
--- a cable is straight between its points: far ones would cut across the body
+-- Refuses points of a cable that are far apart: it is straight between them, and would cut across the body.
 local function check_gaps(robot, one, dx)
   local gap = one.actuator.gap or GAP * dx
   for k = 2, #one.points do

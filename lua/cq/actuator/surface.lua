@@ -63,7 +63,7 @@ local function add_wall(out, wall, dim)
   return out
 end
 
--- A chamber that was closed in its file, and lost particles to a difference, an intersection or another shape.
+-- Refuses a chamber that a difference, an intersection or another shape has opened.
 local function check_closed(robot, name, wall, walls)
   if wall.closed or not wall.chamber then return end
   local sum, size = sum_of(walls.area, robot.dim)
@@ -94,8 +94,8 @@ local function of_names(robot, given)
   return out
 end
 
--- How often a wall winds around a place: the flux, through its area vectors, of a source there. 1 in a cavity of which
--- the vectors point inwards, 0 outside of it; between near the wall.
+-- Winding number of a wall around a place: the flux of a source there through the wall's area vectors. 1 within a
+-- cavity whose vectors point inwards, 0 outside, between the two near the wall.
 local function winding(robot, wall, place)
   local x, dim, sum = robot.position:data(), robot.dim, 0
   for k, p in ipairs(wall.particle) do
@@ -268,14 +268,14 @@ function surface.volume_of(state, entry)
   return chamber.volume(closed, coordinates(state:gather(entry.selection), world.dim))
 end
 
--- the same of the robot as it was drawn
+-- The volume that the chamber enclosed at rest.
 local function volume_drawn(entry)
   local closed, rows = entry.surface.chamber, {}
   for k, p in ipairs(closed.index) do rows[k] = p + 1 end
   return chamber.volume(closed, coordinates(entry.robot.position:gather(rows, 1), entry.robot.dim)):item()
 end
 
----Which closed cavity has swollen most? For what is said of a pressure that its walls do not stand.
+---The closed cavity whose volume has grown most, for the error of a pressure that its walls cannot bear.
 ---@param state cq.State
 ---@param scene integer      of a batch, from 1
 ---@return { name: string, robot: string, volume: number, drawn: number }?     nil: there is none
@@ -292,7 +292,7 @@ function surface.most_swollen(state, scene)
   return most
 end
 
----The same by what a user calls it; an open surface is refused.
+---The volume that a chamber encloses in a state, by its actuator or its name. Errors: an open surface.
 ---@param state cq.State
 ---@param which cq.Actuator|string
 ---@return cq.Tensor      one number, or {batch}

@@ -11,7 +11,7 @@ ffi.cdef "int getpid(void); int kill(int pid, int signal);"
 
 local atomic_file = {}
 
----Replaces a file, or leaves what stood there as it was: an error then, as on a full disk.
+---Replaces a file as a whole. Where that fails, as on a full disk, the old file stays and an error is raised.
 ---@param path string
 ---@param content string
 ---@param how? { what: string?, durable: boolean? }    who writes, for errors; durable: flushed to disk, for what a power cut must not
@@ -21,7 +21,7 @@ function atomic_file.write(path, content, how)
     how and how.durable and 1 or 0), how and how.what)
 end
 
----Why a file cannot be written; nil where it can. What stands there stays.
+---Why a file cannot be written, nil where it can. The file is not changed.
 ---@param path string
 ---@return string?
 function atomic_file.problem(path)
@@ -35,7 +35,7 @@ end
 
 local ESRCH = 3              -- there is no such process
 
----Where this process writes what will be `path`.
+---The temporary file that becomes `path` when this process has written it.
 ---@param path string
 ---@return string
 function atomic_file.of(path) return ("%s.%d.part"):format(path, ffi.C.getpid()) end
@@ -49,7 +49,7 @@ local kinds = {
   glb = true, html = true,
 }
 
----Removes what killed processes have left in a folder.
+---Removes temporary files of killed processes from a folder.
 ---@param folder string
 ---@param begins? string      only names that begin so
 function atomic_file.sweep(folder, begins)
@@ -61,7 +61,7 @@ function atomic_file.sweep(folder, begins)
   end
 end
 
----Removes what killed processes have left of a file.
+---Removes temporary files that killed processes wrote for one path.
 ---@param path string
 function atomic_file.sweep_of(path)
   local folder, name = path:match "^(.*)/([^/]*)$"

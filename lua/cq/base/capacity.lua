@@ -19,7 +19,7 @@ function capacity.text(bytes)
   return ("%d B"):format(bytes)
 end
 
----An error at the user's line if as many numbers do not fit into what is free.
+---Raises an error at the user's line if `count` doubles do not fit into the free memory.
 ---@param count number       of doubles
 ---@param what string        that needs them: "cq.Controller.mlp: layers of 1000000000 units"
 function capacity.require(count, what)

@@ -50,7 +50,7 @@ end
 -- list: all of the engine's. of_robot: what robot:with takes; of_world: what a rollout takes itself.
 local field = { list = {}, by_id = {}, by_name = {}, of_robot = {}, of_world = {} }
 
--- scripts give the density, and the engine takes the mass: density times volume
+-- The mass of particles as a density: scripts give densities, the engine takes density times volume.
 local function density_of(mass)
   return {
     name = "density", unit = "mass/length^dim", meaning = "mass per initial volume, area in 2D", owner = "particle",
@@ -84,7 +84,7 @@ local function shape_of(entry, count, dim)
   return shape
 end
 
----What holds where nothing is given, `count` times.
+---The default of a field, `count` times.
 ---@param entry cq.FieldInfo     one with a default
 ---@param count integer
 ---@param dim integer
@@ -95,7 +95,7 @@ function field.fill(entry, count, dim)
   return (T.eye(dim) * entry.default):unsqueeze(1):expand(shape)
 end
 
----The array of a field that nobody has: NaN.
+---The array of a field that no particle has: NaN.
 ---@param entry cq.FieldInfo
 ---@param count integer
 ---@param dim integer
@@ -108,7 +108,7 @@ end
 
 -- ---- bounds ---------------------------------------------------------------------------------------------------------
 
--- as the checkers of schema.lua take them
+-- The bounds of a field as options of a checker of schema.lua.
 local function range(entry)
   local lower = entry.lower > -math.huge and entry.lower or nil
   return {
@@ -117,14 +117,14 @@ local function range(entry)
   }
 end
 
----What numbers are allowed, for people: "finite numbers at least 0".
+---The allowed numbers in words: "finite numbers at least 0".
 ---@param entry cq.FieldInfo
 ---@return string
 function field.numbers(entry)
   return (is.number(range(entry)).label:gsub("^a finite number", "finite numbers"))
 end
 
----What is wrong with numbers from least to most; nil: they are within the bounds.
+---How the range from least to most breaks the field's bounds, in words; nil: it is within.
 ---@param entry cq.FieldInfo
 ---@param least number
 ---@param most number
@@ -138,7 +138,7 @@ function field.outside(entry, least, most)
   end
 end
 
----Checks what a script gives for one material: a number, a list of one for each axis, or a list of such lists.
+---A checker of a material constant: a number, a list of one for each axis, or a list of such lists.
 ---@param entry cq.FieldInfo
 ---@param optional boolean
 ---@return cq.Checker

@@ -12,15 +12,15 @@ local place = {
   open = nil, ---@type { folder: string }?      the run that is open
 }
 
----The folder that a run takes where none is given: --out, else runs/<name of the script>, or runs/cqlua where it has no
----name, as from standard input.
+---The folder of a run that names none: --out, else runs/<name of the script>, or runs/cqlua for a script from
+---standard input.
 ---@return string
 function place.default_folder()
   local name = (script.path and script.path ~= "-" and script.path or "cqlua"):match "([^/]+)$":gsub("%.lua$", "")
   return option.program.out or "runs/" .. name
 end
 
----The folder of a run, or of the open one, or the one that the script's run would have.
+---The folder of a run; without one, of the open run, or the one that a run of the script would take.
 ---@param run? { folder: string? }
 ---@return string
 function place.folder(run) return run and run.folder or place.open and place.open.folder or place.default_folder() end
@@ -29,7 +29,7 @@ function place.folder(run) return run and run.folder or place.open and place.ope
 ---@return boolean
 function place.is_left_out() return option.program.check or option.program.follows end
 
----A file in a folder, which is made. Errors: a folder that cannot be made.
+---The path of a file in a folder; makes the folder. Errors: a folder that cannot be made.
 ---@param folder string
 ---@param name string
 ---@return string
@@ -40,7 +40,8 @@ function place.within(folder, name)
   return path
 end
 
----Where a file goes, in a folder that is made unless files are left out.
+---The path that a file is written to: a name without a slash is in the run's folder. Makes the folder, unless files
+---are left out.
 ---@param path string
 ---@param run? { folder: string? }    whose folder takes a name
 ---@return string

@@ -217,7 +217,7 @@ function schema.tensor(options)
   return checker(options or {}, "a tensor", "cq.Tensor", base.check)
 end
 
----A list whose elements all pass: is.list(is.string(), { min = 1 }).
+---A list whose elements all pass a checker: is.list(is.string(), { min = 1 }).
 function schema.list(of, options)
   options = options or {}
   local least = options.min or 0
@@ -276,7 +276,7 @@ function schema.argument(name, argument, kind, value)
   return value
 end
 
----What keeps a table that was read from a file from being what is wanted, in words; nil: nothing.
+---Why a table that was read from a file does not fit the fields, in words; nil: it fits.
 ---@param fields table<string, cq.Checker>
 ---@param value any
 ---@return string?
@@ -331,7 +331,7 @@ function Schema:unknown(key, given)
   schema.fail("%s: unknown field %s%s; %s", self.name, key, hint, allowed)
 end
 
----Hints for a definition of which fields have got other names.
+---Hints for a definition about fields that were renamed.
 ---@param names table<string, string>    the new name by the old one
 ---@return fun(key: string): string?
 function schema.renamed(names)

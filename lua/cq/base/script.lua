@@ -16,7 +16,7 @@ local script = {}
 
 local commands = host.root .. "/lua/cq/command/"
 
----Ends the program with 2: the command line was wrong, told in one sentence.
+---Prints a sentence about a wrong command line, and ends the program with exit code 2.
 ---@param format string
 ---@param ... any       for string.format
 function script.misuse(format, ...)
@@ -32,7 +32,7 @@ function script.commands()
   return names
 end
 
----The program ends when there is no file of this path.
+---Ends the program if the path is no file.
 ---@param path string
 function script.require(path)
   local kind, problem = host.kind(path)
@@ -41,7 +41,7 @@ function script.require(path)
     text.suggestion(path, script.commands()))
 end
 
----Loads a script, and makes it the one that runs.
+---Loads a script file, and makes it the current script.
 ---@param path string
 ---@param words string[]      its arguments
 ---@return function? chunk, string? problem
@@ -69,7 +69,7 @@ function script.value(path)
   return (chunk())
 end
 
----The bytes of the script, none when it is standard input or cannot be read.
+---The text of the current script; empty when it is standard input or cannot be read.
 ---@return string?
 function script.text()
   return script.path and script.path ~= "-" and read_file(script.path) or nil
@@ -78,7 +78,8 @@ end
 -- of Lua itself, and of the library
 local function is_own(name) return name:match "^cq$" or name:match "^cq%." or name == "_G" end
 
----The Lua files that the script has loaded with require, but for the library's: by the names that they are kept under.
+---The Lua files that the script has loaded with require, without those of the library, by the names of their copies
+---in a run's folder.
 ---@return table<string, string> files     bytes
 function script.sources()
   local out = {}
@@ -89,8 +90,8 @@ function script.sources()
   return out
 end
 
----The Lua files that the script names in a require, and those that they name, whether it has run or not; but for the
----library's. By the names that they are kept under.
+---The Lua files that the script's text names in a require, and in turn the files that these name, whether run or not;
+---without those of the library. By the names of their copies in a run's folder.
 ---@return table<string, string> files     bytes
 function script.required()
   local out = {}

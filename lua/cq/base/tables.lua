@@ -1,7 +1,7 @@
 -- tables: copies and sorted names of tables.
 local tables = {}
 
----A new table with the fields of some tables, of which later ones count; nil is none.
+---A new table with the fields of several tables; later ones override earlier ones. nil counts as empty.
 ---@param ... table?
 ---@return table
 function tables.merged(...)

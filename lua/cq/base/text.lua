@@ -79,7 +79,7 @@ function text.join(words)
   return table.concat(words, ", ", 1, #words - 1) .. " and " .. words[#words]
 end
 
----A value as a person would name it.
+---A value in words, for errors: 3, "a cq.Robot", "an empty table".
 ---@return string
 function text.describe(value)
   local kind, class = type(value), text.class_of(value)

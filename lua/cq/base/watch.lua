@@ -16,7 +16,7 @@ watch.wanted = false
 ---@type boolean             the script that runs has taken the place of another
 watch.reloaded = false
 
--- paths of the script and of what it has loaded
+-- Paths of the script and of the modules that it has loaded.
 local function paths()
   local out = { script.path }
   for name in pairs(script.sources()) do
@@ -25,7 +25,7 @@ local function paths()
   return out
 end
 
----Looks from now on: what is there is what runs.
+---Begins to watch the script's files for changes: their present text counts as unchanged.
 function watch.begin()
   watch.wanted, looked = false, C.cq_clock()
   texts = {}

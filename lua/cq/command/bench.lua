@@ -143,14 +143,14 @@ local function share_text(share)
     share.of_rollout and ("; forward %.0f %% of the speed of one rollout"):format(100 * share.of_rollout) or "")
 end
 
--- what an implicit step costs
+-- The cost of an implicit step in words.
 local function solver_text(result)
   return ("product %.2f, tensors %.2f, assembly %.2f explicit steps; backward / forward %.2f; step %dx, %.2fx as quick")
     :format(result.hessian_product, result.tensors, result.assembly, result.backward_ratio, result.ratio,
       result.speedup)
 end
 
--- what follows in the row of a case
+-- The last cell of a case's row.
 local function remark(result)
   local ratio = result.motion_ratio
   if ratio then return ("%.2f and %.2f times as long as in motion"):format(ratio.forward, ratio.backward) end
@@ -213,7 +213,7 @@ local columns = {
   "steps", "repeats", "law", "engine",
 }
 
--- told before any work is done
+-- Refuses a table file that cannot be written, before any case runs.
 local function check_csv(path)
   local problem = atomic_file.problem(path)
   if problem then script.misuse("--csv cannot write %s: %s", path, problem) end

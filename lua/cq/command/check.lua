@@ -8,7 +8,7 @@ local program = require "cq.program"
 local script = require "cq.base.script"
 local is = require "cq.base.schema"
 
--- what --json tells of an experiment
+-- The facts of an experiment for --json.
 local function facts_of(path, report)
   local plan = report.plan
   return {
@@ -18,7 +18,7 @@ local function facts_of(path, report)
   }
 end
 
--- one object a line: what the script itself prints goes elsewhere
+-- Takes the place of print while --json owns standard output.
 local function print_to_stderr(...)
   local words = { ... }
   for i = 1, select("#", ...) do words[i] = tostring(words[i]) end

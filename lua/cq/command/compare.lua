@@ -40,7 +40,7 @@ end
 
 local of_folder = { out = true, resume = true, overwrite = true, quiet = true }
 
--- what can differ: { name, a word for each run }
+-- The settings in which runs differ: { name, the setting of each run in words }.
 local function settings(runs)
   local rows, names = {}, {}
   local function add(name, values)
@@ -92,13 +92,14 @@ local function print_table(runs, rows)
   for _, row in ipairs(rows) do line(row[1], row[2]) end
 end
 
--- lines of a text that another one has not, with how often each is there
+-- Each line of a text with the number of times that it occurs.
 local function counted(bytes)
   local out = {}
   for line in ((bytes or "") .. "\n"):gmatch "([^\n]*)\n" do out[line] = (out[line] or 0) + 1 end
   return out
 end
 
+-- Lines of a text that another text lacks.
 local function lacking(bytes, other)
   local counts, out, at = counted(other), {}, 0
   for line in (bytes .. "\n"):gmatch "([^\n]*)\n" do
@@ -115,7 +116,7 @@ end
 local MOST = 20              -- lines of a script that are shown
 local BODIES = 4             -- of the first runs, on a page
 
--- calls each(sign, line) for the lines that one script has (-) and the other has not, and those of the other (+)
+-- Calls each(sign, line) for lines that only the first script has (-), and lines that only the second has (+).
 local function each_change(one, other, each)
   if not one.script or not other.script then return end
   local changes = { { "-", lacking(one.script, other.script) }, { "+", lacking(other.script, one.script) } }
@@ -133,7 +134,7 @@ local function print_scripts(one, other)
   each_change(one, other, function(sign, line) print(("%s %s"):format(sign, line)) end)
 end
 
--- the table, and what the scripts of others have beside that of the first, as a page with bodies and losses
+-- Writes a page with the table of settings, the differences of scripts from the first, bodies and losses.
 local function write_report(path, runs, rows)
   local pages, folders = require "cq.report.page", require "cq.report.folder"
   pages.check(path, "compare --report")

@@ -5,7 +5,7 @@ local scripts = require "cq.base.script"
 local message = require "cq.base.message"
 local text = require "cq.base.text"
 
--- what the script returns must be an environment
+-- The cq.Env that a script returns; an error if it returns something else.
 local function environment(path, words)
   local chunk, problem = scripts.load(path, words)
   if not chunk then error(problem, 0) end

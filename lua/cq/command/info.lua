@@ -24,7 +24,7 @@ local function instruction_sets()
   return found, all:match "model name%s*:%s*([^\n]*)"
 end
 
--- what a world on the CPU says that it runs on: instruction set, threads and precision as they were chosen
+-- The description of a CPU world: instruction set, threads and precision.
 local function engine_of()
   local cq = require "cq"
   local material = cq.Material.neo_hookean { young = 1, poisson = 0, density = 1 }
@@ -36,14 +36,14 @@ local function engine_of()
   return name
 end
 
--- linked in by the tensors; its own words, e.g. "OpenBLAS 0.3.21 ... SkylakeX MAX_THREADS=64"
+-- OpenBLAS's description of itself, e.g. "OpenBLAS 0.3.21 ... SkylakeX MAX_THREADS=64"; the tensors link it.
 local function openblas()
   ffi.cdef "char *openblas_get_config(void);"
   local found, config = pcall(function() return ffi.string(C.openblas_get_config()) end)
   return found and config or nil
 end
 
--- { kind, name, ... } of every GPU; or why there is none
+-- Every GPU as { kind, name, ... }; or why there is none.
 local function gpus()
   local gpu, found = ffi.new "cq_gpu", {}
   local status = tonumber(C.cq_gpu_find(0, gpu))

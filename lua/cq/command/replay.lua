@@ -13,14 +13,14 @@ local scripts = require "cq.base.script"
 
 local TOLERANCE = 0.2          -- share of the claimed figure
 
--- one after the other in columns
+-- Prints the zoo's robots in columns.
 local function list(zoo)
   for _, entry in ipairs(zoo.entries()) do
     print(("%-12s %s; cqlua %s"):format(entry.name, entry.says:format(entry.claimed), entry.made))
   end
 end
 
--- whether it does what is claimed, up to the rounding by which gaits part on other machines
+-- Runs a robot of the zoo and compares its figure with the claimed one; chaotic gaits differ on other machines.
 local function replay(zoo, entry)
   local figure, saved = zoo.measure(entry)
   local claimed = entry.says:match("%%[%d.]*f"):format(entry.claimed)

@@ -8,7 +8,7 @@ local is = require "cq.base.schema"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
 
--- the folder of a study has its store
+-- Does the folder hold a study (its store)?
 local function is_study(path) return host.kind(path .. "/study.sqlite") ~= nil end
 
 return {

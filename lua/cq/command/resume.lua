@@ -22,7 +22,7 @@ local function settings(given)
   return out
 end
 
--- options of the script, and those of the program, as they are typed
+-- The options of script and program as words of a command line.
 local function typed()
   local out = {}
   for name, value in pairs(option.given()) do

@@ -9,7 +9,7 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
 
--- the experiment of a run's folder, as its script makes it; or the exit code of a script that failed
+-- The experiment of a run's folder, made by its script; the exit code where the script failed.
 local function replayed(folder)
   local fork = require "cq.run.fork"
   local manifest = require("cq.run.manifest").read(folder, "cqlua robust")
@@ -24,7 +24,7 @@ local function replayed(folder)
   is.fail("cqlua robust: the script of %s has optimized no experiment", folder)
 end
 
--- what a file of the zoo has, its figure as an objective, and the folder for files
+-- A robot of the zoo as an experiment whose objective is its figure, and the folder for files.
 local function of_zoo(name)
   local zoo = require "cq.zoo"
   local entry = zoo.entry(name)

@@ -59,7 +59,7 @@ local function run_here(session, options)
   return work(session, store, options)
 end
 
--- what workers must find when they begin: the tables on the server, and no word that they are to stop
+-- Prepares a study for its workers: tables on the server, and no order to stop.
 local function make_ready(session, options)
   local store = session:begin { force_new = options["force-new"], go_on = options["go-on"] }
   store:set_flag("stop", nil)
@@ -109,7 +109,7 @@ function actions.run(options, script, words)
   end
 end
 
--- a child of run; its parent says what to do
+-- Runs a worker process: a child of `run`, which tells it the trials.
 function actions.work(options, script)
   option.program.share = options.share
   require("cq.study.trial").serve(session_of(script, options).study)

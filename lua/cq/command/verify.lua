@@ -57,7 +57,7 @@ local function commit()
   return name .. (first_line(at .. "status --porcelain -- engine lua scenes ':!tests'") and "+" or "")
 end
 
--- the text of the file to keep the table in, nil where there is none yet; told before any work is done
+-- The text of the results file, nil where it is new; refuses one that cannot be written before any case runs.
 local function open_table(path)
   local old = read_file(path)
   local problem = atomic_file.problem(path)
@@ -81,7 +81,7 @@ local function print_row(cells)
   if cells.note ~= "" then print(("  %16s because %s"):format("", cells.note)) end
 end
 
--- what is wrong with a judged row, nil if nothing is
+-- Why a judged row is unexpected (a promise broken, or a reason that is out of date); nil if it is not.
 local function surprise(case, row)
   local name = ("%s, %s%s"):format(case.name, row.method and row.method .. ", " or "", row.quantity)
   if not row.kept and not row.falls_short then

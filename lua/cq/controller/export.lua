@@ -43,7 +43,7 @@ local function group_name(entry)
   return table.concat(names, " and ")
 end
 
--- what clusters of particles are known by: where they lie at rest
+-- Names of clusters of particles: the mean place of each at rest.
 local function cluster_names(observer, world)
   local selection, out = observer:groups_of(world), {}
   local rest = world.layout.base.position
@@ -74,7 +74,8 @@ end
 
 local known = { centroid = "means of groups", kmeans = "means of clusters", particles = "particles" }
 
--- arrays of an observer of ours; of the user's own what it gives
+-- Input arrays of an exported controller, with names and units: of an observer of the library its parts, of the user's
+-- one array.
 local function inputs_of(observer, world, count)
   local family = rawget(observer, "family")
   if not known[family] or rawget(observer, "observe") then

@@ -107,7 +107,7 @@ local function constants(program)
   return table.concat(parts, "\n")
 end
 
--- what a user gives to M.step
+-- The argument of the exported M.step: one table of named arrays.
 local function inputs(program, path)
   local lines = {}
   for _, input in ipairs(program.inputs) do

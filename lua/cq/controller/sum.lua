@@ -30,7 +30,7 @@ return function(Sum)
     self:collect()
   end
 
-  -- the parameters of the parts, once all of them are made
+  -- The parts' parameters as one table, once all of them are made.
   function Sum:collect()
     if self.params then return end
     local params, made = {}, true
@@ -74,8 +74,8 @@ return function(Sum)
     return out
   end
 
-  ---The same sum with another part; parameters stay those of the others.
   ---@internal
+  ---The same sum with one part replaced; the parameters of the others stay.
   ---@param name string
   ---@param part cq.Controller
   ---@return cq.Controller

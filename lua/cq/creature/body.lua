@@ -12,7 +12,7 @@ local body = {}
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups, as of cq.Robot
 ---@field markers? integer             so many particles, spread evenly, become the group "markers"
 
----A declaration of a creature's fields with those that all have.
+---The definition of a creature: its own fields and those that all creatures have.
 ---@param name string
 ---@param fields table<string, cq.Checker>
 ---@return cq.Schema
@@ -32,7 +32,7 @@ function body.block(name, at, size, count, spacing)
   return Shape.box { name = name, at = at, size = size, count = count and each, spacing = spacing }
 end
 
----How fine the blocks of a creature are: what was given, a count along each side or a spacing, or else a count.
+---The resolution of a creature's blocks: the given spacing or count along each side, else a default count.
 ---@return integer? count, number? spacing
 function body.fineness(name, def, count)
   if def.count and def.spacing then is.fail("cq.Creature.%s: give either count or spacing, not both", name) end
@@ -44,7 +44,7 @@ function body.pressure(def, chambers, axis)
   return require("cq.actuator").pressure { groups = chambers, axis = axis or "y", max = def.max }
 end
 
--- the user's groups beside those of the creature, which a name of the user's cannot take
+-- The groups of a creature and the user's; an error where both have the same name.
 local function joined(name, own, given)
   local out = tables.merged(own)
   for key, value in pairs(given or {}) do

@@ -34,7 +34,7 @@ end
 
 local OF_CABLES = { "contraction", "friction", "inset", "law", "stiffness" }
 
--- options of the other drive have no effect: count goes with chambers, particles and what a cable has with cables
+-- Refuses options of the drive that is not used: count goes with chambers, particles and cable fields with cables.
 local function check_drive(name, def, given)
   if def.drive == "cables" and (def.count or def.spacing) then
     is.fail("cq.Creature.%s: %s goes with drive = \"pressure\"; with cables say particles", name, def.count and "count"

@@ -58,8 +58,8 @@ local function bottom_of(sample, def)
   return out
 end
 
--- Pieces of a list of particles that hang together, in the order of their first coordinate. Particles hang together
--- where their cells of a coarse grid, one and a half times as large as their own, touch.
+-- Connected pieces of a list of particles, by first coordinate. Two particles are connected where their cells, on a
+-- grid 1.5 times as coarse as their spacing, touch.
 local function pieces_of(sample, list)
   local x, dim, of, names, first = sample.position:data(), sample.dim, {}, {}, {}
   local size = 1.5 * sample.volume:get(1) ^ (1 / dim)
@@ -113,8 +113,8 @@ local function bounds_of(sample, list)
   return low, high
 end
 
--- The number of the slot that a coordinate lies in, nil in a gap. A layer of particles right on a cut is in neither,
--- so that both sides are alike.
+-- The chamber slot that a coordinate lies in, nil in a gap. Particles exactly on a cut are in neither, so that both
+-- sides are alike.
 local function slot_of(value, low, high, count, gap)
   local width = (high - low) / count
   if count == 1 or width == 0 then return 1 end

@@ -28,7 +28,7 @@ local function take_goal(self, scene, goal)
   self.goal_rows[scene] = row
 end
 
----What the user says of how a scene begins. Its random numbers are noted, from which it can be drawn again.
+---Calls the user's functions for the start of a scene, and notes its random numbers, so that it can be drawn again.
 ---@param self cq.Env
 ---@param scene integer
 function fields.draw(self, scene)

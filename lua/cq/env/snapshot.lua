@@ -17,7 +17,7 @@ local function longest(length)
   return out
 end
 
----Keeps the actions of a control step, and forgets those before the running episodes.
+---Notes the actions of a control step, and drops those before the running episodes.
 ---@param self cq.Env
 ---@param u cq.Tensor
 function snapshot.note(self, u) self.acted[#self.acted + 1] = u:detach() end

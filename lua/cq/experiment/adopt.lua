@@ -13,7 +13,7 @@ local function by_path(params)
   return out
 end
 
--- the parameters of the experiment with the values of before where they fit, and what was told of the others
+-- The experiment's parameters with the values of an earlier run where names and shapes fit, and a note on the others.
 local function adopted(own, before)
   local out, there, told, count = T.leaves.snapshot(own), by_path(before or {}), {}, 0
   for _, leaf in ipairs(T.leaves.list(out)) do
@@ -29,7 +29,7 @@ local function adopted(own, before)
   return out, told, count
 end
 
--- what an optimizer knows of gradients, of parameters that are still there; nil: it is another optimizer
+-- The optimizer state of the parameters that still exist; nil: it is of another optimizer.
 local function known(state, optimizer, params)
   if type(state) ~= "table" or state.kind ~= optimizer.kind or type(state.moments) ~= "table" then return nil end
   local own, out = by_path(params), {}

@@ -30,7 +30,7 @@ local kinds = {
 }
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
 
----The fields of a definition with those of changes.
+---The fields of a definition, and those that change an experiment's world or robot.
 ---@param fields table<string, cq.Checker>
 ---@return table<string, cq.Checker>
 function changed.fields(fields)
@@ -45,7 +45,7 @@ local function steps_in(run, def, world, what)
   return control_steps(def.duration or run.steps * run.world.control_dt, world, what .. ": duration")
 end
 
--- is a robot one of a world's, or a variant of one?
+-- Is the robot one of a world's, or a variant of one (robot:with)?
 local function is_of(robot, world)
   for _, own in ipairs(world.robots) do
     if robot:descends_from(own) or own:descends_from(robot) then return true end
@@ -53,7 +53,7 @@ local function is_of(robot, world)
   return false
 end
 
--- a world with another robot in the place of its first
+-- The world with its first robot replaced.
 local function with_first(world, robot)
   local robots = { robot }
   for k = 2, #world.robots do robots[k] = world.robots[k] end
@@ -61,7 +61,7 @@ local function with_first(world, robot)
   return world, world.robots[1]
 end
 
--- a binary body where the block that it was cut from stands in a world, or that stands there itself
+-- The place of a binary body in a world: that of the block that it was cut from, or its own if it stands there.
 local function place_body(run, body, params, world)
   if not world or world.variant_of == body.world then
     extracted.require_own(run, body, "cq.Experiment")
@@ -105,7 +105,7 @@ end
 ---@return integer
 function changed.steps(run, def, what) return steps_in(run, def, def.world or run.world, what) end
 
----Takes changes out of a table that has other fields too.
+---Moves the changes out of a table that has other fields too.
 ---@param def table           of a definition with changed.fields
 ---@return run.changes.def
 function changed.take(def)
@@ -114,7 +114,7 @@ function changed.take(def)
   return out
 end
 
----What of changes a rollout takes as it is.
+---Copies changes that are fields of world:rollout into its definition.
 ---@param def run.changes.def
 ---@param fields table         of world:rollout, which gets them
 function changed.fill(def, fields)

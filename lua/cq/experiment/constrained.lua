@@ -37,7 +37,7 @@ end
 
 local spec = spec_of(is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" })
 
--- lists among the constraints, as designs give them, one after the other
+-- Constraints as one list; an entry may itself be a list, as designs return them.
 local function flattened(given)
   local out = {}
   for _, entry in ipairs(given) do
@@ -46,7 +46,7 @@ local function flattened(given)
   return out
 end
 
----Checks what a user gave.
+---The user's constraints as a checked list.
 ---@param given table[]
 ---@return cq.Constraint[] constraints    each with its functions, and at: its place among those that run
 function constrained.list(given)
@@ -68,7 +68,7 @@ end
 
 local function number(value, c, part) return objectives.number(value, ("constraint %s: %s"):format(c.name, part)) end
 
----What a rollout records for the constraints that look at every state {running ones}; nil: there are none.
+---A recorder for constraints on every state: it gives a row {constraints} at each; nil: there are none.
 ---@param list cq.Constraint[]
 ---@return (fun(state: cq.State, u: cq.Tensor): cq.Tensor)?
 function constrained.recorder(list)

@@ -52,7 +52,7 @@ local function check_reduce(given, what)
   return is.argument(what, "reduce", reductions, given)
 end
 
----What a user gave for an ensemble; nil: there is none.
+---Checks the user's variants and reduction; nil: there are none.
 ---@param variants any
 ---@param reduce any
 ---@param what string           for errors
@@ -81,7 +81,7 @@ function ensemble.of(variants, reduce, what)
   return out
 end
 
----An ensemble whose losses are reduced otherwise.
+---The same ensemble with another reduction of losses.
 ---@param own table?            from of
 ---@param reduce any
 ---@param what string
@@ -111,7 +111,7 @@ function ensemble.check(run, own, optimizer, what)
   end
 end
 
----An ensemble in words, by which a run that goes on knows it; nil: none.
+---An ensemble in words, compared when a run is resumed; nil: none.
 ---@param own table?
 ---@return string?
 function ensemble.words(own)
@@ -139,7 +139,7 @@ local function refuse_change(given, k)
   end
 end
 
--- an experiment of the user's has what the other one must keep
+-- Refuses variant k if its experiment lacks the constraints of the main one.
 local function require_constraints(run, other, k)
   for _, c in ipairs(run.constraints) do
     local found = false
@@ -150,13 +150,13 @@ local function require_constraints(run, other, k)
   end
 end
 
--- whose numbers do not depend on how many variants there are
+-- The random generator of variant k at an iteration; it does not depend on the number of variants.
 local function generator_of(own, k, iteration)
   local seed = option.program.seed or 0
   return random { seed = (seed % ITERATIONS * ITERATIONS + (own.fixed and 0 or iteration)) * MOST + k - 1 }
 end
 
--- a definition of world:rollout, and the experiment that it is of
+-- The definition of variant k's rollout, and its experiment.
 local function define(run, params, k, iteration, steps, policies)
   local own = run.ensemble
   local given = own.each(generator_of(own, k, iteration), k)
@@ -177,7 +177,7 @@ local function define(run, params, k, iteration, steps, policies)
   return other:rollout_def(at, made, policies[key]), other
 end
 
--- f(...), whose error says which variant it is of
+-- Calls f(...); an error names the variant.
 local function of_variant(own, k, f, ...)
   local function finish(fine, ...)
     if fine then return ... end
@@ -194,7 +194,8 @@ end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
--- What each loss weighs in the reduced one: of the worst share all the same, the one at its edge by what is left.
+-- The weight of each loss in the reduced one. Of a worst share, the losses in it weigh the same, and the one at its
+-- edge the rest.
 local function weights_of(reduce, losses)
   local count, out, order = #losses, {}, {}
   if reduce == "mean" then
@@ -216,7 +217,7 @@ local function weights_of(reduce, losses)
   return out
 end
 
--- losses that weigh nothing are not part of it, so that no gradient is computed of them
+-- The weighted sum of losses, without those of weight 0, so that no gradient is computed for them.
 local function weighted(list, weights)
   local sum
   for k, weight in ipairs(weights) do
@@ -225,7 +226,7 @@ local function weighted(list, weights)
   return sum
 end
 
--- The value of a constraint over all variants. An upper limit is reduced as the loss is: what is more is worse.
+-- The value of a constraint over all variants. An upper limit is reduced as the loss is: larger is worse.
 local function reduced_constraint(c, list, reduce)
   return weighted(list, weights_of(c.equal and "mean" or reduce, list))
 end

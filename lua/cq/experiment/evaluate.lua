@@ -25,7 +25,7 @@ evaluate.params_kind = is.any_of { is.one_of { "best", "last" }, is.tensor(), is
 local spec = is.define("run:evaluate", changed.fields { params = evaluate.params_kind,
   converge = is.boolean { default = false } })
 
--- a tensor of all numbers, one after the other
+-- One tensor of all numbers as the table of parameters.
 local function unpacked(run, all, what)
   local list, count, at = T.leaves.list(run.params), 0, 0
   for _, leaf in ipairs(list) do count = count + leaf.tensor.count end
@@ -55,7 +55,7 @@ local function fitted(tensor, value, path, what)
   return own
 end
 
--- tables of the user's over those of the experiment
+-- The experiment's parameters with the user's in their place, by path.
 local function merged(own, given, path, what)
   if given == nil then return own end
   if T.is_tensor(own) then return fitted(own, given, path, what) end
@@ -108,7 +108,7 @@ function Evaluation:__tostring()
   return table.concat(words, ", ")
 end
 
--- names of what stands in an evaluation beside the numbers of constraints
+-- Refuses constraints whose names an evaluation uses for something else.
 local function require_free(run)
   for _, c in ipairs(run.constraints) do
     if c.name == "losses" or c.name == "rollout" or run.objective[c.name] then
@@ -118,7 +118,7 @@ local function require_free(run)
   end
 end
 
--- loss, parts and constraints of one scene
+-- Loss, parts and constraints of one scene.
 local function one(run, params, def)
   local roll = run:rollout(params, def)
   local loss, parts = objectives.loss(run.objective, roll)
@@ -128,7 +128,7 @@ local function one(run, params, def)
   return out, roll
 end
 
--- means over scenes, which ranks share: each has seen its own
+-- Means of loss, parts and constraints over scenes, which ranks share.
 local function several(run, params, def)
   local found = {}
   local losses, loss = scenes.map(run, function(scene, k)
@@ -149,7 +149,7 @@ local function several(run, params, def)
   return out
 end
 
--- the world that a rollout is made in
+-- The world of the evaluation's rollout.
 local function world_of(run, def)
   local body = def.body or not def.robot and run.extracted
   return def.world or body and body.world or run.world

@@ -47,8 +47,8 @@ local function smooth(x, half)
   return ((sums:gather(to, 1) - sums:gather(from, 1)) / width):reshape(x:shape())
 end
 
--- forces of each wall and where they act, for each control step; nil: there are no walls. A place is the mean of
--- centres of pressure, each by how strongly the wall pushed, or pulled: a sticky one does either.
+-- Force of each wall and its place, by control step; nil: there are no walls. The place is the mean of centres of
+-- pressure, weighted by the size of the force, pushing or pulling.
 function figures.forces(roll)
   local contact = roll.contact
   if not contact or not contact.impulse then return nil end
@@ -61,8 +61,8 @@ function figures.forces(roll)
   }
 end
 
--- The force of each wall after a control step, at its centre of pressure. That of a wall which pushes at one end and
--- pulls at the other lies anywhere along it: such an arrow begins at the side of the bodies.
+-- Arrows for the force of each wall after a control step, at its centre of pressure; where a wall pushes at one end
+-- and pulls at the other, that centre may be anywhere, and the arrow begins beside the bodies.
 function figures.arrows_of(found, world)
   return function(state)
     local at, vector, sides = {}, {}, nil
@@ -97,7 +97,7 @@ end
 
 -- ---- the body -------------------------------------------------------------------------------------------------------
 
--- particles of the world, those of a robot with values of their own
+-- Values of one robot's particles as values of all particles of the world, `rest` for the others.
 local function spread(world, robot, values, rest)
   local out = T.full({ world.particle_count }, rest)
   for k = 1, robot.particle_count do out:set(values[k], robot.first + k) end
@@ -110,13 +110,13 @@ local function actuators_of(signals)
   return names
 end
 
--- in space what is denser than half, as a binary one; of all that is soft there nothing could be seen
+-- Opacity by density. In 3D densities above one half are opaque, since nothing could be seen through a soft body.
 local function opacity_of(density, dim)
   local solid = density:greater(0.5)
   return dim == 3 and solid:sum():item() > 0 and solid or density
 end
 
--- what a design is coloured by: for a binary one, and for one that is not
+-- Colours and opacities of a design, binary or soft.
 local function look_of(self, def)
   local solid = def.solid
   if solid then
@@ -151,7 +151,7 @@ local function moments(def, duration, begins)
   return out
 end
 
--- signals as the raster has them: those of a design expand where they are positive
+-- Signals for the raster; a design's expand where they are positive.
 local function signal_of(is_design)
   if not is_design then return "signal" end
   return { by = function(state, u)
@@ -173,7 +173,7 @@ end
 
 -- ---- how it was found -----------------------------------------------------------------------------------------------
 
--- numbers of one column of a history, nan where a row has none; nil if no row has one
+-- One column of a history, nan where a row lacks it; nil if all rows do.
 local function column(rows, name)
   local out, any = {}, false
   for k, row in ipairs(rows) do
@@ -185,8 +185,8 @@ end
 
 local function tint(k, pale) return paint.lines[(k - 1) % #paint.lines + 1] .. (pale and "60" or "") end
 
----A line for each start in each stage of a plan: losses of another stage are of another problem, and another start has
----not learned from this one. Those of starts that were left out are pale.
+---One line of losses for each stage and start of a plan, since losses of different stages and starts do not continue
+---each other. Starts that a tournament dropped are pale.
 ---@param rows table[]
 ---@param iteration number[]
 ---@param y number[]
@@ -280,7 +280,7 @@ local function title_of(def, loss)
   return ("objective %.4g%s"):format(loss, body)
 end
 
--- runs once, and reads what walls give: signals, forces and objective of what is shown
+-- Runs once, and records signals, wall forces and objective over time.
 local function measure(self, def)
   local asked = self.contact
   self.contact = asked or #def.world.walls > 0
@@ -292,7 +292,7 @@ local function measure(self, def)
   roll:release()
 end
 
--- makers of signals, and of what walls give, over time
+-- Functions that make the panels over time: signals, and forces of walls.
 local function times_of(self, def)
   local out = {}
   if def.has_signals then
@@ -305,7 +305,7 @@ local function times_of(self, def)
   return out
 end
 
--- panels beside each other over some width
+-- A row of panels beside each other.
 local function row_of(makers, width, height)
   local size, out = { width = math.floor((width - (#makers - 1) * GAP) / #makers), height = height }, {}
   for k, make in ipairs(makers) do out[k] = make(size) end

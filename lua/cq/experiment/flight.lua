@@ -31,7 +31,7 @@ local function count_of(state)
   return math.max(2, math.min(STATES, math.floor(BYTES / bytes)))
 end
 
--- runs up to the failure; nil: it did not come again
+-- Runs again up to the failure; nil: it did not fail this time.
 local function fly(experiment)
   local states, last, most = {}, nil, nil
   local fine, problem = pcall(T.tape.pause, experiment.rollout, experiment, experiment.params, {
@@ -48,8 +48,8 @@ local function fly(experiment)
     signals = T.stack(signals, 1) }
 end
 
----Keeps the last states before the failure of a run in its folder; other errors are left alone. What goes wrong here
----takes nothing from the error that is told.
+---Saves the last states before a simulation failed in the run's folder; does nothing for other errors. A failure in
+---here never hides the original error.
 ---@param folder cq.Run
 ---@param experiment cq.Experiment
 ---@param problem any

@@ -15,7 +15,7 @@ local spec = is.define("cq.Experiment: goal", {
   velocity_weight = is.number { min = 0, default = 0 },
 }, nil, is.renamed { rest = "velocity_weight" })
 
----Checks a goal: it must lie in the world, and its particles be there.
+---Checks a goal: inside of the world, and of particles that exist.
 ---@param given cq.Experiment.goal.def
 ---@param world cq.World
 ---@return table
@@ -39,7 +39,7 @@ function goal.check(given, world)
   return def
 end
 
----How far a state misses it.
+---The distance of a state from the goal.
 ---@param def table         from check
 ---@param state cq.State
 ---@return cq.Tensor        one number
@@ -49,7 +49,7 @@ function goal.miss(def, state)
   return miss + def.velocity_weight * state:mean_square_velocity(def.of):reshape {}
 end
 
----What a picture shows of it, if there is one.
+---The places at which pictures show the goal; nil: none.
 ---@param def table?        from check
 ---@return number[][]?      places
 function goal.places(def) return def and { def.at } or nil end

@@ -31,7 +31,7 @@ local spec = is.define("cq.Experiment: gradient", {
   estimate = is.one_of { "first", "mixed", optional = true },
 })
 
----What a user gave.
+---Checks the user's gradient options.
 ---@param given table?
 ---@param world cq.World
 ---@return cq.Experiment.gradient.def
@@ -59,7 +59,7 @@ end
 
 -- ---- warnings -------------------------------------------------------------------------------------------------------
 
--- Does anything but the last state count? Scenes may have objectives of their own, which are not asked.
+-- Does the objective, or a constraint, depend on states before the last one? With several scenes: yes, unasked.
 local function runs(run)
   if run.scenes or run.objective.running or run.objective.work then return true end
   for _, c in ipairs(run.constraints) do
@@ -68,7 +68,7 @@ local function runs(run)
   return false
 end
 
--- what a stage has of decay or window: a time, or a function of the iteration; nil: none
+-- A stage's decay or window: a time, or a function of the iteration; nil: none.
 local function of_stage(run, stage, name)
   local option, own = stage.options["gradient_" .. name], run.gradient[name]
   if option == nil then option = own end
@@ -99,8 +99,8 @@ end
 
 -- ---- growth ---------------------------------------------------------------------------------------------------------
 
----How norms grow towards the start: the slope of their logarithm by least squares. Costs that add up over the time do
----not make it large, as those of a chaotic motion do.
+---The rate at which adjoint norms grow towards the start: the least-squares slope of their logarithm. Large for
+---chaotic motion; costs that add up over time do not make it large.
 ---@param norms number[]      after each control step
 ---@param dt number           between them
 ---@return number             [1/time]
@@ -154,7 +154,7 @@ local function median(values)
   return 0.5 * (sorted[math.floor((#sorted + 1) / 2)] + sorted[math.ceil((#sorted + 1) / 2)])
 end
 
----Warns, once, where it grows too much in most of the latest iterations.
+---Warns once, where the adjoint grows too much in most of the latest iterations.
 ---@param run cq.Experiment
 ---@param iteration integer
 ---@param columns table       of the history

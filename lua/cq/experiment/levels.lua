@@ -10,14 +10,14 @@ local class = require "cq.tensor.class"
 
 local levels = {}
 
--- every level has coarsen
+-- The level with its default, coarsen = 1.
 local function whole(level)
   local out = { coarsen = 1 }
   for name, value in pairs(level) do out[name] = value end
   return out
 end
 
----What the experiment's function gives for a level.
+---The experiment's fields at a level: calls the user's function.
 ---@param problem fun(level: table): table
 ---@param level table
 ---@return table def
@@ -50,12 +50,12 @@ function levels.of(run, level)
   return run.levels[key]
 end
 
----Is an experiment, or the one whose level it is, made by a function of a level?
+---Was the experiment made by a function of a level?
 ---@param run cq.Experiment
 ---@return boolean
 function levels.is_function(run) return (run.family or run).problem ~= nil end
 
----The experiment of a level whose cells are smaller than those of an experiment.
+---The experiment on a grid that is finer by a factor.
 ---@param run cq.Experiment      of any level
 ---@param factor number
 ---@return cq.Experiment
@@ -65,7 +65,7 @@ function levels.finer(run, factor)
   return levels.of(run.family or run, level)
 end
 
----Makes the user's experiment that of another level, as a plan has left it. Other levels are made when they are needed.
+---Turns the user's experiment into that of another level, where a plan has ended.
 ---@param run cq.Experiment
 ---@param level table
 function levels.become(run, level)
@@ -78,7 +78,7 @@ function levels.become(run, level)
   run.extracted, run.body, run.levels = own.extracted, own.body, { [key] = run }
 end
 
----Has an experiment other parameters than it was made with: trained, of an earlier run, or set by the script?
+---Have the parameters changed since the experiment was made: by training, loading or the script?
 ---@param run cq.Experiment
 ---@return boolean
 function levels.is_changed(run)
@@ -89,7 +89,7 @@ function levels.is_changed(run)
   return false
 end
 
----First values of another start, by its seed.
+---Initial values of another start of a plan, drawn by its seed.
 ---@param run cq.Experiment      the user's
 ---@param level table
 ---@param seed integer
@@ -118,15 +118,16 @@ end
 
 -- ---- from one level to another --------------------------------------------------------------------------------------
 
--- {n, ...}: of each particle the value of the nearest one, in shares of the robots' boxes
+-- Particle values {n, ...} of another robot: each particle takes the nearest one's, at the same relative place in the
+-- bounding box.
 local function by_particle(value, from, to)
   to.nearest_in = to.nearest_in or setmetatable({}, { __mode = "k" })
   to.nearest_in[from] = to.nearest_in[from] or nearest.nearest(to, from)
   return value:gather(to.nearest_in[from], 1)
 end
 
----Parameters of an experiment from those of another level, with gradients to them: variables of a design and values of
----particles by the nearest particle and time, others as they are.
+---Parameters of an experiment interpolated from another level, differentiable: design variables and particle values
+---from the nearest particle and time, others unchanged.
 ---@param from cq.Experiment
 ---@param params table         of it
 ---@param to cq.Experiment
@@ -150,7 +151,7 @@ function levels.carried(from, params, to)
   end)
 end
 
----Sets the parameters of an experiment from those of another level.
+---Sets the parameters of an experiment to those of another level.
 ---@param from cq.Experiment
 ---@param params table         of it
 ---@param to cq.Experiment

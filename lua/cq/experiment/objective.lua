@@ -26,7 +26,7 @@ local spec = is.define("cq.Experiment: objective", {
   reduce = is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" },
 })
 
----What a user gave, as a table.
+---The user's objective as a table of parts.
 ---@param given cq.Experiment.objective.def|function
 ---@param world cq.World
 ---@return cq.Experiment.objective.def
@@ -49,7 +49,7 @@ local reductions = {
 ---@param values cq.Tensor    {steps}
 function objectives.reduce(how, values) return (reductions[how] or how)(values) end
 
----What a function of the user's gave, as a tensor of rank 0.
+---The result of a user's function as a tensor of rank 0; an error if it is no number.
 ---@param value any
 ---@param what string         the function, for an error
 ---@return cq.Tensor
@@ -61,7 +61,7 @@ function objectives.number(value, what)
   return T.as_tensor(value):reshape {}
 end
 
--- the state that the rollout began with, where the function takes a second argument
+-- The state at the start, if the user's function takes it as its second argument.
 local function start_of(terminal, roll)
   local info = type(terminal) == "function" and debug.getinfo(terminal, "u")
   if info and info.nparams < 2 and not info.isvararg then return nil end
@@ -82,7 +82,7 @@ local parts = {
 -- what is of control steps is 0 of none
 local of_steps = { running = true, effort = true, work = true }
 
----The objective of a rollout, and the parts that it is the sum of.
+---The objective of a rollout, and the parts that it sums.
 ---@param def cq.Experiment.objective.def
 ---@param roll cq.Rollout
 ---@return cq.Tensor loss     one number

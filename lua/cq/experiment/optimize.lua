@@ -55,7 +55,7 @@ local optimize_spec = is.define("run:optimize", optimize_fields, nil, is.renamed
   after = "on_iteration", backtracks = "recover = { halvings = n }", stages = "minimize", seeds = "starts of cq.Plan",
 })
 
--- a plan of one stage, unless one is given; of which --budget makes a part
+-- The given plan, or a plan of one stage; with iterations scaled by --budget.
 local function plan_of(def)
   local plan = def.plan
   if (plan == nil) == (def.iterations == nil) then
@@ -104,8 +104,8 @@ local function check(run, plan)
   end
 end
 
--- Opens the folder of a run, after what it would go on from is checked: a run that is refused leaves all as it was.
--- With the name of a stage it is repeated from there.
+-- Opens the folder of a run, after checking what it resumes, so that a refused run changes nothing. from: the stage to
+-- repeat.
 local function open(run, plan, def, from)
   local folder, before = def.folder or runs.default_folder(), nil
   if from then

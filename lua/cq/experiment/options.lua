@@ -42,7 +42,7 @@ local function known_values(option)
   return not text.is_callable(option) and { option } or {}
 end
 
--- what is wrong with numbers of a rollout; nil: they are within the bounds of their field
+-- Why numbers are out of the bounds of a rollout's field, in words; nil: they are within.
 local function problem_of(name, value, run)
   local entry, fine, tensor = field.by_name[name], pcall(T.as_tensor, value, name)
   if not fine then return ("be a number or a list of numbers, got %s"):format(text.describe(value)) end
@@ -71,7 +71,7 @@ local function check_value(name, value, run, what)
   end
 end
 
----Refuses options that the experiment has no use for.
+---Refuses options of a stage that have no effect in its experiment.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment
 ---@param optimizer cq.Optimizer
@@ -135,7 +135,7 @@ end
 
 -- ---- what an iteration has ------------------------------------------------------------------------------------------
 
--- an augmented Lagrangian may have made its rate smaller
+-- Sets the optimizer's rate, also where an augmented Lagrangian has reduced it.
 local function set_rate(optimizer, rate)
   local inner = optimizer.inner
   if not (type(inner) == "table" and inner.rule) then
@@ -158,8 +158,8 @@ local function set_optimizer(optimizer, name, value)
   end
 end
 
----What a stage changes only while it is optimized: values of its optimizer, and limits of the experiment's constraints.
----What rollouts are given stays until the next stage begins (options.begin), so that the best can be evaluated.
+---Notes settings that a stage changes only while it runs, optimizer values and limits of constraints; returns a
+---function that restores them. Options of rollouts stay until the next stage, so that the best can be evaluated.
 ---@param run cq.Experiment
 ---@return fun() restore
 function options.keep(run)
@@ -182,7 +182,7 @@ function options.begin(run, stage)
   run.in_stage = { name = stage.name, level = stage.level, body = stage.body }
 end
 
----Options of a saved stage that an experiment has a use for.
+---Those options of a saved stage that an experiment can use.
 ---@param given table<string, any>
 ---@param run cq.Experiment
 ---@return table<string, any>
@@ -220,7 +220,7 @@ local function set_design(self)
   if run.extracted then run.extracted.design = run.design end
 end
 
--- sets a value that is new; true: that is another problem than before
+-- Sets one option; true: the problem differs from before.
 local function set_one(self, name, value)
   local run = self.run
   if of_optimizer[name] then
@@ -233,7 +233,7 @@ local function set_one(self, name, value)
   return not of_optimizer[name] and not of_gradient[name]
 end
 
--- sets all options that are new at an iteration, those of rollouts alone or all; true: that is another problem
+-- Sets all options that change at iteration i, or those of rollouts alone; true: the problem differs from before.
 local function set_all(self, i, of_rollouts_alone)
   local changed, design = false, not self.values
   self.values = self.values or {}
@@ -256,7 +256,7 @@ local function set_all(self, i, of_rollouts_alone)
   return changed
 end
 
----Makes a stage's experiment what it is at an iteration.
+---Sets the options of a stage's iteration i.
 ---@param self cq.Stage
 ---@param i integer
 ---@return boolean changed      is it another problem than before, so that earlier losses say nothing of it?
@@ -269,26 +269,26 @@ function options.set(self, i)
   return changed
 end
 
----Gives a stage's experiment what its rollouts have at an iteration, and nothing that is of optimizing alone.
+---Sets the options that rollouts have in iteration i, without those of the optimizer: for pictures and evaluations.
 ---@param self cq.Stage
 ---@param i integer
 function options.show(self, i) set_all(self, i, true) end
 
--- does a function ask for the history? Then nobody can tell what it will give.
+-- Does a function take the history? Its values cannot be known in advance.
 local function asks_for_history(f)
   if type(f) ~= "function" then return true end
   local info = debug.getinfo(f, "u")
   return info.nparams > 1 or info.isvararg
 end
 
----Will the problem be another at the last iteration than at this one? What a function of the history gives counts as
----constant where it did not change at this one.
+---Does the problem change between iteration i and the last one? A function of the history counts as constant if it
+---did not change at i.
 ---@param self cq.Stage
 ---@param i integer
 ---@return boolean
 function options.is_changing(self, i)
   local count = self.stage.iterations
-  -- does an option have another value in iteration i than in the last one of the stage?
+  -- Does an option differ between iteration i and the stage's last one?
   local function changes(option)
     if text.is_instance(option, "cq.Schedule") then return not same(option:at(i, count), option:at(count, count)) end
     if not text.is_callable(option) then return false end

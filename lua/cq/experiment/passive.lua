@@ -4,7 +4,7 @@ local T = require "cq.tensor"
 
 local passive = {}
 
--- the parameters with another density {n}, if one is given, without any pulse and without feedback
+-- The parameters with all pulses and feedback zero, and another density {n} if one is given.
 local function without_pulses(params, density)
   local out, design = {}, params.design
   for name, value in pairs(params) do out[name] = value end
@@ -15,7 +15,7 @@ local function without_pulses(params, density)
   return out
 end
 
----The loss of the body alone, without any signal.
+---The loss of the body without any signal.
 ---@param run cq.Experiment      with a design
 ---@param params table
 ---@param steps? integer         the experiment's unless given
@@ -32,8 +32,8 @@ local function is_alone(params)
   return true
 end
 
--- The loss of the solid block, of density 1 everywhere, without any signal; a number. Where the design alone is trained
--- it is kept for the stage, until an option of rollouts changes.
+-- The loss of the solid block (density 1 everywhere) without any signal; a number. If the design alone is trained it
+-- is computed once a stage, until an option of rollouts changes.
 local function loss_of_block(run, params, steps)
   local kept, key = run.block_losses, run.scene_number or 0
   if kept[key] and not steps and is_alone(params) then return kept[key] end
@@ -48,13 +48,13 @@ local function loss_of_block(run, params, steps)
   return loss
 end
 
----Does the present stage charge it? Not of an extracted body, which no longer changes.
+---Does the present stage add the passive cost? Not for an extracted body, which no longer changes.
 ---@param run cq.Experiment
 ---@return boolean
 function passive.is_charged(run) return (run.passive_weight or 0) > 0 and not run.extracted end
 
----What the body gains without any signal beyond what the solid block gains so, by the weight of the stage; nil where
----that is none.
+---The stage's passive_weight times the gain, at least 0, of the body without signals over that of the solid block;
+---nil where the stage has no weight.
 ---@param run cq.Experiment
 ---@param params table
 ---@param steps? integer

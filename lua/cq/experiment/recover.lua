@@ -10,7 +10,7 @@ local recover = {}
 local MOST = 8                -- times the substeps that the world had at first: beyond, more do not help
 local PATIENCE = 3            -- updates that are left out one after the other, before that is an error
 
----Is it what a rollout says that became unstable, or that would, and nothing else does?
+---Is it the error of an unstable simulation, and not some other one?
 ---@param problem any      of an error
 ---@return boolean
 function recover.is_of_simulation(problem)
@@ -42,8 +42,8 @@ end
 local Recover = {}
 Recover.__index = Recover
 
--- Tells what let the simulation succeed again: an update left out, halved updates, or more substeps. An optimizer whose
--- update was left out restarts.
+-- Prints by what the simulation succeeded again: an update skipped, halved updates, or more substeps. An optimizer
+-- whose update was skipped restarts.
 local function tell(self, state)
   self.skipped = state.skipped and (self.skipped or 0) + 1 or 0
   if state.skipped then
@@ -61,7 +61,7 @@ local function tell(self, state)
     table.concat(parts, " and "))
 end
 
--- what was tried, for the error
+-- The attempts so far, in words for the error.
 local function tried(self, state)
   local parts = {}
   if self.before and self.halvings > 0 then
@@ -106,7 +106,7 @@ local function attempt(self, evaluate, params, state, fine, ...)
   return attempt(self, evaluate, params, state, pcall(evaluate, params))
 end
 
----What evaluate gives of the parameters, or of what is left of their last update.
+---evaluate(params); where the simulation fails, again with halved updates of params, then with more substeps.
 ---@param evaluate fun(params: any): ...
 ---@param params any     changed where it must be
 ---@return any ...

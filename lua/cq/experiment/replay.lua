@@ -42,7 +42,7 @@ local replay = {}
 ---@field keep_frames? boolean   keep the frames beside the film
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
 
--- the fields that all functions that draw a rollout take
+-- The fields that all drawing functions of a rollout take.
 local function drawing()
   return {
     fps = is.number { above = 0, max = 240, default = 30 },
@@ -65,7 +65,7 @@ local function drawing()
   }
 end
 
--- fields of a definition beside those of the drawing
+-- A definition's fields and those of drawing.
 local function with_drawing(fields)
   for name, kind in pairs(drawing()) do fields[name] = kind end
   return fields
@@ -128,14 +128,14 @@ end
 ---@return boolean
 function replay.is_left_out() return option.program.follows or option.get("render", true) == false end
 
--- Are there colours, arrows or cables whose scale only the whole film tells?
+-- Do colours, arrows or cables need a scale that only the whole film determines?
 local function is_open(options, world)
   local coloured = options.read_colour and not options.scale.range and not options.scale.categories
   return coloured or options.read_arrows ~= nil or #world.layout.cable.list > 0
 end
 
----Finds, before anything is simulated, the control steps of stills, and whether the scale of a film takes a rollout.
----Errors: stills beyond the end, or two of one control step.
+---Before any simulation: the control steps of stills, and whether a first rollout must find the scales of a film.
+---Errors: stills beyond the end, or two in one control step.
 ---@param options table           from replay.options
 ---@param run { steps: integer, world: cq.World }   what will be simulated
 ---@return table options
@@ -145,7 +145,7 @@ function replay.plan(options, run)
   return options
 end
 
----Checks the path and the options of what draws.
+---Checks the path and the options of a drawing function.
 ---@param path string
 ---@param given? run.render.def|world.render.def|rollout.render.def
 ---@param goals? number[][]       that are shown unless the options say which
@@ -179,8 +179,7 @@ local function label_of(options, state)
   return options.label and { options.label, time } or time
 end
 
--- Reads one of the options off a state. A function of the user's is named where it fails, with the control step; what
--- is none is no fault of a control step.
+-- Evaluates a user's option (colour, arrows) at a state. An error names the function and the control step.
 local function read(options, name, f, state, u)
   if not f then return nil end
   local roll, given = state.roll, options[name]
@@ -191,7 +190,7 @@ local function read(options, name, f, state, u)
   return out
 end
 
--- what of a state has a scale
+-- The values of a state that share a scale over the film: colours, arrows, cable tensions.
 local function scaled(options, state, u)
   local position = state:positions()
   return {
@@ -200,7 +199,7 @@ local function scaled(options, state, u)
   }
 end
 
--- what a picture is given of a state
+-- Everything that a picture shows of a state.
 local function moment(options, state, u)
   local out = scaled(options, state, u)
   out.deformation, out.actuation, out.time = state:deformations(), shown.actuation(state, u), state.time
@@ -213,8 +212,8 @@ end
 
 local LAG = 0.12           -- [seconds of film] that the camera is late
 
--- The scene of a rollout, by any of its states: it may have places and volumes of its own, as a stretched robot has.
--- size: of the picture, if it is not that of the options [pixel]
+-- The picture scene of a rollout, from any of its states; a stretched robot has rest places of its own. size: of the
+-- picture, unless the options say [pixel].
 local function scene_of(state, options, size)
   local world = state.world
   local rest, volume = of_particles.undeformed(state)
@@ -231,7 +230,7 @@ local function scene_of(state, options, size)
   }
 end
 
--- how high the room is that bodies of the plane take at some moments, beside how wide
+-- Height over width of the region that plane bodies cover at some moments.
 local function aspect_of(moments)
   local lower, upper = { math.huge, math.huge }, { -math.huge, -math.huge }
   for _, one in ipairs(moments) do
@@ -247,15 +246,15 @@ end
 
 local LOWEST = 64                 -- [pixel] that a picture may be high
 
--- The height of a picture of this width, by how high bodies stand at some moments beside how wide; nil: the scene's
--- own. least: height by width, at least.
+-- Height of a picture of some width that shows all bodies at these moments; nil: the scene's own. least: lower bound
+-- of height over width.
 local function height_of(world, moments, width, least)
   if world.dim == 3 then return least and math.max(LOWEST, math.floor(width * 3 / 8) * 2) or nil end
   local share = math.min(math.max(aspect_of(moments), least or 0.36), 0.75)
   return math.max(LOWEST, math.floor(width * share / 2) * 2)
 end
 
--- is a state the last one before the middle between its control step and the next after a time?
+-- Is this state the nearest one to a time?
 local function is_due(state, time) return state.time + 0.5 * state.world.control_dt > time end
 
 -- ---- films ----------------------------------------------------------------------------------------------------------
@@ -305,7 +304,7 @@ local function width_of(one)
   return most - least
 end
 
--- have bodies gone so far between all moments that they can be seen beside each other?
+-- Do bodies move so far between moments that one picture can show all of them?
 local function go_far(moments)
   for k = 2, #moments do
     local way = (moments[k].position - moments[k - 1].position):mean { 1 }
@@ -318,7 +317,7 @@ end
 
 local NARROWEST = 200             -- [pixel] that one of several pictures beside each other is wide, where they can be
 
--- several moments in pictures of their own, beside or below each other
+-- Several moments as pictures of their own, in a row or a column.
 local function panels(state, options, moments)
   local canvases, world = require "cq.picture.canvas", state.world
   -- wide ones below each other

@@ -13,7 +13,7 @@ local saved_plan = {}
 
 -- ---- what is saved --------------------------------------------------------------------------------------------------
 
----What the stages of a plan are, each by the names of its fields.
+---A plan's stages as tables of words and numbers by field, to compare plans.
 ---@param run cq.Experiment      the user's
 ---@param plan cq.Plan
 ---@return table<string, string>[]
@@ -56,7 +56,7 @@ local function tournament_of(plan)
     starts.iteration and (", iteration %d"):format(starts.iteration) or "")
 end
 
----All that a training needs to go on, for Run:save; of an observer that learns beside it what it has learned.
+---The state of a training for Run:save, with that of an observer that learns.
 ---@param training cq.Training
 ---@return table
 function saved_plan.state(training)
@@ -72,13 +72,13 @@ function saved_plan.state(training)
     first = training.is_given and training.first or nil }
 end
 
--- A stage goes on after its end where it has more iterations than before, or ends for another reason.
+-- Does a finished stage go on, because it has more iterations than before or stops for another reason?
 local function begins_again(start, before, now)
   if not (before and now) or start.made >= tonumber(now.iterations) then return false end
   return tonumber(before.iterations) < tonumber(now.iterations) or before.stop ~= now.stop
 end
 
----The starts as they were saved, for a plan.
+---The saved starts, matched to the stages of the present plan.
 ---@param state table
 ---@param records table<string, string>[]     of the plan
 ---@return table[]
@@ -111,7 +111,7 @@ function saved_plan.check_file(state, path)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
 end
 
--- Some starts end in a tournament, and are gone after it: it must lie before what is made, the same, or behind it.
+-- Refuses a tournament that was moved across finished stages: dropped starts cannot come back.
 local function check_tournament(plan, state, starts, where)
   local count, now = plan.starts and plan.starts.count or 1, tournament_of(plan)
   if #starts ~= count then
@@ -133,13 +133,13 @@ local function check_tournament(plan, state, starts, where)
   end
 end
 
--- how a stage can be had otherwise than it was made
+-- What the user can do to get a stage made differently, in words.
 local function way_out(folder, plan, k)
   local before = k > 1 and ("%s/stages/%s/state.bin"):format(folder, plan.stages[k - 1].name)
   return before and host.kind(before) and ("begin it anew (from = %q)"):format(plan.stages[k].name) or "start anew"
 end
 
--- is a stage at its end for one of the starts?
+-- Has any start that is still in the tournament finished the stage?
 local function is_made(starts, k)
   for _, start in ipairs(starts) do
     if not start.dropped and (start.stage > k or start.stage == k and (start.over or start.ended)) then return true end
@@ -147,8 +147,8 @@ local function is_made(starts, k)
   return false
 end
 
--- A stage that is made, or that has begun, must be the one that it was. How a stage that goes on is optimized may
--- change (check_problem), and so may all that comes later.
+-- Refuses changes of a stage that has begun or is finished. Its optimizer settings may change while it goes on
+-- (check_problem); later stages may change freely.
 local function check_records(plan, state, starts, records, folder)
   local at, where = 0, "run:optimize: " .. folder
   for _, start in ipairs(starts) do at = math.max(at, start.stage) end
@@ -173,7 +173,7 @@ local function check_records(plan, state, starts, records, folder)
   end
 end
 
--- refuses what another optimizer, or another problem, has left
+-- Refuses saved state of another optimizer or another problem.
 local function check_problem(run, plan, starts, folder)
   local seen = {}
   for _, start in ipairs(starts) do
@@ -191,7 +191,7 @@ local function check_problem(run, plan, starts, folder)
   end
 end
 
----The first stage that is to be made, or made further; the last one where nothing is.
+---Index of the first stage that is not finished; of the last one if all are.
 ---@param run cq.Experiment
 ---@param plan cq.Plan
 ---@param state table            as saved_plan.state gives it
@@ -202,7 +202,7 @@ function saved_plan.next_stage(run, plan, state)
   return math.min(is_made(starts, at) and at + 1 or at, #plan.stages)
 end
 
----Refuses to go on with a plan from what was made of another one, or of another problem; nothing is changed.
+---Refuses to resume from the state of another plan or another problem; changes nothing.
 ---@param run cq.Experiment      the user's
 ---@param plan cq.Plan
 ---@param saved table            as Run.saved_in gives it

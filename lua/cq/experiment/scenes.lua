@@ -45,12 +45,12 @@ local kinds = {
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = is.any { optional = true } end
 local scene_spec = is.define("cq.Experiment: scene", kinds)
 
----Checks what a user gave.
+---Checks the user's scenes.
 ---@param given table
 ---@return cq.Experiment.scenes.def
 function scenes.check(given) return spec(given) end
 
--- weights are the experiment's, one set for all scenes
+-- Refuses trainable weights in a scene: the experiment has one set for all scenes.
 local function require_plain(value, name, what)
   for _, leaf in ipairs(T.leaves.list(value or {})) do
     if leaf.tensor.trainable then
@@ -87,7 +87,7 @@ local function take_values(self, def, run, what)
   end
 end
 
----The experiment of one scene: the whole one's world, parameters and best, with what the scene has of its own.
+---The experiment of scene k: the whole one's world, parameters and best, changed by the scene's own fields.
 ---@param run cq.Experiment
 ---@param k integer
 ---@return cq.Experiment
@@ -113,7 +113,7 @@ function scenes.of(run, k)
   return self
 end
 
----Refuses options of a stage that a scene has values of its own for: that of the first scene is asked.
+---Refuses options of a stage that scenes have values of their own for.
 ---@param run cq.Experiment
 ---@param options table<string, any>
 ---@param what string
@@ -128,8 +128,8 @@ end
 ---@return cq.Ranks
 function scenes.ranks() return ranks.current() or ranks.alone() end
 
----A function of the parameters that gives the means of objective and constraints over all scenes, and the gradients
----of sums of them, as gradient.passes does.
+---A function of the parameters that returns objective and constraints, means over all scenes, and gradients of their
+---sums; as gradient.passes.
 ---@param run cq.Experiment
 ---@param plan fun(values: table<string, number>, names: string[], reached: table<string, boolean>): table[]
 ---@param numbers fun(scene: cq.Experiment, params: table): table<string, cq.Tensor>, cq.Rollout
@@ -160,7 +160,7 @@ function scenes.map(run, f)
   return scenes.ranks():map(run.scenes.count, function(k) return f(run:scene(k), k) end)
 end
 
----As run:check, for the first scene; what the others have of their own is looked at.
+---run:check of the first scene, and checks of the fields that other scenes have of their own.
 ---@param run cq.Experiment
 function scenes.each_checked(run)
   for k = 2, math.min(run.scenes.count, MOST_CHECKED) do run:scene(k) end

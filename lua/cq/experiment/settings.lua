@@ -10,7 +10,7 @@ local function fields_of(optimizer)
   return known and known.fields or {}
 end
 
--- "0.1", "median", or "x0.5": so much of what it is
+-- A setting from its text: "0.1", "median", or a factor "x0.5" on the present value.
 local function value_of(typed, present, name)
   local factor = typed:match "^x(.+)$"
   if not factor then return tonumber(typed) or typed end
@@ -20,7 +20,7 @@ local function value_of(typed, present, name)
   return present * tonumber(factor)
 end
 
--- the same optimizer with one field changed; a path leads to one within
+-- A copy of the optimizer with one field changed; path: of an optimizer within it.
 local function changed(optimizer, path, typed, name)
   local key, rest = path:match "^([%w_]+)%.?(.*)$"
   local out = setmetatable(tables.merged(optimizer), getmetatable(optimizer))
@@ -54,7 +54,7 @@ return function(experiment, plan, parent, at)
   for name in pairs(parent.set) do names[#names + 1] = name end
   table.sort(names)
   local made = {}
-  -- the optimizer with the settings that the command line changes; the same copy wherever a plan uses it
+  -- The optimizer with the settings of the command line; one copy wherever a plan uses it.
   local function of(optimizer)
     if not optimizer then return nil end
     if not made[optimizer] then

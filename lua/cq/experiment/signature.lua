@@ -10,7 +10,7 @@ local T = require "cq.tensor"
 
 local word = signature.word
 
--- values of particles and walls: the one that all have, or the least and the largest
+-- Values of particles or walls in words: the common one, or the least and the largest.
 local function range_of(tensor)
   if tensor.count == 0 then return "none" end
   local least, most = tensor:min():item(), tensor:max():item()
@@ -37,7 +37,7 @@ local function add_objective(out, objective)
   if goal then out["goal.at"], out["goal.velocity_weight"] = word(goal.at), word(goal.velocity_weight) end
 end
 
--- ours by what they were made with; a user's own is a function or a table
+-- Adds an observer or controller: one of the library by its fields, a user's own as "function" or "table".
 local function add_policy(out, name, policy, fields)
   if not policy then return end
   out[name] = policy.parts and controllers.words("sum", policy) or policy.family and tostring(policy.family)
@@ -52,7 +52,7 @@ end
 -- fields of a stage by which its losses mean something else
 local of_problem = { level = true, body = true, train = true, minimize = true, initial = true }
 
--- how the present stage is optimized, which may change while it is made
+-- Adds how the present stage is optimized; this may change when a run is resumed.
 local function add_stage(problem, manner, stage, optimizer)
   for name, value in pairs(words.record(stage, optimizer)) do
     if of_problem[name] then

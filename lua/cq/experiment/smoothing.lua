@@ -83,7 +83,7 @@ local function draw(list, sigma, source)
   return out
 end
 
--- runs f with noise on the parameters, which are what they were afterwards
+-- Calls f with noise added to the parameters, and restores them.
 local function with_noise(list, noise, f, ...)
   local before = {}
   for k, leaf in ipairs(list) do
@@ -108,8 +108,8 @@ local function weighted(values, weights)
   return sum
 end
 
----A function as gradient.passes gives it, with the values of the parameters as they are and gradients from copies. The
----noise of an iteration follows from the seed and its number alone.
+---A function as gradient.passes returns it: values at the parameters themselves, gradients averaged over copies with
+---noise. The noise of an iteration depends on seed and iteration alone.
 ---@param def cq.Experiment.gradient.def
 ---@param iteration integer
 ---@param plan function          as of gradient.passes

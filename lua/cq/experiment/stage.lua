@@ -39,8 +39,8 @@ local stages = {}
 local of_pulses = { ["design.sign"] = true, ["design.magnitude"] = true }
 local of_body = { ["design.density"] = true, ["design.layout"] = true }
 
--- Is a path left out of a stage that does not say what it trains? Of an extracted body its particles; else the feedback
--- of a design, which is found for a body that no longer changes.
+-- Is a parameter left out of a stage without `train`? Particle values of an extracted body are; so is a design's
+-- feedback, which is trained for a body that no longer changes.
 local function is_left_out(run, stage, path)
   if stage.body == "extracted" then return of_body[path] end
   return run.own_design and path:match "^controller%." ~= nil
@@ -77,7 +77,7 @@ end
 
 -- ---- the body -------------------------------------------------------------------------------------------------------
 
--- the variants of a stage: its own, none where they are false, or those of the experiment
+-- The variants of a stage: its own, none where it says false, else the experiment's.
 local function ensemble_of(run, stage)
   if stage.variants == nil and stage.reduce == nil then return run.own_ensemble end
   local what = ("run:optimize: stage %q"):format(stage.name)
@@ -85,7 +85,7 @@ local function ensemble_of(run, stage)
   return ensemble.with_reduce(run.own_ensemble, stage.reduce, what)
 end
 
----Refuses a stage that the experiment of its level has no use for.
+---Refuses a stage that does not fit the experiment of its level.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment
 function stages.check(stage, run)
@@ -115,7 +115,7 @@ local function set_body(self)
   end
 end
 
----A stage that begins, or goes on: its experiment gets its parameters and its body.
+---Begins a stage, or resumes it: sets the parameters and the body of its experiment.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment           the user's
 ---@param made? { params: table, solver: table? }   what a run that goes on has saved; or
@@ -157,7 +157,7 @@ end
 
 -- ---- when it ends ---------------------------------------------------------------------------------------------------
 
--- what a stage makes small at an iteration: a point that violates constraints does not count where they are to be kept
+-- The number that a stage minimizes at an iteration; infinite for a point that violates constraints that must hold.
 local function measure(self, row)
   if self.stage.minimize == "violation" then return row.violation end
   return (row.violation or 0) > 0 and math.huge or row.loss
@@ -209,7 +209,7 @@ local function evaluator_of(self)
   end
 end
 
--- what the history has of the gradient: its growth over the time, and the weight of its first order
+-- Columns of the history about the gradient: the adjoint's growth, and the weight of the first-order estimate.
 local function columns_of(self)
   local out = self.growth:columns(self.run)
   self.growth:warn(self.run, self.solver.evaluations, out)
@@ -217,7 +217,7 @@ local function columns_of(self)
   return out
 end
 
--- the best point so far, as the experiment has it
+-- Makes the stage's best point the experiment's best.
 local function take_best(self)
   local best, run = self.solver.best, self.run
   if not best or run.best and run.best.iteration == best.iteration then return end
@@ -248,7 +248,7 @@ function stages.set_substeps(run, substeps)
   if run.extracted then run.extracted.world:set_substeps(substeps) end
 end
 
--- what is told of each iteration beside what the optimizer tells
+-- Adds what a stage knows of an iteration to its row of the history, and calls the user's on_iteration.
 local function note(self, i, values, on_iteration)
   local run, row = self.run, { iteration = i, loss = values.objective }
   for name, value in pairs(values) do
@@ -303,7 +303,7 @@ local function optimize(self, def)
   return solution
 end
 
--- in the place of iterations, of which the stage has none: its first values are its best ones
+-- Evaluates a stage of no iterations: its initial values are its best ones.
 local function evaluate(self)
   local run = self.run
   options.set(self, 1)
@@ -315,7 +315,7 @@ local function evaluate(self)
   for _, c in ipairs(run.constraints) do run.best.values[c.name] = values[c.name] end
 end
 
----Makes iterations, up to a last one or until the stage ends.
+---Runs iterations up to a last one, or until the stage stops.
 ---@param def cq.Stage.def
 ---@return cq.Solution?      nil: the stage has no iterations
 function Stage:optimize(def)
@@ -329,7 +329,7 @@ function Stage:optimize(def)
   return solution
 end
 
----Has the stage come to its end before its iterations were made?
+---Did the stage stop before its last iteration?
 ---@return boolean
 function Stage:is_over() return is_over(self) or self.solver ~= nil and self.solver.verdict ~= nil end
 

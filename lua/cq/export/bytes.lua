@@ -7,7 +7,7 @@ local types = { float64 = "double[?]", float32 = "float[?]", int64 = "int64_t[?]
   uint32 = "uint32_t[?]", uint16 = "uint16_t[?]", uint8 = "uint8_t[?]" }
 bytes.sizes = { float64 = 8, float32 = 4, int64 = 8, int32 = 4, uint32 = 4, uint16 = 2, uint8 = 1 }
 
----Numbers of one type, one after the other.
+---The bytes of numbers of one type.
 ---@param kind string              float64, float32, int64, int32, uint32, uint16 or uint8
 ---@param values cq.Tensor|number[]
 ---@return string

@@ -45,7 +45,7 @@ function Surface:joined()
   return T.concat(points, 1), triangles, T.concat(body, 1)
 end
 
--- a soup of triangles, {count, 3, 3} numbers, as indexed ones: what stands at one place is one corner
+-- Triangles {count, 3, 3} as vertices and indices: corners at the same place become one vertex.
 local function welded(corner, count, name)
   local places, triangles = {}, {}
   for t = 0, count - 1 do

@@ -43,7 +43,7 @@ function Buffer:numbers(list)
     max = { most } })
 end
 
--- one weight for each target at each frame: its own is 1 there
+-- Morph target weights by frame: 1 for the frame's own target, else 0.
 local function weights(buffer, count)
   local list = {}
   for frame = 0, count do

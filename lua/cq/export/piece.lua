@@ -43,8 +43,8 @@ local function crossing(known, a, b, cut, at_a, at_b)
   return known[name]
 end
 
--- A face without what lies below zero. The way along the plane, from where the face is left to where it is entered
--- again, is gone in the other direction by the plane's own face: `back` has it.
+-- Clips a face where the field is below zero. The cut edge is recorded in `back` for the face that closes the plane,
+-- in the other direction.
 local function cut_face(known, face, cut, field, back)
   local out, ends = { drawn = face.drawn }, {}
   for k, a in ipairs(face) do

@@ -11,7 +11,7 @@ typedef struct __attribute__((packed)) cq_stl_facet { float normal[3], corner[3]
 -- are two corners one?
 local function same(a, b) return a[0] == b[0] and a[1] == b[1] and a[2] == b[2] end
 
----Triangles of which two corners are one in the digits of the file are left out: the others are as closed without them.
+---Writes a surface as STL, without triangles that are degenerate in the file's digits: the surface stays closed.
 ---@param surface cq.export.Surface
 ---@return string
 function stl.surface(surface)

@@ -158,8 +158,8 @@ local function push(triangles, face)
   for k = 2, #face - 1 do triangles[#triangles + 1] = { face[1].place, face[k].place, face[k + 1].place } end
 end
 
----Closed surfaces around some of the particles, each part by itself. Together they fill what surrounds them all: at
----each place the part is there whose field is the largest.
+---Closed surfaces around parts of the particles. Together they fill the surface of all: each place belongs to the
+---part whose field is largest there.
 ---@param field cq.export.Lattice
 ---@param dim integer
 ---@param parts cq.Tensor[]      {n} each, 1 for particles of the part, else 0
@@ -193,8 +193,8 @@ function surface.triangles(field, dim, parts, thickness)
   return out
 end
 
----Triangles as corners and, for each triangle, three numbers of them from 0. What are the same corners by name is one
----vertex, so that each edge is of two triangles; those of which two corners are one are left out.
+---Triangles as vertices and, for each triangle, three indices from 0. Corners of the same name are one vertex, so
+---that two triangles share each edge; degenerate triangles are left out.
 ---@param triangles number[][][]     of surface.triangles
 ---@param name string
 ---@return cq.export.Body

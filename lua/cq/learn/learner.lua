@@ -102,7 +102,7 @@ function learner.seen(self, z, learn)
   return self.observations:normalize(z)
 end
 
----One step of an optimizer down the gradient of a number. A parameter that does not move it has a gradient of 0.
+---One optimizer step down the gradient of f. A parameter without influence has the gradient 0.
 ---@param optimizer cq.Optimizer
 ---@param params table<string, cq.Tensor>
 ---@param f fun(p: table<string, cq.Tensor>): cq.Tensor
@@ -251,8 +251,8 @@ function Learner:train(options)
   return self.history
 end
 
----The policy without noise, as a controller that acts on observations of the environment, clipped to [-1, 1]. It stays
----as it is while the training goes on.
+---The policy without noise as a controller on the environment's observations, clipped to [-1, 1]; a copy, which
+---further training does not change.
 ---@return cq.Controller
 function Learner:controller()
   local frozen = setmetatable({ params = T.leaves.snapshot(self.params), observations = self.observations

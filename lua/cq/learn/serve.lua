@@ -24,7 +24,7 @@ local LARGEST = 2 ^ 30             -- bytes of a frame; more is none
 
 local serve = { PROTOCOL = 1 }
 
--- such a sentence goes to the other program: no line of the script is at fault
+-- Raises an error for the other program, without a position in the script.
 local function refuse(...) error("cqlua env: " .. (...):format(select(2, ...)), 0) end
 
 local function why() return ffi.string(F.strerror(ffi.errno())) end

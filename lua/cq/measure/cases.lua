@@ -11,8 +11,8 @@ local function glob(wanted)
   return "^" .. wanted:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0"):gsub("%*", ".*"):gsub("%?", ".") .. "$"
 end
 
----Those whose name is the given one; else those whose name holds it, or matches it with * and ?. All for nil.
----None is wrong use, told with a suggestion.
+---The case of a name; else those whose name contains it, or matches its * and ?; all for nil. None is wrong use, with
+---a suggestion.
 ---@param all { name: string }[]
 ---@param wanted string?
 ---@param command string         for the sentence
@@ -34,8 +34,8 @@ function cases.choose(all, wanted, command)
   return chosen
 end
 
----Runs a case. Where it needs what the device of --device does not offer, says so on the error stream and returns nil;
----other errors are raised.
+---Runs a case. Where the device lacks what the case needs, says so on the error stream and returns nil; other errors
+---are raised.
 ---@param command string         for the sentence
 ---@param name string            of the case
 ---@param run fun(): any

@@ -48,7 +48,8 @@ function failure.load(folder)
   return { world = world, robots = robots, signals = found.signals, failure = found, saved = saved }
 end
 
----Runs on from the first state, and tells each control step; gives what was said when it failed, nil where it does not.
+---Runs on from the first saved state and calls tell at each control step; returns the error, nil where it does not
+---fail.
 ---@param found table         of failure.load
 ---@param tell fun(step: integer, time: number, speed: number, least: number, most: number)   largest speed, least and largest J
 ---@return string? problem

@@ -71,7 +71,7 @@ local function memory_available(world)
   return tonumber(gpu.memory_available)
 end
 
--- a rollout of at most so many control steps that keeps them all: nothing is to be made again in a measurement
+-- A rollout that keeps all of its control steps, so that the measurement includes no recomputation.
 local function create_kept(world, fields)
   local memory = fields.memory or memory_available(world) / 2
   local handle, plan = create(world, fields.steps, fields.velocity, memory)

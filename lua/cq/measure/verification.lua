@@ -98,8 +98,7 @@ function verification.judge(row)
   return row
 end
 
----Runs a case: its rows, judged. One that this machine has not the memory for, or that fails, has no rows and a
----sentence.
+---Runs a case and judges its rows. If it fails, or the machine lacks memory, it has no rows and a sentence.
 ---@param case table
 ---@return table[] rows, string? problem
 function verification.run(case)

@@ -232,27 +232,27 @@ function Autoencoder:parameters()
   return out
 end
 
----The same observer with other weights; those that are not given are its own.
+---The same observer with other weights; weights that are not given stay.
 function Autoencoder:with(weights)
   local function either(_, name) return weights[name] or self.weights[name] end
   return setmetatable({ weights = setmetatable({}, { __index = either }) },
     { __index = self, __name = Autoencoder.__name })
 end
 
----What it has learned by fits, as a training keeps it with its best parameters.
 ---@internal
+---What fits have changed (weights and statistics), as a training keeps it with its best parameters.
 function Autoencoder:learned() return T.leaves.snapshot(self.weights) end
 
----The same with what it had learned when parameters were the best; it collects nothing.
 ---@internal
+---A copy with the given result of autoencoder:learned, which collects no pictures.
 function Autoencoder:holding(learned)
   local out = self:with(learned)
   out.collect = 0
   return out
 end
 
----Takes what another one has learned.
 ---@internal
+---Takes over the result of another one's autoencoder:learned.
 function Autoencoder:take(learned)
   take_weights(self, learned)
   self.fitted = true

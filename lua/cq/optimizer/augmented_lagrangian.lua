@@ -28,7 +28,8 @@ AugmentedLagrangian.__index = AugmentedLagrangian
 
 -- ---- the Lagrangian -------------------------------------------------------------------------------------------------
 
--- term and weight of a constraint with this value; squares are products, for ^ has other last bits once it is compiled
+-- Term of the augmented Lagrangian, and its derivative by the constraint's value. Squares are products: ^ has other
+-- last bits once LuaJIT compiles it.
 local function term_of(self, c, value)
   local l, t, gap = self.multipliers[c.name], self.penalties[c.name], value - c.limit
   if self.form == "violation" then
@@ -61,7 +62,7 @@ local function norm_of(grads)
   return math.sqrt(sum)
 end
 
--- the first multiplier and penalty of a constraint, unless it has them
+-- Sets the initial multiplier and penalty of a constraint, unless it has them.
 local function begin(self, c, penalty, violation)
   if self.penalties[c.name] then return end
   self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, math.min(penalty, self.penalty_max),
@@ -75,16 +76,16 @@ local function is_new(self, constraints)
   return false
 end
 
--- The penalty by which the term of a constraint, were it violated by as much, pulls as much as the objective: they are
--- balanced at the start, as Birgin and Martinez balance their values (Practical Augmented Lagrangian Methods, 2014,
--- 12.4). 1 where one of them does not pull.
+-- The initial penalty at which a constraint's term, at this violation, has a gradient as long as the objective's
+-- (Birgin and Martinez balance values: Practical Augmented Lagrangian Methods, 2014, 12.4). 1 where either gradient is
+-- zero.
 local function balanced(norms, c, violation)
   local pull = norms[c.name] * violation
   return pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1
 end
 
--- First penalties. One that was chosen where its constraint had next to no gradient is far too large where it has one:
--- it is lowered once its term outweighs the objective, and the inner optimizer forgets that gradient.
+-- Initial penalties. A penalty chosen where the constraint had almost no gradient is far too large later: it is
+-- reduced once its term outweighs the objective, and the inner optimizer restarts.
 local function choose_penalties(self, solver, norms)
   for k, c in ipairs(solver.constraints) do
     local name, violation = c.name, solver.judged[k]
@@ -128,7 +129,8 @@ local function evaluate_each(self, solver)
   return sum, gradient.weighted_sum(solver.params, by_name, weights)
 end
 
--- One backward pass, of the Lagrangian. whole: also through what has no weight, which shows what reaches nothing.
+-- One backward pass of the Lagrangian. whole: also through terms of weight 0, which finds parameters without
+-- influence.
 local function evaluate(self, solver, whole)
   local sum
   local _, grads = solver:evaluate(function(values, judged)
@@ -181,8 +183,8 @@ local function grow(self, name)
   self.penalties[name] = math.min(self.penalty_growth * self.penalties[name], self.penalty_max)
 end
 
--- What multipliers follow: the present value in algorithm 1; else the mean of the window, for a first-order method
--- comes to no rest. And how far values are from it.
+-- The value that a multiplier's update uses: the present one in algorithm 1, else the mean of the window, since a
+-- first-order method does not come to rest; and the spread of values around it.
 local function followed(self, name, value)
   if self.form == "violation" then return value, 0 end
   local values, sum = self.recent[name], 0

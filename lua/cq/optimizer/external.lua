@@ -100,7 +100,7 @@ function External:objective(entry, gradient)
   return counts and entry.values[1] or 0
 end
 
--- Is there another stage? It begins where this one has ended.
+-- Begins the next stage where this one has ended; false: there is none.
 local function next_stage(self)
   local now = self.last and self.last.stage
   if not now or now == self.stage or now == "done" or C.cq_interrupted() ~= 0 then return false end
@@ -110,14 +110,14 @@ end
 
 -- ---- an optimizer of a library -------------------------------------------------------------------------------------
 
--- Frees what a run has made: the library's object first, since it may call back until it is gone.
+-- Frees the objects of a run, the library's first, since it may call back until it is freed.
 local function clear(self, destroy)
   if self.opt then destroy(ffi.gc(self.opt, nil)) end
   for _, callback in ipairs(self.callbacks or {}) do callback:free() end
   self.opt, self.callbacks = nil, nil
 end
 
--- Runs the library for one stage after another. run(optimizer, work) gives a verdict.
+-- Runs the library for each stage in turn. run(optimizer, work) returns a verdict.
 local function minimise(self, solver, run, destroy)
   local work = work_of(self, solver)
   while true do

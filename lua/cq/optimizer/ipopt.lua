@@ -101,7 +101,7 @@ local function bounds_of(from, count, sign)
   return out
 end
 
--- limits of the constraints, or what lies below those that are at most
+-- Limits of the constraints; sign -1: lower limits, which inequalities do not have.
 local function limits_of(constraints, sign)
   local out = ffi.new("double[?]", math.max(#constraints, 1))
   for k, c in ipairs(constraints) do out[k - 1] = (sign > 0 or c.equal) and c.limit or -INFINITE end

@@ -50,8 +50,7 @@ local SLSQP_MANY = 500
 
 -- ---- one run of the library ----------------------------------------------------------------------------------------
 
--- constraints that are equal to their limits, or those that are at most; each by its scale, for NLopt takes all of them
--- as they are
+-- The equality constraints, or the inequality constraints, divided by their scales, since NLopt does not scale them.
 local function of_kind(work, equal)
   local out = {}
   for k, c in ipairs(work.constraints) do

@@ -40,7 +40,7 @@ local spec = is.define("optimizer:solve", {
   on_iteration = is.callable { optional = true },
 }, nil, is.renamed { after = "on_iteration", stages = "minimize" })
 
----What a method can do with these constraints; an error if it cannot.
+---Refuses constraints that the method cannot handle.
 ---@param optimizer cq.Optimizer
 ---@param constraints cq.Constraint[]
 ---@param minimize string[]    "violation" and "objective", one after the other

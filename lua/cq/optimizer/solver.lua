@@ -51,8 +51,8 @@ local function check_names(self, values)
   end
 end
 
--- Tells constraints that no parameter has a part in. Where one is not kept the solve may go on for nothing: a warning,
--- and no error, for a function may take another way in a later evaluation.
+-- Warns of constraints that depend on no parameter. No error, even if one is violated: a user's function may depend on
+-- them in a later evaluation.
 local function tell_unreached(self, values, judged, reached)
   for k, c in ipairs(self.constraints) do
     local told = constraint.text(c, values[c.name])
@@ -97,7 +97,7 @@ local function stops(self)
     params = self.all, gradient = self.grads, world = run and run.world } }
 end
 
--- An evaluation that Ctrl-C has broken off is made again where the user goes on.
+-- Evaluates; an evaluation that Ctrl-C interrupted is repeated when the user continues.
 local function evaluate_with(self, run)
   while true do
     local fine, values, grads, more = pcall(function()
@@ -154,11 +154,11 @@ function Solver:note(fields)
   end
 end
 
----Will limits, or what f is, be others at a later evaluation? Then nothing has settled yet.
+---Will limits or f change in a later evaluation? Then nothing has converged yet.
 ---@return boolean
 function Solver:is_changing() return self.changing ~= nil and self.changing(self.evaluations) end
 
----Is there another evaluation to be made?
+---Is there another evaluation?
 ---@return boolean
 function Solver:goes_on()
   return self.evaluations < self.iterations and self.stage ~= "done" and not stops(self)
@@ -170,7 +170,7 @@ end
 -- a tensor that stands alone, as a table for cq.save
 local function boxed(params) return T.is_tensor(params) and { params } or params end
 
--- names of constraints and what they ask for, in an order of their own: multipliers are known by them
+-- Names and kinds of the constraints, in a fixed order, by which saved multipliers are matched.
 local function kinds_of(constraints)
   local out = {}
   for k, c in ipairs(constraints) do out[k] = ("%s (%s)"):format(c.name, c.equal and "equal" or "at_most") end
@@ -178,7 +178,7 @@ local function kinds_of(constraints)
   return #out > 0 and table.concat(out, ", ") or "none"
 end
 
--- refuses what another optimizer saved, or this one with other constraints
+-- Refuses saved state of another optimizer, or of other constraints.
 local function require_same(self, saved)
   local made = type(saved) == "table" and saved.optimizer
   local kind, wanted = type(made) == "table" and made.kind, self.optimizer.kind

@@ -34,8 +34,8 @@ end
 
 local function dot(a, b) return a[1] * b[1] + a[2] * b[2] + a[3] * b[3] end
 
--- From the target to the eye. Seen straight up or down a slope, a body looks as if it stood on level ground: so the eye
--- goes round the bodies, as little as need be, until the slope rises across the picture as one along x does.
+-- The direction from the target to the eye. Seen straight up or down a slope, a body looks as if on level ground: so
+-- the eye turns around the bodies, as little as needed, until the slope rises across the picture.
 local function ahead_of(walls)
   local slope
   for _, w in ipairs(walls) do

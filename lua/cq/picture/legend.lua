@@ -83,7 +83,7 @@ end
 
 local TOP, RIGHT = 22, 20          -- [pixel] from the sides of the picture
 
----What the colours and arrows of a frame mean, one below the other at the top right of a canvas.
+---Draws the legends of colours and arrows, one below the other at the top right of a canvas.
 ---@param scene cq.PictureScene
 ---@param canvas cq.Canvas
 ---@param what { valued: boolean, actuated: boolean, arrows: table? }

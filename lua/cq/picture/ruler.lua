@@ -55,9 +55,8 @@ end
 
 local NUMBERS = 28         -- [pixel] from the ruler's line to below its numbers
 
--- The line of a ruler in 2D [pixel], and the colour of what stands below it. It goes with ground that moves. Where that
--- has left the picture by its lower edge, the ruler stands where the ground was at first, or so far above it that it
--- can be read.
+-- The line of a 2D ruler [pixel], and the colour below it. It moves with the ground; where the ground leaves the
+-- picture at its lower edge, the ruler stays readable above.
 local function line_of(scene, view, ground)
   local function row(height) return scene.height - view.scale * (height - view.bottom) end
   local white, grey = "#ffffff", "#7b8794"
@@ -98,8 +97,7 @@ end
 
 local APART = 70           -- [pixel] between two numbers, about
 
--- Along x, the middle of a ruler and how far it reaches to both sides; and z of it. In a picture of several moments
--- it is one for all of them, along all of their way.
+-- Middle and half length of a ruler along x, and its z. A picture of several moments has one for their whole way.
 local function extent(scene, now)
   local reach, focus, box = scene.reach, now.camera_centre, now.box
   if not scene.fit then return focus[1], 2.6 * reach, focus[3] + 1.25 * reach end

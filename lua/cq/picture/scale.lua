@@ -64,7 +64,7 @@ local function round(lo, hi)
   return math.floor(lo / step + 1e-9) * step, math.ceil(hi / step - 1e-9) * step
 end
 
--- a range that is as wide as the floor: from zero on where what was seen is so near to zero, else around it
+-- A range at least as wide as `floor`: from zero if the values are close to zero, else around them.
 local function widened(lo, hi, floor)
   if not floor or hi - lo >= floor then return lo, hi end
   if lo >= 0 and hi < floor then return 0, floor end
@@ -172,7 +172,7 @@ local function names(self, canvas, right, y, write)
   return y + 6
 end
 
----What the colours mean, top right: a bar with numbers, or names. Gives where the next one begins.
+---Draws the legend, a colour bar with numbers or names, at the top right. Returns the y of the next legend.
 ---@param canvas cq.Canvas
 ---@param right number         [pixel] where it ends
 ---@param y number             [pixel] where it begins

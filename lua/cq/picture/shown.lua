@@ -75,7 +75,7 @@ end
 local titles = { von_mises = "von Mises stress", young = "Young's modulus", poisson = "Poisson's ratio", jacobian = "J",
   signal = "signal" }
 
--- fields of a table, or what stands for it
+-- The options as a table { by = ... }; a shorthand becomes one.
 local function with_by(given, has_by)
   if type(given) == "table" and not T.is_tensor(given) and has_by then return given end
   return { by = given }
@@ -83,8 +83,8 @@ end
 
 local STRAIN = 1e-5        -- what a smaller one does is rounding
 
----How far apart the ends of a scale are at least: what a strain of STRAIN does to a quantity, by the speed of sound of
----the stiffest material; nil where that says nothing of it.
+---The least range of a colour scale: the change of the quantity by a strain of STRAIN in the stiffest material; nil
+---where that does not apply.
 ---@param given any           as shown.colour takes it
 ---@param world cq.World
 ---@return number?
@@ -110,7 +110,7 @@ local colour_spec = is.define("render: colour", {
   floor = is.number { above = 0, optional = true },
 })
 
----What particles are coloured by: a function of state and signals that gives {n}, and the scale of it.
+---How particles are coloured: a function of state and signals that returns {n}, and its scale.
 ---@return function? read, table scale
 function shown.colour(given)
   if given == nil then return nil, {} end
@@ -161,7 +161,7 @@ local function thinned(at, vector, every)
   return at:gather(keep, 1), vector:gather(keep, 1)
 end
 
----Arrows: a function of state and signals that gives what a picture takes.
+---The arrows of a picture: a function of state and signals that returns their places and vectors.
 ---@return function?
 function shown.arrows(given)
   if given == nil then return nil end

@@ -55,7 +55,7 @@ function wall.list(given, dim, domain)
   return out
 end
 
--- how a wall stands after it has made a way
+-- A wall after it has moved by `way`.
 local function moved(w, way, dim)
   local out = tables.merged(w)
   for _, key in ipairs { "point", "lower", "upper" } do
@@ -97,7 +97,7 @@ local function between(place, origin, spacing, count)
   return k, at - k
 end
 
--- height of what one can stand on at a place of space; nil: not there
+-- Height of a wall's upper side at (x, z); nil: nothing can stand there.
 local function height(w, x, z)
   local n = w.normal
   if w.shape == "box" and w.hollow then return w.lower[2] end
@@ -114,7 +114,7 @@ local function height(w, x, z)
   end
 end
 
----Height of the ground at a place of space: of the highest wall there that one can stand on.
+---Height of the ground at (x, z): of the highest wall on which something can stand; `default` where there is none.
 ---@param walls table[]
 ---@param x number
 ---@param z number
@@ -129,7 +129,7 @@ function wall.height(walls, x, z, default)
   return best or default
 end
 
----Height of the level ground: of the highest wall that one can stand on; nil when there is none.
+---Height of the highest level wall on which something can stand; nil: there is none.
 ---@param walls table[]
 ---@return number?
 function wall.ground(walls)

@@ -96,9 +96,8 @@ local function is_within(problem)
   return not problem:match "^[^\n:]+:%d+: " or problem:match "^[^\n:]*lua/cq/[%w_/]+%.lua:%d+: " ~= nil
 end
 
--- Has code outside the library called error(sentence, 0), or handed on what it caught so? Such a sentence names no
--- place because its writer wanted none: it tells whoever typed the command what to type, and frames of a scene or an
--- example say nothing to him.
+-- Was the error raised outside of the library without a position, by error(sentence, 0)? Such a sentence is for the
+-- user of a command, whom source lines do not help.
 local function wants_no_place(problem)
   if problem:match "^[^\n:]+:%d+: " then return false end
   local level = 2

@@ -16,7 +16,7 @@ local function last_run()
   return Run and Run.last()
 end
 
--- what a version is made of, and what its training has come to
+-- The files of the script's present version, and the result of its training.
 local function version_of(path)
   local run, sources = last_run(), {}
   for name, bytes in pairs(script.sources()) do sources[(name:gsub("%.lua$", ""):gsub("/", "."))] = bytes end
@@ -41,7 +41,7 @@ local function resume(given)
   collectgarbage()
 end
 
--- has a script failed before it made an iteration?
+-- Did a script fail before its first iteration?
 local function made_nothing(before)
   local run = last_run()
   return run == before.run or run.done == run.resumed_at

@@ -56,7 +56,7 @@ local differ = {
   ["to evaluate scenes"] = "the parameters of %s are not those of rank 0",
 }
 
--- a rank that does something else than the first, or has other numbers
+-- How a rank differs from the first one, in another operation or in other numbers, in words.
 local function difference(ranks, first, other, rank)
   local who, to = name_of(ranks, other, rank), purposes[tonumber(first.purpose)]
   if other.purpose ~= first.purpose then

@@ -80,8 +80,8 @@ local function load_object()
   return object
 end
 
--- The number of processes that a launcher says it has started. An mpirun of another MPI starts each of them as the only
--- one.
+-- The number of processes that the launcher says it has started. The mpirun of another MPI starts each of them as a
+-- single rank.
 local function launched()
   for _, name in ipairs { "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS" } do
     local count = tonumber(os.getenv(name) or "")
@@ -128,7 +128,7 @@ local function hush_signals()
   end
 end
 
----What ranks other than the first print goes nowhere, and only the first says that it was asked to stop.
+---Silences all ranks but the first, also when they are asked to stop.
 function mpi.hush()
   hush_signals()
   io.stdout:flush()

@@ -76,8 +76,8 @@ function Tree:put(scene, vector)
   end
 end
 
--- The parent of a node of this rank; nil where it belongs to another rank, which has been sent the sum. `next` follows
--- the node in this rank's list.
+-- Adds the sum of a node to its parent and returns the parent; nil where the sum was sent to another rank. next: the
+-- following node in this rank's list.
 local function climb(self, node, next)
   local width, ranks = 2 ^ node.level, self.ranks
   if node.index % 2 == 1 then
@@ -96,7 +96,7 @@ local function climb(self, node, next)
   return { level = node.level + 1, index = node.index / 2, vector = node.vector }, taken
 end
 
----The sum of all scenes, on the rank of the first one; nil on the others. All ranks must ask for it.
+---The sum over all scenes, on the rank of the first scene; nil on others. All ranks must call it.
 ---@return ffi.cdata*?
 function Tree:sum()
   for level = 0, math.huge do

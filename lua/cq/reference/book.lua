@@ -71,7 +71,7 @@ end
 
 -- ---- entries --------------------------------------------------------------------------------------------------------
 
--- cq.World { ... } for what takes one table of named fields; else robot:at(offset)
+-- How a function is called: cq.World { ... } with a table of named fields, else robot:at(offset).
 local function call_of(name, params, tables)
   if #params == 1 and tables[1] and tables[1].title == "" then return name .. " { ... }" end
   local words = {}
@@ -148,7 +148,7 @@ local function place_of(f)
   return path, info.linedefined
 end
 
--- the annotated function that a value is; those that a function of the module has made are known by their names
+-- The annotation of a function; those that a module has made at run time are found by name.
 function Book:annotated(value, key, path)
   local f = type(value) == "function" and value or getmetatable(value).__call
   local at, line = place_of(f)
@@ -386,7 +386,7 @@ local function index(sources)
   return self
 end
 
--- what declares the fields that it takes is known to the schema once it is loaded
+-- Loads all modules that declare fields, so that their schemas exist.
 local function require_definitions(sources)
   for path, source in pairs(sources.texts) do
     if source:find("is.define(", 1, true) or source:find("schema.define(", 1, true) then

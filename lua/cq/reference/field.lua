@@ -37,7 +37,7 @@ local function default_text(value)
   return type(value) == "number" and text.number(value) or tostring(value)
 end
 
--- What the engine's list says of a field, with its unit, and then its annotation; of others the annotation alone.
+-- The description of a field: from the engine's list with its unit, and from its annotation.
 local function text_of(item, checker)
   local said, listed = item and item.text or "", checker and checker.help or ""
   if said == "" then return listed end

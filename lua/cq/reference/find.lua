@@ -13,8 +13,8 @@ local USES_SHOWN = 4
 local LETTERS_AN_EDIT = 4        -- a word of so many letters may have one edit and be taken for another, and so on
 local SURE = 6                   -- words of fewer letters are taken for names alone, not for words of the texts
 
--- What stands under one name in lower case. A constructor comes before the class of what it gives: cq.Topology.filter
--- before cq.Topology.Filter, cq.sparse before cq.Sparse.
+-- All pages under one name in lower case, a constructor before its class: cq.Topology.filter before
+-- cq.Topology.Filter.
 local function under(book, key)
   local entry, pages = book.by_name[key], {}
   for _, section in ipairs(book.sections) do
@@ -28,9 +28,8 @@ local function under(book, key)
   return pages
 end
 
----All that a name stands for, however it is written: "cq.World", "World", "cq.run:render", "Shape.box". A constructor
----is followed by the class of what it gives, where both have one name but for capitals; a class that is written with
----its capitals, "cq.Random" beside "cq.random", stands alone.
+---All pages of a name, however it is written: "cq.World", "World", "cq.run:render", "Shape.box". A constructor is
+---followed by its class of the same name; a name with the class's capitals gives the class alone.
 ---@param book table
 ---@param name string
 ---@return (cq.reference.Section|cq.reference.Entry)[]     none where nothing is called so
@@ -220,7 +219,7 @@ local function escaped(list)
   return out
 end
 
----What speaks of all these words, best first; at most SHOWN of them, and how many there are.
+---Pages that contain all these words, best first: at most SHOWN of them, and their number.
 ---@param book table
 ---@param wanted string[]
 ---@return { name: string, summary: string, fields: cq.reference.Field[] }[] hits, integer count
@@ -241,7 +240,7 @@ function find.search(book, wanted)
   return hits, count
 end
 
----What speaks of these words beside one entry.
+---Other pages that contain these words.
 ---@param book table
 ---@param wanted string[]
 ---@param entry cq.reference.Entry
@@ -261,7 +260,7 @@ local function resembles(word, other)
   return text.distance(word, other) <= math.floor(#word / LETTERS_AN_EDIT)
 end
 
--- words of names and fields, with the first page each stands on; `name` where it is one
+-- Words of names and fields, each with its first page; `name`: it is itself a name.
 local function vocabulary(book)
   local list, seen = {}, {}
   local function add(word, named)
@@ -298,7 +297,8 @@ local function misspelt(book, wanted)
   return found
 end
 
--- What a noun has, of a name that begins with it: "cq.Actuator.force"; the one that is spelt almost so, if any is.
+-- Members of the noun at the start of a name ("cq.Actuator.force" of "cq.Actuator"); of the noun spelt almost so if
+-- there is none.
 local function members(book, name)
   local noun, word = name:match "^(.+%.%u.*)[%.:]([%w_]+)$"
   local hits = {}
@@ -311,8 +311,8 @@ local function members(book, name)
   return hits
 end
 
----Pages for words that nothing speaks of: those that hold what others call so, what a noun has of which this would be a
----part, or those of a word that is spelt almost so. None where the words are of something else.
+---Pages for words that no page contains: by synonyms of other programs, by the noun that the name would belong to, or
+---by similar spelling. None for words of another subject.
 ---@param book table
 ---@param wanted string[]
 ---@return { name: string, summary: string, fields: table }[] hits, string? word     that was taken for what was asked

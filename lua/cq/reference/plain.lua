@@ -60,7 +60,7 @@ local function names_of(list)
   return names
 end
 
--- what each is on a line of its own under what it may be
+-- Lists fields: name and type on one line, the description below it.
 function Page:table(given)
   local column = column_of(names_of(given.fields))
   if given.items then self:row("1, 2, ...", given.items .. "; without a name", column) end
@@ -116,7 +116,7 @@ function Page:list(entries)
   for _, entry in ipairs(entries) do self:row(entry.name, prose.summary(entry.text), column) end
 end
 
----Constructor and what else stands under one name; methods as a list.
+---A constructor and the other entries of one name; methods as a list.
 function Page:section(section)
   self:title(section.name)
   self:add_all(prose.fill(prose.about(section.about), WIDTH, "  "))

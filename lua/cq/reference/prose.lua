@@ -26,7 +26,8 @@ function prose.blocks(lines)
   return blocks
 end
 
--- words of one line behind `indent`, broken before `width`; what goes on stands behind `hanging`
+-- Appends the words of a line to `out`, broken before `width`: the first line behind `indent`, later ones behind
+-- `hanging`.
 local function break_line(out, line, width, indent, hanging)
   local current, empty = indent, true
   for gap, word in line:gmatch "(%s*)(%S+)" do

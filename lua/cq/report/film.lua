@@ -73,7 +73,7 @@ local function floats(tensor)
   return out
 end
 
----Takes a state; what the film does not show is passed over.
+---Records a state, unless the film's frame rate leaves it out.
 ---@param state cq.State
 ---@param u? cq.Tensor           signals of its control step
 function Film:see(state, u)
@@ -184,7 +184,7 @@ local function positions_of(self, lattice, bodies, by, add)
   return { origin = origin, upper = upper, quantum = quantum, pieces = pieces }
 end
 
--- is it the signal of particles of which none has one, as where cables pull?
+-- Is a channel the signal of particles that have none, as in a robot moved by cables?
 local function is_idle(self, channel)
   if channel.given ~= "signal" then return false end
   for _, values in ipairs(channel.frames) do
@@ -326,7 +326,7 @@ local function curves_of(self, roll, times, centres)
   return out
 end
 
----What the page is given of a film that has ended; add(text) keeps a text and gives its number.
+---The page's data of a finished film; add(text) stores a text and returns its number.
 ---@param roll cq.Rollout
 ---@param add fun(text: string): integer
 ---@return table

@@ -175,8 +175,7 @@ local function tell_apart(runs)
   end
 end
 
----Adds runs to a page: the bodies of the first ones, the losses of all in one curve.
----Errors: those of folder.read.
+---Adds runs to a page: the bodies of the first ones, and one plot of all losses. Errors: those of folder.read.
 ---@param page cq.Report.page
 ---@param paths string[]
 ---@param def rollout.report.def

@@ -16,7 +16,7 @@ local function cell_of(rest, at, from, dim, spacing)
   return key
 end
 
--- calls see(key) for a cell and those around it, until it gives something
+-- Calls see(key) for a cell and its neighbours until one returns something, and returns that.
 local function around(key, dim, see)
   for z = dim == 3 and -1 or 0, dim == 3 and 1 or 0 do
     for y = -1, 1 do

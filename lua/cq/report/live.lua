@@ -52,10 +52,10 @@ local function tell_history()
     series = { { name = "loss", y = y } } })
 end
 
--- adds the time since it began to what the page has taken
+-- Adds the time since `began` to the time spent on the page.
 local function charge(began) now.spent = now.spent + C.cq_clock() - began end
 
--- does what the page asks for; a pause lasts until it asks again
+-- Executes the page's command; a pause lasts until the next command.
 local function obey(command)
   if command == "stop" then
     C.cq_interrupt(1)
@@ -116,8 +116,8 @@ local function send(filmed)
   listener.send("film", pages.json { film = data, texts = texts, iteration = now.run.done })
 end
 
--- Sends the film that there is, or asks for another. Where none came since the last iteration, in a training of several
--- scenes, one is made for the page; it is taken to last an iteration until one has been made.
+-- Sends the latest film, or asks for a new one. A training of several scenes makes none itself, so one is made for the
+-- page; its cost is estimated as one iteration at first.
 local function show(experiment)
   local began, filmed = C.cq_clock(), now.filmed
   if filmed and not filmed.roll.finished then filmed = nil end           -- it has failed
@@ -155,8 +155,7 @@ local function on_record(run, row)
   show(run.shown)
 end
 
----Opens the listener, and tells its address; what the script does from now on is shown there.
----Errors: a port that is taken, or that only root may open.
+---Opens the listener and prints its address. Errors: a port that is taken, or that only root may open.
 ---@param port integer        0: any that is free
 ---@param path string         of the script
 function live.start(port, path)

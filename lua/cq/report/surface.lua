@@ -76,7 +76,7 @@ local function simplex(x, list, y, v, dim)
   return corners, weights
 end
 
--- particles around each place {m, dim}, the nearest first: near(v) gives the list for one of them
+-- A function near(v) that lists the particles around place v of {m, dim}, the nearest first.
 local function neighbours(x, places, spacing)
   local radius = REACH * spacing
   local near
@@ -134,7 +134,7 @@ local function centres(vertices, faces, count, dim)
   return out
 end
 
--- the particles of a body that the page has: their places in its arrays, and where they lie undeformed
+-- Those particles of a body that the page shows: their indices in its arrays, and their places at rest.
 local function kept(body, lattice, position, dim)
   local list = {}
   for k = 0, lattice.count - 1 do
@@ -180,7 +180,7 @@ local function add(out, drawn, body, lattice, position, dim)
   out.faces = out.faces + faces
 end
 
--- numbers with one of each kind after the other, so that those which differ little are neighbours
+-- A list of rows of `width` numbers, column after column: similar numbers are then neighbours, and compress better.
 local function transposed(list, width)
   local count = #list / width
   local out = ffi.new("int32_t[?]", math.max(#list, 1))

@@ -10,7 +10,7 @@ local constants = {}
 
 -- ---- filling --------------------------------------------------------------------------------------------------------
 
--- as many rows of numbers as a value has, one behind the other
+-- Appends the numbers of a value, row after row.
 local function flatten(value, into)
   if type(value) == "number" then into[#into + 1] = value else
     for _, part in ipairs(value) do flatten(part, into) end

@@ -15,7 +15,7 @@ local resampled = {}
 local FULL = 0.02          -- share of its box that a block may lack
 local LATTICE = 0.05       -- by how much the volume of a particle may differ from that of a cell of its lattice
 
--- the middle one of the gaps between different coordinates along an axis; nil: there is one coordinate
+-- The median gap between different coordinates along an axis; nil: there is only one coordinate.
 local function gap_along(robot, list, d)
   local x, dim, places, gaps = robot.position:data(), robot.dim, {}, {}
   for k, p in ipairs(list) do places[k] = x[(p - 1) * dim + d - 1] end
@@ -28,8 +28,8 @@ local function gap_along(robot, list, d)
   return gaps[math.ceil(#gaps / 2)]
 end
 
--- Sides of the boxes that some particles stand for, {dim}: those of their lattice, which may differ along its axes; of
--- cubes of their volume where they stand on none. The body is where these are.
+-- Side lengths {dim} of the boxes that particles stand for: of their lattice, which may differ by axis; of cubes of
+-- their volume where they are on no lattice.
 local function sides_of(robot, list)
   local dim, sum, product, sides = robot.dim, 0, 1, {}
   for _, p in ipairs(list) do sum = sum + robot.volume:get(p) end
@@ -56,7 +56,7 @@ local function box_of(robot, sides, list)
   return lower, upper
 end
 
--- Does a group fill the box around it? Then it is a block, with a lattice of its own up to its faces.
+-- Does a group fill its bounding box? Then it is a block, with a lattice of its own up to its faces.
 local function is_block(robot, list)
   local sides, sum = sides_of(robot, list)
   local lower, upper = box_of(robot, sides, list)
@@ -129,8 +129,8 @@ local function finder(robot, sides, list, lower)
   end
 end
 
--- Fills a part: appends places, for each the number of the particle that it takes the place of, and its volume, by
--- which the part has as much as before.
+-- Fills a part with new particles: appends their places, for each the number of the old particle that it replaces, and
+-- volumes that sum to the old ones.
 local function fill(robot, list, factor, out)
   local sides, before = sides_of(robot, list)
   local lower, upper = box_of(robot, sides, list)
@@ -156,7 +156,7 @@ local function fill(robot, list, factor, out)
   for k = first + 1, #out.sources do out.volumes[k] = before / (#out.sources - first) end
 end
 
--- places of new particles, for each the number of the one that it takes the place of, and volumes
+-- Places of new particles, for each the number of the old one that it replaces, and volumes.
 local function sample(robot, factor)
   local out = { places = {}, sources = {}, volumes = {} }
   for _, list in ipairs(parts_of(robot)) do fill(robot, list, factor, out) end
@@ -165,7 +165,7 @@ end
 
 -- ---- what they have -------------------------------------------------------------------------------------------------
 
--- for each particle of before the new ones in its place; where there is none the nearest one
+-- For each old particle the new ones in its place; the nearest one where there is none.
 local function successors(robot, position, sources)
   local out = {}
   for k, source in ipairs(sources) do
@@ -267,8 +267,8 @@ local function take_groups(out, robot, after)
   end
 end
 
----Makes a copy of a robot one of other particles.
----Errors: surfaces under pressure, whose areas are those of its particles; places or volumes of its own.
+---Samples a copy of a robot again. Errors: surfaces under pressure, whose areas belong to the old particles; places
+---or volumes set by robot:with.
 ---@param out cq.Robot       the copy
 ---@param robot cq.Robot
 ---@param factor number      of the distance between particles

@@ -18,7 +18,7 @@ local selection = {}
 
 -- ---- which robot ----------------------------------------------------------------------------------------------------
 
----The robot of the world that another one stands for: itself, what it was made from, or a variant of it.
+---The robot in the world that another one refers to: the same, the one it was made from, or a variant of it.
 ---@param world cq.World
 ---@param robot cq.Robot
 ---@param what string

@@ -92,7 +92,7 @@ local function check_lengths(places, joints)
   end)
 end
 
--- joints beyond the body would move it as it is; they may have been meant in the world's coordinates
+-- Refuses joints outside of the body: they would only move it, and may have been meant in world coordinates.
 local function check_joints(place, joints, axis)
   local low, high = place:min():item(), place:max():item()
   if joints[1] > high or joints[#joints] < low then
@@ -145,7 +145,7 @@ end
 
 -- ---- the stretch ----------------------------------------------------------------------------------------------------
 
----Where its particles are in its own coordinates {n, dim}, by what has stretched it before.
+---Positions in the robot's own coordinates {n, dim}, stretched before or not.
 local function own_position(robot)
   local given = robot.values and robot.values.position
   if given and given.relative then return given.tensor end

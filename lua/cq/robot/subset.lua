@@ -17,7 +17,7 @@ local function kept(index, count, place)
   return out, #list
 end
 
--- what the particles have by themselves, and what with has set
+-- The particle values of a subset: its own constants, and those set by robot:with.
 local function gather_values(out, robot, list)
   for _, entry in ipairs(field.of_robot) do
     local own = rawget(robot, entry.name)

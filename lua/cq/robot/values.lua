@@ -20,7 +20,7 @@ local function is_each(entry) return entry.owner == "entry" or (entry.owner == "
 -- how many of what has a field: particles, or cables
 local function count_of(robot, entry) return entry.owner == "cable" and #robot.cables or robot.particle_count end
 
--- as users are told: bounds, and whether one value may stand for all
+-- The kind of a field in words: bounds, and whether one value may stand for all.
 local function kind_of(entry)
   local those = entry.owner == "cable" and ": for all cables, or for each"
     or ": for all, by group, or for every particle"
@@ -80,7 +80,7 @@ local function shapes_allowed(entry, w, counts, whole_only)
   return table.concat(allowed, " or ")
 end
 
--- Does a shape fit: that of one value, of the values of particles, or of the scenes of a batch before these?
+-- Does a shape fit a field: of one value, of {n, ...}, or of {batch, ...} of these?
 local function fits(entry, shape, w, counts, whole_only)
   local lead = #shape - #w
   if lead < 0 or lead > 2 or (lead == 0 and is_each(entry)) then return false end

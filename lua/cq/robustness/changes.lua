@@ -15,7 +15,7 @@ local changes = {}
 
 -- ---- robots ---------------------------------------------------------------------------------------------------------
 
--- what the particles of a robot have of a field, with gradients to what has set it
+-- A field of a robot's particles, with gradients to its robot:with values.
 local function value_of(robot, name) return values.spread(robot, name) or values.base(robot, name) end
 
 -- every constant of its materials that is a stress, times a factor
@@ -37,7 +37,7 @@ local function moved(robot, distance)
   return robot:with { position = value_of(robot, "position") + offset }
 end
 
--- all robots of a rollout, each changed; one alone stands for a world of one
+-- All robots of a rollout, each changed; a single one for a world of one.
 local function change_robots(change, given, world)
   if not (change.stiffness or change.density or change.place) then return given end
   local list = rollout_fields.bodies(world, given)
@@ -129,7 +129,7 @@ end
 local function world_of(run) return run.extracted and run.extracted.world or run.world end
 
 -- An experiment on another grid, and its parameters there: by its function of a level, or with the bodies of its world
--- sampled anew.
+-- sampled again.
 local function on_grid(run, params, factor, fields)
   if not levels.is_function(run) then
     fields.world = (fields.world or run.world):refined(factor)

@@ -26,8 +26,8 @@ local function leaf(tensor)
   return out
 end
 
--- functions of the user run once more in the backward pass: gradients are those of what was computed
--- only if they do the same again
+-- Refuses a user's function that computes something else in the backward pass, where it is called again: gradients
+-- would be of another computation.
 local function require_same(self, name, same)
   if same then return end
   self.phase = name
@@ -81,7 +81,7 @@ local function back_of(self)
   return out
 end
 
--- control steps back, also where a function of the user's has read a state: what goes wrong is not its fault
+-- Raises the error of a reverse step, even while a user's function reads a state: it is not at fault.
 local function require_back(roll, status)
   if status == C.CQ_OK then return end
   roll.phase = nil
@@ -94,7 +94,7 @@ function Back:discount()
   require_back(self.roll, C.cq_rollout_discount(self.roll.handle))
 end
 
----Goes back to the state `step`, unless it is live, in one call.
+---Reverses to state `step` in one call, unless that is live already.
 function Back:reach(step)
   local roll = self.roll
   if roll.world.pieces > 1 then return self:reverse_engine_steps(step) end

@@ -51,7 +51,7 @@ local function rows_of(world) return #world.walls + math.max(1, #world.layout.pi
 -- numbers of a control step of the engine: of all rows of all scenes
 local function step_size(roll) return roll.batch * rows_of(roll.world) * width_of(roll.world) end
 
--- adds up what the engine wrote of control steps, from one on, which it may have made in pieces
+-- Sums contact results over control steps, which the engine may have made in pieces.
 local function sum_pieces(roll, first, count, out)
   local size, pieces = step_size(roll), roll.world.pieces
   local from = C.cq_rollout_contact(roll.handle) + first * pieces * size

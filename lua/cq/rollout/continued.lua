@@ -52,7 +52,7 @@ function continued.inherit(world, def)
   def.robot = def.robot or from.roll.again.robot
 end
 
--- what the observer, or the controller, remembers at the end of the rollout before, where it is the same one
+-- The memory of the observer or controller at the end of the previous rollout, if it is the same object.
 local function memory_of(self, def, name)
   local before = def.from.roll.carried
   if def[name] == nil or before[name] ~= def[name] then return nil end
@@ -130,7 +130,7 @@ local function detached(hidden)
   return tree.map(hidden, "the hidden state", function(tensor) return tensor:detach():copy() end)
 end
 
----A rollout without control steps keeps nothing of the one that it goes on from, which is forgotten.
+---A rollout without control steps drops its reference to the rollout before.
 ---@param self cq.Rollout
 ---@param before cq.Rollout
 function continued.forget(self, before)

@@ -22,7 +22,7 @@ function control.is_by_scene(tensor, roll) return roll.batched and tensor.rank =
 ---One number, or one for each scene of a batch?
 function control.is_scalar(tensor, roll) return tensor.count == 1 or control.is_by_scene(tensor, roll) end
 
--- a shape of each scene, with the batch before it if there is one
+-- A shape with the batch, if there is one, before it.
 local function by_scene(roll, shape)
   if roll.batched then table.insert(shape, 1, roll.batch) end
   return shape

@@ -63,7 +63,7 @@ function engine_policy.of(roll)
   return self
 end
 
----Control steps from one on; what the controller gives is kept.
+---Makes control steps from `first` on; keeps the controller's outputs.
 ---@return integer status     cq_status
 function EnginePolicy:forward(roll, first, count)
   local outputs = roll.keep.signals + first * roll.batch * roll.signal_count

@@ -92,7 +92,7 @@ local function is_batched(tensor, rank, batch, what)
   return true
 end
 
--- values of all robots as one tensor; those that are not per scene are repeated when another is
+-- The values of all robots as one tensor; repeated over scenes if any of them differs by scene.
 local function join(parts, rank, batch, what)
   local any = false
   for _, part in ipairs(parts) do any = is_batched(part, rank, batch, what) or any end
@@ -312,8 +312,8 @@ local function check_courant(world, handle, set)
     remedy(world, set, courant))
 end
 
----Gives the fields to the engine, puts back those that only an earlier rollout has set, and looks
----whether the steps are short enough.
+---Sets the fields of a rollout in the engine, restores those that an earlier rollout has set, and checks that the
+---steps are short enough.
 ---@param world cq.World
 ---@param entry table          of the pool
 ---@param set table            from collect

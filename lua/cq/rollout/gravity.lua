@@ -25,7 +25,8 @@ local function of_function(world, f, first, steps, what)
   return T.stack(rows, 1)
 end
 
--- a tensor for each control step, and whether each scene has its own; nil: it is none of these. batch: nil without one
+-- Gravity as {steps, dim}, and whether each scene has its own; nil: the value is no tensor of such a shape. batch: nil
+-- without one.
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
   local tensor, dim = T.as_tensor(value, "world:rollout: gravity"), world.dim
@@ -45,7 +46,7 @@ local function of_tensor(world, value, steps, batch)
     shape_text(shape))
 end
 
----Takes gravity that changes out of a rollout's definition; nil: it does not.
+---Takes time-dependent gravity out of a rollout's definition; nil: it is constant.
 ---@param world cq.World
 ---@param def table            of world:rollout; gravity is taken out of it
 ---@return { tensor: cq.Tensor, per_scene: boolean, each: cq.Tensor }?   each: by control step, tensor: as the engine takes it

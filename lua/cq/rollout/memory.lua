@@ -25,8 +25,8 @@ function memory.bytes(amount, what)
     text.describe(amount))
 end
 
----The budget of a rollout: what is given, else a part of what is free where processes share it; nil: all of it,
----which the engine knows best.
+---The memory budget of a rollout: as given; else a share of the free memory among processes; nil: all of it, as the
+---engine decides.
 ---@param amount string|number|nil
 ---@param what string     for errors
 ---@param world cq.World

@@ -27,7 +27,7 @@ function series.new(world, tensor, per_scene)
   return { tensor = by_pieces(tensor, world.pieces, per_scene and 2 or 1), per_scene = per_scene or false }
 end
 
----Gives it to the engine, or takes back that of an earlier rollout.
+---Sets the series in the engine, or removes that of an earlier rollout.
 ---@param entry table          of the pool
 ---@param key string           that the entry remembers it by
 ---@param own cq.Series?

@@ -37,7 +37,7 @@ local function what_happened(health, world)
     ("the step is too long: the Courant number was %.3g at the start; use more substeps than %d, or a smaller dt"):format(world.courant, world.substeps)
 end
 
--- what makes a rollout take less than was planned: half of it, where that is room for a record and a checkpoint
+-- Advice for a rollout without memory: a budget of half the plan, where that holds a record and a checkpoint.
 local function what_saves(plan)
   if plan.bytes == 0 then return "nothing is remembered; fewer particles or scenes take less" end
   local half = plan.bytes / 2
@@ -54,7 +54,7 @@ local function pressed_cavity(self, health)
     :format(most.name, most.robot, most.drawn) or ""
 end
 
--- Of a cavity that may balloon, as the failed step found it, where it holds more than so many times what was drawn.
+-- The cavity that has grown by more than a factor when a step failed, in words for the error.
 local function cavity_of(self, health, times)
   if health.step == 0 then return pressed_cavity(self, health) end
   local live = states.new(self, C.cq_rollout_at(self.handle) / self.world.pieces)
@@ -64,7 +64,7 @@ local function cavity_of(self, health, times)
     :format(most.name, most.robot, most.volume, most.volume / most.drawn)
 end
 
--- what else helps a linear system that does not converge: rounding may be all that is left of its residual
+-- Advice for a linear system that does not converge in float32: its residual may be all rounding.
 local function or_precise(world)
   return world.precision == "float32" and ", or precision = \"float64\", without which what is stiff may not get to 1e-6"
     or ""

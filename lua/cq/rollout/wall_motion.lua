@@ -81,7 +81,8 @@ local function of_function(world, f, first, steps)
   return T.stack(rows, 1)
 end
 
--- a tensor for each control step, and whether each scene has its own; nil: it is none of these. batch: nil without one
+-- Wall velocities as {steps, ...}, and whether each scene has its own; nil: the value is no tensor of such a shape.
+-- batch: nil without one.
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
   local tensor = T.as_tensor(value, "world:rollout: wall_velocity")
@@ -100,8 +101,8 @@ local function of_tensor(world, value, steps, batch)
   end
 end
 
----Removes wall_velocity from a rollout's definition, and gives it as a series over control steps; nil where every wall
----keeps one velocity.
+---Moves wall_velocity out of a rollout's definition into a series over control steps; nil where every wall keeps one
+---velocity.
 ---@param world cq.World
 ---@param def table            of world:rollout
 ---@return cq.Series?
@@ -130,7 +131,7 @@ function wall_motion.take_series(world, def)
   return series.new(world, tensor, per_scene)
 end
 
----The way that each wall has made since the start, as {walls}{dim}; nil: none has moved.
+---Displacement of each wall since the start, {walls}{dim}; nil: no wall has moved.
 ---@param state cq.State
 ---@param scene integer         from 0
 ---@return number[][]?

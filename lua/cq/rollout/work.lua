@@ -49,8 +49,8 @@ end
 -- component k of the last dimension
 local function at(t, k) return t:slice(k, k, -1):squeeze(-1) end
 
--- Stress entries as the engine has them: particle and actuator of each; made once for a world. terms: for each i <= j
--- the coefficient {entries} of C_ij in -S : C / 2.
+-- The stress entries of a world, made once: particle and actuator of each. terms: for each i <= j the coefficient
+-- {entries} of C_ij in -S : C / 2.
 local function entries_of(world)
   local layout = world.layout
   if layout.work_entries then return layout.work_entries end

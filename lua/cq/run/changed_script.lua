@@ -4,7 +4,7 @@ local message = require "cq.base.message"
 local read_file = require "cq.base.read_file"
 local script = require "cq.base.script"
 
--- the first line in which two texts differ: its number, and what stands there in each
+-- The first line in which two texts differ: its number, and both lines.
 local function first_difference(before, now)
   local next_before, next_now, number = (before .. "\n"):gmatch "([^\n]*)\n", (now .. "\n"):gmatch "([^\n]*)\n", 0
   while true do

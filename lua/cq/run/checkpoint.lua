@@ -31,7 +31,7 @@ function checkpoint.list(folder)
   return out
 end
 
----Removes those after an iteration, from which a run goes on in another way.
+---Removes checkpoints after an iteration, from which a run continues differently.
 ---@param folder string
 ---@param iteration integer
 function checkpoint.remove_after(folder, iteration)

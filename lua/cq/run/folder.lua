@@ -11,7 +11,7 @@ ffi.cdef "char *mkdtemp(char *pattern);"
 
 local folder = {}
 
----Makes it, or finds it there; it takes files, which is told before any work is done.
+---Makes the folder if needed; an error where it cannot hold files, before any work is done.
 ---@param path string
 function folder.make(path)
   local made, problem = host.make_folder(path)
@@ -32,7 +32,8 @@ end
 ---@type table<string, integer>     folders that this process has locked
 local locks = {}
 
----Two runs in one folder would mix their files; one whose script went on without finishing it is over.
+---Locks a folder, so that two runs do not mix their files. A run of a script that went on without finishing it counts
+---as over.
 function folder.lock(path)
   local lock = locks[path] or host.lock(path)
   if lock == false then
@@ -69,7 +70,7 @@ local files = {
 }
 local of_stage = { "state.bin", "saved.bin" }
 
--- all files of a run that are there, and folders of its own after what is in them; what lies beside them is a user's
+-- All files of a run in a folder, each subfolder after its contents; a user's own files are not listed.
 local function left_in(path)
   local out = {}
   local function add(name)
@@ -162,7 +163,7 @@ function folder.move_earlier(path, stays, script)
   message.note("the earlier run in %s is now in %s", path, earlier)
 end
 
----Removes what an earlier run left, so that nothing of it is taken for the new one's.
+---Removes the files of an earlier run, so that none is taken for one of the new run.
 ---@param path string
 function folder.remove_earlier(path)
   -- a folder goes when it is empty
@@ -181,7 +182,7 @@ function folder.remove_stages(path, stays)
   os.remove(path .. "/stages")
 end
 
----Copies what a run left into a folder within, before it is repeated from an earlier place; it can go on there too.
+---Copies a run into a subfolder before it is repeated from an earlier stage; the copy can be resumed too.
 ---@param path string
 ---@return string kept
 function folder.keep_earlier(path)

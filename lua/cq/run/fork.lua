@@ -65,7 +65,7 @@ local function go_back(state, parent)
   end
 end
 
--- what a fork of a fork asks for: a factor is of what its parent has
+-- The settings of a fork of a fork: factors multiply those of its parent.
 local function composed(before, now)
   local factor = tonumber(now:match "^x(.+)$")
   if not before or not factor then return now end
@@ -145,8 +145,7 @@ local function without(arguments, names)
   return out
 end
 
----The command line that made a run, for another folder and with more options. A script that is gone is taken as the run
----has kept it.
+---The command line of a run, with another folder and further options. If its script is gone, the run's copy is used.
 ---@param manifest table
 ---@param parent string
 ---@param more string[]       options, "--name", "value"

@@ -109,7 +109,7 @@ local function carry_walls(to, from, number)
   end
 end
 
----Appends the particles of another cloud for which keep(x, y, z) is true; keep nil: all.
+---Appends the particles of another cloud where keep(x, y, z) is true; all without keep.
 function cloud.append(self, other, keep)
   local number = {}
   for p = 1, other.count do

@@ -145,7 +145,7 @@ function Shape:difference(other)
     function(x, y, z) return not b(x, y, z) end)
 end
 
----What lies in both shapes; particles and groups are those of this one.
+---The points in both shapes, with the particles and groups of this one.
 ---@param other cq.Shape
 ---@return cq.Shape
 function Shape:intersection(other)

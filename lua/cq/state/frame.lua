@@ -89,7 +89,7 @@ end
 
 local integers = { group = groups_of, body = bodies_of }
 
--- one field; nil: a constant that no material has, which is an error where it was asked for
+-- One field of a state; nil: a constant that no material has, an error if it was asked for.
 local function field_of(state, name, scene, asked)
   if integers[name] then return integers[name](state) end
   if not units[name] then

@@ -103,7 +103,7 @@ function readout.batched(found, batch)
   return shape
 end
 
----The readout of a selection: the engine's struct, and the shape of what it gives.
+---The engine's readout struct of a selection, and the shape of its result.
 ---@return { def: ffi.cdata*, shapes: table<integer, integer[]> }
 function readout.find(world, kind, field, weight, selection)
   local key = kind .. field .. weight

@@ -16,7 +16,7 @@ local networked = {
   [0x7461636f] = "OCFS2", [0x01161970] = "GFS2",
 }
 
----The type of the file system that a folder is on, as statfs tells it; nil where it does not.
+---The type of a folder's file system, from statfs; nil where statfs fails.
 ---@param path string
 ---@return integer?
 function filesystem.type(path)

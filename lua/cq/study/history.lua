@@ -68,7 +68,7 @@ function History:refresh()
   end
 end
 
----The point of a trial, as the store keeps it: that of another replicate, or a new one.
+---The point of a trial as stored: its replicate's, or a new one.
 ---@param number integer
 ---@return string
 function History:point(number)

@@ -86,7 +86,7 @@ local function curves_of(store, number)
   return out
 end
 
--- the folder with the result of a trial: its own, or one within, where it has named its run
+-- The folder with the result of a trial: its own, or a subfolder if its run has a name.
 local function result_folder(path)
   if host.kind(path .. "/saved.bin") then return path end
   local names = host.entries(path) or {}

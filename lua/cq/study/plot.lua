@@ -41,15 +41,15 @@ local function labels_of(parameter)
   return out
 end
 
--- one slice; points of a choice lie beside its middle, by a place that depends on the trial's number alone
+-- One slice plot: results by one parameter. Points of a choice are spread beside its middle, by trial number.
 local function slice(data, name, parameter)
   local x, y, label = {}, {}, name
   for k, entry in ipairs(data.done) do
     x[k], y[k] = entry.point[name], entry.value
     if parameter.kind == "choice" then x[k] = x[k] + SPREAD * (2 * ((entry.number * 0.6180339887) % 1) - 1) end
-    if parameter.log then x[k] = math.log10(x[k]) end
+    if parameter.kind == "log" then x[k] = math.log10(x[k]) end
   end
-  if parameter.log then label = "log10 of " .. name end
+  if parameter.kind == "log" then label = "log10 of " .. name end
   return plot { series = { { x = x, y = y, points = true } }, x_label = label, y_label = data.label,
     log_y = spans_decades(y), width = WIDTH, height = HEIGHT,
     x_names = parameter.kind == "choice" and labels_of(parameter) or nil }
@@ -69,7 +69,7 @@ end
 
 -- ---- bands ---------------------------------------------------------------------------------------------------------
 
--- the name whose curves are shown: the first objective's, else the first that there is
+-- The name whose curves are plotted: the first objective's, else the first one that has curves.
 local function name_of(data)
   local first
   for _, row in ipairs(data.store.base:rows "SELECT DISTINCT name FROM report ORDER BY name DESC") do
@@ -103,7 +103,7 @@ local function band_of(data, name, numbers)
   return #band.x > 0 and band or nil
 end
 
--- points as they have curves, the one whose mean is best first
+-- Points that have curves, by their mean result, the best first.
 local function points_of(data)
   local out = data.study:by_point(data.done)
   for _, point in ipairs(out) do
@@ -119,7 +119,7 @@ local function points_of(data)
   return out
 end
 
--- what has a curve of its own: { text =, numbers = }
+-- The groups of trials that share one curve: { text =, numbers = }.
 local function groups_of(data)
   if data.study.repeats > 1 then return points_of(data) end
   local all = {}

@@ -207,7 +207,7 @@ function Postgres:value(sql, ...)
   if row then return select(2, next(row)) end
 end
 
----Does what f does, all of it or nothing; one within another is part of it.
+---Calls f within a transaction: all of its changes or none. A nested one is part of the outer.
 function Postgres:transaction(f)
   if self.inside then return f() end
   while true do

@@ -193,7 +193,7 @@ function Child:dismiss()
   self.output = nil
 end
 
----Sends a signal to the child and what it has started.
+---Sends a signal to the child process and its descendants.
 function Child:signal(number) F.kill(-self.pid, number) end
 
 local function wait_for(pid)
@@ -267,7 +267,7 @@ function process.in_a_fork(f)
   F._exit(fine and 0 or 1)
 end
 
----Makes this process end with its parent; false if it has none that wants it.
+---Makes this process end when its parent ends; false if the parent is gone.
 ---@return boolean
 function process.join_parent()
   F.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
@@ -279,7 +279,7 @@ function process.join_parent()
   return parent == F.getppid()
 end
 
----Makes a folder whose parent is there; false if it cannot.
+---Makes a folder in an existing one; false if it cannot.
 ---@param path string
 ---@return boolean
 function process.make_folder(path) return F.mkdir(path, 511) == 0 end

@@ -82,7 +82,7 @@ function Progress:ended(claimed, ended)
   end
 end
 
--- what stands on the terminal is wiped, so that other lines can be written
+-- Clears the progress display, so that other lines can be printed.
 function Progress:clear()
   message.wipe = nil
   if self.lines == 0 then return end

@@ -47,7 +47,7 @@ function Pruner:ends(value, others)
 end
 
 ---@internal
----What the store keeps of it, to tell whether it was changed.
+---The pruner's definition as stored, to detect changes.
 function Pruner:description()
   return tables.merged(self)
 end

@@ -163,7 +163,7 @@ function report.rerun(session, number)
     job.folder))
 end
 
----Draws a trial with what it has found, without training: its function runs, and run:optimize loads.
+---Renders a trial from its saved results without training: its function runs, and run:optimize loads instead.
 ---@param session cq.Session
 ---@param number integer
 function report.render(session, number)

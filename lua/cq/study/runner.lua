@@ -172,7 +172,7 @@ function hear.ask(self, child, rest)
   child:send(self.study.pruner:ends(value, others) and "end" or "go")
 end
 
--- the process of a trial has ended, and it has said before what came of it, or never will
+-- A trial's process has ended; its result was received before, or never will be.
 function hear.ended(self, child, rest)
   local number, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
   code, signal = tonumber(code), tonumber(signal)

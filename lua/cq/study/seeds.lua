@@ -13,7 +13,7 @@ local text = require "cq.base.text"
 
 local seeds = {}
 
--- the losses of the script's run as a curve of the trial, where it has one run, in the trial's folder
+-- Reports the losses of the script's run as the trial's curve, if there is one run in the trial's folder.
 local function report_history(trial)
   if not host.kind(trial.folder .. "/history.csv") then return end
   for _, row in ipairs(Run.read_history(trial.folder)) do

@@ -74,7 +74,7 @@ function Session:command(name, what)
   return table.concat(words, " ")
 end
 
----What is another text than when the study began: the script, or a module that it loads.
+---Files (script and modules) whose text differs from that when the study began.
 ---@param stored table        the definition that the store keeps
 ---@return string?
 function Session:changed(stored)
@@ -102,7 +102,7 @@ end
 ---@return string
 function Session:path() return self.address or self.folder .. "/study.sqlite" end
 
--- whether there is one; that of a server shows when it is looked at
+-- Does the study exist? On a server this is known when it is opened.
 local function is_there(self) return self.address ~= nil or host.kind(self:path()) ~= nil end
 
 -- on a server each study has tables of its own
@@ -115,7 +115,7 @@ end
 ---@return boolean
 function Session:has_begun() return is_there(self) end
 
----Opens what is there, to read it unless something is to be changed; an error where nothing is.
+---Opens an existing study, for reading unless `change` is set; an error if there is none.
 ---@param change? boolean
 ---@return cq.Store
 function Session:look(change)
@@ -173,7 +173,7 @@ end
 ---@field force_new? boolean     what is there is moved away
 ---@field go_on? boolean         the script was changed, and what it gave before counts
 
----Opens the store, makes it if there is none, and holds the study to what it was begun with.
+---Opens the study's store, or makes it, and checks that the definition is the stored one.
 ---@param def cq.Session.begin.def
 ---@return cq.Store
 function Session:begin(def)

@@ -85,7 +85,7 @@ local function mix(key)
   return bit.bxor(key, bit.rshift(key, 31))
 end
 
--- each digit is flipped by what the digits before it give
+-- Owen scrambling: each digit is flipped depending on the digits before it.
 local function scramble(x, seed)
   local out = 0
   for digit = 1, BITS do

@@ -12,10 +12,9 @@ local text = require "cq.base.text"
 
 ---A parameter of a study, from cq.Space.
 ---@class cq.Parameter
----@field kind "uniform"|"log"|"integer"|"choice"
+---@field kind "uniform"|"log"|"integer"|"choice"     log: drawn by its logarithm
 ---@field min number?           of a range
 ---@field max number?           of a range
----@field log boolean?          of a range: it is drawn by its logarithm
 ---@field values any[]?         of a choice
 local Parameter = { __name = "cq.Parameter" }
 Parameter.__index = Parameter
@@ -24,7 +23,7 @@ Parameter.__index = Parameter
 local function ends(self)
   local pad = self.kind == "integer" and 0.5 or 0
   local low, high = self.min - pad, self.max + pad
-  if self.log then return math.log(low), math.log(high) end
+  if self.kind == "log" then return math.log(low), math.log(high) end
   return low, high
 end
 
@@ -36,7 +35,7 @@ function Parameter:at(u)
   if self.kind == "choice" then return math.min(math.floor(u * #self.values), #self.values - 1) + 1 end
   local low, high = ends(self)
   local x = low + u * (high - low)
-  if self.log then x = math.exp(x) end
+  if self.kind == "log" then x = math.exp(x) end
   if self.kind == "integer" then x = math.floor(x + 0.5) end
   return math.max(self.min, math.min(self.max, x))
 end
@@ -48,7 +47,7 @@ end
 function Parameter:unit(x)
   if self.kind == "choice" then return (x - 0.5) / #self.values end
   local low, high = ends(self)
-  return ((self.log and math.log(x) or x) - low) / (high - low)
+  return ((self.kind == "log" and math.log(x) or x) - low) / (high - low)
 end
 
 ---@internal
@@ -90,7 +89,7 @@ function Parameter:holds(x)
 end
 
 ---@internal
----A number of this parameter as a value that JSON can hold; what it cannot hold, such as a function, as its word.
+---The value for a number, as JSON can hold it; others, such as functions, as words.
 ---@return number|string|boolean|table
 function Parameter:plain(x)
   if self.kind ~= "choice" then return x end
@@ -107,7 +106,7 @@ function Parameter:plain(x)
 end
 
 ---@internal
----Has it an order that a plot can show as a number? Those of a list of numbers do.
+---Can a plot show its values as numbers? Of choices those that are lists of numbers.
 ---@return boolean
 function Parameter:is_numeric()
   if self.kind ~= "choice" then return true end
@@ -118,10 +117,10 @@ function Parameter:is_numeric()
 end
 
 ---@internal
----What the store keeps of it, to tell whether it was changed, and for tables that are made without the script.
+---The parameter's definition as stored, to detect changes, and for tables made without the script.
 ---@return table
 function Parameter:description()
-  local out = { kind = self.kind, min = self.min, max = self.max, log = self.log or nil }
+  local out = { kind = self.kind, min = self.min, max = self.max }
   if self.values then
     out.numeric, out.values = self:is_numeric(), {}
     for i, value in ipairs(self.values) do out.values[i] = out.numeric and value or word(value) end
@@ -131,25 +130,23 @@ end
 
 function Parameter:__tostring()
   if self.kind == "choice" then return ("one of %s"):format(table.concat(self:description().values, ", ")) end
-  return ("%s to %s%s%s"):format(text.number(self.min), text.number(self.max), self.kind == "integer" and ", whole"
-    or "",
-    self.log and ", logarithmic" or "")
+  local kinds = { integer = ", whole", log = ", logarithmic" }
+  return ("%s to %s%s"):format(text.number(self.min), text.number(self.max), kinds[self.kind] or "")
 end
 
 ---@class cq.SpaceModule
 local space = { class = Parameter }
 
--- A parameter that takes numbers between min and max. name: of its constructor, for errors; kind: "uniform", "log" or
--- "integer"; log: is it drawn by its logarithm? A "log" always is, an "integer" where the user asks for it.
-local function range(name, kind, min, max, log)
+-- A parameter that takes numbers between min and max. name: of its constructor, for errors.
+local function range(name, kind, min, max)
   is.argument(name, "min", is.number(), min)
   is.argument(name, "max", is.number(), max)
   if not (min < max) then is.fail("%s: min must be below max, got %s and %s", name, text.number(min),
     text.number(max)) end
-  if log and min <= 0 then
+  if kind == "log" and min <= 0 then
     is.fail("%s: a logarithmic range lies above 0, got %s to %s", name, text.number(min), text.number(max))
   end
-  return setmetatable({ kind = kind, min = min, max = max, log = log or nil }, Parameter)
+  return setmetatable({ kind = kind, min = min, max = max }, Parameter)
 end
 
 ---A number between two others, all equally likely.
@@ -158,27 +155,21 @@ end
 ---@return cq.Parameter
 function space.uniform(min, max) return range("cq.Space.uniform", "uniform", min, max) end
 
----A number between two others by its logarithm: each power of ten is as likely as any other.
+---A number between two others by its logarithm: each power of ten is as likely as any other. Whole numbers on such a
+---scale are a choice: cq.Space.choice { 1, 2, 4, 8 }.
 ---@param min number      above 0
 ---@param max number
 ---@return cq.Parameter
-function space.log(min, max) return range("cq.Space.log", "log", min, max, true) end
-
----@class cq.Space.integer.def
----@field log? boolean     drawn by its logarithm; min is then 1 at least
-
-local integer_spec = is.define("cq.Space.integer", { log = is.boolean { default = false } })
+function space.log(min, max) return range("cq.Space.log", "log", min, max) end
 
 ---A whole number, both ends included.
 ---@param min integer
 ---@param max integer
----@param opts? cq.Space.integer.def
 ---@return cq.Parameter
-function space.integer(min, max, opts)
-  opts = integer_spec(opts or {})
+function space.integer(min, max)
   is.argument("cq.Space.integer", "min", is.integer(), min)
   is.argument("cq.Space.integer", "max", is.integer(), max)
-  return range("cq.Space.integer", "integer", min, max, opts.log)
+  return range("cq.Space.integer", "integer", min, max)
 end
 
 ---One of a list. A list of numbers has an order that plots show.

@@ -186,7 +186,7 @@ function Sqlite:value(sql, ...)
   return value
 end
 
----Does what f does, all of it or nothing; one within another is part of it.
+---Calls f within a transaction: all of its changes or none. A nested one is part of the outer.
 ---@param f fun(): any
 ---@return any
 function Sqlite:transaction(f)
@@ -206,7 +206,7 @@ function Sqlite:transaction(f)
   return result
 end
 
----Was the file removed or moved away since it was opened? What is written then goes where nobody finds it.
+---Was the database file removed or moved since it was opened? Writes would then be lost.
 ---@return boolean
 function Sqlite:is_removed()
   local out = ffi.new "int[1]"

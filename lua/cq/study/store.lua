@@ -129,11 +129,11 @@ end
 
 function Store:close() self.base:close() end
 
----Was the file of the store removed? What is written is lost then, unless it is kept anew.
+---Was the store's file removed? Writes are lost then, unless keep_anew restores it.
 ---@return boolean
 function Store:is_removed() return self.base:is_removed() end
 
----Writes what is known where the file was, unless another one is there by now.
+---Writes the known content to the file's old place, unless another file is there.
 ---@return string sentence      what came of it
 function Store:keep_anew()
   local host = require "cq.host"
@@ -147,7 +147,7 @@ end
 
 local kinds_of_parts = { ["def.trials"] = "number", ["def.modules"] = "table", ["def.space"] = "table" }
 
----Parts of the definition as they are stored; nil before there is one.
+---The stored parts of the study's definition; nil before the first.
 ---@return table<string, any>?
 function Store:definition()
   local out
@@ -217,7 +217,7 @@ function Store:claim(worker, limit, now)
   return claimed
 end
 
----Keeps the point of a claimed trial, and forgets what an earlier attempt has reported.
+---Stores the point of a claimed trial, and removes reports of an earlier attempt.
 function Store:begin(claimed, point)
   if claimed.point ~= point then self.base:run("UPDATE trial SET point = ? WHERE number = ?", point, claimed.number) end
   if claimed.attempts > 1 then
@@ -240,7 +240,7 @@ function Store:give_back(number, attempts, worker)
     number, attempts, worker) > 0
 end
 
----Gives back what a worker has claimed without knowing it: the answer came too late, with the connection lost before.
+---Releases trials that a worker has claimed without receiving the answer, because the connection was lost.
 ---@param worker string
 ---@param known table<integer, any>     numbers that it works on
 function Store:give_back_unknown(worker, known)
@@ -259,7 +259,7 @@ function Store:report(claimed, worker, rows)
   end
 end
 
----Keeps a value at a rung; the values of the others there.
+---Stores a trial's value at a rung; returns the values of other trials there.
 ---@return number[]
 function Store:compare(number, step, value)
   local others = {}

@@ -41,8 +41,7 @@ end
 local Density = {}
 Density.__index = Density
 
--- What the normal densities along a range have in common at all x: the logarithm of what lies within [0, 1), once for
--- each point and the wide one.
+-- Normalization of truncated normal densities: the logarithm of the mass within [0, 1) of each.
 local function areas(means, deviations)
   local out = {}
   for k, mean in ipairs(means) do
@@ -126,7 +125,7 @@ function tpe.dominates(a, b)
   return better
 end
 
----Ranks by how many fronts lie before: 1 for what nothing dominates, 2 for what is left without those, ...
+---Pareto ranks: 1 for points that no point dominates, 2 for those dominated only by rank 1, ...
 ---@param list { values: number[] }[]
 ---@return table<table, integer>
 function tpe.fronts(list)

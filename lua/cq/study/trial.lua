@@ -58,7 +58,8 @@ local function named(study, value)
   return list
 end
 
--- keep(name, step, value) keeps a number; ask(step, value) says whether the trial goes on
+-- The function trial.report. keep(name, step, value) stores a number; ask(step, value) returns whether the trial goes
+-- on.
 local function reporter(study, self, keep, ask)
   return function(step, value)
     is.argument("trial.report", "step", is.number(), step)
@@ -87,7 +88,7 @@ local function curve_of(value)
   return value
 end
 
--- what run returned, as numbers; curves are kept on the way. Raises a sentence for what it lacks
+-- The numbers that run returned; a sentence is raised for missing ones. Curves are stored on the way.
 local function result_of(study, returned, keep)
   local first = study.objectives[1].name
   if type(returned) == "number" or text.is_instance(returned, "cq.Tensor") then returned = { [first] = returned } end
@@ -118,7 +119,7 @@ end
 
 -- ---- what it leaves ------------------------------------------------------------------------------------------------
 
--- what an earlier attempt has left is kept under another name
+-- Makes a trial's folder; files of an earlier attempt move to another name.
 local function make_folder(folder)
   if host.kind(folder) then
     local count = 1
@@ -273,7 +274,7 @@ local function serve_one(study, line)
   return true
 end
 
--- a process of its own for a trial, made from this one, which has read the script
+-- Runs a trial in a fork of this process, which has loaded the script.
 local function serve_apart(study, line)
   local number = json.decode(line).number
   io.stdout:flush()
@@ -284,9 +285,8 @@ local function serve_apart(study, line)
   process.tell(("ended\t%d\t%d\t%d"):format(number, code or -1, signal or 0))
 end
 
----Tries what the parent asks for, until it asks for no more. Each trial has a process of its own unless the study says
----otherwise: a copy of this one where it can be copied, that is, where the script has started no threads; else this
----one, which then ends.
+---Runs trials as the parent asks, until it asks for no more. Each has a process of its own unless the study says
+---otherwise: a fork of this one where the script has started no threads; else this one, which then ends.
 ---@param study cq.Study
 function trial.serve(study)
   if not process.join_parent() then return end

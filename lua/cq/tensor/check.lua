@@ -104,8 +104,8 @@ local function noise_in(values)
   return largest
 end
 
--- The rounding error of f at p: More and Wild, Estimating computational noise, SIAM J. Sci. Comput. 33 (2011). The
--- points lie on one side, where a kink at p is not seen; steps grow until most of them give other values, or f fails.
+-- The rounding error of f at p: More and Wild, Estimating computational noise, SIAM J. Sci. Comput. 33 (2011). Points
+-- lie on one side of p, so that a kink at p has no effect; steps grow until most values differ, or f fails.
 local function noise_of(f, p, list, direction, loss)
   local h, values = 1e-6
   repeat
@@ -125,8 +125,8 @@ local function noise_of(f, p, list, direction, loss)
   return noise_in(values)
 end
 
--- One-sided differences at a smooth place: gap = h f''. A kink: the gap keeps its size while h shrinks. Gaps that
--- rounding explains say nothing, nor do those that grow as if it did.
+-- Is there a kink at p? One-sided differences of a smooth f have a gap h f''; at a kink the gap stays while h shrinks.
+-- Gaps within rounding do not count.
 local function is_kink(rows, noise)
   local last
   for i = #rows, 1, -1 do
@@ -169,7 +169,7 @@ local function verdict_of(rows, analytic, best, check, tolerance)
   return is_kink(rows, check.noise) and "kink" or "rounding"
 end
 
--- f at both ends of a step; nil: it fails there, as beyond a bound that a parameter stands at. A smaller step may do.
+-- f at both ends of a step; nil where it fails, as beyond a bound of a parameter, and a smaller step may succeed.
 local function ends_of(value, h, is_last)
   local fine, plus = pcall(value, h)
   local fine_too, minus = pcall(value, -h)

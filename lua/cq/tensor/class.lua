@@ -75,8 +75,8 @@ local zeros, empty = storage.zeros, storage.empty
 
 local words = ffi.typeof "const uint32_t *"
 
----An element of memory that a user may have filled by other means: LuaJIT takes the bits of some NaNs for values that
----they are not (cq_tensor_canonical), so the upper half is looked at before the number is read.
+---An element of memory that a user may have filled: checks its upper half first, since LuaJIT takes the bits of some
+---NaNs for other values (cq_tensor_canonical).
 ---@param pointer ffi.cdata*   double*
 ---@param at integer           from 0
 ---@return number

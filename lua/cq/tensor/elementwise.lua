@@ -201,7 +201,7 @@ local function select_back(node, gradient)
   end
 end
 
----a where the mask is not 0, else b. Gradients go where the values came from; the other side's nan does no harm.
+---a where the mask is not 0, else b. Gradients flow to the selected side only, nan of the other side has no effect.
 ---@param a cq.Tensor|number
 ---@param b cq.Tensor|number
 ---@return cq.Tensor
