@@ -2,6 +2,8 @@
 --   cqlua examples/paddle.lua         --check: its gradient beside differences, in float64, and no training
 -- Source: none, a scene of our own. Expect: 0.026 of the tank's length after 30 iterations, 0.0002 before: it learns to
 -- swing with the tank's own period. Gradients agree with differences to 1e-6.
+-- Kept: 89 and 72 % with 2 and 4 times the substeps, 95 % at 5 % of anything (cqlua robust); water is not sampled anew
+-- on a finer grid.
 -- Size: 1,300 particles, 200 x 10 steps. Time: 20 s.
 local cq = require "cq"
 
