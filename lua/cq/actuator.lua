@@ -60,6 +60,7 @@ local function along_axis(axis, dim, name)
   return out
 end
 
+-- S = n n^T of a vector, normalized.
 local function along_vector(v, dim, name)
   local square = 0
   for i = 1, dim do square = square + v[i] * v[i] end
@@ -71,6 +72,7 @@ local function along_vector(v, dim, name)
   return out
 end
 
+-- S from a symmetric matrix, given as rows.
 local function matrix_of(m, dim, name)
   local out = {}
   for i = 1, dim do

@@ -130,6 +130,7 @@ local function unit(v, what)
   return out
 end
 
+-- Refuses two tables of which one is longer than the other.
 local function same_size(name, first, a, second, b)
   if #a ~= #b then
     is.fail("cq.Boundary.%s: %s has %s and %s has %d", name, first, text.count(#a, "component"), second, #b)
@@ -297,6 +298,7 @@ local kinds = {
   separable = "CQ_CONTACT_HOLD",
 }
 
+-- Copies numbers into a C array.
 local function fill(out, values)
   for i, x in ipairs(values or {}) do out[i - 1] = x end
 end

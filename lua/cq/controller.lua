@@ -543,6 +543,7 @@ end
 
 local Custom = family("custom", {})
 
+-- Signals {signals} by the user's function; observation {numbers}, hidden: its memory, t: time, step: control step.
 function Custom:act(observation, hidden, t, step)
   if self.f then return self.f(observation, hidden, t, step) end
   return self.own:act(observation, hidden, t, step)

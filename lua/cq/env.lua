@@ -57,6 +57,7 @@ local function check_finite(tensor, what)
   end
 end
 
+-- Observations of all scenes {scenes, numbers}; refuses an observer with a memory.
 local function observe(self, state)
   local z, memory = self.observer:observe(state)
   if memory ~= nil then

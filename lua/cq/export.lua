@@ -58,6 +58,7 @@ function export.names(holds)
   return out
 end
 
+-- The file endings of formats that hold particles or surfaces, in words.
 local function endings(holds) return "." .. table.concat(export.names(holds), ", .") end
 
 ---The file format of a path, and whether it holds particles or a surface. Errors: an unknown ending; a format that

@@ -53,6 +53,7 @@ local function broken(line, at)
   error({ json = ("it is no JSON at character %d of %s"):format(at, text.describe(line)) }, 0)
 end
 
+-- The position after white space.
 local function blank(line, at) return line:find("[^ \t\n\r]", at) or #line + 1 end
 
 local function read_word(line, at)

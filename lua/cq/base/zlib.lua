@@ -41,6 +41,7 @@ end
 -- the first `noisy` bytes by a strategy, the others by the default one
 local function deflated(bytes, count, noisy, strategy)
   local C, stream = load(), ffi.new "cq_z_stream"
+  -- Raises an error unless zlib returned the wanted status.
   local function check(status, wanted)
     if status ~= wanted then is.fail("zlib could not compress %d bytes: status %d", count, status) end
   end

@@ -79,6 +79,7 @@ local all = {
 
 -- ---- measuring ------------------------------------------------------------------------------------------------------
 
+-- Times a case of the falling block; returns its result row.
 local function block(case, steps, repeats)
   local cq = require "cq"
   local substeps = case.substeps or SUBSTEPS
@@ -102,6 +103,7 @@ local function block(case, steps, repeats)
   return result
 end
 
+-- Times a case; its result with particle-steps per second.
 local function measure(case, steps, given)
   local repeats = given or case.repeats or 11
   local result = case.time and case.time(steps, repeats, case) or block(case, steps, repeats)

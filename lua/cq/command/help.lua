@@ -10,6 +10,7 @@ local function terminal_page(book, names)
   local find, plain = require "cq.reference.find", require "cq.reference.plain"
   local options = { bold = host.terminal(1) ~= nil }
   local asked = table.concat(names, " ")
+  -- A page as text, with the functions that use it.
   local function shown(page)
     local said = page.entries and plain.section(page, options) or plain.entry(page, options)
     return said .. plain.uses(find.uses(book, page))

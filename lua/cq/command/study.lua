@@ -20,6 +20,7 @@ local function session_of(script, options)
   return require("cq.study.session").open(script, options.store, options.seeds)
 end
 
+-- The trial number that an action needs, from the command line.
 local function number_of(words, action, session)
   if words[1] == "best" then
     local best = session:look():best(session.study.repeats)
@@ -66,6 +67,7 @@ local function make_ready(session, options)
   store:close()
 end
 
+-- Starts workers by ssh or Slurm; they share a PostgreSQL store.
 local function launch(session, options, words)
   local launcher = require "cq.study.launch"
   if not session.address then

@@ -32,6 +32,7 @@ local function load_cases(folder)
   return cases
 end
 
+-- The cases that the command line names, or all; quick ones with --quick.
 local function chosen(all, words, quick)
   local names, by_name, list = {}, {}, {}
   for k, case in ipairs(all) do names[k], by_name[case.name] = case.name, case end
@@ -68,6 +69,7 @@ local function open_table(path)
   return old
 end
 
+-- Writes the results file: old rows of other cases, new rows of these.
 local function write_table(path, old, rows)
   atomic_file.write(path, verification.merged(old, rows, path), { what = "--csv" })
 end

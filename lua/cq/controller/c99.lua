@@ -93,6 +93,7 @@ local bodies = {}
 -- one array of all observations
 local function gather(program)
   local lines, total = {}, 0
+  -- C statements that copy an input into the array of observations.
   local function copy(input)
     lines[#lines + 1] = ("  for (int i = 0; i < %d; i++) { x[%d + i] = (&input->%s%s)[i]; }"):format(input.count, total,
       input.name, shape_of(input):gsub("%d+", "0"))

@@ -98,6 +98,7 @@ local function inputs_of(observer, world, count)
   return out, observer.acceleration and #rows * world.dim or nil, observer.velocity
 end
 
+-- Refuses to export a controller that was in no rollout, whose world and observer are unknown.
 local function require_used(self, world, observer, needs_observer)
   if world and (observer or not needs_observer) then return end
   is.fail("controller:export: this controller was not used in a rollout yet, so that its observations are not known; "
@@ -123,12 +124,14 @@ describe.linear = describe.mlp
 
 local TIME = { name = "time", count = 1, about = "[time] since the start" }
 
+-- Adds a sines controller's arrays to the exported program.
 function describe.sines(self, program)
   program.kind, program.inputs = "sines", { TIME }
   program.frequency, program.phases = self.frequency, self.count
   program.layers = { { w = self.params.w, b = self.params.b, activation = "tanh" } }
 end
 
+-- Adds an open-loop controller's signals by time to the exported program.
 function describe.open_loop(self, program, _, _, def)
   local u = self.params.u
   if u.rank == 3 then is.fail("controller:export: these signals are of %d scenes; export those of one", u:size(1)) end
@@ -168,6 +171,7 @@ local function family_of(self)
     .. "be exported")
 end
 
+-- The exported program of one controller: inputs, state, layers, signals.
 local function described(self, name, world, observer, def)
   local family = family_of(self)
   local out = { name = name, about = tostring(self), dt = world.control_dt,
@@ -176,6 +180,7 @@ local function described(self, name, world, observer, def)
   return out
 end
 
+-- Adds the parts of a sum, each as a program of its own.
 function describe.sum(self, program, world, observer, def)
   program.kind, program.inputs, program.parts = "sum", {}, {}
   for k, name in ipairs(T.leaves.sorted_keys(self.parts)) do
@@ -183,6 +188,7 @@ function describe.sum(self, program, world, observer, def)
   end
 end
 
+-- The program that an export writes, checked.
 local function program_of(self, def, path)
   family_of(self)
   local used = type(self.used) == "function" and self.used() or self.used or {}

@@ -32,6 +32,7 @@ local function layer(l, x)
   return y
 end
 
+-- Activations of all layers of the exported network at input x.
 local function network(x)
   for _, l in ipairs(M.layers) do x = layer(l, x) end
   return x

@@ -47,6 +47,7 @@ return function(Sum)
     return next(hidden) and hidden or nil
   end
 
+  -- The clipped sum of the parts' signals; hidden: one memory for each part.
   function Sum:act(observation, hidden, t, step)
     local sum, after = nil, {}
     each_part(self, function(name, part)

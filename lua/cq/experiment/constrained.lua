@@ -66,6 +66,7 @@ function constrained.list(given)
   return list
 end
 
+-- The value of a constraint's function as a tensor of rank 0; an error names the constraint and its part.
 local function number(value, c, part) return objectives.number(value, ("constraint %s: %s"):format(c.name, part)) end
 
 ---A recorder for constraints on every state: it gives a row {constraints} at each; nil: there are none.

@@ -166,6 +166,7 @@ local function finer_loss(run, params, def)
   return found
 end
 
+-- Prints the loss beside that of training, where the evaluation's world is another one.
 local function tell_difference(run, def, loss, finer)
   local substeps = world_of(run, def).substeps
   local told = ("loss %.6g with substeps = %d and "):format(loss, substeps)

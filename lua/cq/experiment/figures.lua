@@ -134,6 +134,7 @@ local function look_of(self, def)
     categories = actuators_of(design.signals) }
 end
 
+-- The panel of the design: opacity by density, colour by actuator.
 local function design_panel(self, def, look, size)
   local options = replay.plan(replay.options("design.png", {
     stills = { 0 }, zoom = 0.85, width = size.width, height = size.height, samples = SAMPLES,
@@ -160,6 +161,7 @@ local function signal_of(is_design)
   end, label = "signal; red expands", range = { -1, 1 }, palette = "signed" }
 end
 
+-- The panel of moments, with the forces of walls as arrows.
 local function stills_panel(self, def, look, width)
   local times = moments(def, self.steps * self.world.control_dt, look == nil)
   local forces = def.forces and { by = figures.arrows_of(def.forces, def.world), label = "force of a wall",
@@ -183,6 +185,7 @@ local function column(rows, name)
   return any and out or nil
 end
 
+-- The colour of line k, pale or not.
 local function tint(k, pale) return paint.lines[(k - 1) % #paint.lines + 1] .. (pale and "60" or "") end
 
 ---One line of losses for each stage and start of a plan, since losses of different stages and starts do not continue

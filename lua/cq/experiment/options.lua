@@ -53,6 +53,7 @@ local function problem_of(name, value, run)
   return field.outside(entry, tensor:min():item(), tensor:max():item())
 end
 
+-- Refuses a value of an option that its field does not allow.
 local function check_value(name, value, run, what)
   if kinds[name] then
     is.argument(what, "options." .. name, kinds[name], value)
@@ -119,6 +120,7 @@ local function same(a, b)
   return true
 end
 
+-- The value of an option at iteration i: a constant, a schedule or a function of iteration and history.
 local function value_of(self, name, option, i)
   local value = option
   if text.is_instance(option, "cq.Schedule") then

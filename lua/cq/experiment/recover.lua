@@ -18,6 +18,7 @@ function recover.is_of_simulation(problem)
     or problem:find("the Courant number of the robot's values is", 1, true)) ~= nil
 end
 
+-- Copies values into the parameters' tensors.
 local function set(params, values)
   local found = T.leaves.pair(params, values)
   for _, leaf in ipairs(T.leaves.list(params)) do leaf.tensor:copy_from(found[leaf.tensor]:detach()) end

@@ -60,6 +60,7 @@ local function require_plain(value, name, what)
   end
 end
 
+-- Takes a scene's own observer or controller.
 local function take_policy(self, def, run, what)
   if def.observer then
     self.observer = observers.of(def.observer, what)
@@ -75,6 +76,7 @@ local function take_policy(self, def, run, what)
   require_plain(self.controller:prepare(run.world, self.observer, self:robot_with(self.params)), "controller", what)
 end
 
+-- Takes a scene's own values of the robot and the world.
 local function take_values(self, def, run, what)
   self.of_scene = {}
   for _, entry in ipairs(field.of_world) do

@@ -70,6 +70,7 @@ local function are_same(list)
   return true
 end
 
+-- The values of one field in a group of definitions.
 local function column(group, name)
   local out = {}
   for k, def in ipairs(group) do out[k] = def.fields[name] end
@@ -146,6 +147,7 @@ local function world_value(group, name)
   return T.stack(list, 1)
 end
 
+-- One rollout definition for a group of alike ones, with a batch of scenes.
 local function merged(group)
   local fields, variants, world = {}, {}, group[1].world
   for name, value in pairs(group[1].fields) do fields[name] = value end
@@ -191,6 +193,7 @@ local function is_scene(def)
   return true
 end
 
+-- Can two rollout definitions be scenes of one batch?
 local function fits(def, other)
   if def.world ~= other.world or def.design ~= other.design or def.variables ~= other.variables then return false end
   for _, name in ipairs(same_fields) do

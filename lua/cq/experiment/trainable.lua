@@ -88,6 +88,7 @@ local function shared(robot, name, index, count, what)
   return value[first + 1]
 end
 
+-- The param and initial value of a trainable robot field, within its bounds.
 local function for_robot(robot, name, def, bounds, what)
   local n, having = values.count(robot, name), values.having(robot, name)
   local of_cables = field.by_name[name].owner == "cable"
@@ -128,6 +129,7 @@ local function for_robot(robot, name, def, bounds, what)
   return param_of(init, bounds, what)
 end
 
+-- The param and initial value of a trainable world field, within its bounds.
 local function for_world(world, name, def, bounds, what)
   if def.per ~= "robot" then is.fail("%s: per is for values of the robot", what) end
   if def.init then return param_of(def.init, bounds, what) end
@@ -152,6 +154,7 @@ local function with_apply(given, what)
   return param_of(def.init, { min = def.min, max = def.max, rate = def.rate }, what)
 end
 
+-- The error of a trainable name that neither robot nor world has, with a suggestion.
 local function unknown(name, given)
   is.fail("cq.Experiment: trainable has no %s%s; allowed are %s, controller and observer for the rate of their weights, and any name with apply",
     text.describe(name), type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))

@@ -324,6 +324,7 @@ local function rows_of(self)
   return out
 end
 
+---The training of a run by its plan: its starts, parts and folder.
 ---@param run cq.Experiment
 ---@param def { plan: cq.Plan, on_iteration: function? }
 ---@param folder cq.Run        that is open

@@ -21,6 +21,7 @@ local warm = {}
 
 local function names_of(list) return #list > 0 and table.concat(list, ", ") or "none" end
 
+-- Raises the error of a saved run that does not fit: what it has and what the experiment has.
 local function refuse(saved, what, there, here)
   if there ~= here then is.fail("run:load: %s has %s %s, this experiment has %s", saved.path, what, there, here) end
 end

@@ -83,6 +83,7 @@ function npz.particles(frame)
   return archive(files)
 end
 
+---The archive of a whole rollout: fields {frames, n, ...} and series by control step.
 ---@param frames cq.export.Frame[]
 ---@param series cq.export.Series
 ---@return string

@@ -14,6 +14,7 @@ local types = { float32 = "Float32", float64 = "Float64", int32 = "Int32", int64
 local Appended = {}
 Appended.__index = Appended
 
+-- Appends an array to the file's binary data; returns its XML element.
 function Appended:array(name, kind, values, more)
   local raw = bytes.of(kind, values)
   self.parts[#self.parts + 1] = bytes.of("int64", { #raw }) .. raw

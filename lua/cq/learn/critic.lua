@@ -24,6 +24,7 @@ function critic.new(source, inputs, o)
     optimizer = optimizer.adam { rate = o.critic_rate, beta1 = 0.7, beta2 = 0.95, clip = o.gradient_clip } }, Critic)
 end
 
+-- V(z) {rows} of observations z {rows, numbers}.
 local function value(params, z) return network.evaluate(params, "value", z, "elu"):squeeze(-1) end
 
 ---The value of observations {..., numbers} by the copy that follows.

@@ -67,6 +67,7 @@ function learner.new(kind, o, horizon)
   return self, inputs, signals
 end
 
+---{steps, scenes, ...} as {steps scenes, ...}.
 ---@param rows cq.Tensor     {steps, scenes, ...}
 ---@return cq.Tensor         {steps * scenes, ...}
 function learner.flatten(rows)

@@ -51,6 +51,7 @@ end
 -- x, or exp(x) - 1 below 0 (Clevert et al. 2016)
 local function elu(x) return x:relu() + x:minimum(0):exp() - 1 end
 
+---Outputs of a network for inputs x {rows, inputs}; name: of its parameters.
 ---@param params table<string, cq.Tensor>
 ---@param name string
 ---@param x cq.Tensor          {..., inputs}

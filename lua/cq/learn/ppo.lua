@@ -102,6 +102,7 @@ end
 
 -- ---- training -------------------------------------------------------------------------------------------------------
 
+-- The epochs of minibatches over one batch.
 local function update(self, batch)
   local o, count = self.options, batch.advantage.count
   local size = count / o.minibatches

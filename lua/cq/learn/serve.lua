@@ -80,6 +80,7 @@ function Frames:receive()
   return name:match "^%l+", ffi.string(body, bytes)
 end
 
+-- Writes all bytes to a file descriptor.
 local function put(file, memory, bytes)
   local done = 0
   while done < bytes do

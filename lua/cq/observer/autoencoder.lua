@@ -116,6 +116,7 @@ end
 -- weights drawn by He's rule, biases of zero
 local function draw(self)
   local weights, source, param = {}, random { seed = self.seed }, self.trainable and T.param or T.tensor
+  -- Weights and biases of a convolution, drawn by He's rule.
   local function layer(name, shape, inputs, outputs)
     weights["w_" .. name] = param(source:normal(shape, { deviation = math.sqrt(2 / inputs) }))
     weights["b_" .. name] = param(T.zeros { outputs })

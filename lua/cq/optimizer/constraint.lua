@@ -38,6 +38,7 @@ local function check_name(what, name, known)
   if known[name] then is.fail("%s: two constraints are called %s", what, name) end
 end
 
+-- One constraint with its limit and scale, from a definition.
 local function one_of(def, what, known)
   check_name(what, def.name, known)
   if (def.at_most == nil) == (def.equal == nil) then

@@ -69,6 +69,7 @@ local function objective_of(self, work)
   end)
 end
 
+-- A callback that gives NLopt the values and gradients of constraints.
 local function constraints_of(self, work, list)
   return ffi.cast("nlopt_mfunc", function(_, result, n, x, gradient)
     local entry = work:at(x)
@@ -147,6 +148,7 @@ local function verdict_of(self, result)
   return (result > 0 and result < 5 or result == ROUNDING) and "converged" or "stopped"
 end
 
+-- Runs one stage in NLopt; returns its verdict.
 local function run(self, work)
   prepare(self, work)
   local result = optimize(self.opt, work:start(), ffi.new "double[1]")

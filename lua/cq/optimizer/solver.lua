@@ -74,6 +74,7 @@ local function is_better(one, other)
   return (one.judged.all or 0) < (other.judged.all or 0)
 end
 
+-- Keeps the parameters of the best evaluation: feasible before infeasible, then by objective.
 local function keep_best(self, values, judged)
   local point = { values = values, judged = judged, feasible = judged.feasible, iteration = self.evaluations + 1 }
   if not is_better(point, self.best) then return end
