@@ -343,7 +343,7 @@ local function copy(self)
   return out
 end
 
--- the robot with values that were made of it
+-- A copy of the robot with values set.
 local function with_values(self, made)
   local out = copy(self)
   out.values = {}

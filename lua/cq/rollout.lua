@@ -340,7 +340,7 @@ local function forward(self)
   if self.effort_cost then self.outputs.effort = control.effort(self, self.keep:all_signals()):detach():copy() end
 end
 
--- ", control step 3 of 5", where one was being made
+-- ", control step 3 of 5" for errors; empty outside of a control step.
 local function when(self)
   if self.at == "start" then return ", at the start" end
   return self.at and (", control step %d of %d"):format(self.at + 1, self.steps) or ""

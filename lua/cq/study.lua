@@ -226,7 +226,7 @@ function Study:draw(k, history)
 end
 
 ---@internal
----A point as run is given it.
+---The table of parameters that run is called with.
 ---@param numbers table<string, number>
 ---@return table<string, any>
 function Study:point(numbers)

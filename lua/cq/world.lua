@@ -106,7 +106,7 @@ local function raw_def(self, def)
   return raw
 end
 
--- what a rollout puts back after another one set it
+-- Keeps the world's own values of all fields, which a later rollout restores.
 local function fill_base(self, def)
   local base, dim = self.layout.base, self.dim
   base.gravity = self.gravity and T.tensor(self.gravity) or T.zeros { dim }
@@ -161,7 +161,7 @@ local function create_stable(self, raw, def)
   end
 end
 
--- what is asked of implicit steps must be there
+-- Checks the options of implicit steps against the world: those of cables and of pressure need such actuators.
 local function check_integrator(self)
   local integrator = self.def.integrator
   if not integrator then return end
@@ -177,7 +177,7 @@ local function check_integrator(self)
   end
 end
 
--- what the engine makes of the definition, and all that refers to it
+-- Creates the engine's world from the definition, and the objects that refer to it.
 local function build(self)
   local def, raw = self.def, raw_def(self, self.def)
   self.selections = {}
@@ -358,7 +358,7 @@ function World:with_robots(robots)
   return another(self, text.is_instance(robots, "cq.Robot") and { robots } or robots)
 end
 
--- one of a world's variants by a key, made when it is first asked for
+-- A cached variant of a world by key, made on first use.
 local function kept(self, key, make)
   self.variants = self.variants or {}
   if not self.variants[key] then self.variants[key] = make() end
@@ -366,7 +366,7 @@ local function kept(self, key, make)
 end
 
 ---@internal
----The same world with other steps or another precision: what stands here stands there.
+---The same world with other steps or another precision.
 ---@param change { substeps: integer?, precision: "float32"|"float64"? }   substeps: of this world's, a multiple
 ---@return cq.World           with variant_of, this world, and variation, the change
 function World:variant(change)
@@ -414,7 +414,7 @@ function World:steps_replaced()
 end
 
 ---@internal
----The same world with steps without inertia, made when it is first asked for.
+---The same world with static steps (no inertia), cached.
 ---@return cq.World
 function World:still()
   if not self.at_rest then

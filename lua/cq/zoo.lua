@@ -48,7 +48,7 @@ function zoo.measure(entry, steps)
   return entry.measure(roll:start(), roll.state, roll.world.robots), saved
 end
 
----What it was trained for, as a loss by its figure.
+---The figure of a zoo robot as a loss to minimize.
 ---@param entry cq.Zoo.Entry
 ---@return fun(state: cq.State, start: cq.State): number
 function zoo.objective(entry)

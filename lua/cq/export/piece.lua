@@ -13,7 +13,7 @@
 
 local piece = {}
 
--- numbers of two ascending lists: those of either, or those of both
+-- Ascending union of two ascending lists of numbers; with `both` their intersection.
 local function merged(a, b, both)
   local out, i, j = {}, 1, 1
   while a[i] or b[j] do

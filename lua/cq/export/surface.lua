@@ -128,7 +128,7 @@ local function node_corners(field, dim, fields, thickness)
   return whole, corner
 end
 
--- the faces of a simplex, or of what stands on a triangle
+-- The faces of a simplex, or of a prism on a triangle.
 local function cell_faces(corner, nodes, dim)
   local a, b, c = corner(nodes[1]), corner(nodes[2]), corner(nodes[3])
   if dim == 3 then

@@ -169,7 +169,7 @@ function Learner:state()
   return out
 end
 
----Goes on from a state of a learner that was made alike.
+---Continues from the state of a learner with the same definition.
 ---@param state table
 function Learner:restore(state)
   if type(state) ~= "table" or type(state.parts) ~= "table" then
@@ -201,6 +201,7 @@ local spec = is.define("learner:train", {
   on_update = is.callable { optional = true },
 })
 
+-- Opens the training's folder, or resumes it.
 local function open(self, def)
   if not def.folder then
     if def.resume then is.fail "learner:train: resume needs the folder that the training has written" end

@@ -63,7 +63,7 @@ function Shac:begin()
   self.began = true
 end
 
--- what the value learns from a window; the running mean moves after it
+-- Fits the value function to a window; the observation's running mean is updated after that.
 local function learn_value(self, window)
   local o = self.options
   local after = self.critic:value(learner.seen(self, window.final_observation, false))

@@ -151,7 +151,7 @@ local function expand_scale(self)
   return self.weights.scale:reshape(shape)
 end
 
--- refuses what is no list of rows of this shape, or an empty one
+-- Refuses anything but a non-empty list of rows of this shape.
 local function require_shape(rows, shape, what)
   local fits = T.is_tensor(rows) and rows.rank == #shape + 1 and rows:size(1) > 0
   for d = 1, #shape do fits = fits and rows:size(d + 1) == shape[d] end
@@ -199,7 +199,7 @@ function Autoencoder:decode(z)
   return decode_scaled(self, z) * expand_scale(self)
 end
 
--- copies weights of another one
+-- Copies the weights of another autoencoder.
 local function take_weights(self, given)
   for name, value in pairs(self.weights) do
     local other = type(given) == "table" and given[name]

@@ -24,7 +24,7 @@ local external = {}
 
 local DOUBLE = ffi.sizeof "double"
 
--- For one solve. The optimizer's log holds the points of an earlier part of it.
+-- The state of one solve: evaluations asked for by the library, with a log of earlier points.
 local function work_of(optimizer, solver)
   local self = setmetatable({
     solver = solver, constraints = solver.constraints, vector = vector.of(solver.params), log = optimizer.log, seen = 0,

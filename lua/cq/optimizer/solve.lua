@@ -86,7 +86,7 @@ local function close(run, solution)
   end
 end
 
--- what can be known of a solve that goes on: the function cannot
+-- What identifies a resumed solve: optimizer, parameters and constraints, but not the function.
 local function signature_of(optimizer, params, constraints, minimize)
   local problem, manner = {}, { minimize = signature.word(minimize) }
   signature.add_constraints(problem, constraints)

@@ -133,7 +133,7 @@ function Solver:evaluate(plan)
   return values, grads, judged
 end
 
----Writes what the last evaluation gave into the history, and saves when it is time.
+---Writes the last evaluation into the history, and saves when it is time.
 ---@param fields table<string, number>    more columns
 function Solver:note(fields)
   local values, row = self.values, {}
@@ -225,7 +225,7 @@ function Solver:state()
   }
 end
 
--- what cq.load reads of it
+-- Writes the best parameters to saved.bin, which cq.load reads.
 local function write_best(self)
   local best = self.best
   local loss = best.values.objective - (best.values.passive_cost or 0)
@@ -292,7 +292,7 @@ function solver.new(def)
   return self
 end
 
--- raises what ended a solve, after what was computed is saved
+-- Saves, then raises the error that ended a solve.
 local function fail_evaluation(self, problem)
   local saved = self.run and pcall(self.save, self)
   if saved and self.best then

@@ -39,7 +39,7 @@ local function loose_ones(given, count)
   return out
 end
 
--- what a scene was given, checked against its n particles
+-- The ranges of particles of a scene's bodies, checked against the n particles.
 local function ranges(given, n)
   local out, taken = {}, 0
   for k, entry in ipairs(#given > 0 and given or { {} }) do

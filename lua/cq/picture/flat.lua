@@ -67,7 +67,7 @@ local function circle(centre, radius)
   return out
 end
 
--- one outline and a hole in it, joined by a cut
+-- An outline with a hole as one polygon, joined by a cut.
 local function with_hole(outer, hole)
   local out = {}
   for _, q in ipairs(outer) do out[#out + 1] = q end

@@ -94,7 +94,7 @@ function paint.fade(out, n, opacity, fade)
   end
 end
 
----Colours nearer to those of the background, of what was earlier.
+---Mixes colours with the background, for earlier moments.
 ---@param out ffi.cdata*         uint32_t[n]
 ---@param n integer
 ---@param share number           0: as they are, 1: the background's

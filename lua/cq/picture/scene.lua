@@ -151,7 +151,7 @@ local function wanted_shape(name, t, ...)
   end
 end
 
--- corners of the box that holds particles; it grows where it is given
+-- Bounding box of particles, which enlarges the given box.
 local function bounds(x, n, dim, box)
   box = box or { lower = {}, upper = {} }
   for d = 1, dim do
@@ -276,7 +276,7 @@ end
 
 local SUNK = 0.02          -- share of its height, or a spacing, that a body may be below its ground and stand on it
 
--- what is seen: in space a box, by which the camera stands
+-- The box that the camera must show, in 3D.
 local function seen_box(self, poses, now)
   local dim, box = self.dim, { lower = {}, upper = {} }
   if self.fit then

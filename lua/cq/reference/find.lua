@@ -99,7 +99,7 @@ local function summary_of(book, name)
   return prose.summary(section and plain.text_of(section) or entry.text)
 end
 
--- pages for words that others use for what is here
+-- Pages for synonyms that other programs use.
 local function by_other_words(book, wanted)
   local found = {}
   for _, row in ipairs(words) do
@@ -168,7 +168,7 @@ local function documents(book)
   return out
 end
 
--- how well a document speaks of all words; nil when it lacks one
+-- How well a document matches all words; nil when it lacks one.
 local function score(doc, wanted)
   local total, fields = 0, {}
   for _, word in ipairs(wanted) do
@@ -255,7 +255,7 @@ end
 
 -- ---- nothing fits ---------------------------------------------------------------------------------------------------
 
--- is a word so like another that it may be misspelt?
+-- Are two words so similar that one may be a misspelling of the other?
 local function resembles(word, other)
   return text.distance(word, other) <= math.floor(#word / LETTERS_AN_EDIT)
 end

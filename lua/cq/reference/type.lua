@@ -58,7 +58,7 @@ function types.split(text)
   return out
 end
 
----The parts of a union as a set, without those that stand for nothing given.
+---The parts of a union type as a set, without nil.
 ---@param text string
 ---@return table<string, true>
 function types.set(text)

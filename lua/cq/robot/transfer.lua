@@ -21,7 +21,7 @@ local function relative(robot)
   return (x - low) / (high - low)
 end
 
----The nearest particle of another body for each of one.
+---For each particle of a robot the nearest one of another body.
 ---@param robot cq.Robot
 ---@param other cq.Robot
 ---@return integer[]          {n} numbers from 1 of the other's particles

@@ -107,10 +107,10 @@ local function times(value, factor)
   return T.as_tensor(value, "cq.robustness") * factor
 end
 
--- gravity or friction that rollouts in a world have unless they are given another
+-- The world's gravity or friction, where a rollout sets no other.
 local function own_value(world, name) return name == "gravity" and world.gravity_at or world.layout.base[name] end
 
--- changes what world:rollout is given
+-- Applies a change to the definition of world:rollout.
 local function adjust(change, seed, fields, world)
   fields.robot = change_robots(change, fields.robot, world)
   for _, name in ipairs { "friction", "gravity" } do
@@ -141,7 +141,7 @@ local function on_grid(run, params, factor, fields)
   return other, params
 end
 
----What a changed simulation of an experiment is made of.
+---The experiment, parameters and rollout fields of a changed simulation.
 ---@param run cq.Experiment
 ---@param params table
 ---@param change table<string, number>   by names of changes.list; silent: without signals

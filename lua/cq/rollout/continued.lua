@@ -67,7 +67,7 @@ local function memory_of(self, def, name)
   return memory
 end
 
----Makes a rollout, before its first control step, one that goes on.
+---Makes a rollout the continuation of another one, before its first control step.
 ---@param self cq.Rollout
 ---@param def table            of world:rollout
 function continued.prepare(self, def)

@@ -125,7 +125,7 @@ local function wants_velocity(f)
   return info.isvararg or (info.nparams or 4) >= 4
 end
 
--- forces of one actuator {k, dim}, with the batch before it
+-- Forces of one force actuator {batch, k, dim} by its signals; without the batch where there is none.
 local function force_of(force, signals, state)
   local own
   if force.signals > 0 then own = signals:slice(force.first + 1, force.first + force.signals, -1) end

@@ -40,7 +40,7 @@ local function width_of(world, readout)
   return readout and tonumber(C.cq_readout_count(world.handle, readout.def)) or 0
 end
 
----What the engine needs to drive a rollout; nil: it cannot.
+---The observer and controller in a form that the engine can run by itself; nil: it cannot.
 ---@param roll cq.Rollout
 ---@return cq.EnginePolicy?
 function engine_policy.of(roll)

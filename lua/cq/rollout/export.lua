@@ -102,7 +102,7 @@ local function series_of(roll)
   return found
 end
 
--- appends what is of control steps to columns of states after them
+-- Appends series by control step to columns by state.
 local function add_series(list, series, interval, dim)
   local taken, rows = {}, #list[1].values
   for _, column in ipairs(list) do taken[column.name] = true end

@@ -39,7 +39,7 @@ function fields.bodies(world, given)
   return out
 end
 
--- What all variants of a robot have been given of a field, where it is the same value.
+-- The value of a field that all variants of a robot share; nil: they differ.
 local function shared_value(variants, k, name)
   local first = variants[1][k].values and variants[1][k].values[name]
   for scene = 2, #variants do
@@ -152,7 +152,7 @@ local function entry_index(own)
   return index
 end
 
--- actuation weights of all robots' particles as the engine takes them; nil: none was given
+-- Actuation weights of all robots' particles in the engine's order; nil: none was given.
 local function weights(world, list, _, batch)
   local parts, any = {}, false
   for k, own in ipairs(world.robots) do
@@ -234,7 +234,7 @@ local function require_friction(world)
     table.concat(kinds, ", "))
 end
 
--- a field of the world or its walls, where the rollout was given it
+-- The value of a field of the world or its walls in a rollout's definition.
 local function of_world(world, def, entry)
   local value, walls = def[entry.name], #world.walls
   if value == nil then return end

@@ -46,7 +46,8 @@ function series.wanted(own, name)
   return own and own.tensor.requires_grad and 2 ^ field.by_name[name].id or 0
 end
 
----Pushes the engine's gradient on to what was given. After the adjoint has reached step 0.
+---Backward pass: adds the engine's gradient to the gradient of the user's tensor, once the adjoint has reached step
+---0.
 ---@param handle ffi.cdata*
 ---@param own cq.Series?
 ---@param gradient function    of the engine

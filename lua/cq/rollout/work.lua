@@ -17,7 +17,7 @@ local work = {}
 
 -- ---- what can be told -----------------------------------------------------------------------------------------------
 
--- a value of particles, entries or cables as the rollout was given it
+-- The values of particles, entries or cables in a rollout.
 local function value(roll, name)
   local set = roll.set[name]
   return set and set.tensor or roll.world.layout.base[name]

@@ -19,7 +19,7 @@ function checkpoint.write(folder, state)
   tensor.save(checkpoint.path(folder, state.iteration), state)
 end
 
----Iterations of which there is one, ascending.
+---Iterations that have a checkpoint, ascending.
 ---@param folder string
 ---@return integer[]
 function checkpoint.list(folder)

@@ -100,7 +100,7 @@ local function left_in(path)
   return out
 end
 
----Is there a run in this folder, however it ended?
+---Does the folder hold a run, finished or not?
 ---@param path string
 ---@return boolean
 function folder.has_run(path)

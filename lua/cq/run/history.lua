@@ -93,8 +93,8 @@ local function problem_of(line, columns, number)
   end
 end
 
--- Whole lines of an open file: columns, lines of iterations up to last, and what stands behind them: a torn line. Or
--- what is wrong with it, as the fourth result.
+-- Whole lines of an open file: columns, lines up to iteration `last`, and a torn last line; or an error as the fourth
+-- result.
 local function read(file, last)
   file:seek "set"
   local all, columns, lines, number = file:read "*a", nil, {}, 0
@@ -128,7 +128,7 @@ function History.rows(path, shown)
   return rows
 end
 
--- a run goes on whose history ends before it did
+-- Warns where a resumed run's history ends before its last iteration.
 local function warn_of_gap(path, columns, lines, last, torn)
   local from = lines[#lines] and iteration_of(lines[#lines]) or 0
   local beyond = torn:find(",", 1, true) and (iteration_of(torn) or 0) > last      -- it was being written
@@ -151,7 +151,7 @@ function History.copy(path, to, last)
   atomic_file.write(to, table.concat(lines, "\n") .. "\n", { durable = true })
 end
 
--- what a run that goes on has recorded up to its last iteration
+-- The rows of a resumed run up to its last iteration.
 local function recorded(path, last)
   local file, columns, lines, torn, wrong = io.open(path), nil, {}, "", nil
   if file then

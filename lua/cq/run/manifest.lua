@@ -13,7 +13,7 @@ local function numbers(version)
   return out
 end
 
--- is one version above another?
+-- Is version `one` above version `other`?
 local function is_newer(one, other)
   local a, b = numbers(one), numbers(other)
   for k = 1, math.max(#a, #b) do
@@ -22,7 +22,7 @@ local function is_newer(one, other)
   return false
 end
 
----What there is in a folder, for an error.
+---The contents of a folder in words, for an error.
 ---@param folder string
 ---@return string
 function manifest.contents(folder)

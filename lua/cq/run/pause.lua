@@ -20,7 +20,7 @@ local function can_ask()
     and host.terminal(0) ~= nil and host.terminal(2) ~= nil
 end
 
--- a line of the terminal; nil where it ends, or at another Ctrl-C
+-- Reads a line from the terminal; nil at its end, or at another Ctrl-C.
 local function ask(question)
   io.stderr:write(question)
   io.stderr:flush()
@@ -30,7 +30,7 @@ local function ask(question)
   return line
 end
 
--- what was typed is kept, for it is no part of the script
+-- A Lua prompt within a paused run; the manifest keeps what was typed.
 local function prompt(about)
   local typed = script.prompt(about.globals)
   local manifest = about.run and about.run.manifest
@@ -40,7 +40,7 @@ local function prompt(about)
   end
 end
 
----After Ctrl-C: is the run to stop? Without one it is not.
+---After Ctrl-C: asks whether the run shall stop; false without Ctrl-C.
 ---@param about { iteration: integer, run: cq.Run?, globals: table }   globals: what the prompt has at hand
 ---@return boolean
 function pause.stops(about)

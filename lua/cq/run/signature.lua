@@ -39,7 +39,7 @@ local chosen = {
   "momentum", "beta1", "beta2", "epsilon", "per",
 }
 
----Adds what an optimizer was made with.
+---Adds the fields of an optimizer.
 ---@param out table<string, string>
 ---@param optimizer cq.Optimizer
 ---@param name? string            before the names of its fields
@@ -95,7 +95,7 @@ function signature.changes(before, now)
   return table.concat(list, ", ")
 end
 
----Refuses another problem than that of what was saved, and tells of another manner.
+---Refuses to resume if the problem differs from the saved one; prints differences in how it is optimized.
 ---@param before any            a cq.Signature; nil: of a time when it was not kept
 ---@param now cq.Signature
 ---@param what string           for the sentences

@@ -166,8 +166,8 @@ local function to_drawn(tensor)
   return out
 end
 
----The robot that data was made from, as it was placed. Its particles are the same for all robots that are made of this
----one, so that what refers to it is found in worlds that hold them.
+---The robot of a file, as it was placed. All robots made from one entry share their particles, so that references to
+---it work in worlds that hold any of them.
 ---@param data table           from robot.data
 ---@param what string          whose it is, for errors
 ---@return cq.Robot

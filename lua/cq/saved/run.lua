@@ -37,7 +37,7 @@ local function of_robots(world, body)
   return out
 end
 
--- the signals of a design, and what is added to them
+-- The signals of a design, with those of a feedback added.
 local function with_feedback(experiment, params, signals)
   local pulses, feedback = controllers.open_loop(signals), experiment.controller
   return feedback and feedback:with(params.controller):with_part("pulses", pulses) or pulses

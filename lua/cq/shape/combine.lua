@@ -227,7 +227,7 @@ end
 
 -- ---- predicates and names -------------------------------------------------------------------------------------------
 
--- an error inside the user's function says which point it was given
+-- Wraps a user's function: its errors name the point.
 local function guarded(what, predicate)
   return function(x, y, z)
     local fine, result = pcall(predicate, x, y, z)

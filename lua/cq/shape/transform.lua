@@ -62,7 +62,7 @@ local function map_box(a, b, lower, upper)
   return low, high
 end
 
--- lattice spacing before the map that becomes the wanted one after it
+-- The lattice spacing before a map that becomes the wanted one after it.
 local function spacing_before(a, spacing)
   local out = {}
   for j = 1, #a do

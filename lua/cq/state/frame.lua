@@ -38,7 +38,7 @@ local field_names = tables.names(units)
 ---@field units? table<string, string>   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
 ---@field thickness? number     of surfaces in 2D, which are as thick as a cell unless given [length]
 
----The fields of a definition with those of what is written.
+---The fields of a definition, and those that choose what is written.
 ---@param fields table<string, cq.Checker>
 ---@return table<string, cq.Checker>
 function frame.fields(fields)
@@ -57,7 +57,7 @@ local function of_scene(state, values, scene, rank)
   return state.batched and values.rank == rank + 2 and values[scene] or values
 end
 
--- names of groups, those of several robots with the robot's own before them
+-- The name of a group in a file; with several robots, the robot's name before it.
 local function group_name(world, robot, name)
   return #world.robots > 1 and ("%s %s"):format(robot.name or "robot", name) or name
 end

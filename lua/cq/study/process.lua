@@ -187,7 +187,7 @@ function Child:receive()
   return lines, false
 end
 
----Closes the pipe to the child: it ends when it looks for more to do.
+---Closes the pipe to the child, which ends after its present trial.
 function Child:dismiss()
   if self.output then F.close(self.output) end
   self.output = nil

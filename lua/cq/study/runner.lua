@@ -107,7 +107,7 @@ end
 
 -- ---- what children say ---------------------------------------------------------------------------------------------
 
--- within a transaction, which may begin again: what is written is forgotten after it
+-- Stores a child's reports within a transaction; they are cleared after it, since a transaction may be repeated.
 local function flush(self, child)
   if #child.reports > 0 then self.store:report(child.claimed, self.worker, child.reports) end
 end

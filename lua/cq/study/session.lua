@@ -152,7 +152,7 @@ local function refuse_workers(store)
   end
 end
 
--- is the stored study this one? An error says what differs
+-- Is the stored study the same? An error says what differs.
 local function compare(self, stored, go_on)
   local study = self.study
   local changes = study:changes(stored)

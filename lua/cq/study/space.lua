@@ -51,13 +51,13 @@ function Parameter:unit(x)
 end
 
 ---@internal
----What the user's run is given for a number.
+---The value that run is given for a number: the number itself, or the choice of that index.
 function Parameter:value(x)
   if self.kind == "choice" then return self.values[x] end
   return x
 end
 
--- a choice as it stands in tables and plots
+-- A choice in words, for tables and plots.
 local function word(value)
   if type(value) == "number" then return text.number(value) end
   if type(value) == "table" and not getmetatable(value) and text.is_list(value) then

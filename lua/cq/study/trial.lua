@@ -257,7 +257,7 @@ function trial.alone(study, job)
   return carry_out(study, job, function() end, function() return true end)
 end
 
--- one trial that the parent asks for; false when it was asked to stop
+-- Runs one trial that the parent asks for; false when it asks to stop.
 local function serve_one(study, line)
   local job = json.decode(line)
   job.alone = false

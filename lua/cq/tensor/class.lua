@@ -230,7 +230,7 @@ function class.adjoint(t)
   return adjoint
 end
 
----Adds to the gradient of a tensor; what wants none ignores it.
+---Adds to the gradient of a tensor; does nothing if it needs none.
 ---@param grad cq.Tensor|number|nil   of the same shape; nil: nothing
 function Tensor:accumulate(grad)
   class.check_tensor(self, "accumulate")

@@ -71,7 +71,7 @@ local function binary_back(node, gradient)
   C.cq_tensor_binary_adj(op, layout_of("", a, b), pair, grad_a, grad_b, gradient)
 end
 
--- a number as a tensor of one element; an error for anything else but tensors
+-- A number as a tensor of one element, a tensor itself; an error for anything else.
 local function operand(what, value)
   if type(value) == "number" then return class.scalar(value) end
   if not is_tensor(value) then fail("%s: needs a tensor or a number, got %s", what, schema.describe(value)) end

@@ -118,7 +118,7 @@ end
 
 local precision_kind = schema.one_of { "float64", "float32", default = "float64" }
 
--- one tensor as NumPy reads it
+-- Writes one tensor as NumPy's .npy.
 local function save_npy(path, value, precision)
   if not class.is_tensor(value) then
     fail("cq.save: a .npy file holds one tensor, got %s; other endings take a table", schema.describe(value))
@@ -282,7 +282,7 @@ function Reader:param(path, rounded)
   return make.as_param(t, min, max)
 end
 
--- a path is told only of what is wrong, and may hold anything
+-- A key in words, for an error's path.
 local function shown(key) return type(key) == "string" and key:gsub("[^%w_ -]", "?"):sub(1, 40) or tostring(key) end
 
 function Reader:boolean()
@@ -337,7 +337,7 @@ local function read(self)
   return out
 end
 
--- NumPy's file of one array, by what it begins with; nil: it is another
+-- Reads NumPy's .npy; nil: the file begins otherwise.
 local function read_npy(handle, path)
   local start = handle:read(6)
   handle:seek "set"

@@ -160,7 +160,7 @@ end
 
 local held = class.held
 
--- the gradients of these tensors begin anew, and what others had collected there comes back
+-- Calls f with the gradients of these tensors cleared, and restores them afterwards.
 local function isolated(list, f, ...)
   local before = {}
   for i, leaf in ipairs(list) do

@@ -189,7 +189,7 @@ function Tensor:slice(i, j, dim)
   class.check_tensor(self, "slice")
   dim = class.check_dim(self.rank, dim or 1, "slice")
   local size = self.dims[dim]
-  -- an index from 1, also where it was given from the end
+  -- An index from 1; negative ones count from the end.
   local function position(value, name)
     if type(value) ~= "number" or value % 1 ~= 0 then
       fail("slice: the %s must be a whole number, got %s", name, schema.describe(value))

@@ -60,7 +60,7 @@ function leaves.list(value)
   return out
 end
 
----The params among them; all tensors if there is no param.
+---The params of a table; all its tensors if there is no param.
 ---@param value any
 ---@param what string      for errors
 ---@return cq.Leaf[]
@@ -118,7 +118,7 @@ end
 ---@return any
 function leaves.snapshot(value) return leaves.copy(value, class.twin) end
 
----What stands in another table at the place of each trainable, by the tensor.
+---For each trainable tensor the value at the same place of another table.
 ---@param params any
 ---@param others any        a table of the same shape
 ---@return table<cq.Tensor, any>

@@ -166,8 +166,7 @@ local bounds = schema.define("cq.param", {
   rate = schema.number { above = 0, optional = true },
 })
 
----A trainable tensor. Optimizers keep it within its bounds, by projection, and change it by
----its own rate where it has one.
+---A trainable tensor, with bounds that optimizers keep by projection, and its own rate if it has one.
 ---@param value number|table|cq.Tensor  where it starts; copied
 ---@param opts? cq.param.def      bounds and rate
 ---@return cq.Tensor

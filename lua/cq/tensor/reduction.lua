@@ -56,7 +56,7 @@ local function reduce_extent(op, t, dims, outer, axis, inner)
   return out
 end
 
--- over several dimensions: one after the other, from the last, so that the numbers of the others stay
+-- Reduces several dimensions, the last one first, so that the numbers of the others stay valid.
 local function reduce_list(op, what, t, list, keep)
   local sorted, seen = {}, {}
   for i, dim in ipairs(list) do

@@ -18,7 +18,7 @@ function components.graph(points, radius)
   return { near = near, row = row, column = column }
 end
 
--- numbers of the particles that hang together with one, all of them among some
+-- Numbers of the particles connected with `first`, all within the set `among`.
 local function together(graph, among, first, seen)
   local list, at = { first }, 1
   seen[first] = true
@@ -69,7 +69,7 @@ function components.touching(block, spacing)
   return graph, largest
 end
 
----What of a body hangs together with some particles, which are part of it.
+---The part of a body that is connected with some of its particles.
 ---@param graph cq.Topology.components.graph
 ---@param body cq.Tensor       {n} 1 for the particles of the body, else 0
 ---@param root cq.Tensor       {n} 1 for the particles that the rest must hang together with, else 0

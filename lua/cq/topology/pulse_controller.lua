@@ -8,7 +8,7 @@ local PulseController = setmetatable({ __name = "cq.Controller", family = "pulse
   { __index = controllers.class })
 PulseController.__index = PulseController
 
--- Whole pulses or none, with the gradient of what they are made from: the loss is that of the binary train.
+-- Pulses rounded to 0 or 1, with straight-through gradients: the loss is that of the rounded train.
 local function rounded(self, amplitudes)
   local whole = T.tape.pause(self.pulses.rounded, self.pulses, self.params.sign, self.params.magnitude)
   return amplitudes + (whole - amplitudes:detach())

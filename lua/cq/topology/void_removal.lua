@@ -135,7 +135,7 @@ local function remote_void(design, density)
   return gone
 end
 
--- A rollout, its world and what that was given, without what is left out of it.
+-- A rollout without the remote void, its world and its definition.
 local function attempt(design, params, given, whole)
   local fields = tables.merged(given)
   local world, own, kept = whole, robot_in(design, whole), nil

@@ -112,7 +112,7 @@ function assembly.walls(walls, domain)
   return structs, keep
 end
 
--- all tensors of one name of the robots, one after the other; nil where none has it
+-- The robots' tensors of one name as one tensor; nil where no robot has it.
 local function joined(robots, entry)
   local list, any = {}, false
   for k, robot in ipairs(robots) do
@@ -123,7 +123,7 @@ local function joined(robots, entry)
   if any then return #list == 1 and list[1] or T.concat(list, 1) end
 end
 
--- What the engine is given of particles: all that robots have of the fields that it lists.
+-- Collects the fields of all robots' particles for the engine.
 local function fill_fields(def, robots, base)
   for _, entry in ipairs(field.of_robot) do
     local is_listed = entry.owner == "particle" or entry.owner == "constant" or entry.owner == "cable"

@@ -7,7 +7,7 @@ local tables = require "cq.base.tables"
 local INSET = 3           -- cells from the edge of the world to a box that says nothing of it
 local EPSILON = 1e-6      -- of a cell: surfaces on nodes are computed
 
--- the last node of a solid below a surface, and that of one above it
+-- The last node at or below a coordinate, and the first one at or above it.
 local function node_below(at, dx) return math.floor(at / dx + EPSILON) end
 local function node_above(at, dx) return math.ceil(at / dx - EPSILON) end
 
