@@ -8,6 +8,7 @@ CQ_GPU double direction_at(const cq_actuation *d, const int32_t actuator, const 
   return d->direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
+// The stress, force and pressure of each particle by the present signals, as a kernel.
 CQ_KERNEL load_actuation(const cq_frame *s, const cq_actuation *d) {
   const int rows = d->surface_start ? (int)ACTUATION_FIELDS : (int)PRESSURE;
   SLOTS_EACH(slot, s->slots) {
@@ -57,7 +58,8 @@ CQ_KERNEL actuation_shares(const cq_frame *s, const cq_actuation *d) {
   }
 }
 
-// The sum over all threads of a block for its first one, the same always; all of them call it.
+// The sum of a value over all threads of a block, returned to its first thread; always in the same order. All threads
+// of the block call it.
 CQ_GPU double block_sum(double *shared, const double value) {
   __syncthreads();
   shared[threadIdx.x] = value;

@@ -34,6 +34,7 @@ static cq_sorting sorting_of(const cq_device *d) {
   return s;
 }
 
+// Copies the counts that sorting has found, to or from the device.
 static cq_status copy_found(cq_device *d, cudaMemcpyKind kind) {
   const cq_status status =
       kind == cudaMemcpyHostToDevice
@@ -53,6 +54,7 @@ static void set_window(cq_sorting *s, const int32_t lower[3], const int32_t uppe
   }
 }
 
+// The number of tiles in the window, as a double so that it cannot overflow.
 static double window_tiles(const cq_device *d, const cq_sorting *s) {
   return (double)d->batch * s->size[0] * s->size[1] * s->size[2];
 }

@@ -15,6 +15,7 @@ size_t cq_slice_size(const cq_device *d) {
   return d->reference ? 2 * (size_t)d->reference->shapes.nodes * cq_node_size(d) : cq_particles_size(d);
 }
 
+// A state slice with one reference and `bytes` of uninitialised device memory from the pool.
 static cq_status create_slice(cq_device *d, size_t bytes, cq_slice **out) {
   *out = NULL;
   cq_slice *slice = (cq_slice *)cq_alloc(1, sizeof *slice, "state slice");
@@ -95,7 +96,7 @@ void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, 
 
 // ---- rollout --------------------------------------------------------------------------------------------------------
 
-// Gradients in memory of the host: of each kind those of all scenes follow each other, so that one copy brings them.
+// Allocates the gradients in host memory. Those of one kind lie scene after scene, so that one copy fetches them.
 static cq_status alloc_gradients(cq_device *d) {
   const size_t n = (size_t)d->particles, batch = (size_t)d->batch, slots = (size_t)d->model->slot_count;
   size_t count[CQ_FIELD_COUNT], total = slots * n;
@@ -244,6 +245,7 @@ typedef struct Source {
   size_t step;               // bytes from scene to scene
 } Source;
 
+// Where the arrays of a field are, scene after scene.
 static Source value_of(const cq_values *values, int32_t field) {
   return {(const char *)&values->value[field], sizeof *values};
 }
@@ -290,6 +292,8 @@ static cq_status load_values(cq_device *d, const Source source, const Target tar
   return cq_cuda_check(cudaGetLastError(), "loading the values of a rollout");
 }
 
+// Copies the given values of all state fields (x, v, F, C, ...) into the live state; work: memory for a field's
+// upload, which grows.
 static cq_status load_state(cq_device *device, const cq_values *values, cq_memory **work) {
   const int32_t d = device->model->dim;
   void *to = device->live->memory->data;
@@ -316,6 +320,7 @@ static cq_status load_internals(cq_device *d, cq_memory **work) {
   return status;
 }
 
+// Where a material constant goes on the device.
 static Target param_of(const cq_device *d, int32_t which) { return {d->arrangement->params, d->params, which, 1}; }
 
 // do all scenes have the same constants?
@@ -351,6 +356,7 @@ static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **w
   return status;
 }
 
+// Uploads the values of a whole scene: gravity, damping, friction, wall velocities.
 static cq_status load_globals(cq_device *d, const cq_values *values) {
   const cq_model *m = d->model;
   const int64_t count = cq_global_count(d);

@@ -214,7 +214,7 @@ static inline size_t cq_signal_count(const cq_device *d) { return (size_t)d->bat
 static inline size_t cq_force_count(const cq_device *d) {
   return (size_t)d->batch * (size_t)d->model->force_count * (size_t)d->model->dim;
 }
-// an upload, the motion of walls, and controls; one follows another
+// Bytes of an upload: its struct, then the displacements of walls, then the controls.
 static inline size_t cq_upload_size(const cq_device *d) {
   const size_t bytes =
       sizeof(cq_upload) + (cq_motion_most(d) + cq_signal_count(d) + cq_force_count(d)) * sizeof(double);

@@ -9,6 +9,8 @@ CQ_GPU double cable_value(const cq_pulling *c, const int which, const int64_t sc
   return c->value[which][scene * c->value_stride[which] + cable];
 }
 
+// Cable k of a scene: stiffness, rest length, friction, signal, how its free length follows from the signal (offset,
+// slope), and its number of points.
 CQ_GPU Cable cable_of(const cq_actuation *d, const int64_t scene, const int32_t k) {
   const cq_pulling *c = &d->cables;
   return {cable_value(c, 0, scene, k), cable_value(c, 1, scene, k), cable_value(c, 2, scene, k),
@@ -16,14 +18,15 @@ CQ_GPU Cable cable_of(const cq_actuation *d, const int64_t scene, const int32_t 
           (int32_t)(c->start[k + 1] - c->start[k])};
 }
 
+// Chamber k of a scene: its signal and the faces of its surface.
 CQ_GPU Chamber chamber_of(const cq_actuation *d, const int64_t scene, const int32_t k) {
   const cq_pulling *c = &d->cables;
   return {d->signals[scene * d->actuators + c->actuator[c->count + k]], c->face + c->face_start[k] * CQ_DIM,
           (int32_t)(c->face_start[k + 1] - c->face_start[k])};
 }
 
-// The forces of the points of chambers at x, and, with grad, the adjoint of these: what a point is worth to its
-// chamber's pressure goes to share.
+// Forces of chambers at points x. With grad (dL/dforce) the adjoint: share gets dL/d(pressure) of each point's
+// chamber.
 CQ_GPU void push_points(const cq_actuation *d, const int64_t scene, const double *x, double *force, double *grad,
                         double *share) {
   const cq_pulling *c = &d->cables;
@@ -87,7 +90,8 @@ static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int
   }
 }
 
-// What the forces of this step are worth at the points; each step has other pulls, so their rows are cleared.
+// The adjoint of this step's forces of particles becomes that of the points of cables and chambers; the rows of
+// particles are then cleared, since each step has other forces.
 CQ_GPU void take_forces(const cq_frame *s, const cq_actuation *d, const int64_t scene) {
   const cq_pulling *c = &d->cables;
   for (int64_t point = threadIdx.x; point < c->points; point += CABLE_THREADS) {

@@ -29,6 +29,7 @@ typedef struct Chain {
   cq_slice *turn[2];         // without records, states are written to these two in turn
 } Chain;
 
+// The record of an engine step of the chain; NULL where steps are not recorded.
 static cq_step_record *record_of(const cq_device *d, const Chain *c, int32_t substep) {
   return c->records ? &c->records[substep / d->model->substeps]->steps[substep % d->model->substeps] : NULL;
 }
@@ -39,6 +40,7 @@ static cq_slice *state_of(const cq_device *d, const Chain *c, int32_t count) {
   return c->records ? record_of(d, c, c->at + count - 1)->out : c->turn[count % 2];
 }
 
+// Makes control step i of a series current: its signals, its forces and its number.
 static void set_controls(cq_device *d, const cq_controls *c, int32_t i) {
   d->signals = c->signals + (size_t)i * cq_signal_count(d);
   d->forces = c->forces ? c->forces + (size_t)i * cq_force_count(d) : NULL;
@@ -51,9 +53,9 @@ static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
   return substep / d->model->substeps - c->at / d->model->substeps;
 }
 
-// The number of engine steps to launch before the next wait. Results do not depend on it: the kernels themselves find
-// when particles must be sorted, and do nothing from there on. Launches beyond that are wasted, so the number is
-// guessed from how many engine steps the last arrangement served.
+// The number of engine steps to launch before the host waits again: a guess from how many the last arrangement lasted.
+// Results do not depend on it, since the kernels stop by themselves when particles must be sorted; launches beyond
+// that are wasted.
 static int64_t substeps_ahead(const cq_device *d) {
   if (d->reference) return work_ahead / d->slots;   // particles are never sorted
   const int64_t age = d->step - d->arrangement->sorted_at, most = work_ahead / d->slots,
@@ -95,6 +97,7 @@ static cq_status prepare_next(cq_device *d, Chain *c, int32_t *count) {
   return status;
 }
 
+// Launches `count` engine steps after those that the chain has launched: policy, steps, sums of impulses.
 static cq_status launch_next(cq_device *d, Chain *c, int32_t count) {
   const int32_t substeps = d->model->substeps, at = c->at + c->sent;
   const cq_policy_run *policy_run = c->controls->policy_run;
@@ -136,14 +139,14 @@ static cq_status fail_step(cq_device *d, const Chain *c, const cq_slice *after) 
   return status ? status : cq_cuda_diagnose(d, d->live, d->progress->bad == 0 ? NULL : after);
 }
 
-// Fetches the impulses of the control steps that were completed, and keeps those of the one that goes on.
+// Fetches the impulses of walls in the control steps that are complete, and keeps the sums of the incomplete one.
 static cq_status keep_impulses(cq_device *d, const Chain *c, int32_t made) {
   const int32_t substeps = d->model->substeps, rows = row_of(d, c, c->at + made);
   const cq_status status = cq_cuda_impulse_fetch(d, c->controls->at + c->at / substeps, rows);
   return !status && (c->at + made) % substeps ? cq_cuda_impulse_keep(d, rows) : status;
 }
 
-// Makes the last good state live. If engine steps were launched beyond it, particles are sorted there.
+// Makes the last good state live, and sorts its particles if engine steps were launched beyond it.
 static cq_status conclude(cq_device *d, Chain *c) {
   const cq_progress p = *d->progress;
   const int32_t failed = p.bad < c->sent && p.bad <= p.stop, made = failed             ? p.bad
@@ -214,6 +217,7 @@ cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
+// Sets device memory to zero.
 static cq_status clear(cq_device *d, const cq_memory *memory, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, bytes, d->context->stream), "clearing the adjoint");
 }
@@ -306,7 +310,7 @@ static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// Reverses the engine steps before `end` that share one arrangement. left: the number of engine steps before these.
+// Reverses those engine steps before `end` that share one arrangement. left: the number of engine steps before them.
 static cq_status run_backward(cq_device *d, const cq_step_record *records, int32_t end, int32_t *left) {
   cq_arrangement *a = records[end - 1].arrangement;
   int32_t begin = end - 1;
@@ -405,7 +409,7 @@ static cq_status fetch(cq_device *d, double *to, const double *from, int64_t cou
       "bringing the gradients");
 }
 
-// Fetches the wanted gradients of particles, actuation entries and cables. The others stay as they were.
+// Fetches the wanted gradients of particles, actuation entries and cables to the host.
 static cq_status fetch_particles(cq_device *d) {
   const cq_gradients *g = d->gradients;
   const double *totals = (const double *)d->totals->data, *params = totals + cq_total_params(d);

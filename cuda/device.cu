@@ -4,6 +4,7 @@
 #include "batch.h"
 #include <string.h>
 
+// The GPU in words, for `cqlua info`.
 static const char *describe(const cq_context *context) { return context->description; }
 
 static int64_t memory_available(const cq_context *context) {
@@ -12,10 +13,12 @@ static int64_t memory_available(const cq_context *context) {
   return (int64_t)(available + context->pool.bytes - context->pool.used);
 }
 
+// Begins a rollout of all scenes from these values; changed: the fields that differ from those of the last rollout.
 static cq_status begin(cq_device *d, const cq_values *values, uint64_t changed) {
   return cq_cuda_begin(d, values, changed);
 }
 
+// Whether the last steps succeeded; else the scene, the particle and the value that failed.
 static const cq_health *health(const cq_device *d) { return &d->health; }
 
 // ---- records and marks ----------------------------------------------------------------------------------------------
@@ -59,6 +62,7 @@ static void mark_destroy(cq_device *d, cq_mark *mark) {
   cq_free(mark);
 }
 
+// Goes on from a marked state: its slice, arrangement and step.
 static void resume(cq_device *d, const cq_mark *m) { cq_cuda_resume(d, m->slice, m->arrangement, m->step); }
 
 static int64_t bytes_of(const cq_memory *memory) { return memory ? (int64_t)memory->bytes : 0; }
@@ -68,7 +72,8 @@ static int64_t arrangement_bytes(const cq_device *d) {
 
 static int64_t mark_bytes(const cq_device *d) { return bytes_of(d->live->memory) + arrangement_bytes(d); }
 
-// sorting, which keeps a slice more, happens every few steps: counted as one in ten; the grid may grow by half
+// Bytes of the record of an engine step, estimated: sorting keeps one more slice in one step of ten, and the grid may
+// grow by half.
 static int64_t record_bytes(const cq_device *d) {
   const int64_t grid = (int64_t)d->arrangement->block_count * CQ_TILE_NODES * (int64_t)cq_node_size(d);
   // nothing is sorted, and nodes are kept where walls or pins may hold them
@@ -78,6 +83,7 @@ static int64_t record_bytes(const cq_device *d) {
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
+// The gradients of a scene, as the host has fetched them.
 static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->gradients[scene]; }
 
 static cq_backend make_table(void) {

@@ -9,8 +9,8 @@ CQ_GPU Node *arena_of(const cq_frame *s, const int32_t substep, const int32_t pa
   return (Node *)s->arena[substep & 1] + (int64_t)part * NODES;
 }
 
-// Sum of the arenas that hold a node: its own tile's, and along each axis that of one neighbour at
-// most; always in the same order.
+// The sum of a node's entries in the arenas of the tiles that reach it: its own tile, and at most one neighbour along
+// each axis; always in the same order.
 CQ_GPU Node arenas_sum(const cq_frame *s, const int32_t k, const int32_t block, const int at[CQ_DIM]) {
   const int32_t *neighbors = s->neighbors + (int64_t)block * CQ_NEIGHBORS_MAX;
   const Node *arena = arena_of(s, k, 0);
@@ -111,7 +111,7 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 CQ_GPU int group_of_thread(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
 CQ_GPU int group_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
 
-// the tile of a group, where the first group of the block has tile `first`; -1: it has none
+// The tile of this thread's group, where the block's first group has tile `first`; -1 where there are no more tiles.
 template <int GROUPS>
 CQ_GPU int32_t group_tile(const cq_frame *s, const int32_t first) {
   const int32_t tile = first + group_of_thread();
@@ -223,8 +223,8 @@ CQ_GPU double decay_adj(const cq_frame *s, const int32_t scene, const Node *v, N
   return along;
 }
 
-// (E14) dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m. grad_v: gradient of the velocity before walls, and, in its
-// last component, what impulses give to the mass.
+// (E14) v = p / m of a node backward: dL/dp = dL/dv / m, dL/dm = -v . dL/dv / m. grad_v: gradient of the velocity
+// before walls; its last component is dL/dm by way of impulses.
 CQ_GPU Node free_velocity_adj(const Node *p, const real inverse, const Node *grad_v) {
   Node q;
   real along = 0;
@@ -265,6 +265,8 @@ CQ_GPU void grid_adj_pass(const cq_frame *s, const int32_t k, const int32_t more
   }
 }
 
+// The grid pass of step k backward: dL/d(v) of nodes after walls becomes dL/d(momentum, mass). more: another step
+// follows in this run.
 static __global__ void __launch_bounds__(CQ_TILE_NODES, 1)
     grid_adj(const cq_frame *__restrict__ s, int32_t k, int32_t more) {
   CQ_SHARED(Shared, shared, 1);

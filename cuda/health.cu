@@ -9,11 +9,13 @@ typedef struct State {
   const int32_t *slot_of;
 } State;
 
+// Component `field` of a particle's state, read on the host in double.
 static double field_of(const State *q, int64_t id, int32_t field) {
   const int64_t at = CQ_SLOT_AT(q->device->fields, q->slot_of[id]) + field * CQ_GROUP;
   return q->device->real_bytes == 4 ? (double)((const float *)q->data)[at] : ((const double *)q->data)[at];
 }
 
+// det F of a particle's state, in double on the host.
 static double determinant(const State *q, int64_t id) {
   const int32_t dim = q->device->model->dim, first = cq_state_offset(CQ_FIELD_DEFORMATION, dim);
   double f[3][3];
@@ -33,20 +35,22 @@ static int32_t in_world(const cq_device *d, int32_t axis, double x) {
   return at >= 0 && at <= (float)limit;
 }
 
+// The axis along which a particle has left the world; -1: none.
 static int32_t axis_outside(const State *q, int64_t id) {
   int32_t axis = 0;
   while (axis < q->device->model->dim && in_world(q->device, axis, field_of(q, id, axis))) axis++;
   return axis;
 }
 
+// Records a failure: its kind, the particle and the value.
 static void set_health(cq_health *h, int32_t bad, int64_t particle, double value) {
   h->bad = bad;
   h->particle = particle;
   h->value = value;
 }
 
-// Looks for a particle that is not finite, then for one that has left the world, then for one that is inverted; of each
-// it takes the first. If there is none, it gives the smallest determinant and its particle.
+// Finds the first particle of a scene that is not finite, else the first outside of the world, else the first with det
+// F <= 0. If there is none: the smallest det F and its particle.
 static void diagnose(const State *q, int32_t scene, cq_health *h) {
   const cq_device *d = q->device;
   const int64_t n = d->particles, first = scene * n;

@@ -36,6 +36,8 @@ typedef struct Axes {
   real w[CQ_DIM][3], d[CQ_DIM][3];
 } Axes;
 
+// Quadratic B-spline weights of a particle and their derivatives along each axis, from its place in its cell
+// (fraction, in cells).
 CQ_GPU void axes_of(const real inv_dx, const real fraction[CQ_DIM], Axes *a) {
   EACH(i) {
     spline(fraction[i] + (real)1, a->w[i]);
@@ -44,6 +46,7 @@ CQ_GPU void axes_of(const real inv_dx, const real fraction[CQ_DIM], Axes *a) {
   }
 }
 
+// The place of particle p within its cell of the reference grid [cells].
 CQ_GPU void fraction_load(const cq_shapes *r, const int32_t p, real fraction[CQ_DIM]) {
   EACH(i) fraction[i] = slot_in(r->fraction, CQ_DIM, p)[i * CQ_GROUP];
 }
@@ -75,6 +78,7 @@ CQ_GPU void field_at(const Axes *a, const At &at, real value[CQ_DIM], real slope
   }
 }
 
+// A field of the nodes of a hull at a particle: value, and its gradient slope[i][j] = d value_i / dX_j.
 CQ_GPU void hull_at(const Hull *hull, const int corner, const Axes *a, real value[CQ_DIM], real slope[CQ_DIM][CQ_DIM]) {
   field_at(a, [&](const int i, const int n) { return hull->c[i][corner + n]; }, value, slope);
 }
@@ -114,6 +118,7 @@ enum { ROW_VALUE = CQ_DIM * CQ_DIM, ROW_FRACTION = ROW_VALUE + CQ_DIM };
 
 CQ_GPU int column_of(const int k) { return k + k / 8; }
 
+// Clears the sums of a tile, and loads where the particles of each cell begin.
 CQ_GPU void scatter_begin(const cq_shapes *r, Scatter *s, const int32_t tile) {
   for (int n = (int)threadIdx.x; n < 3 * CQ_DIM * HULL_NODES; n += CELL_THREADS) (&s->sums[0][0][0])[n] = 0;
   for (int c = (int)threadIdx.x; c < HULL_CELLS + 1; c += CELL_THREADS)
@@ -128,7 +133,7 @@ CQ_GPU void scatter_put(Scatter *s, const real fraction[CQ_DIM], const real *val
   EACH(i) s->rows[ROW_FRACTION + i][at] = fraction[i];
 }
 
-// what the particles [begin, end) of a round give to plane x of their cell's nodes
+// Adds what the particles [begin, end) of one cell give to the nodes of plane x of their cell.
 CQ_GPU void scatter_plane(const Scatter *s, const real inv_dx, const int begin, const int end, const int x,
                           real sums[ROWS_Y][3][CQ_DIM]) {
   for (int k = begin; k < end; k++) {
@@ -179,7 +184,7 @@ CQ_GPU void scatter_round(Scatter *s, const real inv_dx, const int32_t from, con
   __syncthreads();
 }
 
-// The sums to the arena of the tile; they are zero then. first: it overwrites what is there.
+// Moves the sums to the arena of the tile, and clears them. first: it overwrites the arena, else adds.
 CQ_GPU void scatter_end(Scatter *s, Node *arena, const int first) {
   CQ_GLOBAL(arena);
   for (int n = (int)threadIdx.x; n < HULL_NODES; n += CELL_THREADS) {
@@ -194,6 +199,7 @@ CQ_GPU void scatter_end(Scatter *s, Node *arena, const int first) {
   __syncthreads();
 }
 
+// The nodes of a tile in the arena of a field.
 CQ_GPU Node *arena_at(const cq_shapes *r, const int field, const int32_t tile) {
   return (Node *)r->arena[field] + (int64_t)tile * HULL_NODES;
 }

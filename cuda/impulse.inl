@@ -74,6 +74,7 @@ CQ_GPU void impulse_pass(const cq_frame *s, const int32_t k, Impulses *of_groups
   }
 }
 
+// The impulses of walls and pins in engine step k, as a kernel: a block for each tile, which runs impulse_pass.
 static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) impulse(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Impulses, shared, 1);
   if (!s->progress->over) impulse_pass<CQ_TILE_NODES>(s, k, shared);

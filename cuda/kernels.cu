@@ -81,6 +81,7 @@ static void launch_together(resident_kernel *kernel, int32_t threads, cudaStream
   // as CQ_LAUNCH
   if (cudaPeekAtLastError() == cudaSuccess) cudaLaunchKernelEx(&config, kernel, frame, count);
 }
+// The number of blocks of a cooperative kernel that the GPU holds at once; 0 where it has no cooperative launch.
 static cudaError_t room_of(resident_kernel *kernel, int32_t threads, const cudaDeviceProp *gpu, int32_t *room) {
   int each = 0;
   const cudaError_t error = gpu->cooperativeLaunch
@@ -89,6 +90,7 @@ static cudaError_t room_of(resident_kernel *kernel, int32_t threads, const cudaD
   *room = each * gpu->multiProcessorCount;
   return error;
 }
+// Launches one kernel that makes `count` engine steps.
 static void launch_resident(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t count) {
   launch_together(resident, TRANSFER_THREADS, stream, blocks, frame, count);
 }
@@ -99,6 +101,8 @@ static void launch_resident_adj(cudaStream_t stream, int32_t blocks, const cq_fr
 #else
 static cq_cuda_resident *const launch_resident_adj = NULL;   // launches are faster
 #endif
+// The number of blocks of the resident kernels, forward and backward, that the GPU holds at once; 0: it has no such
+// kernel.
 static cudaError_t room(const cudaDeviceProp *gpu, int32_t *forward, int32_t *backward) {
   const cudaError_t error = room_of(resident, TRANSFER_THREADS, gpu, forward);
   *backward = 0;
@@ -129,6 +133,7 @@ static void launch_repel_adj(cudaStream_t stream, int32_t blocks, const cq_frame
   CQ_LAUNCH(near_enter, blocks, SLOT_THREADS, stream, frame, k);
   CQ_LAUNCH(near_push_adj, blocks, SLOT_THREADS, stream, frame, k);
 }
+// Launches the test for bodies that touch after step k of total Lagrangian worlds.
 static void launch_touch(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
   CQ_LAUNCH(touch_enter, blocks, SLOT_THREADS, stream, frame, k);
   CQ_LAUNCH(touch_meet, blocks, SLOT_THREADS, stream, frame, k);
@@ -162,15 +167,19 @@ static void launch_reference_finish(cudaStream_t stream, int32_t blocks, const c
 
 // ---- the others -----------------------------------------------------------------------------------------------------
 
+// Launches find_box, the bounding box of the particles in tiles.
 static void launch_box(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
   CQ_LAUNCH(find_box, blocks, SLOT_THREADS, stream, *s);
 }
+// Launches the kernel that writes the tile and the cell of each particle.
 static void launch_key(cudaStream_t stream, int32_t blocks, const cq_sorting *s) {
   CQ_LAUNCH(find_keys, blocks, SLOT_THREADS, stream, *s);
 }
+// Launches the kernel that copies particle fields from one order into another.
 static void launch_move(cudaStream_t stream, int32_t blocks, const cq_moving *m) {
   CQ_LAUNCH(move_slots, blocks, SLOT_THREADS, stream, *m);
 }
+// Launches the kernel that copies a field of the user's order into particle slots.
 static void launch_load(cudaStream_t stream, int32_t blocks, const cq_loading *l) {
   CQ_LAUNCH(load_values, blocks, SLOT_THREADS, stream, *l);
 }
@@ -180,6 +189,7 @@ static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_sto
 static void launch_store_params_adj(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
 }
+// Launches adj *= factor for `count` numbers of an adjoint.
 static void launch_discount(cudaStream_t stream, int32_t blocks, void *adj, int64_t count, double factor) {
   CQ_LAUNCH(discount_reals, blocks, SLOT_THREADS, stream, adj, count, factor);
 }
@@ -204,6 +214,7 @@ static void launch_pull_cables_adj(cudaStream_t stream, int32_t blocks, const cq
                                    const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(pull_cables_adj, blocks, CABLE_THREADS, stream, frame, actuation, k);
 }
+// The sums of a readout in two launches: over portions of a group, then over the portions.
 static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, int32_t components) {
   CQ_LAUNCH(read_portions, blocks, SUM_THREADS, stream, *r, components);
   // a warp for each sum, where a portion takes a block
@@ -211,6 +222,7 @@ static void read_sums(cudaStream_t stream, int32_t blocks, const cq_reading *r, 
   const int64_t most = (sums * WARP + SLOT_THREADS - 1) / SLOT_THREADS;
   CQ_LAUNCH(read_groups, most < blocks ? most : blocks, SLOT_THREADS, stream, *r, components);
 }
+// Launches a readout: sums over groups, or the values of single particles.
 static void launch_read(cudaStream_t stream, int32_t blocks, const cq_reading *r) {
   read_derived(stream, r);
   if (r->kind == CQ_READOUT_GATHER)

@@ -6,6 +6,8 @@
 
 static const char *const what = "grids of bodies";
 
+// A copy of the first `used` elements of an array in a new one of `room` elements of `size` bytes; the old one is
+// freed.
 static void *grown(void *array, size_t used, size_t room, size_t size) {
   void *more = cq_alloc(room, size, what);
   if (more && used) memcpy(more, array, used * size);
@@ -16,6 +18,7 @@ static void *grown(void *array, size_t used, size_t room, size_t size) {
 
 static int32_t room_for(int32_t needed, int32_t room) { return needed <= room ? room : needed + needed / 2; }
 
+// Makes the arrays of the layout large enough for so many tiles, nodes and rim cells.
 static cq_status make_room(cq_shapes_layout *l, int32_t tiles, int32_t nodes, int32_t rims) {
   const int32_t tile_room = room_for(tiles, l->tile_room), node_room = room_for(nodes, l->node_room),
                 rim_room = room_for(rims, l->rim_room);
@@ -50,6 +53,7 @@ void cq_shapes_free(cq_shapes_layout *l) {
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
 }
 
+// The number of tiles along axis i of a body's reference grid.
 static int32_t tiles_along(const cq_shapes_layout *l, const cq_body *body, int i) {
   return i < l->dim ? (body->count[i] - 2 + l->side - 1) / l->side : 1;
 }
@@ -136,6 +140,7 @@ static void find_cells(cq_shapes_layout *l, const double *positions) {
     }
 }
 
+// The place of a node in the grid of its body, from its index.
 static void coordinates(const cq_shapes_layout *l, const cq_body *body, int64_t node, int32_t at[3]) {
   node -= body->first;
   at[0] = at[1] = at[2] = 0;
@@ -174,7 +179,8 @@ static cq_status number_nodes(cq_shapes_layout *l, int32_t scene) {
   return CQ_OK;
 }
 
-// The tile of a scene by its place in the boxes: its hull, and where its nodes get what it gives.
+// Fills the hull of tile t of body b: the numbers of the nodes that its particles reach, and for each node the hull
+// entries that it gets contributions from. box_tile: the tile's index in the boxes of all bodies.
 static void make_hull(cq_shapes_layout *l, int32_t b, int64_t box_tile, int32_t t) {
   const cq_body *body = &l->bodies[b];
   const int32_t side = l->side + 2;
@@ -250,7 +256,7 @@ static cq_status make_tiles(cq_shapes_layout *l, int32_t scene, const double *po
   return CQ_OK;
 }
 
-// Cells that have an empty one beside them: others may come near these alone.
+// Lists the rim cells of a scene: filled cells beside an empty one, which alone can touch another body.
 static cq_status find_rim(cq_shapes_layout *l, int32_t scene, uint8_t *filled) {
   const cq_model *m = l->model;
   memset(filled, 0, (size_t)l->grid_first[m->body_count]);

@@ -96,6 +96,7 @@ cq_status cq_cuda_check(cudaError_t error, const char *what) {
   }
 }
 
+// The error for `bytes` that the pool cannot get from CUDA, with how much is free.
 static cq_status fail_memory(const cq_pool *pool, size_t bytes, const char *what) {
   const double mebibyte = 1 << 20;
   size_t available = 0, total = 0;
@@ -110,7 +111,7 @@ static cq_status fail_memory(const cq_pool *pool, size_t bytes, const char *what
 
 // ---- pool -----------------------------------------------------------------------------------------------------------
 
-// Rounds a size up to one of those that the pool hands out.
+// Rounds a size up to one of the pool's sizes, and returns the bin of that size.
 static int32_t bin_of(size_t *bytes) {
   size_t units = *bytes ? (*bytes + UNIT - 1) / UNIT : 1;
   int32_t shift = 0;
@@ -124,13 +125,14 @@ static int32_t bin_of(size_t *bytes) {
   return shift * 16 + (int32_t)units;
 }
 
+// Takes a free block off the list of a bin; NULL: the list is empty.
 static cq_memory *pop(cq_pool *pool, int32_t bin) {
   cq_memory *memory = pool->bins[bin];
   if (memory) pool->bins[bin] = memory->next;
   return memory;
 }
 
-// Gives back to CUDA the pieces in which nothing lies.
+// Returns to CUDA the pieces of the pool of which no part is in use.
 static void trim(cq_pool *pool) {
   for (int32_t bin = 0; bin < CQ_POOL_BINS; bin++)
     for (cq_memory **at = &pool->bins[bin]; *at;) {
@@ -155,6 +157,7 @@ static void trim(cq_pool *pool) {
   }
 }
 
+// Gets another piece of at least `bytes` for the pool from CUDA.
 static cq_status add_piece(cq_pool *pool, size_t bytes, const char *what) {
   cq_piece *piece = (cq_piece *)cq_alloc(1, sizeof *piece, what);
   if (!piece) return CQ_MEMORY;
@@ -170,7 +173,7 @@ static cq_status add_piece(cq_pool *pool, size_t bytes, const char *what) {
   return CQ_OK;
 }
 
-// Takes memory from a piece that has room for it.
+// Cuts a block of a bin's size from a piece that has room for it.
 static cq_status carve(cq_pool *pool, size_t bytes, int32_t bin, const char *what, cq_memory **out) {
   cq_piece *piece = pool->pieces;
   while (piece && piece->bytes - piece->carved < bytes) piece = piece->next;

@@ -12,10 +12,12 @@ enum { THREADS = 128 };
 CQ_GPU const double *layer_in(const cq_network *n, const int64_t scene, const int l) {
   return l ? n->value + scene * n->values + n->start[l - 1] : n->inputs + scene * n->width[0];
 }
+// The activations of layer l of a scene's network.
 CQ_GPU double *units_of(const cq_network *n, double *values, const int64_t scene, const int l) {
   return values + scene * n->values + n->start[l];
 }
 
+// Copies a scene's observation, and the change of a second readout, into the inputs of the network.
 CQ_GPU void load_inputs(const cq_network *n, const int64_t scene) {
   double *inputs = n->inputs + scene * n->width[0];
   for (int32_t i = (int32_t)threadIdx.x; i < n->observed; i += THREADS)
@@ -26,8 +28,7 @@ CQ_GPU void load_inputs(const cq_network *n, const int64_t scene) {
   }
 }
 
-// The gradient of input i of the network, written as that of the observation, or of the two readouts whose difference
-// it was.
+// Writes dL/d(input i) as the gradient of the observation, or of the two readouts whose difference it was.
 CQ_GPU void load_inputs_adj(const cq_network *n, const int64_t scene, const int32_t i, const double grad) {
   if (i < n->observed) {
     n->grad_observation[scene * n->observed + i] = grad;

@@ -23,6 +23,7 @@ struct cq_device_network {
 
 static const char *const what = "a policy";
 
+// An asynchronous copy on the device's stream.
 static cq_status copy(cq_device *d, void *to, const void *from, size_t bytes, cudaMemcpyKind kind) {
   return bytes ? cq_cuda_check(cudaMemcpyAsync(to, from, bytes, kind, d->context->stream), what) : CQ_OK;
 }
@@ -42,6 +43,7 @@ void cq_cuda_policy_destroy(cq_device *d) {
 
 // ---- the network ----------------------------------------------------------------------------------------------------
 
+// The policy's network as kernels take it: sizes of layers, weights and values on the device.
 static cq_network network_of(const cq_device *d, const cq_policy_run *policy_run) {
   const cq_policy *p = policy_run->policy;
   cq_network n = {};
@@ -147,6 +149,7 @@ typedef struct Observed {
   cq_reading observation, change;
 } Observed;
 
+// Prepares the reading of a readout from a state; none, and no error, where readout is NULL.
 static cq_status read_one(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
                           cq_memory **room, cq_reading *r) {
   return readout ? cq_cuda_reading(d, readout, count, state, room, r) : CQ_OK;
@@ -217,6 +220,7 @@ cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows) {
   return copy(d, f->pinned, f->device_rows, (size_t)rows * f->row_size * sizeof *f->pinned, cudaMemcpyDeviceToHost);
 }
 
+// Copies `count` numbers on the host; none where count is 0.
 static void put_doubles(double *to, const double *from, size_t count) {
   if (count) memcpy(to, from, count * sizeof *from);
 }

@@ -42,7 +42,7 @@ typedef struct Tables {
   cq_portion *portion;
 } Tables;
 
-// Sets the addresses of the tables from a first one on; returns the bytes that they take.
+// Sets the addresses of the tables of a list from `at` on; returns their bytes.
 static size_t lay_out(const cq_list *l, char *at, Tables *t) {
   const size_t listed = (size_t)l->listed, size = sizeof(int32_t);
   t->portion = (cq_portion *)at;
@@ -56,6 +56,7 @@ static size_t lay_out(const cq_list *l, char *at, Tables *t) {
          (3 * listed + (size_t)l->groups + 1 + 2 * (size_t)l->distinct_count + 1) * size;
 }
 
+// Cuts the groups of a list into portions, one for each block of a launch.
 static void cut_portions(const cq_list *l, const Tables *t) {
   int32_t count = 0;
   for (int32_t g = 0; g < l->groups; g++) {
@@ -83,6 +84,8 @@ static void invert(const cq_list *l, const Tables *t, const int32_t *number) {
   t->place_start[l->distinct_count] = l->listed;
 }
 
+// Builds the tables of a list and copies them to the device. number: the index of each particle among the distinct
+// ones.
 static cq_status list_upload(cq_device *d, cq_list *l, const int32_t *number) {
   Tables t, on_device;
   const size_t bytes = lay_out(l, NULL, &t);
@@ -112,6 +115,8 @@ static cq_status list_upload(cq_device *d, cq_list *l, const int32_t *number) {
   return CQ_OK;
 }
 
+// Takes the groups of particles of a readout into a list: offsets, particles, portions and distinct particles; then
+// uploads it.
 static cq_status list_fill(cq_device *d, const cq_readout *r, cq_list *l) {
   l->host = (int32_t *)cq_alloc((size_t)l->groups + 1 + (size_t)l->listed, sizeof *l->host, "readout");
   int32_t *number = (int32_t *)cq_alloc((size_t)d->particles, sizeof *number, "readout");
@@ -163,6 +168,7 @@ static cq_status find_list(cq_device *d, const cq_readout *r, cq_list **out) {
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
+// Sets the list's tables in the arguments of a reading.
 static void fill_list(const cq_list *l, cq_reading *r) {
   r->groups = l->groups;
   r->listed = l->listed;
@@ -208,6 +214,7 @@ static void fill_points(const cq_device *d, cq_reading *r) {
   memcpy(r->materials, m->materials, sizeof r->materials);
 }
 
+// Sets what weighs particles in a mean: mass, volume, or nothing.
 static void fill_weights(const cq_device *d, int32_t weighting, cq_reading *r) {
   if (weighting == CQ_WEIGHT_PARTICLE) return;
   const int32_t by_mass = weighting == CQ_WEIGHT_MASS;
@@ -274,6 +281,7 @@ void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
   d->kernels->read_adj(d->context->stream, cq_cuda_blocks(d, (int64_t)d->batch * r->distinct_count, 256), r);
 }
 
+// Reads `count` readouts from the live state into out, on the host.
 static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
   cq_reading r;
   cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);

@@ -2,6 +2,7 @@
 // Sums run in double over portions of the user's list, each in a fixed tree, and then over the portions in another
 // fixed tree, so that they do not depend on the order of particles in memory.
 
+// Weight of particle p in the mean of its group: its mass, its volume or 1.
 CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t p) {
   return r->weight ? r->weight[scene * r->weight_stride + p] : 1;
 }
@@ -111,7 +112,8 @@ CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components
   }
 }
 
-// a warp for each {scene, group, component}, whose lanes take the portions in turn
+// Sums the portions of each {scene, group, component} in their order; a warp for each, whose lanes take portions in
+// turn.
 CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) {
   const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.groups * components : 0,
                 first = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x;
@@ -148,8 +150,8 @@ CQ_KERNEL read_gather(const __grid_constant__ cq_reading r) {
   }
 }
 
-// With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum without W, w g and g . q. What one
-// place in the list gives to the adjoint of a part of its particle; returns g . (q - out).
+// Adds the adjoint of one list entry to a part of its particle's state. With out = sum w q / W: dL/dq += w / W g and
+// dL/dw += g . (q - out) / W; of a sum, w g and g . q. Returns g . (q - out).
 CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t id, const int32_t place,
                        const cq_part *part, const double share) {
   const int32_t width = part->width, gather = r->kind == CQ_READOUT_GATHER,

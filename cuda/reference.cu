@@ -17,8 +17,10 @@ typedef struct Piece {
   const void **to;
 } Piece;
 
+// Bytes rounded up to the alignment of pieces.
 static size_t rounded(size_t bytes) { return (bytes + 127) / 128 * 128; }
 
+// Uploads arrays into one device allocation, one after another, and sets their addresses.
 static cq_status send_pieces(cq_device *d, const Piece *pieces, int32_t count, cq_memory **memory) {
   size_t total = 0;
   for (int32_t k = 0; k < count; k++) total += rounded(pieces[k].bytes);
@@ -146,7 +148,7 @@ static cq_status reserve(cq_device *d) {
   return send_pieces(d, pieces, sizeof pieces / sizeof *pieces, &r->backward);
 }
 
-// What the host needs again of a layout, where a rollout begins anew or fails.
+// Keeps the parts of a layout that the host needs when a rollout begins again or fails.
 static void keep_layout(cq_reference *r, cq_shapes_layout *l) {
   void *old[] = {r->order, r->rests, r->rim, r->rim_node, r->rim_scene};
   for (size_t k = 0; k < sizeof old / sizeof *old; k++) cq_free(old[k]);
@@ -305,6 +307,7 @@ cq_status cq_cuda_reference_observe(cq_device *d, const cq_slice *state, const c
 
 // ---- failures -------------------------------------------------------------------------------------------------------
 
+// Number `at` of an array of the device's precision, on the host.
 static double number_at(const cq_device *d, const void *data, int64_t at) {
   return d->real_bytes == 4 ? (double)((const float *)data)[at] : ((const double *)data)[at];
 }
@@ -317,7 +320,7 @@ static void node_at(const cq_device *d, const void *state, int32_t node, double 
 
 #include "../engine/world/touch.inl"
 
-// Of rims in the user's order, the first two of which one lies in the other; pair stays where there are none.
+// The first pair of rim cells, in the order of the user, of which one lies in the other; pair stays if there is none.
 static cq_status find_meeting(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                               int32_t pair[2]) {
   static const double rounding = 1e-4;   // cells
@@ -340,6 +343,7 @@ static cq_status find_meeting(const cq_model *m, const cq_rim *rim, const cq_rim
   return status;
 }
 
+// Finds the first pair of rim cells that touch in a state, and reports both as the failure of the step.
 static cq_status find_touch(cq_device *d, const void *state, int64_t step) {
   const cq_reference *r = d->reference;
   const cq_model *m = d->model;
@@ -417,6 +421,7 @@ cq_status cq_cuda_reference_diagnose(cq_device *d, const cq_slice *after) {
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
+// Sets `bytes` of device memory to zero.
 static cq_status clear(cq_device *d, void *data, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(data, 0, bytes, d->context->stream), "clearing the adjoint");
 }

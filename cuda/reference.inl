@@ -71,6 +71,8 @@ CQ_GPU real force_of(const cq_frame *s, const int32_t p, const AroundCell *at, r
   return mat_det(f);
 }
 
+// P2G of a total Lagrangian step k: internal and actuation forces of all particles, summed on the nodes of each tile's
+// reference grid.
 static __global__ void __launch_bounds__(CELL_THREADS, CQ_REAL_BYTES == 4 ? 2 : 1)
     cell_forces(const cq_frame *s, int32_t k) {
   CQ_SHARED(Hull, u, 1);
@@ -112,12 +114,14 @@ typedef struct Mover {
   double place[3], after[3]; // where it is, and where it would be after the step
 } Mover;
 
+// The walls of a scene as they stand in step k.
 CQ_GPU StepWalls walls_of(const cq_frame *s, const int32_t scene, const int32_t k) {
   const double *moved = s->wall_place ? s->wall_place + 3 * (int64_t)scene * s->wall_count : NULL;
   return {s->walls, s->wall_count, wall_velocity_of(s, scene, 0), moved,
           (double)(s->step + k - s->wall_step) * s->scales_8.dt, s->scales_8.dt, s->scales_8.dx};
 }
 
+// A node of the reference grid before contacts: mass, velocity, pin, walls, and its places before and after the step.
 CQ_GPU void mover_of(const cq_frame *s, const int32_t k, const int32_t node, const real mass, const real v[CQ_DIM],
                      Mover *m) {
   const cq_shapes *r = s->shapes;
@@ -156,6 +160,7 @@ CQ_GPU ContactLaw law_of_step(const cq_frame *s, const Mover *m, const StepConta
   return {s->walls[c->wall].kind, friction_of(s, m->scene, c->wall), c->normal, m->walls.velocity + 3 * c->wall};
 }
 
+// Applies a contact of a node to its velocity and its mean velocity over the step.
 CQ_GPU void apply_step_contact(const cq_frame *s, const Mover *m, const StepContact *c, real v[CQ_DIM],
                                real mean[CQ_DIM]) {
   const real still[CQ_DIM] = {0};
@@ -164,7 +169,8 @@ CQ_GPU void apply_step_contact(const cq_frame *s, const Mover *m, const StepCont
   contact(&law, v);
 }
 
-// v and mean: before all contacts; they become the velocity after them, and the mean one in the step
+// Applies all contacts and the pin of a node. v: velocity; mean: mean velocity over the step; both before contacts,
+// and replaced by those after them.
 CQ_RARE void hold_node(const cq_frame *s, const Mover *m, real v[CQ_DIM], real mean[CQ_DIM]) {
   each_contact(m, [&](const StepContact *c) {
     apply_step_contact(s, m, c, v, mean);
@@ -172,6 +178,7 @@ CQ_RARE void hold_node(const cq_frame *s, const Mover *m, real v[CQ_DIM], real m
   });
 }
 
+// Can a wall or a pin hold this node?
 CQ_GPU int may_hold(const cq_frame *s, const int32_t node) { return s->wall_count || s->shapes->pin[node]; }
 
 // (E115) velocity before walls: d (v + dt f / m + dt g)
@@ -185,6 +192,7 @@ CQ_GPU void velocity_before(const cq_frame *s, const int32_t k, const int32_t no
   EACH(i) v[i] = decay * (was.c[i] + dt * mass.c[1] * f.c[i] + dt * gravity[i]);
 }
 
+// The grid pass of a total Lagrangian step k: velocity from momentum and force, contacts, and the new displacement.
 static __global__ void __launch_bounds__(GRID_THREADS, 2) node_move(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const real dt = s->SCALES.dt;
@@ -230,6 +238,7 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) node_move(const cq_fra
 
 // ---- impulses -------------------------------------------------------------------------------------------------------
 
+// What the impulse of a contact is made of: mass, normal, place, and velocity before and after.
 CQ_GPU void touch_of_step(const Mover *m, const StepContact *c, const real before[CQ_DIM], const real after[CQ_DIM],
                           Touch *t) {
   t->mass = m->mass;
@@ -239,7 +248,8 @@ CQ_GPU void touch_of_step(const Mover *m, const StepContact *c, const real befor
   EACH(i) t->after[i] = after[i];
 }
 
-// Contact j of a node, with v and mean before it. Returns how many there are up to it.
+// Finds contact j of a node, with v and mean before it: contacts before it are applied. Returns the number of contacts
+// up to j, at most j + 1.
 CQ_RARE int32_t contacts_until(const cq_frame *s, const Mover *m, const int32_t j, StepContact *found, real v[CQ_DIM],
                                real mean[CQ_DIM]) {
   int32_t count = 0;
@@ -356,6 +366,7 @@ CQ_KERNEL reference_nodes(const __grid_constant__ cq_shapes r, const cq_given_pa
   }
 }
 
+// Copies the given initial F of all particles.
 CQ_KERNEL reference_starts(const __grid_constant__ cq_shapes r, const void *given) {
   SLOTS_EACH(p, r.slots) EACH(i) EACH(j) slot_in(r.start, CQ_DIM * CQ_DIM, p)[(i * CQ_DIM + j) * CQ_GROUP] =
       slot_in(given, FIELDS, p)[(F + i * CQ_DIM + j) * CQ_GROUP];
@@ -372,6 +383,7 @@ CQ_GPU void global_at(const cq_shapes *r, const Node *field, const int32_t p, co
   field_at(&a, [&](const int i, const int n) { return field[hull[n]].c[i]; }, value, slope);
 }
 
+// World position of particle p: its rest place plus the displacement field of its grid there.
 CQ_GPU void particle_place(const cq_shapes *r, const Node *state, const int32_t p, const real inv_dx,
                            real x[CQ_DIM]) {
   real slope[CQ_DIM][CQ_DIM];
@@ -379,6 +391,7 @@ CQ_GPU void particle_place(const cq_shapes *r, const Node *state, const int32_t 
   EACH(i) x[i] += slot_in(r->place, CQ_DIM, p)[i * CQ_GROUP];
 }
 
+// Writes the particle fields (x, v, F, C) that readouts see from the state of the reference grids.
 CQ_KERNEL reference_particles(const __grid_constant__ cq_shapes r, const void *state, void *to) {
   const real inv_dx = (real)(1 / r.dx);
   SLOTS_EACH(p, r.slots) {

@@ -10,7 +10,7 @@ typedef struct MoverGrad {
   double x[CQ_DIM], after[CQ_DIM];
 } MoverGrad;
 
-// The impulse of a contact backward: what before, after, normal, mass and place of it get.
+// Adjoint of the impulse of a contact: dL/d(impulse) to the velocities before and after, normal, mass and place.
 CQ_RARE Touch step_impulse_adj(const cq_frame *s, const Mover *m, const StepContact *c, const real before[CQ_DIM],
                                const real after[CQ_DIM]) {
   const double *given = s->grad_impulse + (int64_t)m->scene * s->impulse_count + impulse_at(s, c->wall);
@@ -148,7 +148,7 @@ static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_move_adj(const c
   }
 }
 
-// Adds to the adjoint of the nodes what all tiles gave to them. given: 1 displacements, 2 velocities too
+// Adds the contributions of all tiles to the adjoint of the nodes. given: 1 displacements, 2 velocities too.
 CQ_GPU void collect_nodes(const cq_shapes *r, const int32_t given) {
   Node *adj = (Node *)r->adj;
   for (int32_t node = (int32_t)(blockIdx.x * GRID_THREADS + threadIdx.x); node < r->nodes;
@@ -158,13 +158,15 @@ CQ_GPU void collect_nodes(const cq_shapes *r, const int32_t given) {
       EACH(i) adj[(int64_t)field * r->nodes + node].c[i] += more.c[i];
     }
 }
+// collect_nodes as a kernel, at the end of a run.
 CQ_KERNEL reference_collect(const __grid_constant__ cq_shapes r, int32_t given) { collect_nodes(&r, given); }
+// collect_nodes as a kernel, in a step.
 CQ_KERNEL node_collect(const cq_frame *s, int32_t given) { collect_nodes(s->shapes, given); }
 
 // ---- particles ------------------------------------------------------------------------------------------------------
 
-// What the place of a particle in its cell gets where N gives value, and grad N slope, to the nodes, or takes them from
-// there: added to fraction_adj.
+// Adds to fraction_adj the gradient of a particle's place in its cell through N and grad N: value and slope are the
+// gradients of what it interpolates from, or scatters to, the nodes.
 CQ_RARE void fraction_adj(const cq_shapes *r, const int32_t p, const Hull *hull, const int corner,
                           const real value[CQ_DIM], const real slope[CQ_DIM][CQ_DIM]) {
   const real dx = (real)r->dx, by = (real)(1 / r->dx);
@@ -217,6 +219,8 @@ typedef struct StressGrad {
   real f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
 } StressGrad;
 
+// Adjoint of the first Piola-Kirchhoff stress of any law: from grad_p to gradients of F, rate, constants and
+// actuation.
 CQ_RARE void piola_of_any_adj(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                               const real rate[CQ_DIM][CQ_DIM], StressGrad *of, const real grad_p[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
@@ -255,7 +259,7 @@ CQ_GPU void piola_of_adj(const cq_frame *s, const Matter *m, const int32_t p, co
     slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
-// One particle backward. out: what slopes of displacements get, and back: what those of velocities get.
+// Adjoint of force_of for one particle. out: gradient of grad u; back: gradient of grad v.
 CQ_GPU void force_of_adj(const cq_frame *s, const int32_t p, const AroundCell *at, real out[CQ_DIM][CQ_DIM],
                          real back[CQ_DIM][CQ_DIM]) {
   const cq_shapes *r = s->shapes;
@@ -299,7 +303,7 @@ CQ_GPU void force_of_adj(const cq_frame *s, const int32_t p, const AroundCell *a
   if (viscous) rate_in_space_adj(stretch, rate, grad.rate, back, out);
 }
 
-// the adjoint of cell_forces in step k: arena 0 gets what displacements get, arena 1 what velocities do
+// Adjoint of cell_forces in step k: arena 0 gets the gradients of displacements, arena 1 those of velocities.
 static __global__ void __launch_bounds__(CELL_THREADS, CQ_REAL_BYTES == 4 ? 2 : 1)
     cell_forces_adj(const cq_frame *s, int32_t k) {
   CQ_SHARED(Hull, u, 1);
@@ -387,6 +391,7 @@ CQ_GPU void settle_tiles(const cq_shapes *r, const void *state, void *adj, Hull 
   }
 }
 
+// Moves gradients of particle fields, as readouts leave them, to the nodes and constants of the reference grids.
 static __global__ void __launch_bounds__(CELL_THREADS) reference_settle(const __grid_constant__ cq_shapes r,
                                                                        const void *state, void *adj) {
   CQ_SHARED(Hull, u, 1);
@@ -414,8 +419,8 @@ CQ_KERNEL reference_masses(const __grid_constant__ cq_shapes r, const void *stat
   }
 }
 
-// What a particle of the first state gets, where its mass and momentum went to the nodes. Its share of where its body's
-// grid begins comes to place_adj.
+// Gradients of the initial particle state by way of the nodes' mass and momentum. Its gradient by the origin of its
+// body's grid goes to place_adj.
 CQ_KERNEL reference_given(const __grid_constant__ cq_shapes r, const cq_given_particles given) {
   const real dx = (real)r.dx, by = (real)(1 / r.dx);
   SLOTS_EACH(p, r.slots) {
@@ -470,7 +475,7 @@ CQ_KERNEL reference_given(const __grid_constant__ cq_shapes r, const cq_given_pa
   }
 }
 
-// Grids go with the mean of their particles: what the origin of each body's grid gets. A block for each {body, axis}.
+// Gradient by the origin of each body's grid, which is a mean of particle places; a block for each {body, axis}.
 CQ_KERNEL reference_origins(const __grid_constant__ cq_shapes r) {
   CQ_SHARED(double, shared, SUM_THREADS);
   for (int32_t n = (int32_t)blockIdx.x; n < r.bodies * CQ_DIM; n += (int32_t)gridDim.x) {
@@ -493,6 +498,7 @@ CQ_KERNEL reference_origins(const __grid_constant__ cq_shapes r) {
   }
 }
 
+// Adds the gradients of body origins to those of the particles' initial positions.
 CQ_KERNEL reference_shift(const __grid_constant__ cq_shapes r, void *adj) {
   for (int32_t t = (int32_t)blockIdx.x; t < r.tiles; t += (int32_t)gridDim.x) {
     const cq_cell_tile tile = r.tile[t];

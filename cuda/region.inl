@@ -14,7 +14,7 @@ CQ_GPU int owner_of(const int node, int at[CQ_DIM]) {
   return which;
 }
 
-// The nodes of a tile's region, from the tiles that own them. All threads of a block call it.
+// Loads the nodes of a tile's region from the tiles that own them. All threads of a block call it.
 template <int THREADS>
 CQ_GPU void region_load(Node region[NODES], const void *grid, const cq_frame *s, const int32_t tile) {
   const int32_t *neighbors = s->neighbors + (int64_t)tile * CQ_NEIGHBORS_MAX;

@@ -23,7 +23,7 @@ CQ_GPU Round<THREADS> round_of(Own<THREADS> *own) {
   return {own->give, own->sums, own->start, own->list, own->filled};
 }
 
-// Copies the frame to shared memory, and empties the sums there. All threads of the block call it.
+// Copies the frame to shared memory and clears the sums there. All threads of the block call it.
 template <int THREADS>
 CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
   static_assert(sizeof *given % sizeof(int32_t) == 0, "copied by words");
@@ -51,6 +51,8 @@ CQ_RARE void call_impulse(Own<TRANSFER_THREADS> *own, const int32_t k) {
   impulse_pass<TRANSFER_THREADS>(&own->frame, k, shared);
 }
 
+// Makes `count` engine steps in one cooperative kernel, with a barrier of all blocks between transfers; ends early
+// where a step fails or particles must be sorted.
 static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_frame *given, int32_t count) {
   CQ_SHARED(Own<TRANSFER_THREADS>, own, 1);
   own_begin(own, given);
@@ -89,6 +91,7 @@ CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
   grid_adj_pass<ADJ_THREADS, 0>(&own->frame, k, 0, shared);
 }
 
+// Reverses `count` engine steps in one cooperative kernel.
 static __global__ void __launch_bounds__(ADJ_THREADS, 2) resident_adj(const cq_frame *given, int32_t count) {
   CQ_SHARED(Own<ADJ_THREADS>, own, 1);
   own_begin(own, given);

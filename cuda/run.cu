@@ -17,8 +17,8 @@ static cq_status wait(cq_device *d, const char *what) {
 // because the order of sums, and so the last bits of results, depend on it.
 enum { BLOCKS_AT_ONCE = 264 };
 
-// The number of thread blocks among which the particles of a tile are divided. With few tiles it is so large that a
-// block takes its share in one round; with many it is so small that all blocks fit on the GPU.
+// The number of thread blocks that share the particles of a tile: with few tiles so many that a block takes its share
+// in one round, with many so few that all blocks fit on the GPU.
 static int32_t parts_of(const cq_device *d, const cq_arrangement *a) {
   const int32_t round = d->kernels->round, each = d->slots / a->tile_count;
   int32_t parts = (each + round - 1) / round;
@@ -43,6 +43,7 @@ static int32_t resident_blocks(const cq_device *d, int32_t room, int32_t parts) 
   return parts < room ? parts : room;
 }
 
+// Bytes of a tile's arena: a region for each of its parts.
 static size_t arena_size(const cq_device *d, int32_t parts) {
   return (size_t)parts * (size_t)cq_region_nodes(d->model->dim) * cq_node_size(d);
 }
@@ -94,6 +95,7 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->global_stride = cq_global_count(d);
 }
 
+// Sets the reference grids of a run, for total Lagrangian worlds; NULL for others.
 static void fill_shapes(const cq_device *d, cq_upload *on_device, cq_upload *u) {
   cq_reference *r = d->reference;
   u->frame.shapes = NULL;
@@ -107,6 +109,7 @@ static void fill_shapes(const cq_device *d, cq_upload *on_device, cq_upload *u) 
   u->shapes.seen = r->seen->memory->data;
 }
 
+// Sets the frame of a run: the pointers and constants that all kernels of its engine steps read.
 static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t first, cq_upload *on_device, cq_frame *f) {
   fill_world(d, f);
   f->tile_count = a->tile_count;
@@ -142,6 +145,7 @@ static void fill_frame(const cq_device *d, const cq_arrangement *a, int32_t firs
   f->damping_wanted = (d->wanted & cq_bit(CQ_FIELD_DAMPING)) != 0;
 }
 
+// Sets cables and chambers of a run: points, faces, laws and values on the device.
 static void fill_cables(const cq_device *d, cq_pulling *out) {
   const size_t places = (size_t)d->batch * (size_t)out->points * (size_t)d->model->dim;
   for (int k = 0; k < 3 && out->count; k++) {
@@ -158,6 +162,7 @@ static void fill_cables(const cq_device *d, cq_pulling *out) {
   out->grad_base = out->grad_signals + (size_t)d->batch * (size_t)out->all;
 }
 
+// Sets the actuation of a run: entries, weights, signals and forces on the device.
 static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *controls, cq_actuation *out) {
   const size_t signals = cq_signal_count(d), row = (size_t)d->control_row, rows = (size_t)d->control_rows;
   *out = d->context->actuation;
@@ -229,11 +234,13 @@ static Sizes sizes_of(const cq_device *d) {
   return {power_of_two(d, tiles), node, node < 4 ? 1 : node / 4};
 }
 
+// Launches the stresses, forces and pressures of all particles by the present signals.
 static void load_actuation(cq_device *d, const cq_upload *u) {
   if (d->actuation)
     d->kernels->load_actuation(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &u->frame, &u->actuation);
 }
 
+// Launches the forces of cables and chambers in step k, if there are any.
 static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
   if (d->model->cables.all)
     d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
@@ -265,6 +272,7 @@ static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes,
   }
 }
 
+// Launches `count` engine steps backward in worlds with cables or chambers.
 static void launch_backward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   cudaStream_t stream = d->context->stream;
   load_actuation(d, u);
@@ -293,7 +301,8 @@ static void launch_forward_reference(cq_device *d, const cq_upload *u, Sizes siz
   }
 }
 
-// What tiles give to the nodes is added at the next step of the nodes, or at the end of the run.
+// Launches `count` total Lagrangian steps backward. Gradients that tiles give to nodes are added at the next node
+// pass, or at the end of the run.
 static void launch_backward_reference(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;

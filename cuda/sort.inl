@@ -117,6 +117,7 @@ CQ_KERNEL store_params_adj(const cq_storing s) {
   }
 }
 
+// adj *= factor for `count` numbers, as a kernel; a factor of 0 also removes what is not finite.
 CQ_KERNEL discount_reals(void *adj, const int64_t count, const double factor) {
   for (int64_t k = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; k < count; k += (int64_t)gridDim.x * SLOT_THREADS)
     ((real *)adj)[k] = factor == 0 ? (real)0 : ((real *)adj)[k] * (real)factor;

@@ -2,25 +2,31 @@
 // P2G scatters a state to them. Between two steps of one arrangement one kernel does both: it gathers, and scatters the
 // new state while that is still in registers.
 
+// Loads a vector field of particle p from the state.
 CQ_GPU void load_vector(const void *data, const int field, const int32_t p, real out[CQ_DIM]) {
   EACH(i) out[i] = slot_in(data, FIELDS, p)[(field + i) * CQ_GROUP];
 }
+// Loads a matrix field of particle p from the state.
 CQ_GPU void load_matrix(const void *data, const int field, const int32_t p, real out[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) out[i][j] = slot_in(data, FIELDS, p)[(field + i * CQ_DIM + j) * CQ_GROUP];
 }
+// Stores a vector field of particle p in the state.
 CQ_GPU void store_vector(void *data, const int field, const int32_t p, const real in[CQ_DIM]) {
   EACH(i) slot_in(data, FIELDS, p)[(field + i) * CQ_GROUP] = in[i];
 }
+// Stores a matrix field of particle p in the state.
 CQ_GPU void store_matrix(void *data, const int field, const int32_t p, const real in[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) slot_in(data, FIELDS, p)[(field + i * CQ_DIM + j) * CQ_GROUP] = in[i][j];
 }
 
+// Loads x, v, F and C of particle p.
 CQ_GPU void state_load(const void *data, const int32_t p, State *q) {
   load_vector(data, X, p, q->x);
   load_vector(data, V, p, q->v);
   load_matrix(data, C, p, q->c);
   load_matrix(data, F, p, q->f);
 }
+// Stores x, v, F and C of particle p.
 CQ_GPU void state_store(void *data, const int32_t p, const State *q) {
   store_vector(data, X, p, q->x);
   store_vector(data, V, p, q->v);
@@ -41,6 +47,7 @@ CQ_RARE void pressure_load(const cq_frame *s, const int32_t p, const real f[CQ_D
   pressure_force(f, pressure, force);
 }
 
+// Loads the constants, actuation and internal variables of particle p, for its law at deformation gradient f.
 CQ_GPU void matter_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], Matter *m) {
   const real *params = slot_in(s->params, s->param_count, p);
   m->mass = params[CQ_PARAM_MASS * CQ_GROUP];
@@ -71,6 +78,7 @@ CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, c
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
+// Kirchhoff stress tau of particle p by the plain form of its law; returns det F.
 CQ_RARE real stress_of_plain(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                              real tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
@@ -88,6 +96,7 @@ CQ_RARE void update(const cq_frame *s, const void *in, void *out, const int32_t 
   for (int k = 0; k < s->internals; k++) internal[k * CQ_GROUP] = at.internal[k];
 }
 
+// Does the law of particle p have an update after the step (plastic flow, viscous branches)?
 CQ_GPU int is_updated(const cq_frame *s, const int32_t p) { return s->updates && (s->updates >> s->material[p] & 1); }
 
 // The update, or, where the law has none, a copy of the internal variables.
@@ -128,8 +137,8 @@ CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) 
 
 CQ_GPU GridStep grid_step_of(const cq_frame *s) { return {s->SCALES.dx, s->SCALES.dt, 0}; }
 
-// What transfer_to_grid reads of a particle. tau is a variable of its own until here, because functions that are not
-// inlined take its address: as a part of the Source it would put all of the Source on the stack.
+// The Source of a particle: all that transfer_to_grid reads. tau (Kirchhoff stress) is a variable of its own because
+// functions that are not inlined take its address: as a part of the Source it would put all of it on the stack.
 CQ_GPU void source_of(const Matter *m, const State *q, const Place *at, const real tau[CQ_DIM][CQ_DIM], Source *p) {
   p->mass = m->mass;
   p->volume = m->volume;
@@ -173,8 +182,8 @@ CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, c
   return jac > 0;
 }
 
-// GATHER: makes state k + 1 from state k and the velocities of the nodes. SCATTER: gives that state, or state k without
-// GATHER, to the arenas. MAKE: the block computes the velocities of its region itself; otherwise a grid pass has.
+// GATHER: G2P of state k, then the new state k + 1. SCATTER: P2G of that state, or of state k without GATHER, to the
+// arenas. MAKE: the block computes the velocities of its region itself; otherwise a grid pass has.
 template <int GATHER, int SCATTER, int MAKE>
 CQ_GPU void transfer_pass(const cq_frame *s, const int32_t k, Node *region, const Round<TRANSFER_THREADS> *round) {
   const int32_t parts = s->tile_count * s->parts;
@@ -210,6 +219,7 @@ CQ_GPU void transfer_pass(const cq_frame *s, const int32_t k, Node *region, cons
   }
 }
 
+// transfer_pass of step k as a kernel.
 template <int GATHER, int SCATTER>
 static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) transfer(const cq_frame *s, int32_t k) {
   CQ_SHARED(Node, region, GATHER ? NODES : 1);

@@ -2,12 +2,13 @@
 // does what lies between two grid passes: the adjoint of scattering in step k, then that of gathering in step k - 1.
 // AGAIN: there are too few registers to keep the state over the walk through the stencil, so it is loaded twice.
 
-// The same slot, hidden from the compiler, which then loads from it a second time and keeps no registers for that.
+// Returns p itself, hidden from the compiler, which then loads from it a second time instead of keeping registers.
 CQ_GPU int32_t opaque(int32_t p) {
   CQ_OPAQUE(p);
   return p;
 }
 
+// Adds to the gradient of one constant (a CQ_PARAM) of particle p.
 CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const real value) {
   slot_in(s->params_adj, s->param_count, p)[which * CQ_GROUP] += value;
 }
@@ -21,6 +22,7 @@ CQ_RARE void point_add(const cq_frame *s, const int32_t p, MaterialPoint *grad) 
   for (int k = 0; k < s->internals; k++) internal[k * CQ_GROUP] += grad->internal[k];
 }
 
+// Sets the gradients of a material point to zero.
 CQ_RARE void point_clear(const cq_frame *s, MaterialPoint *grad) {
   for (int k = 0; k < CQ_SLOTS_MAX; k++) grad->c[k] = 0;
   for (int k = 0; k < CQ_EXTRAS_MAX; k++) grad->extra[k] = 0;
@@ -33,6 +35,7 @@ typedef struct PlainGrad {
   real f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
 } PlainGrad;
 
+// Adjoint of stress_of_plain: grad_tau to gradients of F, C, internal variables and constants.
 CQ_RARE void stress_of_plain_adj(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                                  PlainGrad *of, const real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
@@ -69,8 +72,8 @@ typedef struct Around {
   int32_t p;
 } Around;
 
-// Adjoint of stress_of. Gradients of F and C are added to adj, those of constants to params_adj, those of sigma to
-// actuation_adj.
+// Adjoint of stress_of: grad_tau = dL/dtau gives gradients of F and C (added to adj), of constants (params_adj) and of
+// actuation stress (actuation_adj).
 CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const Around *of, const MaterialKept *kept, State *adj,
                           const real grad_tau[CQ_DIM][CQ_DIM]) {
   const void *state = of->state;
@@ -108,8 +111,8 @@ CQ_RARE void pressure_load_adj(const cq_frame *s, const int32_t p, const real f[
   EACH(i) slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP] += grad_pressure[i];
 }
 
-// Adjoint of scattering state q. s->adj holds dL/dx and dL/dF by what the particle did itself in the later step; adj
-// becomes dL/d(state), with what it gave to the grid.
+// Adjoint of the P2G of state q. s->adj holds dL/dx and dL/dF by the particle's own update in the later step; adj
+// becomes dL/d(state), with the part by way of the grid.
 template <int AGAIN>
 CQ_GPU void scatter_adj(const cq_frame *s, const Around *of, const cq_tile *tile, State *q, State *adj) {
   const void *in = of->state;
@@ -153,8 +156,8 @@ CQ_GPU void scatter_adj(const cq_frame *s, const Around *of, const cq_tile *tile
   EACH(i) adj->x[i] += inv_dx * (slopes[i] - grad.arm[i]);
 }
 
-// Adjoint of gathering. q: the state after the step, of which velocity and C are read. adj: dL/d(state after) becomes
-// dL/dx and dL/dF of the state before, by what the particle did itself. give: what the nodes get.
+// Adjoint of the G2P of a particle. q: the state after the step (v and C are read). adj: dL/d(state after) becomes
+// dL/dx and dL/dF before by the particle's own update. give: the gradients of the nodes it read.
 template <int AGAIN>
 CQ_GPU void gather_adj(const cq_frame *s, const Around *of, const Place *at, State *q, const Exchange *give,
                        State *adj) {
@@ -230,6 +233,7 @@ CQ_GPU void transfer_adj_pass(const cq_frame *s, const int32_t k, Node *region, 
   }
 }
 
+// The adjoint of step k's G2P and of the next step's P2G, as a kernel.
 template <int P2G, int G2P>
 static __global__ void __launch_bounds__(ADJ_THREADS, 2) transfer_adj(const cq_frame *__restrict__ s, int32_t k) {
   CQ_SHARED(Node, region, NODES);

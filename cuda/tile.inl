@@ -83,6 +83,7 @@ CQ_GPU void node_at(const int node, const int side, int at[CQ_DIM]) {
 #endif
 }
 
+// Index of a place in a block of side^DIM nodes.
 CQ_GPU int index_in(const int side, const int at[CQ_DIM]) {
   int n = at[0];
   CQ_UNROLL for (int i = 1; i < CQ_DIM; i++) n = n * side + at[i];
@@ -210,8 +211,8 @@ CQ_GPU void clear_round(const Round<THREADS> *round) {
   __syncthreads();
 }
 
-// Turns start from the numbers of particles, that of a cell one entry further, into where they begin, and lists the
-// cells with particles. Done by the first warp.
+// Prefix sum by the first warp: start, from particle counts (a cell's count stands one entry further), becomes the
+// first place of each cell; also lists the cells with particles.
 template <int THREADS>
 CQ_GPU void count_up(const Round<THREADS> *round) {
   // one sum holds both counts: particles in its lower 16 bits, cells with particles in its upper ones

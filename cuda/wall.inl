@@ -1,9 +1,11 @@
 // wall: the contacts of one node of the grid with walls and pins, the impulse of each contact, and their adjoints. In
 // scalar reals, because few nodes touch a wall.
 
+// Values of a whole scene: gravity, damping, friction, wall velocities.
 CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
   return (const real *)s->globals + (int64_t)scene * s->global_stride;
 }
+// The friction coefficient of a wall in a scene.
 CQ_GPU real friction_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
   return globals_of(s, scene)[CQ_AT_FRICTION + wall];
 }
@@ -25,6 +27,7 @@ typedef struct GridNode {
 // Can a wall or a pin hold nodes of this tile?
 CQ_GPU int may_touch(const cq_frame *s, const cq_tile *tile) { return tile->has_walls || s->moving_wall_count; }
 
+// A grid node in step k: its coordinates, scene, time, and the contacts that the wall map lists for it.
 CQ_GPU void find_node(const cq_frame *s, const int64_t n, const int32_t k, GridNode *w) {
   const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
   const int64_t entries = s->wall_entries[n];
@@ -80,6 +83,7 @@ CQ_GPU int contact_of(const cq_frame *s, const GridNode *w, const int32_t j, Con
   return 0;
 }
 
+// The law of a contact: kind, friction, normal and velocity of its wall.
 CQ_GPU ContactLaw law_of(const cq_frame *s, const int32_t scene, const Contact *c) {
   return {s->walls[c->wall].kind, friction_of(s, scene, c->wall), c->normal, wall_velocity_of(s, scene, c->wall)};
 }
@@ -151,7 +155,7 @@ typedef struct WallGrad {
   real friction, velocity[CQ_DIM], place[CQ_DIM];
 } WallGrad;
 
-// (E22) The normals of a moving wall are those of its present place: their gradient goes to its velocity and place.
+// (E22) Adds the gradient of a moving wall's normal at a node to the gradients of the wall's velocity and place.
 CQ_GPU void turn_adj(const cq_frame *s, const GridNode *w, const int32_t wall, const ContactGrad *of, WallGrad *grad) {
   double x[3], grad_n[3] = {0, 0, 0}, grad_x[3] = {0, 0, 0};
   place_relative_to(s, w, wall, x);

@@ -12,9 +12,11 @@ static size_t walls_of(const cq_device *d) { return (size_t)d->batch * (size_t)d
 static size_t impulse_width(const cq_device *d) { return (size_t)d->batch * (size_t)cq_impulse_count(d); }
 static size_t grad_width(const cq_device *d) { return 6 * walls_of(d); }
 
+// Copies `count` doubles on the device's stream.
 static cq_status copy(cq_device *d, void *to, const void *from, size_t count, cudaMemcpyKind kind) {
   return cq_cuda_check(cudaMemcpyAsync(to, from, count * sizeof(double), kind, d->context->stream), what);
 }
+// Sets `count` doubles on the device to zero.
 static cq_status clear(cq_device *d, const cq_memory *memory, size_t count) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, count * sizeof(double), d->context->stream), what);
 }

@@ -21,9 +21,11 @@ typedef struct Before {
   int32_t particles, tiles, ring;
 } Before;
 
+// Component-wise sum: particles, tiles with particles, and ring tiles.
 CQ_GPU Before add(const Before a, const Before b) {
   return {a.particles + b.particles, a.tiles + b.tiles, a.ring + b.ring};
 }
+// The counts of one tile, as a summand of the prefix sum.
 CQ_GPU Before of_tile(const int32_t particles, const int32_t kind) {
   return {particles, kind == HAS_PARTICLES, kind == IS_BESIDE};
 }
@@ -65,7 +67,7 @@ CQ_GPU int32_t kind_of(const cq_sorting *s, const int32_t t) {
   return others ? IS_BESIDE : IS_EMPTY;
 }
 
-// Sums over the threads before this one, and over all of the block; all threads call it.
+// Exclusive prefix sum over the threads of a block; sum: the total. All threads call it.
 CQ_GPU Before scan_block(Before *shared, const Before mine, Before *sum) {
   shared[threadIdx.x] = mine;
   __syncthreads();
@@ -83,6 +85,7 @@ CQ_GPU Before scan_block(Before *shared, const Before mine, Before *sum) {
   return before;
 }
 
+// Stores the totals for the host: tiles with particles, ring tiles.
 CQ_GPU void store_counts(const cq_sorting *s, const Before all) {
   s->found->tiles = all.tiles;
   s->found->ring = all.ring;
@@ -106,7 +109,7 @@ CQ_KERNEL scan_parts(const cq_sorting s) {
   if (gridDim.x == 1) store_counts(&s, sum);
 }
 
-// One block turns the sums of all blocks into sums over those before each.
+// Exclusive prefix sum over the totals of all blocks, by one block.
 CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
   CQ_SHARED(Before, shared, THREADS);
   Before *part = (Before *)s.partial, all = {0, 0, 0};
@@ -156,6 +159,7 @@ CQ_GPU int32_t number_of(const cq_sorting *s, const int32_t tiles, const int32_t
   return number >= -1 ? number : tiles - 2 - number;
 }
 
+// Writes the tiles of the new arrangement (place, scene, particles) and the numbers of their neighbours.
 template <int DIM>
 CQ_KERNEL write_tiles(const cq_sorting s, cq_tile *tiles, int32_t *neighbors) {
   const int32_t side = DIM == 3 ? 4 : 8, with_particles = s.found->tiles;
@@ -227,8 +231,8 @@ CQ_KERNEL place_slots(const cq_sorting s) {
   EACH_OF(p, s.slots) s.placed[s.first[s.key[p]] + s.rank[p]] = p;
 }
 
-// A block for each tile: its particles by cell, those of a cell by user id. Who comes first
-// at a counter does not matter.
+// Sorts the particles of each tile by cell, and those of a cell by user id; a block for each tile. order: user id by
+// slot; slot_of: its inverse.
 CQ_KERNEL order_tiles(const cq_sorting s, const cq_tile *tiles, int32_t tile_count, int32_t *order, int32_t *slot_of) {
   CQ_SHARED(int32_t, count, TILE_CELLS);
   CQ_SHARED(int32_t, start, TILE_CELLS + 1);
@@ -265,6 +269,8 @@ void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, c
   CQ_LAUNCH(order_tiles, blocks, THREADS, stream, *s, a->tiles, a->tile_count, a->order, a->slot_of);
 }
 
+// The first arrangement: slots in the user's order, and the material of each slot. of: material by particle of a
+// scene.
 CQ_KERNEL write_first(int32_t slots, int32_t particles, const uint8_t *of, int32_t *order, int32_t *slot_of,
                       uint8_t *material) {
   EACH_OF(p, slots) {
@@ -278,6 +284,8 @@ void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t
   CQ_LAUNCH(write_first, blocks, THREADS, stream, slots, particles, of, a->order, a->slot_of, a->material);
 }
 
+// The arrangement of a total Lagrangian world, whose order never changes: slot_of, the inverse of order, and tiles
+// with their scenes.
 CQ_KERNEL write_blocks(int32_t slots, const int32_t *order, int32_t *slot_of, int32_t count, cq_tile *tiles,
                        const int32_t *scene) {
   const int32_t first = (int32_t)(blockIdx.x * THREADS + threadIdx.x), step = (int32_t)gridDim.x * THREADS;
@@ -308,7 +316,7 @@ CQ_GPU int32_t scene_begin(const cq_tile *tiles, int32_t begin, int32_t end, con
   return begin;
 }
 
-// A block for each {scene, component}: its tiles with particles, then those beside them.
+// Sums of each {scene, component} over its tiles, those with particles first; a block for each.
 CQ_KERNEL sum_tiles(const cq_summing s) {
   CQ_SHARED(double, shared, THREADS);
   if (s.over && *s.over) return;

@@ -53,6 +53,7 @@ typedef struct Work {
   double *signals;           // {batch, actuators}; backward their gradient
 } Work;
 
+// Counts the inputs, outputs and activations of a policy, and allocates what a step of it needs.
 static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   *w = (Work){.inputs = p->layers[0].in, .outputs = cq_policy_outputs(p)};
   w->signal_count = r->world->model.actuator_count;
@@ -68,8 +69,8 @@ static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   return w->observation ? CQ_OK : CQ_MEMORY;
 }
 
-// Reads the observation of the live state. If the policy also sees how a second readout changes, keeps that readout,
-// so that the next control step can subtract it.
+// Reads the observation of the live state. Where the policy also sees the change of a second readout, keeps that one,
+// for the next control step to subtract.
 static cq_status read_state(cq_rollout *r, const cq_policy *p, const Work *w) {
   const cq_backend *b = r->world->backend;
   const cq_status status = p->observation ? b->read(r->device, p->observation, w->observed, w->observation) : CQ_OK;
@@ -114,8 +115,8 @@ static const double *network_values(const cq_policy *p, double *value) {
   return value;
 }
 
-// grad ends with dL/d(outputs of the last layer). Writes the gradients before it, down to those of the inputs, and adds
-// to the gradients of weights and biases.
+// Backpropagation: w->grad ends with dL/d(outputs of the last layer); writes the gradients before it, down to the
+// inputs, and adds to those of weights and biases.
 static void network_adj(const cq_policy *p, const Work *w) {
   int64_t at = w->inputs + w->values - w->outputs;
   memset(w->grad, 0, (size_t)at * sizeof(double));
@@ -128,6 +129,8 @@ static void network_adj(const cq_policy *p, const Work *w) {
   }
 }
 
+// One control step: observation, network, signals of all scenes {batch, signals}, then the engine's steps. outputs: of
+// the last layer, kept for the backward pass.
 static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, double *outputs) {
   cq_status status = read_state(r, p, w);
   for (int32_t s = 0; s < r->def.batch && !status; s++) {

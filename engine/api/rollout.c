@@ -131,6 +131,7 @@ static cq_status check_pins(const cq_model *m, const double *position) {
 static int has_field(const cq_model *m, int32_t field) {
   return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || m->value[field];
 }
+// Does number k of a field have an effect? A material constant has one if the law of its particle reads it.
 static int takes_value(const cq_model *m, int32_t field, int64_t k) {
   const cq_field_info *info = cq_field_describe(field);
   if (info->owner != CQ_OWNER_CONSTANT) return 1;

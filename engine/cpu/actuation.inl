@@ -8,8 +8,9 @@ CQ_INLINE double direction_at(const cq_model *m, const int32_t actuator, const i
   return m->actuator_direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
-// The weight row of an actuator with a free lane among those from first on; a new one if there is none. Particles of a
-// chunk mostly have the same actuators in the same order: the row after the last one found is tried first.
+// The weight row, from `first` on, that holds an actuator and has `lane` free; a new one if there is none. hint: tried
+// first, the row after the last one found, since particles of a chunk mostly have the same actuators in the same
+// order.
 static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count, const int32_t hint,
                                const int32_t actuator, const int lane) {
   for (int32_t k = 0, at = hint; k < *count; k++, at++) {
@@ -23,7 +24,8 @@ static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count,
   return weight_row;
 }
 
-// weight rows of one range for the order of the live state; those of a chunk follow those of the one before
+// Makes the weight rows of a range of chunks in the order of the live state; the rows of a chunk follow those of the
+// chunk before.
 static void make_weight_rows(cq_scene *s, const int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
@@ -45,7 +47,7 @@ static void make_weight_rows(cq_scene *s, const int32_t range) {
   s->rows_sorted_at[range] = a->sorted_at;
 }
 
-// the forces that the script gives; rows that cables and chambers add to begin with them
+// Loads the script's forces of chunk c. Rows that cables and chambers add to begin with them.
 static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
   for (int l = 0; l < CQ_CHUNK; l++) {
     const int32_t p = s->arrangement->order[c * CQ_CHUNK + l],
@@ -66,6 +68,7 @@ static void load_pressure(const cq_scene *s, const int32_t c, real *chunk) {
   }
 }
 
+// Adjoint of a chunk's surface pressures: to the gradients of signals.
 static void load_pressure_adj(const cq_scene *s, const int32_t c, const real *chunk, double *signals) {
   const cq_surfaces *surfaces = &s->model->surfaces;
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -77,6 +80,7 @@ static void load_pressure_adj(const cq_scene *s, const int32_t c, const real *ch
   }
 }
 
+// Stresses, forces and pressures of a range's particles by the present signals, into s->actuation.
 static void load_actuation(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
@@ -114,8 +118,8 @@ CQ_INLINE double dot_of_chunk(const real *x, const real *y) {
   return part[0];
 }
 
-// Adjoint of load_actuation. The gradients of stresses, forces and pressures of a range's particles stand in
-// s->actuation_adj, which is cleared; those of weights, forces and signals are added to.
+// Adjoint of load_actuation for a range: s->actuation_adj, gradients of stresses, forces and pressures, is added to
+// the gradients of weights, forces and signals, and cleared.
 static void load_actuation_adj(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;

@@ -12,7 +12,7 @@ enum {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-// grows an array, whose contents are lost; a new one is all zero
+// Grows an array to hold `wanted` elements; its contents are lost, and a new one is all zero.
 static cq_status reserve_zero(void **array, int64_t *capacity, int64_t wanted, size_t size, const char *what) {
   if (*capacity >= wanted) return CQ_OK;
   const int64_t room = wanted + wanted / 4;
@@ -22,7 +22,7 @@ static cq_status reserve_zero(void **array, int64_t *capacity, int64_t wanted, s
   return *array ? CQ_OK : CQ_MEMORY;
 }
 
-// two arrays of as many nodes; the second one is there where it is wanted
+// Grows two arrays of node data alike; the second one only where wanted_second is set.
 static cq_status reserve_two(void **array, void **second, int wanted_second, int64_t *capacity, int64_t wanted,
                              size_t size) {
   int64_t other = *capacity;
@@ -82,6 +82,7 @@ static int32_t range_end(const cq_scene *s, int32_t range) {
   return end < s->model->particle_count ? end : (int32_t)s->model->particle_count;
 }
 
+// A range's counters for sorting by plane.
 static int32_t *tally_of(const cq_scene *s, int32_t range) { return s->tally + range * s->tally_stride; }
 
 // particles of a range in each plane
@@ -107,10 +108,11 @@ static void place_planes(cq_scene *s, const box *b) {
   s->plane[planes] = sum;
 }
 
-// The slots of all ranges by plane. Each plane is then sorted along its other axes, once in 2D and twice in 3D, each
-// time from one of two arrays to the other, so that the order ends in s->source.
+// Slots of all ranges, sorted by plane of the grid. Each plane is then sorted along its other axes (once in 2D, twice
+// in 3D), from one of two arrays to the other, so that the order ends in s->source.
 static int32_t *slots_by_plane(const cq_scene *s) { return s->model->dim == 3 ? s->source : s->source_other; }
 
+// Counting sort of a range's slots by the plane of their base node, into slots_by_plane.
 static void place_slots(cq_scene *s, int32_t range, const box *b) {
   const int32_t *base = s->base, end = range_end(s, range), lower = b->lower[0];
   int32_t *tally = tally_of(s, range), *out = slots_by_plane(s);
@@ -124,6 +126,7 @@ typedef struct {
   int32_t count, *tally;
 } sorting;
 
+// Stable counting sort of slots by their base node's coordinate along an axis, from `in` to `out`.
 static void sort_along(const sorting *s, uint32_t axis, const int32_t *in, int32_t *out) {
   const int32_t *base = s->base, lower = s->b->lower[axis], size = s->b->upper[axis] - lower + 1, count = s->count;
   int32_t *tally = s->tally;
@@ -192,7 +195,8 @@ static void add_reach(const cq_scene *s, const cq_arrangement *a, int32_t range,
   }
 }
 
-// reach of a range, whose particles are sorted: those of one (x, y) follow each other, lowest base first
+// Finds for each column the lowest and highest base node of a range's particles, which are sorted: those of one (x, y)
+// follow each other, lowest base first.
 static void find_reach(const cq_scene *s, const cq_arrangement *a, int32_t range) {
   const int32_t *base = s->base, *source = s->source, end = range_end(s, range);
   for (int32_t x = 0; x < a->slab_size[range]; x++) *reach_of(s, a, range, a->slab_lower[range] + x) = (cq_reach){1, 0};
@@ -231,7 +235,7 @@ static void split_columns(const cq_scene *s, cq_arrangement *a) {
   a->column_block[s->ranges] = a->column_count;
 }
 
-// the window around all bases with their reach, and how far it is to the edge of the world
+// Sets the window of the grid around all bases with their reach, and the distance to the edge of the world.
 static void set_window(const cq_scene *s, cq_arrangement *a, const int32_t lower[3], const int32_t upper[3]) {
   const int last = s->model->dim - 1;
   a->room = INFINITY;
@@ -259,7 +263,8 @@ static int64_t first_from(const cq_wall_map *map, int64_t begin, int64_t end, in
   return at;
 }
 
-// Entries of the wall map within each column. They are far apart, and all were asked for when the columns were made.
+// Finds the entries of the wall map in each column. They are far apart in memory, and were prefetched when the columns
+// were made.
 static void clip_walls(const cq_scene *s, cq_arrangement *a) {
   for (int32_t c = 0; c < a->column_count; c++) {
     cq_column *column = &a->columns[c];
@@ -268,7 +273,7 @@ static void clip_walls(const cq_scene *s, cq_arrangement *a) {
   }
 }
 
-// One column of the window, if any range reaches it.
+// Adds column (x, y) to the window, if any range reaches it.
 static cq_status add_column(cq_scene *s, cq_arrangement *a, int32_t x, int32_t y) {
   const int32_t dim = s->model->dim, last = dim - 1;
   cq_column column = {.x = x + a->lower[0], .y = dim == 3 ? y + a->lower[1] : 0};
@@ -298,6 +303,7 @@ static cq_status add_column(cq_scene *s, cq_arrangement *a, int32_t x, int32_t y
   return push_column(a, &column);
 }
 
+// Finds the columns of the window that any range reaches.
 static cq_status find_columns(cq_scene *s, cq_arrangement *a) {
   a->record_nodes = 0;
   for (int32_t x = 0; x < a->size[0]; x++) {
@@ -351,8 +357,8 @@ static void drop_prepared(cq_scene *s) {
   s->next_arrangement = NULL;
 }
 
-// One range of the new arrangement, with the constants of its particles, and of the new slice. Padding sits
-// where the last particle does.
+// Fills a range of the new arrangement and of its slice: particles and their constants. Padding slots copy the place
+// of the last particle.
 static void fill_range(cq_scene *s, int32_t range) {
   cq_arrangement *a = s->next_arrangement;
   const int32_t begin = s->range_start[range], end = s->range_start[range + 1], real_end = range_end(s, range);
@@ -399,7 +405,7 @@ int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice) {
   return outside;
 }
 
-// What the first worker left in s->status, for all of them: before anyone writes it again.
+// Returns the first worker's s->status to all workers, before anyone writes it again.
 static cq_status share_status(const cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
   const cq_status status = s->status;

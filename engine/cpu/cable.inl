@@ -48,7 +48,8 @@ static void place_cables(cq_scene *s, const cq_slice *in) {
   }
 }
 
-// Forces of points at their places, of those that are lagged or of those that follow; the others stay as they are.
+// Forces of cables and chambers at their points, either of the lagged ones or of those that follow the motion; the
+// other points keep theirs.
 static void force_points(cq_scene *s, const int follows) {
   const cq_cables *c = &s->model->cables;
   for (int32_t k = 0; k < c->all; k++) {
@@ -79,15 +80,15 @@ static void force_particles(cq_scene *s) {
   }
 }
 
-// Forces of particles, of those that are lagged, whose points are placed.
+// Forces of lagged cables and chambers on particles, where the places of their points are known.
 static void pull_placed(cq_scene *s) {
   memset((void *)s->cable_force, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
   force_points(s, 0);
   force_particles(s);
 }
 
-// Forces of particles: those that are lagged by the state `in`, those that follow by the state `out`, or without them
-// where it is NULL.
+// Forces of cables and chambers on particles: lagged ones by the state `in`, following ones by the state `out`;
+// without the latter where it is NULL.
 static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
   memset((void *)s->cable_force, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
   place_cables(s, in);
@@ -100,8 +101,8 @@ static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// What the forces of this step are worth at the points. Rows of pulled particles are settled and cleared step by step,
-// since each step has other pulls.
+// Gradients of this step's particle forces become gradients of the forces at points. The rows of pulled particles are
+// settled and cleared at each step, since each step has other forces.
 static void take_force_adj(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   wide *grad_force = (wide *)s->cable_force;
@@ -142,14 +143,15 @@ static void cables_adj(cq_scene *s, wide *grad_x, const int follows) {
   }
 }
 
-// Of those that are lagged, whose points are placed, up to what these get.
+// Adjoint of pull_placed, down to the places of points.
 static void pull_placed_adj(cq_scene *s) {
   take_force_adj(s);
   memset(s->cable_grad, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
   cables_adj(s, (wide *)s->cable_grad, 0);
 }
 
-// in: state before the step; the adjoint of that state is there but for those that are lagged, which pulled there
+// Adjoint of pull_cables. in: state before the step. s->adj belongs to that state, but for the lagged ones, which
+// pulled there.
 static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   const wide *grad_x = (const wide *)s->cable_grad;

@@ -10,13 +10,14 @@ enum {
 #define AT(chunk, fields, field) (((int64_t)(chunk) * (fields) + (field)) * CQ_CHUNK)
 #define LANES_EACH(h) for (int h = 0; h < CQ_CHUNK; h += CQ_LANES)
 
-// one field of one particle in a chunked array
+// Address of one field of one particle (slot) in a chunked array.
 CQ_INLINE real *slot_at(real *data, const int32_t fields, const int32_t slot, const int32_t field) {
   return data + AT(slot / CQ_CHUNK, fields, field) + slot % CQ_CHUNK;
 }
 
-// Asks for one of CQ_CHUNK shares of some fields of the next chunk. Slices of a memo come from far away, and backward
-// no stream detector follows them; asked for in one go, they would hold up the loads of the chunk at work.
+// Prefetches fields [first, first + count) of the next chunk, one of CQ_CHUNK shares at a time. Slices of the memo are
+// read backward, which no stream detector follows; prefetched all at once they would delay the loads of the present
+// chunk.
 CQ_INLINE void prefetch_next(const real *chunk, const int fields, const int first, const int count, const int share) {
 #if defined(__GNUC__) && !defined(CQ_REAL_DUAL)
   const char *next = (const char *)(chunk + (fields + first) * CQ_CHUNK) + 64 * share;
@@ -31,12 +32,15 @@ CQ_INLINE void prefetch_next(const real *chunk, const int fields, const int firs
 CQ_INLINE void load_vector(const real *chunk, const int field, const int h, Real out[CQ_DIM]) {
   EACH(i) out[i] = r_load(chunk + (field + i) * CQ_CHUNK + h);
 }
+// Loads a matrix field of lane group h of a chunk.
 CQ_INLINE void load_matrix(const real *chunk, const int field, const int h, Real out[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) out[i][j] = r_load(chunk + (field + i * CQ_DIM + j) * CQ_CHUNK + h);
 }
+// Stores a vector field of lane group h of a chunk.
 CQ_INLINE void store_vector(real *chunk, const int field, const int h, const Real in[CQ_DIM]) {
   EACH(i) r_store(chunk + (field + i) * CQ_CHUNK + h, in[i]);
 }
+// Stores a matrix field of lane group h of a chunk.
 CQ_INLINE void store_matrix(real *chunk, const int field, const int h, const Real in[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) r_store(chunk + (field + i * CQ_DIM + j) * CQ_CHUNK + h, in[i][j]);
 }

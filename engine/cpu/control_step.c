@@ -47,7 +47,8 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   return cq_arrange(s, worker);
 }
 
-// Displacements of walls where `from` stands, whose step is step 0 here; load_walls sets those of changing velocity.
+// Takes over the displacements of walls at the present step of `from`, which is step 0 here; load_walls sets those of
+// changing velocity.
 static void take_walls(cq_scene *s, const cq_scene *from) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
   s->kernels->clear_walls(s);
@@ -113,9 +114,9 @@ static void load_actuation(cq_scene *s, cq_worker *worker) {
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// The forces of cables and chambers at the positions of a state, for all of the worker; out: of those that follow, at
-// the end of the step. The first worker may begin while others are still in the pass before, which must not read
-// forces.
+// Forces of cables and chambers at a state's positions, computed for all workers by the first one. out: for following
+// ones, the state at the end of the step. It may begin while other workers are still in the pass before, which must
+// not read forces.
 static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in, const cq_slice *out) {
   if (!s->model->cables.all) return;
   if (worker->rank == 0) s->kernels->pull_cables(s, in, out);
@@ -174,8 +175,7 @@ static void find_failed_particle(cq_scene *s) {
     s->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// The velocities of the grid's nodes in a step of either kind. An explicit one gives them without a doubt; whether its
-// particles were good is in found.
+// Grid velocities of a step, explicit or implicit. found: whether an explicit step's particles were good.
 static cq_status node_velocities(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_step_record *record,
                                  cq_found *found, int32_t substep) {
   int begin, end;
@@ -224,7 +224,6 @@ static void average_dilatation(cq_scene *s, cq_worker *worker, const cq_slice *i
   }
 }
 
-// One average backward, whose rate the nodes have.
 static void reverse_average(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t average) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -252,7 +251,7 @@ static void average_positions_adj(cq_scene *s, cq_worker *worker) {
   for (int32_t r = begin; r < end; r++) s->kernels->dilatation_places_adj(s, r);
 }
 
-// What averages within an implicit step get, between the solution of its nodes and the adjoint of its particles (E102).
+// Adjoint of the averages in an implicit step, between nodes' and particles' adjoints (E102).
 static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   int begin, end;
   if (!s->model->averages_dilatation) return;
@@ -265,8 +264,8 @@ static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_rec
   cq_worker_wait(worker);      // the first worker adds what cables give to places of all ranges
 }
 
-// One engine step of all workers, in three passes. The first of them prepares and concludes while the others go on:
-// they meet what it changed after the next barrier.
+// One engine step by all workers, in three passes. The first worker prepares and concludes; the others see its changes
+// after the next barrier.
 static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *drift, cq_step_record *record,
                           int32_t substep) {
   int begin, end;
@@ -309,7 +308,6 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   return CQ_OK;
 }
 
-// The end of a control step: J of liquids is averaged into a slice of its own, for the last record keeps the old one
 static cq_status average_volume(cq_scene *s, cq_worker *worker) {
   if (!(s->model->volume_share > 0)) return CQ_OK;
   cq_worker_wait(worker);
@@ -405,8 +403,7 @@ static void swap(void **a, void **b) {
   *b = was;
 }
 
-// The adjoint into the order that the step before had: constants and actuation are settled in
-// the order they were made in.
+// Brings the adjoint into the order of the arrangement before; constants and actuation settle first.
 static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   const int32_t n = (int32_t)s->model->particle_count;
   int begin, end;
@@ -436,6 +433,7 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   load_actuation(s, worker);
 }
 
+// Reverses one engine step: adjoints of G2P, of the grid or the implicit solve, of cables, then of P2G.
 static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);

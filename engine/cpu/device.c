@@ -115,8 +115,7 @@ static void start_timers(const scene_job *j, cq_worker *worker) {
   worker->last = cq_ticks();
 }
 
-// Reading the clock at the end of each phase would take more than a hundredth of the time of a few particles: there
-// one call is timed for several.
+// How many calls one timed call stands for: with few particles, reading the clock costs too much for each.
 static double weight_of_call(cq_device *device) {
   const int32_t every = device->batch * device->scenes[0].chunks < TIMED_CHUNKS ? TIMED_EVERY : 1;
   device->untimed++;
@@ -126,6 +125,7 @@ static double weight_of_call(cq_device *device) {
   return weight;
 }
 
+// One thread's share of a scene_work: its part of the only scene, or whole scenes of a batch.
 static void run_job(void *argument, int rank, int size) {
   scene_job *j = argument;
   cq_device *device = j->device;
@@ -143,15 +143,14 @@ static void run_job(void *argument, int rank, int size) {
     keep_status(j, s, j->work(&device->scenes[s], &alone, s, j->argument));
 }
 
-// threads that can share the one scene of a device, or take some of its scenes each
 static int most_threads(const cq_device *device) {
   const int threads = cq_thread_pool_size(device->context->thread_pool),
             pieces = device->batch > 1 ? device->batch : device->scenes[0].ranges;
   return threads < pieces ? threads : pieces;
 }
 
-// Does a piece of work for all scenes, and returns the first failure. The threads of a single scene are those of
-// `choice`, which records this call, or, where it is NULL, those that are best for forward steps.
+// Does a piece of work for all scenes, and returns the first failure. choice: number of threads for a single scene,
+// which records this call; NULL: the number that suits forward steps.
 static cq_status run(cq_device *device, scene_work *work, void *argument, cq_thread_choice *choice) {
   scene_job j = {.device = device, .work = work, .argument = argument, .status = device->status};
   j.weight = weight_of_call(device);
@@ -223,7 +222,7 @@ static cq_status begin_from(cq_device *device, const cq_values *values, const cq
   return run(device, begin_scene, &b, NULL);
 }
 
-// All values are loaded again: that costs about what a step does.
+// Begins a rollout of all scenes. All values are loaded again, changed or not: that costs about as much as a step.
 static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed) {
   (void)changed;
   return begin_from(device, values, NULL, NULL);
@@ -404,6 +403,7 @@ static cq_status discount_adjoint(cq_device *device, double factor) {
   return run(device, discount_scene, &factor, NULL);
 }
 
+// The norm of each scene's adjoint; adjoints longer than `most` are scaled down to it.
 static cq_status adjoint_norms(cq_device *device, double most, double *norms) {
   for (int32_t s = 0; s < device->batch; s++) norms[s] = cq_scene_limit_adj(&device->scenes[s], most);
   return CQ_OK;
@@ -488,7 +488,6 @@ static void read_parts(const reading *job, int rank, int size) {
   }
 }
 
-// the sums of a group, those of its parts in order; they stand from *part on, which moves on to the next group
 static void add_parts(const reading *job, int32_t group, const double **part, double *sums) {
   memset(sums, 0, (size_t)job->width * sizeof *sums);
   for (int64_t k = parts_of(job->readout, group); k > 0; k--, *part += job->width)
@@ -508,7 +507,7 @@ static void read_job(void *argument, int rank, int size) {
   read_parts(argument, rank, size);
 }
 
-// A particle may be listed more than once: each thread goes through all lists, and adds to particles of its own chunks.
+// Particles may be listed twice: each thread goes through all lists, and adds to particles of its own chunks.
 static void read_adjoint_job(void *argument, int rank, int size) {
   reading *job = argument;
   const cq_readout *r = job->readout;
@@ -531,6 +530,7 @@ static void read_adjoint_job(void *argument, int rank, int size) {
   }
 }
 
+// Runs a job of a readout on as many threads as choice says, and records its time.
 static cq_status read_together(reading *job, cq_thread_pool_function *function, cq_thread_choice *choice) {
   const double start = cq_clock(), ticks = cq_ticks();
   cq_device *device = job->device;

@@ -18,6 +18,8 @@ typedef struct {
   Real share, volume;        // 0 of materials whose dilatation is their own
 } Averaged;
 
+// What an average needs of lane group h: the share of each particle's dilatation that is averaged, and the volume of
+// those with a share.
 CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   Averaged out;
   const double *share = m->model->f_bar;
@@ -58,6 +60,7 @@ CQ_INLINE void give_rate(Stencils *st, const int h, const Averaged *own, const R
   store_three(st, h, MOVE, three);
 }
 
+// The rate of dilatation of lane group h: the trace of C'.
 CQ_INLINE Real rate_of(const real *next, const int h) {
   Real sum = r_load(next + C * CQ_CHUNK + h);
   for (int i = 1; i < CQ_DIM; i++) sum += r_load(next + (C + i * CQ_DIM + i) * CQ_CHUNK + h);
@@ -87,8 +90,8 @@ static void dilatation_nodes(cq_scene *s, int32_t block) {
   }
 }
 
-// Three passes over particles, with one over nodes after each but the last: in is the state before the step, out the
-// one after, of which F is made anew in the last.
+// Averages the volume change of a range's particles: passes over particles, with one over nodes after each but the
+// last. in, out: states before and after the step; the last pass makes F of out anew.
 static void dilatation(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, int32_t pass) {
   const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);

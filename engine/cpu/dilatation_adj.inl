@@ -13,6 +13,7 @@ typedef struct {
   int32_t average;
 } AveragedChunk;
 
+// Collects what an average of a chunk's dilatation reads and writes: states, adjoints, law and volumes.
 CQ_INLINE AveragedChunk dilatation_rate(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c,
                                const int32_t average) {
   AveragedChunk w;
@@ -78,7 +79,7 @@ CQ_INLINE Real first_rate(const AveragedChunk *w, const int h) {
   return trace_of(varied);
 }
 
-// What F^ gets of a pressure that follows it, by dt f on the nodes' y: sums over their velocities are in the record.
+// Adds to grad, the gradient of F^, the part by a pressure that follows F^. Sums over the nodes' y are in the record.
 CQ_INLINE void pressure_at_end_adj(const AveragedChunk *w, const Record *of, const int h, Real grad[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], pressure[CQ_DIM], unused[CQ_DIM];
   Real force[CQ_DIM];
@@ -99,8 +100,8 @@ CQ_INLINE void pressure_at_end_adj(const AveragedChunk *w, const Record *of, con
 
 // ---- the passes -----------------------------------------------------------------------------------------------------
 
-// Y of STEP, the solution of the adjoint, and V tr Y to the nodes; and what a pressure that follows gives the trace of
-// C~ by it.
+// First pass of the adjoint of the averaged implicit stress: Y of STEP, the adjoint solution; V tr Y goes to the
+// nodes, and the part by a following pressure to the trace of C~.
 static void dilatation_solve_first_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
@@ -177,13 +178,13 @@ CQ_INLINE Real averaged_rate(const AveragedChunk *w, const int h, const int seco
   return second ? r_load(w->own + REST * CQ_CHUNK + h) : first_rate(w, h);
 }
 
-// what the trace of C' has more by its average; or that of Y
+// Where the change of tr C' (or of tr Y) by the average is kept for a chunk.
 CQ_INLINE real *excess_of(const AveragedChunk *w) {
   return w->average == CQ_AVERAGE_VARIED ? w->solved + STRETCH * CQ_CHUNK : w->own + EXCESS * CQ_CHUNK;
 }
 
-// What the rate gets: the trace of C' at a step's end, which g2p_adj adds where C' is not C of the state; within the
-// stress p2g_adj adds it where it belongs.
+// Adds the gradient of the averaged rate to the trace of C': at a step's end, which g2p_adj adds where C' is not C of
+// the state; within the stress, where p2g_adj adds it.
 CQ_INLINE void give_rate_adj(const AveragedChunk *w, const int h, const Real grad) {
   if (cq_keeps_unresolved(w->s->model)) {
     r_store(w->own + WANTED * CQ_CHUNK + h, grad);
@@ -214,8 +215,8 @@ CQ_INLINE void gather_rates(const AveragedChunk *w, Stencils *st, const Strides 
   }
 }
 
-// The second application of 1 - A backward, with EXCESS: the trace that F' has beside that of C'; then the first one,
-// whose dL/dq is that of the trace of C'.
+// Adjoint of an average over a range. second: its second application of 1 - A, where EXCESS is the trace that F' has
+// beside that of C'; then the first one, whose dL/dq is that of tr C'.
 static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average,
                            int32_t second) {
   const Strides strides = strides_of(s->arrangement);

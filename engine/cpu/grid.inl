@@ -7,6 +7,7 @@ static void clear_walls(cq_scene *s) {
   s->wall_place_step = 0;
 }
 
+// Velocities of all walls in a step, and their displacements since the wall map was made; both {walls, 3}.
 static void load_walls(cq_scene *s, const int64_t step, const double *velocity, const double *place) {
   for (int32_t w = 0; w < s->model->wall_count; w++)
     EACH(i) {
@@ -26,7 +27,7 @@ static void store_impulse(cq_scene *s) {
   for (int64_t k = 0; k < (int64_t)s->ranges * count; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
 }
 
-// walls that move cover other nodes at each step: where they are now
+// Adds the contacts of moving walls at node z of a column, where the walls are in this step.
 static void contacts_add_moving(const cq_scene *s, const cq_column *column, const int32_t z, Contacts *contacts) {
   const cq_model *m = s->model;
   const StepWalls walls = walls_of(s);
@@ -83,7 +84,7 @@ CQ_INLINE void masses_put(const Row p, real *velocity) {
   for (int k = CQ_DIM; k < 16; k += 4) velocity[k] = row[k];
 }
 
-// Applies the contacts of a column to its velocities, and adds what they give to sum. The masses of the nodes, which
+// Applies the contacts of a column to its velocities, and adds their impulses to sum. The masses of nodes, which
 // masses_put left beside the velocities, are cleared.
 static void contact_and_measure_column(const cq_scene *s, const cq_column *column, real *velocity, wall_real *sum) {
   int64_t entry = column->wall_begin;
@@ -111,7 +112,7 @@ CQ_INLINE Row gravity_row(const cq_scene *s) {
   return row_comps(g);
 }
 
-// 1 / mass in every component of a node that has mass, else 0
+// 1 / mass in every component of a node with mass, else 0.
 CQ_INLINE Row inverse_mass(const Row p) {
   return row_inverse(row_comp(p, CQ_DIM));
 }
@@ -122,6 +123,7 @@ typedef struct {
   int count;
 } Slabs;
 
+// Lists the slabs (one for each range that reaches the column) whose sum is the column's momentum and mass.
 CQ_INLINE void slabs_find(Slabs *s, real *const slab[CQ_RANGES_MAX], const cq_column *column) {
   s->count = 0;
   for (int r = 0; column->ranges >> r; r++)
@@ -153,7 +155,7 @@ CQ_INLINE void inertia_velocities(const cq_scene *s, const Slabs *slabs, const c
   row_store((real *)s->inertia_v + 4 * (column->node + z), row_mul(p, inverse));
 }
 
-// where a record has the momentum of a column before stress and forces, NULL: there is none
+// Where a record keeps a column's momentum before stress and forces; NULL: it keeps none.
 CQ_INLINE real *inertia_record(const cq_scene *s, const void *record, const cq_column *column) {
   if (!record || !cq_keeps_unresolved(s->model)) return NULL;
   return (real *)record + 4 * (s->arrangement->record_nodes + column->record);
@@ -236,7 +238,8 @@ CQ_INLINE Row inertia_adj(const cq_scene *s, const Slabs *slabs, const cq_column
   return q;
 }
 
-// what the normal of a wall that moves gives, at a node, the velocity that has brought the wall there (E22)
+// (E22) Adds the gradient of a moving wall's normal at a node to the gradient of the velocity that has brought the
+// wall there.
 static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3], const ContactGrad *grad,
                      cq_partial *sum) {
   double x[3], grad_x[3] = {0}, grad_n[3] = {0};
@@ -248,8 +251,8 @@ static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3
   wall_place_adj(sum, wall, walls.seconds, grad_x);
 }
 
-// The walls of one node backward: v is the velocity before them and becomes the one after; grad_v the other way round.
-// Returns what their impulses give the node's mass.
+// Adjoint of all contacts of a node. v: velocity before them, becomes that after; grad_v: gradient after them, becomes
+// that before. Returns dL/d(mass) by way of the impulses.
 static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM],
                          cq_partial *sum) {
   real at[CONTACTS + 1][CQ_DIM], grad_mass = 0;
@@ -269,8 +272,8 @@ static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
   return grad_mass;
 }
 
-// The contacts of a column backward: dL/dv after them becomes that before them. Beside it, where node_adj does not
-// look, stands what the impulses give the masses of the nodes.
+// Adjoint of the contacts of a column: dL/dv after them becomes dL/dv before them. dL/d(mass) by way of the impulses
+// stands beside it, where node_adj does not look.
 static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *kept, real *velocity,
                                    real *grad, cq_partial *sum) {
   int64_t entry = column->wall_begin;

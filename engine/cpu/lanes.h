@@ -62,6 +62,7 @@ typedef real Real;
 #define r_floor s_floor
 static inline Real r_abs(Real x) { return x < 0 ? -x : x; }
 static inline Real r_max(Real a, Real b) { return a > b ? a : b; }
+// Lane by lane: a where c > 0, else b.
 static inline Real r_pick(Real c, Real a, Real b) { return c > 0 ? a : b; }
 // largest lane; any lane that is not finite
 static inline real r_largest(Real x) { return x; }
@@ -88,7 +89,7 @@ R_INLINE Real r_pick(Real c, Real a, Real b) { return r_pick_bits((RealBits)(c >
 R_INLINE Real r_max(Real a, Real b) { return r_pick_bits((RealBits)(a > b), a, b); }
 R_INLINE Real r_abs(Real x) { return r_max(x, -x); }
 
-// the compiler turns these loops into the vector instruction where there is one
+// Square roots of all lanes; the compiler turns the loop into the vector instruction where there is one.
 R_INLINE Real r_sqrt(Real x) {
   real lane[CQ_LANES] __attribute__((aligned(64)));
   r_store(lane, x);

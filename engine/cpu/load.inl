@@ -1,8 +1,8 @@
 // load: from the user's arrays to chunks, in the order of an arrangement; gradients back to the user's order; and which
 // particle shows that a step failed.
 
-// A slot without a particle holds a harmless twin, without mass and volume, of the last one before it in its chunk, or
-// the first one after it.
+// The particle whose place a slot takes: its own; in a padding slot, which has no mass and no volume, that of the last
+// particle before it in its chunk, or of the first one after it.
 CQ_INLINE int32_t padded_particle(const cq_arrangement *a, const int32_t slot) {
   const int32_t *order = a->order + slot / CQ_CHUNK * CQ_CHUNK;
   int l = slot % CQ_CHUNK;
@@ -11,6 +11,7 @@ CQ_INLINE int32_t padded_particle(const cq_arrangement *a, const int32_t slot) {
   return order[l];
 }
 
+// Copies the given state of particles, in the user's order, into chunks [begin, end) of a slice.
 static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, int32_t chunk_end) {
   real *data = (real *)out->data;
   const double *field[4] = {s->values.position, s->values.velocity, s->values.affine, s->values.deformation};
@@ -26,6 +27,7 @@ static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, in
   }
 }
 
+// Copies the constants of particles, in the user's order, into chunks [begin, end) of an arrangement.
 static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begin, int32_t chunk_end) {
   const cq_model *m = s->model;
   real *data = (real *)a->params;
@@ -56,12 +58,13 @@ static void load_globals(cq_scene *s) {
   g[3 + 4 * s->model->wall_count] = (real)s->values.damping[0];
 }
 
+// Gravity of the present step.
 static void load_gravity(cq_scene *s, const double *gravity) {
   for (int i = 0; i < CQ_DIM; i++) ((real *)s->globals)[i] = (real)gravity[i];
 }
 
-// adds the gradients of constants to the user's order and clears them, for the order changes;
-// unless nobody will ask for them
+// Adds the gradients of constants to those in the user's order and clears them, before the order changes; leaves them
+// out where nobody asks for them.
 static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
   if (!(s->wanted & (cq_bit(CQ_FIELD_VOLUME) | cq_bit(CQ_FIELD_MASS) | cq_constant_bits()))) return;
   real *data = (real *)s->params_adj;
@@ -78,12 +81,13 @@ static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end
   }
 }
 
-// times a factor; 0 takes away what is not finite too
+// Multiplies numbers [begin, end) by a factor; a factor of 0 also removes what is not finite.
 static void discount_reals(void *data, const int64_t begin, const int64_t end, const real factor) {
   if (s_value(factor) == 0) memset((void *)((real *)data + begin), 0, (size_t)(end - begin) * sizeof(real));
   for (int64_t i = begin; i < end && s_value(factor) != 0; i++) ((real *)data)[i] *= factor;
 }
 
+// The sum of squares of `count` numbers.
 static double square_of(const void *data, const int64_t count) {
   double sum[8] = {0};
   for (int64_t i = 0; i < count / 8; i++)
@@ -101,6 +105,7 @@ static double adj_square(const cq_scene *s) {
   return square_of(s->adj, slots * FIELDS) + internal;
 }
 
+// Multiplies the adjoint of chunks [begin, end) by a factor.
 static void discount_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, double factor) {
   const int64_t begin = (int64_t)chunk_begin * CQ_CHUNK, end = (int64_t)chunk_end * CQ_CHUNK;
   const int64_t internals = s->model->internal_count;
@@ -133,8 +138,8 @@ static int axis_outside(const cq_scene *s, real *data, const int32_t slot) {
   return CQ_DIM;
 }
 
-// Lowest particle of the user that is not finite; else that has left the world; else that is inverted. If there is
-// none, value and particle of the smallest determinant all the same.
+// Finds the first particle, in the user's order, that is not finite, else the first outside of the world, else the
+// first with det F <= 0. If there is none: the smallest det F and its particle.
 static void diagnose(const cq_scene *s, const cq_slice *slice, cq_health *health) {
   real *data = (real *)slice->data;
   for (int32_t p = 0; p < s->model->particle_count; p++) {

@@ -29,6 +29,7 @@ CQ_INLINE Matter matter_at(const cq_scene *s, const int32_t c) {
   return m;
 }
 
+// The law, constants, actuation and internal variables of the particles of chunk c.
 CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t c) {
   Matter m = matter_at(s, c);
   m.state = (const real *)in->data + AT(c, FIELDS, 0);
@@ -36,6 +37,7 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
   return m;
 }
 
+// One constant (a CQ_PARAM) of lane group h of a chunk.
 CQ_INLINE Real param(const Matter *m, const int which, const int h) { return r_load(m->params + which * CQ_CHUNK + h); }
 
 // the forces of a particle that are given; f: at which pressure follows the surface
@@ -48,7 +50,7 @@ CQ_INLINE void force_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DI
   pressure_force(f, pressure, force);
 }
 
-// lanes of one material: 1 where the material is k, else 0
+// A mask of lane group h: 1 where the material is k, else 0.
 CQ_INLINE Real is_material(const Matter *m, const int k, const int h) {
   real lane[CQ_LANES] __attribute__((aligned(64)));
   for (int l = 0; l < CQ_LANES; l++) lane[l] = (real)(m->material[h + l] == k);
@@ -74,6 +76,7 @@ static void point_of(const Matter *m, const cq_material *law, const int h, const
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
+// Kirchhoff stress by the plain form of a law: first Piola-Kirchhoff stress times F^T; returns det F.
 CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                              Real tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
@@ -81,6 +84,7 @@ CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int 
   return material_kirchhoff_plain(&at, tau);
 }
 
+// Kirchhoff stress by the fused or the plain form of a law; returns det F.
 CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                              MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
   if (!material_is_fused(law)) return stress_of_plain(m, law, h, f, tau);
@@ -89,8 +93,8 @@ CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int 
   return material_kirchhoff_fused(&at, kept, tau);
 }
 
-// Kirchhoff stress of 16 particles, of as many materials as the chunk has, with actuation; returns det F. kept is of
-// use for a chunk of one material.
+// Kirchhoff stress tau of 16 particles, of as many materials as the chunk has, with actuation; returns det F. kept:
+// intermediate values for the adjoint, valid for a chunk of one material.
 CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
                          Real tau[CQ_DIM][CQ_DIM]) {
   Real jac = f[0][0];

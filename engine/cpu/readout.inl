@@ -38,7 +38,7 @@ static void find_entries(const cq_scene *s, const cq_readout *r, const int64_t b
   e->count = count;
 }
 
-// leaves those whose particles lie in some chunks
+// Keeps those entries whose particles lie in chunks [begin, end).
 static void pick_entries(const int32_t chunk_begin, const int32_t chunk_end, entries *e) {
   const int64_t lower = AT(chunk_begin, FIELDS, 0), upper = AT(chunk_end, FIELDS, 0);
   int n = 0;
@@ -74,8 +74,8 @@ static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t be
 
 // ---- derived quantities ---------------------------------------------------------------------------------------------
 
-// Particles of some entries, from k on, as the formulas see them, one a lane; lanes beyond the last entry hold the
-// first. Returns the mask of their materials; their constants go to slot_of.
+// Loads the particles of entries k, k + 1, ... into lanes, with their constants; lanes beyond the last entry repeat
+// the first. Returns the mask of their materials.
 static uint32_t load_points(const cq_scene *s, const entries *e, const int k, ReadoutPoint *at,
                             Real slot_of[CQ_SLOTS_MAX]) {
   const cq_model *m = s->model;
@@ -176,7 +176,8 @@ static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, qu
 
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
-// adds to one lane after another: w q, or w q q^T
+// Adds w q, or w q q^T for second moments, of each entry to the sums, one lane after another. q: a derived quantity
+// such as stress.
 static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity,
                         double sum[][LANES]) {
   const int width = cq_quantity_width(quantity, CQ_DIM), pairs = r->kind == CQ_READOUT_SECOND_MOMENT ? width : 1;
@@ -194,6 +195,7 @@ static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e
   for (int32_t q = CQ_STATE_FIELD_COUNT, width;                                                                        \
        q < CQ_QUANTITY_COUNT && (width = (fields) >> q & 1 ? cq_quantity_width(q, CQ_DIM) : 0, 1); q++)
 
+// Sums of weights, and of weighted fields and quantities, over list entries [begin, end) of a readout.
 static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end,
                       double *sums) {
   const int total = 1 + cq_readout_width(r->kind, fields, CQ_DIM);
@@ -233,6 +235,8 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
   }
 }
 
+// Fields and quantities of each particle of list entries [begin, end), without a mean: {entries, width} for each of
+// them.
 static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end,
                         double *const out[CQ_QUANTITY_COUNT]) {
   const real *data = (const real *)cq_scene_seen(s)->data;

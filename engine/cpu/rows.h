@@ -246,7 +246,7 @@ ROW_INLINE void row_sum(real *out, Row a) {
   for (int i = 1; i < ROW_PARTS; i++) sum = quad_add(sum, part_fold(a.v[i]));
   quad_store(out, sum);
 }
-// the sums of four rows, one after another: out[16]
+// Of each of four rows the sum over its nodes, component by component: out[16].
 ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
 #if CQ_LANES > 1 && CQ_REAL_BYTES == 4 && defined(__AVX512F__)
   const __m512 s = _mm512_shuffle_f32x4(a.v[0], b.v[0], 0x44) + _mm512_shuffle_f32x4(a.v[0], b.v[0], 0xEE);
@@ -268,6 +268,7 @@ ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
 // vector.
 #if REACHED_ALONE
 typedef struct { Part sum; } RowSum;
+// Adds one part to a sum of parts.
 ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum = part ? part_add(s->sum, a) : a; }
 ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {
   part_store(out, a->sum);
@@ -288,6 +289,7 @@ ROW_INLINE Row row_zero(void) {
   const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
   return row_comps(zero);
 }
+// a b + c, in one instruction where there is one.
 ROW_INLINE Row row_fma(Row a, Row b, Row c) { return row_add(row_mul(a, b), c); }
 ROW_INLINE Row row_scale_add(real s, Row b, Row c) { return row_add(row_scale(s, b), c); }
 

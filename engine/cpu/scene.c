@@ -35,9 +35,8 @@ static int alloc_sorting(cq_scene *s) {
   return s->base && s->source && s->source_other && s->plane && s->tally;
 }
 
-// The number of weight rows that a chunk may need. A weight row is one actuator on one chunk, so there are at most as
-// many as actuators, and as many as entries of its particles. Where a particle has an actuator twice, each of its
-// entries needs a row of its own.
+// The most weight rows that a chunk may need. A weight row is one actuator on one chunk: at most as many as actuators,
+// and as entries of its particles; an actuator that a particle lists twice needs two rows.
 static int32_t row_width(const cq_model *m) {
   int64_t most = 0;
   int twice = 0;
@@ -154,7 +153,7 @@ static int alloc_slots(cq_scene *s) {
   return 1;
 }
 
-// What depends on how many chunks and ranges there are.
+// Allocates the arrays whose length is the number of chunks or ranges.
 static int alloc_chunks(cq_scene *s) {
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s);
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
@@ -274,7 +273,8 @@ static int64_t arrangement_bytes(const cq_scene *s) {
 
 int64_t cq_scene_mark_bytes(const cq_scene *s) { return slice_bytes(s) + arrangement_bytes(s); }
 
-// sorting, which keeps a slice more, happens every few steps: counted as one in ten; the grid may grow by half
+// Bytes of the record of an engine step, estimated: sorting keeps one more slice in one step of ten, and the grid may
+// grow by half.
 int64_t cq_scene_record_bytes(const cq_scene *s) {
   const cq_model *m = s->model;
   if (cq_is_reference(m)) {

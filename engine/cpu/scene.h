@@ -221,7 +221,8 @@ int64_t cq_scene_mark_bytes(const cq_scene *s);     // of a checkpoint, about
 int64_t cq_scene_record_bytes(const cq_scene *s);   // of the record of a control step, about
 // Lays out a scene with steps on reference grids for positions {n, dim}; all states are forgotten.
 cq_status cq_scene_lay_out(cq_scene *s, const double *positions);
-// Particles as readouts see them. Of steps on reference grids: cq_reference_observe has made them.
+// The slice that readouts read: the live state, or in total Lagrangian worlds the particle fields that
+// cq_reference_observe has made.
 static inline const cq_slice *cq_scene_seen(const cq_scene *s) {
   return cq_is_reference(s->model) ? s->reference.seen : s->live;
 }
@@ -230,7 +231,7 @@ static inline const cq_slice *cq_scene_seen(const cq_scene *s) {
 static inline const double *cq_scene_weights(const cq_scene *s, const cq_readout *r) {
   return r->weighting == CQ_WEIGHT_MASS ? s->values.mass : r->weighting == CQ_WEIGHT_VOLUME ? s->values.volume : NULL;
 }
-// Where the gradient of the weights of a readout goes, NULL: there is none, or nobody wants it.
+// Where the gradient of a readout's weights (mass or volume) goes; NULL: it has no weights, or nobody asks for it.
 static inline double *cq_scene_weights_adj(const cq_scene *s, const cq_readout *r) {
   const int32_t field = r->weighting == CQ_WEIGHT_MASS ? CQ_FIELD_MASS : CQ_FIELD_VOLUME;
   if (r->kind == CQ_READOUT_GATHER || r->weighting == CQ_WEIGHT_PARTICLE || !(s->wanted & cq_bit(field))) return NULL;

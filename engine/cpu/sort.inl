@@ -63,7 +63,7 @@ CQ_INLINE void merge_chunks(real *to, const Merged *m, const int first, const in
 }
 #endif
 
-// One chunk of an array, from slots of another. The slots lie in few chunks, for the order changes little.
+// Gathers one chunk of an array from the source slots. They lie in few chunks, since the order changes little.
 CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CHUNK], const int fields) {
 #if CQ_LANES == 16
   Merged m;
@@ -89,7 +89,7 @@ CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CH
 #endif
 }
 
-// Particles of one order into another.
+// Copies chunks [begin, end) of particle data from the old order to the new one.
 static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields, int32_t chunk_begin,
                     int32_t chunk_end) {
   if (fields == FIELDS) {   // a number that the compiler knows
@@ -101,6 +101,7 @@ static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields
     take_chunk((real *)out + AT(c, fields, 0), (const real *)in, s->source + c * CQ_CHUNK, fields);
 }
 
+// Copies the constants of chunks [begin, end) from one arrangement to the next.
 static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin,
                            int32_t chunk_end) {
   // what a byte is written to might be anything, a compiler must think: copies on the stack are not

@@ -99,8 +99,8 @@ CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real bas
   }
 }
 
-// Of each axis w0 w1 w2, and what part_slope takes; 0 along the last axis, for a row has four nodes. With slopes also
-// those along the last axis, doubled as those of part_slope.
+// Stores the B-spline weights w0, w1, w2 of each axis, and the slopes that part_slope takes; 0 fourth along the last
+// axis, since a row has four nodes. slopes: also those along the last axis, doubled as part_slope doubles its own.
 CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes) {
   const Real zero = f[0] - f[0];
   Real field[16], *slope = &field[4 * CQ_DIM];
@@ -120,6 +120,7 @@ CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes)
 #endif
 }
 
+// Stores what a particle exchanges with the grid, q, m and b (momentum, mass, affine matrix), in its record.
 CQ_INLINE void move_store(Record *of, const int quad, const Exchange *move) {
   const Real *q = move->q, mass = move->m, zero = mass - mass;
   const Real(*b)[CQ_DIM] = move->b;
@@ -207,6 +208,7 @@ CQ_INLINE void scatter_by(Row rows[ROWS], const Record *record, const real (*wei
 
 CQ_INLINE const real (*weights_of(const Record *record))[4] { return (const real (*)[4])&record->quad[WEIGHT]; }
 
+// Adds a particle's mass and momentum, by its weights, to the rows of nodes around it.
 CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
   scatter_by(rows, record, weights_of(record));
 }
@@ -258,6 +260,7 @@ CQ_INLINE void gather_by(Record *record, const real (*weight)[4], const real *gr
 #endif
 }
 
+// Interpolates velocities of the grid to a particle, by its weights: v and C, into its record.
 CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) {
   gather_by(record, weights_of(record), grid, strides);
 }

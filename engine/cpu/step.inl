@@ -8,7 +8,7 @@ CQ_INLINE uint32_t updating(const Matter *m) {
   return mask;
 }
 
-// F and internal variables of 16 particles after a step, in place; other materials keep theirs
+// The law's update after a step (plastic flow, viscous branches) of 16 particles in place: F and internal variables.
 CQ_RARE void update_chunk(const Matter *m, real *data, real *internal) {
   const uint32_t mask = updating(m);
   const int internals = m->model->internal_count;
@@ -49,12 +49,14 @@ typedef struct {
   Row rows[ROWS];
 } Scatter;
 
+// Prepares the scatter of a range: its slab, and rows of zeros.
 CQ_INLINE void scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
   to->grid = slab_of(s, range);
   to->current = -1;
   CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = row_zero();
 }
 
+// Moves the rows to another base node: stores the sums of the last one and begins the next with zeros.
 CQ_INLINE void scatter_to(Scatter *to, const Strides *strides, const int32_t node) {
   if (node == to->current) return;
   if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
@@ -69,7 +71,7 @@ CQ_INLINE GridStep grid_step_of(const cq_scene *s) {
   return (GridStep){(real)s->model->dx, (real)s->model->dt, (real)s->model->keep};
 }
 
-// A chunk whose fields V and C are what its particles moved by in the step that led to this slice; it has no others.
+// A chunk whose fields V and C are those that moved its particles in the step to this slice; it has no other fields.
 CQ_INLINE real *motion_of(const cq_slice *out, const int32_t c) {
   return out->motion ? (real *)out->motion + AT(c, MOTION_FIELDS, 0) - V * CQ_CHUNK
                      : (real *)out->data + AT(c, FIELDS, 0);
@@ -98,8 +100,8 @@ CQ_INLINE void source_still(Source *p) {
   }
 }
 
-// What records give to the nodes of their chunk, by the weights of others. A loop of its own beside that of the others,
-// for its rows to stay in registers.
+// Scatters the records `given` by the weights of the records `weighed`. A loop apart from the others, for its rows to
+// stay in registers.
 CQ_INLINE void scatter_beside(Scatter *to, const Strides *strides, const Record *given, const Record *weighed,
                               const int32_t *node) {
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -114,7 +116,7 @@ CQ_INLINE void inertia_scatter_begin(Scatter *to, const cq_scene *s, const int32
   to->grid = inertia_slab_of(s, range);
 }
 
-// keeps: nodes also get the momentum before stress and forces
+// P2G of a range. keeps: nodes also get the momentum before stress and forces.
 CQ_INLINE void p2g_range(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -170,6 +172,7 @@ CQ_INLINE void p2g_range(cq_scene *s, const cq_slice *in, int32_t range, cq_foun
   found->bad = !(r_smallest(smallest) > 0);
 }
 
+// P2G of a range, in the variant that the world's transfer needs.
 static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   if (cq_keeps_unresolved(s->model))
     p2g_range(s, in, range, found, 1);
@@ -185,6 +188,7 @@ CQ_INLINE void write(real *chunk, const int field, const int h, const Real x, co
     r_store(chunk + field * CQ_CHUNK + h, x);
 }
 
+// Loads v and C of lane group h.
 CQ_INLINE void motion_load(const real *chunk, const int h, Motion *out) {
   load_vector(chunk, V, h, out->v);
   load_matrix(chunk, C, h, out->c);
@@ -276,6 +280,8 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
   if (!r_finite(poison)) found->bad = 1;
 }
 
+// G2P of a range, from state `in` to state `out`: in the variant for unresolved motion, for states larger than the
+// caches, or the plain one.
 static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found) {
   if (cq_keeps_unresolved(s->model))
     g2p_range(s, in, out, range, found, G2P_KEEP);

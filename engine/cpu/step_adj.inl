@@ -12,7 +12,7 @@ CQ_INLINE ChunkGrad chunk_grad_of(const cq_scene *s, const int32_t c) {
                      s->internal_adj ? (real *)s->internal_adj + AT(c, s->model->internal_count, 0) : NULL};
 }
 
-// Adjoint of what laws do after the step: adj and internal_adj of the state after it become those before the update.
+// Adjoint of update_chunk: adj and internal_adj of the state after the law's update become those before it.
 CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *chunk, const real *next,
                               const ChunkGrad *grad_chunk, real *adj) {
   const uint32_t mask = updating(m);
@@ -47,12 +47,12 @@ CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *ch
     }
 }
 
-// what unresolved motion of a chunk gets
+// The gradient of a chunk's unresolved motion.
 CQ_INLINE real *kept_adj_of(const cq_scene *s, const int32_t c) {
   return (real *)s->kept_adj + AT(c, MOTION_FIELDS, 0) - V * CQ_CHUNK;
 }
 
-// (E124) The gradients of v'' and C'' become those of v' and C', and what r and S get is kept for p2g_adj.
+// (E124) The gradients of v'' and C'' become those of v' and C'; the gradients of r and S are kept for p2g_adj.
 CQ_INLINE void keep_in_state_adj(const cq_scene *s, const cq_slice *out, const int32_t c, const int h, State *grad) {
   const GridStep step = grid_step_of(s);
   Motion moved, after, grad_after, grad_kept;
@@ -78,8 +78,9 @@ CQ_INLINE void kept_adj_moves(const cq_scene *s, const int32_t c, const int h, c
   move_store(of, quad, &give);
 }
 
-// adj holds dL/d(state after). Its velocity and affine fields become dL/dn0 and dL/dn1, which p2g_adj reads.
-// With unresolved motion kept_adj takes what g2p_adj finds for it (E124), and nodes also get dL/dv~.
+// Adjoint of G2P for a range. adj holds dL/d(state after); its velocity and affine fields become dL/dn0 and dL/dn1
+// (gradients of the nodal sums), which p2g_adj reads. keeps: gradients of unresolved motion go to kept_adj (E124), and
+// nodes also get dL/dv~.
 CQ_INLINE void g2p_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -140,6 +141,7 @@ CQ_INLINE void g2p_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *ou
   if (keeps) scatter_end(&inertia, &strides);
 }
 
+// Adjoint of G2P for a range, in the variant that the world's transfer needs.
 static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   if (cq_keeps_unresolved(s->model))
     g2p_adj_range(s, in, out, range, 1);
@@ -152,6 +154,7 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
 CQ_INLINE Part part_interpolate(const real *weight, const Part a, const Part b, const Part c) {
   return part_scale_add(weight[0], part_sub(a, b), part_scale_add(weight[2], part_sub(c, b), b));
 }
+// Twice the derivative of an interpolation along an axis, from its three rows.
 CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const Part c) {
   return part_scale_add(weight[3], part_add(part_sub(a, b), part_sub(c, b)), part_sub(c, a));
 }
@@ -218,6 +221,7 @@ CQ_INLINE void gather_adj_by(Record *record, const real (*weight)[4], const real
 #endif
 }
 
+// gather_adj_by with the record's own weights.
 CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
   gather_adj_by(record, weights_of(record), grads, vels, strides);
 }
@@ -235,8 +239,8 @@ typedef struct {
   int h;
 } Lanes;
 
-// Adjoint of stress_of for one law: grad_f and the gradients of the chunk, that of C among them, are added to in the
-// lanes of material k; k < 0: in all.
+// Adjoint of stress_of for one law, in the lanes of material k (k < 0: all): from grad_tau, adds to grad_f and to the
+// chunk's gradients of C and constants.
 CQ_RARE void stress_of_plain_adj(const Lanes lanes, const int k, const Real f[CQ_DIM][CQ_DIM],
                                  Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
@@ -267,6 +271,7 @@ CQ_RARE void stress_of_plain_adj(const Lanes lanes, const int k, const Real f[CQ
   }
 }
 
+// Adjoint of stress_of for a law with a fused form, in the lanes of material k.
 CQ_INLINE void stress_of_fused_adj(const Lanes lanes, const int k, const Real f[CQ_DIM][CQ_DIM],
                                    const MaterialKept *kept, Real grad_f[CQ_DIM][CQ_DIM],
                                    const Real grad_tau[CQ_DIM][CQ_DIM]) {
@@ -342,13 +347,13 @@ CQ_INLINE const real *dilatation_excess(const cq_scene *s, const int32_t c) {
   return s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
 }
 
-// the rate by which F became F'
+// The velocity gradient L of a step, from F before and F' = (1 + dt L) F after it.
 CQ_INLINE void rate_after(const ChunkStep *c, const int h, Real rate[CQ_DIM][CQ_DIM]) {
   load_matrix(c->next, C, h, rate);
   if (c->excess) EACH(i) rate[i][i] += r_load(c->excess + h);
 }
 
-// Adjoint of force_of; grad_force is read. What pressure that follows F^ gets, it has already.
+// Adjoint of force_of, from grad_force: adds to grad_f. A pressure that follows F^ is not part of it.
 CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkStep *c,
                             Real grad_f[CQ_DIM][CQ_DIM], const Real grad_force[CQ_DIM]) {
   const ChunkGrad *chunk = c->grad;
@@ -408,8 +413,8 @@ CQ_INLINE void kept_motion_adj(const cq_scene *s, const ChunkStep *c, const int 
   motion_seen_adj_rest(&step, &grad_kept, left, grad, p->v);
 }
 
-// Computes again what a particle gave to the grid in P2G with this stress, and stores it for g2p_adj and p2g_adj.
-// Beside it, the same transfer of the adjoints of the particle's velocity and C.
+// Computes again what a particle gave to the grid in P2G with this stress, and stores it for g2p_adj and p2g_adj;
+// beside it the same transfer of the adjoints of its velocity and C.
 CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM], Record *of,
                           const Stress *stress) {
   const GridStep step = grid_step_of(s);
@@ -502,6 +507,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   store_matrix(adj, F, h, grad_def);
 }
 
+// p2g_adj in one variant. keeps: unresolved motion is kept (E124).
 CQ_INLINE void p2g_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -541,6 +547,7 @@ CQ_INLINE void p2g_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *ou
   }
 }
 
+// Adjoint of P2G for a range: dL/d(momentum, mass) of nodes to the adjoint of the state `in`.
 static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   if (cq_keeps_unresolved(s->model))
     p2g_adj_range(s, in, out, range, 1);

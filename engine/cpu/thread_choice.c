@@ -20,6 +20,7 @@ static const double hopeless = 1.5;        // times as slow: the trial ends
 
 static double *time_of(cq_thread_choice *c, int together) { return together ? &c->together : &c->alone; }
 
+// Adds a call of so much work and time to a tally.
 static void tally_add(cq_tally *t, double work, double seconds) {
   t->work += work;
   t->seconds += seconds;
@@ -44,7 +45,8 @@ int cq_thread_choice_next(cq_thread_choice *c, int most) {
   return c->is_together != (c->trial_calls > 0) ? most : 1;
 }
 
-// The first calls take turns between one thread and all. The best call of each counts: the others touched new memory.
+// Records one of the first calls, which take turns between one thread and all. The best call of each counts, since
+// others touched new memory.
 static void record_turn(cq_thread_choice *c, int together, double time, double seconds) {
   double *best = time_of(c, together);
   if (*best == 0 || time < *best) *best = time;
@@ -55,6 +57,7 @@ static void record_turn(cq_thread_choice *c, int together, double time, double s
   c->wait = wait_first;
 }
 
+// Switches to one thread, or to all, and begins to measure it.
 static void switch_to(cq_thread_choice *c, int together) {
   c->is_together = together;
   c->windows = 0;

@@ -29,7 +29,9 @@ typedef struct {
   wide *part, *node;
 } Liquid;
 
+// Does particle p belong to a liquid whose J is averaged?
 CQ_INLINE int in_liquid(const Liquid *q, const int64_t p) { return q->s->model->material[p] == q->law; }
+// The sums of liquid particle p, PART numbers.
 CQ_INLINE wide *part_of(const Liquid *q, const int64_t p) { return q->part + p * PART; }
 CQ_INLINE int32_t liquid_slot(const Liquid *q, const int64_t p) { return q->s->arrangement->slot[p]; }
 CQ_INLINE wide liquid_volume(const Liquid *q, const int64_t p) {
@@ -44,6 +46,7 @@ CQ_INLINE int64_t node_before(const Liquid *q, const int64_t p, const int axis, 
   return (int64_t)base;
 }
 
+// The nodes around liquid particle p: indices, weights and gradients of weights of its quadratic B-spline.
 static void patch_of(const Liquid *q, const int64_t p, Patch *out) {
   wide w[CQ_DIM][3], dw[CQ_DIM][3];
   int64_t first = 0;

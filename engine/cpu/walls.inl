@@ -58,12 +58,14 @@ CQ_INLINE ContactLaw contact_law(const cq_scene *s, const Contacts *contacts, co
   return law;
 }
 
+// Applies contact k of a node to its velocity.
 CQ_INLINE void apply_contact(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM]) {
   const real still[CQ_DIM] = {(real)0, (real)0};
   const ContactLaw law = contact_law(s, contacts, k, still);
   contact(&law, v);
 }
 
+// What the impulse of contact k is made of: mass, normal, place, and velocity before and after.
 CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real before[CQ_DIM], const real after[CQ_DIM]) {
   Touch t;
   t.mass = contacts->mass;
@@ -74,12 +76,12 @@ CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real befor
   return t;
 }
 
-// where the numbers of a wall stand, or of a group of pins, among those of all
+// The row of a wall, or of a group of pins, among all impulses.
 CQ_INLINE int32_t impulse_at(const cq_scene *s, const int32_t wall) {
   return CONTACT_WIDTH * (wall < 0 ? s->model->contact_count + wall : wall);
 }
 
-// Applies a contact of a node to its velocity, and adds what it gives to sum {contact_count, CONTACT_WIDTH}.
+// Applies contact k of a node to its velocity, and adds its impulse to sum {contact_count, CONTACT_WIDTH}.
 static void contact_and_measure(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM],
                                 wall_real *sum) {
   real before[CQ_DIM], out[CONTACT_WIDTH];
@@ -91,6 +93,7 @@ static void contact_and_measure(const cq_scene *s, const Contacts *contacts, con
   for (int i = 0; i < CONTACT_WIDTH; i++) to[i] = to[i] + (wall_real)out[i];
 }
 
+// The sums of impulses of a block of columns, {contact_count, CONTACT_WIDTH}.
 CQ_INLINE wall_real *impulse_of(const cq_scene *s, const int32_t block) {
   return (wall_real *)s->impulse + (int64_t)block * s->model->contact_count * CONTACT_WIDTH;
 }
@@ -102,14 +105,14 @@ CQ_INLINE real decay_of(const cq_scene *s) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// What the place of a node relative to a wall that moves gives the velocities of the wall; seconds: since its place was
-// made. (E72)
+// (E72) Adds the gradient by a node's place relative to a moving wall to the gradients of the wall's velocity.
+// seconds: time since the wall's place was made.
 static void wall_place_adj(cq_partial *sum, const int32_t wall, const double seconds, const double grad_x[3]) {
   EACH(i) sum->wall_velocity[wall][i] -= seconds * grad_x[i];
   EACH(i) sum->wall_place[wall][i] -= grad_x[i];
 }
 
-// one wall of a node backward; grad holds what the impulse gives its normal
+// Adjoint of apply_contact. grad holds the gradient of the normal by the impulse, and is added to.
 static void apply_contact_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
                             real grad_v[CQ_DIM], ContactGrad *grad) {
   const real still[CQ_DIM] = {0};
@@ -117,7 +120,7 @@ static void apply_contact_adj(const cq_scene *s, const Contacts *contacts, const
   contact_adj(&law, before, grad_v, grad);
 }
 
-// dL/d(impulse) of contact k to all that it is made of
+// Adjoint of the impulse of contact k: gradients of its mass, normal, place and velocities.
 CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
                             const real after[CQ_DIM]) {
   Touch grad = {0};
@@ -128,8 +131,8 @@ CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const i
   return grad;
 }
 
-// Contact k of a node backward; at: its velocities before and after. grad_v is dL/d(velocity after it) and becomes that
-// before; grad is added to. Returns what its impulse gives the place and the mass of the node.
+// Adjoint of contact k of a node. at: its velocities before and after. grad_v: dL/dv after it, becomes dL/dv before;
+// grad is added to. Returns the gradient of the impulse by the node's place and mass.
 static Touch contact_of_node_adj(const cq_scene *s, const Contacts *contacts, const int k, real (*at)[CQ_DIM],
                                  real grad_v[CQ_DIM], ContactGrad *grad) {
   Touch felt = {0};
@@ -143,6 +146,7 @@ static Touch contact_of_node_adj(const cq_scene *s, const Contacts *contacts, co
   return felt;
 }
 
+// Adds the gradients of a contact's friction and wall velocity to those of its wall.
 static void give_wall(cq_partial *sum, const int32_t wall, const ContactGrad *grad) {
   sum->friction[wall] += grad->friction;
   EACH(i) sum->wall_velocity[wall][i] += grad->w[i];

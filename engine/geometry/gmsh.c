@@ -21,6 +21,7 @@ static const struct { int8_t dim, nodes, simplex; } TYPE[TYPES] = {
 // The file being read: where, its version times ten (22, 40, 41), and what it says.
 typedef struct gmsh { gmsh_scan scan; int version; gmsh_file *file; } gmsh;
 
+// A new last item of a list, of `size` bytes; NULL: there is no memory.
 void *gmsh_push(gmsh_list *list, size_t size) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? 2 * list->capacity : 64;
@@ -34,6 +35,7 @@ void *gmsh_push(gmsh_list *list, size_t size) {
   return (char *)list->item + (size_t)list->count++ * size;
 }
 
+// A new last item of a list; NULL, and the scan fails, where there is no memory.
 static void *push(gmsh *g, gmsh_list *list, size_t size) {
   void *item = g->scan.status ? NULL : gmsh_push(list, size);
   if (!item && !g->scan.status) g->scan.status = CQ_MEMORY;
@@ -127,6 +129,7 @@ static void read_entities(gmsh *g) {
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 
+// Reads the coordinates of a node, and skips its parametric ones.
 static void read_place(gmsh *g, gmsh_node *node, int64_t parameters) {
   for (int d = 0; d < 3; d++) node->x[d] = gmsh_real(&g->scan);
   for (int d = 0; d < 3; d++)
@@ -197,7 +200,7 @@ static int64_t checked_type(gmsh *g, int64_t type) {
   return s->status ? 0 : type;
 }
 
-// The nodes of an element whose number was read; it is kept if it is a cell or a face of one.
+// Reads the nodes of an element whose number was read, and keeps it if it is a cell or a face of one.
 static void read_element(gmsh *g, int64_t type, int64_t number, int64_t owner) {
   gmsh_scan *s = &g->scan;
   gmsh_file *file = g->file;
@@ -213,7 +216,7 @@ static void read_element(gmsh *g, int64_t type, int64_t number, int64_t owner) {
   }
 }
 
-// the tags of an element: its physical group first, if it has any
+// Reads the tags of an element; returns the first, its physical group, or 0 if it has none.
 static int64_t read_tags(gmsh *g, int64_t count) {
   int64_t physical = 0;
   for (int64_t k = 0; k < count && !g->scan.status; k++) {

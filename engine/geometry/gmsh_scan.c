@@ -7,6 +7,7 @@
 
 static const char SPACE[] = " \t\r\n\v\f";
 
+// Fails the scan with a sentence about the file, unless it has failed before.
 void gmsh_fail(gmsh_scan *s, const char *format, ...) {
   if (s->status) return;
   char sentence[512];
@@ -39,6 +40,7 @@ static int next_word(gmsh_scan *s, const char **word) {
   return length < 1 << 20 ? (int)length : 1 << 20;
 }
 
+// Fails the scan at a word: which one, in which line and section, and what is wanted there.
 static void refuse_word(gmsh_scan *s, const char *word, int length, const char *wanted) {
   gmsh_fail(s, "has '%.*s' in line %ld, in $%s, where %s is wanted", length < 40 ? length : 40, word, s->line,
             s->section ? s->section : "", wanted);
@@ -64,6 +66,7 @@ static int64_t whole(gmsh_scan *s) {
 
 // ---- bytes ----------------------------------------------------------------------------------------------------------
 
+// Reads `size` bytes of a binary file, in the byte order of this machine; 0: the file ends before.
 static int take(gmsh_scan *s, size_t size, void *out) {
   if (s->status) return 0;
   if ((size_t)(s->end - s->at) < size) {

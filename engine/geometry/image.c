@@ -46,6 +46,7 @@ typedef struct png {
   int64_t packed;                // [byte] of compressed rows in all
 } png;
 
+// Reads width, height and pixel format of a PNG file.
 static cq_status read_header(FILE *file, const char *path, png *p) {
   unsigned char header[29];      // signature; length and name of the first chunk; width, height, bits, colours, methods
   size_t got = fread(header, 1, sizeof header, file);
@@ -74,6 +75,7 @@ static void fill_crc(void) {
   }
 }
 
+// The checksum (CRC-32) of a PNG chunk, continued over more bytes.
 static uint32_t crc_of(uint32_t crc, const unsigned char *bytes, size_t count) {
   for (size_t i = 0; i < count; i++) crc = crc_of_byte[(crc ^ bytes[i]) & 255] ^ crc >> 8;
   return crc;
@@ -103,9 +105,9 @@ static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4],
   return CQ_OK;
 }
 
-// The decoder looks at no checksum, and takes all the memory that the header asks for. So chunks are checked
-// before, and a picture that its file cannot hold is refused: deflate packs at most 1032 bytes into one, and a
-// pixel takes one bit at least.
+// Checks the checksums and the length of all chunks, which the decoder does not; refuses a picture that its file
+// cannot hold, since the decoder allocates what the header asks for: deflate packs at most 1032 bytes into one, and a
+// pixel takes at least one bit.
 static cq_status check_chunks(FILE *file, const char *path, png *p) {
   unsigned char name[4] = "";
   cq_status status = CQ_OK;

@@ -78,7 +78,7 @@ static int64_t assign(task *t) {
   return moved;
 }
 
-// an emptied cluster takes the point that lies worst, from a cluster that can spare it
+// Gives an empty cluster the point farthest from its centre, of a cluster with other points.
 static void refill(task *t) {
   for (int32_t c = 0; c < t->k; c++) {
     if (t->size[c]) continue;
@@ -100,7 +100,7 @@ static void move_centres(task *t) {
     for (int32_t d = 0; d < t->dim; d++) t->centre[c * t->dim + d] /= (double)t->size[c];
 }
 
-// clusters are numbered by their centres, first coordinate first, so that a label says where it lies
+// Numbers clusters by their centres, first coordinate first, so that a label says where the cluster lies.
 static void number_by_place(task *t, int32_t *rank) {
   for (int32_t a = 0; a < t->k; a++) {
     rank[a] = 0;

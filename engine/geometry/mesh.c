@@ -25,6 +25,7 @@ cq_status mesh_begin_part(cq_mesh *m, const char *name) {
   return CQ_OK;
 }
 
+// Appends a triangle to a mesh; refuses coordinates that are not finite or too large.
 cq_status mesh_add(cq_mesh *m, const double corner[9], int32_t part, int32_t material) {
   for (int i = 0; i < 9; i++)
     if (!(fabs(corner[i]) <= COORDINATE_MAX))
@@ -126,7 +127,7 @@ static int is_of(const cq_mesh *m, int64_t t, int32_t part) {
   return part < 0 || m->part[t] == part || m->material[t] == part;
 }
 
-// an edge is closed if as many triangles of the part pass it one way as the other
+// Counts the open edges of a part. An edge is closed if as many triangles pass it one way as the other.
 static cq_status count_open_edges(const cq_mesh *m, int32_t part, int64_t *count) {
   edge *edges = cq_alloc((size_t)m->triangle_count, 3 * sizeof *edges, "mesh edges");
   if (!edges) return CQ_MEMORY;
@@ -257,8 +258,8 @@ static cq_status fill_bins(cq_mesh *m, int axis) {
 
 // ---- inside ---------------------------------------------------------------------------------------------------------
 
-// Twice the area a, b, p, computed the same way from both sides of the edge. Zero counts as if p lay a little off, the
-// same for all edges, so that a ray through an edge or a corner crosses exactly one of the triangles there.
+// Twice the signed area of a, b, p, with the same rounding from both sides of the edge. Zero counts as if p lay a
+// little off, the same for all edges, so that a ray through an edge or a corner crosses exactly one triangle.
 static double side_of(const double a[2], const double b[2], const double p[2], int *positive) {
   int swap = b[0] < a[0] || (b[0] == a[0] && b[1] < a[1]);
   const double *q = swap ? b : a, *r = swap ? a : b;
@@ -267,7 +268,7 @@ static double side_of(const double a[2], const double b[2], const double p[2], i
   return swap ? -e : e;
 }
 
-// adds the triangle's crossing to the ray that goes up the axis from x, or to the one that goes down
+// Adds a triangle to the winding numbers of the rays from x up and down an axis.
 static void cross_triangle(const double *c, int axis, const double x[3], int32_t winding[2]) {
   int u = (axis + 1) % 3, v = (axis + 2) % 3, sign[3];
   double p[2] = { x[u], x[v] }, q[3][2], e[3];
@@ -285,6 +286,7 @@ static void cross_triangle(const double *c, int axis, const double x[3], int32_t
   else winding[1] -= up;
 }
 
+// Is x within a part of the mesh? The majority of the winding numbers along three axes.
 static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
   for (int d = 0; d < 3; d++)
     if (!(x[d] >= m->lower[d] && x[d] <= m->upper[d])) return 0;
@@ -322,7 +324,7 @@ static double to_segment(const double x[3], const double a[3], const double b[3]
   return dot(from, from);
 }
 
-// squared distance from x to a triangle {3, 3}: to its plane where x lies over it, else to its sides
+// Squared distance from x to a triangle: to its plane where x lies over it, else to its sides. c: corners {3, 3}.
 static double to_triangle(const double x[3], const double *c) {
   double u[3], v[3], w[3];
   for (int d = 0; d < 3; d++) {

@@ -19,6 +19,7 @@ static int by_tag(const void *a, const void *b) {
   return (p->tag > q->tag) - (p->tag < q->tag);
 }
 
+// Sorts the nodes of the file by tag, refuses equal tags, and copies their coordinates.
 static cq_status sort_nodes(cq_solid *s, gmsh_file *file, const char *path) {
   gmsh_node *node = file->node.item;
   int sorted = 1;
@@ -74,7 +75,7 @@ static int by_tuple(const void *a, const void *b) {
   return order ? order : (p->from > q->from) - (p->from < q->from);
 }
 
-// In version 2.2 an element of several groups stands there once for each: these become one cell.
+// Version 2.2 lists an element of several groups once for each group: these copies become one cell.
 static cq_status join_copies(const cq_solid *s, const gmsh_file *file, int32_t *cell_of) {
   const int32_t count = (int32_t)file->cell.count;
   const gmsh_element *element = file->cell.item;
@@ -94,6 +95,7 @@ static cq_status join_copies(const cq_solid *s, const gmsh_file *file, int32_t *
   return CQ_OK;
 }
 
+// Volume (area in 2D) of a cell from its corner nodes; longest: its longest edge.
 static double volume_of(const cq_solid *s, const int32_t *corner, double *longest) {
   const double *a = s->node + 3 * corner[0];
   double e[3][3] = { { 0 }, { 0 }, { 0, 0, 1 } };
@@ -130,6 +132,8 @@ static cq_status take_cell(cq_solid *s, const gmsh_element *element, const char 
   return CQ_OK;
 }
 
+// Takes the cells of the file with positive volume, whatever the order of their corners; refuses flat ones. cell_of:
+// the cell of each element.
 static cq_status take_cells(cq_solid *s, const gmsh_file *file, int32_t *cell_of, const char *path) {
   const int32_t count = (int32_t)file->cell.count;
   const gmsh_element *element = file->cell.item;
@@ -158,6 +162,7 @@ void solid_face_nodes(const cq_solid *s, int32_t face, int32_t node[3]) {
   ascend(node, count);
 }
 
+// Area vector and centre of a face; 1 or -1 where the area vector points out of its cell or into it.
 int solid_face(const cq_solid *s, int32_t face, double area[3], double center[3]) {
   int32_t node[3];
   const int width = s->dim + 1;
@@ -181,7 +186,7 @@ int solid_face(const cq_solid *s, int32_t face, double area[3], double center[3]
   return out < 0 ? -1 : 1;
 }
 
-// does the corner opposite of a face lie on the side that the area vector points to
+// Does the corner opposite of a face lie on the side that the area vector points to?
 static int beyond(const cq_solid *s, int32_t face, const double area[3], const double center[3]) {
   const int width = s->dim + 1;
   const double *apex = s->node + 3 * s->corner[(size_t)(face / width) * (size_t)width + (size_t)(face % width)];
@@ -206,6 +211,7 @@ static int by_number(const void *a, const void *b) {
   return (*p > *q) - (*p < *q);
 }
 
+// Sorts all faces of cells by their nodes, and pairs those that two cells share.
 static cq_status find_faces(cq_solid *s, const int64_t *number, const char *path) {
   const int32_t count = s->cell_count * (s->dim + 1);
   s->tuple = cq_alloc((size_t)count, sizeof *s->tuple, "mesh faces");
@@ -231,6 +237,7 @@ static cq_status find_faces(cq_solid *s, const int64_t *number, const char *path
 
 // ---- what is inside -------------------------------------------------------------------------------------------------
 
+// Corners of a face {3, 3}, in the order whose normal points out of its cell.
 static void face_corners(const cq_solid *s, int32_t face, double corner[9]) {
   int32_t node[3];
   double area[3], center[3];
@@ -252,6 +259,7 @@ void cq_solid_corners(const cq_solid *s, double *corner) {
   }
 }
 
+// Makes the triangle mesh of a solid's surface, for inside tests.
 static cq_status make_surface(cq_solid *s, const char *path) {
   s->surface = cq_alloc(1, sizeof *s->surface, "mesh");
   if (!s->surface) return CQ_MEMORY;
@@ -288,6 +296,7 @@ cq_status cq_solid_inside(const cq_solid *s, int64_t n, const double *points, ui
 
 // ---- the whole ------------------------------------------------------------------------------------------------------
 
+// Refuses a 2D mesh whose nodes have different z.
 static cq_status check_plane(const cq_solid *s, const char *path) {
   const double size = fmax(s->upper[0] - s->lower[0], s->upper[1] - s->lower[1]), depth = s->upper[2] - s->lower[2];
   if (s->dim == 3 || depth <= 1e-9 * size) return CQ_OK;
@@ -295,6 +304,7 @@ static cq_status check_plane(const cq_solid *s, const char *path) {
                  s->upper[2]);
 }
 
+// Refuses a mesh without cells, or with too many.
 static cq_status check_count(const cq_solid *s, const gmsh_file *file, const char *path) {
   if (file->cell.count > CELLS_MAX || file->node.count > 4 * (int64_t)CELLS_MAX)
     return cq_fail(CQ_IO, "mesh '%s' has %lld %s and %lld nodes; at most %d, and four times as many, are allowed", path,

@@ -54,6 +54,7 @@ static cq_status add(gmsh_list *list, membership one) {
   return CQ_OK;
 }
 
+// Lists the memberships of cells in physical groups.
 static cq_status add_cells(const gmsh_file *file, const int32_t *cell_of, gmsh_list *list) {
   const gmsh_element *element = file->cell.item;
   for (int64_t e = 0; e < file->cell.count; e++) {
@@ -92,6 +93,7 @@ static cq_status check_quads(const gmsh_file *file, const char *path) {
   return CQ_OK;
 }
 
+// Lists the memberships of faces in physical groups, each with the cells that it belongs to.
 static cq_status add_faces(const cq_solid *s, const gmsh_file *file, gmsh_list *list, const char *path) {
   const gmsh_element *element = file->face.item;
   for (int64_t e = 0; e < file->face.count; e++) {
@@ -111,6 +113,7 @@ static cq_status add_faces(const cq_solid *s, const gmsh_file *file, gmsh_list *
 
 // ---- names ----------------------------------------------------------------------------------------------------------
 
+// The name of a physical group; "surface_3" for one without a name.
 static void name_group(const gmsh_file *file, const membership *one, char out[GMSH_NAME]) {
   const gmsh_name key = { .dim = one->dim, .tag = one->tag };
   const gmsh_name *found = file->name.count ? bsearch(&key, file->name.item, (size_t)file->name.count, sizeof key,
@@ -135,7 +138,7 @@ static cq_status check_names(const cq_solid *s, const char *path) {
 
 // ---- from memberships to groups and walls ---------------------------------------------------------------------------
 
-// One group: its cells without those that two of its faces have, and, of faces, its wall.
+// Fills one group: its cells, each once, and the wall of its faces.
 static void fill_group(cq_solid *s, const membership *list, int64_t count, int32_t *members, int32_t *walls) {
   solid_group *group = s->group + s->group_count - 1;
   const int faces = list[0].dim < s->dim;
@@ -158,6 +161,7 @@ static void fill_group(cq_solid *s, const membership *list, int64_t count, int32
   wall->between /= 2;            // each was found in both of its cells
 }
 
+// Fills all groups from the sorted memberships.
 static void fill_groups(cq_solid *s, const gmsh_file *file, const membership *list, int64_t count) {
   int32_t members = 0, walls = 0;
   for (int64_t i = 0, j; i < count; i = j) {

@@ -35,6 +35,7 @@ static rim *rims_of(const cq_solid *s, const int32_t *face, int32_t count) {
   return list;
 }
 
+// The first entry after i with another edge; edges are sorted.
 static int32_t next_rim(const rim *list, int32_t i, int32_t end) {
   int32_t j = i + 1;
   while (j < end && list[j].low == list[i].low && list[j].high == list[i].high) j++;
@@ -75,7 +76,8 @@ static cq_status join_faces(const cq_solid *s, int32_t *parent) {
   return CQ_OK;
 }
 
-// Volume that faces with area vectors out of the solid enclose on their other side, measured from a place near them.
+// Volume between a face and a place near it, the area vector pointing away from the solid; its sum over a closed wall
+// is the enclosed volume. size, center: area and middle of the face.
 static double share(const cq_solid *s, int32_t face, const double from[3], double *size, double center[3]) {
   double area[3], sum = 0, square = 0;
   solid_face(s, face, area, center);
@@ -87,7 +89,7 @@ static double share(const cq_solid *s, int32_t face, const double from[3], doubl
   return sum / s->dim;
 }
 
-// Sums up the pieces, and keeps those that are cavities, in the order of their places.
+// Sums up the connected pieces of a wall, and keeps those that enclose a cavity, in the order of their places.
 static int32_t measure_pieces(const cq_solid *s, const int32_t *parent, piece *list) {
   int32_t count = 0;
   for (int32_t k = 0; k < s->face_count; k++) {
@@ -200,10 +202,9 @@ cq_status cq_solid_wall(const cq_solid *s, int32_t wall, cq_solid_wall_info *inf
   return find_open(s, w, info);
 }
 
-// One cell: the sum of the area vectors N A of its faces, and the arm from the cell's centre c to the wall. Each face
-// with centre c_f sweeps volume as its area vector and place say, and J (c_f - c) . N A is what it has under the
-// deformation of the cell. One arm stands for all faces, which needs arm . sum(N A) = sum((c_f - c) . N A): it is the
-// mean of c_f - c by area, corrected along sum(N A).
+// Replaces the faces of one cell by one area vector, the sum of their N A, and one arm from the cell's centre c to the
+// wall. A face with centre c_f sweeps the volume J (c_f - c) . N A under the cell's deformation; one arm for all faces
+// needs arm . sum(N A) = sum((c_f - c) . N A): it is the mean of c_f - c by area, corrected along sum(N A).
 static void fold(const cq_solid *s, const int32_t *face, int32_t count, double *area, double *arm) {
   const int width = s->dim + 1;
   const int32_t *corner = s->corner + (size_t)(face[0] / width) * (size_t)width;

@@ -11,6 +11,7 @@ static uint32_t little_endian(const char *at) {
   return (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
 }
 
+// Reads `count` triangles of a binary STL file.
 static cq_status read_binary(cq_mesh *m, const char *bytes, uint32_t count) {
   cq_status status = mesh_begin_part(m, "");
   for (uint32_t t = 0; t < count && !status; t++) {
@@ -29,6 +30,7 @@ static cq_status read_binary(cq_mesh *m, const char *bytes, uint32_t count) {
 // the corners of a facet, as far as they were read
 typedef struct facet { double corner[9]; int have; } facet;
 
+// Reads the three numbers of a "vertex" line of a text STL file.
 static cq_status read_vertex(mesh_text *text, char *numbers, facet *f) {
   if (f->have == 9)
     return cq_fail(CQ_IO, "mesh '%s' has a facet of more than three corners in line %ld", text->path, text->line);
@@ -40,6 +42,7 @@ static cq_status read_vertex(mesh_text *text, char *numbers, facet *f) {
   return CQ_OK;
 }
 
+// Ends a facet of a text STL file: adds its triangle, refuses other counts of corners.
 static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
   if (f->have != 9)
     return cq_fail(CQ_IO, "mesh '%s' has a facet of %d corners in line %ld, three are wanted", text->path, f->have / 3,

@@ -11,6 +11,7 @@
 static const long FILE_MAX = 1L << 30;     // [byte]
 static const char BLANK[] = " \t\v\f";
 
+// Reads a whole mesh file into memory.
 static cq_status read_all(FILE *file, const char *path, mesh_text *text) {
   struct stat kind;
   if (!fstat(fileno(file), &kind) && S_ISDIR(kind.st_mode))

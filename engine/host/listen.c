@@ -71,6 +71,7 @@ static int queue(client *c, const char *bytes, size_t size) {
   return 1;
 }
 
+// Queues an HTTP response, after which the connection closes.
 static int answer(client *c, const char *status, const char *kind, const char *body, size_t size) {
   char head[512];
   const int length = snprintf(head, sizeof head,
@@ -80,6 +81,7 @@ static int answer(client *c, const char *status, const char *kind, const char *b
   return queue(c, head, (size_t)length) && queue(c, body, size);
 }
 
+// Queues an HTTP response with an error status.
 static int refuse(client *c, const char *status) { return answer(c, status, "text/plain", status, strlen(status)); }
 
 // the value of a header of a request; its length, -1: it is not there
@@ -98,7 +100,7 @@ static int equals(const char *value, int length, const char *wanted) {
   return length == (int)strlen(wanted) && strncmp(value, wanted, (size_t)length) == 0;
 }
 
-// Asked for this machine by its own name, and from no page of another site?
+// Is the request for this machine by its own name, and from no page of another site?
 static int is_ours(const char *request) {
   static const char *const names[] = { "127.0.0.1", "localhost" };
   const char *host, *origin;
@@ -113,6 +115,7 @@ static int is_ours(const char *request) {
   return 0;
 }
 
+// Queues a server-sent event.
 static int send_event(client *c, const char *name, const char *text, size_t size) {
   char head[2 * WORD];
   const int length = snprintf(head, sizeof head, "event: %s\ndata: ", name);
@@ -146,7 +149,7 @@ static int serve(client *c, char command[WORD + 1]) {
   return strcmp(path, "/events") == 0 ? begin_events(c) : refuse(c, "404 Not Found");
 }
 
-// Reads what has arrived of a client's request, and answers it once it is whole. 0: the connection is over
+// Reads what has arrived of a request, and answers it once it is complete; 0: the connection is over.
 static int take(client *c, char command[WORD + 1]) {
   const ssize_t got = recv(c->socket, c->request + c->had, REQUEST - c->had, 0);
   if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
@@ -161,7 +164,7 @@ static int take(client *c, char command[WORD + 1]) {
   return c->had < REQUEST || refuse(c, "431 Request Header Fields Too Large");
 }
 
-// sends what the socket takes now; 0: the connection is over
+// Sends as much of the queue as the socket takes now; 0: the connection is over.
 static int give(client *c) {
   while (c->sent < c->size) {
     const ssize_t sent = send(c->socket, c->out + c->sent, c->size - c->sent, MSG_NOSIGNAL);

@@ -69,6 +69,7 @@ static void set_paths(lua_State *lua, const char *executable, const char *root) 
   lua_pop(lua, 3);
 }
 
+// Calls main of cq.program with the command line's words; returns the exit code.
 static int run_program(lua_State *lua, int argc, char **argv) {
   lua_pushcfunction(lua, add_traceback);
   const int handler = lua_gettop(lua);

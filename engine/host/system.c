@@ -21,6 +21,7 @@ static const char declarations[] = {
 #include "cdef.inc"
 };
 
+// Returns nil and the text of errno to Lua.
 static int failure(lua_State *lua) {
   const int number = errno;
   lua_pushnil(lua);
@@ -28,6 +29,7 @@ static int failure(lua_State *lua) {
   return 2;
 }
 
+// Returns true to Lua.
 static int success(lua_State *lua) {
   lua_pushboolean(lua, 1);
   return 1;
@@ -121,6 +123,7 @@ static int lock(lua_State *lua) {
   return 1;
 }
 
+// unlock(number): gives up the lock that lock(folder) returned.
 static int unlock(lua_State *lua) {
   close((int)luaL_checkinteger(lua, 1));
   return 0;

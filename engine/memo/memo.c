@@ -72,6 +72,7 @@ static int64_t forward_steps(int64_t steps, int64_t block, int64_t marks) {
   return steps + block * cq_schedule_cost(blocks, marks - 1);
 }
 
+// The error for a memory budget below what one control step needs, with both numbers.
 static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces) {
   const cq_amount least = cq_amount_of(plan->record_bytes + plan->slice_bytes + forces), has = cq_amount_of(budget);
   const cq_amount record = cq_amount_of(plan->record_bytes), mark = cq_amount_of(plan->slice_bytes);
@@ -171,8 +172,10 @@ double *cq_memo_forces(cq_memo *memo) { return memo->def.differentiable ? memo->
 const cq_plan *cq_memo_plan(const cq_memo *memo) { return &memo->plan; }
 int32_t cq_memo_at(const cq_memo *memo) { return memo->at; }
 
+// The row of a control step in an array {steps, width}; NULL where there is no array.
 static double *at_step(double *all, int64_t width, int64_t step) { return all ? all + step * width : NULL; }
 
+// The row of a control step in the caller's array {steps, width}; NULL where there is no array.
 static const double *given_at(const double *given, int64_t width, int32_t steps) {
   return given ? given + steps * width : NULL;
 }
@@ -216,8 +219,7 @@ static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_po
   return status;
 }
 
-// At the start of control step i on the way to block `last`, the last one of a chain: does the
-// schedule want a checkpoint here?
+// Does the schedule want a checkpoint at the start of control step i? last: the last block of the chain.
 static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
   if (!memo->mark_count || i % memo->block) return 0;
   const int64_t from = memo->mark_at[memo->mark_count - 1] / memo->block, here = i / memo->block;
@@ -245,8 +247,8 @@ static void keep(double *to, const double *from, int64_t count) {
   if (count && to != from) memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-// Takes signals and forces of the coming control steps: a copy where there is a backward pass, else the caller's
-// arrays, which are read during the call.
+// Takes signals and forces of the coming control steps: copied where there will be a backward pass, else the caller's
+// arrays.
 static void take_controls(cq_memo *memo, const cq_controls *c) {
   const int64_t signals = c->count * memo->def.signals, forces = c->count * memo->def.forces;
   double *to_signals = at_step(memo->signals, memo->def.signals, memo->at);
@@ -291,7 +293,8 @@ double cq_adjoint_factor(const cq_adjoint_rules *rules, int32_t at) {
   return rules->window && at && at % rules->window == 0 ? 0 : rules->discount;
 }
 
-// What rules ask for before control step at - 1 is reversed. first: of a call, which has had its factor.
+// Applies the rules (decay, clip, window) to the adjoint before control step at - 1 is reversed. first: the first step
+// of a call, whose decay was applied already.
 static cq_status follow_rules(const cq_memo *memo, const cq_adjoint_rules *rules, int first) {
   const cq_backend *b = backend_of(memo);
   const double factor = first ? 1 : cq_adjoint_factor(rules, memo->at);

@@ -28,8 +28,8 @@ CQ_INLINE void collision_force(const Collision *c, wide force[CQ_DIM]) {
   EACH(i) force[i] = by * c->way[i];
 }
 
-// From what forces get, given = dL/df_a - dL/df_b, to what the place of a gets and b gets with the other sign:
-// k ((r / d - 1) w - (2 r / d - 1) n (n.w)) / d, w given and n from b to a; symmetric                        (E118)
+// (E118) Adjoint of collision_force. given = dL/df_a - dL/df_b; grad: dL/dx_a = -dL/dx_b = k ((r / d - 1) w - (2 r / d
+// - 1) n (n.w)) / d, with w = given and n from b to a; symmetric.
 CQ_INLINE void collision_force_adj(const Collision *c, const wide given[CQ_DIM], wide grad[CQ_DIM]) {
   const wide share = (wide)c->reach / c->far;
   wide along = (wide)0;

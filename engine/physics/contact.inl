@@ -165,7 +165,8 @@ CQ_INLINE void contact_impulse(const Touch *t, real out[CONTACT_WIDTH]) {
   EACH(i) out[CONTACT_MOMENT + i] = normal * t->x[i];
 }
 
-// (E71) nodes of the spatial grid stay where they are: only those of a reference grid have a gradient of x
+// (E71) Adjoint of contact_impulse. Nodes of the spatial grid do not move: only those of a reference grid have a
+// gradient of x.
 CQ_INLINE void contact_impulse_adj(const Touch *t, Touch *grad, const real grad_out[CONTACT_WIDTH]) {
   real out[CONTACT_WIDTH], grad_normal = grad_out[CONTACT_NORMAL];
   contact_impulse(t, out);

@@ -20,8 +20,8 @@ static inline void cq_lame_adj(const double young, const double poisson, double 
              grad_volumetric * young / (6 * c * c);
 }
 
-// The same from the shear modulus and the bulk modulus K = lambda + 2 mu / 3; the third one is E6 with E and nu of
-// these, and 0, with no slope, where both are 0.
+// Lamé constants of a shear modulus and a bulk modulus K = lambda + 2 mu / 3. volumetric: E6 with the E and nu of
+// these moduli; 0, without a slope, where both are 0.
 static inline void cq_lame_of_moduli(const double shear, const double bulk, double *mu, double *lambda,
                                      double *volumetric) {
   *mu = shear;

@@ -10,6 +10,7 @@ typedef double real, Real;
 #define r_exp exp
 #define r_abs fabs
 static inline double r_max(double a, double b) { return a > b ? a : b; }
+// a where c > 0, else b.
 static inline double r_pick(double c, double a, double b) { return c > 0 ? a : b; }
 #pragma GCC diagnostic ignored "-Wpedantic"   // const of arrays of arrays, as in the kernels
 #include "../base/base.h"

@@ -70,8 +70,9 @@ CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, con
   grad->c[LAME_VOLUMETRIC] += (real)power * volumetric_odd_power(e, power) * mat_dot(cof, grad_p);
 }
 
-// A law that is linear in its constants needs nothing here: the derivative by one of them is the energy where that one
-// is 1 and the others are 0. Another law has LAW_energy_grad.
+// Adds grad_psi times the derivative of the energy density by a law's constants. A law that is linear in its constants
+// needs no code: the derivative by one is the energy with that one 1 and the others 0. Another law has
+// LAW_energy_grad.
 CQ_LAW void law_energy_grad(const MaterialPoint *at, const int constants, MaterialPoint *grad, const Real grad_psi) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \

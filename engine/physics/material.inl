@@ -62,7 +62,8 @@ CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   if (at->law->branches) maxwell_stress(at, at->f, p);
 }
 
-// dP in the direction dF: symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint
+// dP, the change of the first Piola-Kirchhoff stress in the direction dF. Symmetric, <A, dP(B)> = <B, dP(A)>, so it is
+// its own adjoint.
 CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                         Real dp[CQ_DIM][CQ_DIM]) {
   law_stress_derivative(at, df, dp);
@@ -114,6 +115,7 @@ CQ_INLINE int material_is_fused(const cq_material *law) {
 // constants that a fused law reads
 enum { FUSED_SLOTS = LAME_COUNT };
 
+// Values that the adjoint of the stress reads again: log J of neo-Hookean, the rotation of corotated.
 CQ_INLINE void material_keep(const int kind, const Real f[CQ_DIM][CQ_DIM], const Real jac, MaterialKept *kept) {
   kept->log_jac = jac;
   EACH(i) EACH(j) kept->rotation[i][j] = f[i][j];

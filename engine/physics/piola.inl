@@ -1,7 +1,7 @@
 // piola: P of any elastic law at a point of a reference grid, with its adjoint; and the velocity gradient in space from
 // that in the undeformed body.
 
-// P = tau F^-T, of what has tau alone
+// First Piola-Kirchhoff stress P = tau F^-T from the Kirchhoff stress.
 CQ_INLINE void piola_of_kirchhoff(const Real f[CQ_DIM][CQ_DIM], const Real tau[CQ_DIM][CQ_DIM],
                                   Real p[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];
@@ -52,7 +52,8 @@ CQ_INLINE void rate_in_space(const Real slope[CQ_DIM][CQ_DIM], const Real stretc
   EACH(i) EACH(j) rate[i][j] *= by;
 }
 
-// C = W H^-1: dL/dW, and what H gets is added to grad_stretch
+// Adjoint of C = W H^-1 (rate_in_space): grad_rate = dL/dC to dL/dW (grad_slope), and to dL/dH, which is added to
+// grad_stretch.
 CQ_INLINE void rate_in_space_adj(const Real stretch[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                                  const Real grad_rate[CQ_DIM][CQ_DIM], Real grad_slope[CQ_DIM][CQ_DIM],
                                  Real grad_stretch[CQ_DIM][CQ_DIM]) {

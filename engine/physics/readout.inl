@@ -13,7 +13,7 @@ typedef struct {
   Real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM];
 } ReadoutPoint;
 
-// The point as one of this material, with its constants in the order of its slots; c is there already.
+// The point as one of this material: constants in the order of the material's slots. The rate C is there already.
 CQ_INLINE void readout_as(ReadoutPoint *at, const cq_material *material, const Real *slot) {
   at->material.law = material;
   for (int k = 0; k < at->slots; k++) *material_slot(material, &at->material, k) = slot[k];
@@ -44,8 +44,8 @@ CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, con
 // ---- stress ---------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-// The part of -eta tr(C) that a viscosity adds to the Cauchy stress across: 2/3 in plane strain (E42). Half the trace
-// in the plane has -1/3 of it already, so where the law takes that, the whole.
+// The share of -eta tr(C) that viscosity adds to the Cauchy stress across the plane: 2/3 in plane strain (E42). Half
+// the trace in the plane has -1/3 of it already, so the whole where the law takes that half.
 CQ_INLINE real readout_viscous_across(const int known) { return known ? (real)(2.0 / 3) : (real)1; }
 #endif
 
@@ -140,6 +140,7 @@ CQ_INLINE Real readout_speed(const ReadoutPoint *at) {
 #define READOUT_AXES(k, a, b) const int a = CQ_DIM == 2 ? 0 : ((k) + 1) % 3, b = CQ_DIM == 2 ? 1 : ((k) + 2) % 3
 enum { READOUT_TURNS = CQ_DIM == 2 ? 1 : 3 };
 
+// Angular momentum of a particle about the origin, with that of its affine velocity.
 CQ_INLINE void readout_angular(const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
   for (int k = 0; k < READOUT_TURNS; k++) {
     READOUT_AXES(k, a, b);
@@ -162,6 +163,7 @@ CQ_INLINE void readout_angular_adj(const ReadoutPoint *at, ReadoutPoint *grad, c
 
 // ---- all of them ----------------------------------------------------------------------------------------------------
 
+// A derived quantity of a particle (stress, energy density, J, speed, ...): up to READOUT_WIDTH numbers.
 CQ_RARE void readout(const int quantity, const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
   Real m[CQ_DIM][CQ_DIM], across;
   switch (quantity) {
@@ -176,6 +178,7 @@ CQ_RARE void readout(const int quantity, const ReadoutPoint *at, Real out[READOU
   }
 }
 
+// Adjoint of readout: adds grad_out's share to the gradients of the particle's state and constants.
 CQ_RARE void readout_adj(const int quantity, const ReadoutPoint *at, ReadoutPoint *grad,
                          const Real grad_out[READOUT_WIDTH]) {
   Real m[CQ_DIM][CQ_DIM];

@@ -57,7 +57,8 @@ CQ_INLINE void transfer_to_grid(const GridStep *step, const Source *p, Exchange 
   give->m = p->mass;
 }
 
-// sums: over dL/dp and dL/dm of the nodes. grad->arm takes what reaches the arm outside the weights.
+// Adjoint of transfer_to_grid. sums: over dL/dp and dL/dm of the nodes, by weight. grad->arm gets the gradient of the
+// arm apart from the weights.
 CQ_INLINE void transfer_to_grid_adj(const GridStep *step, const Source *p, const Exchange *give, Source *grad,
                                     const Sums *sums) {
   const real dx = step->dx, dt = step->dt, stress = (real)-4 / dx * dt;
@@ -118,7 +119,7 @@ CQ_INLINE void transfer_to_particle_adj_rest(const GridStep *step, const State *
 
 // ---- unresolved motion ----------------------------------------------------------------------------------------------
 
-// (E121) what a particle gives to the momentum that nodes have before stress and forces: q = m v + b arm, b = dx m C
+// (E121) A particle's part of the nodes' momentum before stress and forces: q = m v + b arm, b = dx m C.
 CQ_INLINE void transfer_inertia(const GridStep *step, const Source *p, Exchange *give) {
   EACH(i) {
     Real s = p->mass * p->v[i];
@@ -130,6 +131,7 @@ CQ_INLINE void transfer_inertia(const GridStep *step, const Source *p, Exchange 
   }
 }
 
+// Adjoint of transfer_inertia.
 CQ_INLINE void transfer_inertia_adj(const GridStep *step, const Source *p, const Exchange *give, Source *grad,
                                     const Sums *sums) {
   Real gb[CQ_DIM][CQ_DIM];
@@ -160,6 +162,7 @@ CQ_INLINE void step_turn(const real dt, const Real c[CQ_DIM][CQ_DIM], Real q[CQ_
   EACH(i) q[i][i] += (real)1;
 }
 
+// Adjoint of step_turn, the rotation of a step by the skew part of C: grad_q to grad_c.
 CQ_INLINE void step_turn_adj(const real dt, const Real c[CQ_DIM][CQ_DIM], Real grad_c[CQ_DIM][CQ_DIM],
                              const Real grad_q[CQ_DIM][CQ_DIM]) {
   Real h[CQ_DIM][CQ_DIM], a[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];
@@ -204,8 +207,9 @@ CQ_INLINE void motion_seen_adj_rest(const GridStep *step, const Motion *grad_kep
   }
 }
 
-// (E123) From v and C before the step, what nodes have of them before forces, and v' and C' after: r = v - v~,
-// S = sym(C - C~), v'' = v' + b Q r, C'' = C' + b Q S Q^T
+// (E123) Adds motion that the grid does not resolve to v' and C' after the step. before: v, C; seen: v~, C~, what the
+// grid has of them before forces; moved: v', C'; after: v'' = v' + b Q r, C'' = C' + b Q S Q^T, with r = v - v~ and S
+// = sym(C - C~).
 CQ_INLINE void keep_unresolved(const GridStep *step, const Motion *before, const Motion *seen, const Motion *moved,
                                Motion *after) {
   Real q[CQ_DIM][CQ_DIM], r[CQ_DIM], s[CQ_DIM][CQ_DIM], qs[CQ_DIM][CQ_DIM], qsq[CQ_DIM][CQ_DIM];
@@ -222,8 +226,8 @@ CQ_INLINE void keep_unresolved(const GridStep *step, const Motion *before, const
   }
 }
 
-// (E124) From v' and C', v'' and C'': what dL/dC' gets through Q is added to grad_moved; grad_kept = dL/d(b r) and
-// dL/d(b S), turned back.
+// (E124) Adjoint of keep_unresolved: dL/dC' through Q is added to grad_moved; grad_kept = dL/d(b r) and dL/d(b S),
+// turned back.
 CQ_INLINE void keep_unresolved_adj(const GridStep *step, const Motion *moved, const Motion *after,
                                    Real grad_moved[CQ_DIM][CQ_DIM], Motion *grad_kept, const Motion *grad_after) {
   Real q[CQ_DIM][CQ_DIM], both[CQ_DIM][CQ_DIM], rest[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];

@@ -14,6 +14,7 @@ typedef struct share {
   _Atomic int32_t next;          // first row that nobody has taken
 } share;
 
+// A thread takes one band of rows after another until none is left.
 static void *work(void *argument) {
   share *s = argument;
   for (;;) {
@@ -30,6 +31,7 @@ int32_t thread_count(int32_t wanted) {
   return count < THREADS_MAX ? count : THREADS_MAX;
 }
 
+// Calls function(context, first, last) for all rows, in bands that threads share.
 void in_bands(int32_t threads, int32_t rows, int32_t band, band_function *function, void *context) {
   share s = { .function = function, .context = context, .rows = rows, .band = band };
   pthread_t helper[THREADS_MAX];

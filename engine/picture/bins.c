@@ -2,6 +2,7 @@
 #include "lattice.h"
 #include <math.h>
 
+// Index along axis d of the bin that x lies in; the nearest one for x outside.
 static int32_t place_of(const bins *b, int d, double x) {
   double i = floor((x - b->lower[d]) / b->size);
   return i > 0 ? (i < b->count[d] ? (int32_t)i : b->count[d] - 1) : 0;
@@ -18,6 +19,7 @@ static int is_place(const double *x, int dim) {
   return 1;
 }
 
+// Sorts particles into bins of a size, for bins_visit.
 cq_status bins_fill(bins *b, int32_t dim, int32_t n, const double *position, double size) {
   double upper[3] = { 0 };
   *b = (bins){ .dim = dim, .count = { 1, 1, 1 }, .size = size };
@@ -61,6 +63,7 @@ void bins_free(bins *b) {
   *b = (bins){ 0 };
 }
 
+// Calls visit for each particle within a radius of a place, with its distance.
 void bins_visit(const bins *b, const double *position, const double place[3], double radius,
                 void (*visit)(void *context, int32_t particle, double distance), void *context) {
   int32_t lo[3] = { 0 }, hi[3] = { 0 };

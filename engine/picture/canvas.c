@@ -71,6 +71,7 @@ void cq_picture_view(cq_picture *p, double scale, double left, double bottom) {
   p->lower = bottom;
 }
 
+// Extends the part of the mask that is in use to a box.
 void mask_touch(cq_picture *p, double x0, double y0, double x1, double y1) {
   int32_t box[4] = {clamp_index(floor(x0), p->w), clamp_index(floor(y0), p->h), clamp_index(ceil(x1), p->w),
                     clamp_index(ceil(y1), p->h)};
@@ -127,6 +128,7 @@ static void sum_samples(const cq_picture *p, int32_t x, int32_t y, uint32_t *red
   }
 }
 
+// Averages the samples of each pixel of some rows: supersampling's last step.
 static void develop(void *context, int32_t first, int32_t last) {
   const developing *d = context;
   const cq_picture *p = d->picture;

@@ -24,6 +24,7 @@ static void mix_colours(const cq_skin *s, const uint32_t *rgba, uint32_t *out) {
 
 // ---- space ----------------------------------------------------------------------------------------------------------
 
+// Draws the particles that flow or are alone as balls in space.
 static cq_status draw_balls(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
   double *centre = cq_alloc((size_t)s->n + 1, 4 * sizeof *centre, "particles of a picture"),
          *radius = centre + 3 * s->n;
@@ -47,6 +48,7 @@ static double length2(const double *a, const double *b) {
   return dot3(v, v);
 }
 
+// Draws the faces of a body's surface in space, two triangles each, with their normals and colours.
 static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
   size_t most = 2 * (size_t)s->face_count + 1;
   double *corner = cq_alloc(most, 9 * sizeof *corner, "surface of a body"),
@@ -79,8 +81,8 @@ static cq_status draw_faces(cq_picture *p, const cq_skin *s, const uint32_t *rgb
 
 // ---- the plane ------------------------------------------------------------------------------------------------------
 
-// Samples of a quadrangle; what two of them share belongs to one of them. stripes: every so many
-// samples one is drawn, 0: all.
+// Fills the samples within a quadrangle; a sample on the edge of two belongs to one. stripes: draws one of so many
+// samples, 0: all.
 static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t stripes) {
   double low = fmin(fmin(q[1], q[3]), fmin(q[5], q[7])), high = fmax(fmax(q[1], q[3]), fmax(q[5], q[7]));
   uint32_t solid = premultiply(rgba, 255);
@@ -106,6 +108,7 @@ static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t s
   }
 }
 
+// Bilinear interpolation of the colours of four corners.
 static uint32_t between(const uint32_t tint[4], double a, double b) {
   uint32_t out = 0;
   for (int shift = 0; shift < 32; shift += 8) {
@@ -131,6 +134,7 @@ static void fill_blended(cq_picture *p, const double q[8], const uint32_t tint[4
     }
 }
 
+// The corners of a cell in the plane [samples].
 static void quad_of(const cq_picture *p, const cq_skin *s, const face *f, double q[8]) {
   for (int k = 0; k < 4; k++) {
     q[2 * k] = sample_x(p, s->x[2 * f->vertex[k]]);
@@ -166,6 +170,7 @@ static void draw_joints(cq_picture *p, const cq_skin *s, const uint32_t *rgba) {
   }
 }
 
+// Draws the cells of a body in the plane, with blended colours where they are large on the canvas.
 static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, const uint32_t *mixed) {
   draw_joints(p, s, rgba);
   for (int64_t i = 0; i < s->face_count; i++) {
@@ -182,6 +187,7 @@ static void draw_cells(cq_picture *p, const cq_skin *s, const uint32_t *rgba, co
   }
 }
 
+// Draws the outline of a body in the plane; width in pixels.
 static void draw_outline(cq_picture *p, const cq_skin *s, double width) {
   for (int64_t i = 0; i < s->edge_count; i++) {
     double a[2], b[2];
@@ -192,7 +198,7 @@ static void draw_outline(cq_picture *p, const cq_skin *s, double width) {
   mask_paint(p, 0x2B3440FF);
 }
 
-// particles that are alone in the plane: those of what flows as discs, the others as their deformed squares
+// Draws particles that belong to no surface in the plane: those that flow as discs, others as their deformed squares.
 static void draw_alone(cq_picture *p, const cq_skin *s, const double *position, const uint32_t *rgba) {
   for (int32_t i = 0; i < s->n; i++) {
     const double *x = position + 2 * (size_t)i, *m = s->cell + 4 * (size_t)i;

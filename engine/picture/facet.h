@@ -5,13 +5,13 @@
 #include "picture.h"
 #include "vector.h"
 
-// Where the edge from a to b crosses the row y. Both triangles of an edge compute it alike, so that a
-// sample on it belongs to one.
+// The x at which the edge from a to b crosses the row y, with the same rounding for both triangles of an edge, so that
+// a sample on it belongs to one.
 static inline double edge_crossing(double ax, double ay, double bx, double by, double y) {
   return ay < by ? ax + (y - ay) * (bx - ax) / (by - ay) : bx + (y - by) * (ax - bx) / (ay - by);
 }
 
-// samples first..last-1 of a row of the canvas whose middles lie in a facet
+// Samples [first, last) of a canvas row whose middles lie in a facet.
 static inline int facet_span(const facet *f, int32_t row, int32_t w, int32_t *first, int32_t *last) {
   double y = row + 0.5, lo = INFINITY, hi = -INFINITY;
   for (int i = 0, j = 2; i < 3; j = i++) {
@@ -38,6 +38,7 @@ static inline int facet_begin(const facet *f, facet_scan *s) {
   return isfinite(s->area) && fabsf(s->area) > 1e-9f;
 }
 
+// Begins a row: perspective barycentric coordinates at its first sample, and their change from sample to sample.
 static inline void facet_row(const facet *f, facet_scan *s, int32_t row, int32_t first) {
   float y = (float)row + 0.5f, x = (float)first + 0.5f, inverse = 1 / s->area;
   for (int i = 0; i < 3; i++) {
@@ -59,6 +60,7 @@ static inline float facet_at(const facet_scan *s, int32_t along, float share[3])
   return depth;
 }
 
+// The normal at a sample, interpolated from the corners' by their shares.
 static inline void facet_normal(const facet *f, const float share[3], float normal[3]) {
   for (int d = 0; d < 3; d++)
     normal[d] = share[0] * f->normal[0][d] + share[1] * f->normal[1][d] + share[2] * f->normal[2][d];

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// room for one more; 0: there is no memory
+// Makes room for one more element in a list; 0: there is no memory.
 static int grow(void **list, int64_t count, int64_t *room, size_t size) {
   if (count < *room) return 1;
   int64_t wanted = *room ? 2 * *room : 256;
@@ -25,6 +25,7 @@ cq_status keep_facet(space *s, const facet *f) {
   return CQ_OK;
 }
 
+// Appends a transparent ball to those of the picture.
 cq_status keep_globe(space *s, const globe *g) {
   void *list = s->clear_globes;
   if (!grow(&list, s->globe_count, &s->globe_room, sizeof *g)) return CQ_MEMORY;
@@ -39,6 +40,7 @@ typedef struct glazing {
   int64_t count;
 } glazing;
 
+// Order of qsort: the farthest pane first.
 static int farther(const void *a, const void *b) {
   const pane *x = a, *y = b;
   if (x->depth != y->depth) return x->depth < y->depth ? 1 : -1;
@@ -46,7 +48,8 @@ static int farther(const void *a, const void *b) {
   return (x->index > y->index) - (x->index < y->index);
 }
 
-// A sheet hides more where it is seen from its edge, by the way that light takes through it.
+// Blends a transparent sheet over a sample. It hides more where it is seen from its edge, by the length of the light's
+// way through it.
 static void tint(cq_picture *p, size_t at, const double n[3], const double ray[3], uint32_t rgba) {
   double across = fabs(dot3(n, ray)) / sqrt(dot3(ray, ray)), clear = 1 - (rgba & 255) / 255.0;
   double alpha = 1 - pow(clear, 1 / fmax(across, 0.25));
@@ -54,6 +57,7 @@ static void tint(cq_picture *p, size_t at, const double n[3], const double ray[3
   p->colour[at] = over(premultiply((shaded & ~255u) | (uint32_t)(255 * alpha + 0.5), 255), p->colour[at]);
 }
 
+// The direction from the camera through a sample of the canvas.
 static void ray_of(const cq_picture *p, int32_t x, int32_t y, double ray[3]) {
   const space *s = p->space;
   for (int d = 0; d < 3; d++)
@@ -61,6 +65,7 @@ static void ray_of(const cq_picture *p, int32_t x, int32_t y, double ray[3]) {
         s->forward[d] + (x + 0.5 - 0.5 * p->w) / s->focal * s->right[d] + (0.5 * p->h - y - 0.5) / s->focal * s->up[d];
 }
 
+// Blends a transparent triangle over rows [first, last).
 static void glaze_facet(cq_picture *p, const facet *f, int32_t first, int32_t last) {
   float low = fminf(f->y[0], fminf(f->y[1], f->y[2])), high = fmaxf(f->y[0], fmaxf(f->y[1], f->y[2]));
   facet_scan scan;
@@ -82,6 +87,7 @@ static void glaze_facet(cq_picture *p, const facet *f, int32_t first, int32_t la
   }
 }
 
+// Blends a transparent ball over rows [first, last), as an exact ellipse.
 static void glaze_globe(cq_picture *p, const globe *g, int32_t first, int32_t last) {
   const space *s = p->space;
   if (g->c[2] <= g->radius) return;                // the camera is in it or past it
@@ -107,6 +113,7 @@ static void glaze_globe(cq_picture *p, const globe *g, int32_t first, int32_t la
     }
 }
 
+// Blends all transparent triangles and balls over rows [first, last), the farthest first.
 static void glaze(void *context, int32_t first, int32_t last) {
   const glazing *g = context;
   const space *s = g->picture->space;

@@ -23,10 +23,13 @@ typedef struct finder {
   bins boxes;
 } finder;
 
+// The position of particle p.
 static const double *at(const finder *f, int32_t p) { return f->x + (size_t)p * (size_t)f->l->dim; }
+// The vector from particle p to its next lattice neighbour along axis d.
 static double *axis_of(const lattice *l, int32_t p, int d) {
   return l->axis + ((size_t)p * (size_t)l->dim + (size_t)d) * (size_t)l->dim;
 }
+// The lattice neighbour of particle p along axis d, below (side 0) or above (1); -1: none.
 static int32_t *link_of(const lattice *l, int32_t p, int d, int side) {
   return l->link + ((size_t)p * (size_t)l->dim + (size_t)d) * 2 + side;
 }
@@ -49,6 +52,7 @@ static double cell_volume(const lattice *l, const double *axis) {
 typedef struct near_one { double distance; int32_t particle; } near_one;
 typedef struct near_list { near_one of[NEAR_MAX]; int count; int32_t self; const uint8_t *loose; } near_list;
 
+// bins_visit: lists a particle near another one.
 static void note(void *context, int32_t particle, double distance) {
   near_list *list = context;
   if (particle == list->self || !(distance > 0) || (list->loose && list->loose[particle]) || list->count == NEAR_MAX)
@@ -56,6 +60,7 @@ static void note(void *context, int32_t particle, double distance) {
   list->of[list->count++] = (near_one){ distance, particle };
 }
 
+// Order of qsort: the nearest first.
 static int nearer(const void *a, const void *b) {
   const near_one *x = a, *y = b;
   if (x->distance != y->distance) return x->distance < y->distance ? -1 : 1;
@@ -77,6 +82,8 @@ static void order_axes(double *axis, int dim) {
   }
 }
 
+// Starts a lattice at particle p: its axes are the ways to its nearest neighbours that are perpendicular to each
+// other. 0: it has too few.
 static int begin(const finder *f, int32_t p) {
   lattice *l = f->l;
   int dim = l->dim, found = 0;
@@ -104,6 +111,7 @@ static int begin(const finder *f, int32_t p) {
 
 typedef struct nearest { int32_t particle; double distance; int32_t self; const uint8_t *loose; } nearest;
 
+// bins_visit: keeps the nearest particle.
 static void keep_nearest(void *context, int32_t particle, double distance) {
   nearest *best = context;
   if (particle == best->self || (best->loose && best->loose[particle]) || !(distance < best->distance)) return;
@@ -111,7 +119,8 @@ static void keep_nearest(void *context, int32_t particle, double distance) {
   best->distance = distance;
 }
 
-// joins p with the particle that lies next to it, if there is one; gives it where it is new to the lattice, else -1
+// Links p with the particle next to it along axis d, if there is one; returns that particle if it is new to the
+// lattice, else -1.
 static int32_t grow(const finder *f, int32_t p, int d, int side) {
   lattice *l = f->l;
   int dim = l->dim;
@@ -142,11 +151,13 @@ static int32_t grow(const finder *f, int32_t p, int d, int side) {
   return fresh ? q : -1;
 }
 
+// Takes particle p out of the lattice.
 static void leave(lattice *l, int32_t p) {
   l->on[p] = 0;
   for (int k = 0; k < 2 * l->dim; k++) *link_of(l, p, 0, k) = -1;
 }
 
+// Finds all lattices of particles by growing from one particle after another.
 static void find(const finder *f, int32_t *queue) {
   lattice *l = f->l;
   int32_t counted = 0, wanted = 0;
@@ -179,6 +190,7 @@ static void find(const finder *f, int32_t *queue) {
 //      p '     ' q
 typedef struct meeting { const finder *f; int32_t p, d, side, best; double off; } meeting;
 
+// bins_visit: finds the particle of another lattice whose cell touches p's at its open side.
 static void note_meeting(void *context, int32_t q, double distance) {
   meeting *m = context;
   const lattice *l = m->f->l;
@@ -240,6 +252,7 @@ typedef struct covering {
   int found, changed;            // is the middle in a cell?
 } covering;
 
+// bins_visit: does the cell of particle q cover a place?
 static void note_cell(void *context, int32_t q, double distance) {
   covering *c = context;
   const lattice *l = c->f->l;
@@ -265,6 +278,7 @@ static void note_cell(void *context, int32_t q, double distance) {
   if (to >= c->high && from < c->high) c->high = from, c->changed = 1;
 }
 
+// Marks open sides of cells that other cells cover.
 static void find_covered(const finder *f, double reach) {
   lattice *l = f->l;
   for (int32_t p = 0; p < l->n; p++)
@@ -290,6 +304,7 @@ static void find_covered(const finder *f, double reach) {
     }
 }
 
+// Finds the lattices that particles lie on: links to neighbours, axes of cells, and open sides.
 cq_status lattice_find(lattice *l, int32_t dim, int32_t n, const double *position, const double *volume,
                        const uint8_t *loose) {
   *l = (lattice){ .dim = dim, .n = n };

@@ -8,6 +8,7 @@ enum { SKY_TAPS = 10, SUN_TAPS = 16 };      // neighbours asked how much sky, an
 
 // ---- the sun: height of the highest surface along the light ---------------------------------------------------------
 
+// World coordinates to those of the shadow map: two in texels, and the height towards the sun.
 static void to_light(const space *s, const double x[3], double out[3]) {
   double q[3] = { x[0] - s->def.focus[0], x[1] - s->def.focus[1], x[2] - s->def.focus[2] };
   out[0] = 0.5 * SHADOW_SIDE + s->texels * dot3(q, s->light_right);
@@ -15,6 +16,7 @@ static void to_light(const space *s, const double x[3], double out[3]) {
   out[2] = dot3(q, s->light);
 }
 
+// Draws a ball into the shadow map.
 void shadow_sphere(space *s, const double centre[3], double radius) {
   double c[3], r = radius * s->texels;
   to_light(s, centre, c);
@@ -36,6 +38,7 @@ typedef struct casting {
   int64_t count;
 } casting;
 
+// A triangle in coordinates of the shadow map.
 static cast_one from_sun(const space *s, const double x[9]) {
   cast_one t = { .least = { INFINITY, INFINITY }, .most = { -INFINITY, -INFINITY } };
   for (int i = 0; i < 3; i++) {
@@ -48,6 +51,7 @@ static cast_one from_sun(const space *s, const double x[9]) {
   return t;
 }
 
+// Draws a triangle into rows [first, last) of the shadow map.
 static void cast(space *s, const cast_one *t, int32_t first, int32_t last) {
   const double (*c)[3] = t->c;
   if (!(t->most[1] >= first && t->least[1] < last)) return;
@@ -67,11 +71,13 @@ static void cast(space *s, const cast_one *t, int32_t first, int32_t last) {
     }
 }
 
+// Draws all triangles into rows [first, last) of the shadow map.
 static void cast_band(void *context, int32_t first, int32_t last) {
   const casting *c = context;
   for (int64_t i = 0; i < c->count; i++) cast(c->picture->space, c->of + i, first, last);
 }
 
+// Draws opaque triangles into the shadow map. corner {n, 3, 3}.
 cq_status shadow_triangles(cq_picture *p, int64_t n, const double *corner, const uint32_t *rgba) {
   cast_one *of = cq_alloc((size_t)n + 1, sizeof *of, "shadows of a picture");
   if (!of) return CQ_MEMORY;
@@ -113,11 +119,12 @@ typedef struct looking {
   float tap[16][SKY_TAPS][2];    // a spiral of neighbours, in 16 turns
 } looking;
 
+// The first sample of a pixel in the depth buffer.
 static const surface *seen(const cq_picture *p, int32_t x, int32_t y) {
   return p->space->surfaces + (size_t)y * (size_t)p->samples * (size_t)p->w + (size_t)x * (size_t)p->samples;
 }
 
-// how much of the sky a pixel sees: neighbours on the canvas that stand above it hide some
+// The share of the sky that a pixel sees (ambient occlusion): neighbours on the canvas that stand above it hide some.
 static float open_sky(const looking *l, int32_t x, int32_t y) {
   const cq_picture *p = l->picture;
   const space *s = p->space;
@@ -152,7 +159,7 @@ static float open_sky(const looking *l, int32_t x, int32_t y) {
   return (float)larger(0, 1 - 2.2f * hidden / SKY_TAPS);
 }
 
-// every other pixel, as the black squares of a chess board; the blur gives the others theirs
+// Ambient occlusion of every other pixel, as the black squares of a chess board; the blur fills in the others.
 static void look(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;
@@ -162,6 +169,7 @@ static void look(void *context, int32_t first, int32_t last) {
       p->space->occlusion[y * p->width + x] = (uint8_t)(255 * open_sky(l, x, y));
 }
 
+// Averages the ambient occlusion of rows [first, last) over the neighbours of each pixel.
 static void blur(void *context, int32_t first, int32_t last) {
   const looking *l = context;
   const cq_picture *p = l->picture;
@@ -179,6 +187,7 @@ static void blur(void *context, int32_t first, int32_t last) {
     }
 }
 
+// Copies the depth of each pixel's first sample, for ambient occlusion.
 static void note_depth(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
   for (int32_t y = first; y < last; y++)

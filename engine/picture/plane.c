@@ -26,6 +26,8 @@ static uint32_t tile(const paving *g, double a, double b, double footprint) {
   return mixed(g, 0.04 + calm * (0.55 * line + (odd ? 0.025 : -0.025)));
 }
 
+// The colour of the ground at a point (a, b) of its plane; endless ground fades far away. footprint: size of a pixel
+// there.
 uint32_t pave(const space *s, const paving *g, double a, double b, double footprint) {
   double open = 1, du = a - g->focus[0], dv = b - g->focus[1];
   // endless ground fades far away
@@ -41,6 +43,7 @@ typedef struct laying {
   uint32_t number;
 } laying;
 
+// Draws the ground into rows [first, last) of the depth buffer.
 static void lay(void *context, int32_t first, int32_t last) {
   const laying *l = context;
   const cq_picture *p = l->picture;

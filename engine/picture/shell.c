@@ -17,6 +17,7 @@ static int by_place(const void *a, const void *b) {
   return (p->corner > q->corner) - (p->corner < q->corner);
 }
 
+// Vertices of a mesh from its triangles: equal corners become one.
 static cq_status number_vertices(cq_skin *s, int64_t triangles, const double *corner) {
   spot *spots = cq_alloc((size_t)(3 * triangles) + 1, sizeof *spots, "mesh of a body");
   s->faces = cq_alloc((size_t)triangles + 1, sizeof *s->faces, "mesh of a body");
@@ -51,6 +52,7 @@ static int by_vertex(const void *a, const void *b) {
   return (p->face > q->face) - (p->face < q->face);
 }
 
+// The normal of triangle f at rest.
 static void flat_normal(const cq_skin *s, int32_t f, double out[3]) {
   const int32_t *v = s->faces[f].vertex;
   double a[3], b[3];
@@ -95,12 +97,14 @@ typedef struct gathering {
   int failed;
 } gathering;
 
+// bins_visit: the least distance.
 static void find_least(void *context, int32_t particle, double distance) {
   gathering *g = context;
   (void)particle;
   g->least = fmin(g->least, distance);
 }
 
+// bins_visit: bonds a vertex with a near particle, by a weight that falls with the distance.
 static void gather(void *context, int32_t particle, double distance) {
   gathering *g = context;
   double share = 1 - distance / g->reach;
@@ -145,7 +149,7 @@ static cq_status bond_vertices(cq_skin *s) {
   return status;
 }
 
-// the particle that carries most of a triangle gives it its colour
+// The particle that weighs most in a triangle's vertices gives it its colour.
 static void choose_particles(cq_skin *s) {
   for (int64_t i = 0; i < s->face_count; i++) {
     float most = -1;
@@ -160,6 +164,8 @@ static void choose_particles(cq_skin *s) {
   }
 }
 
+// Makes the surface of a body from its mesh: vertices, normals, and their bonds with particles. corner {triangles, 3,
+// 3}.
 cq_status shell_make(cq_skin *s, int64_t triangles, const double *corner) {
   cq_status status = number_vertices(s, triangles, corner);
   if (!status) status = number_normals(s);

@@ -33,6 +33,7 @@ static double det_of(const double *m, int dim) {
   return dot3(m, across);
 }
 
+// The inverse of a matrix; the identity where it is singular.
 static void invert(const double *m, int dim, double *out) {
   double det = det_of(m, dim);
   memset(out, 0, (size_t)(dim * dim) * sizeof *out);
@@ -49,6 +50,7 @@ static void invert(const double *m, int dim, double *out) {
   }
 }
 
+// Takes the positions, volumes and deformations of the rest state.
 static void bind_rest(cq_skin *s, const cq_skin_def *def) {
   int dim = s->dim;
   size_t square = (size_t)(dim * dim);
@@ -108,6 +110,7 @@ cq_status cq_skin_create(const cq_skin_def *def, cq_skin **skin) {
 
 // ---- what still hangs together --------------------------------------------------------------------------------------
 
+// The place of a point that moves with particle p: x + F r, r from the particle at rest.
 static void carry(const cq_skin *s, const double *x, const double *F, int32_t p, const double r[3], double out[3]) {
   int dim = s->dim;
   const double *at = x + (size_t)p * (size_t)dim, *m = F ? F + (size_t)p * (size_t)(dim * dim) : NULL;
@@ -136,6 +139,7 @@ static int is_torn(const cq_skin *s, const double *x, const double *F, int32_t p
   return !(gap < TORN * TORN * length);
 }
 
+// Cuts all links of particle p.
 static void break_links(cq_skin *s, int32_t p) {
   for (int side = 0; side < 2 * s->dim; side++) {
     int32_t q = s->lattice.link[(size_t)p * 2 * (size_t)s->dim + (size_t)side];
@@ -173,6 +177,7 @@ static int find_torn(cq_skin *s, const double *x, const double *F) {
 
 // ---- where it is now ------------------------------------------------------------------------------------------------
 
+// Moves the vertices of a surface with the particles that they are bonded to.
 static void place_vertices(cq_skin *s, const double *x, const double *F) {
   int dim = s->dim;
   for (int64_t v = 0; v < s->vertex_count; v++) {
@@ -206,7 +211,7 @@ static void find_normals(cq_skin *s) {
   for (int64_t k = 0; k < s->normal_count; k++) normalize3(s->normal + 3 * k);
 }
 
-// how large a particle that is drawn alone is, and in the plane the shape that F gives its square
+// The size of a particle that is drawn alone; in the plane also the shape that F gives its square.
 static void measure_alone(cq_skin *s, int32_t p, const double *deformation) {
   int dim = s->dim;
   s->size[p] = 0;
@@ -238,6 +243,7 @@ cq_status cq_skin_pose(cq_skin *s, const double *position, const double *deforma
   return CQ_OK;
 }
 
+// The end points of an outline's edge, cut to its visible span.
 void skin_edge(const cq_skin *s, int64_t edge, double from[2], double to[2]) {
   const double *a = s->x + 2 * s->edge[2 * edge], *b = s->x + 2 * s->edge[2 * edge + 1];
   const float *span = s->span + 2 * edge;

@@ -99,6 +99,7 @@ void to_camera(const space *s, const double x[3], double c[3]) {
   c[2] = dot3(q, s->forward);
 }
 
+// Writes a body's sample into the depth buffer.
 static void put(surface *at, double depth, const double normal[3], uint32_t rgba) {
   *at = (surface){.depth = (float)depth,
                   .nx = nearest_int(511 * normal[0]),
@@ -163,6 +164,7 @@ typedef struct rolling {
   int64_t count;
 } rolling;
 
+// Draws balls into rows [first, last): distant ones as discs, near ones exactly.
 static void roll(void *context, int32_t first, int32_t last) {
   const rolling *r = context;
   const space *s = r->picture->space;

@@ -24,6 +24,7 @@ static int32_t root_of(int32_t *parent, int32_t k) {
   return k;
 }
 
+// Union of two sets (union-find).
 static void join(int32_t *parent, int32_t a, int32_t b) {
   a = root_of(parent, a);
   b = root_of(parent, b);
@@ -83,6 +84,7 @@ static int is_outline(const cq_skin *s, int32_t p, int side) {
 // what gapes between two parts.
 typedef void each_side(cq_skin *s, const int32_t *parent, int32_t p, int side);
 
+// Calls visit for each side of a particle's cell that belongs to the surface.
 static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
   for (int32_t p = 0; p < s->n; p++) {
     if (!is_shown(s, p)) continue;
@@ -138,6 +140,7 @@ static void number_vertices(cq_skin *s, int32_t *parent, int32_t *number) {
   for (int64_t i = 0; i < 2 * s->edge_count; i++) s->edge[i] = number[root_of(parent, s->edge[i])];
 }
 
+// The place of corner c of particle p's cell at rest.
 static void corner_place(const cq_skin *s, int32_t p, int c, double out[3]) {
   int dim = s->dim;
   const double *axis = s->lattice.axis + (size_t)p * (size_t)(dim * dim);
@@ -147,8 +150,8 @@ static void corner_place(const cq_skin *s, int32_t p, int c, double out[3]) {
   }
 }
 
-// Bonds of a vertex with the particle of one of its cells, and in space with those linked to it, which
-// calm what F says at the surface.
+// Bonds a vertex with the particle of one of its cells; in space also with those linked to it, which smooth what F
+// says at the surface.
 static int add_bonds(const cq_skin *s, int32_t p, bond *to) {
   int count = 1;
   if (to) to[0] = (bond){ .particle = p, .weight = 1 };
@@ -161,7 +164,7 @@ static int add_bonds(const cq_skin *s, int32_t p, bond *to) {
   return count;
 }
 
-// which particles each vertex hangs on, and where it lies at rest: at the mean of what its cells say
+// Bonds each vertex with particles; its rest place is the mean of the corners of its cells.
 static cq_status bond_vertices(cq_skin *s, int32_t *parent, const int32_t *number, int32_t *cells) {
   int dim = s->dim, corners = 1 << dim;
   int64_t *start = s->bond_start + 1;
@@ -210,7 +213,8 @@ static void add_edge(const cq_skin *s, int32_t a, int32_t b, const smoothing *m)
   m->count[a]++;
 }
 
-// moves vertices by a part of the way to the mean of their neighbours, as far as they may go from where they were
+// One step of Laplacian smoothing: moves vertices by a part of the way to the mean of their neighbours, within their
+// limit.
 static void smooth_once(cq_skin *s, const smoothing *m, double factor) {
   memset(m->sum, 0, (size_t)(s->vertex_count * s->dim) * sizeof *m->sum);
   memset(m->count, 0, (size_t)s->vertex_count * sizeof *m->count);
@@ -236,8 +240,8 @@ static void smooth_once(cq_skin *s, const smoothing *m, double factor) {
   }
 }
 
-// How many cells from p on, away from one open side, have another side open too, up to LONG; where
-// the body ends there are enough.
+// The number of cells from p on, away from one open side, whose other side is open too; at most LONG, also where the
+// body ends.
 static int run_length(const cq_skin *s, int32_t p, int away, int open) {
   for (int n = 1; n < LONG; n++) {
     int32_t q = neighbour(s, p, away ^ 1);
@@ -268,7 +272,7 @@ static int is_long_edge(const cq_skin *s, int32_t p, int a, int b) {
   return length >= LONG || !covered;
 }
 
-// have LONG cells from p on, towards one side, another side open?
+// Is another side open on all of LONG cells from p on, towards one side?
 static int is_long_row(const cq_skin *s, int32_t p, int towards, int open) {
   for (int n = 0; n < LONG; n++, p = neighbour(s, p, towards))
     if (p < 0 || !is_shown(s, p) || !is_open(s, p, open)) return 0;
@@ -366,6 +370,7 @@ void surface_free(cq_skin *s) {
   s->vertex_count = s->face_count = s->normal_count = s->edge_count = 0;
 }
 
+// Makes the surface of lattices of particles: faces, outline, vertices, bonds.
 static cq_status make(cq_skin *s, int32_t *parent, int32_t *number) {
   int dim = s->dim;
   join_corners(s, parent);

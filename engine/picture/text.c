@@ -35,6 +35,7 @@ typedef struct pen {
   double x, y, unit, radius;     // origin of the glyph [sample]
 } pen;
 
+// Draws a straight stroke of a glyph.
 static void dash(const pen *k, const double a[2], const double b[2]) {
   double p[2] = { k->x + a[0] * k->unit, k->y - (a[1] - BASELINE) * k->unit };
   double q[2] = { k->x + b[0] * k->unit, k->y - (b[1] - BASELINE) * k->unit };
@@ -54,6 +55,7 @@ static void arc(const pen *k, const double a[2], const double b[2], const double
   }
 }
 
+// Draws one stroke of a glyph: a polyline (kind 0), or a smooth open or closed curve through its points.
 static void stroke(const pen *k, char kind, int n, double (*q)[2]) {
   if (kind == 0) {
     for (int i = 0; i + 1 < n; i++) dash(k, q[i], q[i + 1]);

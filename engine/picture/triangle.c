@@ -16,13 +16,14 @@ typedef struct filling {
   int64_t count;
 } filling;
 
+// Order of qsort: the nearest first.
 static int before(const void *a, const void *b) {
   const placed *x = a, *y = b;
   if (x->depth != y->depth) return x->depth < y->depth ? -1 : 1;
   return (x->index > y->index) - (x->index < y->index);
 }
 
-// the near ones first: most samples of those behind are hidden then, before anything but their depth is asked for
+// Facets by depth, the nearest first: then most hidden samples fail the depth test at once.
 static placed *in_order(const facet *facets, int64_t count) {
   placed *order = cq_alloc((size_t)count + 1, sizeof *order, "triangles of a picture");
   for (int64_t i = 0; i < count && order; i++) {
@@ -35,6 +36,7 @@ static placed *in_order(const facet *facets, int64_t count) {
   return order;
 }
 
+// Draws a facet into rows [first, last) of the depth buffer.
 static void fill_facet(cq_picture *p, const facet *f, const placed *at_rows, int32_t first, int32_t last) {
   facet_scan scan;
   if (!facet_begin(f, &scan)) return;
@@ -60,6 +62,7 @@ static void fill_facet(cq_picture *p, const facet *f, const placed *at_rows, int
   }
 }
 
+// Draws all facets into rows [first, last) of the depth buffer.
 static void fill_band(void *context, int32_t first, int32_t last) {
   const filling *f = context;
   for (int64_t i = 0; i < f->count; i++) {
@@ -73,6 +76,7 @@ typedef struct corner {          // in the camera's axes
   double c[3], normal[3], tint[4];
 } corner;
 
+// A corner on the edge from a to b: place, normal and colour, by linear interpolation.
 static void mix(const corner *a, const corner *b, double t, corner *out) {
   for (int d = 0; d < 3; d++) {
     out->c[d] = a->c[d] + t * (b->c[d] - a->c[d]);
@@ -99,7 +103,7 @@ static facet to_facet(const cq_picture *p, const corner *const of[3]) {
   return f;
 }
 
-// The facets of one triangle, at most two: what lies behind the camera is cut off.
+// Projects a triangle onto the canvas: at most two facets, since what lies behind the camera is cut off.
 static int project(const cq_picture *p, const double *x, const double *normal, const uint32_t *rgba, facet out[2]) {
   corner c[3], kept[4];
   double front = 1e-3 * p->space->def.focus_radius;
@@ -129,6 +133,7 @@ static int project(const cq_picture *p, const double *x, const double *normal, c
   return count - 2;
 }
 
+// Draws n triangles of a surface, with normals and colours at their corners.
 cq_status draw_facets(cq_picture *p, int64_t n, const double *corners, const double *normal, const uint32_t *rgba) {
   facet *facets = cq_alloc((size_t)(2 * n + 1), sizeof *facets, "triangles of a picture");
   if (!facets) return CQ_MEMORY;

@@ -25,6 +25,7 @@ static inline void cross3(const double a[3], const double b[3], double out[3]) {
   out[2] = a[0] * b[1] - a[1] * b[0];
 }
 
+// Gives v the length 1; 0: it has no length.
 static inline int normalize3(double v[3]) {       // 0 if it has no direction
   double length = sqrt(dot3(v, v));
   if (!(length > 0) || !isfinite(length)) return 0;
@@ -41,6 +42,7 @@ static inline int across3(const double n[3], const double hint[3], double first[
   return 1;
 }
 
+// 0 below lo, 1 above hi, a smooth cubic between (smoothstep).
 static inline double smooth(double lo, double hi, double x) {
   double t = lesser(larger((x - lo) * (1 / (hi - lo)), 0), 1);
   return t * t * (3 - 2 * t);

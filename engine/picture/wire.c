@@ -5,11 +5,13 @@
 
 #define PIECE 4                  // [sample] of a line that is hidden or not as a whole
 
+// Is a point (camera coordinates c, canvas place at) behind a surface?
 static int is_hidden(const cq_picture *p, const double c[3], const double at[2]) {
   if (!(at[0] >= 0 && at[1] >= 0 && at[0] < p->w && at[1] < p->h)) return 0;
   return p->space->surfaces[(size_t)at[1] * (size_t)p->w + (size_t)at[0]].depth < c[2];
 }
 
+// Draws the hidden, or the visible, parts of a polyline.
 static void draw_some(cq_picture *p, const double *points, int64_t n, double width, uint32_t rgba, int hidden) {
   const space *s = p->space;
   for (int64_t i = 0; i + 1 < n; i++) {

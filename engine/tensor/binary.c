@@ -56,6 +56,7 @@ static double greatest(double x, double z) { return x >= z || isnan(x) ? x : z; 
   } \
   break
 
+// Applies a binary operation to one row of two tensors.
 static void binary_row(int32_t op, row r, const double *a, const double *b, double *restrict y) {
   switch (op) {
     case CQ_BINARY_ADD: EACH(u + v);

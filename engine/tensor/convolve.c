@@ -45,6 +45,7 @@ typedef struct reach {
   int64_t first, begin, end, count;
 } reach;
 
+// Which part of a line lies within the input, for a shift of the kernel; the rest is padding.
 static reach reach_of(const cq_convolution *c, int64_t first, int64_t count) {
   const int64_t stride = c->stride[2], size = c->size[2];
   int64_t begin = first < 0 ? (-first + stride - 1) / stride : 0;
@@ -63,7 +64,7 @@ static inline void move(double *line, double *column, int64_t count, int64_t str
     for (int64_t x = 0; x < count; x++) column[x] = line[x * stride];
 }
 
-// One line to the columns, with zeros for what is padding, or from them, added to the input.
+// Copies one line to the columns of a convolution, with zeros for padding; back: adds the columns to the line.
 static void move_line(double *line, int64_t stride, reach r, double *column, int back) {
   double *from = line + r.begin * stride + r.first, *to = column + r.begin;
   if (stride == 1) move(from, to, r.end - r.begin, 1, back);

@@ -27,6 +27,7 @@ static void vector_matrix(const cq_product *p, const double *a, const double *b,
               p->accumulate, c, 1);
 }
 
+// Matrix product c = a b, or of transposes, by BLAS.
 static void matrix_matrix(const cq_product *p, const double *a, const double *b, double *c) {
   cblas_dgemm(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans, p->transpose_b ? CblasTrans : CblasNoTrans,
               (int)p->m, (int)p->n, (int)p->k, 1, a, (int)(p->transpose_a ? p->m : p->k), b,

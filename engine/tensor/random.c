@@ -8,6 +8,7 @@ typedef struct bits {
   uint64_t a, b;
 } bits;
 
+// The next 64 random bits.
 static bits next(cq_random *random) {
   uint32_t key0 = (uint32_t)random->seed, key1 = (uint32_t)(random->seed >> 32);
   uint32_t c0 = (uint32_t)random->position, c1 = (uint32_t)(random->position >> 32), c2 = 0, c3 = 0;
@@ -22,6 +23,7 @@ static bits next(cq_random *random) {
   return (bits){(uint64_t)c1 << 32 | c0, (uint64_t)c3 << 32 | c2};
 }
 
+// Random bits as a number in [0, 1).
 static double unit(uint64_t b) { return (double)(b >> 11) * 0x1p-53; }   // in [0, 1)
 
 void cq_random_uniform(cq_random *random, int64_t count, double min, double max, double *x) {

@@ -30,7 +30,7 @@ static double line_product(line l, const double *x) {
   return product;
 }
 
-// position of the first greatest (s = 1) or least (s = -1) element; the first nan if there is one
+// Index of the first largest (s = 1) or smallest (s = -1) element; of the first nan if there is one.
 static int64_t line_extreme(line l, const double *x, double s) {
   int64_t at = 0;
   for (int64_t i = 0; i < l.count; i++) {
@@ -64,6 +64,7 @@ static double line_logsumexp(line l, const double *x) {
   return top + log(sum);
 }
 
+// Reduces one line of a tensor to a number: sum, mean, product, extreme or its index, norm, logsumexp.
 static double reduce_line(int32_t op, line l, const double *x) {
   switch (op) {
     case CQ_REDUCTION_SUM: return line_sum(l, x);

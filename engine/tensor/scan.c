@@ -2,11 +2,13 @@
 #include "tensor.h"
 #include <math.h>
 
+// Cumulative sums along a line of n elements, s apart.
 static void cumsum(int64_t n, int64_t s, const double *x, double *y) {
   double sum = 0;
   for (int64_t i = 0; i < n; i++) y[i * s] = sum += x[i * s];
 }
 
+// Adjoint of cumsum: adds the sums of grad_y from each element to the end.
 static void cumsum_adj(int64_t n, int64_t s, double *grad_x, const double *grad_y) {
   double sum = 0;
   for (int64_t i = n - 1; i >= 0; i--) grad_x[i * s] += sum += grad_y[i * s];

@@ -41,11 +41,13 @@ typedef struct boxes {
   int64_t *first, *order;
 } boxes;
 
+// Index of the box along axis d that x lies in.
 static int64_t along(const boxes *b, int d, double x) {
   const double k = floor((x - b->lower[d]) / b->width);
   return k < 0 ? 0 : k >= (double)b->size[d] ? b->size[d] - 1 : (int64_t)k;
 }
 
+// Index of the box that a place lies in.
 static int64_t box_of(const boxes *b, int32_t dim, const double *x) {
   int64_t k = 0;
   for (int d = dim - 1; d >= 0; d--) k = k * b->size[d] + along(b, d, x[d]);
@@ -76,6 +78,7 @@ static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
   return total;
 }
 
+// Sorts places by box.
 static cq_status sort(boxes *b, const cq_neighbours *n, const double *x) {
   const int64_t total = lay_out(b, n, x);
   b->first = cq_alloc((size_t)total + 2, sizeof *b->first, "boxes of points");
@@ -88,7 +91,7 @@ static cq_status sort(boxes *b, const cq_neighbours *n, const double *x) {
   return CQ_OK;
 }
 
-// The neighbours of one place, appended from entry `at` on where there is room for them. The entry behind the last.
+// Appends the neighbours of one place from entry `at` on, where there is room; returns the end.
 static int64_t visit(const cq_neighbours *n, const boxes *b, const double *x, const double *place,
                      cq_neighbour_list *out, int64_t at) {
   int64_t low[3] = {0}, high[3] = {0}, k[3];

@@ -26,6 +26,7 @@ static point_list points_of_chamber(const cq_world_def *def, int32_t k) {
   return (point_list){"chamber", k + 1, c->point_count, c->actuator, c->point_start, c->particle, c->weight, NULL};
 }
 
+// Refuses the weight of a particle in a point: of a cable it must be in (0, 1], of a chamber finite.
 static cq_status check_weight(const point_list *of, int32_t point, double weight) {
   const int any = of->noun[1] == 'h';   // in a chamber
   if (any ? isfinite(weight) : weight > 0 && weight <= 1) return CQ_OK;
@@ -33,6 +34,7 @@ static cq_status check_weight(const point_list *of, int32_t point, double weight
                  weight, any ? "finite" : "above 0 and at most 1");
 }
 
+// Refuses a point of a cable with wrong particles or weights.
 static cq_status check_point(const cq_world_def *def, const point_list *of, int32_t point) {
   const int64_t begin = of->start[point], end = of->start[point + 1];
   double sum = 0;
@@ -87,6 +89,7 @@ static cq_status check_cable(const cq_world_def *def, int32_t k) {
   return CQ_OK;
 }
 
+// Refuses a chamber with wrong faces, carriers or actuator.
 static cq_status check_chamber(const cq_world_def *def, int32_t k) {
   const point_list of = points_of_chamber(def, k);
   const cq_chamber *chamber = def->chambers + k;
@@ -131,6 +134,7 @@ static int alloc_cables(const cq_world_def *def, cq_cables *c) {
          c->pull_point && c->pull_weight;
 }
 
+// Copies the points of a cable or chamber: particles and weights, or an anchor.
 static void copy_points(const point_list *of, int32_t dim, cq_cables *c, int32_t index) {
   const int64_t first = c->start[index], pairs = c->point_start[first];
   const int64_t from = of->start[0], count = of->start[of->count] - from;

@@ -73,6 +73,7 @@ static void elasticity_fields(const cq_material *material, int32_t field[2]) {
   field[1] = moduli ? CQ_FIELD_BULK : CQ_FIELD_POISSON;
 }
 
+// The Lamé constants of a particle, from the modulus pair that its material was given.
 static void lame_of(const cq_material *material, const double *const *value, int64_t particle, double lame[3]) {
   int32_t field[2];
   elasticity_fields(material, field);

@@ -486,6 +486,7 @@ static cq_status note_drives(cq_model *m) {
   return CQ_OK;
 }
 
+// Copies how much of its dilatation each material averages (f_bar, 0 to 1).
 static void copy_averaging(const cq_world_def *def, cq_model *m) {
   for (int32_t k = 0; def->f_bar && k < def->material_count; k++) {
     m->f_bar[k] = def->f_bar[k];

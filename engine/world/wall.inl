@@ -83,6 +83,7 @@ typedef struct wall_cell {
   wall_real a, b;            // along the first axis and the last one
 } wall_cell;
 
+// The cell of a height field below x: its corners and the place within.
 CQ_WALL wall_cell height_cell(const cq_wall *w, int32_t dim, const wall_real x[3]) {
   wall_cell c;
   int32_t i, k = 0;
@@ -144,6 +145,8 @@ CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   }
 }
 
+// The unit normals with which a wall of any shape holds x; returns their number, 0 outside of it. slack: distance by
+// which x may miss.
 CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                              wall_real normals[3][3]) {
   switch (w->shape) {

@@ -16,11 +16,14 @@ typedef struct {
   double part;
 } Hats;
 
+// The linear hat functions of the coarse grid at a node of the fine one: index of the first of two, and the share of
+// the second.
 CQ_INLINE Hats hats_at(const cq_coarse *m, const int32_t place) {
   const int32_t first = place / m->spacing;
   return (Hats){first, (double)(place - first * m->spacing) / m->spacing};
 }
 
+// The number of a coarse node, from its place in the window.
 CQ_INLINE int32_t *lattice_at(const cq_coarse *m, const int32_t x, const int32_t y, const int32_t z) {
   return &m->index[((int64_t)x * m->size[1] + y) * m->size[2] + z];
 }
@@ -33,6 +36,7 @@ typedef struct {
   int32_t begin;
 } ColumnHats;
 
+// The coarse nodes whose hat functions reach a column, and their values across it.
 CQ_INLINE ColumnHats column_hats(const cq_scene *s, const cq_column *column) {
   const cq_arrangement *a = s->arrangement;
   const cq_coarse *m = &s->implicit.coarse;
@@ -116,6 +120,8 @@ typedef struct {
   double value[3], slope[3];
 } AxisHats;
 
+// Coarse hat functions at a particle along an axis, interpolated by its spline: values and slopes. node: its first
+// node; f: its place from that node.
 static AxisHats axis_hats(const cq_coarse *m, const int32_t node, const double f) {
   const double w[3] = {0.5 * (1.5 - f) * (1.5 - f), 0.75 - (f - 1) * (f - 1), 0.5 * (f - 0.5) * (f - 0.5)};
   AxisHats out = {node / m->spacing, {0, 0, 0}, {0, 0, 0}};
@@ -138,6 +144,7 @@ typedef struct {
   int count;
 } CoarseReach;
 
+// The coarse nodes that a cell's particles reach, with values and slopes of their hat functions.
 static void reach_of(const cq_scene *s, const CoarseCell *cell, CoarseReach *out) {
   const cq_arrangement *a = s->arrangement;
   const cq_coarse *m = &s->implicit.coarse;
@@ -172,6 +179,7 @@ typedef struct {
   int count;
 } CoarseSum;
 
+// Adds the sums of several cells to the lower triangle of the coarse matrix.
 static void sum_flush(const cq_coarse *m, CoarseSum *of, double *matrix) {
   const int n = m->count * CQ_DIM;
   for (int p = 0; p < of->count; p++)
@@ -184,6 +192,7 @@ static void sum_flush(const cq_coarse *m, CoarseSum *of, double *matrix) {
   of->count = 0;
 }
 
+// Adds a cell's block to the sums of its coarse nodes; flushes these first if the nodes before were others.
 static void coarse_flush(const cq_scene *s, CoarseCell *cell, CoarseSum *to, double *matrix) {
   CoarseReach reach;
   memset(&reach, 0, sizeof reach);   // the hats behind the last one have no slope

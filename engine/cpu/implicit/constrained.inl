@@ -44,6 +44,7 @@ typedef struct {
 
 CQ_INLINE void freedom_all(Freedom *f) { EACH(i) EACH(j) f->free[i][j] = (real)(i == j); }
 
+// Projects x onto the directions in which a node's contacts leave it free.
 CQ_INLINE void freedom_apply(const Freedom *f, const real x[CQ_DIM], real out[CQ_DIM]) {
   EACH(i) {
     out[i] = (real)0;

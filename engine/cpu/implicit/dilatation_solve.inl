@@ -51,12 +51,14 @@ CQ_INLINE Quad quad_zero(void) {
   return quad_load(zero);
 }
 
+// Prepares the scatter of one number a node over a range.
 CQ_INLINE void one_begin(OneScatter *to, const cq_scene *s, const int32_t range) {
   to->slab = one_slab(s, range);
   to->current = -1;
   CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = quad_zero();
 }
 
+// Adds the sums of the present base node to the slab, and clears them.
 CQ_INLINE void one_flush(OneScatter *to, const Strides *strides) {
   if (to->current < 0) return;
   CQ_UNROLL for (int k = 0; k < ROWS; k++) {
@@ -139,6 +141,7 @@ CQ_INLINE void one_gather_chunk(const cq_scene *s, Stencils *st, const Strides *
     quad_store(st->records[l].quad[SUM], one_gather(one_means(s) + node[l], strides, kept_weights(s, c)[l]));
 }
 
+// One gathered number of lane group h: the sum of its four partial sums.
 CQ_INLINE Real one_sum(const Stencils *st, const int h) {
   Real four[4];
   quads_load(st->records + h, SUM, four);
@@ -164,6 +167,8 @@ static void dilatation_solve_open(cq_scene *s, const cq_slice *in, int32_t range
   one_flush(&to, &strides);
 }
 
+// First pass of the averaged product: the rate of dilatation of each particle by a grid vector, times its volume,
+// scattered to the nodes. from: which vector.
 static void dilatation_solve_first(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
@@ -245,6 +250,7 @@ typedef struct {
   real number[CQ_CHUNK] __attribute__((aligned(64)));
 } SlopeScatter;
 
+// Prepares the scatter of a range: of one number a node where dilatations are averaged, else of vectors.
 CQ_INLINE void slopes_begin(SlopeScatter *to, const cq_scene *s, const int32_t range) {
   if (s->model->averages_dilatation)
     one_begin(&to->one, s, range);
@@ -252,6 +258,7 @@ CQ_INLINE void slopes_begin(SlopeScatter *to, const cq_scene *s, const int32_t r
     scatter_begin(&to->all, s, range);
 }
 
+// Scatters chunk c: one number a particle where dilatations are averaged, else vectors.
 CQ_INLINE void slopes_scatter(const cq_scene *s, SlopeScatter *to, const Strides *strides, const int32_t c,
                               const Stencils *st) {
   if (s->model->averages_dilatation)

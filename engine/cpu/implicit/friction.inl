@@ -8,6 +8,7 @@ CQ_INLINE int has_friction(const cq_scene *s, const NodeContact *c) {
   return c->impulse > (real)0 && contact_kind(s, c) == CQ_CONTACT_FRICTION;
 }
 
+// Regularized Coulomb friction at a contact of a node with velocity v: sliding velocity and force direction.
 CQ_INLINE void slide_at(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM], Slide *out) {
   real w[CQ_DIM];
   contact_velocity(s, c, w);

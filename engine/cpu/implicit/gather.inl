@@ -1,6 +1,7 @@
 // gather: how the particles of a range gather from the nodes of the window and scatter to them, chunk by chunk: for
 // implicit steps and for averaged dilatations.
 
+// One of the vectors of the linear and Newton solvers on the grid (CQ_GRID_...), four numbers a node.
 CQ_INLINE real *grid_vector(const cq_scene *s, const int which) { return (real *)s->implicit.vector[which]; }
 
 typedef struct {
@@ -22,6 +23,7 @@ CQ_INLINE void stencils_of(const cq_scene *s, const real *chunk, Stencils *st, c
 // How they are kept for all passes of a step.
 typedef real KeptWeights[CQ_DIM][4];
 
+// Keeps weights and base nodes of a chunk for the step, whose particles do not move during iterations.
 CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils *st) {
   KeptWeights *to = (KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -30,6 +32,7 @@ CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils 
   }
 }
 
+// Interpolates a grid vector to all particles of a chunk.
 CQ_INLINE void gather_chunk(Stencils *st, const real *grid, const Strides *strides) {
   for (int l = 0; l < CQ_CHUNK; l++) gather(&st->records[l], grid + 4 * (int64_t)st->node[l], strides);
 }
@@ -47,6 +50,7 @@ CQ_INLINE void gather_kept(const cq_scene *s, const int32_t c, Stencils *st, con
     gather_by(&st->records[l], kept_weights(s, c)[l], grid + 4 * (int64_t)node[l], strides);
 }
 
+// Scatters all particles of a chunk by their weights.
 CQ_INLINE void scatter_chunk(Scatter *to, const Strides *strides, const Stencils *st) {
   for (int l = 0; l < CQ_CHUNK; l++) {
     scatter_to(to, strides, st->node[l]);
@@ -54,6 +58,7 @@ CQ_INLINE void scatter_chunk(Scatter *to, const Strides *strides, const Stencils
   }
 }
 
+// Scatters all particles of a chunk by the weights kept for the step.
 CQ_INLINE void scatter_kept(const cq_scene *s, const int32_t c, Scatter *to, const Strides *strides,
                             const Stencils *st) {
   const int32_t *node = kept_nodes(s, c);

@@ -130,6 +130,7 @@ static void assemble(solve *o) {
 // Blocks with an even number, or those with an odd one.
 typedef enum sweep_pass { SWEEP_FIRST, SWEEP_TURN, SWEEP_PRODUCT } sweep_pass;
 
+// Runs a pass over a worker's blocks with even or odd numbers: blocks side by side are never swept together.
 static void sweep_blocks(solve *o, sweep_pass pass, int odd, double beta) {
   for (int b = o->begin; b < o->end; b++) {
     if (b % 2 != odd) continue;

@@ -34,9 +34,11 @@ CQ_INLINE Four four_load(const real *p) { return *(const Four *)p; }
 CQ_INLINE void four_store(real *p, const Four x) { *(Four *)p = x; }
 CQ_INLINE Four four_set(const real x) { return x - (Four){0}; }
 
+// The off-diagonal blocks of the Hessian for a group of nodes.
 CQ_INLINE real *matrix_of(const cq_scene *s, const int64_t group) {
   return (real *)s->implicit.matrix + group * GROUP_REALS;
 }
+// The diagonal blocks of the Hessian for a group of nodes.
 CQ_INLINE real *own_of(const cq_scene *s, const int64_t group) {
   return (real *)s->implicit.own + group * OWN_REALS;
 }
@@ -176,6 +178,7 @@ CQ_RARE void cell_give(const CellMatrix *m, const int k, real *row) {
   }
 }
 
+// Adds the Hessian of one cell's particles to the rows of the block's own nodes.
 static void cell_flush(const cq_scene *s, CellMatrix *m) {
   const cq_arrangement *a = s->arrangement;
   const int32_t size = a->size[1];
@@ -192,6 +195,7 @@ static void cell_flush(const cq_scene *s, CellMatrix *m) {
   m->count = 0;
 }
 
+// Adds a particle to the Hessian of its cell; flushes the last cell first if the particle is in another.
 static void cell_add(const cq_scene *s, CellMatrix *m, const cq_slice *in, const int32_t slot) {
   const int32_t c = slot / CQ_CHUNK, l = slot % CQ_CHUNK;
   const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
@@ -364,6 +368,7 @@ static int precondition_group(const cq_scene *s, const int64_t group) {
   return replaced;
 }
 
+// Factors a block's diagonal blocks for the sweeps, contacts projected out.
 static void precondition(cq_scene *s, int32_t block) {
   hold_matrix(s, block);
   COLUMNS_EACH(s, block, column) {

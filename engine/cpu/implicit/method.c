@@ -216,6 +216,7 @@ static void choose_slope(solve *o, int secant) {
   wait(o);
 }
 
+// Writes what a step took (Newton and linear iterations, residual, floor) into the report, on the first worker.
 static void report(const solve *o, int32_t step, const progress *p) {
   double *to = o->s->implicit.report;
   if (!to || o->worker->rank) return;

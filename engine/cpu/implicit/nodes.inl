@@ -3,6 +3,7 @@
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
+// Sums the slabs of all ranges to the momentum and mass of a block's nodes.
 static void take_momentum(cq_scene *s, const int32_t block) {
   real *momentum = grid_vector(s, CQ_GRID_MOMENTUM), *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
@@ -99,6 +100,8 @@ static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
   friction_energy(s, block, which, sum);
 }
 
+// Sums the slabs of all ranges to the Hessian's diagonal (part 0) or the other entries of the diagonal blocks (part
+// 1).
 static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
   real *to = grid_vector(s, part ? CQ_GRID_CROSS : CQ_GRID_DIAGONAL), *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
@@ -167,6 +170,7 @@ static void invert_node(real block[CQ_DIM][CQ_DIM], const Freedom *f, real out[C
   EACH(i) EACH(j) EACH(k) out[i][j] = out[i][j] + f->free[i][k] * half[k][j];
 }
 
+// Stores the inverse of a node's diagonal block, by columns.
 CQ_INLINE void write_inverse(cq_scene *s, const int64_t node, const real out[CQ_DIM][CQ_DIM]) {
   EACH(j) {
     real *column = grid_vector(s, CQ_GRID_INVERSE + j) + 4 * node;
@@ -297,6 +301,7 @@ static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
   }
 }
 
+// Keeps velocities and active contacts of the present iterate; back: returns to the kept ones.
 static void keep(cq_scene *s, int32_t block, int32_t back) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *kept = grid_vector(s, CQ_GRID_KEPT);
@@ -431,6 +436,7 @@ static void cg_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   }
 }
 
+// The next conjugate direction: p = z + beta p.
 static void cg_turn(cq_scene *s, int32_t block, double beta) {
   const real *z = grid_vector(s, CQ_GRID_CONDITIONED);
   real *p = grid_vector(s, CQ_GRID_DIRECTION);

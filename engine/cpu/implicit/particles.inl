@@ -8,6 +8,7 @@ enum {
   DIAGONAL_PARTS = CQ_DIM - 1,           // of a node's diagonal block: three entries each
 };
 
+// Index of entry (a, b) of a symmetric matrix stored as its lower triangle.
 CQ_INLINE int tensor_at(const int a, const int b) { return a >= b ? a * (a + 1) / 2 + b : b * (b + 1) / 2 + a; }
 
 CQ_INLINE double lanes_total(const Real x) {
@@ -20,6 +21,7 @@ CQ_INLINE double lanes_total(const Real x) {
 
 // ---- stress at F^ ---------------------------------------------------------------------------------------------------
 
+// Loads the actuation stress of lane group h as a full matrix.
 CQ_INLINE void load_sigma(const Matter *m, const int h, Real sigma[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) sigma[i][j] = r_load(m->actuation + (SIGMA + sym_at(i, j)) * CQ_CHUNK + h);
 }
@@ -223,6 +225,7 @@ static void product_averaged(cq_scene *s, const cq_slice *in, const int32_t rang
   one_flush(&to, &strides);
 }
 
+// Product of the particles' Hessian with a grid vector (`from`), scattered to the nodes of a range.
 static void product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   if (s->model->averages_dilatation)
     product_averaged(s, in, range);

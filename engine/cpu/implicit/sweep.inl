@@ -44,6 +44,8 @@ CQ_INLINE void couple_lanes(const real *m, const real *x, const int64_t stride, 
   }
 }
 
+// Adds the products of a group's off-diagonal blocks with vector `which`, for the neighbour columns in the mask
+// `sides`.
 CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                             uint32_t sides, Four sum[MATRIX]) {
   const real *m = matrix_of(s, group), *x = sweep_vector(s, which) + node;
@@ -53,6 +55,7 @@ CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t
   }
 }
 
+// Adds the products of a group's blocks with vector `which` within its own column; lanes: masks of the nodes to take.
 CQ_INLINE void couple_column(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                              const real lanes[REACH][GROUP], Four sum[MATRIX]) {
   couple_lanes(matrix_of(s, group) + MIDDLE * SIDE_REALS, sweep_vector(s, which) + node, s->implicit.sweep_stride,
@@ -61,6 +64,7 @@ CQ_INLINE void couple_column(const cq_scene *s, const int64_t node, const int64_
 
 CQ_INLINE void sums_begin(Four sum[MATRIX]) { for (int k = 0; k < MATRIX; k++) sum[k] = (Four){0}; }
 
+// Sums matrix-vector products over the matrix's columns.
 CQ_INLINE void sums_take(const Four sum[MATRIX], Four out[CQ_DIM]) {
   EACH(i) {
     out[i] = sum[i * CQ_DIM];

@@ -194,6 +194,7 @@ CQ_INLINE void diagonal_row(Record *of, const Blocks *b, const int i, const int 
   }
 }
 
+// Scatters the Hessian's diagonal (part 0) or the rest of its diagonal blocks (part 1) from the particles of a range.
 CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t range, const int part) {
   const Strides strides = strides_of(s->arrangement);
   Record plane[3][CQ_CHUNK] __attribute__((aligned(64)));

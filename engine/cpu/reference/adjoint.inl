@@ -50,6 +50,7 @@ CQ_RARE void piola_of_any_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], con
   }
 }
 
+// Adjoint of piola_of: grad_p = dL/dP to gradients of F and its rate (added to), of constants and actuation.
 CQ_INLINE void piola_of_adj(const Point *at, const Wanted *wanted, const Deformed *d, Real grad_f[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = at->s;
@@ -143,6 +144,8 @@ CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[
   deform_adj(at, wanted, d->stretch, grad_f, grad_stretch);
 }
 
+// Adjoint of lattice_forces: particles on a lattice whose cell pairs share their loads of nodes. kind: the law, -1:
+// any.
 CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
                                   const int kind) {
   const Pair pair = pair_of(s);
@@ -224,6 +227,8 @@ CQ_RARE void place_adj(const Cells *c, const real *data, const int32_t chunk, co
   }
 }
 
+// Adjoint of scattered_forces: particles anywhere in their cells, one stencil each. slab: gradients of displacements,
+// and of velocities.
 CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
   const Wanted wanted = wanted_of(s);
   const real *u = nodes_of(s, in->data, U), *v = nodes_of(s, in->data, W), *force_adj = (real *)s->reference.force_adj;
@@ -277,10 +282,12 @@ CQ_RARE void lattice_corotated_adj(cq_scene *s, const cq_slice *in, const cq_cel
 CQ_RARE void lattice_linear_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_LINEAR);
 }
+// lattice_forces_adj for any law.
 CQ_RARE void lattice_any_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, -1);
 }
 
+// Adjoint of forces_of for a run of cells, in the variant that fits its particles and law.
 CQ_INLINE void forces_of_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
   if (!cells->lattice || cells->viscous || s->wanted & cq_bit(CQ_FIELD_POSITION)) {
     scattered_forces_adj(s, in, cells, slab);
@@ -294,6 +301,7 @@ CQ_INLINE void forces_of_adj(cq_scene *s, const cq_slice *in, const cq_cells *ce
   }
 }
 
+// Adjoint of forces for a range: gradients of nodal forces to those of displacements and, with given = 2, velocities.
 static void forces_adj(cq_scene *s, const cq_slice *in, int32_t range, int32_t given) {
   const cq_reference *r = &s->reference;
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};

@@ -155,6 +155,7 @@ CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
   return smallest;
 }
 
+// Nodal forces of a run of cells, in the variant that fits its particles; returns the smallest det F.
 CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
 #if defined(CQ_REAL_DUAL)   // places in a lattice are numbers there, and have no slope
   return scattered_forces(s, in, cells, slab);

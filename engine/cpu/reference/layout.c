@@ -54,6 +54,7 @@ static void sorted_free(sorted *o) {
   free(o->corner);
 }
 
+// Sorts particles by the cell of the reference grid that they start in.
 static cq_status sort_cells(cq_scene *s, const double *positions, sorted *o) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
@@ -206,6 +207,7 @@ static void mark_pins(const cq_scene *s, const sorted *o) {
                     m->wall_count + group - m->contact_count);
 }
 
+// Lists the nodes that particles or pins reach.
 static cq_status find_nodes(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
@@ -283,6 +285,7 @@ static cq_status reserve(cq_scene *s) {
   return ok ? CQ_OK : CQ_MEMORY;
 }
 
+// Lays out reference grids for given initial positions: grids, cells, order of particles, nodes.
 static cq_status lay_out(cq_scene *s, const double *positions, sorted *o) {
   cq_reference *r = &s->reference;
   cq_status status = size_grids(s, positions);

@@ -123,6 +123,7 @@ cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   return CQ_OK;
 }
 
+// Makes the slice of the next state; with a record, room for the node velocities before walls and pins.
 static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->record = NULL;
   s->next = cq_slice_create(s);

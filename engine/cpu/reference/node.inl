@@ -111,6 +111,7 @@ CQ_INLINE Real held_near(const cq_scene *s, const cq_nodes *n, const int64_t o, 
   return r_pick(mass, near, r_set((real)-1));
 }
 
+// The world place of a node: rest place plus displacement.
 CQ_INLINE void place_of_node(const cq_scene *s, const cq_slice *in, const int64_t node, wall_real place[3]) {
   place[2] = 0;
   EACH(i) place[i] = (wall_real)nodes_of(s, s->reference.rest, i)[node] + (wall_real)nodes_of(s, in->data, U + i)[node];

@@ -20,6 +20,7 @@ typedef struct {
   real w[CQ_DIM][3];
 } Placed;
 
+// B-spline weights of a particle in its reference cell.
 CQ_INLINE void placed_weights(const cq_scene *s, Placed *p) {
   const real *fraction = (const real *)s->reference.fraction;
   EACH(i) {
@@ -158,6 +159,7 @@ static void give_mass(cq_scene *s, cq_slice *out, const Placed *p) {
   }
 }
 
+// A particle's stencil: its slot, base node, body and weights.
 static Placed placed_at(const cq_scene *s, const cq_cells *cells, const int32_t slot) {
   Placed p;
   p.slot = slot;

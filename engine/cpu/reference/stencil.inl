@@ -51,6 +51,7 @@ typedef struct {
   int h;
 } Cells;
 
+// The cells of lane group h in a run of cells: first node, and strides of the body's grid.
 CQ_INLINE Cells cells_of(const cq_scene *s, const cq_cells *cells, const int h) {
   const cq_body *body = &s->reference.bodies[cells->body];
   return (Cells){s, cells->node, {body->stride[0], CQ_DIM == 3 ? body->stride[1] : 0}, h};
@@ -74,10 +75,12 @@ typedef struct {
 CQ_INLINE int64_t slab_length(const cq_scene *s, const int32_t range) {
   return s->reference.window_size[range] + 2 * CQ_CHUNK;
 }
+// A range's slab of nodal sums for a field.
 CQ_INLINE Slab slab_at(const cq_scene *s, const int32_t range, const int field) {
   const int64_t length = slab_length(s, range);
   return (Slab){(real *)s->slab[range] + field * GIVEN * length + CQ_CHUNK - s->reference.window[range], length};
 }
+// The array of one component in a slab; shift: of the node along the last but one axes.
 CQ_INLINE real *slab_array(const Slab *slab, const int shift, const int component) {
   return slab->first + (shift * CQ_DIM + component) * slab->length;
 }
@@ -195,6 +198,7 @@ typedef struct {
   Real n[2][CQ_DIM][ROW], d[2][CQ_DIM][ROW];
 } Across;
 
+// Loads the nodes around a group of cells, combined across the last axis for a pair of lattice particles.
 CQ_INLINE void across_load(const Cells *c, const real *data, const Pair *p, Across *out) {
   EACH(i) {
     const real *at = nodes_of(c->s, data, i) + c->node + c->h;
@@ -213,6 +217,7 @@ CQ_INLINE void across_load(const Cells *c, const real *data, const Pair *p, Acro
   }
 }
 
+// Adjoint of across_load: adds to the nodes of a slab.
 CQ_INLINE void across_store(const Slab *slab, const Cells *c, const Pair *p, const Across *in) {
   EACH(i) CQ_UNROLL for (int j = 0; j < ROW; j++) {
 #if CQ_DIM == 3
@@ -279,6 +284,7 @@ CQ_INLINE void slope_at(const Along *a, const int at, const Pair *p, Real slope[
     slope[i][LAST] = p->d[at][0] * a->n[i][0] + p->d[at][1] * a->n[i][1] + p->d[at][2] * a->n[i][2];
   }
 }
+// Interpolates along the last axis: the field's value at a particle.
 CQ_INLINE void value_at(const Along *a, const int at, const Pair *p, Real value[CQ_DIM]) {
   EACH(i) value[i] = p->w[at][0] * a->n[i][0] + p->w[at][1] * a->n[i][1] + p->w[at][2] * a->n[i][2];
 }
@@ -290,6 +296,7 @@ CQ_INLINE void slope_give(Along *a, const int at, const Pair *p, const Real slop
     a->n[i][k] += p->d[at][k] * slope[i][LAST];
   }
 }
+// Adjoint of value_at: adds a particle's value to the nodes along the last axis.
 CQ_INLINE void value_give(Along *a, const int at, const Pair *p, const Real value[CQ_DIM]) {
   EACH(i) CQ_UNROLL for (int k = 0; k < 3; k++) a->n[i][k] += p->w[at][k] * value[i];
 }

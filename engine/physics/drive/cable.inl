@@ -60,6 +60,7 @@ CQ_INLINE wide cable_turn(const wide a[CQ_DIM], const wide b[CQ_DIM]) {
   return difference > 0 ? 2 * w_atan2(difference, sum) : difference;
 }
 
+// Adjoint of cable_turn, the angle between two directions: adds to grad_a and grad_b.
 CQ_INLINE void cable_turn_adj(const wide a[CQ_DIM], const wide b[CQ_DIM], wide grad_a[CQ_DIM], wide grad_b[CQ_DIM],
                               const wide grad_turn) {
   wide sum, difference;

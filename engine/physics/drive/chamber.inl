@@ -83,10 +83,12 @@ CQ_INLINE void chamber_corner_adj(const Chamber *c, const int32_t corner, const 
 #endif
 }
 
+// (E64) Adds the forces p dV/dx of a chamber's pressure to the points of its faces.
 CQ_RARE void chamber_push(const Chamber *c, const wide *x, wide *force) {
   for (int32_t n = 0; n < c->faces * CQ_DIM; n++) chamber_corner(c, n, x, force + c->face[n] * CQ_DIM);
 }
 
+// Adjoint of chamber_push: from grad_force, adds to grad_pressure and grad_x.
 CQ_RARE void chamber_push_adj(const Chamber *c, const wide *x, wide *grad_pressure, wide *grad_x,
                               const wide *grad_force) {
   for (int32_t n = 0; n < c->faces * CQ_DIM; n++)

@@ -7,6 +7,7 @@ static const cq_law corotated_law = {
     .name = "corotated", .slot_count = LAME_COUNT, .slot = {LAME_SLOTS}, .modulus = lame_modulus};
 #endif
 
+// The rotation R of F = R S, and d = F - R.
 CQ_INLINE void corotated_strain(const MaterialPoint *at, Real rotation[CQ_DIM][CQ_DIM], Real d[CQ_DIM][CQ_DIM]) {
   polar(at->f, rotation);
   EACH(i) EACH(j) d[i][j] = at->f[i][j] - rotation[i][j];
@@ -67,6 +68,7 @@ CQ_INLINE void corotated_grad_constants(const MaterialPoint *at, MaterialPoint *
 
 // ---- fused: tau = 2 mu (F - R) F^T + pressure I, pressure = lambda (J - 1) J                                     (E8)
 
+// Isochoric part of the Kirchhoff stress, 2 mu (F - R) F^T, in tau; returns the pressure part lambda (J - 1) J.
 CQ_INLINE Real corotated_kirchhoff(const MaterialPoint *at, const MaterialKept *kept, const Real jac,
                                    Real tau[CQ_DIM][CQ_DIM]) {
   Real d[CQ_DIM][CQ_DIM];

@@ -53,6 +53,7 @@ CQ_INLINE void sine_cosine(const Real x, Real *sine, Real *cosine) {
   *cosine = c;
 }
 
+// Drucker and Prager's yield test and flow of sand: from trial Hencky strains to those after the flow.
 CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, Flow *flow) {
   const Real mu = at->c[LAME_MU], cohesion = at->c[SAND_COHESION], one = mu * (real)0 + (real)1;
   sine_cosine(at->c[SAND_ANGLE], &y->sine, &y->cosine);

@@ -82,7 +82,7 @@ CQ_INLINE FluidCap fluid_cap(const MaterialPoint *at) {
   return cap;
 }
 
-// above 0: the fluid has expanded beyond it
+// J minus the J at which the fluid's cap begins, where it has a cap; above 0: the fluid has expanded beyond it.
 CQ_INLINE Real fluid_excess(const FluidCap *cap, const Real jac) { return r_pick(cap->x, jac - cap->jac, cap->x); }
 
 // J^(1/dim)

@@ -96,8 +96,8 @@ CQ_INLINE Real flow_strain(const Hencky *h, const Flow *flow, const int i) {
   return flow->scale * h->dev[i] + (real)(1.0 / CQ_DIM) * flow->sum;
 }
 
-// First half of the adjoint: from grad_f of F after the flow to the gradients of scale and sum. A law adds those of its
-// internal variables, and turns the gradients of scale and sum into those of strains.
+// First half of the adjoint of a flow: grad_f, of F after the flow, to gradients of the flow's scale and sum. A law
+// adds those of its internal variables, and turns them into gradients of strains.
 CQ_RARE void flow_grad(const Hencky *h, const Flow *flow, const Real grad_f[CQ_DIM][CQ_DIM], FlowGrad *grad) {
   Real t[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM], along[CQ_DIM], mean = h->sum * (real)0;
   mat_mul_tn(h->of.u, grad_f, t);

@@ -100,6 +100,7 @@ CQ_RARE Real isochoric_across(const MaterialPoint *at, const int bulk) {
   return (real)3 * jac * bulk_slope(at->c[bulk], jac) - mat_dot(p, at->f);
 }
 
+// Adjoint of the stress across the plane of a nearly incompressible law.
 CQ_RARE void isochoric_across_adj(const MaterialPoint *at, MaterialPoint *grad, const int bulk, const Real grad_p) {
   Real p[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);

@@ -9,6 +9,7 @@
 // Internal variables: S_iso of the last step, then each Q_k, packed as a symmetric matrix. All are 0 at the start, so
 // that an initial F is imposed by the first step.
 
+// Index of entry (i, j) of a packed symmetric matrix.
 CQ_INLINE int maxwell_at(const int i, const int j) {
 #if CQ_DIM == 2
   return i == j ? i : 2;
@@ -185,8 +186,8 @@ CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
 }
 
 #if defined(CQ_LAW_TABLE)
-// What the branches add to rho c^2: for each of them at most beta times the largest eigenvalue of dP_iso at rest, which
-// is 2 mu of an isotropic law; the power method finds it at once there, and soon for another.
+// What the Maxwell branches add to rho c^2: each at most beta times the largest eigenvalue of dP_iso at rest (2 mu of
+// an isotropic law), by the power method.
 static double maxwell_modulus(const cq_material *material, const double *slot) {
   MaterialPoint at = {.law = material};
   double sum = 0, size = 0, a[3][3] = {{0.3, 1, -0.2}, {0.8, -0.5, 0.6}, {0.1, -0.7, 0.4}};

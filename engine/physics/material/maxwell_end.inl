@@ -27,7 +27,8 @@ CQ_INLINE Real maxwell_rest(const MaterialPoint *at, Real rest[CQ_DIM][CQ_DIM]) 
   return sum;
 }
 
-// What the overstress of branch k gets by R (packed) and by b: to Q_k and S of the start, and to beta and tau.
+// Adjoint of the overstress of branch k: from the gradients of R (packed) and of b (grad_share) to those of Q_k and S
+// of the start, beta and tau.
 CQ_INLINE void maxwell_rest_grad(const MaterialPoint *at, MaterialPoint *grad, const int k,
                                  const Real grad_rest[CQ_SYM], const Real grad_share) {
   const int first = maxwell_first(at->law, k);
@@ -63,7 +64,7 @@ CQ_RARE Real material_end_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]
   return psi;
 }
 
-// dP in the direction dF: symmetric, so it is its own adjoint
+// dP of material_end_stress in the direction dF; symmetric, so it is its own adjoint.
 CQ_RARE void material_end_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                             Real dp[CQ_DIM][CQ_DIM]) {
   Real rest[CQ_DIM][CQ_DIM], more[CQ_DIM][CQ_DIM];

@@ -80,6 +80,7 @@ typedef struct {
   Real flows;                   // above 0: one of them
 } SnowFlow;
 
+// Stomakhin's plastic flow of snow: singular values of the elastic F are clamped to [1 - theta_c, 1 + theta_s].
 CQ_RARE void snow_flow(const MaterialPoint *at, SnowFlow *flow) {
   const Real low = (real)1 - at->c[SNOW_COMPRESSION], high = (real)1 + at->c[SNOW_STRETCH];
   singular(at->f, &flow->of);

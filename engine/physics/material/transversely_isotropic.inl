@@ -36,6 +36,7 @@ typedef struct {
   Real e, growth, slope, curve;                 // growth = exp(k2 e^2)
 } Fibre;
 
+// The fibre of a point: its direction, F times that, and its stretch.
 CQ_INLINE void fibre(const MaterialPoint *at, Fibre *q) {
   Real length = at->c[FIBRES_ALONG] * (real)0, stretched = length;
   const Real zero = length;

@@ -10,6 +10,7 @@ CQ_INLINE void viscous_rate(const Real c[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DI
   EACH(i) out[i][i] -= mean;
 }
 
+// Adds the viscous Kirchhoff stress 2 eta J times the rate of deformation to tau.
 CQ_INLINE void viscous_stress(const MaterialPoint *at, const Real jac, Real tau[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM];
   viscous_rate(at->rate, rate);

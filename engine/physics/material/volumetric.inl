@@ -16,6 +16,7 @@ CQ_INLINE Real volumetric_even_power(const Real e, const int power) {
   return out;
 }
 
+// k (J - 1) times an odd power of J - 1: the volumetric energy density up to its factor.
 CQ_INLINE Real volumetric_energy(const int power, const Real k, const Real jac) {
   const Real e = jac - (real)1;
   return k * e * volumetric_odd_power(e, power);
