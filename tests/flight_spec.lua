@@ -1,17 +1,13 @@
 -- flight: what a run keeps of a simulation that failed, and what is made of it.
 local cq = require "cq"
 local host = require "cq.host"
-local mistake = require "tests.sentence"
+local has = require("tests.sentence").says
 local process = require "tests.process"
 
 local folder
 
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
-
-local function has(text, ...)
-  for _, part in ipairs { ... } do mistake.says(text, part) end
-end
 
 -- an actuator that becomes too strong for its material
 local SCRIPT = [[

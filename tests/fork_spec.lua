@@ -2,7 +2,7 @@
 local cq = require "cq"
 local host = require "cq.host"
 local json = require "cq.base.json"
-local mistake = require "tests.sentence"
+local has = require("tests.sentence").says
 local process = require "tests.process"
 
 local folder
@@ -24,10 +24,6 @@ run:optimize { iterations = cq.option("iterations", 12), keep = cq.option("each"
   if i == cq.option("fail", 0) then error "the end" end
 end }
 ]]
-
-local function has(text, ...)
-  for _, part in ipairs { ... } do mistake.says(text, part) end
-end
 
 local function script() return process.write(folder .. "/script.lua", SCRIPT) end
 local function at(name) return folder .. "/" .. name end

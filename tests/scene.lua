@@ -23,6 +23,16 @@ function scene.robot(options)
   }
 end
 
+---Initial velocities {n, dim} of a robot's particles; velocity(x, y) gives those along x and y.
+function scene.velocities(robot, velocity)
+  local v = cq.zeros { robot.particle_count, robot.dim }
+  local x, to = robot.position:data(), v:data()
+  for p = 0, robot.particle_count - 1 do
+    to[p * robot.dim], to[p * robot.dim + 1] = velocity(x[p * robot.dim], x[p * robot.dim + 1])
+  end
+  return v
+end
+
 ---A world in which the robot stands a little above a floor with friction.
 function scene.world(robot, options)
   options = options or {}

@@ -14,9 +14,11 @@ function sentence.of(f, ...)
   return message
 end
 
----The message, or any text, holds this part, to the letter.
-function sentence.says(text, part)
-  assert.is_truthy(text and text:find(part, 1, true), ("%q is not in:\n%s"):format(part, tostring(text)))
+---A text, such as a message, contains each of these parts, to the letter.
+function sentence.says(text, ...)
+  for _, part in ipairs { ... } do
+    assert.is_truthy(text and text:find(part, 1, true), ("%q is not in:\n%s"):format(part, tostring(text)))
+  end
 end
 
 ---f, called with the rest, fails with a sentence that holds this part, at the line of the user: one of the file that

@@ -1,6 +1,7 @@
 -- total_lagrangian: steps of bodies on grids of their own shape: what they keep, walls, what drives bodies, gradients,
 -- the same bits, and mistakes. A cell and the density are 1, and Young's modulus is 1 where nothing else is said.
 local cq = require "cq"
+local velocities = require("tests.scene").velocities
 local same_bits = require "tests.same_bits"
 local T = require "cq.tensor"
 local derivative = require "tests.derivative"
@@ -32,15 +33,6 @@ local function world_of(robot, at, fields)
   }
 end
 
-local function start_of(robot, velocity)
-  local v = cq.zeros { robot.particle_count, robot.dim }
-  local x, to = robot.position:data(), v:data()
-  for p = 0, robot.particle_count - 1 do
-    to[p * robot.dim], to[p * robot.dim + 1] = velocity(x[p * robot.dim], x[p * robot.dim + 1])
-  end
-  return v
-end
-
 local function energy(state) return (state:energy("block", "kinetic") + state:energy("block", "elastic")):item() end
 
 local function plane(height, kind, mu)
@@ -50,7 +42,7 @@ end
 describe("total Lagrangian steps keep", function()
   it("the energy of a vibration, at any step", function()
     local robot = block({ 20, 20 }, {})
-    local v = start_of(robot, function(x) return 0.03 * math.sin(math.pi * (x - 10) / 20), 0 end)
+    local v = velocities(robot, function(x) return 0.03 * math.sin(math.pi * (x - 10) / 20), 0 end)
     for _, part in ipairs { 1, 4 } do
       local world = world_of(robot, { 20, 20 }, { part = part, precision = "float32" })
       local variant = robot:with { velocity = v }
@@ -63,7 +55,7 @@ describe("total Lagrangian steps keep", function()
 
   it("angular momentum to rounding", function()
     local robot = block({ 10, 8 }, {})
-    local v = start_of(robot, function(x, y) return -0.02 * (y - 4) + 0.03 * math.sin(x), 0.02 * (x - 5) end)
+    local v = velocities(robot, function(x, y) return -0.02 * (y - 4) + 0.03 * math.sin(x), 0.02 * (x - 5) end)
     local world = world_of(robot, { 22, 24 }, {})
     local roll = world:rollout { robot = robot:with { velocity = v }, steps = 100, record = function(state)
       return state:angular_momentum("block")
@@ -456,7 +448,7 @@ describe("total Lagrangian steps refuse", function()
     for _, height in ipairs { 0, 0.5, 1, 1.5, 2, 2.5 } do
       local world = cq.World { cells = { 60, 120 }, dx = 1, dt = 0.25, formulation = "total_lagrangian",
         membrane:at { 30, 50 }, ball:at { 6, 58 + height } }
-      local stretching = start_of(world.robots[1], function(_, y) return 0, 0.04 * (y - 60) end)
+      local stretching = velocities(world.robots[1], function(_, y) return 0, 0.04 * (y - 60) end)
       local said = sentence(function()
         return world:rollout { steps = 400,
           robot = { world.robots[1]:with { velocity = stretching }, world.robots[2]:with { velocity = { 0.5, 0 } } } }

@@ -1,6 +1,7 @@
 -- transfer: transfers in which motion that the grid does not resolve decays by time: what they keep, the same bits,
 -- gradients through contact, and mistakes. A cell, the density and Young's modulus are 1 where nothing else is said.
 local cq = require "cq"
+local velocities = require("tests.scene").velocities
 local same_bits = require "tests.same_bits"
 local derivative = require "tests.derivative"
 local sentence = require("tests.sentence").of
@@ -29,15 +30,6 @@ local function world_of(robot, at, fields)
   }
 end
 
-local function start_of(robot, velocity)
-  local v = cq.zeros { robot.particle_count, robot.dim }
-  local x, to = robot.position:data(), v:data()
-  for p = 0, robot.particle_count - 1 do
-    to[p * robot.dim], to[p * robot.dim + 1] = velocity(x[p * robot.dim], x[p * robot.dim + 1])
-  end
-  return v
-end
-
 local function energy(state) return state:energy("block", "kinetic") + state:energy("block", "elastic") end
 
 -- share of a mean over the first control steps that one over the last has, of each column
@@ -51,7 +43,7 @@ local function free(fields, velocity)
   local robot = block { 12, 8 }
   local world = world_of(robot, { 10, 12 }, { cells = { 32, 32 }, part = fields.part, transfer = fields.transfer,
     precision = fields.precision })
-  local roll = world:rollout { steps = 60, robot = robot:with { velocity = start_of(robot, velocity) },
+  local roll = world:rollout { steps = 60, robot = robot:with { velocity = velocities(robot, velocity) },
     record = function(state)
       return cq.concat { energy(state):reshape { 1 }, state:angular_momentum("block"):reshape { 1 } }
     end }

@@ -1,16 +1,12 @@
 -- watch: a script that is saved anew while it trains (--watch), which here it does itself at its fifth iteration.
 local cq = require "cq"
-local mistake = require "tests.sentence"
+local has = require("tests.sentence").says
 local process = require "tests.process"
 
 local folder
 
 before_each(function() folder = process.folder() end)
 after_each(function() process.remove(folder) end)
-
-local function has(text, ...)
-  for _, part in ipairs { ... } do mistake.says(text, part) end
-end
 
 -- the script, and a module of it; iterations last 20 ms, so that the file is looked at several times
 local SCRIPT = [[
