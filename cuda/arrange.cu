@@ -12,6 +12,7 @@ static const char *const what = "sorting";
 
 static int32_t blocks_of(const cq_device *d) { return cq_cuda_blocks(d, d->slots, 256); }
 
+// The arguments of sorting kernels for the live state.
 static cq_sorting sorting_of(const cq_device *d) {
   const cq_model *m = d->model;
   cq_sorting s = {};

@@ -185,6 +185,7 @@ void cq_cuda_destroy(cq_device *d) {
 
 static const size_t UPLOADS = 4 << 20;      // bytes of pinned memory for them, about
 
+// Allocates pinned host memory of uploads, progress and readouts, and device memory that a step needs.
 static cq_status alloc_work(cq_device *d) {
   cq_pool *pool = &d->context->pool;
   const size_t stride = (size_t)d->stride, batch = (size_t)d->batch;

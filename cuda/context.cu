@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// The kernels for the world's dimension and precision.
 static const cq_cuda_kernels *find_kernels(const cq_model *m) {
   if (m->dim == 2) return m->precision == CQ_FLOAT32 ? &cq_cuda_kernels_2_4 : &cq_cuda_kernels_2_8;
   return m->precision == CQ_FLOAT32 ? &cq_cuda_kernels_3_4 : &cq_cuda_kernels_3_8;
@@ -159,6 +160,7 @@ static cq_status upload_surfaces(cq_context *c) {
   return status;
 }
 
+// Uploads the actuation's constants: entries, directions, weights and maxima of actuators.
 static cq_status upload_drive(cq_context *c) {
   const cq_model *m = c->model;
   cq_actuation *d = &c->actuation;

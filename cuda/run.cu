@@ -227,6 +227,7 @@ static int32_t power_of_two(const cq_device *d, int32_t count) {
   return cq_cuda_blocks(d, blocks, 1);
 }
 
+// Numbers of blocks for the launches of a run, rounded so that few graphs are captured.
 static Sizes sizes_of(const cq_device *d) {
   const cq_frame *f = &d->upload->frame;
   const int32_t node = power_of_two(d, f->block_count);

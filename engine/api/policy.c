@@ -100,6 +100,7 @@ static void load_inputs_adj(cq_rollout *r, const cq_policy *p, const Work *w, in
   }
 }
 
+// A layer as the argument of cq_tensor_dense.
 static cq_dense dense_of(const cq_layer *l) {
   return (cq_dense){.rows = 1, .in = l->in, .out = l->out, .activation = l->activation};
 }

@@ -13,6 +13,7 @@ int64_t cq_field_count(const cq_world *world, int32_t field) { return cq_model_f
 
 static const char *field_name(int32_t field) { return cq_field_describe(field)->name; }
 
+// Sets all values of a rollout to those of its world.
 static void set_defaults(cq_rollout *r) {
   const cq_model *m = &r->world->model;
   for (int32_t w = 0; w < m->wall_count; w++) {

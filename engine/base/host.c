@@ -23,6 +23,7 @@ double cq_clock(void) {
 static double clock_begun, ticks_begun;
 static int counts;
 
+// The present count of the fastest clock: cycles of the processor where they are steady, else seconds.
 static double count(void) {
 #if defined(__x86_64__)
   if (counts) return (double)__builtin_ia32_rdtsc();

@@ -59,6 +59,7 @@ typedef struct box {
   int32_t lower[3], upper[3];
 } box;
 
+// The bounding box of all ranges, in base nodes.
 static box join_boxes(const cq_scene *s) {
   box all = {{INT32_MAX, INT32_MAX, INT32_MAX}, {INT32_MIN, INT32_MIN, INT32_MIN}};
   for (int32_t r = 0; r < s->ranges; r++)
@@ -350,6 +351,7 @@ static cq_status prepare(cq_scene *s, const box *b) {
   return set_slabs(s, s->next_arrangement);
 }
 
+// Releases the next slice and arrangement, after a failure.
 static void drop_prepared(cq_scene *s) {
   cq_slice_release(s, s->next);
   cq_arrangement_release(s, s->next_arrangement);

@@ -471,6 +471,7 @@ static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_reco
   return CQ_OK;
 }
 
+// Sums the gradients of signals over ranges.
 static void sum_signals(cq_scene *s) {
   const int32_t actuators = s->model->actuator_count;
   memset(s->signals_adj, 0, (size_t)actuators * sizeof(double));

@@ -13,6 +13,7 @@ static size_t motion_reals(const cq_scene *s) {
   return read ? (size_t)slots_of(s) * motion_fields(s) : 0;
 }
 
+// Divides the chunks of particles into ranges, as many as the particles ask for and not the threads.
 static void split_ranges(cq_scene *s) {
   s->chunks = (int32_t)((s->model->particle_count + CQ_CHUNK - 1) / CQ_CHUNK);
   s->ranges = s->chunks / CQ_RANGE_CHUNKS;

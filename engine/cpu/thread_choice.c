@@ -27,6 +27,7 @@ static void tally_add(cq_tally *t, double work, double seconds) {
   t->calls++;
 }
 
+// Mean seconds by unit of work of a tally, which is cleared.
 static double tally_take(cq_tally *t) {
   const double mean = t->seconds / t->work;
   *t = (cq_tally){0};
@@ -71,6 +72,7 @@ static double median_of(const double *mean, int32_t count) {
   return fmax(fmin(mean[0], mean[1]), fmin(fmax(mean[0], mean[1]), mean[2]));
 }
 
+// Ends a window of calls that is long enough: its mean decides between one thread and all.
 static void record_window(cq_thread_choice *c) {
   if (c->window.seconds < window_length) return;
   c->means[c->windows++ % CQ_CHOICE_WINDOWS] = tally_take(&c->window);

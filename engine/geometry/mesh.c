@@ -152,6 +152,7 @@ static cq_status count_open_edges(const cq_mesh *m, int32_t part, int64_t *count
   return CQ_OK;
 }
 
+// Marks materials whose triangles are only a piece of a closed surface.
 static cq_status find_patches(cq_mesh *m) {
   if (!m->material_count) return CQ_OK;
   m->patch = cq_alloc((size_t)m->material_count, sizeof *m->patch, "mesh materials");

@@ -223,6 +223,7 @@ static int fit(const finder *f, const meeting *m) {
   return fabs(cell_volume(l, between) / f->volume[m->p] - 1) < 2 * AGREE;
 }
 
+// Links cells of two lattices that meet at a small angle.
 static void join_kinks(const finder *f) {
   lattice *l = f->l;
   for (int32_t p = 0; p < l->n; p++)

@@ -192,6 +192,7 @@ static void place_vertices(cq_skin *s, const double *x, const double *F) {
   }
 }
 
+// Normals of the deformed surface, means over the faces around each vertex.
 static void find_normals(cq_skin *s) {
   memset(s->normal, 0, (size_t)s->normal_count * 3 * sizeof *s->normal);
   for (int64_t i = 0; i < s->face_count; i++) {

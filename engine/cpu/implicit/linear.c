@@ -70,6 +70,7 @@ static void means(solve *o, int32_t pass) {
   wait(o);
 }
 
+// Applies the average of dilatations a second time.
 static void mean_again(solve *o) {
   means(o, CQ_DILATATION_MEAN);
   for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_again(o->s, o->in, r);

@@ -118,6 +118,7 @@ static double tensors(solve *o) {
   return o->sum[CQ_SUM_STIFFNESS];
 }
 
+// Inverts the diagonal blocks of the Hessian.
 static void invert(solve *o) {
   phase(o, CQ_PHASE_SOLVE);
   for (int b = o->begin; b < o->end; b++) o->k->invert_diagonal(o->s, b);

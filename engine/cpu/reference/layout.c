@@ -6,6 +6,7 @@
 
 // ---- grids ----------------------------------------------------------------------------------------------------------
 
+// Makes the reference grid of each body.
 static cq_status find_bodies(cq_scene *s) {
   s->reference.body_count = s->model->body_count;
   s->reference.body_of = s->model->body;
@@ -168,6 +169,7 @@ static void split_cells(cq_scene *s) {
   }
 }
 
+// Finds for each range the first node that it reaches, and how many, for its slab.
 static void find_windows(cq_scene *s) {
   cq_reference *r = &s->reference;
   for (int32_t range = 0; range < s->ranges; range++) {

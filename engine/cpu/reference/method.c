@@ -14,6 +14,7 @@ static void *fresh(void **array, size_t count, size_t size, const char *what) {
   return *array = cq_alloc(count, size, what);
 }
 
+// The highest point of each height field, above which no node is tested.
 static void find_highest(cq_scene *s) {
   cq_reference *r = &s->reference;
   for (int32_t w = 0; w < s->model->wall_count; w++) {
