@@ -80,6 +80,7 @@ local function mean_of_scenes(one)
   return one.run:evaluate(one.fields).loss
 end
 
+-- The rollout definition of one simulation.
 local function define(one)
   one.fields.steps = one.steps
   return one.run:rollout_def(one.params, one.fields, one.policy)
@@ -197,6 +198,7 @@ local function is_missing(self, name)
   return false
 end
 
+-- Draws of all changes at once, and their simulations.
 local function draws_of(self, count, seed, list)
   local generator = random { seed = seed }
   local function is_there(name) return not is_missing(self, name) end
@@ -286,6 +288,7 @@ end
 
 -- ---- what it tells --------------------------------------------------------------------------------------------------
 
+-- A kept share of the gain in words.
 local function share(kept) return kept and ("%.0f %%"):format(100 * kept) or "failed" end
 
 function Robustness:__tostring()

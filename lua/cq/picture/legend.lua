@@ -69,6 +69,7 @@ local Extent = {}
 Extent.__index = Extent
 
 function Extent:text_width(...) return self.canvas:text_width(...) end
+-- Extends the extent to x; a stand-in for a canvas that measures what would be drawn.
 function Extent:see(x) self.left = math.min(self.left, x) end
 function Extent:rectangle(x) self:see(x) end
 

@@ -19,6 +19,7 @@ local spec = is.define("cq.Picture scale", {
   floor = is.number { above = 0, optional = true },
 })
 
+-- The colours of a scale's stops as numbers.
 local function parsed(list)
   local out = {}
   for k, stop in ipairs(list) do out[k] = { colour.parse(stop, "scale") } end

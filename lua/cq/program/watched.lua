@@ -47,6 +47,7 @@ local function made_nothing(before)
   return run == before.run or run.done == run.resumed_at
 end
 
+---Runs a script, and again when its files change; a changed version starts from the training of the one before.
 ---@param path string
 ---@param words string[]
 ---@param run fun(chunk: function, ...): boolean, string?    runs a chunk, and tells its error

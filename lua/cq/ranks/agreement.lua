@@ -29,6 +29,7 @@ local function report_of(ranks, mine)
   return report
 end
 
+-- Has any rank reported an error?
 local function failed(report) return report.problem[0] ~= 0 end
 
 -- the least and the greatest of each number are the same on all ranks, nobody has failed or was interrupted

@@ -166,6 +166,7 @@ local function wait(self)
   end
 end
 
+-- Checks the status of a non-blocking call, and waits for it.
 local function run(self, code)
   check(self, code)
   wait(self)

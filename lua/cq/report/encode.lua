@@ -19,6 +19,7 @@ local rshift = require("bit").rshift
 
 local encode = { KEY = 30, BITS = 14 }
 
+-- Bytes compressed by zlib, as base64 text. noisy: the number of bytes at the start that compress badly.
 local function packed(bytes, count, noisy) return base64.encode(zlib.compress(bytes, count, noisy)) end
 
 ---Bytes of each particle, one after the other.
@@ -86,6 +87,7 @@ function encode.prediction(lattice)
   return out
 end
 
+-- The value of particle p predicted from its lattice neighbours before it (parallelogram rule).
 local function predict(v, p, by)
   local a, b, c = by.a[p], by.b[p], by.c[p]
   if c >= 0 then return math.floor((v[a] + v[b] + v[c] - v[by.d[p]] + 1) / 2) end

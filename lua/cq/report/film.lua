@@ -165,6 +165,7 @@ local function extent_of(self)
   return short(math.sqrt(sum))
 end
 
+-- Positions of all frames, rounded and compressed for the page.
 local function positions_of(self, lattice, bodies, by, add)
   local dim, n, frames, order = self.world.dim, self.world.particle_count, self.positions, lattice.order
   local origin, upper, quantum, spacing = {}, {}, {}, math.huge
@@ -295,6 +296,7 @@ local function centres_of(self)
   return out
 end
 
+-- Curves of the centre of the particles over time.
 local function way_of(dim, times, centres)
   local series = {}
   for d = 1, dim do
@@ -306,6 +308,7 @@ local function way_of(dim, times, centres)
     follows = true }
 end
 
+-- All curves of a film: centre, signals, wall forces.
 local function curves_of(self, roll, times, centres)
   local world = self.world
   local out = { way_of(world.dim, times, centres) }

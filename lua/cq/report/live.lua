@@ -28,6 +28,7 @@ local POINTS = 1000
 -- one run at a time
 local now = {}
 
+-- A random word that the page's address must contain.
 local function token()
   local file = assert(io.open("/dev/urandom", "rb"))
   local bytes = file:read(16)
@@ -35,6 +36,7 @@ local function token()
   return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
 end
 
+-- Sends the state of the training to the page.
 local function tell(status)
   local run = now.run
   now.status, now.told = status, C.cq_clock()

@@ -42,6 +42,7 @@ local function length(way)
   return math.sqrt(sum)
 end
 
+-- The vector from particle p to vertex v.
 local function way_between(x, p, y, v, dim)
   local out = {}
   for d = 1, dim do out[d] = y[dim * v + d - 1] - x[dim * p + d - 1] end

@@ -6,12 +6,14 @@ local wall = {}
 local SIDES, RINGS = 32, 16          -- of a ball
 local UPRIGHT = 0.3                  -- upward part of the normal of what is drawn as a floor
 
+-- Appends two triangles of a quadrangle.
 local function quad(out, a, b, c, d)
   for _, corner in ipairs { a, b, c, a, c, d } do
     for k = 1, 3 do out[#out + 1] = tonumber(("%.5g"):format(corner[k] or 0)) end
   end
 end
 
+-- The length of the world's diagonal.
 local function extent(size)
   local sum = 0
   for _, s in ipairs(size) do sum = sum + s * s end
@@ -45,6 +47,7 @@ end
 
 local faces = { { 1, 2, 4, 3 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 4, 8, 7 }, { 1, 3, 7, 5 }, { 2, 4, 8, 6 } }
 
+-- Appends the triangles of a box wall; returns how the page shows it.
 local function box(out, w, size)
   local lo, hi, dim = w.lower, w.upper, #size
   local function rectangle(x0, y0, x1, y1) quad(out, { x0, y0 }, { x1, y0 }, { x1, y1 }, { x0, y1 }) end

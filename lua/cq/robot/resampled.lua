@@ -200,6 +200,7 @@ local function renewed(index, count, after)
   return out, #list
 end
 
+-- Copies constants and values of the old particles to the new ones that replace them.
 local function take_values(out, robot, position, sources, volume)
   for _, entry in ipairs(field.of_robot) do
     local own = rawget(robot, entry.name)

@@ -184,6 +184,7 @@ end
 
 -- ---- remembered by what they stand for ------------------------------------------------------------------------------
 
+-- A word for a selection of particles, by which its readout is cached.
 local function key_of(world, which, what)
   if which == nil then return "all" end
   if type(which) == "string" then return "name " .. which end

@@ -29,8 +29,10 @@ local function stiffer(robot, factor)
   return next(given) and robot:with(given) or robot
 end
 
+-- A robot with all densities times a factor.
 local function heavier(robot, factor) return robot:with { density = value_of(robot, "density") * factor } end
 
+-- A robot moved along x.
 local function moved(robot, distance)
   local offset = T.zeros { robot.dim }
   offset:set(distance, 1)
@@ -63,17 +65,20 @@ end
 
 function Through:start() return { inner = self.inner.start and self.inner:start() or nil } end
 
+-- The inner controller's signals after f.
 function Through:act(observation, memory, time, step)
   local signals, after = self.inner:act(observation, memory.inner, time, step)
   local out, own = self.f(T.as_tensor(signals, "cq.robustness"), memory.own, step)
   return out, { inner = after, own = own }
 end
 
+-- A controller whose signals pass through f(signals, memory, step).
 local function through(given, f)
   local inner = controllers.of(given, "cq.robustness")
   return setmetatable({ inner = inner, f = f, blind = inner.blind and rawget(inner, "act") == nil or nil }, Through)
 end
 
+-- A function that multiplies signals by a factor.
 local function stronger(factor)
   return function(signals) return signals * factor end
 end
@@ -90,6 +95,7 @@ end
 -- the signals of the control step before; none at first
 local function late(signals, before) return before or signals * 0, signals end
 
+-- A policy whose signals are stronger, noisy or late, as a change says.
 local function change_signals(change, policy, seed)
   if change.strength then policy = through(policy, stronger(1 + change.strength)) end
   if change.noise then policy = through(policy, noisy(change.noise, seed)) end
@@ -194,6 +200,7 @@ local function percent(size) return ("%+.0f %%"):format(100 * size) end
 
 local function add(entry) changes.list[#changes.list + 1] = entry end
 
+-- Declares a change of a quantity by 5 and 10 %, less and more.
 local function relative(name, missing)
   add { name = name, sizes = five_and_ten, says = percent, missing = missing,
     draw = function(u) return 0.2 * u - 0.1 end }

@@ -53,6 +53,7 @@ local function of_cable(cable)
   return out
 end
 
+-- A surface under pressure as plain data.
 local function of_surface(surface)
   local out = { actuator = of_actuator(surface.actuator), index = plain.numbers(surface.index) }
   for _, name in ipairs(surface_fields) do out[name] = plain.copy(surface[name]) end

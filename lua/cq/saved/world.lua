@@ -25,6 +25,7 @@ local function sampled(f, given, steps)
   return { samples = T.stack(rows, 1):detach(), dt = given.control_dt }
 end
 
+-- A wall as plain data, with its velocity sampled at control steps where it follows the time.
 local function of_wall(wall, k, given, steps)
   local out = { family = wall.family, given = plain.copy(wall.given) }
   if wall.velocity_at or wall.motion then

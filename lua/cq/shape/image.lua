@@ -85,6 +85,7 @@ local function palette(picture)
   return list
 end
 
+-- The first six of a list in words.
 local function commonest(list)
   return table.concat(list, ", ", 1, math.min(#list, 6)) .. (#list > 6 and ", ..." or "")
 end

@@ -209,6 +209,7 @@ local function total_volume(solid, info, dim)
   return sum
 end
 
+-- The factor from the file's unit to the script's: given, or by the body's longest side.
 local function scale_of(what, def, info, dim)
   if def.length and def.scale then is.fail("%s: give either length or scale, not both", what) end
   local longest = 0

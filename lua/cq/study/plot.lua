@@ -55,6 +55,7 @@ local function slice(data, name, parameter)
     x_names = parameter.kind == "choice" and labels_of(parameter) or nil }
 end
 
+-- The sheet of slice plots, one for each parameter.
 local function slices(data)
   local space = data.study.space
   local across = math.min(#space, ACROSS)
@@ -130,6 +131,7 @@ local function groups_of(data)
   return { { text = "all trials", numbers = all }, { text = ("the best, trial %d"):format(best), numbers = { best } } }
 end
 
+-- The plot of curves: medians of groups of trials with bands.
 local function bands(data)
   local name, series, all = name_of(data), {}, {}
   for k, group in ipairs(name and groups_of(data) or {}) do

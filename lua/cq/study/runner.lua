@@ -180,6 +180,7 @@ function hear.ended(self, child, rest)
   handle_exit(self, child, code >= 0 and code or nil, signal > 0 and signal or nil)
 end
 
+-- The child says that it takes no trial after this one.
 function hear.last(_, child) child.leaving = true end
 
 local function first_value(self, numbers)
@@ -187,6 +188,7 @@ local function first_value(self, numbers)
   return numbers[first.name] and numbers[first.name] * first.sign
 end
 
+-- A trial has succeeded: stores its result.
 function hear.done(self, child, rest)
   local result = json.decode(rest)
   finish(self, child, { state = "done", result = result, value = first_value(self, result) })

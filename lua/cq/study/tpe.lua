@@ -68,6 +68,7 @@ end
 
 local function place_of(u, count) return math.min(math.floor(u * count), count - 1) end
 
+-- Adds to each point's log density that of coordinate d, a choice.
 local function add_choice(self, logs, d, at)
   local count, total = self.counts[d], #logs
   for k = 1, total do
@@ -77,6 +78,7 @@ local function add_choice(self, logs, d, at)
   end
 end
 
+-- Adds to each point's log density that of coordinate d, a truncated normal.
 local function add_range(self, logs, d, at)
   local means, deviations, inside = self.means[d], self.widths[d], self.areas[d]
   for k = 1, #logs do

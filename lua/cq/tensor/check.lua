@@ -79,6 +79,7 @@ local function value_at(f, p, list, direction, h)
   return type(value) == "number" and value or value:item()
 end
 
+-- The directional derivative by the gradient: its dot product with a direction.
 local function analytic_of(list, grads, direction)
   local sum = 0
   for i, leaf in ipairs(list) do
@@ -163,6 +164,7 @@ local function is_wrong(rows, analytic, noise)
   return math.abs(best.central - analytic) > 3 * doubt
 end
 
+-- "right", "wrong", "altered", "kink" or "rounding".
 local function verdict_of(rows, analytic, best, check, tolerance)
   if best <= tolerance then return "right" end
   if is_wrong(rows, analytic, check.noise) then return check.altered and "altered" or "wrong" end

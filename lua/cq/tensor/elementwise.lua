@@ -14,6 +14,7 @@ local is_tensor, adjoint, fail = class.is_tensor, class.adjoint, schema.fail
 local flat, general = ffi.new "cq_layout", ffi.new "cq_layout"
 flat.rank = 1
 
+-- The layout of two tensors without broadcasting; stride 0 for a scalar.
 local function flat_layout(count, stride_a, stride_b)
   flat.shape[0], flat.stride_a[0], flat.stride_b[0] = count, stride_a, stride_b
   return flat
@@ -35,6 +36,7 @@ local function fill_strides(to, t, rank)
   end
 end
 
+-- The layout of two tensors broadcast to one shape.
 local function general_layout(what, a, b)
   local rank = math.max(a.rank, b.rank)
   local dims = {}

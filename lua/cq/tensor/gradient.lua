@@ -142,6 +142,7 @@ function gradient.goal(names)
   return #names == 1 and names[1] == "objective" and "the objective" or "any of " .. table.concat(names, ", ")
 end
 
+-- Runs f on a tape; values of its numbers by name, and gradients of the sums that plan asks for.
 local function evaluate_all(f, list, plan, what, p, ...)
   local run = { record = tape.new(), list = list, reached = {}, moved = {} }
   local results = pack(tape.with(run.record, f, p, ...))

@@ -133,6 +133,7 @@ end
 
 local layer, layer_grad = ffi.new "cq_dense", ffi.new "cq_dense_grad"
 
+-- Fills the shared struct of a dense layer.
 local function set_layer(out, w, activation)
   layer.rows, layer["in"], layer.out, layer.activation = out.count / math.max(w.dims[2], 1), w.dims[1], w.dims[2],
     activation

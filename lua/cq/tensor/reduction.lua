@@ -10,6 +10,7 @@ local adjoint, fail = class.adjoint, schema.fail
 
 local extent = ffi.new "int64_t[3]"       -- {outer, axis, inner} of one call
 
+-- Fills the shared extents {outer, axis, inner}.
 local function set_extent(outer, axis, inner)
   extent[0], extent[1], extent[2] = outer, axis, inner
   return extent
@@ -47,6 +48,7 @@ local function refuse_empty(op, what, t, count)
   end
 end
 
+-- Reduces a tensor seen as {outer, axis, inner} over the axis.
 local function reduce_extent(op, t, dims, outer, axis, inner)
   local out = class.make(dims)
   C.cq_tensor_reduce(op, set_extent(outer, axis, inner), t.pointer, out.pointer)

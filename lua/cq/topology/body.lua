@@ -180,6 +180,7 @@ local function name_parts(robot, actuator, signals)
   robot.groups, robot.drawn = names, {}
 end
 
+---The body of a design: its solid particles as a robot in a world of its own, with whole pulses.
 ---@param design cq.Topology
 ---@param params table
 ---@param def design.extract.def

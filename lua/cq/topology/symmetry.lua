@@ -78,6 +78,7 @@ local function fold(mirror, x)
   return (x + image) * 0.5
 end
 
+-- The mirror image of the block across axis d: the partner of each particle.
 local function mirror_of(design, def, d)
   if d > design.robot.dim then is.fail("cq.Topology: symmetry over %s needs a block in space", def.axis) end
   local at = def.at or middle_of(design.robot.position, d)
@@ -123,6 +124,7 @@ local function check_pair(a, b)
   end
 end
 
+-- Refuses a solid region that is not its own image.
 local function check_mask(design, images, how)
   for _, image in ipairs(images) do
     if design.mask and not design.mask:gather(image.partner, 1):equal(design.mask) then

@@ -11,6 +11,7 @@ local EPSILON = 1e-6      -- of a cell: surfaces on nodes are computed
 local function node_below(at, dx) return math.floor(at / dx + EPSILON) end
 local function node_above(at, dx) return math.ceil(at / dx - EPSILON) end
 
+-- The last node of the finer grid at or below the node of the coarse one.
 local function below(at, dx, finer) return node_below(node_below(at, dx) * dx, finer) * finer end
 local function above(at, dx, finer) return node_above(node_above(at, dx) * dx, finer) * finer end
 
