@@ -1,4 +1,4 @@
--- actuator: what the signals of a controller do to a robot.
+-- actuator: actuators, which turn signals into stress, pressure or force on a robot.
 --
 -- Stress actuators add max * u * S to the stress of their particles in the material frame, P = P(F) + F (u max S)
 -- (advanced-chainqueen eq. 15): a positive signal pulls the material together along S, a negative one pushes it apart.

@@ -1,4 +1,4 @@
--- load: what was saved, read again: tables of tensors, and what a run has left in its folder.
+-- load: reads saved files: tables of tensors, and the folder of a run.
 --
 --   local params = cq.load "weights.bin"                    -- a table, as cq.save wrote it
 --   local saved = cq.load "runs/walk"                       -- a run, without the script that made it

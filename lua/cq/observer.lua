@@ -1,4 +1,4 @@
--- observer: what a controller is told of the state.
+-- observer: observers, functions from the state to the input of a controller.
 --
 --   cq.Observer.centroid { groups = { "leg", "trunk" }, velocity = true }
 --   cq.Observer.kmeans { clusters = 7, velocity = true, clock = 2 }

@@ -1,5 +1,5 @@
--- option: what was typed after the script's name. Scripts ask with cq.option(name, default); the program's own options
--- (threads, precision, ...) are in option.program.
+-- option: options of the command line after the script's name. Scripts read them with cq.option(name, default); the
+-- program's own options (threads, precision, ...) are in option.program.
 --
 --   cqlua train.lua --iterations 50 --goal 0.5,0.6 --dry
 --

@@ -1,5 +1,5 @@
--- robustness: how much of what a robot has learned is left in a simulation that is a little different from the one that
--- it was trained in.
+-- robustness: how much of its gain a trained robot keeps in simulations that differ a little from the one it was
+-- trained in.
 --
 --   local report = cq.robustness(run)                  after run:optimize or run:load
 --   local report = cq.robustness(cq.load "runs/walk", { objective = function(state, start) ... end })

@@ -1,5 +1,4 @@
--- uncertainty: how far an estimate may be off because measurements are noisy, by Gauss and Newton's matrix J^T J of the
--- residuals.
+-- uncertainty: error bars of an estimate from noisy measurements, by Gauss and Newton's matrix J^T J of the residuals.
 --
 --   local function residuals(p) return simulated(p) - measured end
 --   lbfgs:solve(params, function(p) return residuals(p):square():mean() end)

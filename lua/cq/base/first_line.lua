@@ -1,4 +1,4 @@
--- first_line: what a program prints first, such as its version.
+-- first_line: the first line that a program prints, such as its version.
 
 ---@param command string
 ---@return string?            nil: it is not there, or prints nothing

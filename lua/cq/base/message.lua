@@ -1,4 +1,4 @@
--- message: what the library tells the user outside of errors. On stderr, so that results on stdout can be piped.
+-- message: notes and warnings to the user. On stderr, so that results on stdout can be piped.
 local option = require "cq.option"
 
 local message = {}

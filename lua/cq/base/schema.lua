@@ -1,4 +1,4 @@
--- schema: what a constructor's table may hold, and errors that point at the user's line.
+-- schema: the fields that a constructor's table may have, and errors that point at the user's line.
 --
 --   local is   = schema
 --   local spec = schema.define("cq.Material", {

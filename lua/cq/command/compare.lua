@@ -1,4 +1,4 @@
--- compare: what differs between runs, and what came of each.
+-- compare: prints the settings in which runs differ, and their results.
 --   cqlua compare runs/walk runs/slow
 --   cqlua compare runs/walk runs/slow --report both.html      the same as a page, with bodies and losses
 local is = require "cq.base.schema"

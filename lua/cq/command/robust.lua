@@ -1,4 +1,4 @@
--- robust: how much of what a run has learned is left in a simulation that is a little different.
+-- robust: prints how much of its gain a trained robot keeps in changed simulations.
 --   cqlua robust runs/walk                   a table; robustness.json in the folder, for cqlua report
 --   cqlua robust runs/walk --draws 100
 --   cqlua robust biped                       a trained robot of the zoo (cqlua replay); files in runs/robust/biped

@@ -1,4 +1,4 @@
--- body: what every creature is made with: material, pressure, number of particles; and the robot that comes of it.
+-- body: fields that all creatures have (material, pressure, number of particles), and the robot made from them.
 local is = require "cq.base.schema"
 local Shape = require "cq.shape"
 local tables = require "cq.base.tables"

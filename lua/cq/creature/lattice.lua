@@ -1,4 +1,4 @@
--- lattice: how many particles along each side of a creature's parts give so many in all.
+-- lattice: numbers of particles along each side of a creature's parts for a wanted total.
 local lattice = {}
 
 -- every way to count near a spacing: visit({ {nx, ny}, ... }, cost), cost: how far the cells are from equal squares

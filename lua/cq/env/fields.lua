@@ -1,4 +1,4 @@
--- fields: how the scenes of an environment begin: variants of the robots, and goals, that the user's reset draws.
+-- fields: the start of an environment's scenes: variants of the robots, and goals, drawn by the user's reset.
 local is = require "cq.base.schema"
 local rollout_fields = require "cq.rollout.fields"
 local text = require "cq.base.text"

@@ -1,5 +1,5 @@
--- gradient: how an experiment's gradients depart from the exact ones, where long times make these useless, and how fast
--- the adjoint of the state grows towards the start.
+-- gradient: options by which an experiment's gradients depart from the exact ones, where long times make these
+-- useless, and the growth of the state's adjoint towards the start.
 local backward = require "cq.rollout.backward"
 local is = require "cq.base.schema"
 local message = require "cq.base.message"

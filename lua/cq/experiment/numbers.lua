@@ -1,4 +1,4 @@
--- numbers: what an optimizer is told of one evaluation.
+-- numbers: objective and constraints of one evaluation, for the optimizer.
 local constrained = require "cq.experiment.constrained"
 local ensemble = require "cq.experiment.ensemble"
 local passive = require "cq.experiment.passive"

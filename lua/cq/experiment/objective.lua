@@ -1,4 +1,4 @@
--- objective: what an experiment makes small: of the last state, of every state, and of the signals.
+-- objective: the objective of an experiment, a sum of parts: of the last state, of every state, of the signals.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"

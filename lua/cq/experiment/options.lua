@@ -1,5 +1,5 @@
--- options: what the iterations of a plan's stage have of their own: values of the optimizer, of the design's map and of
--- rollouts, and limits of constraints, each a constant, a cq.Schedule, or a function of the iteration and the history.
+-- options: options of a plan's stage by iteration: values of the optimizer, of the design's map, of rollouts, and
+-- limits of constraints, each a constant, a cq.Schedule, or a function of the iteration and the history.
 local backward = require "cq.rollout.backward"
 local is = require "cq.base.schema"
 local field = require "cq.base.field"

@@ -1,5 +1,5 @@
--- passive: what a design gains without any signal, by falling over for instance. A stage may add it to the loss
--- (options.passive_weight), so that an objective pays for what the signals do and not for where particles are.
+-- passive: the gain of a design without any signal, by falling over for instance. A stage may add it to the loss
+-- (options.passive_weight), so that an objective rewards signals and not the places of particles.
 local T = require "cq.tensor"
 
 local passive = {}

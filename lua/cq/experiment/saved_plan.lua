@@ -1,4 +1,4 @@
--- saved_plan: what a run saves of its plan, as far as it is made, and what a plan that goes on from there must be.
+-- saved_plan: the saved state of a plan, and the checks of a plan that resumes from it.
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local levels = require "cq.experiment.levels"

@@ -1,5 +1,5 @@
--- signature: what an experiment is beside its parameters, as words by which a run that goes on knows it. Functions
--- of the user's are known by what they are given to alone.
+-- signature: an experiment apart from its parameters, in words, to recognise it when a run is resumed. A user's
+-- functions are known by their inputs alone.
 local controllers = require "cq.controller"
 local ensemble = require "cq.experiment.ensemble"
 local signature = require "cq.run.signature"

@@ -1,5 +1,5 @@
--- trainable: what an experiment optimises beside its controller and observer: values of the robot and of the world, and
--- any other with a function that applies it, as params.
+-- trainable: values that an experiment trains beside controller and observer, as params: of the robot, of the world,
+-- and any other with a function that applies it.
 --
 --   trainable = {
 --     young = { min = 7, max = 20, per = "particle", rate = 0.1 }, friction = { min = 0, max = 1 }, length = { init =

@@ -1,5 +1,5 @@
--- untrained: what run:optimize gives where nothing is trained: under cqlua check, and where what a run has found is
--- only looked at (cqlua study render). Scripts go on with it as with what training gives.
+-- untrained: the result of run:optimize without training: under cqlua check, and where a finished run is only looked
+-- at (cqlua study render). Scripts use it as they use that of a training.
 local constraint = require "cq.optimizer.constraint"
 local extracted = require "cq.experiment.extracted"
 local levels = require "cq.experiment.levels"

@@ -1,4 +1,4 @@
--- piece: what is left of a convex cell after one plane upon another has cut some of it off, as faces to be drawn.
+-- piece: a convex cell clipped by one plane after another, as faces to be drawn.
 --
 -- Planes are where linear fields are zero. A corner is named by the nodes of the cell's edge, face or inside that it
 -- lies in and by the planes through it, and whoever comes to it by the same name gets the same one: pieces of cells

@@ -1,4 +1,4 @@
--- machine: what figures were measured on, and medians of them.
+-- machine: the machine that figures were measured on, and medians of figures.
 local host = require "cq.host"
 local quantile = require "cq.base.quantile"
 local read_file = require "cq.base.read_file"

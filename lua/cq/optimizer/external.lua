@@ -1,6 +1,6 @@
--- external: what methods of libraries share. They call back for values and gradients at points of their own choice.
--- Each new point is an evaluation, and is remembered: a solve that goes on shows the library the same numbers again,
--- which takes it to where it was.
+-- external: the common part of optimizers from libraries, which call back for values and gradients at points of their
+-- choice. Each new point is an evaluation, and is remembered: a resumed solve gives the library the same numbers
+-- again, which takes it to the same point.
 --
 -- A callback from C must not be left by an error: whatever is raised in one is kept, the library is asked to stop, and
 -- it is raised when the library has returned.

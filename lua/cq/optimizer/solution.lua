@@ -1,4 +1,4 @@
--- solution: what optimizer:solve reports.
+-- solution: the report of optimizer:solve.
 local constraint = require "cq.optimizer.constraint"
 local text = require "cq.base.text"
 

@@ -1,4 +1,4 @@
--- legend: what is written over a picture: its labels, and what its colours and arrows mean.
+-- legend: text over a picture: labels, and legends of its colours and arrows.
 local colour = require "cq.base.colour"
 local paint = require "cq.picture.paint"
 local ruler = require "cq.picture.ruler"

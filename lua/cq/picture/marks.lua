@@ -1,4 +1,4 @@
--- marks: what is shown beside the bodies: cables by their tension, goals, arrows, and where bodies are held.
+-- marks: marks beside the bodies: cables by their tension, goals, arrows, pinned parts.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"

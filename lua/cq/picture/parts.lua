@@ -1,4 +1,4 @@
--- parts: what a picture of a world consists of: groups with their colours, bodies, particles that are pinned.
+-- parts: the parts of a world in a picture: groups with their colours, bodies, pinned particles.
 local loose_of = require "cq.robot.loose"
 
 local parts = {}

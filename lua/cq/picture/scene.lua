@@ -1,5 +1,5 @@
--- scene: what stays the same from frame to frame (bodies' sizes and colours, walls, size of the picture), and what is
--- remembered between frames (the trail of the centre, a camera that follows it smoothly).
+-- scene: constants of all frames (sizes and colours of bodies, walls, size of the picture), and memory between frames
+-- (the trail of the centre, a camera that follows it smoothly).
 local method = require "cq.base.method"
 local ffi = require "ffi"
 local is = require "cq.base.schema"

@@ -1,4 +1,4 @@
--- shown: what run:render is to show of a state, as the numbers and places that a picture takes.
+-- shown: the numbers and places of a state that run:render draws: colours, arrows, cables.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"

@@ -1,4 +1,4 @@
--- wall: what of a world is solid, as the pictures need it.
+-- wall: the solid of walls as pictures draw it.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"

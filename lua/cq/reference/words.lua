@@ -1,5 +1,5 @@
--- words: what users of other simulators look for, and the pages that hold it here. They are shown before those that
--- happen to use the word.
+-- words: words that users of other simulators search for, and the pages for them. These come before pages that only
+-- contain the word.
 return {
   { words = "mooney rivlin ogden gent yeoh hyperelastic constitutive stvk svk lame mu lambda bulk shear elastic",
     see = { "cq.Material" } },

@@ -1,5 +1,5 @@
--- folder: what a run has left, as the page shows it: facts of its manifest, its history as curves, its script, and its
--- body, by running the best result once more.
+-- folder: the page of a run's folder: facts of its manifest, its history as curves, its script, and its body, by
+-- running the best result once more.
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local films = require "cq.report.film"

@@ -1,4 +1,4 @@
--- wall: what of a world is solid, as triangles for the page.
+-- wall: the solid of walls as triangles for the page.
 local parts = require "cq.picture.wall"
 
 local wall = {}

@@ -1,4 +1,4 @@
--- elastic: what the constants of a material, and other values of a robot, are called elsewhere or were called before.
+-- other_names: other names of material constants and robot values, in other programs or earlier versions.
 local text = require "cq.base.text"
 
 local elastic = {}

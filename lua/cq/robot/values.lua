@@ -1,4 +1,4 @@
--- values: what robot:with takes, checked when it is given and spread over particles when a rollout begins.
+-- values: the fields of robot:with: checked at once, spread over particles when a rollout begins.
 --
 -- A constant of a material is one of the particles whose material has it. Values that reach other particles are not
 -- read there, neither here nor by the engine, and have no gradient; a tensor may leave those particles out.

@@ -1,4 +1,4 @@
--- changes: how the simulation of an experiment is made a little different, by names and sizes:
+-- changes: small changes of an experiment's simulation, by names and sizes:
 --
 --   { stiffness = 0.05, friction = -0.1, place = 0.5, noise = 0.05, latency = 1, substeps = 2 }
 local T = require "cq.tensor"

@@ -1,4 +1,4 @@
--- backward: how the backward pass of a rollout may depart from the exact one, where long times make exact gradients
+-- backward: options by which the backward pass departs from the exact one, where long times make exact gradients
 -- useless: the adjoint of the state decays, is cut or is limited from one control step to the one before.
 local control_steps = require "cq.rollout.control_steps"
 local is = require "cq.base.schema"

@@ -1,6 +1,6 @@
--- contact: what walls and pins give in each control step of a rollout, as tensors of it and as state:contact.
--- Of the engine comes a row of numbers for each wall, then one for each group of pins: impulse {dim}, normal,
--- tangential {dim}, normal times place {dim}.
+-- contact: impulses of walls and pins in each control step of a rollout, as its tensors and as state:contact. The
+-- engine gives a row of numbers for each wall, then one for each group of pins: impulse {dim}, normal, tangential
+-- {dim}, normal times place {dim}.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"

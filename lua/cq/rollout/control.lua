@@ -1,5 +1,5 @@
--- control: what happens in Lua at each control step of a rollout: observer, controller, force actuators; and what is
--- remembered of it for the backward pass.
+-- control: the part of a control step in Lua: observer, controller, force actuators, and the record of them for the
+-- backward pass.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local capacity = require "cq.base.capacity"

@@ -1,4 +1,4 @@
--- control_steps: how many control steps a time is.
+-- control_steps: the number of control steps in a time.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 

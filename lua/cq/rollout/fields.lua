@@ -1,5 +1,5 @@
--- fields: what a rollout sets in the engine, of all fields that the engine lists: the values of its robots, of the
--- world and of its walls, as the arrays of cq_field. Tensors that want gradients stay on the tape up to here.
+-- fields: the values that a rollout sets in the engine, from the engine's list of fields: of robots, world and walls,
+-- as arrays for cq_field. Tensors with gradients stay on the tape up to here.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"

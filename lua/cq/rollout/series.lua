@@ -1,5 +1,5 @@
--- series: what a rollout is given for each control step, as velocities of walls and gravity, on its way to the engine
--- and back.
+-- series: a value for each control step of a rollout, such as wall velocities and gravity: to the engine, and its
+-- gradient back.
 local engine = require "cq.base.engine"
 local field = require "cq.base.field"
 local T = require "cq.tensor"

@@ -1,4 +1,4 @@
--- solver: what the solver of implicit steps did in a rollout, as tensors.
+-- solver: iterations and residuals of implicit steps in a rollout, as tensors.
 local T = require "cq.tensor"
 local engine = require "cq.base.engine"
 local message = require "cq.base.message"

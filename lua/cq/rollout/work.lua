@@ -1,5 +1,5 @@
--- work: what the actuators do to the bodies in each control step of a rollout, for each signal [energy]. A signal is
--- held over a control step, so that the work follows from the states before and after it:
+-- work: work of the actuators in each control step of a rollout, for each signal [energy]. A signal is held over a
+-- control step, so that the work follows from the states before and after it:
 --
 --   a stress a S in the material frame   -V a S : (E' - E), E = (F^T F - 1) / 2 of each particle
 --   a pressure p in a closed cavity      p (V' - V), V its volume

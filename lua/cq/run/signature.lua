@@ -1,5 +1,5 @@
--- signature: what a run was made with, as words: kept with what it saves, so that one that goes on with another
--- problem is refused, and one that goes on in another manner is told of.
+-- signature: a run's problem and how it is optimized, in words, saved with it: resuming another problem is refused,
+-- another way of optimizing is printed.
 --
 --   problem   what the numbers mean: losses of before say nothing of another one
 --   manner    how it is descended, and computed: it may change on the way, by intention or not

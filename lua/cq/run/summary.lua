@@ -1,4 +1,4 @@
--- summary: what a folder says of its run: options, losses, times. Of one that is still at work, what it has so far.
+-- summary: a run's options, losses and times from its folder; of a running one, those so far.
 local History = require "cq.run.history"
 local host = require "cq.host"
 local manifests = require "cq.run.manifest"

@@ -1,4 +1,4 @@
--- class: what every shape has. A shape is never changed; each method gives a new one.
+-- class: methods that all shapes have. A shape is never changed; each method returns a new one.
 --
 -- Inside, a shape offers
 --   dim                       2 or 3

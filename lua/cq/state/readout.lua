@@ -1,5 +1,5 @@
--- readout: what can be read of particles, and the engine's structs for it, made once for each selection. States read
--- with them, and observers that a policy in the engine asks for rows of numbers.
+-- readout: readouts of particles as the engine's structs, made once for each selection: for states, and for observers
+-- whose policy runs in the engine.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 local engine = require "cq.base.engine"

@@ -1,5 +1,5 @@
--- history: what adapting samplers know of a study: points that have ended, by the mean of their replicates, and points
--- at work. It follows the store and never reads a trial twice.
+-- history: a study's trials for adapting samplers: finished points, by the mean of their replicates, and running ones.
+-- It follows the store and never reads a trial twice.
 local History = {}
 History.__index = History
 

@@ -1,7 +1,7 @@
--- importance: how much of what came out each parameter explains on its own: the correlation ratio, that is the variance
--- of the means within bins of the parameter over the whole variance (a first-order Sobol index by binning), of ranks in
--- place of values, so that a few outliers do not decide. It is freed of what chance alone would give (Kelley's epsilon
--- squared).
+-- importance: the share of a result's variance that each parameter explains on its own: the correlation ratio, that is
+-- the variance of the means within bins of the parameter over the whole variance (a first-order Sobol index by
+-- binning), of ranks in place of values, so that a few outliers do not decide. The share expected by chance is
+-- subtracted (Kelley's epsilon squared).
 local importance = {}
 
 local MOST = 8               -- bins of a range

@@ -1,4 +1,4 @@
--- plot: what came of a study as PNG files, for papers. `cqlua report` has the rest, as a page to look at.
+-- plot: results of a study as PNG files, for papers. `cqlua report` has the rest, as a page to look at.
 --
 --   slices       the first objective over each parameter, of trials that are done
 --   bands        reported curves: of each point the median of its replicates and the band that holds 90 % of them; with

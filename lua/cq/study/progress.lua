@@ -1,4 +1,4 @@
--- progress: how far a study has come: on a terminal a table that is drawn over itself, in a log lines now and then.
+-- progress: the progress of a study: on a terminal a table that is redrawn, in a log a line from time to time.
 local host = require "cq.host"
 local json = require "cq.base.json"
 local message = require "cq.base.message"

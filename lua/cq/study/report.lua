@@ -1,4 +1,4 @@
--- report: what came of a study, as text: status, one trial, a table.
+-- report: results of a study as text: status, one trial, a table.
 local csv = require "cq.base.csv"
 local json = require "cq.base.json"
 local host = require "cq.host"

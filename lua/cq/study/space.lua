@@ -1,12 +1,12 @@
--- space: what a study tries. A parameter maps a coordinate u in [0, 1) to a number, and a number to what run is given.
+-- space: the parameters of a study. Each maps a coordinate u in [0, 1) to a number, and the number to the value that
+-- run is called with.
 --
 --   space = {
 --     young = cq.Space.log(1e2, 1e5), damping = cq.Space.uniform(0, 2), layers = cq.Space.integer(1, 4),
 --     net = cq.Space.choice { "mlp", "sines" },
 --   }
 --
--- What samplers draw and stores keep is a number for each parameter: the value itself, or the place of a choice in its
--- list.
+-- Samplers draw, and stores keep, a number for each parameter: the value itself, or the index of a choice.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 

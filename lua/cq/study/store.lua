@@ -1,4 +1,4 @@
--- store: what is known of a study, in one SQLite file, or on a PostgreSQL server, that any number of processes share.
+-- store: the state of a study, in one SQLite file or on a PostgreSQL server, shared by any number of processes.
 --
 --   study    one row for each part of the definition, as JSON: what the study was begun with
 --   trial    one row for each trial

@@ -1,4 +1,4 @@
--- summary: what replicates gave, as text: of each number that trials returned the median and the range of 90 %.
+-- summary: the numbers that replicates returned, as text: median and the range of 90 % of each.
 local message = require "cq.base.message"
 local progress = require "cq.study.progress"
 local quantile = require "cq.base.quantile"

@@ -1,4 +1,4 @@
--- class: what a tensor is in memory, and the smallest operations on it that all others use.
+-- class: a tensor in memory, and the smallest operations, on which all others rest.
 --
 -- Fields of a tensor (read only for others): pointer (double*), count, rank, dims (a list that is never
 -- changed, so that tensors share it), requires_grad, adjoint (double* of the accumulated gradient, or false).

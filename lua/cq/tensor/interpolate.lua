@@ -1,4 +1,4 @@
--- interpolate: what a rollout recorded, at times between its control steps.
+-- interpolate: records of a rollout at times between its control steps.
 local schema = require "cq.base.schema"
 local class = require "cq.tensor.class"
 local make = require "cq.tensor.make"

@@ -1,4 +1,4 @@
--- body: what a design becomes: solid particles only, each of one signal or none, and whole pulses or none.
+-- body: the body extracted from a design: solid particles only, each of one signal or none, and whole pulses or none.
 local method = require "cq.base.method"
 local is = require "cq.base.schema"
 local option = require "cq.option"

@@ -1,4 +1,4 @@
--- connectivity: how much of a body is not connected with the rest, as a number with a gradient.
+-- connectivity: the share of a body that is not connected with the rest, as a number with a gradient.
 --
 -- A virtual problem of heat (Li, Chen, Liu, Tong: Structural topology optimization considering connectivity constraint,
 -- SMO 54, 2016). The core of the body is held at temperature 1; heat goes from particle to particle that touch, as well

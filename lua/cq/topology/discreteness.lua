@@ -1,4 +1,4 @@
--- discreteness: how far a design is from solid or void, from one signal or none for each particle, and from whole
+-- discreteness: distance of a design from solid or void, from one signal or none for each particle, and from whole
 -- pulses or none (Yuhn et al., eqs 22, 23, 27, 28), as constraints of an experiment.
 local is = require "cq.base.schema"
 local bound = require "cq.topology.bound"

@@ -1,4 +1,4 @@
--- length_scale: how much of a body is thinner than a size, as a number with a gradient.
+-- length_scale: the share of a body that is thinner than a size, as a number with a gradient.
 --
 -- What a disc (a ball) of that size can go over without leaving the body stays when the body is opened: first eroded,
 -- then dilated by the disc. Loose ends and thin members are gone: member_size is their share of the solid. Erosion

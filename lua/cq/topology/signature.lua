@@ -1,4 +1,4 @@
--- signature: what a design is beside its variables, as words: kept with a run, so that no other design goes on with it.
+-- signature: a design apart from its variables, in words, to recognise it when a run is resumed.
 local text = require "cq.base.text"
 
 local function digits(x) return ("%.9g"):format(x) end

@@ -1,6 +1,6 @@
--- refined: what a world is on a finer grid. Control steps are the same, and there are as many more substeps as cells
--- are smaller. Bodies are sampled anew and stay where they are. A wall acts from the last node that is in it, so
--- surfaces along an axis are moved to that node, and cells are of a size by which the ground is on a node again.
+-- refined: the same world on a finer grid. Control steps stay, and there are as many more substeps as cells are
+-- smaller. Bodies are sampled again and stay where they are. A wall acts from the last node within it, so surfaces
+-- along an axis are moved to that node, and the cell size is one at which the ground is on a node again.
 local boundary = require "cq.boundary"
 local tables = require "cq.base.tables"
 

@@ -1,5 +1,4 @@
--- steps: how a world makes its steps: in which formulation, what stays of motion that the grid does not resolve, and
--- whether surfaces push each other apart.
+-- steps: the options of a world's time steps: formulation, transfer of unresolved motion, collisions.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
 
