@@ -320,14 +320,14 @@ describe("what stands beside bodies", function()
       ffi.string(space { walls = { floor, ceiling } }:pixels(), 120000))
   end)
 
-  it("are held parts, which are hatched or darker", function()
-    local held = {}
-    for p = 1, 50 do held[p] = p end
-    assert((count(scene { held = held }, dark)) > 1.3 * (count(scene {}, dark)))
-    fails("held[1] is particle 101, there are 100", function() scene { held = { 101 } } end)
+  it("are pinned parts, which are hatched or darker", function()
+    local pinned = {}
+    for p = 1, 50 do pinned[p] = p end
+    assert((count(scene { pinned = pinned }, dark)) > 1.3 * (count(scene {}, dark)))
+    fails("pinned[1] is particle 101, there are 100", function() scene { pinned = { 101 } } end)
     -- numbers count from 1: the last of two particles, and nothing behind it
     local paint, rgba = require "cq.picture.paint", ffi.new("uint32_t[3]", 0xffffffff)
-    paint.hold(rgba, { 2 })
+    paint.darken(rgba, { 2 })
     assert(rgba[0] == 0xffffffff and rgba[1] < 0xc0000000 and rgba[2] == 0xffffffff)
   end)
 

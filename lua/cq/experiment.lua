@@ -328,18 +328,18 @@ end
 ---@param options? run.render.def
 ---@return string? path
 function Experiment:render(path, options)
-  local replay = require "cq.experiment.replay"
-  local def = replay.options(path, options, goals.places(self.objective and self.objective.goal))
-  if replay.is_left_out() then return nil end
+  local render = require "cq.experiment.render"
+  local def = render.options(path, options, goals.places(self.objective and self.objective.goal))
+  if render.is_left_out() then return nil end
   local params = evaluate.params(self, def.params, "run:render")
   local steps = changed.steps(self, def.changes, "run:render")
-  replay.plan(def, { world = def.changes.world or self.world, steps = steps })
+  render.plan(def, { world = def.changes.world or self.world, steps = steps })
   if option.program.check then return nil end
   if C.cq_interrupted() ~= 0 then
     message.note("interrupted: %s was not drawn; the best parameters are saved", path)
     return nil
   end
-  return replay.film(place.of(path, self), def, function(on_step)
+  return render.film(place.of(path, self), def, function(on_step)
     def.changes.on_step = on_step
     return self:rollout(params, def.changes)
   end)

@@ -103,7 +103,7 @@ rules.adam_per_tensor = {
 
 -- the backward pass still needs the numbers that the forward pass computed
 local function require_free(x, path)
-  if class.held[x] or x.requires_grad and tensor.tape.recording() then
+  if class.locked[x] or x.requires_grad and tensor.tape.recording() then
     is.fail("optimizer:update: %s cannot be changed while a gradient is computed; update after cq.value_and_grad "
       .. "has given its gradients", path)
   end

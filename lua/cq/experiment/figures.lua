@@ -7,7 +7,7 @@ local paint = require "cq.picture.paint"
 local plot = require "cq.plot"
 local raster = require "cq.picture.raster"
 local evaluate = require "cq.experiment.evaluate"
-local replay = require "cq.experiment.replay"
+local render = require "cq.experiment.render"
 local shown = require "cq.picture.shown"
 
 local figures = {}
@@ -136,12 +136,12 @@ end
 
 -- The panel of the design: opacity by density, colour by actuator.
 local function design_panel(self, def, look, size)
-  local options = replay.plan(replay.options("design.png", {
+  local options = render.plan(render.options("design.png", {
     stills = { 0 }, zoom = 0.85, width = size.width, height = size.height, samples = SAMPLES,
     colour = { by = look.by, categories = look.categories }, opacity = look.opacity,
     label = function() return "design" end,
   }), { steps = 1, world = self.world })
-  return replay.picture(options, function(on_step) return def.simulate(on_step, 1) end)
+  return render.picture(options, function(on_step) return def.simulate(on_step, 1) end)
 end
 
 -- from the start on, unless the design shows that
@@ -166,11 +166,11 @@ local function stills_panel(self, def, look, width)
   local times = moments(def, self.steps * self.world.control_dt, look == nil)
   local forces = def.forces and { by = figures.arrows_of(def.forces, def.world), label = "force of a wall",
     colour = paint.force } or nil
-  local options = replay.plan(replay.options("stills.png", {
+  local options = render.plan(render.options("stills.png", {
     stills = times, layout = #times > 1 and "apart" or "auto", width = width, samples = SAMPLES,
     colour = def.has_signals and signal_of(look ~= nil) or nil, opacity = look and look.opacity, arrows = forces,
   }), self)
-  return replay.picture(options, def.simulate)
+  return render.picture(options, def.simulate)
 end
 
 -- ---- how it was found -----------------------------------------------------------------------------------------------

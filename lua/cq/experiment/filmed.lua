@@ -4,17 +4,17 @@ local option = require "cq.option"
 local place = require "cq.base.place"
 local control_steps = require "cq.rollout.control_steps"
 local continued = require "cq.rollout.continued"
-local replay = require "cq.experiment.replay"
+local render = require "cq.experiment.render"
 local T = require "cq.tensor"
 
 local filmed = {}
 
 -- one scene through control steps, drawn
 local function draw(world, path, def, fields)
-  if replay.is_left_out() then return nil end
-  replay.plan(def, { world = world, steps = fields.steps })
+  if render.is_left_out() then return nil end
+  render.plan(def, { world = world, steps = fields.steps })
   if option.program.check then return nil end
-  return replay.film(place.of(path), def, function(on_step)
+  return render.film(place.of(path), def, function(on_step)
     fields.on_step = on_step
     return T.tape.pause(world.rollout, world, fields)
   end)
@@ -25,7 +25,7 @@ end
 ---@param options? rollout.render.def
 ---@return string?
 function filmed.rollout(roll, path, options)
-  local def = replay.options(path, options, nil, "rollout:render")
+  local def = render.options(path, options, nil, "rollout:render")
   if roll.batched then is.fail("rollout:render: a batch of %d scenes is not drawn; run one of them alone", roll.batch) end
   return draw(roll.world, path, def, continued.again(roll))
 end
@@ -46,7 +46,7 @@ end
 ---@param options? world.render.def
 ---@return string?
 function filmed.world(world, path, options)
-  local def = replay.options(path, options, nil, "world:render")
+  local def = render.options(path, options, nil, "world:render")
   local fields = { steps = steps_of(world, def) }
   for _, name in ipairs(of_rollout) do fields[name] = def[name] end
   return draw(world, path, def, fields)

@@ -14,7 +14,7 @@ local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
 local pages = require "cq.report.page"
 local place = require "cq.base.place"
-local replay = require "cq.experiment.replay"
+local render = require "cq.experiment.render"
 local runs = require "cq.run"
 local shown = require "cq.picture.shown"
 
@@ -57,7 +57,7 @@ local function write(path, def, what, steps, simulate, folder)
   return page:write(path, what)
 end
 
-local function is_left_out() return replay.is_left_out() or option.program.check end
+local function is_left_out() return render.is_left_out() or option.program.check end
 
 ---@param self cq.Experiment
 ---@param path string

@@ -97,12 +97,12 @@ function Body:draw(canvas, x, rgba, blend, outline)
     outline), "cq.Picture")
 end
 
----Hatches cells of the plane whose particles are held.
----@param held integer[]      particles of the scene, from 1
-function Body:hatch(canvas, held)
+---Hatches cells of the plane whose particles are pinned.
+---@param pinned integer[]      particles of the scene, from 1
+function Body:hatch(canvas, pinned)
   if not self.marked then
     self.marked = ffi.new("uint8_t[?]", self.count)
-    for _, p in ipairs(held) do
+    for _, p in ipairs(pinned) do
       if p > self.first and p <= self.first + self.count then self.marked[p - 1 - self.first] = 1 end
     end
   end

@@ -28,7 +28,7 @@ paint.tension = { "#fff3d6", "#fdd28a", "#fb9f4b", "#ea5f2b", "#b3221d", "#6e0b1
 -- of categories: tell apart what is one of several things
 paint.categories = { "#a9b3be", "#d1603d", "#2160ad", "#e8bd6b", "#3b8f5a", "#8a5fb0", "#4a9aa5", "#b34a72", "#7a5c3e",
   "#c9c98a" }
-paint.held = "#3d4752"
+paint.pinned = "#3d4752"
 -- of plots
 paint.lines = { "#2160ad", "#d1603d", "#3b8f5a", "#8a5fb0", "#b3892b", "#4a9aa5", "#b34a72", "#5c6670" }
 
@@ -69,12 +69,12 @@ function paint.base(n, groups, drawn)
   return out
 end
 
----Draws particles that are held darker, in place.
+---Darkens the colours of pinned particles, in place.
 ---@param out ffi.cdata*         uint32_t[n]
----@param held integer[]         particle numbers from 1
-function paint.hold(out, held)
-  local hr, hg, hb = colour.parse(paint.held, "held")
-  for _, p in ipairs(held) do
+---@param pinned integer[]       particle numbers from 1
+function paint.darken(out, pinned)
+  local hr, hg, hb = colour.parse(paint.pinned, "pinned")
+  for _, p in ipairs(pinned) do
     local rgba = out[p - 1]
     local r, g, b = math.floor(rgba / 2 ^ 24), math.floor(rgba / 2 ^ 16) % 256, math.floor(rgba / 2 ^ 8) % 256
     out[p - 1] = colour.pack(r + 0.62 * (hr - r), g + 0.62 * (hg - g), b + 0.62 * (hb - b), rgba % 256)

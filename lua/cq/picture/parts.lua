@@ -39,7 +39,7 @@ function parts.bodies(world, by_cells)
 end
 
 ---Numbers from 1 of all particles that are pinned.
-function parts.held(world)
+function parts.pinned(world)
   local out, arrays = {}, world.layout.arrays
   for k = 0, world.layout.pin_count - 1 do out[k + 1] = arrays.pins[k] + 1 end
   return out

@@ -24,7 +24,7 @@ local tables = require "cq.base.tables"
 ---@field bodies? cq.Picture.body.def[]   parts that are drawn each with a surface of its own; all particles are one where there are none
 ---@field groups? table[]              { name =, particles = numbers from 1, colour? } or cq.Group, later ones over earlier
 ---@field drawn? table<integer, integer>   0xRRGGBB of particles, numbers from 1, over the colours of groups
----@field held? integer[]              particles that are drawn as held in place, numbers from 1
+---@field pinned? integer[]              particles that are drawn as pinned in place, numbers from 1
 ---@field walls? cq.Boundary|table     the world's boundaries
 ---@field dx? number                   cell size of the world, for walls that stand relative to it [length]
 ---@field width? integer               [pixel]
@@ -85,7 +85,7 @@ local static = {
   lag = is.number { above = 0, optional = true },
   fit = is.boolean { default = false },
   drawn = is.table { default = {} },
-  held = is.list(is.integer { min = 1 }, { default = {} }),
+  pinned = is.list(is.integer { min = 1 }, { default = {} }),
   trail = is.boolean { optional = true },
   ruler = is.boolean { default = true },
   legend = is.boolean { default = true },
@@ -182,8 +182,8 @@ local function first_frame(self, x, n, F)
   end
   self.bodies = bodies.list(self.bodies, self, n, self.rest and self.rest:data() or x, not self.rest and F or nil)
   self.base = paint.base(n, self.groups, self.drawn)
-  for k, p in ipairs(self.held) do
-    if p > n then is.fail("picture_scene:frame: held[%d] is particle %d, there are %d", k, p, n) end
+  for k, p in ipairs(self.pinned) do
+    if p > n then is.fail("picture_scene:frame: pinned[%d] is particle %d, there are %d", k, p, n) end
   end
   local box = bounds(x, n, dim)
   local widest = 0
@@ -338,7 +338,7 @@ local function paint_pose(self, pose)
   else
     paint.blend(self.colours, n, self.base, def.actuation and def.actuation:data())
   end
-  if #self.held > 0 and self.dim == 3 then paint.hold(self.colours, self.held) end
+  if #self.pinned > 0 and self.dim == 3 then paint.darken(self.colours, self.pinned) end
   if pose.pale > 0 then paint.pale(self.colours, n, pose.pale) end
   if def.opacity then paint.fade(self.colours, n, def.opacity:data(), 1) end
 end
@@ -367,7 +367,7 @@ function Scene:draw_bodies(canvas, pose, outline)
   for _, body in ipairs(self.bodies) do
     body:pose(pose.position, pose.deformation, levels)
     body:draw(canvas, pose.position, self.colours, pose.blend, outline)
-    if #self.held > 0 and self.dim == 2 then body:hatch(canvas, self.held) end
+    if #self.pinned > 0 and self.dim == 2 then body:hatch(canvas, self.pinned) end
   end
 end
 

@@ -118,7 +118,7 @@ local function forces_adj(self, i, state)
   local forces = tape.with(inner, control.forces, roll, state, signals, roll.keep.forces_now)
   local all, outputs, grads = roll.keep:spread_forces(self.force_grad), {}, {}
   for k, force in ipairs(roll.forces) do
-    if not force.held then outputs[#outputs + 1], grads[#grads + 1] = forces[k], all[k] end
+    if not force.per_control_step then outputs[#outputs + 1], grads[#grads + 1] = forces[k], all[k] end
   end
   inner:backward(outputs, grads)
   if not signals.grad then return end
@@ -153,7 +153,7 @@ function Back:forces()
   local out = keep:spread_forces(self.force_grad)
   if roll.world.pieces == 1 then return out end
   for k, grad in ipairs(keep:spread_forces(self.held_grad)) do
-    if roll.forces[k].held then out[k] = grad end
+    if roll.forces[k].per_control_step then out[k] = grad end
   end
   return out
 end

@@ -185,7 +185,7 @@ function control.forces(self, state, signals, begun)
   local forces = {}
   for k, force in ipairs(self.forces) do
     self.phase = ("force actuator %d"):format(k)
-    forces[k] = begun and force.held and begun[k] or force_of(force, signals, state)
+    forces[k] = begun and force.per_control_step and begun[k] or force_of(force, signals, state)
   end
   self.phase = nil
   return forces

@@ -87,7 +87,7 @@ end
 
 ---Tensors that a gradient is computed by at this moment: their numbers must stay as they are.
 ---@type table<cq.Tensor, true?>
-class.held = {}
+class.locked = {}
 
 -- ---- making ---------------------------------------------------------------------------------------------------------
 

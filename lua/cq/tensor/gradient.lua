@@ -159,21 +159,21 @@ local function evaluate_all(f, list, plan, what, p, ...)
   return values, grads, unpack(results, 2, results.n)
 end
 
-local held = class.held
+local locked = class.locked
 
 -- Calls f with the gradients of these tensors cleared, and restores them afterwards.
 local function isolated(list, f, ...)
   local before = {}
   for i, leaf in ipairs(list) do
     local t = leaf.tensor
-    before[i] = { adjoint = t.adjoint, requires_grad = t.requires_grad, held = held[t] }
-    t.adjoint, t.requires_grad, held[t] = false, true, true
+    before[i] = { adjoint = t.adjoint, requires_grad = t.requires_grad, locked = locked[t] }
+    t.adjoint, t.requires_grad, locked[t] = false, true, true
   end
   -- puts gradients of the parameters back as they were before; passes on results or the error
   local function restore(ok, ...)
     for i, leaf in ipairs(list) do
       local t = leaf.tensor
-      t.adjoint, t.requires_grad, held[t] = before[i].adjoint, before[i].requires_grad, before[i].held
+      t.adjoint, t.requires_grad, locked[t] = before[i].adjoint, before[i].requires_grad, before[i].locked
     end
     if not ok then error((...), 0) end
     return ...

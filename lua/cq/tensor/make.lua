@@ -257,7 +257,7 @@ end
 -- a recorded operation may still need the old number
 local function check_writable(t, what)
   class.check_tensor(t, what)
-  if t.requires_grad and tape.recording() or class.held[t] then
+  if t.requires_grad and tape.recording() or class.locked[t] then
     fail("%s: a tensor that takes part in a gradient cannot be changed while it is computed; build a new one", what)
   end
 end

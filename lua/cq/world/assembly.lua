@@ -242,7 +242,7 @@ local function fill_forces(def, robots, arrays)
       layout.actuators[#layout.actuators + 1] = {
         actuator = force.actuator, count = force.count, slots = slots, robot = robot, particles = particles,
         first = robot.signal_first + force.first, signals = force.signals,
-        held = force.actuator.every ~= "engine_step",
+        per_control_step = force.actuator.every ~= "engine_step",
       }
       layout.stepped = layout.stepped or force.actuator.every == "engine_step"
     end

@@ -1,4 +1,4 @@
--- replay: a rollout once more, drawn as it goes on: a film, its last state, or several moments of it in one picture.
+-- render: a rollout once more, drawn as it goes on: a film, its last state, or several moments of it in one picture.
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -11,7 +11,7 @@ local parts = require "cq.picture.parts"
 local shown = require "cq.picture.shown"
 local of_particles = require "cq.state.values"
 
-local replay = {}
+local render = {}
 
 ---@class rollout.render.def
 ---@field fps? number            frames in a second of film
@@ -126,7 +126,7 @@ end
 
 ---Are pictures left out: by --render no, or on all ranks but the first?
 ---@return boolean
-function replay.is_left_out() return option.program.follows or option.get("render", true) == false end
+function render.is_left_out() return option.program.follows or option.get("render", true) == false end
 
 -- Do colours, arrows or cables need a scale that only the whole film determines?
 local function is_open(options, world)
@@ -136,10 +136,10 @@ end
 
 ---Before any simulation: the control steps of stills, and whether a first rollout must find the scales of a film.
 ---Errors: stills beyond the end, or two in one control step.
----@param options table           from replay.options
+---@param options table           from render.options
 ---@param run { steps: integer, world: cq.World }   what will be simulated
 ---@return table options
-function replay.plan(options, run)
+function render.plan(options, run)
   options.still_steps = options.stills and steps_of_stills(options.stills, run, options.what)
   options.open = is_open(options, run.world)
   return options
@@ -151,7 +151,7 @@ end
 ---@param goals? number[][]       that are shown unless the options say which
 ---@param what? "run:render"|"rollout:render"|"world:render"   run:render unless given
 ---@return table
-function replay.options(path, given, goals, what)
+function render.options(path, given, goals, what)
   what = what or "run:render"
   is.argument(what, "path", is.string(), path)
   shown.name = what
@@ -222,7 +222,7 @@ local function scene_of(state, options, size)
   return require("cq.picture").scene {
     domain = world.domain.size, volume = volume, rest = rest,
     groups = parts.groups(world), drawn = parts.drawn(world), walls = world.walls,
-    dx = world.dx, bodies = parts.bodies(world, options.read_opacity ~= nil), held = parts.held(world),
+    dx = world.dx, bodies = parts.bodies(world, options.read_opacity ~= nil), pinned = parts.pinned(world),
     width = size and size.width or options.width, height = size and size.height or options.height,
     samples = options.samples or options.still and 3 or 2, follow = options.follow, zoom = options.zoom,
     camera = options.camera,
@@ -368,10 +368,10 @@ local function together(state, options, moments, way)
 end
 
 ---Draws one moment of a rollout, or several in one picture.
----@param options table            from replay.plan
+---@param options table            from render.plan
 ---@param simulate fun(on_step: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return cq.Canvas
-function replay.picture(options, simulate)
+function render.picture(options, simulate)
   local moments, way, due, period, seen = {}, {}, nil, options.speed / options.fps, nil
   simulate(function(state, u)
     state.roll.phase, seen = nil, state
@@ -391,19 +391,19 @@ function replay.picture(options, simulate)
 end
 
 local function still(path, options, simulate)
-  replay.picture(options, simulate):write(path)
+  render.picture(options, simulate):write(path)
   return path
 end
 
 ---Draws a rollout into a film, or, when the path ends in .png, into a picture of its last state or of several moments.
 ---@param path string
----@param options table            from replay.plan
+---@param options table            from render.plan
 ---@param simulate fun(on_step: fun(state: cq.State, u: cq.Tensor?)): cq.Rollout
 ---@return string path             of the film, of the picture, or of the folder of frames
-function replay.film(path, options, simulate)
+function render.film(path, options, simulate)
   local result = (options.still and still or film)(path, options, simulate)
   message.note("%s", result)
   return result
 end
 
-return replay
+return render
