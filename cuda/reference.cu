@@ -97,6 +97,7 @@ static cq_status send_tables(cq_device *d, const cq_shapes_layout *l) {
 static cq_status reserve_near(cq_device *d) {
   cq_reference *r = d->reference;
   cq_shapes *s = &r->shapes;
+  s->friction = d->model->collision_friction;
   s->near_size = 64;
   while (s->near_size < 2 * (int64_t)s->rims) s->near_size *= 2;
   const Piece pieces[] = {

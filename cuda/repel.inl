@@ -1,7 +1,7 @@
-// repel: surfaces that are near push each other apart (physics/collision.inl), the twin of engine/cpu/reference/
-// repel.inl. The nodes of surfaces are entered into buckets by their cells, which are as long as the reach. Then each
-// looks for those around it and adds up what they give it alone, in the order of their numbers: a pair is computed
-// twice, to the same numbers, and nothing depends on which thread came first.
+// repel: surfaces that are near push each other apart, and rub on each other (physics/collision.inl), the twin of
+// engine/cpu/reference/repel.inl. The nodes of surfaces are entered into buckets by their cells, which are as long as
+// the reach. Then each looks for those around it and adds up what they give it alone, in the order of their numbers: a
+// pair is computed twice, to the same numbers, and nothing depends on which thread came first.
 
 CQ_GPU double near_reach(const cq_shapes *r) { return CQ_NEAR_REACH * r->dx; }
 
@@ -86,25 +86,34 @@ CQ_GPU int32_t near_after(const cq_shapes *r, const unsigned check, const int32_
   return found == r->rims ? -1 : found;
 }
 
-// Calls visit(b, collision) for all rims b near rim a, in the order of their numbers.
+// Calls visit(b, collision) for all rims b near rim a in state k, in the order of their numbers.
 template <class Visit>
-CQ_GPU void each_near(const cq_shapes *r, const unsigned check, const int32_t a, const Visit &visit) {
+CQ_GPU void each_near(const cq_frame *s, const int32_t k, const int32_t a, const Visit &visit) {
+  const cq_shapes *r = s->shapes;
+  const unsigned check = near_check(s, k);
+  const Node *v = nodes_at(s->substeps[k].in, r->nodes), *mass = nodes_at(r->mass, 0);
+  const int32_t node = node_of_rim(r, a);
   for (int32_t b = near_after(r, check, a, -1); b >= 0; b = near_after(r, check, a, b)) {
+    const int32_t other = node_of_rim(r, b);
     Collision c = {};
     near_pair(r, a, b, &c);
-    visit(b, &c);
+    c.friction = r->friction;
+    if (c.friction > 0) {
+      EACH(i) c.speed[i] = (double)v[node].c[i] - (double)v[other].c[i];
+      c.slow = COLLISION_SHARES * r->dt * ((double)mass[node].c[1] + (double)mass[other].c[1]);
+    }
+    visit(other, &c);
   }
 }
 
 // Forces to push. Two nodes that are inside of each other are an error, of the step that would be made.
 static __global__ void __launch_bounds__(SLOT_THREADS) near_push(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
-  const unsigned check = near_check(s, k);
   if (is_over(s, k)) return;
   RIMS_EACH(a, r) {
     double sum[CQ_DIM] = {0};
     int meets = 0;
-    each_near(r, check, a, [&](const int32_t, const Collision *c) {
+    each_near(s, k, a, [&](const int32_t, const Collision *c) {
       double force[CQ_DIM];
       meets |= !(c->far > CQ_NEAR_LEAST * r->dx);
       collision_force(c, force);
@@ -119,22 +128,28 @@ static __global__ void __launch_bounds__(SLOT_THREADS) near_push(const cq_frame 
   }
 }
 
-// After node_move_adj: what places of nodes get of what forces get.
+// After node_move_adj: what places, velocities and masses of nodes get of what forces get.
 static __global__ void __launch_bounds__(SLOT_THREADS) near_push_adj(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
-  const unsigned check = near_check(s, k);
   const Node *want = nodes_at(r->force_adj, 0);
   RIMS_EACH(a, r) {
     const int32_t node = node_of_rim(r, a);
-    double sum[CQ_DIM] = {0};
-    each_near(r, check, a, [&](const int32_t b, const Collision *c) {
-      const int32_t other = node_of_rim(r, b);
-      double given[CQ_DIM], grad[CQ_DIM];
+    CollisionGrad sum = {};
+    each_near(s, k, a, [&](const int32_t other, const Collision *c) {
+      double given[CQ_DIM];
+      CollisionGrad grad = {};
       EACH(i) given[i] = (double)want[node].c[i] - (double)want[other].c[i];
-      collision_force_adj(c, given, grad);
-      EACH(i) sum[i] += grad[i];
+      collision_force_adj(c, given, &grad);
+      EACH(i) sum.way[i] += grad.way[i];
+      EACH(i) sum.speed[i] += grad.speed[i];
+      sum.slow += grad.slow;
     });
-    EACH(i) ((Node *)r->adj)[node].c[i] += (real)sum[i];
-    if (r->places) EACH(i) ((Node *)r->rest_adj)[node].c[i] += (real)sum[i];
+    Node *adj = (Node *)r->adj;
+    EACH(i) adj[node].c[i] += (real)sum.way[i];
+    if (r->places) EACH(i) ((Node *)r->rest_adj)[node].c[i] += (real)sum.way[i];
+    if (!(r->friction > 0)) continue;
+    const double inverse = (double)nodes_at(r->mass, 0)[node].c[1];
+    EACH(i) adj[r->nodes + node].c[i] += (real)sum.speed[i];
+    ((real *)r->mass_adj)[node] -= (real)(COLLISION_SHARES * r->dt * sum.slow * inverse * inverse);
   }
 }

@@ -67,6 +67,7 @@ typedef struct cq_shapes {
 
   // collisions: nodes of surfaces by their cells, in buckets whose words count for one state only; NULL without them
   void *push;                // {nodes} Nodes: the forces by which surfaces push each other apart
+  double friction;           // of them
   double *near_at;           // {rims, dim} where nodes of surfaces are
   unsigned long long *near_first;   // {near_size} state and first rim of a bucket
   int32_t *near_next;        // {rims} the next one of the bucket, -1: none

@@ -18,7 +18,7 @@ extern "C" {
 
 // ---- base -----------------------------------------------------------------------------------------------------------
 
-enum { CQ_ABI = 15 };                   // changes with any change of this file that a caller can notice
+enum { CQ_ABI = 16 };                   // changes with any change of this file that a caller can notice
 enum { CQ_COOKIE = 0x43514C55 };        // marks a def struct that its init function has filled
 
 typedef enum cq_status {
@@ -185,6 +185,7 @@ typedef struct cq_world_def {
   // of motion that the grid does not resolve [1/time]; 0: at each step (APIC); below 0: 0.1 c / dx of the softest waves
   double residual_decay;
   double collision_stiffness;           // of surfaces that are near, in P-wave moduli; 0: those that meet are an error
+  double collision_friction;            // of these surfaces
   double pressure_smoothing;            // J of liquids nears its mean over the grid at this rate, 0: never [1/time]
 
   int64_t particle_count;               // n
@@ -596,5 +597,4 @@ void cq_random_permutation(cq_random *random, int64_t count, double *x);        
 #ifdef __cplusplus
 }
 #endif
-
 #endif

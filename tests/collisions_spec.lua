@@ -11,7 +11,8 @@ local function block(name, size, fields)
   fields = fields or {}
   return cq.Robot {
     name = name, shape = cq.Shape.box { name = name, size = size, count = count }, pins = fields.pins,
-    material = cq.Material.neo_hookean { young = fields.young or 1, poisson = 0.3, density = 1 },
+    material = cq.Material.neo_hookean { young = fields.young or 1, poisson = 0.3, density = 1,
+      viscosity = fields.viscosity },
     actuators = fields.actuators,
   }
 end
@@ -133,17 +134,65 @@ describe("bodies that collide by total Lagrangian steps", function()
     assert(said:find("a smaller stiffness of collisions", 1, true), said)
   end)
 
+  it("with friction keep momentum, lose energy, and give each other an impulse across", function()
+    local share = {}
+    for k, friction in ipairs { 0, 0.1 } do
+      local world, moving = flight({ collisions = { friction = friction } }, { 0.2, 0.25 })
+      local n = world.robots[1].particle_count
+      local state = world:rollout { steps = 40, robot = moving }.state
+      local v = state:velocities()
+      local first, second = v:slice(1, n, 1):mean(1), v:slice(n + 1, 2 * n, 1):mean(1)
+      assert((first + second - cq.tensor { 0.2, 0.25 }):abs():max():item() < 1e-12)
+      assert(state:energy():item() < 36 * (0.2 ^ 2 + 0.25 ^ 2) / 2)
+      share[k] = second[2]:item() / second[1]:item()
+      world:close()
+    end
+    assert.near(0.1, share[2] - share[1], 0.02)
+  end)
+
+  -- A block on another one that a floor holds: the mean acceleration along it from time 40 to 160, by least squares, in
+  -- shares of gravity, and the way it has made.
+  local function slide(friction, speed, slope, part)
+    local base, top = block("a", { 56, 4 }, { viscosity = 0.5 }), block("b", { 6, 4 }, { viscosity = 0.5 })
+    local g, dt = 0.002, 1.6
+    local world = world_of { cells = { 72, 20 }, dt = dt, substeps = 8 * (part or 1), gravity = { slope * g, -g },
+      collisions = { friction = friction }, walls = cq.Boundary.floor { at = 4, kind = "sticky" }, base:at { 6, 4 },
+      top:at { 8.3, 8.48 } }
+    local roll = world:rollout { steps = 100,
+      robot = { world.robots[1], world.robots[2]:with { velocity = { speed, 0 } } },
+      record = function(state) return state:velocity("b")[1] end }
+    local v, t, tv, tt, sum, way = roll.record, 0, 0, 0, 0, 0
+    for k = 1, 100 do way = way + dt * v[k]:item() end
+    for k = 25, 100 do t, sum = t + k * dt / 76, sum + v[k]:item() / 76 end
+    for k = 25, 100 do tv, tt = tv + (k * dt - t) * (v[k]:item() - sum), tt + (k * dt - t) ^ 2 end
+    world:close()
+    return tv / tt / g, way
+  end
+  -- rows of nodes that go over each other brake too, by a tenth of the weight
+  it("slide by Coulomb's law, at any step, and stick where friction holds them", function()
+    local free = slide(0, 0.2, 0)
+    for part = 1, 2 do assert.near(-0.3, slide(0.3, 0.2, 0, part) - free, 0.015) end
+    assert(free > -0.12 and free < 0, free)
+    local _, slipped = slide(0, 0, 0.5)
+    local _, held = slide(0.8, 0, 0.5)
+    local _, longer = slide(0.8, 0, 0.5, 4)
+    assert(slipped > 8 and held < 2 and longer < held / 2, ("%g %g %g"):format(slipped, held, longer))
+  end)
+
   it("have gradients that agree with central differences", function()
     local muscle = cq.Actuator.pressure { groups = { "a" }, axis = "y", max = 0.2 }
     local a, b = block("a", { 4, 4 }, { actuators = muscle }), block("b", { 4, 4 })
-    local world = world_of { cells = { 32, 24 }, a:at { 8, 10 }, b:at { 12.3, 10.4 } }
-    derivative.check(function(p)
-      local first = world.robots[1]:with { young = p.young, velocity = p.v, position = p.x }
-      local state = world:rollout { steps = 6, robot = { first, world.robots[2] },
-        controller = cq.Controller.open_loop(p.u) }.state
-      return state:positions():square():mean() + state:velocities():square():mean() * 10
-    end, { u = 0.3 * cq.ones { 6, 1 }, young = cq.ones { a.particle_count }, x = world.robots[1].position,
-      v = 0.15 * cq.ones { a.particle_count, 2 } }, 1e-6)
+    for _, friction in ipairs { 0, 0.4 } do
+      local world = world_of { cells = { 32, 24 }, collisions = { friction = friction }, a:at { 8, 10 },
+        b:at { 12.3, 10.4 } }
+      derivative.check(function(p)
+        local first = world.robots[1]:with { young = p.young, velocity = p.v, position = p.x }
+        local state = world:rollout { steps = 6, robot = { first, world.robots[2] },
+          controller = cq.Controller.open_loop(p.u) }.state
+        return state:positions():square():mean() + state:velocities():square():mean() * 10
+      end, { u = 0.3 * cq.ones { 6, 1 }, young = cq.ones { a.particle_count }, x = world.robots[1].position,
+        v = 0.15 * cq.ones { a.particle_count, 2 } }, 1e-6)
+    end
   end)
 
   it("are the same bits with less memory, more threads, and checkpoints", function()
@@ -175,7 +224,9 @@ describe("bodies that collide by total Lagrangian steps", function()
     assert.equal('cq.World: collisions are of formulation = "total_lagrangian"; on the grid of the world bodies press '
       .. "on each other without them", said { formulation = "updated" })
     assert.equal("cq.World: collisions: stiffness must be a finite number above 0, got -1", said { collisions = { stiffness = -1 } })
-    assert(said { collisions = { friction = 1 } }:find("friction", 1, true))
+    assert.equal("cq.World: collisions: friction must be a finite number at least 0, got -1",
+      said { collisions = { friction = -1 } })
+    assert(said { collisions = { rubbing = 1 } }:find("rubbing", 1, true))
     assert(said { collisions = 3 }:find("collisions", 1, true))
     local world = world_of { a:at { 8, 10 }, b:at { 9, 10.2 } }
     local inside = sentence(function() return world:rollout { steps = 1 } end)

@@ -1,14 +1,20 @@
 // collision: surfaces that are near push each other apart, as in peridynamics (Silling and Askari, Computers and
 // Structures 83 (2005)): nodes a and b of two surfaces, at a distance of d < r = 1.5 dx, by
 //   f_a = k (r / d - 1) (x_a - x_b) / d,  f_b = -f_a                                                          (E117)
-// The nodes lie half a cell within the surfaces, so that surfaces which lie on each other are at d = dx. Exchanging a
-// and b gives the same numbers with the other sign.
+// The nodes lie half a cell within the surfaces, so that surfaces which lie on each other are at d = dx. Across that
+// they rub on each other (E120). Exchanging a and b gives the same numbers with the other sign.
 
-// Two nodes that are near.
+// Two nodes that are near. slow: 3 dt (1 / m_a + 1 / m_b) in the plane, 5 dt in space, and speed: that of a less that
+// of b; both are not set where friction is 0.
 typedef struct {
   wide way[CQ_DIM], far;     // from b to a, and how long it is
+  wide speed[CQ_DIM], slow;
   double push, reach;        // k and r
+  double friction;
 } Collision;
+
+// as many as the nodes that push a node of a surface which lies on another one
+enum { COLLISION_SHARES = CQ_DIM == 2 ? 3 : 5 };
 
 // The force by which the softer of two surfaces pushes.
 CQ_INLINE double collision_push(const double a, const double b) { return a < b ? a : b; }
@@ -22,18 +28,69 @@ CQ_INLINE int collision_near(Collision *c) {
   return 1;
 }
 
+// Friction: the normal force phi, its direction n, the slip t = w - n (n.w), w the relative velocity, and the speed e
+// over which friction sets in, by which it would change t in 3 steps, in space 5:
+//   f_a = -mu phi t / s,  s^2 = t^2 + e^2,  e = mu slow (phi + k / 1000)                                      (E120)
+typedef struct {
+  wide phi, n[CQ_DIM], along, t[CQ_DIM], e, s;   // along: n.w
+} Rubbing;
+
+CQ_INLINE Rubbing collision_rubbing(const Collision *c) {
+  Rubbing r;
+  wide square;
+  r.phi = (wide)c->push * ((wide)c->reach / c->far - (wide)1);
+  r.along = (wide)0;
+  EACH(i) r.n[i] = c->way[i] / c->far;
+  EACH(i) r.along = r.along + r.n[i] * c->speed[i];
+  r.e = (wide)c->friction * c->slow * (r.phi + (wide)(c->push / 1000));
+  square = r.e * r.e;
+  EACH(i) r.t[i] = c->speed[i] - r.along * r.n[i];
+  EACH(i) square = square + r.t[i] * r.t[i];
+  r.s = w_sqrt(square);
+  return r;
+}
+
+// What way, speed and slow get.
+typedef struct {
+  wide way[CQ_DIM], speed[CQ_DIM], slow;
+} CollisionGrad;
+
+// With g what forces get, dL/df_a - dL/df_b, h = t / s and q = mu phi (h.g) / s (all that e gets is q e / s):
+//   dL/dt = -mu phi g / s + q h,  dL/dphi = -mu (h.g) + mu slow q e / s,  dL/dslow = mu (phi + k / 1000) q e / s,
+//   dL/dw = dL/dt - n (n.dL/dt),  dL/dn = -(n.w) dL/dt - (n.dL/dt) w                                          (E121)
+CQ_INLINE void collision_rubbing_adj(const Collision *c, const wide given[CQ_DIM], CollisionGrad *grad) {
+  const Rubbing r = collision_rubbing(c);
+  const wide mu = (wide)c->friction;
+  wide along = (wide)0, grad_t[CQ_DIM], across = (wide)0;
+  EACH(i) along = along + r.t[i] * given[i] / r.s;
+  const wide q = mu * r.phi * along / r.s, grad_e = q * r.e / r.s;
+  const wide grad_phi = mu * (c->slow * grad_e - along);
+  EACH(i) grad_t[i] = q * r.t[i] / r.s - mu * r.phi * given[i] / r.s;
+  EACH(i) across = across + r.n[i] * grad_t[i];
+  grad->slow = mu * (r.phi + (wide)(c->push / 1000)) * grad_e;
+  EACH(i) grad->speed[i] = grad_t[i] - across * r.n[i];
+  // n = way / far: what is along n goes nowhere; phi = k (r / d - 1)
+  EACH(i) grad->way[i] = grad->way[i] +
+                         ((wide)2 * r.along * across * r.n[i] - r.along * grad_t[i] - across * c->speed[i]) / c->far -
+                         (wide)(c->push * c->reach) / (c->far * c->far) * grad_phi * r.n[i];
+}
+
 // the force on a
 CQ_INLINE void collision_force(const Collision *c, wide force[CQ_DIM]) {
   const wide by = (wide)c->push * ((wide)c->reach / c->far - (wide)1) / c->far;
   EACH(i) force[i] = by * c->way[i];
+  if (!(c->friction > 0)) return;
+  const Rubbing r = collision_rubbing(c);
+  EACH(i) force[i] = force[i] - (wide)c->friction * r.phi * r.t[i] / r.s;
 }
 
-// (E118) Adjoint of collision_force. given = dL/df_a - dL/df_b; grad: dL/dx_a = -dL/dx_b = k ((r / d - 1) w - (2 r / d
-// - 1) n (n.w)) / d, with w = given and n from b to a; symmetric.
-CQ_INLINE void collision_force_adj(const Collision *c, const wide given[CQ_DIM], wide grad[CQ_DIM]) {
+// (E118) Adjoint of collision_force. given = dL/df_a - dL/df_b; grad: dL/dx_a = -dL/dx_b and dL/dv_a = -dL/dv_b. Of
+// E117 dL/dx_a = k ((r / d - 1) g - (2 r / d - 1) n (n.g)) / d, with g = given and n from b to a.
+CQ_INLINE void collision_force_adj(const Collision *c, const wide given[CQ_DIM], CollisionGrad *grad) {
   const wide share = (wide)c->reach / c->far;
   wide along = (wide)0;
   EACH(i) along = along + given[i] * c->way[i] / c->far;
-  EACH(i) grad[i] = (wide)c->push / c->far *
-                    ((share - (wide)1) * given[i] - ((wide)2 * share - (wide)1) * along * c->way[i] / c->far);
+  EACH(i) grad->way[i] = (wide)c->push / c->far *
+                         ((share - (wide)1) * given[i] - ((wide)2 * share - (wide)1) * along * c->way[i] / c->far);
+  if (c->friction > 0) collision_rubbing_adj(c, given, grad);
 }

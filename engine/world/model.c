@@ -175,6 +175,9 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   if (!(def->collision_stiffness >= 0) || !isfinite(def->collision_stiffness))
     return cq_fail(CQ_INVALID, "collisions.stiffness is %g; it must be finite and not negative",
                    def->collision_stiffness);
+  m->collision_friction = def->collision_friction;
+  if (!(def->collision_friction >= 0) || !isfinite(def->collision_friction))
+    return cq_fail(CQ_INVALID, "collisions.friction is %g; it must be finite and not negative", def->collision_friction);
   if (!cq_is_reference(m) && def->collision_stiffness > 0)
     return cq_fail(CQ_INVALID, "collisions are of formulation = \"total_lagrangian\"; on the grid of the world bodies "
                    "press on each other without them");

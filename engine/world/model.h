@@ -73,6 +73,7 @@ typedef struct cq_model {
   int32_t formulation;        // cq_formulation
   int32_t body_count, *body;  // {n} of reference grids
   double collision_stiffness; // share of the softer P-wave modulus by which surfaces push each other apart, 0: never
+  double collision_friction;
   double residual_decay;      // rate at which unresolved motion decays, 0: APIC
   double keep;                // share of unresolved motion that stays after an engine step, 0: APIC
   double volume_share;        // of the way of J of liquids to its mean over the grid, in a control step

@@ -209,8 +209,8 @@ end
 ---  particles cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies:
 ---  their energy does not decay by the step, and steps are several times as quick
 ---@field collisions? boolean|cq.World.collisions.def   with total Lagrangian steps: surfaces of bodies, and of parts of
----  one, push each other apart from a gap of half a cell on, without friction; without it surfaces that meet are an
----  error
+---  one, push each other apart from a gap of half a cell on, and rub on each other where friction is given; without it
+---  surfaces that meet are an error
 ---@field transfer? "apic"|cq.World.transfer.def   between particles and grid. "apic": motion of particles that the
 ---  grid does not resolve is lost at each step, so that shorter steps damp more; { decay = rate }: it stays with the
 ---  particles and decays at a rate, so that a body moves alike at all lengths of a step; explicit steps on the CPU only

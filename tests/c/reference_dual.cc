@@ -62,6 +62,8 @@ int main(void) {
   space::check_scene(4, false, mixed);
   plane::check_scene(12, false, test_scene_colliding);
   space::check_scene(6, false, test_scene_colliding);
+  plane::check_scene(12, false, test_scene_rubbing);
+  space::check_scene(6, false, test_scene_rubbing);
   plane::check_scene(12, false, driven);
   space::check_scene(5, false, driven);
   // without these the loops of a lattice go back too

@@ -322,6 +322,12 @@ static inline void test_scene_colliding(test_scene *s) {
   s->def.body_count = 2;
   s->def.collision_stiffness = 0.5;
 }
+// and rub on each other
+static inline void test_scene_rubbing(test_scene *s) {
+  test_scene_colliding(s);
+  s->def.collision_friction = 0.4;
+  for (int64_t p = 0; p < s->n; p++) s->velocity[p * s->def.dim + 1] += s->def.body[p] ? -0.3 : 0.2;
+}
 
 // the last particle, which is in the corner farthest from the first, is held
 static inline void test_scene_add_pins(test_scene *s) {

@@ -262,7 +262,9 @@ local function formulation(seed, made)
     if flows[law.law] or law.branches > 0 or (law.f_bar or 0) > 0 then return "updated" end
   end
   if not new_draw(seed + 1e6):chance(0.4) then return "updated" end
-  return "total_lagrangian", (#made.bodies > 1 or new_draw(seed + 3e6):chance(0.3)) or nil
+  if #made.bodies == 1 and not new_draw(seed + 3e6):chance(0.3) then return "total_lagrangian" end
+  local draw = new_draw(seed + 4e6)
+  return "total_lagrangian", draw:chance(0.5) and { friction = draw:uniform(0.1, 0.8) } or true
 end
 
 -- Transfers that keep unresolved motion, for a third of explicit steps on the grid of the world.
@@ -346,7 +348,9 @@ function scene.make(seed)
   if batch > 1 then words[#words + 1] = "batch" end
   if memory then words[#words + 1] = "checkpoints" end
   if fields.formulation ~= "updated" then words[#words + 1] = "total Lagrangian" end
-  if fields.collisions then words[#words + 1] = "collisions" end
+  if fields.collisions then
+    words[#words + 1] = fields.collisions == true and "collisions" or "collisions with friction"
+  end
   if fields.transfer ~= "apic" then words[#words + 1] = "keeps unresolved motion" end
   local how = not step.cables and "" or (" implicit, pressure %s, cables %s"):format(step.pressure, step.cables)
   return { words = ("%dD, %d x %d%s: %s"):format(dim, steps, step.substeps, how, table.concat(words, "; ")),

@@ -1,4 +1,4 @@
-// repel: surfaces that are near push each other apart (physics/collision.inl).
+// repel: surfaces that are near push each other apart, and rub on each other (physics/collision.inl).
 
 // where nodes are; the list of pairs follows
 static cq_status place_rims(cq_scene *s, const cq_slice *in) {
@@ -15,6 +15,12 @@ CQ_INLINE wide place_of_rim(const cq_scene *s, const cq_slice *in, const int64_t
   return (wide)nodes_of(s, s->reference.rest, i)[node] + (wide)nodes_of(s, in->data, U + i)[node];
 }
 
+static void speed_of_pair(const cq_scene *s, const cq_slice *in, const int64_t a, const int64_t b, Collision *c) {
+  const real *inverse = (const real *)s->reference.inverse;
+  EACH(i) c->speed[i] = (wide)nodes_of(s, in->data, W + i)[a] - (wide)nodes_of(s, in->data, W + i)[b];
+  c->slow = (wide)(COLLISION_SHARES * s->model->dt) * ((wide)inverse[a] + (wide)inverse[b]);
+}
+
 // pair k of the list, of nodes a and b; 0: they are not near
 static int near_pair(const cq_scene *s, const cq_slice *in, const int32_t k, int64_t *a, int64_t *b, Collision *c) {
   const cq_reference *r = &s->reference;
@@ -24,7 +30,10 @@ static int near_pair(const cq_scene *s, const cq_slice *in, const int32_t k, int
   c->reach = CQ_NEAR_REACH * s->model->dx;
   c->push = collision_push(first->push, second->push);
   EACH(i) c->way[i] = place_of_rim(s, in, *a, i) - place_of_rim(s, in, *b, i);
-  return collision_near(c);
+  c->friction = s->model->collision_friction;
+  if (!collision_near(c)) return 0;
+  if (c->friction > 0) speed_of_pair(s, in, *a, *b, c);
+  return 1;
 }
 
 // Forces to push; meet: two nodes that are inside of each other.
@@ -55,6 +64,21 @@ static cq_status repel(cq_scene *s, const cq_slice *in) {
 }
 
 #if !defined(CQ_REAL_DUAL)
+// What friction gives to the velocities and masses of a pair.
+static void rubbing_adj(cq_scene *s, const CollisionGrad *grad, const int64_t a, const int64_t b) {
+  cq_reference *r = &s->reference;
+  const real *inverse = (const real *)r->inverse;
+  const double by_inverse = COLLISION_SHARES * s->model->dt * grad->slow;
+  real *mass = (real *)r->mass_adj;
+  EACH(i) {
+    real *adj = (real *)r->adj + (W + i) * r->node_count;
+    adj[a] += (real)grad->speed[i];
+    adj[b] -= (real)grad->speed[i];
+  }
+  mass[a] -= (real)(by_inverse * (double)inverse[a] * (double)inverse[a]);
+  mass[b] -= (real)(by_inverse * (double)inverse[b] * (double)inverse[b]);
+}
+
 static cq_status repel_adj(cq_scene *s, const cq_slice *in) {
   cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;
@@ -64,17 +88,19 @@ static cq_status repel_adj(cq_scene *s, const cq_slice *in) {
   for (int32_t k = 0; k < r->near.count && !status; k++) {
     Collision c;
     int64_t a, b;
-    wide given[CQ_DIM], grad[CQ_DIM];
+    wide given[CQ_DIM];
+    CollisionGrad grad;
     if (!near_pair(s, in, k, &a, &b, &c)) continue;
     EACH(i) given[i] = (wide)force_adj[i * nodes + a] - (wide)force_adj[i * nodes + b];
-    collision_force_adj(&c, given, grad);
+    collision_force_adj(&c, given, &grad);
+    if (c.friction > 0) rubbing_adj(s, &grad, a, b);
     EACH(i) {
       real *adj = (real *)r->adj + (U + i) * nodes, *rest = (real *)r->rest_adj + i * nodes;
-      adj[a] += (real)grad[i];
-      adj[b] -= (real)grad[i];
+      adj[a] += (real)grad.way[i];
+      adj[b] -= (real)grad.way[i];
       if (!by_place) continue;
-      rest[a] += (real)grad[i];
-      rest[b] -= (real)grad[i];
+      rest[a] += (real)grad.way[i];
+      rest[b] -= (real)grad.way[i];
     }
   }
   return status;

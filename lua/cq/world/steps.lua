@@ -9,7 +9,8 @@ local AUTO = -1                  -- of cq_world_def.residual_decay
 
 local decay = is.define("cq.World: transfer", {
   decay = is.any_of { is.number { above = 0 }, is.one_of { "auto" }, default = "auto" } })
-local collisions = is.define("cq.World: collisions", { stiffness = is.number { above = 0, default = 0.5 } })
+local collisions = is.define("cq.World: collisions", {
+  stiffness = is.number { above = 0, default = 0.5 }, friction = is.number { min = 0, default = 0 } })
 local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.CQ_FORMULATION_TOTAL_LAGRANGIAN }
 
 ---@class cq.World.transfer.def
@@ -19,6 +20,8 @@ local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.
 ---@class cq.World.collisions.def
 ---@field stiffness? number           in shares of the P-wave modulus of the softer surface; above 0.6 in the plane, and
 ---  0.45 in space, steps must be shorter, which the Courant number says
+---@field friction? number            of Coulomb; it sets in over the speed that it takes in 3 engine steps, in space 5, so
+---  that surfaces which stick creep, and half as fast with half the step
 
 -- the rate that the engine is asked for: 0 for APIC
 local function residual_decay(transfer)
@@ -27,10 +30,11 @@ local function residual_decay(transfer)
   return given == "auto" and AUTO or given
 end
 
--- the stiffness that the engine is asked for: 0 without collisions
-local function collision_stiffness(given)
-  if not given then return 0 end
-  return collisions(given == true and {} or given).stiffness
+-- stiffness and friction that the engine is asked for: 0 without collisions
+local function collision(given)
+  if not given then return 0, 0 end
+  local c = collisions(given == true and {} or given)
+  return c.stiffness, c.friction
 end
 
 ---Fills the definition of a world for the engine.
@@ -38,7 +42,7 @@ end
 ---@param def cq.World.def
 function steps.fill(raw, def)
   raw.formulation, raw.residual_decay = formulations[def.formulation], residual_decay(def.transfer)
-  raw.collision_stiffness = collision_stiffness(def.collisions)
+  raw.collision_stiffness, raw.collision_friction = collision(def.collisions)
 end
 
 return steps
