@@ -141,8 +141,7 @@ typedef struct cq_wall {
 
 typedef struct cq_world cq_world;
 
-// Time integration of engine steps: explicit MLS-MPM, or backward Euler as the minimum of the incremental potential
-// over the velocities of the grid's nodes, by Newton's method with conjugate gradients.
+// Time integration of engine steps: explicit, or the minimum of an incremental potential over the velocities of nodes
 typedef enum cq_integrator_kind { CQ_INTEGRATOR_EXPLICIT = 0, CQ_INTEGRATOR_IMPLICIT } cq_integrator_kind;
 
 typedef struct cq_integrator {          // of the implicit kind; zeros are defaults
@@ -150,6 +149,7 @@ typedef struct cq_integrator {          // of the implicit kind; zeros are defau
   int32_t statics;                      // 1: steps have no inertia: each ends in equilibrium
   int32_t pressure;                     // 1: of the surface at the end of a step, as always in statics; 0: at its start
   int32_t cables;                       // 1: their pull is that of the end of a step, 0: of its start
+  int32_t midpoint;                     // 1: midpoint rule, 0: backward Euler; the former on reference grids
   double tolerance;                     // of the residual, relative to inertia and internal force; 1e-3
   double adjoint_tolerance;             // of the adjoint's linear system, relative; 1e-6
   // at most, of a step (E103: 5 times), 60; of a linear system, 5000

@@ -19,7 +19,7 @@ local PERIOD = 2 * math.pi / 3.516 * LENGTH ^ 2 * math.sqrt(12 / PLANE) / HEIGHT
 ---before it.
 ---@param cells integer       across the beam
 ---@param gravity number
----@param method "explicit"|"total Lagrangian"|"implicit"|"settle"
+---@param method "explicit"|"implicit"|"settle"|"total Lagrangian"|"total Lagrangian, implicit"|"total Lagrangian, settle"
 ---@param particles number    across a cell
 ---@param drawn? boolean      pins end at the root, which is at a node
 ---@return number
@@ -33,16 +33,18 @@ function beam.sink(cells, gravity, method, particles, drawn)
     material = cq.Material.neo_hookean { young = YOUNG, poisson = POISSON, density = 1 }, pins = "root",
     spacing = dx / particles,
   }
-  local solved = method == "implicit" or method == "settle"
+  local lagrangian, implicit = method:match "^total Lagrangian", method:match "implicit$"
+  local settles = method:match "settle$"
+  local solved = implicit or settles
   local world = cq.World {
     cells = { math.ceil(LENGTH / dx) + 20, low + cells + 8 }, dx = dx, gravity = { 0, -gravity }, damping = 10 / PERIOD,
-    dt = PERIOD / (method == "implicit" and 20 or 50), precision = "float64",
-    substeps = not solved and "auto" or method == "implicit" and cells or 1,
-    formulation = method == "total Lagrangian" and "total_lagrangian" or nil,
+    dt = PERIOD / (implicit and 20 or 50), precision = "float64",
+    substeps = not solved and "auto" or implicit and cells or 1,
+    formulation = lagrangian and "total_lagrangian" or nil,
     integrator = solved and cq.Implicit { tolerance = 1e-5 } or nil, bar,
   }
-  local state = method == "settle" and world:settle {}
-    or world:rollout({ steps = method == "implicit" and 60 or 150 }).state
+  local state = settles and world:settle {}
+    or world:rollout({ steps = implicit and 60 or 150 }).state
   local y = state:center "tip"[2]:item()
   world:close()
   return low * dx + HEIGHT / 2 - y

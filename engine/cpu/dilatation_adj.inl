@@ -47,7 +47,7 @@ CQ_INLINE Real grad_average_varied(const AveragedChunk *w, const int h, const Av
   EACH(i) rate[i][i] += r_load(w->own + EXCESS * CQ_CHUNK + h);
   load_matrix(w->chunk, F, h, def);
   trial_of(w->s, rate, def, trial);
-  piola_of(&w->matter, h, trial, p, &psi);
+  end_stress_of(&w->matter, h, trial, p, &psi);
   mat_mul_nt(p, def, k);
   if (is_viscous(&w->matter)) viscous_of(&w->matter, h, def, rate, k);
   return (real)(1.0 / CQ_DIM) * (real)w->s->model->dt * own->share * own->volume * trace_of(k);

@@ -38,19 +38,25 @@
 #include "implicit/node_loops.inl"
 #include "dilatation.inl"
 #include "implicit/dilatation_solve.inl"
+#include "implicit/end_stress.inl"
 #include "implicit/particles.inl"
 #include "implicit/cables.inl"
 #include "implicit/tensor.inl"
 #include "implicit/constrained.inl"
+#include "implicit/reference_nodes.inl"
 #include "implicit/friction.inl"
 #include "implicit/impulse.inl"
 #include "implicit/nodes.inl"
+#if !defined(CQ_REAL_DUAL)
+#include "implicit/factor.inl"
+#endif
 #include "implicit/coarse.inl"
 #include "implicit/matrix.inl"
 #include "implicit/sweep.inl"
 #include "volume.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "step_adj.inl"
+#include "implicit/reference_nodes_adj.inl"
 #include "implicit/nodes_adj.inl"
 #include "implicit/particles_adj.inl"
 #include "dilatation_adj.inl"
@@ -142,6 +148,14 @@ static const cq_implicit_kernels implicit = {
     NO_DUAL(straighten),
     NO_DUAL(add_followed),
     NO_DUAL(finish_adj),
+    spread,
+    end_on_reference,
+    NO_DUAL(begin_reference_adj),
+    NO_DUAL(factor_mark),
+    NO_DUAL(factor_take),
+    NO_DUAL(factor_load),
+    NO_DUAL(factor_store),
+    NULL,
     NO_DUAL(dilatation_solve_first_adj),
     NO_DUAL(implicit_p2g_adj),
 };

@@ -21,7 +21,7 @@ enum {
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
   CQ_VOLUME_PART = 5,        // numbers of a particle while volumes are averaged
   CQ_DILATATION_FIELDS = 6,  // of a particle while dilatations are averaged, see dilatation.inl
-  CQ_PULLED_NUMBERS = 10,    // room of a Pulled: three weights of each axis, and a node
+  CQ_PULLED_NUMBERS = 12,    // room of a Pulled: three weights of each axis, a node, and two strides
   CQ_CABLE_NUMBERS = 7,      // room of a Cable (k, R, mu, u, the two of its law, its points) or of a Chamber
   // of a readout: the weight, and second moments of all quantities in 3D
   CQ_READ_SUMS_MAX = 1 + 81 * CQ_QUANTITY_COUNT,

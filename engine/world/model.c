@@ -66,51 +66,6 @@ static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// with the defaults of what is zero
-static cq_status check_integrator(const cq_world_def *def, cq_integrator *out) {
-  *out = def->integrator;
-  if (out->kind != CQ_INTEGRATOR_EXPLICIT && out->kind != CQ_INTEGRATOR_IMPLICIT)
-    return cq_fail(CQ_INVALID, "integrator.kind is %d; it must be 0 (explicit) or 1 (implicit)", out->kind);
-  if (out->pressure != 0 && out->pressure != 1)
-    return cq_fail(CQ_INVALID, "integrator.pressure is %d; it must be 0 (lagged) or 1 (implicit)", out->pressure);
-  if (out->cables != 0 && out->cables != 1)
-    return cq_fail(CQ_INVALID, "integrator.cables is %d; it must be 0 (lagged) or 1 (implicit)", out->cables);
-  if (out->tolerance == 0) out->tolerance = 1e-3;
-  if (out->adjoint_tolerance == 0) out->adjoint_tolerance = 1e-6;
-  if (out->newton_iterations == 0) out->newton_iterations = 60;
-  if (out->linear_iterations == 0) out->linear_iterations = 5000;
-  const double least = def->precision == CQ_FLOAT32 ? 1e-7 : 1e-15;
-  if (!(out->tolerance >= least && out->tolerance < 1))
-    return cq_fail(CQ_INVALID, "tolerance is %g; it must be below 1, and at least %g, for numbers here round so",
-                   out->tolerance, least);
-  if (!(out->adjoint_tolerance >= least && out->adjoint_tolerance < 1))
-    return cq_fail(CQ_INVALID, "adjoint tolerance is %g; it must be below 1, and at least %g, for numbers here round so",
-                   out->adjoint_tolerance, least);
-  if (out->newton_iterations < 1)
-    return cq_fail(CQ_INVALID, "newton_iterations is %d; it must be at least 1", out->newton_iterations);
-  if (out->linear_iterations < 1)
-    return cq_fail(CQ_INVALID, "linear_iterations is %d; it must be at least 1", out->linear_iterations);
-  if (!(out->stick_velocity >= 0) || !isfinite(out->stick_velocity))
-    return cq_fail(CQ_INVALID, "stick_velocity is %g; it must be a positive speed", out->stick_velocity);
-  return CQ_OK;
-}
-
-// What implicit steps ask of a model that is otherwise good, and what they know of it.
-static cq_status check_implicit(cq_model *m) {
-  enum { CONTACTS = 64, OF_MOVING = 3, MOST = (CONTACTS - CQ_CONTACTS_MAX) / OF_MOVING };   // bits of a node's contacts
-  if (!cq_is_implicit(m)) return CQ_OK;
-  if (m->integrator.stick_velocity == 0) m->integrator.stick_velocity = 1e-3 * m->dx / m->dt;
-  for (int32_t w = 0; w < m->wall_count; w++) m->walls_have_friction |= m->walls[w].kind == CQ_CONTACT_FRICTION;
-  if (m->moving_wall_count > MOST)
-    return cq_fail(CQ_INVALID, "%d walls move; implicit steps take at most %d", m->moving_wall_count, (int)MOST);
-  for (int32_t k = 0; m->integrator.statics && k < m->material_count; k++)
-    if (cq_material_updates(&m->materials[k]))
-      return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time: where it comes to rest depends on the "
-                     "way there; make steps with inertia", k + 1, cq_law_of(m->materials[k].kind)->name,
-                     m->materials[k].branches ? " with Maxwell branches" : "");
-  return CQ_OK;
-}
-
 static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
   const int64_t n = def->particle_count;
   m->body_count = def->body_count > 0 ? def->body_count : 1;
@@ -182,14 +137,17 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
     return cq_fail(CQ_INVALID, "collisions are of formulation = \"total_lagrangian\"; on the grid of the world bodies "
                    "press on each other without them");
   if (!cq_is_reference(m)) return CQ_OK;
-  if (cq_is_implicit(m))
-    return cq_fail(CQ_INVALID, "total Lagrangian steps are explicit; leave out the integrator, or %s", instead);
+  if (cq_is_implicit(m) && def->collision_stiffness > 0)
+    return cq_fail(CQ_INVALID, "collisions are of explicit total Lagrangian steps; leave out the integrator");
   for (int32_t k = 0; k < m->material_count; k++) {
     const cq_material *material = &m->materials[k];
     if (cq_material_updates(material))
       return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time, which total Lagrangian steps do not "
                      "follow: %s", k + 1, cq_law_of(material->kind)->name,
                      material->branches ? " with Maxwell branches" : "", instead);
+    if (cq_is_implicit(m) && material->viscous)
+      return cq_fail(CQ_INVALID, "material %d (%s) has viscosity, which implicit total Lagrangian steps do not have: "
+                     "leave out the integrator, or %s", k + 1, cq_law_of(material->kind)->name, instead);
     if (m->f_bar[k] > 0)
       return cq_fail(CQ_INVALID, "material %d has f_bar, which total Lagrangian steps do not have: %s",
                      k + 1, instead);
@@ -486,6 +444,9 @@ static cq_status note_drives(cq_model *m) {
     for (int64_t k = pair[start[0]]; k < pair[start[1]]; k++) m->drives_of[m->cables.particle[k]] |= drive;
   }
   for (int64_t p = 0; p < m->particle_count; p++) m->drives |= m->drives_of[p];
+  if (cq_is_reference(m) && cq_is_implicit(m) && m->drives & cq_drive_bit(CQ_DRIVE_PRESSURE))
+    return cq_fail(CQ_INVALID, "implicit total Lagrangian steps have no pressure on open surfaces: close the surface "
+                   "to a chamber, leave out the integrator, or take formulation = \"updated\"");
   return CQ_OK;
 }
 
@@ -506,7 +467,7 @@ static int has_liquid(const cq_world_def *def) {
 cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_world_def was not filled by cq_world_def_init");
   cq_status status = check_grid(def);
-  if (!status) status = check_integrator(def, &m->integrator);
+  if (!status) status = cq_integrator_check(def, &m->integrator);
   if (!status) status = check_particles(def);
   if (!status) status = check_materials(def);
   if (!status) {
@@ -530,7 +491,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (!status) status = check_reference(def, m);
   if (!status) status = check_transfer(def, m);
   if (!status) status = copy_walls(def, m);
-  if (!status) status = check_implicit(m);
+  if (!status) status = cq_integrator_complete(m);
   if (!status) status = copy_actuation(def, m);
   if (!status) status = copy_forces(def, m);
   if (!status) status = cq_cables_create(def, m);

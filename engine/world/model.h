@@ -112,6 +112,11 @@ typedef struct cq_model {
 
 static inline int cq_is_implicit(const cq_model *m) { return m->integrator.kind == CQ_INTEGRATOR_IMPLICIT; }
 
+// Is the state solved for that in the middle of a step?
+static inline int cq_is_midpoint(const cq_model *m) { return cq_is_implicit(m) && m->integrator.midpoint; }
+// how long after its start the state is that an implicit step solves for
+static inline double cq_solve_seconds(const cq_model *m) { return cq_is_midpoint(m) ? 0.5 * m->dt : m->dt; }
+
 // are steps made on reference grids?
 static inline int cq_is_reference(const cq_model *m) { return m->formulation == CQ_FORMULATION_TOTAL_LAGRANGIAN; }
 
@@ -139,6 +144,11 @@ static inline int cq_cables_follow(const cq_model *m) {
   const cq_cables *c = &m->cables;
   return (c->count > 0 && cq_cable_follows(m, 0)) || (c->chambers > 0 && cq_cable_follows(m, c->count));
 }
+
+// The integrator of a definition with the defaults of what is 0; and, of a model that is otherwise good, what implicit
+// steps ask of it and know of it.
+cq_status cq_integrator_check(const cq_world_def *def, cq_integrator *out);
+cq_status cq_integrator_complete(cq_model *m);
 
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
 void cq_model_destroy(cq_model *model);

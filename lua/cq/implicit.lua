@@ -1,8 +1,8 @@
--- implicit: steps of backward Euler in place of explicit ones. The engine solves for the velocities of the grid's nodes
--- that minimise the incremental potential: inertia, strain, gravity and what walls allow.
+-- implicit: steps of backward Euler, or of the midpoint rule, in place of explicit ones. The engine solves for the
+-- velocities of the grid's nodes that minimise the incremental potential: inertia, strain, gravity, what walls allow.
 local is = require "cq.base.schema"
 
----How a world makes its steps: backward Euler, for bodies so stiff or motions so slow that explicit steps are too
+---How a world makes its steps: implicitly, for bodies so stiff or motions so slow that explicit steps are too
 ---short. From cq.Implicit.
 ---@class cq.Implicit
 ---@field tolerance number
@@ -13,7 +13,7 @@ Implicit.__index = Implicit
 -- what papers and other programs let one choose, and is settled here
 local SETTLED = {
   preconditioner = "it is the one that was found to pay: Gauss-Seidel in 2D, blocks of nodes with a coarse lattice in 3D, "
-    .. "and no multigrid, see the table in docs/implicit.md",
+    .. "a sparse factor with total Lagrangian steps, and no multigrid, see docs/implicit.md",
 }
 
 local spec = is.define("cq.Implicit", {
@@ -24,6 +24,7 @@ local spec = is.define("cq.Implicit", {
   pressure = is.one_of { "lagged", "implicit", default = "lagged" },
   cables = is.one_of { "lagged", "implicit", default = "lagged" },
   stick_velocity = is.number { above = 0, optional = true },
+  scheme = is.one_of { "backward_euler", "midpoint", default = "backward_euler" },
 }, nil, function(key) return SETTLED[key] end)
 
 ---@class cq.Implicit.def
@@ -33,15 +34,18 @@ local spec = is.define("cq.Implicit", {
 ---@field linear_iterations? integer  products with the second derivative that a linear system may take
 ---@field pressure? "lagged"|"implicit"   that of a surface at the start of a step, or at its end, which takes several solves
 ---@field cables? "lagged"|"implicit"   their pull at the start of a step, or at its end, for those without friction
+---@field scheme? "backward_euler"|"midpoint"   midpoint: of second order, keeps energy and angular momentum and damps nothing; with formulation = "total_lagrangian"
 ---@field stick_velocity? number    speed at a wall with friction above which it is Coulomb's; 1e-3 dx a step by default
 
 ---Implicit steps, for cq.World { integrator = cq.Implicit {} }: backward Euler, found by Newton's method with conjugate
----gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it; plastic flow,
----and forces of cables and pressure that are "lagged", are those at its start. Gradients are exact for converged steps:
----their error is of the size of the two tolerances. rollout.solver tells what each step took.
+---gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it, which it may
+---with formulation = "total_lagrangian"; plastic flow, and forces of cables and pressure that are "lagged", are those at
+---its start. Gradients are exact for converged steps: their error is of the size of the two tolerances. rollout.solver
+---tells what each step took.
 ---
 ---A step costs fifty explicit ones and more, so that one pays that replaces a hundred, in float64 or in 3D two hundred,
----in both a thousand. It dissipates what moves faster than it.
+---in both a thousand; fewer with formulation = "total_lagrangian", whose matrix keeps its pattern and is factored.
+---Backward Euler dissipates what moves faster than its steps, scheme = "midpoint" nothing.
 ---
 ---Walls with friction are Coulomb's above the speed `stick_velocity`; below, friction falls to 0 with the speed, so
 ---that what sticks creeps, slower than that.
@@ -62,6 +66,7 @@ function Implicit:fill(raw, statics)
   raw.cables = self.cables == "implicit" and 1 or 0
   raw.tolerance, raw.adjoint_tolerance = self.tolerance, self.adjoint_tolerance
   raw.newton_iterations, raw.linear_iterations = self.newton_iterations, self.linear_iterations
+  raw.midpoint = self.scheme == "midpoint" and 1 or 0
   raw.stick_velocity = self.stick_velocity or 0
 end
 

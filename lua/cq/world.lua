@@ -204,7 +204,7 @@ end
 ---@field damping? number             rate at which all motion decays, so that a body comes to rest [1/time]
 ---@field pressure_smoothing? number    rate at which the volume ratio J of each particle of a cq.Material.fluid nears the mean of its neighbours, once
 ---  in each control step: against noise of the pressure; on the CPU only [1/time]
----@field integrator? cq.Implicit     steps of backward Euler, of any length; explicit ones unless given
+---@field integrator? cq.Implicit     steps of backward Euler or of the midpoint rule, of any length; explicit ones unless given
 ---@field formulation? "updated"|"total_lagrangian"   updated: all bodies share one grid, which their
 ---  particles cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies:
 ---  their energy does not decay by the step, and steps are several times as quick
@@ -235,8 +235,9 @@ end
 ---Errors: a Courant number above 1, with the substeps that would do; particles outside of the grid or inside a wall,
 ---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU;
 ---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
----cell, pressure_smoothing, and implicit steps; transfer = { decay } with implicit or total Lagrangian steps or a
----GPU; collisions with updated steps; in a rollout without them a body that meets itself or another one.
+---cell, and pressure_smoothing, and under implicit steps viscosity, collisions and pressure on open surfaces;
+---transfer = { decay } with implicit or total Lagrangian steps or a GPU; collisions with updated steps; in a rollout
+---without them a body that meets itself or another one.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)
@@ -446,9 +447,9 @@ local settle_spec = is.define("world:settle", {
 ---that a body keeps no trace of cells that it would have crossed on the way; updates renews them. Pressure follows its
 ---surface to the end; cables and forces of one's own are those at the start, but for cq.Implicit { cables = "implicit"
 ---}, by which a body may hang. Velocities and viscosity play no part. Velocities that come out are the whole way over
----dt, and kinetic energy goes with them: to go on from rest, give a rollout robot:with { position = state:positions(),
----deformation = state:deformations() }, whose velocity is the robot's own. Signals beyond [-1, 1] are not cut off, as
----in rollouts. Differentiable as a rollout is.
+---dt, and kinetic energy goes with them; with formulation = "total_lagrangian" they are 0. To go on from rest, give a
+---rollout robot:with { position = state:positions(), deformation = state:deformations() }, whose velocity is the
+---robot's own. Signals beyond [-1, 1] are not cut off, as in rollouts. Differentiable as a rollout is.
 ---Errors: a world of explicit steps; materials that flow or relax, and walls that move, for rest then depends on the
 ---way; signals of another shape than {signals}; a body that nothing holds, or a pressure that no equilibrium bears: a
 ---step that does not converge.
@@ -458,8 +459,7 @@ local settle_spec = is.define("world:settle", {
 function World:settle(fields)
   require_open(self, "world:settle")
   if not self.def.integrator then
-    is.fail("world:settle: needs a world with integrator = cq.Implicit {}%s; this one makes explicit steps",
-      self.def.formulation == "total_lagrangian" and ' and formulation = "updated"' or "")
+    is.fail "world:settle: needs a world with integrator = cq.Implicit {}; this one makes explicit steps"
   end
   for k, wall in ipairs(self.walls) do
     if wall.velocity or wall.velocity_at or wall.motion then

@@ -47,6 +47,45 @@ static void driven_lattice(test_scene *s) {
   test_scene_add_drives(s);
 }
 
+// implicit steps, converged to rounding
+static void implicit(test_scene *s) {
+  s->def.integrator.kind = CQ_INTEGRATOR_IMPLICIT;
+  s->def.integrator.tolerance = 1e-14;
+  s->def.integrator.adjoint_tolerance = 1e-14;
+  s->def.integrator.newton_iterations = 400;
+  s->def.dt = 2e-2;
+}
+static void implicit_lattice(test_scene *s) {
+  test_scene_lattice(s);
+  implicit(s);
+}
+static void implicit_mixed(test_scene *s) {
+  static const cq_material kinds[4] = {{CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 0, 2, 0, 0},
+                                       {CQ_MATERIAL_OGDEN, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 0, 0},
+                                       {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
+  test_scene_take(s, kinds);
+  test_scene_reference(s);
+  implicit(s);
+}
+static void midpoint(test_scene *s) {
+  implicit_mixed(s);
+  s->def.integrator.midpoint = 1;
+}
+// cables whose pull is that of the end of a step
+static void cabled(test_scene *s) {
+  implicit_mixed(s);
+  test_scene_add_drives(s);
+  s->def.surface_count = 0;
+  s->def.integrator.cables = 1;
+  for (int c = 0; c < 4; c++) s->cable_friction[c] = 0;
+}
+static void settled(test_scene *s) {
+  implicit_mixed(s);
+  s->walls[0].kind = CQ_CONTACT_STICKY;
+  s->def.integrator.statics = 1;
+}
+
 int main(void) {
   plane::control_steps = space::control_steps = 50;
   plane::check_scene(12, false, test_scene_reference);
@@ -74,5 +113,16 @@ int main(void) {
     space::check_scene(6, false, law);
   }
   plane::check_scene(40, true, neo_hookean);
+  plane::unwanted = space::unwanted = 0;
+  plane::control_steps = 4;
+  space::control_steps = 2;
+  plane::check_scene(8, false, implicit_lattice);
+  plane::check_scene(8, false, implicit_mixed);
+  plane::check_scene(8, false, midpoint);
+  plane::check_scene(8, false, cabled);
+  space::check_scene(3, false, implicit_mixed);
+  space::check_scene(3, false, midpoint);
+  plane::control_steps = 1;
+  plane::check_scene(6, true, settled);
   return dual_report();
 }

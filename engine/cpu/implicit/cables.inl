@@ -5,7 +5,7 @@
 // a pulled particle in a step: its nodes and their weights
 typedef struct {
   real weight[CQ_DIM][3];
-  int64_t node;
+  int64_t node, stride[2];   // the first; to the next one along the first axis, and in 3D along the second one
 } Pulled;
 
 static_assert(sizeof(Pulled) <= CQ_PULLED_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
@@ -13,14 +13,35 @@ static_assert(sizeof(Pulled) <= CQ_PULLED_NUMBERS * sizeof(wide), "scene.c makes
 CQ_INLINE Pulled *pulled_at(const cq_scene *s, const int64_t k) { return (Pulled *)s->cable_pulled + k; }
 
 // nodes of the window from the first of a stencil to node k of it, and its weight
-CQ_INLINE int64_t pulled_node(const cq_scene *s, const Pulled *p, const int k, real *weight) {
-  const Strides strides = strides_of(s->arrangement);
+CQ_INLINE int64_t pulled_node(const Pulled *p, const int k, real *weight) {
   const int x = CQ_DIM == 3 ? k / 9 : k / 3, y = k / 3 % 3, z = k % 3;
   *weight = p->weight[0][x] * p->weight[LAST][z];
   if (CQ_DIM == 3) *weight = *weight * p->weight[CQ_DIM - 2][y];
-  return p->node + (x * strides.x + (CQ_DIM == 3 ? y : 0) * strides.y) / 4 + z;
+  return p->node + x * p->stride[0] + (CQ_DIM == 3 ? y : 0) * p->stride[1] + z;
 }
 enum { PULLED_NODES = CQ_DIM == 3 ? 27 : 9 };
+
+// the same of a reference grid
+static void reference_pulled(const cq_scene *s, const int32_t slot, Pulled *p) {
+  const cq_reference *r = &s->reference;
+  const cq_cells *cells = &r->cells[r->cells_of_chunk[slot / CQ_CHUNK]];
+  const cq_body *body = &r->bodies[cells->body];
+  EACH(i) {
+    const real f = *slot_at((real *)r->fraction, CQ_DIM, slot, i), a = (real)0.5 - f, b = (real)0.5 + f;
+    p->weight[i][0] = (real)0.5 * a * a;
+    p->weight[i][1] = (real)0.75 - f * f;
+    p->weight[i][2] = (real)0.5 * b * b;
+  }
+  p->stride[0] = body->stride[0];
+  p->stride[1] = CQ_DIM == 3 ? body->stride[1] : 0;
+  p->node = cells->node + slot % CQ_CHUNK - p->stride[0] - p->stride[1] - 1;
+}
+
+// where points are in a state
+static void place_in(cq_scene *s, const cq_slice *in) {
+  if (cq_is_reference(s->model)) s->kernels->reference->place_points(s, in);
+  else place_cables(s, in);
+}
 
 // where pulled particles are in the grid, at the start of a step; and no pull at their nodes
 static void cables_begin(cq_scene *s, const cq_slice *in) {
@@ -29,9 +50,16 @@ static void cables_begin(cq_scene *s, const cq_slice *in) {
   memset((void *)pull, 0, (size_t)s->implicit.capacity * 4 * sizeof *pull);
   for (int64_t k = 0; k < c->pulled_count; k++) {
     const int32_t slot = s->arrangement->slot[c->pulled[k]];
-    Stencils st;
-    stencils_of(s, (const real *)in->data + AT(slot / CQ_CHUNK, FIELDS, 0), &st, 0);
     Pulled *p = pulled_at(s, k);
+    if (cq_is_reference(s->model)) {
+      reference_pulled(s, slot, p);
+      continue;
+    }
+    Stencils st;
+    const Strides strides = strides_of(s->arrangement);
+    stencils_of(s, (const real *)in->data + AT(slot / CQ_CHUNK, FIELDS, 0), &st, 0);
+    p->stride[0] = strides.x / 4;
+    p->stride[1] = strides.y / 4;
     EACH(i) for (int o = 0; o < 3; o++) p->weight[i][o] = st.records[slot % CQ_CHUNK].quad[WEIGHT + i][o];
     p->node = st.node[slot % CQ_CHUNK];
   }
@@ -46,7 +74,7 @@ static void cables_move(const cq_scene *s, const int which, const double factor,
     EACH(i) v[i] = 0;
     for (int n = 0; n < PULLED_NODES; n++) {
       real w;
-      const real *at = grid + 4 * pulled_node(s, pulled_at(s, k), n, &w);
+      const real *at = grid + 4 * pulled_node(pulled_at(s, k), n, &w);
       EACH(i) v[i] += (wide)w * (wide)at[i];
     }
     for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++)
@@ -66,7 +94,7 @@ static void cables_give(cq_scene *s, const wide *force, const double factor) {
         EACH(i) f[i] += factor * c->pull_weight[at] * force[c->pull_point[at] * CQ_DIM + i];
       for (int n = 0; n < PULLED_NODES; n++) {
         real w;
-        real *at = to + 4 * pulled_node(s, pulled_at(s, k), n, &w);
+        real *at = to + 4 * pulled_node(pulled_at(s, k), n, &w);
         EACH(i) at[i] = add ? at[i] + w * (real)f[i] : (real)0;
       }
     }
@@ -76,8 +104,8 @@ static void cables_give(cq_scene *s, const wide *force, const double factor) {
 static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double *sum) {
   const cq_cables *c = &s->model->cables;
   wide *x = (wide *)s->cable_x, *force = (wide *)s->cable_force;
-  place_cables(s, in);
-  cables_move(s, at, s->model->dt, x);
+  place_in(s, in);
+  cables_move(s, at, cq_solve_seconds(s->model), x);
   memset((void *)force, 0, (size_t)c->points * CQ_DIM * sizeof *force);
   force_points(s, 1);
   for (int32_t k = 0; k < c->all; k++) {
@@ -87,13 +115,13 @@ static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double 
         k < c->count ? cable_energy(cable_at(s, k), own) : chamber_energy(chamber_at(s, k - c->count), own);
     sum[CQ_SUM_ENERGY] += (double)s_value(energy);
   }
-  cables_give(s, force, s->model->dt);
+  cables_give(s, force, cq_solve_seconds(s->model));
 }
 
 // the points at VELOCITY, where the second derivative is taken
 static void cables_settle(cq_scene *s, const cq_slice *in) {
-  place_cables(s, in);
-  cables_move(s, CQ_GRID_VELOCITY, s->model->dt, (wide *)s->cable_x);
+  place_in(s, in);
+  cables_move(s, CQ_GRID_VELOCITY, cq_solve_seconds(s->model), (wide *)s->cable_x);
   memcpy(s->cable_end, s->cable_x, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
 }
 
@@ -101,7 +129,7 @@ static void cables_settle(cq_scene *s, const cq_slice *in) {
 static void cables_product(cq_scene *s, int32_t from) {
   const cq_cables *c = &s->model->cables;
   wide *way = (wide *)s->cable_x, *out = (wide *)s->cable_grad;
-  const double dt = s->model->dt;
+  const double dt = cq_solve_seconds(s->model);
   memset((void *)way, 0, (size_t)c->points * CQ_DIM * sizeof *way);
   memset((void *)out, 0, (size_t)c->points * CQ_DIM * sizeof *out);
   cables_move(s, from, 1, way);
@@ -124,11 +152,21 @@ static void cables_follow_adj(cq_scene *s, const cq_slice *out) {
   const cq_cables *c = &s->model->cables;
   wide *grad_force = (wide *)s->cable_force, *grad_x = (wide *)s->cable_grad;
   const size_t bytes = (size_t)c->points * CQ_DIM * sizeof(wide);
+  if (cq_is_reference(s->model) && s->wanted & cq_bit(CQ_FIELD_POSITION)) {
+    memset((void *)s->cable_force, 0, bytes);
+    place_in(s, out);
+    force_points(s, 1);
+    s->kernels->reference->give_points_adj(s);
+  }
   memset(grad_force, 0, bytes);
   memset(grad_x, 0, bytes);
-  cables_move(s, CQ_GRID_STEP, s->model->dt, grad_force);
-  place_cables(s, out);
+  cables_move(s, CQ_GRID_STEP, cq_solve_seconds(s->model), grad_force);
+  place_in(s, out);
   cables_adj(s, grad_x, 1);
+  if (cq_is_reference(s->model)) {
+    s->kernels->reference->place_points_adj(s, out);
+    return;
+  }
   for (int64_t k = 0; k < c->pulled_count; k++) {
     const int32_t slot = s->arrangement->slot[c->pulled[k]];
     real *x = slot_at((real *)s->adj, FIELDS, slot, X), *v = slot_at((real *)s->adj, FIELDS, slot, V);

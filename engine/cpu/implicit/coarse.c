@@ -14,7 +14,7 @@ static size_t lattice_nodes(const cq_arrangement *a, int32_t dim) {
 // Room for it. None over dual numbers; where there is the assembled matrix, that one goes on instead.
 cq_status cq_coarse_reserve(cq_scene *s) {
   cq_coarse *m = &s->implicit.coarse;
-  if (!s->kernels->implicit->coarse_index || s->implicit.matrix) return CQ_OK;
+  if (!s->implicit.loops->coarse_index || s->implicit.matrix) return CQ_OK;
   const size_t wanted = lattice_nodes(s->arrangement, s->model->dim);
   if (m->capacity < wanted) {
     cq_free(m->index);

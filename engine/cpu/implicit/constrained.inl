@@ -5,7 +5,7 @@
 
 typedef struct {
   int64_t node, record;      // in the window, and in a grid record
-  int32_t place[CQ_DIM];     // of the node
+  int32_t place[CQ_DIM];     // of the node, of the grid of the world
   int32_t first, count;      // contacts
   uint64_t active, touching; // bits of contacts: those that hold, and those that the last trial was stopped by
   uint64_t kept;             // those that held where the method had converged
@@ -16,6 +16,10 @@ typedef struct {
   real normal[CQ_DIM];
   real impulse;              // by which the wall presses, where it has friction
   int32_t released;          // times that it let go although the method had converged
+  // on reference grids: does the node come to the wall in the step? At most with this speed; what the gap to the wall
+  // changes by with the place of the node
+  int32_t lands;
+  real approach, slope[CQ_DIM];
 } NodeContact;
 
 CQ_INLINE ConstrainedNode *constrained_node(const cq_constrained_nodes *h, const int32_t k) {
@@ -33,8 +37,13 @@ CQ_INLINE int lets_go(const int kind) { return kind != CQ_CONTACT_STICKY && kind
 // does it hold all components?
 CQ_INLINE int holds_all(const int kind) { return kind == CQ_CONTACT_STICKY || kind == CQ_CONTACT_HOLD; }
 
+// may it let go of a node within the step?
+CQ_INLINE int may_let_go(const cq_scene *s, const NodeContact *c) { return c->lands || lets_go(contact_kind(s, c)); }
+
+// what a node has that stays at the wall, and what it has at most towards one that it may come to
 CQ_INLINE void contact_velocity(const cq_scene *s, const NodeContact *c, real w[CQ_DIM]) {
   EACH(i) w[i] = c->wall < 0 ? (real)0 : wall_velocity_of(s, c->wall)[i];
+  if (c->lands) EACH(i) w[i] = w[i] - c->approach * c->normal[i];
 }
 
 // What is left free at a node, as a projection; each contact takes its part of it.
@@ -194,13 +203,19 @@ static int constrained_add(cq_constrained_nodes *h, const cq_column *column, con
     c->wall = contacts->wall[k];
     EACH(i) c->normal[i] = contacts->normal[k][i];
     c->impulse = (real)0;
-    c->released = 0;
+    c->released = c->lands = 0;
   }
   return 1;
 }
 
+static void find_constrained_reference(cq_scene *s, int32_t block);
+
 // The nodes of a block with mass that walls or pins may hold.
 static void find_constrained(cq_scene *s, const int32_t block) {
+  if (cq_is_reference(s->model)) {
+    find_constrained_reference(s, block);
+    return;
+  }
   const cq_arrangement *a = s->arrangement;
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);

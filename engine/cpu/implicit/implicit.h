@@ -98,11 +98,24 @@ typedef struct cq_implicit_kernels {
   void (*add_followed)(cq_scene *s, int32_t block, double *sum);
   void (*finish_adj)(cq_scene *s, int32_t block);
   // where dilatations are averaged: rates of particles by STEP, for dilatation_wanted
+  // on reference grids: a vector, as its loops over particles read it; the state after a step; and of the adjoint, from
+  // the solution y, what forces, masses and velocities before the step get
+  void (*spread)(cq_scene *s, int32_t block, int32_t from);
+  void (*end_on_reference)(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t block, cq_found *found);
+  void (*begin_reference_adj)(cq_scene *s, const cq_slice *in, int32_t block);
+  // of the factor there (factor.h): which nodes are held; a share of the matrix, shifted by a part of its diagonal;
+  // REST to its right side, and its solution to CONDITIONED; and of particles what factor_take reads
+  void (*factor_mark)(cq_scene *s, int32_t block);
+  void (*factor_take)(cq_scene *s, int32_t share, int32_t shares, double shift);
+  void (*factor_load)(cq_scene *s, int32_t block);
+  void (*factor_store)(cq_scene *s, int32_t block, double *sum);
+  void (*factor_assemble)(cq_scene *s, int32_t share, int32_t shares);
   void (*dilatation_solve_first_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
 } cq_implicit_kernels;
 
 cq_status cq_implicit_create(cq_scene *s);
+cq_status cq_implicit_lay_out(cq_scene *s);              // of reference grids
 void cq_implicit_destroy(cq_scene *s);
 cq_status cq_implicit_reserve(cq_scene *s);              // for the live arrangement
 

@@ -1,8 +1,11 @@
 // impulse: what walls and pins give to the nodes that they hold in implicit steps (E96), and its adjoint (E97). It is
 // what is left of the residual there, by the shares of the walls; so it depends on all that the residual depends on.
 
-// r to an impulse: the rest of the velocity it makes is damped within the step
-CQ_INLINE real impulse_part(const cq_scene *s) { return s->model->integrator.statics ? (real)1 : decay_of(s); }
+// r to an impulse: the rest of the velocity it makes is damped within the step, of which r may be of a part
+CQ_INLINE real impulse_part(const cq_scene *s) {
+  const real parts = (real)(s->model->dt / cq_solve_seconds(s->model));
+  return s->model->integrator.statics ? (real)1 : parts * solve_decay(s);
+}
 
 // the impulse of one contact that holds
 static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
@@ -24,7 +27,7 @@ static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h
   EACH(i) {
     out->after[i] = part * out->after[i];
     out->normal[i] = c->wall < 0 ? (real)0 : c->normal[i];
-    out->x[i] = (real)(n->place[i] * s->model->dx);
+    out->x[i] = cq_is_reference(s->model) ? reference_place_of(s, n->node, i) : (real)(n->place[i] * s->model->dx);
   }
 }
 

@@ -22,7 +22,7 @@ static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size)
 // dilatations couple nodes that are too far from each other.
 cq_status cq_matrix_reserve(cq_scene *s) {
   cq_implicit *m = &s->implicit;
-  const cq_implicit_kernels *k = s->kernels->implicit;
+  const cq_implicit_kernels *k = s->implicit.loops;
   const cq_arrangement *a = s->arrangement;
   const size_t real = (size_t)s->kernels->real_bytes;
   const int64_t groups = a->record_nodes / 4;
@@ -84,7 +84,11 @@ void cq_linear_open(solve *o) {
   means(o, CQ_DILATATION_VOLUME);
 }
 
-void cq_linear_dilatation(solve *o, int32_t from) {
+void cq_linear_gather(solve *o, int32_t from) {
+  if (cq_is_reference(o->s->model)) {
+    for (int b = o->begin; b < o->end; b++) o->k->spread(o->s, b, from);
+    wait(o);
+  }
   if (!o->s->model->averages_dilatation) return;
   for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_first(o->s, o->in, r, from);
   mean_again(o);
@@ -99,7 +103,7 @@ void cq_linear_press(solve *o) {
 void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of) {
   phase(o, CQ_PHASE_SOLVE);
   if (pulls(o)) o->k->cables_product(o->s, from);
-  cq_linear_dilatation(o, from);
+  cq_linear_gather(o, from);
   for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
   cq_linear_press(o);
   wait(o);
@@ -241,11 +245,80 @@ void cq_linear_descend(solve *o) {
   end_sums(o);
 }
 
+// The factor of the matrix; where that is not positive definite, of one shifted by more and more of its diagonal.
+static void make_factor(solve *o) {
+  static const double first = 1e-3, more = 8;
+  cq_implicit *m = &o->s->implicit;
+  const int threads = o->worker->size, rank = o->worker->rank;
+  if (o->factored) return;
+  o->factored = 1;
+  phase(o, CQ_PHASE_SOLVE);
+  for (int b = o->begin; b < o->end; b++) o->k->factor_mark(o->s, b);
+  o->k->factor_assemble(o->s, rank, threads);
+  wait(o);
+  for (double shift = 0;; shift = shift > 0 ? more * shift : first) {
+    o->k->factor_take(o->s, rank, threads, shift);
+    wait(o);
+    if (rank == 0) o->s->status = cq_factor_make(&m->factor, o->s->reference.bodies, &m->factor.positive);
+    wait(o);
+    if (o->s->status || m->factor.positive || !(shift < 1e6)) break;
+  }
+  phase(o, CQ_PHASE_ASSEMBLY);
+}
+
+// CONDITIONED by the factor from REST; returns their product
+static double by_factor(solve *o) {
+  for (int b = o->begin; b < o->end; b++) o->k->factor_load(o->s, b);
+  wait(o);
+  if (o->worker->rank == 0) cq_factor_solve(&o->s->implicit.factor);
+  wait(o);
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->factor_store(o->s, b, sums(o, b));
+  end_sums(o);
+  return o->sum[CQ_SUM_SQUARE];
+}
+
+// Conjugate gradients with the factor of the matrix. Where that is the whole second derivative, which it is without
+// cables, one direction or two are all.
+static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most, int truncated) {
+  make_factor(o);
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
+  end_sums(o);
+  const double first = o->sum[CQ_SUM_SQUARE];
+  if (!isfinite(first)) return CG_CONVERGED;
+  double norm = first, square = by_factor(o), beta = 0;
+  for (int32_t i = 0; i < most; i++) {
+    if (norm <= tolerance * tolerance * first) return CG_CONVERGED;
+    if (!isfinite(square)) return CG_EXHAUSTED;
+    for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, beta);
+    wait(o);
+    cq_linear_multiply(o, CQ_GRID_DIRECTION, CQ_PRODUCT_FREE);
+    const double curvature = o->sum[CQ_SUM_DOT];
+    o->linear++;
+    o->saddle += !truncated && curvature < 0;
+    if (!(curvature > 0) && (truncated || curvature == 0)) {
+      for (int b = o->begin; b < o->end && i == 0; b++) o->k->take_direction(o->s, b);
+      wait(o);
+      return CG_CURVATURE;
+    }
+    begin_sums(o);
+    for (int b = o->begin; b < o->end; b++) o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
+    end_sums(o);
+    norm = o->sum[CQ_SUM_SQUARE];
+    const double now = by_factor(o);
+    beta = now / square;
+    square = now;
+  }
+  return norm <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
+}
+
 // The end is told by the norm of the blocks of nodes, as that of a step is: in that of the lattice rounding of the sum
 // of all forces would drown the rest. To a loose tolerance a few products may do; otherwise the matrix is assembled
 // where there is one, or the lattice built. Where H is not positive, M of its nodes gives better directions than that
 // of the matrix.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
+  if (o->s->implicit.factor.count) return with_factor(o, sign, tolerance, most, truncated);
   const int lattice = cq_coarse_has(o);
   if (lattice && !o->coarse && tolerance <= loose) cq_coarse_build(o);
   double square = begin_gradients(o, sign), norm = o->sum[CQ_SUM_SQUARE];

@@ -14,59 +14,11 @@ enum {
   HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
 
-cq_status cq_implicit_create(cq_scene *s) {
-  const size_t matrix = (size_t)(s->model->dim * s->model->dim);
-  s->implicit.tensor = cq_alloc((size_t)s->chunks * CQ_CHUNK * matrix * (matrix + 1) / 2,
-                                (size_t)s->kernels->real_bytes, "implicit steps");
-  s->implicit.weight = cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->model->dim * 4,
-                                (size_t)s->kernels->real_bytes, "implicit steps");
-  s->implicit.node = cq_alloc((size_t)s->chunks * CQ_CHUNK, sizeof *s->implicit.node, "implicit steps");
-  if (s->model->averages_dilatation)
-    s->implicit.dilatation =
-        cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)s->kernels->implicit->dilatation_solve_fields,
-                 (size_t)s->kernels->real_bytes, "dilatation");
-  const int complete = s->implicit.dilatation || !s->model->averages_dilatation;
-  return s->implicit.tensor && s->implicit.weight && s->implicit.node && complete ? CQ_OK : CQ_MEMORY;
-}
-
-void cq_implicit_destroy(cq_scene *s) {
-  cq_free(s->implicit.tensor);
-  cq_free(s->implicit.weight);
-  cq_free(s->implicit.node);
-  cq_free(s->implicit.dilatation);
-  for (int v = 0; v < CQ_GRID_VECTORS; v++) cq_free(s->implicit.vector[v]);
-  cq_matrix_destroy(s);
-  cq_coarse_destroy(s);
-  for (int r = 0; r < CQ_BLOCKS_MAX; r++) {
-    cq_free(s->implicit.constrained[r].node);
-    cq_free(s->implicit.constrained[r].contact);
-  }
-}
-
-static cq_status reserve_vectors(cq_scene *s) {
-  if (s->implicit.capacity >= s->grid_capacity) return CQ_OK;
-  s->implicit.capacity = 0;
-  for (int v = 0; v < CQ_GRID_VECTORS; v++) {
-    cq_free(s->implicit.vector[v]);
-    s->implicit.vector[v] = cq_alloc((size_t)s->grid_capacity, 4 * (size_t)s->kernels->real_bytes, "implicit steps");
-    if (!s->implicit.vector[v]) return CQ_MEMORY;
-  }
-  s->implicit.capacity = s->grid_capacity;
-  return CQ_OK;
-}
-
-cq_status cq_implicit_reserve(cq_scene *s) {
-  const cq_status status = reserve_vectors(s);
-  if (status) return status;
-  const cq_status matrix = cq_matrix_reserve(s);
-  return matrix ? matrix : cq_coarse_reserve(s);
-}
-
 // potential, residual and what is inverted, at a vector
 static void evaluate(solve *o, int32_t at) {
   wait(o);
   phase(o, CQ_PHASE_SOLVE);
-  cq_linear_dilatation(o, at);
+  cq_linear_gather(o, at);
   begin_sums(o);
   if (pulls(o)) o->k->cables_evaluate(o->s, o->in, at, sums(o, 0));
   for (int r = o->begin; r < o->end; r++) o->k->evaluate(o->s, o->in, r, at, sums(o, r));
@@ -102,7 +54,7 @@ static double press(solve *o, int32_t from) {
 // H at VELOCITY, and its diagonal
 static double tensors(solve *o) {
   phase(o, CQ_PHASE_SOLVE);
-  cq_linear_dilatation(o, CQ_GRID_VELOCITY);
+  cq_linear_gather(o, CQ_GRID_VELOCITY);
   begin_sums(o);
   if (pulls(o)) o->k->cables_settle(o->s, o->in);
   for (int r = o->begin; r < o->end; r++) o->k->tensors(o->s, o->in, r, sums(o, r));
@@ -114,7 +66,7 @@ static double tensors(solve *o) {
     wait(o);
   }
   phase(o, CQ_PHASE_TENSORS);
-  o->assembled = o->coarse = 0;
+  o->assembled = o->coarse = o->factored = 0;
   return o->sum[CQ_SUM_STIFFNESS];
 }
 
@@ -383,7 +335,7 @@ static cq_status newton(solve *o, progress *p) {
 // Makes MOMENTUM again, with the impulse of the pressure on the surface as VELOCITY deforms it.
 static void renew_momentum(solve *o) {
   wait(o);
-  cq_linear_dilatation(o, CQ_GRID_VELOCITY);
+  cq_linear_gather(o, CQ_GRID_VELOCITY);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VELOCITY);
   wait(o);
   for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
@@ -441,7 +393,7 @@ static void solve_slopes(solve *o) {
 }
 
 static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
-  solve o = {.s = s, .worker = worker, .k = s->kernels->implicit, .in = in};
+  solve o = {.s = s, .worker = worker, .k = s->implicit.loops, .in = in};
   cq_worker_share(worker, s->ranges, &o.begin, &o.end);
   if (pulls(&o)) o.k->cables_begin(s, in);   // for the same worker, and the nodes after a barrier
   return o;
@@ -542,7 +494,7 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   if (s->model->moving_wall_count || s->model->walls_have_friction || s->grad_impulse) {
     // how hard they press is wanted, and momentum is not in the record
     const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
-    cq_linear_dilatation(&o, CQ_GRID_VELOCITY);
+    cq_linear_gather(&o, CQ_GRID_VELOCITY);
     for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r, at);
     wait(&o);
     for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);

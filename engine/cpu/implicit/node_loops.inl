@@ -14,9 +14,16 @@ CQ_INLINE Row velocity_mask(void) {
   return row_comps(mask);
 }
 
-// mass over what damping leaves of a velocity (E82), 0 where steps have no inertia
+// what damping leaves of a velocity within the solve; the midpoint rule has a half before and a half after it (E125)
+CQ_INLINE real solve_decay(const cq_scene *s) { return cq_is_midpoint(s->model) ? (real)1 : decay_of(s); }
+CQ_INLINE real half_decay(const cq_scene *s) { return cq_is_midpoint(s->model) ? s_sqrt(decay_of(s)) : (real)1; }
+
+// what the logarithm of the first falls by with the rate of damping
+CQ_INLINE double damped_seconds(const cq_scene *s) { return cq_is_midpoint(s->model) ? 0 : s->model->dt; }
+
+// mass over that (E82), 0 where steps have no inertia
 CQ_INLINE real inertia_of(const cq_scene *s) {
-  return s->model->integrator.statics ? (real)0 : (real)1 / decay_of(s);
+  return s->model->integrator.statics ? (real)0 : (real)1 / solve_decay(s);
 }
 
 // the same in the second derivative, with what holds a body where Newton's method has it (E103)
@@ -31,7 +38,7 @@ CQ_INLINE Row mass_of(const Row momentum) {
 // dt g in every node
 CQ_INLINE Row fall_row(const cq_scene *s) {
   real g[4] = {(real)0, (real)0, (real)0, (real)0};
-  for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->model->dt * ((const real *)s->globals)[i];
+  for (int i = 0; i < CQ_DIM; i++) g[i] = (real)cq_solve_seconds(s->model) * ((const real *)s->globals)[i];
   return row_comps(g);
 }
 

@@ -10,7 +10,8 @@ static void take_momentum(cq_scene *s, const int32_t block) {
   COLUMNS_EACH(s, block, column) {
     const Slabs slabs = slabs_at(slab, column);
     COLUMN_ROWS(column, at) {
-      row_store(momentum + at, slabs_take(&slabs, at - 4 * column->node));
+      const Row given = given_take(s, &slabs, column, at, 1);
+      row_store(momentum + at, cq_is_reference(s->model) ? reference_momentum(s, at, given) : given);
     }
   }
 }
@@ -57,7 +58,7 @@ static void start(cq_scene *s, int32_t block, double *sum) {
   for (int32_t k = 0; k < h->count; k++) {
     ConstrainedNode *n = constrained_node(h, k);
     for (int q = 0; q < n->count; q++)
-      if (!lets_go(contact_kind(s, node_contact(h, n, q)))) n->active |= (uint64_t)1 << q;
+      if (!may_let_go(s, node_contact(h, n, q))) n->active |= (uint64_t)1 << q;
   }
   stop_all(s, block, CQ_GRID_VELOCITY);
   measure_way(s, block, sum);
@@ -65,7 +66,7 @@ static void start(cq_scene *s, int32_t block, double *sum) {
   for (int32_t k = 0; statics && k < h->count; k++) {
     ConstrainedNode *n = constrained_node(h, k);
     for (int q = 0; q < n->count; q++)
-      if (lets_go(contact_kind(s, node_contact(h, n, q)))) n->touching |= (uint64_t)1 << q;
+      if (may_let_go(s, node_contact(h, n, q)) && !node_contact(h, n, q)->lands) n->touching |= (uint64_t)1 << q;
   }
 }
 
@@ -83,7 +84,7 @@ static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
     COLUMN_ROWS(column, at) {
       const Row p = row_load(momentum + at), mass = mass_of(p), u = row_load(v + at);
       const Row given = row_mul(row_fma(mass, fall, p), mask), moving = row_mul(row_scale(inertia, mass), u);
-      const Row stress = slabs_take(&slabs, at - 4 * column->node);
+      const Row stress = given_take(s, &slabs, column, at, 1);
       const Row rest = row_sub(row_sub(moving, given), stress);
       row_store(to + at, row_mul(pulls ? row_sub(rest, row_load(grid_vector(s, CQ_GRID_PULL) + at)) : rest, mask));
   #if !defined(CQ_REAL_DUAL)
@@ -108,7 +109,7 @@ static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
   COLUMNS_EACH(s, block, column) {
     const Slabs slabs = slabs_at(slab, column);
     COLUMN_ROWS(column, at) {
-      row_store(to + at, slabs_take(&slabs, at - 4 * column->node));
+      row_store(to + at, given_take(s, &slabs, column, at, 2));
     }
   }
 }
@@ -233,7 +234,7 @@ static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
     for (int q = 0; q < n->count; q++) {
       const NodeContact *c = node_contact(h, n, q);
       const uint64_t bit = (uint64_t)1 << q;
-      if (!lets_go(contact_kind(s, c))) continue;
+      if (!may_let_go(s, c)) continue;
       real force[CQ_DIM], press = (real)0;
       if (before & bit) {
         contact_share(s, h, n, q, at, force);
@@ -263,7 +264,7 @@ static double node_scale(const cq_scene *s, const int64_t node) {
   const real *r = grid_vector(s, CQ_GRID_RESIDUAL) + 4 * node, *gravity = (const real *)s->globals;
   double moves = 0, inner = 0, given = 0;
   EACH(i) {
-    const double brought = s_value(p[i]) + s_value(p[CQ_DIM]) * s->model->dt * s_value(gravity[i]);
+    const double brought = s_value(p[i]) + s_value(p[CQ_DIM]) * cq_solve_seconds(s->model) * s_value(gravity[i]);
     const double moving = s_value(inertia_of(s)) * s_value(p[CQ_DIM]) * s_value(v[i]) - brought;
     moves += moving * moving;
     inner += (moving - s_value(r[i])) * (moving - s_value(r[i]));
@@ -286,7 +287,7 @@ static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
     EACH(i) at[i] = at[i] + r[4 * n->node + i];
     for (int q = 0; q < n->count; q++) {
       NodeContact *c = node_contact(h, n, q);
-      if (!(before >> q & 1) || !lets_go(contact_kind(s, c))) continue;
+      if (!(before >> q & 1) || !may_let_go(s, c)) continue;
       real force[CQ_DIM];
       double press = 0;
       contact_share(s, h, n, q, at, force);
@@ -373,7 +374,7 @@ static void multiply(cq_scene *s, int32_t block, int32_t from, cq_grid_product o
     const Slabs slabs = slabs_at(slab, column);
     COLUMN_ROWS(column, at) {
       const Row mass = mass_of(row_load(momentum + at)), p = row_load(x + at);
-      const Row given = row_fma(row_scale(inertia, mass), p, slabs_take(&slabs, at - 4 * column->node));
+      const Row given = row_fma(row_scale(inertia, mass), p, given_take(s, &slabs, column, at, 1));
       const Row q = row_mul(pulls ? row_add(given, row_load(grid_vector(s, CQ_GRID_PULL) + at)) : given, mask);
       row_store(to + at, q);
       sum[CQ_SUM_DOT] += dot_rows(s, p, q);

@@ -10,7 +10,8 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
     COLUMN_ROWS(column, at) {
       const Row kept = row_load((const real *)record + at + 4 * (column->record - column->node));
       const Row v = row_mul(kept, mask);
-      const Row wanted = slabs_take(&slabs, at - 4 * column->node);
+      const int lagrangian = cq_is_reference(s->model);
+      const Row wanted = lagrangian ? reference_wanted(s, at, kept) : given_take(s, &slabs, column, at, 1);
       row_store(velocity + at, v);
       row_store(momentum + at, row_sub(kept, v));
       row_store(to + at, wanted);
@@ -21,6 +22,7 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
   find_constrained(s, block);
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) constrained_node(h, k)->active = held[constrained_node(h, k)->record];
+  hold_wanted(s, block);
 }
 
 // TRIAL keeps dL/dv while RESIDUAL becomes it with what pressure that follows and friction give; sum: how much this
@@ -35,7 +37,7 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
     const Slabs slabs = slabs_at(slab, column);
     COLUMN_ROWS(column, at) {
       Row with = row_load(kept + at);
-      if (follows) with = row_fma(slabs_take(&slabs, at - 4 * column->node), mask, with);
+      if (follows) with = row_fma(given_take(s, &slabs, column, at, 1), mask, with);
       if (s->model->walls_have_friction || s->grad_impulse)
         with = row_sub(with, row_load(grid_vector(s, CQ_GRID_PRODUCT) + at));
       const Row change = row_sub(with, row_load(to + at));
@@ -92,29 +94,31 @@ static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const Co
     ContactGrad grad = {0};
     if (s->grad_impulse) {
       const real power = constrained_impulse_adj(s, h, n, k, &grad);
-      if (!s->model->integrator.statics) sum->damping -= s->model->dt * (double)power;
+      if (!s->model->integrator.statics) sum->damping -= damped_seconds(s) * (double)power;
     }
     if (c->wall < 0) continue;
-    real share[CQ_DIM], w[CQ_DIM];
+    real share[CQ_DIM];
     contact_share(s, h, n, k, rest, share);
     EACH(i) sum->wall_velocity[c->wall][i] += (double)share[i];
     if (has_friction(s, c)) friction_adj(s, c, v, free, &grad);
     sum->friction[c->wall] += (double)grad.friction;
     EACH(i) sum->wall_velocity[c->wall][i] += (double)grad.w[i];
-    if (!s->model->walls[c->wall].moves) continue;
+    if (!s->model->walls[c->wall].moves && !cq_is_reference(s->model)) continue;
+    beyond_adj(s, h, n, k, &grad);
     if (holds_all(contact_kind(s, c))) {
-      constrained_turn_adj(s, c->wall, n, &grad, sum);
-      continue;
+      EACH(i) grad.n[i] -= c->lands * c->approach * share[i];
+    } else {
+      real press = 0, pull = 0, pressed[CQ_DIM];
+      if (s->model->walls_have_friction || s->grad_impulse) shares_adj(s, h, n, k, free, &grad);
+      EACH(i) pull += share[i] * c->normal[i];
+      contact_share(s, h, n, k, force, pressed);
+      EACH(i) press += pressed[i] * c->normal[i];
+      EACH(i) grad.n[i] += press * free[i] - pull * (v[i] - wall_velocity_of(s, c->wall)[i]);
+      normal_beside_whole_adj(s, h, n, k, rest, &grad);
     }
-    if (s->model->walls_have_friction || s->grad_impulse) shares_adj(s, h, n, k, free, &grad);
-    real press = 0, pull = 0;
-    contact_velocity(s, c, w);
-    EACH(i) pull += share[i] * c->normal[i];
-    contact_share(s, h, n, k, force, share);
-    EACH(i) press += share[i] * c->normal[i];
-    EACH(i) grad.n[i] += press * free[i] - pull * (v[i] - w[i]);
-    normal_beside_whole_adj(s, h, n, k, rest, &grad);
-    constrained_turn_adj(s, c->wall, n, &grad, sum);
+    const HeldBy held = {h, n, k};
+    if (cq_is_reference(s->model)) reference_contact_adj(s, &held, share, &grad, sum);
+    else constrained_turn_adj(s, c->wall, n, &grad, sum);
   }
 }
 
@@ -145,8 +149,8 @@ static void finish_adj(cq_scene *s, int32_t block) {
   }
   real total[4];
   row_sum(total, weight);
-  for (int i = 0; i < CQ_DIM; i++) sum->gravity[i] += s->model->dt * (double)total[i];
+  for (int i = 0; i < CQ_DIM; i++) sum->gravity[i] += cq_solve_seconds(s->model) * (double)total[i];
   row_sum(total, power);
-  for (int i = 0; i < CQ_DIM; i++) sum->damping -= s->model->dt * (double)total[i];
+  for (int i = 0; i < CQ_DIM; i++) sum->damping -= damped_seconds(s) * (double)total[i];
   for (int32_t k = 0; k < h->count; k++) constrained_adj(s, h, constrained_node(h, k), sum);
 }

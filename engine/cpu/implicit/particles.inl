@@ -2,52 +2,6 @@
 // velocities v lead to, and K = P(F^) F^T takes the place of the Kirchhoff stress in the explicit step (E80 to E92).
 #include "implicit.h"
 
-enum {
-  MATRIX = CQ_DIM * CQ_DIM,
-  TENSOR = MATRIX * (MATRIX + 1) / 2,    // entries of a packed symmetric tensor over matrices
-  DIAGONAL_PARTS = CQ_DIM - 1,           // of a node's diagonal block: three entries each
-};
-
-// Index of entry (a, b) of a symmetric matrix stored as its lower triangle.
-CQ_INLINE int tensor_at(const int a, const int b) { return a >= b ? a * (a + 1) / 2 + b : b * (b + 1) / 2 + a; }
-
-CQ_INLINE double lanes_total(const Real x) {
-  real lane[CQ_LANES] __attribute__((aligned(64)));
-  double sum = 0;
-  r_store(lane, x);
-  for (int l = 0; l < CQ_LANES; l++) sum += (double)s_value(lane[l]);
-  return sum;
-}
-
-// ---- stress at F^ ---------------------------------------------------------------------------------------------------
-
-// Loads the actuation stress of lane group h as a full matrix.
-CQ_INLINE void load_sigma(const Matter *m, const int h, Real sigma[CQ_DIM][CQ_DIM]) {
-  EACH(i) EACH(j) sigma[i][j] = r_load(m->actuation + (SIGMA + sym_at(i, j)) * CQ_CHUNK + h);
-}
-
-// (E80) P(F^) and energy density of all materials of a chunk, with the stress of actuation, P = F sigma
-CQ_RARE void piola_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_DIM], Real p[CQ_DIM][CQ_DIM],
-                      Real *psi) {
-  *psi = r_set((real)0);
-  EACH(i) EACH(j) p[i][j] = *psi;
-  for (int k = 0; m->materials >> k; k++) {
-    if (!(m->materials >> k & 1)) continue;
-    MaterialPoint at;
-    Real part[CQ_DIM][CQ_DIM];
-    point_of(m, &m->model->materials[k], h, trial, &at);
-    const Real energy = material_end_stress(&at, part), mine = m->only ? r_set((real)1) : is_material(m, k, h);
-    EACH(i) EACH(j) p[i][j] = r_pick(mine, part[i][j], p[i][j]);
-    *psi = r_pick(mine, energy, *psi);
-  }
-  if (!m->actuation) return;
-  Real sigma[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM];
-  load_sigma(m, h, sigma);
-  mat_mul(trial, sigma, fs);
-  EACH(i) EACH(j) p[i][j] += fs[i][j];
-  *psi += (real)0.5 * mat_dot(trial, fs);
-}
-
 // At rest nothing is viscous.
 CQ_INLINE int is_viscous(const Matter *m) {
   if (m->model->integrator.statics) return 0;
@@ -141,7 +95,7 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
       rates_of(&here, &st, h, arm, rate);
       load_matrix(chunk, F, h, def);
       trial_of(s, rate, def, trial);
-      piola_of(&matter, h, trial, p, &psi);
+      end_stress_of(&matter, h, trial, p, &psi);
       mat_mul_nt(p, def, b);
       if (viscous) {
         Real k[CQ_DIM][CQ_DIM];
@@ -164,21 +118,6 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
 }
 
 // ---- the second derivative ------------------------------------------------------------------------------------------
-
-// (E83) a tensor of lanes times a matrix
-CQ_INLINE void tensor_multiply(const real *tensor, const int h, const Real y[CQ_DIM][CQ_DIM],
-                               Real out[CQ_DIM][CQ_DIM]) {
-  CQ_UNROLL for (int row = 0; row < MATRIX; row++) {
-    Real sum = r_load(tensor + tensor_at(row, 0) * CQ_CHUNK + h) * y[0][0];
-    CQ_UNROLL for (int k = 1; k < MATRIX; k++)
-      sum += r_load(tensor + tensor_at(row, k) * CQ_CHUNK + h) * y[k / CQ_DIM][k % CQ_DIM];
-    out[row / CQ_DIM][row % CQ_DIM] = sum;
-  }
-}
-
-CQ_INLINE const real *tensor_of_chunk(const cq_scene *s, const int32_t c) {
-  return (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
-}
 
 // (E84) what the tensors make of a vector
 static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, const int32_t from) {

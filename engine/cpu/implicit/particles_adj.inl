@@ -27,7 +27,7 @@ CQ_RARE void piola_adj_of(const Matter *m, const int h, const Real trial[CQ_DIM]
   }
   if (!m->actuation) return;
   Real sigma[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
-  load_sigma(m, h, sigma);
+  load_sigma_matrix(m, h, sigma);
   mat_mul(grad_p, sigma, t);
   EACH(i) EACH(j) grad_trial[i][j] += t[i][j];
   mat_mul_tn(trial, grad_p, t);
@@ -90,7 +90,7 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
   rate_after(c, h, rate);
   load_matrix(matter->state, F, h, def);
   trial_of(s, rate, def, trial);
-  piola_of(matter, h, trial, p, &psi);
+  end_stress_of(matter, h, trial, p, &psi);
   mat_mul_nt(p, def, stress->tau);
   const Real scale = (real)-4 / dx * dt * param(matter, CQ_PARAM_VOLUME, h);
   EACH(i) EACH(j) {

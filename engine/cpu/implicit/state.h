@@ -2,6 +2,7 @@
 #ifndef CQ_IMPLICIT_STATE_H
 #define CQ_IMPLICIT_STATE_H
 
+#include "factor.h"
 #include <stdint.h>
 
 enum { CQ_BLOCKS_MAX = 8 };    // of columns: as many as ranges
@@ -103,6 +104,9 @@ typedef struct cq_implicit {
   int64_t places, places_capacity, cells_capacity;
   double sum[2][CQ_BLOCKS_MAX][CQ_SUM_COUNT];   // of two passes: one is read while the other is written
   cq_coarse coarse;
+  cq_factor factor;                      // on reference grids
+  void *block;                           // {offsets, dim, dim, nodes} reals of its matrix, as particles give them
+  struct cq_implicit_kernels *loops;     // those of the world's grid, or with those of particles on reference grids
   double hold;                           // mass by which Newton's method holds a body where it is, as a share (E103)
   int32_t secant;                        // friction's slope is that of its chord from rest, never below the true one
   int32_t tangent;                       // tests over dual numbers: the linear system is that of the slopes

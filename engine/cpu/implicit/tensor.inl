@@ -1,87 +1,5 @@
 // tensor: the second derivative of a step of backward Euler: the tensors of particles, and the diagonal of nodes.
 
-// ---- tensors --------------------------------------------------------------------------------------------------------
-// H of a particle, C -> (dP(C F)) F^T at F^ = A F, A = I + dt C(v), as its entries (a j, b l).
-
-#define ENTRIES_EACH(row, column)                                                                                      \
-  CQ_UNROLL for (int row = 0; row < MATRIX; row++) CQ_UNROLL for (int column = 0; column <= row; column++)
-
-// Neo-Hookean P = mu F + p cof(F): its derivative is mu dF + p dcof + s <cof, dF> cof, and with
-// cof(A F) = cof(A) cof(F) little is left of F. dcof(A; C) is the sum over m, n of eps_abm eps_jln A_mn C_bl.
-CQ_INLINE void neo_hookean_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
-                                  Real t[TENSOR]) {
-  const int power = material_power(at->law);
-  Real left[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
-  mat_mul_nt(f, f, left);
-  mat_cofactor(a, cof);
-  const Real volume = mat_det(f), jac = volume * mat_det_of(a, cof), mu = at->c[LAME_MU], lambda = at->c[LAME_LAMBDA];
-  Real pressure = (lambda * r_log(jac) - mu) / jac, slope = (lambda / jac - pressure) / jac;
-  if (power) {
-    const Real e = jac - (real)1, k = (real)power * at->c[LAME_VOLUMETRIC];
-    pressure += k * volumetric_odd_power(e, power);
-    slope += (real)(power - 1) * k * volumetric_even_power(e, power);
-  }
-  pressure = pressure * volume;
-  slope = slope * volume * volume;
-  ENTRIES_EACH(row, column) {
-    const int i = row / CQ_DIM, j = row % CQ_DIM, b = column / CQ_DIM, l = column % CQ_DIM;
-    Real sum = slope * cof[i][j] * cof[b][l];
-    if (i == b) sum += mu * left[j][l];
-    if (i != b && j != l) {
-      const int odd = ((b - i + 3) % 3 == 1) != ((l - j + 3) % 3 == 1);
-      Real size = pressure;
-      if (CQ_DIM == 3) size = size * a[(3 - i - b) % CQ_DIM][(3 - j - l) % CQ_DIM];
-      if (odd)
-        sum -= size;
-      else
-        sum += size;
-    }
-    t[tensor_at(row, column)] = sum;
-  }
-}
-
-// (E83) Of any law and the branches beside it, direction by direction; of neo-Hookean material at once.
-CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
-                        Real t[TENSOR]) {
-  if (at->law->kind == CQ_MATERIAL_NEO_HOOKEAN && !at->law->branches) {
-    neo_hookean_tensor(at, a, f, t);
-    return;
-  }
-  const Real zero = f[0][0] - f[0][0];
-  for (int column = 0; column < MATRIX; column++) {
-    Real df[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
-    EACH(i) EACH(j) df[i][j] = zero;
-    EACH(j) df[column / CQ_DIM][j] = f[column % CQ_DIM][j];
-    material_end_stress_derivative(at, df, dp);
-    mat_mul_nt(dp, f, out);
-    for (int row = column; row < MATRIX; row++) t[tensor_at(row, column)] = out[row / CQ_DIM][row % CQ_DIM];
-  }
-}
-
-// of all materials of a chunk, with the stress of actuation: C -> C F sigma F^T
-CQ_INLINE void tensor_of(const Matter *m, const int h, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
-                         Real t[TENSOR]) {
-  Real trial[CQ_DIM][CQ_DIM];
-  mat_mul(a, f, trial);
-  for (int k = 0; k < TENSOR; k++) t[k] = r_set((real)0);
-  for (int k = 0; m->materials >> k; k++) {
-    if (!(m->materials >> k & 1)) continue;
-    MaterialPoint at;
-    Real part[TENSOR];
-    point_of(m, &m->model->materials[k], h, trial, &at);
-    law_tensor(&at, a, f, part);
-    const Real mine = m->only ? r_set((real)1) : is_material(m, k, h);
-    for (int e = 0; e < TENSOR; e++) t[e] = r_pick(mine, part[e], t[e]);
-  }
-  if (!m->actuation) return;
-  Real sigma[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM], turned[CQ_DIM][CQ_DIM];
-  load_sigma(m, h, sigma);
-  mat_mul(f, sigma, fs);
-  mat_mul_nt(fs, f, turned);
-  ENTRIES_EACH(row, column)
-    if (row / CQ_DIM == column / CQ_DIM) t[tensor_at(row, column)] += turned[row % CQ_DIM][column % CQ_DIM];
-}
-
 // (E81) the viscosity beside a law
 CQ_RARE void viscous_tensor(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real t[TENSOR]) {
   const Real rate_of = r_set((real)(1 / m->model->dt));   // C dt is the strain that the others are of
@@ -129,15 +47,6 @@ static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum)
 }
 
 // ---- the diagonal ---------------------------------------------------------------------------------------------------
-
-// entries (a, b) of a node's block in each part of the diagonal
-static const int diagonal_entry[DIAGONAL_PARTS][3][2] = {
-#if CQ_DIM == 2
-    {{0, 0}, {1, 1}, {0, 1}},
-#else
-    {{0, 0}, {1, 1}, {2, 2}}, {{0, 1}, {0, 2}, {1, 2}},
-#endif
-};
 
 // An entry of the block of a node is quadratic in its distance from the particle: the sum of q[j l] r_j r_l, j >= l.
 CQ_INLINE void block_of(const real *tensor, const int a, const int b, const real scale, Real q[CQ_SYM]) {

@@ -51,4 +51,23 @@ static void place_points_adj(cq_scene *s, const cq_slice *in) {
     }
   }
 }
+
+// What places on the grid get of the forces of points, cable_force, that nodes get through weights.
+static void give_points_adj(cq_scene *s) {
+  const cq_cables *c = &s->model->cables;
+  const cq_reference *r = &s->reference;
+  const wide *force = (const wide *)s->cable_force;
+  for (int64_t k = 0; k < c->pulled_count; k++) {
+    const Placed p = placed_particle(s, c->pulled[k]);
+    double pull[CQ_DIM] = {0}, by_fraction[CQ_DIM] = {0};
+    for (int64_t at = c->pull_start[k]; at < c->pull_start[k + 1]; at++)
+      EACH(i) pull[i] += c->pull_weight[at] * force[c->pull_point[at] * CQ_DIM + i];
+    for (int n = 0; n < TOUCHED; n++) {
+      double along = 0;
+      EACH(i) along += pull[i] * (double)nodes_of(s, r->force_adj, i)[placed_node(&p, n)];
+      EACH(e) by_fraction[e] += along * placed_slope(s, &p, n, e);
+    }
+    EACH(i) *slot_at((real *)r->fraction_adj, CQ_DIM, p.slot, i) += (real)by_fraction[i];
+  }
+}
 #endif

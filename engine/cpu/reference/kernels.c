@@ -20,6 +20,7 @@
 #include "../chunk.inl"
 #include "../matter.inl"
 #include "../walls.inl"
+#include "../implicit/end_stress.inl"
 #include "steps.inl"
 
 #define CQ_JOIN_(a, b, c, d) a##b##_##c##_##d
@@ -30,4 +31,6 @@ extern const cq_reference_kernels CQ_TABLE;
 const cq_reference_kernels CQ_TABLE = {
     prepare,  place_points, repel,            repel_adj,   forces,  move,     observe, observe_rim,
     move_adj, forces_adj,   place_points_adj, observe_adj, collect, discount, square,  complete,
+    solve_momentum, solve_evaluate, solve_tensors, solve_diagonal, solve_product, solve_assemble,
+    give_points_adj,
 };

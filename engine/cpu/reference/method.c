@@ -31,7 +31,8 @@ cq_status cq_reference_reserve(cq_scene *s) {
   const int differentiable = s->differentiable;
   cq_reference *r = &s->reference;
   const size_t real = (size_t)s->kernels->real_bytes, dim = (size_t)s->model->dim, nodes = (size_t)r->node_count,
-               slots = (size_t)r->chunks * CQ_CHUNK, fields = differentiable ? 2 : 1;
+               slots = (size_t)r->chunks * CQ_CHUNK,
+               fields = differentiable || cq_is_implicit(s->model) ? 2 : 1;
   int ok = fresh(&r->origin, (size_t)r->body_count * dim, real, "grids of bodies") &&
            fresh(&r->rest, nodes * dim, real, "grids of bodies") &&
            (!(s->model->collision_stiffness > 0) || fresh(&r->push, nodes * dim, real, "surfaces of bodies")) &&
@@ -52,6 +53,10 @@ cq_status cq_reference_reserve(cq_scene *s) {
          fresh(&r->place_adj, slots * dim, real, "adjoint constants") &&
          fresh(&r->start_adj, slots * dim * dim, real, "adjoint constants");
   if (!ok) return CQ_MEMORY;
+  if (cq_is_implicit(s->model)) {
+    const cq_status status = cq_implicit_lay_out(s);
+    if (status) return status;
+  }
   find_highest(s);
   cq_slice_free(r->seen);
   r->seen = cq_alloc(1, sizeof *r->seen, "particles");
@@ -67,27 +72,50 @@ void cq_reference_destroy(cq_scene *s) {
                    r->fraction_adj, r->place_adj, r->start_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   cq_slice_free(r->seen);
+  cq_slice_free(r->moved);
   cq_near_free(&r->near);
   *r = (cq_reference){0};
 }
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
+// Implicit steps go over nodes by columns: here sixteen nodes each, in blocks as those of the layout.
+static cq_status arrange_columns(const cq_scene *s, cq_arrangement *a) {
+  const cq_reference *r = &s->reference;
+  if (!cq_is_implicit(s->model)) return CQ_OK;
+  if (a->column_capacity < r->nodes_count) {
+    cq_free(a->columns);
+    a->column_capacity = 0;
+    a->columns = cq_alloc((size_t)r->nodes_count, sizeof *a->columns, "grid columns");
+    if (!a->columns) return CQ_MEMORY;
+    a->column_capacity = r->nodes_count;
+  }
+  a->column_count = r->nodes_count;
+  a->record_nodes = r->node_count;
+  for (int32_t k = 0; k < r->nodes_count; k++)
+    a->columns[k] = (cq_column){.count = CQ_REFERENCE_VECTOR,
+                                .node = r->nodes[k].node,
+                                .record = r->nodes[k].node,
+                                .ranges = r->nodes[k].ranges};
+  for (int32_t b = 0; b <= s->ranges; b++) a->column_block[b] = r->nodes_start[b];
+  return CQ_OK;
+}
+
 // The order of particles that the layout has, and the first slice.
 static cq_status arrange(cq_scene *s) {
   cq_slice *slice = cq_slice_create(s);
   cq_arrangement *a = cq_arrangement_create(s);
-  if (slice && a) {
+  const cq_status columns = slice && a ? arrange_columns(s, a) : CQ_MEMORY;
+  if (!columns) {
     a->sorted_at = 0;
     memcpy(a->order, s->reference.order, (size_t)s->chunks * CQ_CHUNK * sizeof *a->order);
     for (int32_t slot = 0; slot < s->chunks * CQ_CHUNK; slot++)
       if (a->order[slot] >= 0) a->slot[a->order[slot]] = slot;
     cq_scene_resume(s, slice, a, 0, 0);
   }
-  const cq_status status = slice && a ? CQ_OK : CQ_MEMORY;
   cq_slice_release(s, slice);
   cq_arrangement_release(s, a);
-  return status;
+  return columns;
 }
 
 cq_status cq_reference_begin(cq_scene *s) {
@@ -129,15 +157,18 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->record = NULL;
   s->next = cq_slice_create(s);
   if (!s->next) return CQ_MEMORY;
-  // walls and pins are kept with the velocities before them
+  // walls and pins are kept with the velocities before them; of an implicit step what it has solved for
   if (!record) return CQ_OK;
-  const int holds = s->model->wall_count + s->model->pin_count > 0;
+  const int implicit = cq_is_implicit(s->model), holds = implicit || s->model->wall_count + s->model->pin_count > 0;
   if (holds && record->grid_capacity < s->reference.node_count) {
+    const size_t nodes = (size_t)s->reference.node_count, width = implicit ? 4 : (size_t)s->model->dim;
     cq_free(record->grid);
+    cq_free(record->held);
     record->grid_capacity = 0;
-    record->grid = cq_alloc((size_t)(s->reference.node_count * s->model->dim), (size_t)s->kernels->real_bytes,
-                            "memo of the grid");
-    if (!record->grid) return CQ_MEMORY;
+    record->held = NULL;
+    record->grid = cq_alloc(nodes * width, (size_t)s->kernels->real_bytes, "memo of the grid");
+    if (implicit) record->held = cq_alloc(nodes, sizeof *record->held, "memo of the grid");
+    if (!record->grid || (implicit && !record->held)) return CQ_MEMORY;
     record->grid_capacity = s->reference.node_count;
   }
   cq_step_record_clear(s, record);
@@ -238,24 +269,53 @@ static cq_status repel(cq_scene *s, const cq_slice *in) {
   return CQ_UNSTABLE;
 }
 
+// Forces of the state, and what they do to the nodes; whether a particle was good is in found.
+static cq_status move_explicitly(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_slice **next,
+                                 int32_t substep) {
+  const cq_reference_kernels *kernels = s->kernels->reference;
+  cq_found *found = s->found[substep & 1];
+  int begin, end;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  for (int32_t k = begin; k < end; k++) kernels->forces(s, live, k, &found[k]);
+  cq_worker_phase(worker, CQ_PHASE_P2G);
+  cq_worker_wait(worker);
+  const cq_status status = s->status;
+  *next = s->next;
+  for (int32_t k = begin; k < end && !status; k++) kernels->move(s, live, *next, s->record, k, &found[k]);
+  cq_worker_wait(worker);
+  return status;
+}
+
+// The same by an implicit step (E125 to E127).
+static cq_status move_implicitly(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_slice **next,
+                                 cq_step_record *record, int32_t substep) {
+  const cq_implicit_kernels *loops = s->implicit.loops;
+  int begin, end;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  if (worker->rank == 0) s->reference.from = live;
+  cq_worker_wait(worker);
+  cq_status status = s->status;
+  *next = s->next;
+  if (!status) status = cq_implicit_solve(s, worker, live, record, substep);
+  for (int32_t k = begin; k < end && !status; k++)
+    loops->end_on_reference(s, live, *next, k, &s->found[substep & 1][k]);
+  cq_worker_wait(worker);
+  return status;
+}
+
 // way: of the fastest node since surfaces were checked last [cells]
 static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *way, cq_step_record *record,
                           int32_t substep) {
-  int begin, end, bad = 0;
+  const int implicit = cq_is_implicit(s->model);
+  int bad = 0;
   double fastest = 0;
-  const cq_reference_kernels *kernels = s->kernels->reference;
-  cq_found *found = s->found[substep & 1];
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  const cq_found *found = s->found[substep & 1];
   if (worker->rank == 0) s->status = prepare_step(s, record);
   if (worker->rank == 0 && !s->status) s->status = repel(s, *live);
   pull_cables(s, worker, *live);
-  for (int32_t k = begin; k < end; k++) kernels->forces(s, *live, k, &found[k]);
-  cq_worker_phase(worker, CQ_PHASE_P2G);
-  cq_worker_wait(worker);
-  cq_slice *next = s->next;
-  const cq_status status = s->status;
-  for (int32_t k = begin; k < end && !status; k++) kernels->move(s, *live, next, s->record, k, &found[k]);
-  cq_worker_wait(worker);
+  cq_slice *next = NULL;
+  const cq_status status = implicit ? move_implicitly(s, worker, *live, &next, record, substep)
+                                    : move_explicitly(s, worker, *live, &next, substep);
   for (int32_t k = 0; k < s->ranges && !status; k++) {
     bad |= found[k].bad;
     if (found[k].fastest > fastest) fastest = found[k].fastest;
@@ -349,6 +409,43 @@ void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
 }
 
+// One implicit step backward; the adjoint of the state after it becomes that before.
+static cq_status reverse_implicitly(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
+  const cq_implicit_kernels *loops = s->implicit.loops;
+  int begin, end;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  if (worker->rank == 0) {
+    s->step--;   // for walls that move
+    s->reference.from = record->in;
+  }
+  cq_worker_wait(worker);
+  pull_cables(s, worker, record->in);
+  const cq_status status = cq_implicit_solve_adj(s, worker, record, substep);
+  if (status) return status;
+  for (int32_t b = begin; b < end; b++) {
+    loops->begin_reference_adj(s, record->in, b);
+    loops->spread(s, b, CQ_GRID_VELOCITY);
+  }
+  cq_worker_wait(worker);
+  for (int32_t b = begin; b < end; b++) s->kernels->reference->forces_adj(s, s->reference.moved, b, 1);
+  collect(s, worker, 1);
+  if (cq_cables_follow(s->model)) {
+    if (worker->rank == 0) loops->cables_follow_adj(s, s->reference.moved);
+    cq_worker_wait(worker);
+    pull_cables(s, worker, record->in);   // those at the end of the step were elsewhere
+  }
+  pull_cables_adj(s, worker, record->in);
+  cq_worker_wait(worker);
+  return CQ_OK;
+}
+
+static cq_status reverse_control_step(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
+  cq_status status = CQ_OK;
+  for (int32_t k = s->model->substeps - 1; k >= 0 && !status; k--)
+    status = reverse_implicitly(s, worker, &records[k], k);
+  return status;
+}
+
 cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   const cq_reference_kernels *kernels = s->kernels->reference;
   const int holds = s->model->wall_count + s->model->pin_count > 0;
@@ -357,6 +454,7 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
   cq_worker_share(worker, s->ranges, &begin, &end);
   if (worker->rank == 0) s->status = CQ_OK;
   cq_reference_settle_adjoint(s, worker);
+  if (cq_is_implicit(s->model)) return reverse_control_step(s, worker, records);
   for (int32_t k = s->model->substeps - 1, given = 0; k >= 0; k--, given = fields) {
     const cq_step_record *record = &records[k];
     if (worker->rank == 0) s->step--;   // for walls that move

@@ -71,6 +71,10 @@ typedef struct cq_reference {
   void *start;               // {chunks, dim * dim, 16} F at rest
   int32_t started;           // some F at rest is not the identity
 
+  // of implicit steps: the state before the running step, and that which a vector leads to, with the vector
+  const struct cq_slice *from;
+  struct cq_slice *moved;
+
   // particles of the live state, for readouts, and the engine step they were made at, -1 for none
   struct cq_slice *seen;
   int64_t seen_step;
@@ -108,6 +112,15 @@ typedef struct cq_reference_kernels {
   void (*discount)(struct cq_scene *s, double factor);
   double (*square)(const struct cq_scene *s);            // the sum of squares of adj
   void (*complete)(struct cq_scene *s);                  // adj of the first state to the user's gradients
+
+  // loops over particles of implicit steps, in the places of those of the world's grid (../implicit/implicit.h)
+  void (*solve_momentum)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t at);
+  void (*solve_evaluate)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t at, double *sum);
+  void (*solve_tensors)(struct cq_scene *s, const struct cq_slice *in, int32_t range, double *sum);
+  void (*solve_diagonal)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t part);
+  void (*solve_product)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t from);
+  void (*solve_assemble)(struct cq_scene *s, int32_t share, int32_t shares);   // a share of the matrix of a factor
+  void (*give_points_adj)(struct cq_scene *s);   // what the forces of points give places on the grid, by force_adj
 } cq_reference_kernels;
 
 // Lays out the particles for positions {n, dim}. The number of chunks may change.

@@ -10,6 +10,7 @@
 #include "particle.inl"
 #include "repel.inl"
 #include "cable.inl"
+#include "implicit.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "node_adj.inl"
 #include "adjoint.inl"
@@ -17,5 +18,7 @@
 
 #if defined(CQ_REAL_DUAL)
 static const cq_reference_kernels reference = {prepare, place_points, repel, NULL, forces, move, observe, observe_rim,
-                                               NULL,    NULL,         NULL,  NULL, NULL,   NULL, NULL,    NULL};
+                                               NULL,    NULL,         NULL,  NULL, NULL,   NULL, NULL,    NULL,
+                                               solve_momentum, solve_evaluate, solve_tensors, solve_diagonal,
+                                               solve_product, NULL, NULL};
 #endif

@@ -1,0 +1,48 @@
+// factor: the sparse Cholesky factor of the second derivative on reference grids (factor.c).
+#ifndef CQ_FACTOR_H
+#define CQ_FACTOR_H
+
+#include "../../world/grids.h"
+
+// Nodes of the matrix that are eliminated together, and the rows below them.
+typedef struct cq_front {
+  int32_t first, own;        // positions in the order
+  int32_t below;             // rows below, at row[rows]
+  int32_t parent, child, sibling;   // the front that takes up what is left; those before, from 1 on, 0: none
+  int64_t rows, values;      // value[values]: own columns of the factor, {own dim, (own + below) dim}
+} cq_front;
+
+// Blocks of the matrix {dim, dim} are with the first of two nodes, by the way to the other: none and those after it in
+// a square, or cube, of five nodes.
+typedef struct cq_factor {
+  int32_t dim, count;        // nodes; 0: there is no factor, for it would be too large
+  int positive;              // was the matrix of the last one positive definite?
+  int32_t *position;         // {nodes of the grids} in the order, -1: of no mass
+  int64_t *node;             // {count}
+  int32_t *body;             // {count}
+  int64_t *held;             // {count} block and index of a constrained node, as block 2^32 + index + 1; 0: none
+  cq_front *front;
+  int32_t fronts;
+  int32_t *row;
+  double *block;             // {count, offsets, dim, dim} of the matrix
+  double *value;             // of the factor
+  int64_t value_count;
+  double *x;                 // {count, dim} right side, then the solution
+  double **work;             // {fronts} what is left of a front until another takes it up
+} cq_factor;
+
+static inline int32_t cq_factor_offsets(int32_t dim) { return dim == 3 ? 63 : 13; }
+
+// The node that lies beside another by offset k of the whole square or cube, of which the middle one is 12 or 62; -1:
+// outside of the grid.
+int64_t cq_factor_near(const cq_body *body, int32_t dim, int64_t node, int k);
+
+// The order of nodes with mass, and room; a factor that would be too large has a count of 0.
+cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_count, int64_t node_count, int32_t dim,
+                          const uint8_t *active);
+// From block; positive: 0 where the matrix is not positive definite, and there is no factor.
+cq_status cq_factor_make(cq_factor *f, const cq_body *bodies, int *positive);
+void cq_factor_solve(cq_factor *f);          // x
+void cq_factor_destroy(cq_factor *f);
+
+#endif

@@ -1,0 +1,127 @@
+// reference_nodes_adj: nodes of reference grids in implicit steps, backward: what is before and after their linear
+// system, beside what nodes_adj.inl does on either grid.
+
+// what the velocity of nodes gets in the step, from the adjoint of the state after it
+static Row reference_wanted(const cq_scene *s, const int64_t at, const Row kept) {
+  const real *adj = (const real *)s->reference.adj, dt = (real)s->model->dt, on = ahead(s);
+  const int statics = s->model->integrator.statics;
+  real out[16], record[16];
+  row_store(record, kept);
+  for (int n = 0; n < 4; n++) {
+    const int64_t node = at / 4 + n;
+    for (int i = 0; i < 4; i++) out[4 * n + i] = 0;
+    if (!(record[4 * n + CQ_DIM] > 0)) continue;
+    EACH(i) {
+      const real end = reference_field(s, adj, NODE_VELOCITY + i)[node];
+      out[4 * n + i] = dt * reference_field(s, adj, DISPLACEMENT + i)[node] + (statics ? 0 : (1 + on) * end);
+    }
+  }
+  return row_load(out);
+}
+
+// where contacts hold a node, its velocity does not go on
+static void hold_wanted(cq_scene *s, const int32_t block) {
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
+  const real on = ahead(s);
+  if (!cq_is_midpoint(s->model)) return;
+  for (int32_t k = 0; k < h->count; k++) {
+    const ConstrainedNode *n = constrained_node(h, k);
+    real end[CQ_DIM], free[CQ_DIM], still[CQ_DIM] = {0};
+    Freedom f;
+    contacts_keep(s, h, n, &f, still);
+    EACH(i) end[i] = reference_field(s, s->reference.adj, NODE_VELOCITY + i)[n->node];
+    freedom_apply(&f, end, free);
+    EACH(i) {
+      grid_vector(s, CQ_GRID_RESIDUAL)[4 * n->node + i] -= on * (end[i] - free[i]);
+      grid_vector(s, CQ_GRID_TRIAL)[4 * n->node + i] -= on * (end[i] - free[i]);
+    }
+  }
+}
+
+// What the normal of contact k gets of the velocity that goes on where no contact holds: of what they hold, the rest.
+static void beyond_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
+                       ContactGrad *grad) {
+  real change[CQ_DIM], end[CQ_DIM];
+  Shares held = {.x = change};
+  if (!cq_is_midpoint(s->model)) return;
+  EACH(i) {
+    change[i] = ahead(s) * grid_vector(s, CQ_GRID_VELOCITY)[4 * n->node + i] -
+                back(s) * reference_field(s, s->reference.from->data, NODE_VELOCITY + i)[n->node];
+    end[i] = -reference_field(s, s->reference.adj, NODE_VELOCITY + i)[n->node];
+  }
+  for (int q = 0; q < n->count; q++) {
+    EACH(i) held.force[q][i] = end[i];
+    EACH(i) held.lambda[q] += end[i] * node_contact(h, n, q)->normal[i];
+  }
+  normal_adj(s, h, n, k, &held, grad);
+}
+
+// a contact of a held node
+typedef struct {
+  const cq_constrained_nodes *all;
+  const ConstrainedNode *node;
+  int contact;
+} HeldBy;
+
+// What the place of a node gets of a contact, in the state before the step: by the gap, by the normal, and by the
+// moments of impulses. share: what w of the contact gets.
+static void reference_contact_adj(cq_scene *s, const HeldBy *held, const real share[CQ_DIM], const ContactGrad *grad,
+                                  cq_partial *sum) {
+  const cq_constrained_nodes *h = held->all;
+  const ConstrainedNode *n = held->node;
+  const int k = held->contact;
+  const NodeContact *c = node_contact(h, n, k);
+  const StepWalls walls = walls_of(s);
+  wall_real place[3], x[3];
+  double grad_n[3] = {0}, grad_x[3] = {0};
+  real along = 0;
+  reference_place(s, n->node, place);
+  wall_sees(&walls, c->wall, walls.seconds, place, x);
+  EACH(i) grad_n[i] = (double)grad->n[i];
+  EACH(i) along += share[i] * c->normal[i];
+  if (c->lands) EACH(i) grad_x[i] -= (double)(along * c->slope[i]) / s->model->dt;
+  wall_normals_adj(&walls.walls[c->wall], CQ_DIM, x, grad_n, grad_x);
+  if (s->grad_impulse) {
+    Touch impulse, of = {0};
+    constrained_weight(s, h, n, k, &impulse, &of);
+    EACH(i) reference_field(s, s->reference.adj, DISPLACEMENT + i)[n->node] += of.x[i];
+    if (s->wanted & cq_bit(CQ_FIELD_POSITION)) EACH(i) reference_field(s, s->reference.rest_adj, i)[n->node] += of.x[i];
+  }
+  if (walls.walls[c->wall].moves) wall_place_adj(sum, c->wall, walls.seconds, grad_x);
+  EACH(i) {
+    reference_field(s, s->reference.adj, DISPLACEMENT + i)[n->node] += (real)grad_x[i];
+    if (s->wanted & cq_bit(CQ_FIELD_POSITION)) reference_field(s, s->reference.rest_adj, i)[n->node] += (real)grad_x[i];
+  }
+}
+
+// From the solution y of the linear system: what forces at F^ get, and the masses and velocities before the step.
+static void begin_reference_adj(cq_scene *s, const cq_slice *in, int32_t block) {
+  const cq_reference *r = &s->reference;
+  const cq_constrained_nodes *h = &s->implicit.constrained[block];
+  const real *mass = (const real *)r->mass, *solved = (const real *)s->grid_q;
+  const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), off = back(s), half = half_decay(s);
+  const real seconds = (real)cq_solve_seconds(s->model);
+  const int statics = s->model->integrator.statics;
+  double damped = 0;
+  int32_t k = 0;
+  COLUMNS_EACH(s, block, column)
+    for (int64_t node = column->node; node < column->node + column->count; node++) {
+      const int has = mass[node] > 0;
+      real end[CQ_DIM], free[CQ_DIM], by_mass = has ? solved[4 * node + CQ_DIM] : 0, still[CQ_DIM] = {0};
+      EACH(i) end[i] = free[i] = reference_field(s, r->adj, NODE_VELOCITY + i)[node];
+      if (k < h->count && constrained_node(h, k)->node == node) {
+        Freedom f;
+        contacts_keep(s, h, constrained_node(h, k++), &f, still);
+        freedom_apply(&f, end, free);
+      }
+      EACH(i) {
+        const real y = has ? solved[4 * node + i] : 0, v = reference_field(s, in->data, NODE_VELOCITY + i)[node];
+        reference_field(s, r->force_adj, i)[node] = seconds * y;
+        by_mass += statics ? 0 : half * v * y;
+        reference_field(s, r->adj, NODE_VELOCITY + i)[node] = statics || !has ? 0 : half * mass[node] * y - off * free[i];
+        if (has) damped += 0.5 * half * mass[node] * v * y + (half * velocity[4 * node + i] - off * v) * free[i];
+      }
+      ((real *)r->mass_adj)[node] += by_mass;
+    }
+  if (cq_is_midpoint(s->model)) s->partial[block].damping -= s->model->dt * damped;
+}

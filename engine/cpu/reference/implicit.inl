@@ -1,0 +1,217 @@
+// implicit: the loops over particles of implicit steps (E125 to E127). F^ is that of the displacements u + seconds v,
+// which spread has made of a vector v; the rest of the method is ../implicit.
+
+// what cells are in such a loop
+#define CHUNKS_EACH(s, range, cells, chunk)                                                                            \
+  for (const cq_cells *cells = (s)->reference.cells + (s)->reference.cells_start[range],                               \
+                      *stop_ = (s)->reference.cells + (s)->reference.cells_start[(range) + 1];                         \
+       cells < stop_; cells++)                                                                                         \
+    for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++)
+
+CQ_INLINE real solve_seconds(const cq_scene *s) { return (real)cq_solve_seconds(s->model); }
+
+// stretch and F of a vector of particles where the vector of the method leads
+CQ_INLINE void deform_moved(const Point *at, const Cells *c, const Weights *w, Real stretch[CQ_DIM][CQ_DIM],
+                            Real f[CQ_DIM][CQ_DIM]) {
+  Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM];
+  field_at(c, nodes_of(at->s, at->s->reference.moved->data, U), w, value, slope);
+  deform(at, slope, stretch, f);
+}
+
+// seconds times the forces that are given
+static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
+  const real seconds = solve_seconds(s);
+  const Slab slab = slab_at(s, range, 0);
+  (void)in, (void)at;
+  slab_clear(s, range, 1);
+  CHUNKS_EACH(s, range, cells, chunk) {
+    if (!cells->forced) continue;
+    const Matter m = matter_at(s, chunk);
+    LANES_EACH(h) {
+      const Cells c = cells_of(s, cells, h);
+      Weights w;
+      Real force[CQ_DIM], none[CQ_DIM][CQ_DIM], still[CQ_DIM][CQ_DIM];
+      EACH(i) EACH(j) {
+        none[i][j] = r_set((real)0);
+        still[i][j] = r_set((real)(i == j));
+      }
+      weights_of(&c, chunk, &w);
+      force_of(&m, h, still, force);   // pressure of open surfaces, which asks for F, is refused by the model
+      EACH(i) force[i] = seconds * force[i];
+      field_give(&slab, &c, &w, force, none);
+    }
+  }
+}
+
+// strain energy, and -seconds V P F0^T grad N
+static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
+  const real seconds = solve_seconds(s);
+  const Slab slab = slab_at(s, range, 0);
+  double energy = 0, inverted = 0;
+  (void)in, (void)at;
+  slab_clear(s, range, 1);
+  CHUNKS_EACH(s, range, cells, chunk) {
+    const Matter m = matter_at(s, chunk);
+    LANES_EACH(h) {
+      const Cells c = cells_of(s, cells, h);
+      const Point point = {s, &m, chunk, h, -1};
+      const Real volume = param(&m, CQ_PARAM_VOLUME, h);
+      Weights w;
+      Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], none[CQ_DIM], psi;
+      weights_of(&c, chunk, &w);
+      deform_moved(&point, &c, &w, stretch, f);
+      end_stress_of(&m, h, f, p, &psi);
+      energy += lanes_total(volume * psi);
+      inverted += lanes_total(r_pick(mat_det(f), r_set((real)0), r_set((real)1)));
+      given_of(&point, p, f);
+      EACH(i) none[i] = r_set((real)0);
+      EACH(i) EACH(j) f[i][j] = seconds * f[i][j];
+      field_give(&slab, &c, &w, none, f);
+    }
+  }
+  sum[CQ_SUM_ENERGY] += energy;
+  sum[CQ_SUM_INVERTED] += inverted;
+}
+
+// seconds^2 V times the derivative of P F0^T by the displacement's gradient
+static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum) {
+  const real seconds = solve_seconds(s);
+  double stiffness = 0;
+  (void)in;
+  CHUNKS_EACH(s, range, cells, chunk) {
+    const Matter m = matter_at(s, chunk);
+    real *tensor = (real *)s->implicit.tensor + AT(chunk, TENSOR, 0);
+    LANES_EACH(h) {
+      const Cells c = cells_of(s, cells, h);
+      const Point point = {s, &m, chunk, h, -1};
+      const Real scale = seconds * seconds * param(&m, CQ_PARAM_VOLUME, h);
+      Weights w;
+      Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], t[TENSOR], trace = r_set((real)0);
+      weights_of(&c, chunk, &w);
+      deform_moved(&point, &c, &w, stretch, f);
+      EACH(i) EACH(j) f[i][j] = r_set((real)(i == j));
+      if (s->reference.started)
+        load_matrix((const real *)s->reference.start + AT(chunk, CQ_DIM * CQ_DIM, 0), 0, h, f);
+      tensor_of(&m, h, stretch, f, t);
+      for (int k = 0; k < TENSOR; k++) r_store(tensor + k * CQ_CHUNK + h, scale * t[k]);
+      for (int k = 0; k < MATRIX; k++) trace += scale * r_abs(t[tensor_at(k, k)]);
+      stiffness += lanes_total(trace);
+    }
+  }
+  sum[CQ_SUM_STIFFNESS] += stiffness / (MATRIX * cq_solve_seconds(s->model) * cq_solve_seconds(s->model));
+}
+
+// grad N of node k of a stencil, and N
+CQ_INLINE Real weight_at(const Weights *w, const int k, Real slope[CQ_DIM]) {
+  const int at[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
+  Real n = w->axis[0].w[at[0]];
+  CQ_UNROLL for (int a = 1; a < CQ_DIM; a++) n *= w->axis[a].w[at[a]];
+  EACH(j) {
+    slope[j] = j == 0 ? w->axis[0].d[at[0]] : w->axis[0].w[at[0]];
+    CQ_UNROLL for (int a = 1; a < CQ_DIM; a++) slope[j] *= a == j ? w->axis[a].d[at[a]] : w->axis[a].w[at[a]];
+  }
+  return n;
+}
+
+// The diagonal blocks that particles give, three entries in each part, and in component 3 the rounding of what they
+// give the residual; components beyond the first field are of the second one.
+static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
+  const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
+  const real rounds = (real)(2 / (s->model->dx * MATRIX * cq_solve_seconds(s->model)));
+  (void)in;
+  slab_clear(s, range, 2);
+  CHUNKS_EACH(s, range, cells, chunk) {
+    LANES_EACH(h) {
+      const Cells c = cells_of(s, cells, h);
+      const real *tensor = tensor_of_chunk(s, chunk) + h;
+      Weights w;
+      Real trace = r_set((real)0);
+      weights_of(&c, chunk, &w);
+      for (int k = 0; k < MATRIX; k++) trace += r_load(tensor + tensor_at(k, k) * CQ_CHUNK);
+      for (int k = 0; k < TOUCHED; k++) {
+        Real slope[CQ_DIM], give[4];
+        give[3] = rounds * r_abs(trace) * weight_at(&w, k, slope);
+        for (int e = 0; e < 3; e++) {
+          const int a = diagonal_entry[part][e][0], b = diagonal_entry[part][e][1];
+          give[e] = r_set((real)0);
+          EACH(j) EACH(l)
+            give[e] += slope[j] * slope[l] * r_load(tensor + tensor_at(a * CQ_DIM + j, b * CQ_DIM + l) * CQ_CHUNK);
+        }
+        for (int e = 0; e < 4; e++)
+          add_to(slab_array(&slab[e / CQ_DIM], k % 3, e % CQ_DIM) + h + row_of(&c, k / 3), give[e]);
+      }
+    }
+  }
+}
+
+// what the tensors make of a vector
+static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
+  const Slab slab = slab_at(s, range, 0);
+  (void)in, (void)from;
+  slab_clear(s, range, 1);
+  CHUNKS_EACH(s, range, cells, chunk) {
+    LANES_EACH(h) {
+      const Cells c = cells_of(s, cells, h);
+      Weights w;
+      Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
+      weights_of(&c, chunk, &w);
+      field_at(&c, nodes_of(s, s->reference.moved->data, W), &w, value, slope);
+      tensor_multiply(tensor_of_chunk(s, chunk), h, slope, out);
+      EACH(i) value[i] = r_set((real)0);
+      field_give(&slab, &c, &w, value, out);
+    }
+  }
+}
+
+#if !defined(CQ_REAL_DUAL)
+
+enum { SIDE = 5, OFFSETS = CQ_DIM == 3 ? 63 : 13, PAIRS = CQ_DIM == 3 ? 27 : 9 };
+
+// Of two nodes of a stencil: by which way one lies beside the other, from none on; below 0: it comes before.
+CQ_INLINE int offset_of(const int a, const int b) {
+  const int from[3] = {CQ_DIM == 3 ? a / 9 : a / 3, CQ_DIM == 3 ? a / 3 % 3 : a % 3, a % 3};
+  const int to[3] = {CQ_DIM == 3 ? b / 9 : b / 3, CQ_DIM == 3 ? b / 3 % 3 : b % 3, b % 3};
+  int way = 0;
+  for (int i = 0; i < CQ_DIM; i++) way = SIDE * way + to[i] - from[i];
+  return way;
+}
+
+// The matrix of the tensors, {offsets, dim, dim, nodes}: the offsets that are `share` of `shares`, one after another.
+static void solve_assemble(cq_scene *s, int32_t share, int32_t shares) {
+  const int64_t nodes = s->reference.node_count;
+  real *to = (real *)s->implicit.block;
+  int32_t pair[PAIRS * PAIRS], pairs = 0;
+  for (int a = 0; a < PAIRS; a++)
+    for (int b = 0; b < PAIRS; b++) {
+      const int offset = offset_of(a, b);
+      if (offset >= 0 && offset % shares == share) pair[pairs++] = PAIRS * a + b;
+    }
+  for (int o = share; o < OFFSETS; o += shares)
+    memset(to + o * MATRIX * nodes, 0, (size_t)(MATRIX * nodes) * sizeof *to);
+  for (int32_t range = 0; range < s->ranges; range++) CHUNKS_EACH(s, range, cells, chunk) LANES_EACH(h) {
+    const Cells c = cells_of(s, cells, h);
+    const real *tensor = tensor_of_chunk(s, chunk) + h;
+    Weights w;
+    Real slope[PAIRS][CQ_DIM], half[CQ_DIM][CQ_DIM][CQ_DIM];
+    weights_of(&c, chunk, &w);
+    for (int k = 0; k < PAIRS; k++) weight_at(&w, k, slope[k]);
+    memset((void *)half, 0, sizeof half);
+    for (int32_t k = 0, last = -1; k < pairs; k++) {
+      const int a = pair[k] / PAIRS, b = pair[k] % PAIRS;
+      if (a != last)
+        EACH(i) EACH(m) EACH(l) {
+          half[i][m][l] = r_set((real)0);
+          EACH(j) half[i][m][l] += slope[a][j] * r_load(tensor + tensor_at(i * CQ_DIM + j, m * CQ_DIM + l) * CQ_CHUNK);
+        }
+      last = a;
+      real *at = to + offset_of(a, b) * MATRIX * nodes + row_of(&c, a / 3) + a % 3 - 1 + h;
+      EACH(i) EACH(m) {
+        Real sum = half[i][m][0] * slope[b][0];
+        CQ_UNROLL for (int l = 1; l < CQ_DIM; l++) sum += half[i][m][l] * slope[b][l];
+        add_to(at + (i * CQ_DIM + m) * nodes, sum);
+      }
+    }
+  }
+}
+
+#endif

@@ -1,0 +1,231 @@
+-- total_lagrangian_implicit: implicit total Lagrangian steps and world:settle: known answers, what the midpoint rule
+-- keeps, walls, chambers and cables, gradients, the same bits, and mistakes. A cell and the density are 1.
+local cq = require "cq"
+local derivative = require "tests.derivative"
+local same_bits = require "tests.same_bits"
+local sentence = require("tests.sentence").of
+local spread = require "tests.spread"
+local beam = require "scenes.cantilever"
+local balloon, finger = require "scenes.balloon", require "scenes.cable_finger"
+
+local EXACT = { tolerance = 1e-11, adjoint_tolerance = 1e-11 }
+
+local function exactly(fields)
+  for key, value in pairs(EXACT) do fields[key] = fields[key] or value end
+  return cq.Implicit(fields)
+end
+
+local function block(dim, fields)
+  local size, count = { 4, 3, 3 }, { 8, 6, 6 }
+  size[dim + 1], count[dim + 1] = nil, nil
+  return cq.Robot {
+    shape = cq.Shape.box { name = "block", size = size, count = count }, pins = fields.pins,
+    groups = { root = function(x) return x < 0.6 end },
+    material = cq.Material[fields.law or "neo_hookean"] { young = fields.young or 40, poisson = 0.3, density = 1 },
+    actuators = cq.Actuator.pressure { groups = { "block" }, axis = "y", max = 4 },
+  }
+end
+
+-- it falls from half a cell above a floor with friction
+local function world_of(robot, fields)
+  local dim = robot.dim
+  local def = {
+    cells = { 20, 14, 14 }, dx = 1, dt = 0.3, gravity = { 0.4, -1, 0.1 }, precision = "float64",
+    formulation = "total_lagrangian", integrator = exactly {},
+    walls = cq.Boundary.floor { at = 3, kind = "friction", mu = 0.3 },
+  }
+  for key, value in pairs(fields or {}) do def[key] = value or nil end
+  def.cells[dim + 1], def.gravity[dim + 1] = nil, nil
+  local at = { 6, 3.5, 5 }
+  at[dim + 1] = nil
+  def[1] = robot:at(at)
+  return cq.World(def)
+end
+
+local function felt(state)
+  local x, v, f = state:positions(), state:velocities(), state:deformations()
+  return (x * spread(x:shape(), -0.4, 1)):sum() + (v * spread(v:shape(), 1, -0.3)):sum()
+    + (f * spread(f:shape(), -1, 0.6)):mean()
+end
+
+describe("implicit total Lagrangian steps", function()
+  it("bend a cantilever as far as explicit ones that have come to rest, and as settle", function()
+    local gravity = 0.5 * beam.LENGTH / beam.timoshenko(1)
+    local explicit = beam.sink(4, gravity, "total Lagrangian", 3)
+    for _, method in ipairs { "total Lagrangian, implicit", "total Lagrangian, settle" } do
+      assert.near(1, beam.sink(4, gravity, method, 3) / explicit, 1e-5)
+    end
+  end)
+
+  it("keep the angular momentum of a free body by the midpoint rule, and most of the energy of a vibration", function()
+    local function left(scheme)
+      local robot = block(2, { young = 10 })
+      local world = cq.World { cells = { 20, 20 }, dx = 1, dt = 0.2, precision = "float64",
+        formulation = "total_lagrangian", integrator = exactly { scheme = scheme }, robot:at { 8, 8 } }
+      local x = world.robot.position - world.robot.position:mean(1):unsqueeze(1)
+      local velocity = x:matmul(cq.tensor { { 0.01, 0.1 }, { -0.1, 0 } })
+      local function of(state)
+        return state:angular_momentum("block"):item(),
+          (state:energy("block", "kinetic") + state:energy("block", "elastic")):item()
+      end
+      local turning = world.robot:with { velocity = velocity }
+      local l0, e0 = of(world:rollout { steps = 0, robot = turning }.state)
+      local l, e = of(world:rollout { steps = 200, robot = turning }.state)
+      world:close()
+      return l / l0, e / e0
+    end
+    local l, e = left "midpoint"
+    assert(math.abs(l - 1) < 1e-3 and e > 0.98 and e < 1.01, ("%.6f of L and %.4f of energy are left"):format(l, e))
+    local less = left "backward_euler"
+    assert(less < 0.97, ("%.4f of L is left"):format(less))
+  end)
+
+  it("are of second order in time by the midpoint rule, and of first by backward Euler", function()
+    local robot = block(2, { young = 10, pins = "root" })
+    local function tip(scheme, dt)
+      local world = world_of(robot, { dt = dt, walls = {}, integrator = exactly { scheme = scheme } })
+      local x = world:rollout({ steps = 2.4 / dt }).state:positions()
+      world:close()
+      return x
+    end
+    for scheme, order in pairs { midpoint = 2, backward_euler = 1 } do
+      local coarse, middle, fine = tip(scheme, 0.3), tip(scheme, 0.15), tip(scheme, 0.075)
+      local found = math.log(((coarse - middle):norm() / (middle - fine):norm()):item()) / math.log(2)
+      assert(found > order - 0.35, ("%s is of order %.2f"):format(scheme, found))
+    end
+  end)
+
+  it("stop at walls that they would pass in one step, and rest where explicit steps do", function()
+    for _, kind in ipairs { "separate", "friction", "sticky", "slip", "hold" } do
+      local function lowest(fields)
+        local world = world_of(block(2, {}), fields)
+        local state = world:rollout({ steps = 60 }).state
+        assert(state:velocities():abs():max():item() < 1e-2, kind)
+        local low = state:positions():slice(2, 2, 2):min():item()
+        world:close()
+        return low
+      end
+      local function under(integrator, substeps, damping)
+        return lowest { dt = 1, substeps = substeps, gravity = { 0, -1 }, damping = damping, integrator = integrator,
+          walls = cq.Boundary.floor { at = 3, kind = kind, mu = kind == "friction" and 0.3 or nil } }
+      end
+      local explicit = under(false, 40, 0.5)
+      for _, scheme in ipairs { "midpoint", "backward_euler" } do
+        assert.near(explicit, under(cq.Implicit { tolerance = 1e-8, scheme = scheme }, 1, 0.5), 5e-3)
+      end
+    end
+  end)
+
+  it("slide and bounce on a slope as explicit ones of the same body, by the midpoint rule", function()
+    local function speed(dt, substeps, integrator)
+      local world = world_of(block(2, { young = 40 }), { dt = dt, substeps = substeps, integrator = integrator,
+        gravity = { 0.287, -0.958 }, cells = { 80, 14 },
+        walls = cq.Boundary.floor { at = 3, kind = "friction", mu = 0.2 } })
+      local v = world:rollout({ steps = 6 / dt }).state:velocities():mean(1)
+      world:close()
+      return v
+    end
+    local explicit = speed(0.1, 20, false)
+    assert(((speed(0.05, 1, exactly { scheme = "midpoint" }) - explicit):norm() / explicit:norm()):item() < 0.02)
+  end)
+
+  it("blow a ring up as far as its wall bears, with the pressure of the chamber at the end of a step", function()
+    local scene = balloon { dim = 2, cells = 48, precision = "float64" }
+    scene.world.formulation = "total_lagrangian"
+    scene.world.substeps = 1
+    scene.world.integrator = cq.Implicit { pressure = "implicit", tolerance = 1e-8 }
+    local world = cq.World(scene.world)
+    local state = world:settle { signals = { 1 } }
+    local grown = (state:cavity_volume(scene.pressure) / world:rollout({ steps = 0 }).state
+      :cavity_volume(scene.pressure)):item()
+    assert.near(1, grown / scene.balance(2), 0.03)
+  end)
+end)
+
+describe("gradients of implicit total Lagrangian steps", function()
+  it("agree with central differences, on and off a floor, by both schemes", function()
+    for _, dim in ipairs { 2, 3 } do
+      for _, scheme in ipairs { "backward_euler", "midpoint" } do
+        local robot = block(dim, {})
+        local world = world_of(robot, { integrator = exactly { scheme = scheme } })
+        local n = robot.particle_count
+        derivative.check(function(p)
+          local roll = world:rollout { steps = 5, controller = cq.Controller.open_loop(p.u), robot = robot:with {
+            young = p.young, density = p.density, position = p.position, velocity = p.velocity } }
+          return felt(roll.state)
+        end, {
+          u = 0.3 * cq.ones { 5, 1 }, young = 40 * cq.ones { n }, density = cq.ones { n },
+          position = world.robot.position, velocity = 0.1 * cq.ones { n, dim },
+        }, 1e-5)
+        world:close()
+      end
+    end
+  end)
+
+  it("agree with central differences of cables, lagged and at the end of a step", function()
+    for _, cables in ipairs { "lagged", "implicit" } do
+      local scene = finger { precision = "float64" }
+      scene.world.formulation, scene.world.substeps = "total_lagrangian", 1
+      scene.world.integrator = exactly { cables = cables }
+      local world = cq.World(scene.world)
+      local robot = world.robot
+      derivative.check(function(p)
+        local roll = world:rollout { steps = 4, controller = cq.Controller.open_loop(p.u),
+          robot = robot:with { cable_stiffness = p.stiffness, cable_length = p.length } }
+        return felt(roll.state)
+      end, { u = cq.tensor { 0.8, -0.7 }:unsqueeze(1):expand { 4, 2 }, stiffness = robot.cable_stiffness,
+        length = 0.97 * robot.cable_length }, 1e-5)
+      world:close()
+    end
+  end)
+
+  it("agree with central differences where a body settles", function()
+    local robot = block(2, { pins = "root" })
+    local world = world_of(robot, {})
+    local n = robot.particle_count
+    derivative.check(function(p)
+      return felt(world:settle { robot = robot:with { young = p.young, density = p.density }, signals = p.u })
+    end, { young = 40 * cq.ones { n }, density = cq.ones { n }, u = cq.tensor { 0.3 } }, 1e-5)
+  end)
+
+  it("are the same bits with less memory, more threads and in a batch", function()
+    local muscle = cq.Actuator.pressure { groups = { "block" }, axis = "y", max = 4 }
+    local robot = cq.Robot {
+      shape = cq.Shape.box { name = "block", size = { 12, 12 }, count = { 24, 24 } },
+      material = cq.Material.neo_hookean { young = 40, poisson = 0.3, density = 1 }, actuators = muscle,
+    }
+    same_bits(function(threads)
+      return cq.World { cells = { 32, 32 }, dx = 1, dt = 0.2, threads = threads, precision = "float64",
+        formulation = "total_lagrangian", integrator = cq.Implicit { scheme = "midpoint" }, gravity = { 0, -1 },
+        walls = cq.Boundary.floor { at = 4, kind = "friction", mu = 0.3 }, robot:at { 10, 4.2 } }
+    end, robot, "2 MiB")
+  end)
+end)
+
+describe("implicit total Lagrangian steps refuse", function()
+  local function mistaken(fields, robot)
+    return sentence(function() return world_of(robot or block(2, {}), fields) end)
+  end
+
+  it("the midpoint rule on the grid of the world", function()
+    assert.equal('cq.World: the midpoint rule is of total Lagrangian steps: add formulation = "total_lagrangian", or '
+      .. 'take scheme = "backward_euler"',
+      mistaken { formulation = "updated", integrator = cq.Implicit { scheme = "midpoint" } })
+  end)
+
+  it("viscosity, collisions, and pressure on open surfaces", function()
+    local sticky = cq.Robot { shape = cq.Shape.box { size = { 4, 4 }, count = { 8, 8 } },
+      material = cq.Material.neo_hookean { young = 40, poisson = 0.3, density = 1, viscosity = 0.1 } }
+    assert.equal("cq.World: material 1 (neo_hookean) has viscosity, which implicit total Lagrangian steps do not have: "
+      .. 'leave out the integrator, or take formulation = "updated"', mistaken({}, sticky))
+    assert.equal("cq.World: collisions are of explicit total Lagrangian steps; leave out the integrator",
+      mistaken { collisions = true })
+  end)
+
+  it("a step in which a body turns inside out, with a sentence", function()
+    local robot = block(2, { law = "corotated" })
+    local world = world_of(robot, { dt = 5, gravity = { 0, -400 } })
+    local said = sentence(function() return world:rollout { steps = 10 } end)
+    assert(said:find("did not converge", 1, true) or said:find("inverted", 1, true), said)
+  end)
+end)
