@@ -279,8 +279,10 @@ int64_t cq_scene_mark_bytes(const cq_scene *s) { return slice_bytes(s) + arrange
 int64_t cq_scene_record_bytes(const cq_scene *s) {
   const cq_model *m = s->model;
   if (cq_is_reference(m)) {
-    const int holds = m->wall_count + m->pin_count > 0;   // velocities before walls are kept as well
-    return m->substeps * (CQ_REFERENCE_FIELDS + holds) * slice_bytes(s) / CQ_REFERENCE_FIELDS;
+    // velocities before walls are kept as well; of implicit steps what they solve for, and which contacts hold
+    const int64_t holds = m->wall_count + m->pin_count > 0 ? m->dim * s->kernels->real_bytes : 0,
+                  node = cq_is_implicit(m) ? 4 * s->kernels->real_bytes + (int64_t)sizeof(uint64_t) : holds;
+    return m->substeps * (slice_bytes(s) + node * s->reference.node_count);
   }
   const int64_t held = cq_is_implicit(m) ? (int64_t)sizeof(uint64_t) : 0,
                 node = (cq_keeps_unresolved(m) ? 8 : 4) * s->kernels->real_bytes + held;

@@ -13,7 +13,7 @@ Implicit.__index = Implicit
 -- what papers and other programs let one choose, and is settled here
 local SETTLED = {
   preconditioner = "it is the one that was found to pay: Gauss-Seidel in 2D, blocks of nodes with a coarse lattice in 3D, "
-    .. "a sparse factor with total Lagrangian steps, and no multigrid, see docs/implicit.md",
+    .. "with total Lagrangian steps a sparse factor in 2D and of slender bodies, and no multigrid, see docs/implicit.md",
 }
 
 local spec = is.define("cq.Implicit", {
@@ -39,9 +39,9 @@ local spec = is.define("cq.Implicit", {
 
 ---Implicit steps, for cq.World { integrator = cq.Implicit {} }: backward Euler, found by Newton's method with conjugate
 ---gradients. A step may be as long as one likes, as long as no particle moves by more than a cell in it, which it may
----with formulation = "total_lagrangian"; plastic flow, and forces of cables and pressure that are "lagged", are those at
----its start. Gradients are exact for converged steps: their error is of the size of the two tolerances. rollout.solver
----tells what each step took.
+---with formulation = "total_lagrangian"; plastic flow, and forces of cables and pressure that are "lagged", are those
+---at its start. Gradients are exact for converged steps: their error is of the size of the two tolerances.
+---rollout.solver tells what each step took.
 ---
 ---A step costs fifty explicit ones and more, so that one pays that replaces a hundred, in float64 or in 3D two hundred,
 ---in both a thousand; fewer with formulation = "total_lagrangian", whose matrix keeps its pattern and is factored.

@@ -28,6 +28,9 @@ typedef struct cq_factor {
   double *value;             // of the factor
   int64_t value_count;
   double *x;                 // {count, dim} right side, then the solution
+  double *below;             // {count, dim} at most, of one front
+  int32_t *target;           // {count} where rows of a front are among those of another
+  uint64_t *active;          // {count} bits of contacts that held when it was made
   double **work;             // {fronts} what is left of a front until another takes it up
 } cq_factor;
 
@@ -40,8 +43,8 @@ int64_t cq_factor_near(const cq_body *body, int32_t dim, int64_t node, int k);
 // The order of nodes with mass, and room; a factor that would be too large has a count of 0.
 cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_count, int64_t node_count, int32_t dim,
                           const uint8_t *active);
-// From block; positive: 0 where the matrix is not positive definite, and there is no factor.
-cq_status cq_factor_make(cq_factor *f, const cq_body *bodies, int *positive);
+// From block. Returns 0 where the matrix is not positive definite, and there is no factor.
+int cq_factor_make(cq_factor *f, const cq_body *bodies);
 void cq_factor_solve(cq_factor *f);          // x
 void cq_factor_destroy(cq_factor *f);
 

@@ -1,15 +1,20 @@
 // factor: between the vectors and contacts of nodes and the factor of the second derivative on reference grids
 // (factor.c), which is in double: the matrix on what contacts leave free, and right sides.
 
-// which nodes of a block contacts hold
-static void factor_mark(cq_scene *s, int32_t block) {
+// Which nodes of a block contacts hold; sum: how many are held otherwise than when this was asked before.
+static void factor_mark(cq_scene *s, int32_t block, double *sum) {
   cq_factor *f = &s->implicit.factor;
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   COLUMNS_EACH(s, block, column)
     for (int64_t node = column->node; node < column->node + column->count; node++)
       if (f->position[node] >= 0) f->held[f->position[node]] = 0;
-  for (int32_t k = 0; k < h->count; k++)
-    f->held[f->position[constrained_node(h, k)->node]] = ((int64_t)block << 32) + k + 1;
+  for (int32_t k = 0; k < h->count; k++) {
+    const ConstrainedNode *n = constrained_node(h, k);
+    const int32_t position = f->position[n->node];
+    f->held[position] = ((int64_t)block << 32) + k + 1;
+    sum[CQ_SUM_CHANGED] += f->active[position] != n->active;
+    f->active[position] = n->active;
+  }
 }
 
 // what contacts leave free at a position; 0: all

@@ -105,7 +105,7 @@ typedef struct cq_implicit_kernels {
   void (*begin_reference_adj)(cq_scene *s, const cq_slice *in, int32_t block);
   // of the factor there (factor.h): which nodes are held; a share of the matrix, shifted by a part of its diagonal;
   // REST to its right side, and its solution to CONDITIONED; and of particles what factor_take reads
-  void (*factor_mark)(cq_scene *s, int32_t block);
+  void (*factor_mark)(cq_scene *s, int32_t block, double *sum);
   void (*factor_take)(cq_scene *s, int32_t share, int32_t shares, double shift);
   void (*factor_load)(cq_scene *s, int32_t block);
   void (*factor_store)(cq_scene *s, int32_t block, double *sum);

@@ -5,6 +5,7 @@
 
 enum { PRODUCTS_OF_MATRIX = 10 };             // products with the tensors that take as long as to assemble a matrix
 enum { PRODUCTS_OF_LATTICE = 6 };             // that are made before its matrix is
+enum { PRODUCTS_OF_OLD_FACTOR = 6 };          // with the factor of an iteration before, until there is a new one
 static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
 static const double loose = 0.2;              // tolerance of a linear system
 
@@ -247,23 +248,31 @@ void cq_linear_descend(solve *o) {
 
 // The factor of the matrix; where that is not positive definite, of one shifted by more and more of its diagonal.
 static void make_factor(solve *o) {
-  static const double first = 1e-3, more = 8;
+  static const double first = 1e-3, more = 8, most = 1e6;
   cq_implicit *m = &o->s->implicit;
   const int threads = o->worker->size, rank = o->worker->rank;
-  if (o->factored) return;
-  o->factored = 1;
+  o->factored = FACTOR_NEW;
   phase(o, CQ_PHASE_SOLVE);
-  for (int b = o->begin; b < o->end; b++) o->k->factor_mark(o->s, b);
   o->k->factor_assemble(o->s, rank, threads);
   wait(o);
   for (double shift = 0;; shift = shift > 0 ? more * shift : first) {
     o->k->factor_take(o->s, rank, threads, shift);
     wait(o);
-    if (rank == 0) o->s->status = cq_factor_make(&m->factor, o->s->reference.bodies, &m->factor.positive);
+    if (rank == 0) m->factor.positive = cq_factor_make(&m->factor, o->s->reference.bodies);
     wait(o);
-    if (o->s->status || m->factor.positive || !(shift < 1e6)) break;
+    if (m->factor.positive || !(shift < most)) break;
   }
   phase(o, CQ_PHASE_ASSEMBLY);
+}
+
+// A factor from an iteration of Newton's method before, of the same step, does for a few products, if the same contacts
+// hold.
+static void find_factor(solve *o) {
+  begin_sums(o);
+  for (int b = o->begin; b < o->end; b++) o->k->factor_mark(o->s, b, sums(o, b));
+  end_sums(o);
+  if (o->factored == FACTOR_NEW || (o->factored == FACTOR_OLD && o->sum[CQ_SUM_CHANGED] == 0)) return;
+  make_factor(o);
 }
 
 // CONDITIONED by the factor from REST; returns their product
@@ -281,7 +290,7 @@ static double by_factor(solve *o) {
 // Conjugate gradients with the factor of the matrix. Where that is the whole second derivative, which it is without
 // cables, one direction or two are all.
 static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most, int truncated) {
-  make_factor(o);
+  find_factor(o);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
   end_sums(o);
@@ -291,6 +300,11 @@ static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most,
   for (int32_t i = 0; i < most; i++) {
     if (norm <= tolerance * tolerance * first) return CG_CONVERGED;
     if (!isfinite(square)) return CG_EXHAUSTED;
+    if (o->factored == FACTOR_OLD && i == PRODUCTS_OF_OLD_FACTOR) {
+      make_factor(o);
+      square = by_factor(o);
+      beta = 0;
+    }
     for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, beta);
     wait(o);
     cq_linear_multiply(o, CQ_GRID_DIRECTION, CQ_PRODUCT_FREE);

@@ -17,8 +17,8 @@ typedef struct solve {
   int32_t newton, linear;    // iterations made
   double unsettled;          // contacts that hold although they pull, where the method has ended
   int32_t saddle;            // directions along which H was negative, of a system that goes on
-  // the matrix, that of the lattice, and the factor, are those of the tensors and of contacts that hold
-  int assembled, coarse, factored;
+  int assembled, coarse;     // the matrix, that of the lattice, is that of the tensors and of contacts that hold
+  int factored;              // FACTOR_NONE to FACTOR_OLD
 } solve;
 
 static inline double *sums(solve *o, int block) { return o->s->implicit.sum[o->parity][block]; }
@@ -44,11 +44,15 @@ static inline void wait(solve *o) { cq_worker_wait(o->worker); }
 
 static inline void phase(solve *o, int which) { cq_worker_phase(o->worker, which); }
 
+// the factor on reference grids: there is none; that of the tensors as they are; of the step, but of tensors before
+enum { FACTOR_NONE, FACTOR_NEW, FACTOR_OLD };
+
 typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 
 // What loops over particles ask of a vector: its spread over reference grids. And where dilatations are averaged
-// (E101): volumes of nodes, once a step; rates of particles by a vector, for a loop over particles; and what the rest of
-// the stress gives the nodes. The first two leave the slabs of ranges clear, and each of the three begins with them clear.
+// (E101): volumes of nodes, once a step; rates of particles by a vector, for a loop over particles; and what the rest
+// of the stress gives the nodes. The first two leave the slabs of ranges clear, and each of the three begins with them
+// clear.
 void cq_linear_open(solve *o);
 void cq_linear_gather(solve *o, int32_t from);
 void cq_linear_press(solve *o);

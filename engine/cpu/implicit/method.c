@@ -66,7 +66,8 @@ static double tensors(solve *o) {
     wait(o);
   }
   phase(o, CQ_PHASE_TENSORS);
-  o->assembled = o->coarse = o->factored = 0;
+  o->assembled = o->coarse = 0;
+  if (o->factored) o->factored = FACTOR_OLD;
   return o->sum[CQ_SUM_STIFFNESS];
 }
 

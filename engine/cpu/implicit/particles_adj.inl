@@ -2,7 +2,7 @@
 // system is what the momentum of nodes gets (E89); what particles get of it is what the explicit step gives them, with
 // K in place of tau, and what F^ gets through K beside it (E91, E92).
 
-// Adjoint of piola_of: what P(F^) gets goes to F^, and to constants, internal variables and actuation.
+// Adjoint of end_stress_of: what P(F^) gets goes to F^, and to constants, internal variables and actuation.
 CQ_RARE void piola_adj_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_DIM], const ChunkGrad *chunk,
                           Real grad_trial[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   for (int k = 0; m->materials >> k; k++) {

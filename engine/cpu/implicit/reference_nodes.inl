@@ -41,11 +41,13 @@ static Row reference_momentum(const cq_scene *s, const int64_t at, const Row giv
   real out[16];
   row_store(out, given);
   for (int n = 0; n < 4; n++) {
-    const real mass = ((const real *)r->mass)[at / 4 + n];
+    const int64_t node = at / 4 + n;
+    const real mass = ((const real *)r->mass)[node], moving = half_decay(s) * mass;
     EACH(i) {
-      if (!(mass > (real)0)) out[4 * n + i] = (real)0;
+      real *to = out + 4 * n + i;
+      if (!(mass > (real)0)) *to = (real)0;
       else if (!s->model->integrator.statics)
-        out[4 * n + i] = out[4 * n + i] + half_decay(s) * mass * reference_field(s, r->from->data, NODE_VELOCITY + i)[at / 4 + n];
+        *to = *to + moving * reference_field(s, r->from->data, NODE_VELOCITY + i)[node];
     }
     for (int i = CQ_DIM; i < 4; i++) out[4 * n + i] = (real)0;
     out[4 * n + CQ_DIM] = mass;
@@ -171,7 +173,9 @@ static void find_constrained_reference(cq_scene *s, const int32_t block) {
 
 // The midpoint rule goes on beyond VELOCITY, where no contact holds, by ahead VELOCITY - back v_n; backward Euler ends
 // there.
-CQ_INLINE real ahead(const cq_scene *s) { return cq_is_midpoint(s->model) ? (real)2 * half_decay(s) - (real)1 : (real)0; }
+CQ_INLINE real ahead(const cq_scene *s) {
+  return cq_is_midpoint(s->model) ? (real)2 * half_decay(s) - (real)1 : (real)0;
+}
 CQ_INLINE real back(const cq_scene *s) { return cq_is_midpoint(s->model) ? decay_of(s) : (real)0; }
 
 // (E125) From VELOCITY, in the mean of the step, to the state after it.

@@ -118,7 +118,8 @@ static void begin_reference_adj(cq_scene *s, const cq_slice *in, int32_t block) 
         const real y = has ? solved[4 * node + i] : 0, v = reference_field(s, in->data, NODE_VELOCITY + i)[node];
         reference_field(s, r->force_adj, i)[node] = seconds * y;
         by_mass += statics ? 0 : half * v * y;
-        reference_field(s, r->adj, NODE_VELOCITY + i)[node] = statics || !has ? 0 : half * mass[node] * y - off * free[i];
+        const real before = half * mass[node] * y - off * free[i];
+        reference_field(s, r->adj, NODE_VELOCITY + i)[node] = statics || !has ? 0 : before;
         if (has) damped += 0.5 * half * mass[node] * v * y + (half * velocity[4 * node + i] - off * v) * free[i];
       }
       ((real *)r->mass_adj)[node] += by_mass;
