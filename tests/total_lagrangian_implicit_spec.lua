@@ -96,7 +96,7 @@ describe("implicit total Lagrangian steps", function()
   end)
 
   it("stop at walls that they would pass in one step, and rest where explicit steps do", function()
-    for _, kind in ipairs { "separate", "friction", "sticky", "slip", "hold" } do
+    for _, kind in ipairs { "separate", "friction", "sticky", "slip" } do
       local function lowest(fields)
         local world = world_of(block(2, {}), fields)
         local state = world:rollout({ steps = 60 }).state
