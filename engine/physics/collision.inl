@@ -57,7 +57,7 @@ typedef struct {
 
 // With g what forces get, dL/df_a - dL/df_b, h = t / s and q = mu phi (h.g) / s (all that e gets is q e / s):
 //   dL/dt = -mu phi g / s + q h,  dL/dphi = -mu (h.g) + mu slow q e / s,  dL/dslow = mu (phi + k / 1000) q e / s,
-//   dL/dw = dL/dt - n (n.dL/dt),  dL/dn = -(n.w) dL/dt - (n.dL/dt) w                                          (E121)
+//   dL/dw = dL/dt - n (n.dL/dt),  dL/dn = -(n.w) dL/dt - (n.dL/dt) w                                          (E128)
 CQ_INLINE void collision_rubbing_adj(const Collision *c, const wide given[CQ_DIM], CollisionGrad *grad) {
   const Rubbing r = collision_rubbing(c);
   const wide mu = (wide)c->friction;
