@@ -4,8 +4,7 @@
 -- hit at t = 0 and would swing on for long; its tendons are to calm it, though the controller only sees where the tip
 -- is, not how fast it goes. Expect: the worst excursion after t = 1.5 falls from 0.16 to less than 0.05 in 100
 -- iterations; without the memory (--memory no) it stays above 0.1.
--- Kept: 22 and 2 % with 2 and 4 times the substeps, 12 % on a finer grid, 3 % at 5 % of anything (cqlua robust): the
--- signals meet the swing of this one stalk.
+-- Kept: 22 and 2 % with 2 and 4 times the substeps, 12 % on a finer grid, 3 % at 5 % of anything (cqlua robust).
 -- Size: 240 particles, 300 x 9 steps. Time: 6 s.
 local cq = require "cq"
 
