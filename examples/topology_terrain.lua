@@ -1,8 +1,8 @@
 -- A walker over hills from one block, printed and read again.                      cqlua examples/topology_terrain.lua
 -- Source: none; the default plan on hills of 17 degrees. The body is written as STL, one for each actuator, read as
 -- meshes, filled with particles anew, and goes with the same signals.
--- Expect: 0.288 m with --starts 1 --seed 101 (AVX2; 0.299 m with AVX-512); the method before plans gave 0.36 m. From its surfaces it goes as
--- far, for they hold the same particles.
+-- Expect: 0.288 m with --starts 1 --seed 101 (AVX2; 0.299 m with AVX-512); the method before plans gave
+-- 0.36 m. From its surfaces it goes as far, for they hold the same particles.
 -- Kept: 90 and 82 % with 2 and 4 times the substeps, 91 % on a finer grid, 92 % at 5 % of anything (cqlua robust).
 -- Size: 1,600 particles, 500 x 10 steps, 650 iterations of a start. Time: 6 min of one core for a start.
 local cq = require "cq"

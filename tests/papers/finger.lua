@@ -20,6 +20,7 @@ local goals = cq.option("goals", "fixed", is.one_of { "fixed", "random", "wide" 
 local setting = SETTINGS[goals]
 local most = cq.option("rollouts", setting.rollouts)        -- of gradients; the others have ten times as many
 setting.batch = cq.option("batch", setting.batch)           -- goals of one step of Adam, and of CMA-ES
+local first_rate = cq.option("rate", 0.01)                  -- of gradients
 
 local scene = require "scenes.finger" {}
 local world = cq.World(scene.world)
@@ -72,7 +73,7 @@ function ways.gradient(trial)
   local controller = cq.Controller.mlp { hidden = { 32, 32 }, activation = "tanh", inputs = 14, signals = 2,
     scale = 0.1 }
   local count = math.floor(all / setting.batch)
-  local adam = cq.Optimizer.adam { rate = cq.option("rate", 0.01), schedule = function(i) return 0.06 ^ (i / count) end }
+  local adam = cq.Optimizer.adam { rate = first_rate, schedule = function(i) return 0.06 ^ (i / count) end }
   local step = cq.value_and_grad(function(p, wanted)
     local miss, roll = misses(controller:with(p), wanted)
     return miss:mean(), roll
