@@ -80,6 +80,41 @@ describe("implicit total Lagrangian steps", function()
     assert(less < 0.97, ("%.4f of L is left"):format(less))
   end)
 
+  it("damp a free flight by time and not by step", function()
+    for _, scheme in ipairs { "midpoint", "backward_euler" } do
+      for _, dt in ipairs { 0.5, 0.1 } do
+        local robot = block(2, {})
+        local world = world_of(robot, { dt = dt, gravity = { 0, 0 }, walls = {}, damping = 0.7,
+          integrator = exactly { scheme = scheme } })
+        local v = cq.tensor { 1, 0.5 }:expand { robot.particle_count, 2 }
+        local state = world:rollout({ steps = 1 / dt, robot = world.robot:with { velocity = v } }).state
+        assert(((state:velocities() / v - math.exp(-0.7)):abs():max()):item() < 1e-9)
+        world:close()
+      end
+    end
+  end)
+
+  it("are solved by a few products with the factor of the matrix, on a wall and at rest", function()
+    local function products(solver) return (solver.linear:sum() / solver.newton:sum()):item() end
+    local function bar(fields)
+      local robot = cq.Robot {
+        shape = cq.Shape.box { name = "bar", size = { 40, 8 }, spacing = 0.5 }, pins = fields.pins,
+        groups = { root = function(x) return x < 2 end },
+        material = cq.Material.neo_hookean { young = 40, poisson = 0.3, density = 0.05 },
+      }
+      return world_of(robot, { integrator = cq.Implicit { tolerance = 1e-8 }, cells = { 64, 30 }, walls = fields.walls,
+        gravity = { 0, fields.pins and -0.05 or -1 } })
+    end
+    local world = bar {}
+    local fell = products(world:rollout({ steps = 12 }).solver)
+    assert(fell > 0.5 and fell < 4.5, ("%.2f products for an iteration"):format(fell))
+    world:close()
+    local pinned = bar { pins = "root", walls = {} }
+    local _, settled = pinned:settle {}
+    assert(products(settled.solver) < 4.5, ("%.2f products for an iteration at rest"):format(products(settled.solver)))
+    pinned:close()
+  end)
+
   it("are of second order in time by the midpoint rule, and of first by backward Euler", function()
     local robot = block(2, { young = 10, pins = "root" })
     local function tip(scheme, dt)
@@ -186,6 +221,17 @@ describe("gradients of implicit total Lagrangian steps", function()
     derivative.check(function(p)
       return felt(world:settle { robot = robot:with { young = p.young, density = p.density }, signals = p.u })
     end, { young = 40 * cq.ones { n }, density = cq.ones { n }, u = cq.tensor { 0.3 } }, 1e-5)
+  end)
+
+  it("that are no number are an error, and not 0", function()
+    local world = world_of(block(2, {}), {})
+    local said = sentence(function()
+      cq.value_and_grad(function(velocity)
+        local state = world:rollout({ steps = 2, robot = world.robot:with { velocity = velocity } }).state
+        return (state:positions():sum() * 0):sqrt()
+      end)(cq.param(cq.zeros { world.particle_count, 2 }))
+    end)
+    assert(said:find("nan", 1, true) or said:find("no number", 1, true), said)
   end)
 
   it("are the same bits with less memory, more threads and in a batch", function()

@@ -46,6 +46,12 @@ cq_status cq_integrator_complete(cq_model *m) {
   for (int32_t w = 0; w < m->wall_count; w++) m->walls_have_friction |= m->walls[w].kind == CQ_CONTACT_FRICTION;
   if (m->moving_wall_count > MOST)
     return cq_fail(CQ_INVALID, "%d walls move; implicit steps take at most %d", m->moving_wall_count, (int)MOST);
+  int32_t normals = 0;   // that may hold one node
+  for (int32_t w = 0; w < m->wall_count; w++)
+    normals += m->walls[w].shape == CQ_WALL_BOX && m->walls[w].hollow ? m->dim : 1;
+  if (cq_is_reference(m) && normals > CONTACTS)
+    return cq_fail(CQ_INVALID, "%d walls have %d normals, a hollow box one for each axis; implicit total Lagrangian "
+                   "steps take at most %d", m->wall_count, normals, (int)CONTACTS);
   for (int32_t k = 0; m->integrator.statics && k < m->material_count; k++)
     if (cq_material_updates(&m->materials[k]))
       return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time: where it comes to rest depends on the "

@@ -44,8 +44,8 @@ local spec = is.define("cq.Implicit", {
 ---rollout.solver tells what each step took.
 ---
 ---A step costs fifty explicit ones and more, so that one pays that replaces a hundred, in float64 or in 3D two hundred,
----in both a thousand; fewer with formulation = "total_lagrangian", whose matrix keeps its pattern and is factored.
----Backward Euler dissipates what moves faster than its steps, scheme = "midpoint" nothing.
+---in both a thousand. With formulation = "total_lagrangian" explicit steps are quicker as well, so that it is about the
+---same there. Backward Euler dissipates what moves faster than its steps, scheme = "midpoint" nothing.
 ---
 ---Walls with friction are Coulomb's above the speed `stick_velocity`; below, friction falls to 0 with the speed, so
 ---that what sticks creeps, slower than that.

@@ -4,11 +4,7 @@
 
 // steps of backward Euler
 static void implicit(test_scene *s) {
-  s->def.integrator.kind = CQ_INTEGRATOR_IMPLICIT;
-  s->def.integrator.tolerance = 1e-14;
-  s->def.integrator.adjoint_tolerance = 1e-14;
-  s->def.integrator.newton_iterations = 400;
-  s->def.dt = 2e-2;
+  test_scene_implicit(s);
   // Normals of three walls in a plane would leave one of them without a say, at the kink of letting go.
   for (int i = 0; i < 3; i++) s->walls[2].point[i] += (0.13 + 0.11 * i) * s->def.dx;
   // and room beside the ball to slide on the floor

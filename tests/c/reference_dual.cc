@@ -47,17 +47,9 @@ static void driven_lattice(test_scene *s) {
   test_scene_add_drives(s);
 }
 
-// implicit steps, converged to rounding
-static void implicit(test_scene *s) {
-  s->def.integrator.kind = CQ_INTEGRATOR_IMPLICIT;
-  s->def.integrator.tolerance = 1e-14;
-  s->def.integrator.adjoint_tolerance = 1e-14;
-  s->def.integrator.newton_iterations = 400;
-  s->def.dt = 2e-2;
-}
 static void implicit_lattice(test_scene *s) {
   test_scene_lattice(s);
-  implicit(s);
+  test_scene_implicit(s);
 }
 static void implicit_mixed(test_scene *s) {
   static const cq_material kinds[4] = {{CQ_MATERIAL_SAINT_VENANT_KIRCHHOFF, 0, 2, 0, 0},
@@ -66,7 +58,7 @@ static void implicit_mixed(test_scene *s) {
                                        {CQ_MATERIAL_TRANSVERSELY_ISOTROPIC, 0, 0, 0, 0}};
   test_scene_take(s, kinds);
   test_scene_reference(s);
-  implicit(s);
+  test_scene_implicit(s);
 }
 static void midpoint(test_scene *s) {
   implicit_mixed(s);

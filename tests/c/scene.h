@@ -293,6 +293,15 @@ static inline void test_scene_add_mover(test_scene *s) {
 // total Lagrangian steps, of particles anywhere in their cells
 static inline void test_scene_reference(test_scene *s) { s->def.formulation = CQ_FORMULATION_TOTAL_LAGRANGIAN; }
 
+// implicit steps, converged to rounding, for slopes are those of the exact solution
+static inline void test_scene_implicit(test_scene *s) {
+  s->def.integrator.kind = CQ_INTEGRATOR_IMPLICIT;
+  s->def.integrator.tolerance = 1e-14;
+  s->def.integrator.adjoint_tolerance = 1e-14;
+  s->def.integrator.newton_iterations = 400;
+  s->def.dt = 2e-2;
+}
+
 // the same of particles that lie on a lattice, as most bodies are made
 static inline void test_scene_lattice(test_scene *s) {
   const int dim = s->def.dim;

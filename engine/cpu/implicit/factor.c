@@ -128,7 +128,7 @@ static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, dou
   int32_t *mark = cq_alloc((size_t)f->count, sizeof *mark, "implicit steps"),
           *found = cq_alloc((size_t)f->count, sizeof *found, "implicit steps"),
           *front_of = cq_alloc((size_t)f->count, sizeof *front_of, "implicit steps");
-  int64_t capacity = 0, used = 0, values = 0;
+  int64_t capacity = 0, used = 0;
   cq_status status = mark && found && front_of ? CQ_OK : CQ_MEMORY;
   for (int32_t k = 0; k < f->fronts && !status; k++)
     for (int32_t p = f->front[k].first; p < f->front[k].first + f->front[k].own; p++) front_of[p] = k;
@@ -170,16 +170,13 @@ static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, dou
     front->below = count;
     memcpy(f->row + used, found, (size_t)count * sizeof *found);
     used += count;
-    front->values = values;
     const double own = (double)front->own * dim, all = own + (double)count * dim;
-    values += (int64_t)(own * all);
     *work += own * all * all;
     if (!count) continue;
     front->parent = front_of[found[0]];
     front->sibling = f->front[front->parent].child;
     f->front[front->parent].child = k + 1;
   }
-  f->value_count = values;
   cq_free(mark);
   cq_free(found);
   cq_free(front_of);
@@ -187,7 +184,7 @@ static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, dou
 }
 
 static void forget(cq_factor *f) {
-  void *owned[] = {f->position, f->node, f->body, f->held, f->front, f->row, f->value, f->block, f->x, f->below,
+  void *owned[] = {f->position, f->node, f->body, f->held, f->front, f->row, f->block, f->x, f->below,
                    f->active, f->target};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   for (int32_t k = 0; f->work && k < f->fronts; k++) cq_free(f->work[k]);
@@ -223,20 +220,19 @@ cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_coun
   if (status) return status;
   const int32_t offsets = cq_factor_offsets(dim);
   for (int32_t k = 0; k < f->fronts; k++) bytes += 8.0 * pow((double)dim * (f->front[k].own + f->front[k].below), 2);
-  bytes += 8.0 * ((double)f->value_count + (double)f->count * offsets * dim * dim);
+  bytes += 8.0 * (double)f->count * offsets * dim * dim;
   if (bytes > most_bytes || work > most_work * f->count) {
     forget(f);
     return CQ_OK;
   }
   f->held = cq_alloc((size_t)f->count, sizeof *f->held, "implicit steps");
-  f->value = cq_alloc((size_t)f->value_count, sizeof *f->value, "implicit steps");
   f->block = cq_alloc((size_t)f->count * (size_t)(offsets * dim * dim), sizeof *f->block, "implicit steps");
   f->x = cq_alloc((size_t)(f->count * dim), sizeof *f->x, "implicit steps");
   f->below = cq_alloc((size_t)(f->count * dim), sizeof *f->below, "implicit steps");
   f->active = cq_alloc((size_t)f->count, sizeof *f->active, "implicit steps");
   f->target = cq_alloc((size_t)f->count, sizeof *f->target, "implicit steps");
   f->work = cq_alloc((size_t)f->fronts, sizeof *f->work, "implicit steps");
-  if (!f->target || !f->held || !f->value || !f->block || !f->x || !f->below || !f->active || !f->work)
+  if (!f->target || !f->held || !f->block || !f->x || !f->below || !f->active || !f->work)
     return CQ_MEMORY;
   for (int32_t k = 0; k < f->fronts; k++) {
     const size_t all = (size_t)dim * (size_t)(f->front[k].own + f->front[k].below);
@@ -332,7 +328,6 @@ int cq_factor_make(cq_factor *f, const cq_body *bodies) {
     for (int32_t child = front->child; child; child = f->front[child - 1].sibling)
       take_child(f, front, child - 1, a, all);
     if (!factor_front(a, own, all)) return 0;
-    memcpy(f->value + front->values, a, (size_t)own * (size_t)all * sizeof *a);
   }
   return 1;
 }
@@ -348,7 +343,7 @@ void cq_factor_solve(cq_factor *f) {
   for (int32_t k = 0; k < f->fronts; k++) {
     const cq_front *front = &f->front[k];
     const int own = front->own * dim, below = front->below * dim, all = own + below;
-    const double *l = f->value + front->values;
+    const double *l = f->work[k];
     double *x = f->x + (size_t)front->first * (size_t)dim;
     cblas_dtrsv(CblasColMajor, CblasLower, CblasNoTrans, CblasNonUnit, own, l, all, x, 1);
     if (below) cblas_dgemv(CblasColMajor, CblasNoTrans, below, own, 1, l + own, all, x, 1, 0, f->below, 1);
@@ -358,7 +353,7 @@ void cq_factor_solve(cq_factor *f) {
   for (int32_t k = f->fronts - 1; k >= 0; k--) {
     const cq_front *front = &f->front[k];
     const int own = front->own * dim, below = front->below * dim, all = own + below;
-    const double *l = f->value + front->values;
+    const double *l = f->work[k];
     double *x = f->x + (size_t)front->first * (size_t)dim;
     for (int32_t i = 0; i < front->below; i++) memcpy(f->below + i * dim, x_below(f, front, i), node);
     if (below) cblas_dgemv(CblasColMajor, CblasTrans, below, own, -1, l + own, all, f->below, 1, 1, x, 1);

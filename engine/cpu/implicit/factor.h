@@ -9,7 +9,7 @@ typedef struct cq_front {
   int32_t first, own;        // positions in the order
   int32_t below;             // rows below, at row[rows]
   int32_t parent, child, sibling;   // the front that takes up what is left; those before, from 1 on, 0: none
-  int64_t rows, values;      // value[values]: own columns of the factor, {own dim, (own + below) dim}
+  int64_t rows;
 } cq_front;
 
 // Blocks of the matrix {dim, dim} are with the first of two nodes, by the way to the other: none and those after it in
@@ -25,13 +25,12 @@ typedef struct cq_factor {
   int32_t fronts;
   int32_t *row;
   double *block;             // {count, offsets, dim, dim} of the matrix
-  double *value;             // of the factor
-  int64_t value_count;
   double *x;                 // {count, dim} right side, then the solution
   double *below;             // {count, dim} at most, of one front
   int32_t *target;           // {count} where rows of a front are among those of another
   uint64_t *active;          // {count} bits of contacts that held when it was made
-  double **work;             // {fronts} what is left of a front until another takes it up
+  // {fronts}, each {(own + below) dim, (own + below) dim}: own columns of the factor, and what was left of the rest
+  double **work;
 } cq_factor;
 
 static inline int32_t cq_factor_offsets(int32_t dim) { return dim == 3 ? 63 : 13; }

@@ -290,23 +290,25 @@ static double by_factor(solve *o) {
 // Conjugate gradients with the factor of the matrix. Where that is the whole second derivative, which it is without
 // cables, one direction or two are all.
 static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most, int truncated) {
-  find_factor(o);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
   end_sums(o);
-  const double first = o->sum[CQ_SUM_SQUARE];
-  if (!isfinite(first)) return CG_CONVERGED;
-  double norm = first, square = by_factor(o), beta = 0;
-  for (int32_t i = 0; i < most; i++) {
-    if (norm <= tolerance * tolerance * first) return CG_CONVERGED;
-    if (!isfinite(square)) return CG_EXHAUSTED;
-    if (o->factored == FACTOR_OLD && i == PRODUCTS_OF_OLD_FACTOR) {
-      make_factor(o);
-      square = by_factor(o);
-      beta = 0;
-    }
-    for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, beta);
+  const double enough = tolerance * tolerance * o->sum[CQ_SUM_SQUARE];
+  double norm = o->sum[CQ_SUM_SQUARE], square = 1;
+  if (!isfinite(norm)) {   // what is no number stays none, for those who look at the result
+    for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
     wait(o);
+    return CG_CONVERGED;
+  }
+  find_factor(o);
+  for (int32_t i = 0; i < most && norm > enough; i++) {
+    const int renew = o->factored == FACTOR_OLD && i == PRODUCTS_OF_OLD_FACTOR;
+    if (renew) make_factor(o);
+    const double now = by_factor(o);
+    if (!isfinite(now)) return CG_EXHAUSTED;
+    for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, i && !renew ? now / square : 0);
+    wait(o);
+    square = now;
     cq_linear_multiply(o, CQ_GRID_DIRECTION, CQ_PRODUCT_FREE);
     const double curvature = o->sum[CQ_SUM_DOT];
     o->linear++;
@@ -320,11 +322,8 @@ static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most,
     for (int b = o->begin; b < o->end; b++) o->k->cg_advance(o->s, b, square / curvature, sums(o, b));
     end_sums(o);
     norm = o->sum[CQ_SUM_SQUARE];
-    const double now = by_factor(o);
-    beta = now / square;
-    square = now;
   }
-  return norm <= tolerance * tolerance * first ? CG_CONVERGED : CG_EXHAUSTED;
+  return norm <= enough ? CG_CONVERGED : CG_EXHAUSTED;
 }
 
 // The end is told by the norm of the blocks of nodes, as that of a step is: in that of the lattice rounding of the sum

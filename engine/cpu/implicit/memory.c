@@ -72,23 +72,6 @@ cq_status cq_implicit_reserve(cq_scene *s) {
   return matrix ? matrix : cq_coarse_reserve(s);
 }
 
-// nodes that particles touch
-static void mark_touched(const cq_scene *s, uint8_t *active) {
-  const cq_reference *r = &s->reference;
-  const int around = s->model->dim == 3 ? 27 : 9;
-  for (int32_t slot = 0; slot < s->chunks * CQ_CHUNK; slot++) {
-    if (r->order[slot] < 0) continue;
-    const cq_cells *cells = &r->cells[r->cells_of_chunk[slot / CQ_CHUNK]];
-    const int64_t *stride = r->bodies[cells->body].stride;
-    for (int k = 0; k < around; k++) {
-      const int way[3] = {k / (around / 3) - 1, (around == 27 ? k / 3 : k) % 3 - 1, k % 3 - 1};
-      int64_t node = cells->node + slot % CQ_CHUNK;
-      for (int i = 0; i < s->model->dim; i++) node += way[i] * stride[i];
-      active[node] = 1;
-    }
-  }
-}
-
 // The order of the factor on reference grids, and room for it; none where it would be too large, or over dual numbers.
 static cq_status order_factor(cq_scene *s) {
   cq_implicit *m = &s->implicit;
@@ -97,7 +80,8 @@ static cq_status order_factor(cq_scene *s) {
   if (!m->loops->factor_assemble) return CQ_OK;
   uint8_t *active = cq_alloc((size_t)r->node_count, 1, "implicit steps");
   if (!active) return CQ_MEMORY;
-  mark_touched(s, active);
+  for (int32_t k = 0; k < r->nodes_count; k++)
+    for (int l = 0; l < CQ_REFERENCE_VECTOR; l++) active[r->nodes[k].node + l] = r->nodes[k].touched >> l & 1;
   const cq_status status =
       cq_factor_order(&m->factor, r->bodies, r->body_count, r->node_count, s->model->dim, active);
   cq_free(active);

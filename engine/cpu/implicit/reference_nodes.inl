@@ -105,7 +105,7 @@ static int add_wall(cq_scene *s, cq_constrained_nodes *h, ConstrainedNode *n, co
   for (int i = 0; wall->shape == CQ_WALL_BOX && wall->hollow && i < CQ_DIM; i++)
     room = fmin(room, 0.5 * (wall->upper[i] - wall->lower[i]));
   const int32_t count = wall_normals(wall, CQ_DIM, room, x, normals);
-  for (int32_t k = 0; k < count && n->count < 64; k++) {
+  for (int32_t k = 0; k < count; k++) {
     if (!is_over_face(wall, slack, x, normals[k])) continue;
     const wall_real gap = -wall_depth(wall, CQ_DIM, slack, x, normals[k], slope);
     if (!constrained_reserve(&h->contact, &h->contact_capacity, h->contacts + 1, sizeof(NodeContact))) return 0;
@@ -132,7 +132,6 @@ static int add_pin(cq_constrained_nodes *h, ConstrainedNode *n, const int32_t pi
 
 // a node that may be held, of as far as it may go in the step
 static int add_node(cq_scene *s, cq_constrained_nodes *h, const StepWalls *walls, const int64_t node) {
-  static const double far = 1e9;   // a body that settles may go anywhere
   const cq_reference *r = &s->reference;
   double speed = 0;
   if (!constrained_reserve(&h->node, &h->capacity, h->count + 1, sizeof(ConstrainedNode))) return 0;
@@ -148,7 +147,8 @@ static int add_node(cq_scene *s, cq_constrained_nodes *h, const StepWalls *walls
       double of_wall = 0;
       EACH(i) of_wall += fabs((double)s_value(wall_velocity_of(s, w)[i]));
       const double reach = 2 * s->model->dx + 2 * s->model->dt * (speed + of_wall);
-      if (!add_wall(s, h, n, walls, w, s->model->integrator.statics ? far : reach)) return 0;
+      // a body that settles may go anywhere
+      if (!add_wall(s, h, n, walls, w, s->model->integrator.statics ? INFINITY : reach)) return 0;
     }
   }
   h->count += n->count > 0;

@@ -165,7 +165,7 @@ static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_
 
 #if !defined(CQ_REAL_DUAL)
 
-enum { SIDE = 5, OFFSETS = CQ_DIM == 3 ? 63 : 13, PAIRS = CQ_DIM == 3 ? 27 : 9 };
+enum { SIDE = 5, OFFSETS = CQ_DIM == 3 ? 63 : 13 };
 
 // Of two nodes of a stencil: by which way one lies beside the other, from none on; below 0: it comes before.
 CQ_INLINE int offset_of(const int a, const int b) {
@@ -180,11 +180,11 @@ CQ_INLINE int offset_of(const int a, const int b) {
 static void solve_assemble(cq_scene *s, int32_t share, int32_t shares) {
   const int64_t nodes = s->reference.node_count;
   real *to = (real *)s->implicit.block;
-  int32_t pair[PAIRS * PAIRS], pairs = 0;
-  for (int a = 0; a < PAIRS; a++)
-    for (int b = 0; b < PAIRS; b++) {
+  int32_t pair[TOUCHED * TOUCHED], pairs = 0;
+  for (int a = 0; a < TOUCHED; a++)
+    for (int b = 0; b < TOUCHED; b++) {
       const int offset = offset_of(a, b);
-      if (offset >= 0 && offset % shares == share) pair[pairs++] = PAIRS * a + b;
+      if (offset >= 0 && offset % shares == share) pair[pairs++] = TOUCHED * a + b;
     }
   for (int o = share; o < OFFSETS; o += shares)
     memset(to + o * MATRIX * nodes, 0, (size_t)(MATRIX * nodes) * sizeof *to);
@@ -192,12 +192,12 @@ static void solve_assemble(cq_scene *s, int32_t share, int32_t shares) {
     const Cells c = cells_of(s, cells, h);
     const real *tensor = tensor_of_chunk(s, chunk) + h;
     Weights w;
-    Real slope[PAIRS][CQ_DIM], half[CQ_DIM][CQ_DIM][CQ_DIM];
+    Real slope[TOUCHED][CQ_DIM], half[CQ_DIM][CQ_DIM][CQ_DIM];
     weights_of(&c, chunk, &w);
-    for (int k = 0; k < PAIRS; k++) weight_at(&w, k, slope[k]);
+    for (int k = 0; k < TOUCHED; k++) weight_at(&w, k, slope[k]);
     memset((void *)half, 0, sizeof half);
     for (int32_t k = 0, last = -1; k < pairs; k++) {
-      const int a = pair[k] / PAIRS, b = pair[k] % PAIRS;
+      const int a = pair[k] / TOUCHED, b = pair[k] % TOUCHED;
       if (a != last)
         EACH(i) EACH(m) EACH(l) {
           half[i][m][l] = r_set((real)0);

@@ -222,6 +222,7 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
     cq_nodes here = {.node = node};
     int any = 0;
     for (int l = 0; l < CQ_REFERENCE_VECTOR; l++) {
+      here.touched |= (uint32_t)mark[node + l] << l;
       any |= mark[node + l];
       here.pinned |= r->pin[node + l] != 0;
     }

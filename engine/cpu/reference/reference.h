@@ -35,6 +35,7 @@ typedef struct cq_cells {
 typedef struct cq_nodes {
   int64_t node;
   uint32_t ranges;           // bit r: range r scatters to them
+  uint32_t touched;          // bit l: particles reach node + l
   int32_t pinned;            // some node is held by a pin
 } cq_nodes;
 
