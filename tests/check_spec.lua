@@ -41,6 +41,15 @@ describe("a script that is checked", function()
     says(result.err, "the folder /proc/nowhere cannot be written")
   end)
 
+  it("says of a failure after a training that a check leaves the training out", function()
+    local result = cqlua { "check", script((head:gsub("OF", "1")) .. "\ncq.load(run.folder)") }
+    assert.equal(1, result.code)
+    says(result.err, "this came after a training, which a check leaves out: it may be right in a run")
+    result = cqlua { "check", script("cq.load(nil)\n" .. (head:gsub("OF", "1"))) }
+    assert.equal(1, result.code)
+    assert.is_nil(result.err:find("after a training", 1, true))
+  end)
+
   it("leaves nothing of its folders, neither where it would run nor among the temporary ones", function()
     local content = 'local run = require("cq.run").open { iterations = 1 }\nprint(run.folder)\nrun:record { loss = 1 }'
     assert(host.make_folder(folder .. "/temporary"))

@@ -173,6 +173,8 @@ describe("bodies that collide by total Lagrangian steps", function()
     local free = slide(0, 0.2, 0)
     for part = 1, 2 do assert.near(-0.3, slide(0.3, 0.2, 0, part) - free, 0.015) end
     assert(free > -0.12 and free < 0, free)
+    local _, kept = slide(0, 0, 0.1)
+    assert(kept < 0.5, "rows of nodes hold what rests, too: it went " .. kept)
     local _, slipped = slide(0, 0, 0.5)
     local _, held = slide(0.8, 0, 0.5)
     local _, longer = slide(0.8, 0, 0.5, 4)

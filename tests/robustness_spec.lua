@@ -384,4 +384,31 @@ run:optimize { iterations = 3 }
     mistake.says(found.err, "cqlua robust: " .. folder)
     assert.equal(2, process.cqlua({ "robust" }).code)
   end)
+
+  it("measures one of several runs of a script", function()
+    process.write(folder .. "/script.lua", [[
+package.path = "./?.lua;" .. package.path
+local cq, scene = require "cq", require "tests.scene"
+for _, name in ipairs { "slow", "quick" } do
+  local run = cq.Experiment { world = scene.world(scene.robot()), steps = 10,
+    controller = cq.Controller.sines { seed = 2 },
+    objective = function(s, start) return start:center("trunk")[1] - s:center("trunk")[1] end,
+    optimizer = cq.Optimizer.adam { rate = name == "slow" and 0.01 or 0.05 } }
+  run:optimize { iterations = 3, name = name }
+end
+]])
+    assert.equal(0, process.cqlua({ folder .. "/script.lua", "--out", folder .. "/runs" }).code)
+    local loss = {}
+    for k, name in ipairs { "slow", "quick" } do
+      local found = process.cqlua { "robust", folder .. "/runs/" .. name, "--draws", "0" }
+      assert.equal(0, found.code, found.err)
+      loss[k] = json.decode(process.read(folder .. "/runs/" .. name .. "/robustness.json")).loss
+      assert.near(cq.load(folder .. "/runs/" .. name).result.loss, loss[k], 1e-12)
+    end
+    assert(loss[1] ~= loss[2])
+    os.rename(folder .. "/runs/slow", folder .. "/runs/other")
+    local found = process.cqlua { "robust", folder .. "/runs/other" }
+    assert.equal(1, found.code)
+    mistake.says(found.err, 'has the name "slow", by which its script finds it')
+  end)
 end)

@@ -267,6 +267,18 @@ describe("world:settle", function()
       cq.World(free):settle { signals = { "a" } }
     end)
     sentence.fails("unknown field increments", function() cq.World(free):settle { increments = 3 } end)
+    local world = cq.World(finger.world)
+    sentence.fails("world:settle: signals must be finite, got nan", function() world:settle { signals = { 0 / 0 } } end)
+    sentence.fails("world:settle: signals {2, 1} are for batch = 2, got none", function()
+      world:settle { signals = { { 0.1 }, { 0.2 } } }
+    end)
+    sentence.fails("world:settle: signals {2, 1} are for batch = 2, got 3", function()
+      world:settle { signals = { { 0.1 }, { 0.2 } }, batch = 3 }
+    end)
+    local held = made(law, cq.Boundary.floor { at = 0.2 })
+    sentence.fails("got one of its world:settle, which has no time to go on from; give robot = robot:with", function()
+      held:rollout { steps = 1, from = held:settle() }
+    end)
   end)
 
   it("has no gradient at a saddle, and says so", function()

@@ -263,9 +263,24 @@ describe("implicit total Lagrangian steps refuse", function()
     local sticky = cq.Robot { shape = cq.Shape.box { size = { 4, 4 }, count = { 8, 8 } },
       material = cq.Material.neo_hookean { young = 40, poisson = 0.3, density = 1, viscosity = 0.1 } }
     assert.equal("cq.World: material 1 (neo_hookean) has viscosity, which implicit total Lagrangian steps do not have: "
-      .. 'leave out the integrator, or take formulation = "updated"', mistaken({}, sticky))
+      .. 'leave out its viscosity or the integrator, or take formulation = "updated"', mistaken({}, sticky))
     assert.equal("cq.World: collisions are of explicit total Lagrangian steps; leave out the integrator",
       mistaken { collisions = true })
+  end)
+
+  it("bodies that meet, with a way out that there is", function()
+    local a, b = block(2, {}), block(2, {})
+    local world = cq.World { cells = { 24, 14 }, dx = 1, dt = 0.3, formulation = "total_lagrangian",
+      integrator = cq.Implicit {}, a:at { 5, 5 }, b:at { 9.5, 5 } }
+    local moving = world.robots[1]:with { velocity = { 3, 0 } }
+    local said = sentence(function() return world:rollout { steps = 5, robot = { moving, world.robots[2] } } end)
+    assert(said:find('give the world collisions = true and explicit steps, or formulation = "updated"', 1, true), said)
+  end)
+
+  it("are named where a world prints itself", function()
+    local world = world_of(block(2, {}), { integrator = cq.Implicit { scheme = "midpoint" } })
+    assert(tostring(world):find("float64, total Lagrangian, midpoint }", 1, true), tostring(world))
+    assert.equal("cq.Implicit { midpoint, tolerance 0.001, adjoint_tolerance 1e-06 }", tostring(world.def.integrator))
   end)
 
   it("a step in which a body turns inside out, with a sentence", function()

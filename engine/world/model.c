@@ -147,7 +147,7 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
                      material->branches ? " with Maxwell branches" : "", instead);
     if (cq_is_implicit(m) && material->viscous)
       return cq_fail(CQ_INVALID, "material %d (%s) has viscosity, which implicit total Lagrangian steps do not have: "
-                     "leave out the integrator, or %s", k + 1, cq_law_of(material->kind)->name, instead);
+                     "leave out its viscosity or the integrator, or %s", k + 1, cq_law_of(material->kind)->name, instead);
     if (m->f_bar[k] > 0)
       return cq_fail(CQ_INVALID, "material %d has f_bar, which total Lagrangian steps do not have: %s",
                      k + 1, instead);

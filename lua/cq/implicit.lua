@@ -71,7 +71,8 @@ function Implicit:fill(raw, statics)
 end
 
 function Implicit:__tostring()
-  return ("cq.Implicit { tolerance %g, adjoint_tolerance %g }"):format(self.tolerance, self.adjoint_tolerance)
+  return ("cq.Implicit { %s, tolerance %g, adjoint_tolerance %g }"):format(self.scheme, self.tolerance,
+    self.adjoint_tolerance)
 end
 
 return setmetatable({ class = Implicit }, { __call = new })

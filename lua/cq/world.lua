@@ -442,6 +442,31 @@ local settle_spec = is.define("world:settle", {
   updates = is.integer { min = 0, max = 1000, default = 0 },
 })
 
+-- The signals of world:settle as a controller that holds them, for a rollout of `count` control steps.
+local function held_signals(self, given, batch, count)
+  if type(given) ~= "table" then
+    is.fail("world:settle: signals must be a list or a tensor, got %s", is.describe(given))
+  end
+  local u = T.as_tensor(given, "world:settle: signals")
+  if u.rank < 1 or u.rank > 2 or u.dims[u.rank] ~= self.actuator_count then
+    is.fail("world:settle: signals must be {%d}, or {batch, %d}, got {%s}", self.actuator_count, self.actuator_count,
+      table.concat(u.dims, ", "))
+  elseif u.rank == 2 and u.dims[1] ~= batch then
+    is.fail("world:settle: signals {%d, %d} are for batch = %d, got %s", u.dims[1], u.dims[2], u.dims[1],
+      batch or "none")
+  end
+  local numbers = u:data()
+  for k = 0, u.count - 1 do
+    if numbers[k] ~= numbers[k] or math.abs(numbers[k]) == math.huge then
+      is.fail("world:settle: signals must be finite, got %g", numbers[k])
+    end
+  end
+  if self.actuator_count == 0 then return nil end
+  local shape = u:shape()
+  table.insert(shape, #shape, count)
+  return require("cq.controller").open_loop(u:unsqueeze(-2):expand(shape))
+end
+
 ---Where bodies come to rest under gravity, walls and signals that are held: an equilibrium, found without the way to
 ---it, as one implicit step without inertia from where they start. The weights of the grid stay those of the start, so
 ---that a body keeps no trace of cells that it would have crossed on the way; updates renews them. Pressure follows its
@@ -467,24 +492,10 @@ function World:settle(fields)
     end
   end
   local def = settle_spec(fields or {})
-  local controller
-  if def.signals then
-    if type(def.signals) ~= "table" then
-      is.fail("world:settle: signals must be a list or a tensor, got %s", is.describe(def.signals))
-    end
-    local u = T.as_tensor(def.signals, "world:settle: signals")
-    if u.rank < 1 or u.rank > 2 or u.dims[u.rank] ~= self.actuator_count then
-      is.fail("world:settle: signals must be {%d}, or {batch, %d}, got {%s}", self.actuator_count, self.actuator_count,
-        table.concat(u.dims, ", "))
-    end
-    local shape = u:shape()
-    table.insert(shape, #shape, def.updates + 1)
-    if self.actuator_count > 0 then
-      controller = require("cq.controller").open_loop(u:unsqueeze(-2):expand(shape))
-    end
-  end
+  local count = 1 + def.updates
+  local controller = def.signals and held_signals(self, def.signals, def.batch, count)
   local roll = require("cq.rollout").run(self:still(), {
-    steps = 1 + def.updates, batch = def.batch, robot = def.robot, controller = controller, contact = def.contact,
+    steps = count, batch = def.batch, robot = def.robot, controller = controller, contact = def.contact,
   })
   return roll.state, roll
 end
@@ -570,11 +581,17 @@ function World:info()
   }
 end
 
+-- the kinds of steps that are not the usual ones
+local function steps_of(def)
+  return (def.formulation == "total_lagrangian" and ", total Lagrangian" or "")
+    .. (def.integrator and (", %s"):format((def.integrator.scheme:gsub("_", " "))) or "")
+end
+
 function World:__tostring()
-  return ("cq.World { %s cells, %s, %s, dt %s x %d, Courant number %.2g, %s }"):format(
+  return ("cq.World { %s cells, %s, %s, dt %s x %d, Courant number %.2g, %s%s }"):format(
     table.concat(self.cells, " x "), text.count(self.particle_count, "particle"),
     text.count(self.actuator_count, "signal"),
-    text.number(self.control_dt), self.substeps, self.courant, self.precision)
+    text.number(self.control_dt), self.substeps, self.courant, self.precision, steps_of(self.def))
 end
 
 method.guard(World, "world")

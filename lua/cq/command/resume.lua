@@ -55,7 +55,12 @@ return {
     local more = typed()
     table.insert(more, 1, "--out=" .. (options.as or parent))
     table.insert(more, 2, "--resume=true")
-    local arguments = fork.arguments(require("cq.run.manifest").read(parent, "cqlua resume"), parent, more)
+    local manifest = require("cq.run.manifest").read(parent, "cqlua resume")
+    if manifest.notes and manifest.notes.name then
+      is.fail("cqlua resume: %s is %q of several runs of its script; run that with --resume", parent,
+        manifest.notes.name)
+    end
+    local arguments = fork.arguments(manifest, parent, more, "cqlua resume")
     if is_fork then
       fork.make(parent, { at = options.at, best = options.best, set = settings(options.set), folder = options.as })
     end

@@ -2,6 +2,7 @@
 -- at (cqlua study render). Scripts use it as they use that of a training.
 local constraint = require "cq.optimizer.constraint"
 local extracted = require "cq.experiment.extracted"
+local host = require "cq.host"
 local levels = require "cq.experiment.levels"
 local load = require "cq.load"
 local option = require "cq.option"
@@ -13,6 +14,9 @@ local T = require "cq.tensor"
 ---@class cq.Untrained
 ---@field replayed cq.Experiment?     that was looked at last
 local untrained = {}
+
+-- those that were looked at, by the full paths of their folders
+local by_folder = {}
 
 -- what a solve would report of the point that there is; nil where run:optimize gives none
 local function solution_of(run, optimizer, best)
@@ -86,8 +90,13 @@ function untrained.replay(run, plan, folder)
   run.folder = folder
   run.best = { loss = found.loss, iteration = found.iteration, params = T.leaves.snapshot(run.params),
     values = found.values, feasible = found.feasible }
-  untrained.replayed = run
+  untrained.replayed, by_folder[host.resolve(folder)] = run, run
   return result_of(run, plan, saved_starts(folder))
 end
+
+---The experiment of a folder that was looked at.
+---@param folder string
+---@return cq.Experiment?
+function untrained.replayed_of(folder) return by_folder[host.resolve(folder)] end
 
 return untrained

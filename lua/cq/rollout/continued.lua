@@ -34,7 +34,11 @@ function continued.inherit(world, def)
     if def.scenes then is.fail "world:rollout: scenes says which scene of a state each scene goes on from; give it with from" end
     return
   end
-  if from.world ~= world then is.fail "world:rollout: from must be a state of this world, got one of another world" end
+  if from.world ~= world then
+    is.fail("world:rollout: from must be a state of this world, got %s", from.world == world.at_rest
+      and "one of its world:settle, which has no time to go on from; give robot = robot:with { position = state:positions(), deformation = state:deformations() }"
+      or "one of another world")
+  end
   from.roll:require_live(from.index, "world:rollout: from")
   if from.index ~= from.roll.steps then
     is.fail("world:rollout: from must be the final state of a rollout, got that of control step %d of %d", from.index,

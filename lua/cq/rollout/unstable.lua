@@ -127,9 +127,11 @@ local function raise_touching(self, health, at)
   local other, second = name(health.value)
   unstable.culprits = { { robot = one, particle = tonumber(health.particle) - one.first + 1 },
     { robot = other, particle = health.value - other.first + 1 } }
-  local remedy = self.world.def.collisions
+  local def = self.world.def
+  local remedy = def.collisions
       and "deeper than collisions hold them apart: take smaller cells, or more substeps with a larger stiffness of collisions"
-    or 'and nothing holds them apart: give the world collisions = true, or formulation = "updated"'
+    or ('and nothing holds them apart: give the world collisions = true%s, or formulation = "updated"'):format(
+      def.integrator and " and explicit steps" or "")
   is.fail("the simulation failed at %s: %s: %s comes near %s, %s", at,
     one == other and "a body meets itself" or "two bodies meet", first, second, remedy)
 end
@@ -143,7 +145,7 @@ function unstable.raise(self, status)
     is.fail("world:rollout: out of memory at control step %d of %d; the plan was %s; %s", at + 1, self.steps, plan.text,
       what_saves(plan))
   end
-  if status ~= C.CQ_UNSTABLE then engine.check(status, "world:rollout") end
+  if status ~= C.CQ_UNSTABLE then engine.check(status, self.world.def.statics and "world:settle" or "world:rollout") end
   local world, health = self.world, ffi.new "cq_health"
   C.cq_rollout_health(self.handle, health)
   unstable.scene = health.scene + 1

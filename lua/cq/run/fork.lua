@@ -149,14 +149,12 @@ end
 ---@param manifest table
 ---@param parent string
 ---@param more string[]       options, "--name", "value"
+---@param what string         the command that asks, for its errors
 ---@return string[]
-function fork.arguments(manifest, parent, more)
+function fork.arguments(manifest, parent, more, what)
   local names, script = { "out", "resume", "overwrite", "from" }, manifest.script
   if type(manifest.arguments) ~= "table" or type(script) ~= "string" or script == "-" then
-    is.fail("cqlua resume: %s does not say by which script it was made; run that with --resume", parent)
-  end
-  if manifest.notes and manifest.notes.name then
-    is.fail("cqlua resume: %s is %q of several runs of its script; run that with --resume", parent, manifest.notes.name)
+    is.fail("%s: %s does not say by which script it was made", what, parent)
   end
   for _, word in ipairs(more) do names[#names + 1] = word:match "^%-%-([%w_-]+)" end
   local out = {}
@@ -167,7 +165,7 @@ function fork.arguments(manifest, parent, more)
       for _, extra in ipairs(more) do out[#out + 1] = extra end
     end
   end
-  if not out.found then is.fail("cqlua resume: the command of %s does not name its script, %s", parent, script) end
+  if not out.found then is.fail("%s: the command of %s does not name its script, %s", what, parent, script) end
   return out
 end
 
