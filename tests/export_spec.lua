@@ -241,6 +241,8 @@ describe("rollout:export", function()
     says(of { format = "vtp", path = folder .. "/a.ply" }, "format is \"vtp\", and the path ends in .ply")
     says(of { format = "csv", interval = 7, path = folder .. "/a.csv" }, "interval is 7 control steps, and the rollout makes 6")
     says(of { format = "csv", path = folder .. "/no/a.csv" }, "cannot be opened")
+    process.write(folder .. "/taken", "a file")
+    says(of { format = "vtp", path = folder .. "/taken" }, "the folder " .. folder .. "/taken cannot be made: ")
   end)
 end)
 

@@ -109,7 +109,11 @@ function export.series(what, path, format)
   local name, files, made = front:match "[^/]*$", {}, false
   return {
     add = function(_, content, time)
-      if not made then made = place.is_left_out() or host.make_folder(front) end
+      if not made and not place.is_left_out() then
+        local problem
+        made, problem = host.make_folder(front)
+        if not made then is.fail("%s: the folder %s cannot be made: %s", what, front, tostring(problem)) end
+      end
       local file = ("%05d.%s"):format(#files, format.name)
       files[#files + 1] = { path = name .. "/" .. file, time = time }
       export.write(what, front .. "/" .. file, content)

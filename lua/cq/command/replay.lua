@@ -44,11 +44,10 @@ end
 
 -- the last control steps before a failure, as a film of two seconds
 local function film_of_failure(folder, found)
-  local world, steps = found.world, #found.failure.states - 1
+  local steps = #found.failure.states - 1
   if steps < 1 then return end
-  world:render(folder .. "/failure.mp4", { steps = steps, robot = found.robots, colour = "speed",
-    controller = found.signals:size(2) > 0 and require("cq").Controller.open_loop(found.signals) or nil,
-    speed = steps * world.control_dt / 2 })
+  require("cq.measure.failure").rollout(found, steps):render(folder .. "/failure.mp4", { colour = "speed",
+    speed = steps * found.world.control_dt / 2 })
 end
 
 local function replay_failure(folder, options)

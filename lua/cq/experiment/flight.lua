@@ -19,6 +19,7 @@ local BYTES = 64 * 2 ^ 20            -- of all of them at most
 ---@field states { position: cq.Tensor, velocity: cq.Tensor, affine: cq.Tensor, deformation: cq.Tensor }[]   of all
 --- particles, after one control step each
 ---@field signals cq.Tensor      {states, signals} of the control steps after each of them; the last is the one that failed
+---@field before? cq.Tensor      {first, signals} of those from the start to the first of the states
 
 local function state_of(state)
   return { position = state:positions():detach():copy(), velocity = state:velocities():detach():copy(),
@@ -42,10 +43,14 @@ local function fly(experiment)
     end,
   })
   if fine or not last or not tostring(problem):find("the simulation failed at", 1, true) then return nil end
-  local first, signals = last.step - #states + 1, {}
-  for k = 1, #states do signals[k] = last.roll.keep:signals_at(first + k - 1):detach():copy() end
+  local first = last.step - #states + 1
+  local function signals(from, to)
+    local rows = {}
+    for k = from, to do rows[#rows + 1] = last.roll.keep:signals_at(k):detach():copy() end
+    return T.stack(rows, 1)
+  end
   return { problem = tostring(problem):gsub("^.-: (the simulation)", "%1"), first = first, states = states,
-    signals = T.stack(signals, 1) }
+    signals = signals(first, last.step), before = signals(0, first - 1) }
 end
 
 ---Saves the last states before a simulation failed in the run's folder; does nothing for other errors. A failure in

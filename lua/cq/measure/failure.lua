@@ -18,15 +18,41 @@ local function later(data, steps)
   end
 end
 
+local function held(signals)
+  return signals:size(2) > 0 and require "cq.controller".open_loop(signals) or nil
+end
+
+-- The state that the first of the saved ones was taken from, by all control steps from the start on. Particles alone do
+-- not say all of it: total Lagrangian steps have nodes, other materials strains that stay, and walls may have moved.
+-- nil: this device or version of the program comes to another one.
+local function state_from_start(world, found)
+  if not T.is_tensor(found.before) or world.device_kind ~= "cpu" then return nil end
+  local fine, roll = pcall(T.tape.pause, world.rollout, world, { steps = found.first, controller = held(found.before) })
+  if fine and roll.state:positions():close(found.states[1].position, 1e-9, 1e-9 * world.dx) then return roll.state end
+end
+
+-- The robots as the saved particles say.
+local function robots_of(world, state)
+  local robots = {}
+  for k, robot in ipairs(world.robots) do
+    local own = {}
+    for name, values in pairs(state) do
+      own[name] = values:slice(robot.first + 1, robot.first + robot.particle_count, 1):copy()
+    end
+    robots[k] = robot:with(own)
+  end
+  return robots
+end
+
 ---Has a folder what comes before a failure?
 ---@param folder string
 ---@return boolean
 function failure.is_in(folder) return host.kind(folder .. "/" .. runs.failure_name) == "file" end
 
----A world, its robots as they were some control steps before the failure, and the signals since.
+---A world as it was some control steps before the failure, as a state or else as robots, and the signals since.
 ---Errors: a folder without a failure; a file that is damaged; a robot that only its script can make.
 ---@param folder string
----@return { world: cq.World, robots: cq.Robot[], signals: cq.Tensor, failure: cq.Failure, saved: cq.Saved }
+---@return { world: cq.World, from: cq.State?, robots: cq.Robot[]?, signals: cq.Tensor, failure: cq.Failure, saved: cq.Saved }
 function failure.load(folder)
   local path = folder .. "/" .. runs.failure_name
   if not failure.is_in(folder) then is.fail("cqlua replay: %s has no %s: its simulation did not fail", folder, runs.failure_name) end
@@ -35,17 +61,26 @@ function failure.load(folder)
   if type(found) ~= "table" or type(found.states) ~= "table" or not T.is_tensor(found.signals) then
     is.fail("cqlua replay: %s is damaged: it has no states", path)
   end
-  later(saved.data.world, found.first)
-  local world = require "cq.world"(saved.world)
-  local robots, state = {}, found.states[1]
-  for k, robot in ipairs(world.robots) do
-    local own = {}
-    for name, values in pairs(state) do
-      own[name] = values:slice(robot.first + 1, robot.first + robot.particle_count, 1):copy()
-    end
-    robots[k] = robot:with(own)
+  local out = { world = require "cq.world"(saved.world), signals = found.signals, failure = found, saved = saved }
+  out.from = state_from_start(out.world, found)
+  if not out.from then
+    later(saved.data.world, found.first)
+    out.world = require "cq.world"(saved.world)
+    out.robots = robots_of(out.world, found.states[1])
   end
-  return { world = world, robots = robots, signals = found.signals, failure = found, saved = saved }
+  return out
+end
+
+---The rollout of some of the control steps from the first saved state on.
+---@param found table         of failure.load
+---@param steps integer
+---@param on_step? fun(state: cq.State)
+---@return cq.Rollout
+function failure.rollout(found, steps, on_step)
+  -- what goes on from a state counts control steps from the start on
+  local signals = found.from and T.concat({ found.failure.before, found.signals }, 1) or found.signals
+  return T.tape.pause(found.world.rollout, found.world, { from = found.from, robot = found.robots, steps = steps,
+    controller = held(signals), on_step = on_step })
 end
 
 ---Runs on from the first saved state and calls tell at each control step; returns the error, nil where it does not
@@ -54,18 +89,17 @@ end
 ---@param tell fun(step: integer, time: number, speed: number, least: number, most: number)   largest speed, least and largest J
 ---@return string? problem
 function failure.run(found, tell)
-  local world, first = found.world, found.failure.first
-  local fine, problem = pcall(T.tape.pause, world.rollout, world, {
-    robot = found.robots, steps = found.signals:size(1),
-    controller = found.signals:size(2) > 0 and require "cq.controller".open_loop(found.signals) or nil,
-    on_step = function(state)
-      local jacobian = state:gather(nil, "jacobian")
-      tell(first + state.step, first * world.control_dt + state.time, state:gather(nil, "speed"):max():item(),
-        jacobian:min():item(), jacobian:max():item())
-    end,
-  })
+  local world, first = found.world, found.from and 0 or found.failure.first
+  local fine, problem = pcall(failure.rollout, found, found.signals:size(1), function(state)
+    local jacobian = state:gather(nil, "jacobian")
+    tell(first + state.step, first * world.control_dt + state.time, state:gather(nil, "speed"):max():item(),
+      jacobian:min():item(), jacobian:max():item())
+  end)
   if fine then return nil end
-  return (tostring(problem):gsub("^.-: (the simulation)", "%1"))
+  problem = tostring(problem):gsub("^.-: (the simulation)", "%1")
+  return (found.from and problem:gsub("control step (%d+)", function(step)
+    return "control step " .. tonumber(step) + found.failure.first
+  end, 1) or problem)
 end
 
 return failure

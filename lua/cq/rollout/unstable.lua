@@ -20,11 +20,22 @@ unstable.culprits = {}
 ---@type integer?
 unstable.scene = nil
 
+-- Is nothing there that takes energy from a body?
+local function undamped(world)
+  if world.def.formulation ~= "total_lagrangian" or world.def.integrator or world.def.damping > 0 then return false end
+  for _, robot in ipairs(world.robots) do
+    for _, law in ipairs(robot.laws) do
+      if law.viscous == 1 then return false end
+    end
+  end
+  return true
+end
+
 local function what_happened(health, world)
   if health.bad == C.CQ_HEALTH_INVERTED then
     return ("was turned inside out (det F = %.3g)"):format(health.value),
-      ("an actuator or a collision is stronger than the material: use more substeps than %d, a smaller dt, less max, or a stiffer material")
-        :format(world.substeps)
+      ("an actuator or a collision is stronger than the material: use more substeps than %d, a smaller dt, less max, or a stiffer material%s")
+        :format(world.substeps, undamped(world) and "; total Lagrangian steps damp nothing themselves: give the material a viscosity" or "")
   elseif health.bad == C.CQ_HEALTH_LEFT_GRID then
     return ("left the world (%s = %.4g, the world is %s long there)"):format(("xyz"):sub(health.axis + 1,
       health.axis + 1), health.value,
