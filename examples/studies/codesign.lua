@@ -8,13 +8,13 @@
 -- stiffness, 1.60 with all. 10 to 18 s a trial on one core, 80 trials. --fine has four times the particles and another
 -- controller: body lengths, medians of --seed 0 on: none 2.6, E 3.9, nu 3.3, density 3.0, E+nu 3.0, E+density 4.2,
 -- nu+density 5.0, all 5.2. Gaits differ much with the first weights, with all from 1.2 to 7.7: one seed does not tell
--- what nu and density add. --full has the paper's particles.
+-- what nu and density add. --full has the paper's particles; --ends compares all with none alone.
 -- Size: 800 particles, 80 trials of 400 x 3 steps; 3,200, 200 x 6 with --fine; 12,800, 200 x 12 with --full. Time: 12
 -- min; 36 min with --fine; 10 h with --full.
 local cq = require "cq"
 
 local iterations, full = cq.option("iterations", 100), cq.option("full", false)
-local fine = full or cq.option("fine", false)
+local fine, ends = full or cq.option("fine", false), cq.option("ends", false)
 local start, length = 0.35, 0.3                                  -- of its middle at first; a body length
 
 local function biped(point, seed)
@@ -30,8 +30,10 @@ end
 
 return cq.Study {
   name = fine and "codesign-fine" or "codesign", repeats = cq.option("repeats", 10), minimize = "loss",
-  grid = { young = { false, true }, poisson = { false, true }, density = { false, true } },
+  grid = ends and { all = { false, true } }
+    or { young = { false, true }, poisson = { false, true }, density = { false, true } },
   run  = function(point, trial)
+    if ends then point = { young = point.all, poisson = point.all, density = point.all } end
     local run = biped(point, trial.seed)
     run:optimize { iterations = iterations, on_iteration = trial.report }
     local x = run:evaluate().rollout.state:center(run.robot)[1]:item()

@@ -5,11 +5,7 @@
 
 // ---- particles ------------------------------------------------------------------------------------------------------
 
-// which gradients of a particle are wanted
-typedef struct {
-  int constants, volume, start, place;
-} Wanted;
-
+// Which gradients the scene is asked for.
 CQ_INLINE Wanted wanted_of(const cq_scene *s) {
   const uint64_t constants = cq_constant_bits();
   return (Wanted){(s->wanted & constants) != 0, (s->wanted & cq_bit(CQ_FIELD_VOLUME)) != 0,
@@ -50,8 +46,16 @@ CQ_RARE void piola_of_any_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], con
   }
 }
 
+// Adds a part of P : dL/dP to the gradient of the volume, dL/dV = P : dL/dP / V.
+CQ_INLINE void add_to_volume(const Point *at, const Real along) {
+  const cq_scene *s = at->s;
+  const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h);
+  add_real((real *)s->params_adj + AT(at->chunk, s->params, CQ_PARAM_VOLUME) + at->h,
+           r_pick(volume, along / volume, r_set((real)0)));
+}
+
 // Adjoint of piola_of: grad_p = dL/dP to gradients of F and its rate (added to), of constants and actuation.
-CQ_INLINE void piola_of_adj(const Point *at, const Wanted *wanted, const Deformed *d, Real grad_f[CQ_DIM][CQ_DIM],
+CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = at->s;
   if (at->kind < 0) {
@@ -64,16 +68,23 @@ CQ_INLINE void piola_of_adj(const Point *at, const Wanted *wanted, const Deforme
     material_piola_of_adj(at->kind, &point, &grad, grad_p);
     EACH(i) EACH(j) grad_f[i][j] = grad.f[i][j];
     real *constants = (real *)s->params_adj + AT(at->chunk, s->params, CQ_PARAM_SLOTS) + at->h;
-    if (wanted->constants)
-      CQ_UNROLL for (int q = 0; q < FUSED_SLOTS; q++) add_real(constants + q * CQ_CHUNK, grad.c[q]);
+    if (at->wanted.constants || at->wanted.volume) {
+      add_real(constants + LAME_MU * CQ_CHUNK, grad.c[LAME_MU]);
+      add_real(constants + LAME_LAMBDA * CQ_CHUNK, grad.c[LAME_LAMBDA]);
+      if (material_power(point.law)) add_real(constants + LAME_VOLUMETRIC * CQ_CHUNK, grad.c[LAME_VOLUMETRIC]);
+    }
   }
   if (!at->m->actuation) return;
   Real sigma[CQ_SYM], grad_sigma[CQ_SYM];
   real *actuation = (real *)s->actuation_adj + AT(at->chunk, ACTUATION_FIELDS, SIGMA) + at->h;
   load_sigma(at->m, at->h, sigma);
-  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) grad_sigma[k] = r_load(actuation + k * CQ_CHUNK);
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) grad_sigma[k] = r_set((real)0);
   actuation_piola_adj(d->f, sigma, grad_f, grad_sigma, grad_p);
-  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) r_store(actuation + k * CQ_CHUNK, grad_sigma[k]);
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) add_real(actuation + k * CQ_CHUNK, grad_sigma[k]);
+  if (!at->wanted.volume || at->kind < 0) return;
+  Real along = r_set((real)0);
+  CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) along += sigma[k] * grad_sigma[k];
+  add_to_volume(at, along);
 }
 
 // adjoint of force_of
@@ -91,7 +102,7 @@ CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Re
 }
 
 // dL/d(stretch), from dL/dF; F0 gets the rest
-CQ_INLINE void deform_adj(const Point *at, const Wanted *wanted, const Real stretch[CQ_DIM][CQ_DIM],
+CQ_INLINE void deform_adj(const Point *at, const Real stretch[CQ_DIM][CQ_DIM],
                           const Real grad_f[CQ_DIM][CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM]) {
   const cq_reference *r = &at->s->reference;
   const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h);
@@ -100,7 +111,7 @@ CQ_INLINE void deform_adj(const Point *at, const Wanted *wanted, const Real stre
     Real start[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
     load_matrix((const real *)r->start + AT(at->chunk, CQ_DIM * CQ_DIM, 0), 0, at->h, start);
     mat_mul_nt(grad_f, start, grad_stretch);
-    if (wanted->start) {
+    if (at->wanted.start) {
       real *to = (real *)r->start_adj + AT(at->chunk, CQ_DIM * CQ_DIM, 0) + at->h;
       mat_mul_tn(stretch, grad_f, t);
       EACH(i) EACH(j) add_real(to + (i * CQ_DIM + j) * CQ_CHUNK, t[i][j]);
@@ -115,7 +126,6 @@ CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[
                             const Real want_force[CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = at->s;
-  const Wanted wanted_here = wanted_of(s), *wanted = &wanted_here;
   const cq_reference *r = &s->reference;
   const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h);
   Real along[CQ_DIM][CQ_DIM], grad_p[CQ_DIM][CQ_DIM], grad_f[CQ_DIM][CQ_DIM];
@@ -127,58 +137,55 @@ CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[
   }
   EACH(i) EACH(j) grad_p[i][j] = (real)0 - volume * along[i][j];
   EACH(i) EACH(j) grad_f[i][j] = r_set((real)0);
-  if (wanted->volume || wanted->start) {
-    Real p[CQ_DIM][CQ_DIM];
+  piola_of_adj(at, d, grad_f, grad_rate, grad_p);
+  if (at->wanted.start || (at->wanted.volume && at->kind < 0)) {
+    Real p[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
     piola_again(at, d->f, d->rate, p);
-    real *to = (real *)s->params_adj + AT(at->chunk, s->params, CQ_PARAM_VOLUME) + at->h;
-    add_real(to, (real)0 - mat_dot(p, along));
-    if (wanted->start) {
-      Real t[CQ_DIM][CQ_DIM];
-      real *start = (real *)r->start_adj + AT(at->chunk, CQ_DIM * CQ_DIM, 0) + at->h;
-      mat_mul_tn(want, p, t);
+    if (at->kind < 0) add_to_volume(at, mat_dot(p, grad_p));
+    mat_mul_tn(want, p, t);
+    real *start = (real *)r->start_adj + AT(at->chunk, CQ_DIM * CQ_DIM, 0) + at->h;
+    if (at->wanted.start)
       EACH(i) EACH(j) add_real(start + (i * CQ_DIM + j) * CQ_CHUNK, (real)0 - volume * t[i][j]);
-    }
   }
-  piola_of_adj(at, wanted, d, grad_f, grad_rate, grad_p);
   if (want_force) given_force_adj(at, d->f, grad_f, want_force);
-  deform_adj(at, wanted, d->stretch, grad_f, grad_stretch);
+  deform_adj(at, d->stretch, grad_f, grad_stretch);
 }
 
-// Adjoint of lattice_forces: particles on a lattice whose cell pairs share their loads of nodes. kind: the law, -1:
-// any.
+// Adjoint of lattice_forces. kind: the law, -1: any.
 CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
                                   const int kind) {
-  const Pair pair = pair_of(s);
+  const real factor = slope_factor(s);
+  Wanted wanted = wanted_of(s);
+  wanted.start = wanted.place = 0;
   LANES_EACH(h) {
     const Cells c = cells_of(s, cells, h);
-    Across have, want, give;
-    across_load(&c, nodes_of(s, in->data, U), &pair, &have);
-    across_load(&c, (const real *)s->reference.force_adj, &pair, &want);
-    Along to[SECONDS];
+    Across have, want;
+    across_load(&c, nodes_of(s, in->data, U), &have);
+    across_load(&c, (const real *)s->reference.force_adj, &want);
+    Along from, back;
     CQ_ROLL for (int q = 0; q < 2 * SECONDS; q++) {
       const int first = q / SECONDS, second = q % SECONDS;
-      Along from, back, mine;
-      along_load(&have, first, second, &pair, &from);
-      along_load(&want, first, second, &pair, &back);
-      along_clear(&mine);
-      CQ_UNROLL for (int last = 0; last < 2; last++) {
+      Real slope[2][CQ_DIM][CQ_DIM], want_slope[2][CQ_DIM][CQ_DIM], force[2][CQ_DIM];
+      CQ_UNROLL for (int last = 0; last < 2; last++) EACH(i) force[last][i] = r_set((real)0);
+      if (second == 0) {
+        along_load(&have, first, &from);
+        along_load(&want, first, &back);
+      }
+      slopes_at(&from, second, factor, slope);
+      slopes_at(&back, second, factor, want_slope);
+      if (cells->forced) values_at(&back, second, force);
+      CQ_ROLL for (int last = 0; last < 2; last++) {
         const int32_t chunk = cells->chunk + 2 * q + last;
         const Matter m = matter_at(s, chunk);
-        const Point at = {s, &m, chunk, h, kind};
-        Real slope[CQ_DIM][CQ_DIM], force[CQ_DIM];
+        const Point at = {s, &m, chunk, h, kind, wanted};
         Deformed d;
-        slope_at(&from, last, &pair, slope);
-        deform(&at, slope, d.stretch, d.f);
-        slope_at(&back, last, &pair, slope);
-        if (cells->forced) value_at(&back, last, &pair, force);
-        Real grad[CQ_DIM][CQ_DIM];
-        particle_adj(&at, &d, slope, cells->forced ? force : NULL, grad, NULL);
-        slope_give(&mine, last, &pair, grad);
+        deform(&at, slope[last], d.stretch, d.f);
+        particle_adj(&at, &d, want_slope[last], cells->forced ? force[last] : NULL, slope[last], NULL);
       }
-      to[second] = mine;
-      if (second == SECONDS - 1) along_store(&give, first, &pair, to);
+      slopes_give(&from, second, factor, slope);
+      if (second == SECONDS - 1) along_store(&have, first, &from);
     }
-    across_store(slab, &c, &pair, &give);
+    across_store(slab, &c, &have);
   }
 }
 
@@ -236,7 +243,7 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
       const Cells c = cells_of(s, cells, h);
-      const Point at = {s, &m, chunk, h, cells->kind};
+      const Point at = {s, &m, chunk, h, cells->kind, wanted};
       Weights w;
       Deformed d;
       Real value[CQ_DIM], none[CQ_DIM], slope[CQ_DIM][CQ_DIM];
@@ -287,9 +294,10 @@ CQ_RARE void lattice_any_adj(cq_scene *s, const cq_slice *in, const cq_cells *ce
   lattice_forces_adj(s, in, cells, slab, -1);
 }
 
-// Adjoint of forces_of for a run of cells, in the variant that fits its particles and law.
+// Adjoint of forces_of for a run of cells, in the variant that fits its particles, law, and what is wanted.
 CQ_INLINE void forces_of_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
-  if (!cells->lattice || cells->viscous || s->wanted & cq_bit(CQ_FIELD_POSITION)) {
+  const uint64_t rare = cq_bit(CQ_FIELD_POSITION) | cq_bit(CQ_FIELD_DEFORMATION);
+  if (!cells->lattice || cells->viscous || s->wanted & rare) {
     scattered_forces_adj(s, in, cells, slab);
     return;
   }
@@ -324,7 +332,7 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
       const Matter m = matter_at(s, chunk);
       LANES_EACH(h) {
         const Cells c = cells_of(s, &r->cells[k], h);
-        const Point at = {s, &m, chunk, h, -1};
+        const Point at = {s, &m, chunk, h, -1, wanted};
         Weights w;
         Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
         Real rate[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM], grad_stretch[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
@@ -334,7 +342,7 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
         field_at(&c, v, &w, value, slope);
         rate_in_space(slope, stretch, rate);
         load_matrix(from, F, h, grad);
-        deform_adj(&at, &wanted, stretch, grad, grad_stretch);
+        deform_adj(&at, stretch, grad, grad_stretch);
         load_matrix(from, C, h, grad);
         rate_in_space_adj(stretch, rate, grad, back, grad_stretch);
         load_vector(from, X, h, value);
@@ -365,6 +373,27 @@ static double square(const cq_scene *s) {
   for (int64_t k = 0; k < 2 * CQ_DIM * s->reference.node_count; k++)
     sum += (double)s_value(adj[k]) * (double)s_value(adj[k]);
   return sum;
+}
+
+// What volumes get by the constants of fused laws, in which P is linear: V dL/dV = sum c dL/dc. The actuation has added
+// its part at each step.
+static void volume_adj(cq_scene *s, int32_t range) {
+  const cq_reference *r = &s->reference;
+  const Wanted wanted = wanted_of(s);
+  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {
+    const cq_cells *cells = &r->cells[k];
+    for (int32_t chunk = cells->chunk; cells->kind >= 0 && chunk < cells->chunk + cells->chunks; chunk++) {
+      const Matter m = matter_at(s, chunk);
+      const real *constants = (const real *)s->params_adj + AT(chunk, s->params, CQ_PARAM_SLOTS);
+      LANES_EACH(h) {
+        const Point at = {s, &m, chunk, h, cells->kind, wanted};
+        Real along = r_set((real)0);
+        for (int q = 0; q < FUSED_SLOTS; q++)
+          along += param(&m, CQ_PARAM_SLOTS + q, h) * r_load(constants + q * CQ_CHUNK + h);
+        add_to_volume(&at, along);
+      }
+    }
+  }
 }
 
 // ---- the first state ------------------------------------------------------------------------------------------------

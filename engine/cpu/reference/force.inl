@@ -2,12 +2,18 @@
 //   F = (I + sum u (x) grad N) F0,  f = -sum V P(F) F0^T grad N + sum N force                      (E112, E113)
 // Particles of a lattice have the same weights in all cells; particles anywhere have their own (stencil.inl).
 
+// backward: which gradients of a particle are wanted
+typedef struct {
+  int constants, volume, start, place;
+} Wanted;
+
 // One vector of particles. kind: of a fused law, -1: any
 typedef struct {
   const cq_scene *s;
   const Matter *m;
   int32_t chunk;
   int h, kind;
+  Wanted wanted;             // forward none
 } Point;
 
 // How particles are deformed: I + sum u (x) grad N, F, and C where it is wanted.
@@ -87,41 +93,36 @@ CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[
 
 // Particles of a lattice. Returns the smallest det F. One loop for all kinds of law is as quick as one for each.
 CQ_RARE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  const Pair pair = pair_of(s);
-  const real *u = nodes_of(s, in->data, U);
+  const real *u = nodes_of(s, in->data, U), factor = slope_factor(s);
   Real smallest = r_set((real)1);
   LANES_EACH(h) {
     const Cells c = cells_of(s, cells, h);
-    Across have, give;
-    across_load(&c, u, &pair, &have);
-    Along to[SECONDS];
+    Across have;
+    across_load(&c, u, &have);
+    Along from;
     CQ_ROLL for (int q = 0; q < 2 * SECONDS; q++) {
       const int first = q / SECONDS, second = q % SECONDS;
-      Along from, mine;
-      along_load(&have, first, second, &pair, &from);
-      along_clear(&mine);
+      Real slope[2][CQ_DIM][CQ_DIM], force[2][CQ_DIM];
+      CQ_UNROLL for (int last = 0; last < 2; last++) EACH(i) force[last][i] = r_set((real)0);
+      if (second == 0) along_load(&have, first, &from);
+      slopes_at(&from, second, factor, slope);
       CQ_UNROLL for (int last = 0; last < 2; last++) {
         const int32_t chunk = cells->chunk + 2 * q + last;
         const Matter m = matter_at(s, chunk);
-        const Point at = {s, &m, chunk, h, cells->kind};
-        Real slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
-        slope_at(&from, last, &pair, slope);
-        deform(&at, slope, stretch, f);
+        const Point at = {s, &m, chunk, h, cells->kind, {0}};
+        Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
+        deform(&at, slope[last], stretch, f);
         piola_of(&at, f, NULL, p);
         const Real jac = mat_det(f);
         smallest = r_pick(smallest - jac, jac, smallest);
-        given_of(&at, p, slope);
-        slope_give(&mine, last, &pair, slope);
-        if (cells->forced) {
-          Real force[CQ_DIM];
-          force_of(&m, h, f, force);
-          value_give(&mine, last, &pair, force);
-        }
+        given_of(&at, p, slope[last]);
+        if (cells->forced) force_of(&m, h, f, force[last]);
       }
-      to[second] = mine;
-      if (second == SECONDS - 1) along_store(&give, first, &pair, to);
+      slopes_give(&from, second, factor, slope);
+      if (cells->forced) values_give(&from, second, force);
+      if (second == SECONDS - 1) along_store(&have, first, &from);
     }
-    across_store(slab, &c, &pair, &give);
+    across_store(slab, &c, &have);
   }
   return smallest;
 }
@@ -133,7 +134,7 @@ CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
       const Cells c = cells_of(s, cells, h);
-      const Point at = {s, &m, chunk, h, cells->kind};
+      const Point at = {s, &m, chunk, h, cells->kind, {0}};
       Weights w;
       Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
       Real rate[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];

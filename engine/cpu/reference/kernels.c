@@ -30,7 +30,7 @@
 extern const cq_reference_kernels CQ_TABLE;
 const cq_reference_kernels CQ_TABLE = {
     prepare,  place_points, repel,            repel_adj,   forces,  move,     observe, observe_rim,
-    move_adj, forces_adj,   place_points_adj, observe_adj, collect, discount, square,  complete,
+    move_adj, forces_adj,   place_points_adj, observe_adj, collect, discount, square,  volume_adj, complete,
     solve_momentum, solve_evaluate, solve_tensors, solve_diagonal, solve_product, solve_assemble,
     give_points_adj,
 };

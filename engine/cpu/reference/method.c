@@ -478,8 +478,10 @@ void cq_reference_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_reference_settle_adjoint(s, worker);
   cq_worker_share(worker, s->ranges, &begin, &end);
-  for (int32_t k = begin; k < end; k++)
+  for (int32_t k = begin; k < end; k++) {
+    s->kernels->reference->volume_adj(s, k);
     s->kernels->store_params_adj(s, s->range_start[k], s->range_start[k + 1]);
+  }
   cq_worker_wait(worker);
   if (worker->rank == 0) s->kernels->reference->complete(s);
 }

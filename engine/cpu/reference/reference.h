@@ -112,6 +112,7 @@ typedef struct cq_reference_kernels {
   void (*collect)(struct cq_scene *s, int32_t block, int32_t given);   // slabs to adj
   void (*discount)(struct cq_scene *s, double factor);
   double (*square)(const struct cq_scene *s);            // the sum of squares of adj
+  void (*volume_adj)(struct cq_scene *s, int32_t range); // gradients of constants to those of volumes
   void (*complete)(struct cq_scene *s);                  // adj of the first state to the user's gradients
 
   // loops over particles of implicit steps, in the places of those of the world's grid (../implicit/implicit.h)

@@ -174,33 +174,62 @@ CQ_INLINE void field_give(const Slab *slab, const Cells *c, const Weights *w, co
 }
 
 // ---- a lattice of two particles along each axis of a cell -----------------------------------------------------------
-// The weights are the same in all cells: numbers, for vectors of cells. Axes are summed one after the other: the first
-// axis for both places of a particle, then the second, then the last.
-
-typedef struct {
-  real w[2][3], d[2][3];     // of the lower and the upper particle
-} Pair;
-
-CQ_INLINE Pair pair_of(const cq_scene *s) {
-  const real by = (real)(1 / s->model->dx);
-  return (Pair){{{(real)0.28125, (real)0.6875, (real)0.03125}, {(real)0.03125, (real)0.6875, (real)0.28125}},
-                {{(real)-0.75 * by, (real)0.5 * by, (real)0.25 * by},
-                 {(real)-0.25 * by, (real)-0.5 * by, (real)0.75 * by}}};
-}
+// The weights are the same in all cells. Axes are summed one after the other: the first axis for both places of a
+// particle, then the second, then the last. Of three nodes x, y, z in a line the lower and the upper particle take
+//   values  (9 x + 22 y + z, x + 22 y + 9 z) / 32        = 5/32 (x + z + 4.4 y -+ 0.8 (z - x))
+//   slopes  (-3 x + 2 y + z, -x - 2 y + 3 z) / (4 dx)    = 1/(2 dx) (z - x +- (y - (x + z) / 2)),
+// so that both share most of it. Factors are left out here; a value takes value_factor for all axes, a slope
+// slope_factor.
 
 enum {
   ROW = CQ_DIM == 3 ? 9 : 3,       // nodes across the first axis: 3 j + k, or k
   SECONDS = CQ_DIM == 3 ? 2 : 1,   // places along the second axis, where it is not the last
 };
 
+#define LATTICE_VALUE 0.15625      // 5/32
+
+CQ_INLINE real value_factor(void) { return (real)(LATTICE_VALUE * LATTICE_VALUE * (CQ_DIM == 3 ? LATTICE_VALUE : 1)); }
+CQ_INLINE real slope_factor(const cq_scene *s) {
+  return (real)(LATTICE_VALUE * (CQ_DIM == 3 ? LATTICE_VALUE : 1) / (2 * s->model->dx));
+}
+
+// Values at both particles of what three nodes have.
+CQ_INLINE void both_values(const Real x, const Real y, const Real z, Real *low, Real *high) {
+  const Real middle = (x + z) + (real)4.4 * y, by = (real)0.8 * (z - x);
+  *low = middle - by;
+  *high = middle + by;
+}
+// Slopes at both particles.
+CQ_INLINE void both_slopes(const Real x, const Real y, const Real z, Real *low, Real *high) {
+  const Real across = z - x, bend = y - (real)0.5 * (x + z);
+  *low = across + bend;
+  *high = across - bend;
+}
+// Adjoints of both_values and both_slopes, added up: what three nodes get.
+CQ_INLINE void both_give(const Real value[2], const Real slope[2], Real node[3]) {
+  const Real sum = value[0] + value[1], by = (real)0.8 * (value[0] - value[1]);
+  const Real across = slope[0] + slope[1], bend = slope[0] - slope[1];
+  const Real ends = sum - (real)0.5 * bend, apart = by - across;
+  node[0] = ends + apart;
+  node[1] = bend + (real)4.4 * sum;
+  node[2] = ends - apart;
+}
+// Adjoint of both_values alone.
+CQ_INLINE void both_give_value(const Real value[2], Real node[3]) {
+  const Real sum = value[0] + value[1], by = (real)0.8 * (value[0] - value[1]);
+  node[0] = sum + by;
+  node[1] = (real)4.4 * sum;
+  node[2] = sum - by;
+}
+
 // What the nodes across the first axis have, or get, for both places along it: values, and slopes along the first axis.
 typedef struct {
-  Real n[2][CQ_DIM][ROW], d[2][CQ_DIM][ROW];
+  Real n[CQ_DIM][ROW][2], d[CQ_DIM][ROW][2];
 } Across;
 
-// Loads the nodes around a group of cells, combined across the last axis for a pair of lattice particles.
-CQ_INLINE void across_load(const Cells *c, const real *data, const Pair *p, Across *out) {
-  EACH(i) {
+// Loads the nodes around a group of cells, summed along the first axis for both places of a particle.
+CQ_INLINE void across_load(const Cells *c, const real *data, Across *out) {
+  CQ_ROLL for (int i = 0; i < CQ_DIM; i++) {
     const real *at = nodes_of(c->s, data, i) + c->node + c->h;
     CQ_UNROLL for (int j = 0; j < ROW; j++) {
 #if CQ_DIM == 3
@@ -209,94 +238,107 @@ CQ_INLINE void across_load(const Cells *c, const real *data, const Pair *p, Acro
       const real *row = at + j - 1;
 #endif
       const Real x = r_loadu(row - c->stride[0]), y = r_loadu(row), z = r_loadu(row + c->stride[0]);
-      CQ_UNROLL for (int q = 0; q < 2; q++) {
-        out->n[q][i][j] = p->w[q][0] * x + p->w[q][1] * y + p->w[q][2] * z;
-        out->d[q][i][j] = p->d[q][0] * x + p->d[q][1] * y + p->d[q][2] * z;
-      }
+      both_values(x, y, z, &out->n[i][j][0], &out->n[i][j][1]);
+      both_slopes(x, y, z, &out->d[i][j][0], &out->d[i][j][1]);
     }
   }
 }
 
 // Adjoint of across_load: adds to the nodes of a slab.
-CQ_INLINE void across_store(const Slab *slab, const Cells *c, const Pair *p, const Across *in) {
-  EACH(i) CQ_UNROLL for (int j = 0; j < ROW; j++) {
+CQ_INLINE void across_store(const Slab *slab, const Cells *c, const Across *in) {
+  CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int j = 0; j < ROW; j++) {
 #if CQ_DIM == 3
     real *row = slab_array(slab, j % 3, i) + c->node + (j / 3 - 1) * c->stride[1] + c->h;
 #else
     real *row = slab_array(slab, j, i) + c->node + c->h;
 #endif
-    CQ_UNROLL for (int a = 0; a < 3; a++)
-      add_to(row + (a - 1) * c->stride[0], p->w[0][a] * in->n[0][i][j] + p->d[0][a] * in->d[0][i][j] +
-                                               p->w[1][a] * in->n[1][i][j] + p->d[1][a] * in->d[1][i][j]);
+    Real node[3];
+    both_give(in->n[i][j], in->d[i][j], node);
+    CQ_UNROLL for (int a = 0; a < 3; a++) add_to(row + (a - 1) * c->stride[0], node[a]);
   }
 }
 
-// What is left along the last axis: values, and slopes along each axis, at a place along those before.
+// What is left along the last axis: values, and slopes along each axis before, for each place along the second one.
 typedef struct {
-  Real n[CQ_DIM][3], slope[CQ_DIM][LAST][3];
+  Real n[CQ_DIM][3][SECONDS], slope[CQ_DIM][LAST][3][SECONDS];
 } Along;
 
-// q: place along the first axis, r: along the second one of three
-CQ_INLINE void along_load(const Across *a, const int q, const int r, const Pair *p, Along *out) {
-  EACH(i) CQ_UNROLL for (int k = 0; k < 3; k++) {
+// q: place along the first axis
+CQ_INLINE void along_load(const Across *a, const int q, Along *out) {
+  CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int k = 0; k < 3; k++) {
 #if CQ_DIM == 3
-    const Real *n = &a->n[q][i][k], *d = &a->d[q][i][k];
-    out->n[i][k] = p->w[r][0] * n[0] + p->w[r][1] * n[3] + p->w[r][2] * n[6];
-    out->slope[i][0][k] = p->w[r][0] * d[0] + p->w[r][1] * d[3] + p->w[r][2] * d[6];
-    out->slope[i][1][k] = p->d[r][0] * n[0] + p->d[r][1] * n[3] + p->d[r][2] * n[6];
+    const Real x = a->n[i][k][q], y = a->n[i][3 + k][q], z = a->n[i][6 + k][q];
+    both_values(x, y, z, &out->n[i][k][0], &out->n[i][k][1]);
+    both_slopes(x, y, z, &out->slope[i][1][k][0], &out->slope[i][1][k][1]);
+    both_values(a->d[i][k][q], a->d[i][3 + k][q], a->d[i][6 + k][q], &out->slope[i][0][k][0], &out->slope[i][0][k][1]);
 #else
-    (void)r, (void)p;
-    out->n[i][k] = a->n[q][i][k];
-    out->slope[i][0][k] = a->d[q][i][k];
+    out->n[i][k][0] = a->n[i][k][q];
+    out->slope[i][0][k][0] = a->d[i][k][q];
 #endif
   }
 }
 
-CQ_INLINE void along_clear(Along *a) {
-  EACH(i) CQ_UNROLL for (int k = 0; k < 3; k++) {
-    a->n[i][k] = r_set((real)0);
-    CQ_UNROLL for (int j = 0; j < LAST; j++) a->slope[i][j][k] = a->n[i][k];
-  }
-}
-
-// of both places along the second axis
-CQ_INLINE void along_store(Across *a, const int q, const Pair *p, const Along in[SECONDS]) {
-  EACH(i) CQ_UNROLL for (int k = 0; k < 3; k++) {
+// Adjoint of along_load.
+CQ_INLINE void along_store(Across *a, const int q, const Along *in) {
+  CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int k = 0; k < 3; k++) {
 #if CQ_DIM == 3
+    Real n[3], d[3];
+    both_give(in->n[i][k], in->slope[i][1][k], n);
+    both_give_value(in->slope[i][0][k], d);
     CQ_UNROLL for (int b = 0; b < 3; b++) {
-      a->n[q][i][3 * b + k] = p->w[0][b] * in[0].n[i][k] + p->d[0][b] * in[0].slope[i][1][k] +
-                              p->w[1][b] * in[1].n[i][k] + p->d[1][b] * in[1].slope[i][1][k];
-      a->d[q][i][3 * b + k] = p->w[0][b] * in[0].slope[i][0][k] + p->w[1][b] * in[1].slope[i][0][k];
+      a->n[i][3 * b + k][q] = n[b];
+      a->d[i][3 * b + k][q] = d[b];
     }
 #else
-    (void)p;
-    a->n[q][i][k] = in[0].n[i][k];
-    a->d[q][i][k] = in[0].slope[i][0][k];
+    a->n[i][k][q] = in->n[i][k][0];
+    a->d[i][k][q] = in->slope[i][0][k][0];
 #endif
   }
 }
 
-// at: place along the last axis
-CQ_INLINE void slope_at(const Along *a, const int at, const Pair *p, Real slope[CQ_DIM][CQ_DIM]) {
+// Slopes at both particles along the last axis; r: place along the second one of three.
+CQ_INLINE void slopes_at(const Along *a, const int r, const real factor, Real slope[2][CQ_DIM][CQ_DIM]) {
   EACH(i) {
-    CQ_UNROLL for (int j = 0; j < LAST; j++)
-      slope[i][j] = p->w[at][0] * a->slope[i][j][0] + p->w[at][1] * a->slope[i][j][1] + p->w[at][2] * a->slope[i][j][2];
-    slope[i][LAST] = p->d[at][0] * a->n[i][0] + p->d[at][1] * a->n[i][1] + p->d[at][2] * a->n[i][2];
+    Real low, high;
+    CQ_UNROLL for (int j = 0; j < LAST; j++) {
+      both_values(a->slope[i][j][0][r], a->slope[i][j][1][r], a->slope[i][j][2][r], &low, &high);
+      slope[0][i][j] = factor * low;
+      slope[1][i][j] = factor * high;
+    }
+    both_slopes(a->n[i][0][r], a->n[i][1][r], a->n[i][2][r], &low, &high);
+    slope[0][i][LAST] = factor * low;
+    slope[1][i][LAST] = factor * high;
   }
 }
-// Interpolates along the last axis: the field's value at a particle.
-CQ_INLINE void value_at(const Along *a, const int at, const Pair *p, Real value[CQ_DIM]) {
-  EACH(i) value[i] = p->w[at][0] * a->n[i][0] + p->w[at][1] * a->n[i][1] + p->w[at][2] * a->n[i][2];
+// Values of the field at both particles.
+CQ_INLINE void values_at(const Along *a, const int r, Real value[2][CQ_DIM]) {
+  EACH(i) {
+    both_values(a->n[i][0][r], a->n[i][1][r], a->n[i][2][r], &value[0][i], &value[1][i]);
+    CQ_UNROLL for (int last = 0; last < 2; last++) value[last][i] *= value_factor();
+  }
 }
 
-// Adjoints of slope_at and value_at: they scatter a slope or a value to the nodes of a row.
-CQ_INLINE void slope_give(Along *a, const int at, const Pair *p, const Real slope[CQ_DIM][CQ_DIM]) {
-  EACH(i) CQ_UNROLL for (int k = 0; k < 3; k++) {
-    CQ_UNROLL for (int j = 0; j < LAST; j++) a->slope[i][j][k] += p->w[at][k] * slope[i][j];
-    a->n[i][k] += p->d[at][k] * slope[i][LAST];
+// Adjoint of slopes_at.
+CQ_INLINE void slopes_give(Along *a, const int r, const real factor, const Real slope[2][CQ_DIM][CQ_DIM]) {
+  const Real none[2] = {r_set((real)0), r_set((real)0)};
+  EACH(i) {
+    Real node[3];
+    CQ_UNROLL for (int j = 0; j < LAST; j++) {
+      const Real both[2] = {factor * slope[0][i][j], factor * slope[1][i][j]};
+      both_give_value(both, node);
+      CQ_UNROLL for (int k = 0; k < 3; k++) a->slope[i][j][k][r] = node[k];
+    }
+    const Real both[2] = {factor * slope[0][i][LAST], factor * slope[1][i][LAST]};
+    both_give(none, both, node);
+    CQ_UNROLL for (int k = 0; k < 3; k++) a->n[i][k][r] = node[k];
   }
 }
-// Adjoint of value_at: adds a particle's value to the nodes along the last axis.
-CQ_INLINE void value_give(Along *a, const int at, const Pair *p, const Real value[CQ_DIM]) {
-  EACH(i) CQ_UNROLL for (int k = 0; k < 3; k++) a->n[i][k] += p->w[at][k] * value[i];
+// Adjoint of values_at: adds to what slopes_give has stored.
+CQ_INLINE void values_give(Along *a, const int r, const Real value[2][CQ_DIM]) {
+  EACH(i) {
+    Real node[3];
+    const Real both[2] = {value_factor() * value[0][i], value_factor() * value[1][i]};
+    both_give_value(both, node);
+    CQ_UNROLL for (int k = 0; k < 3; k++) a->n[i][k][r] += node[k];
+  }
 }

@@ -29,7 +29,7 @@ CQ_INLINE void neo_hookean_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
   const Real jac = mat_det_of(at->f, cof), mu = at->c[LAME_MU];
-  const Real pressure = (at->c[LAME_LAMBDA] * r_log(jac) - mu) / jac;
+  const Real pressure = (at->c[LAME_LAMBDA] * r_log(jac) - mu) * ((real)1 / jac);
   EACH(i) EACH(j) p[i][j] = mu * at->f[i][j] + pressure * cof[i][j];
 }
 
@@ -39,8 +39,8 @@ CQ_INLINE void neo_hookean_stress_derivative(const MaterialPoint *at, const Real
   Real cof[CQ_DIM][CQ_DIM], dcof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
   cofactor_derivative(at->f, df, dcof);
-  const Real jac = mat_det_of(at->f, cof), mu = at->c[LAME_MU], lambda = at->c[LAME_LAMBDA];
-  const Real pressure = (lambda * r_log(jac) - mu) / jac, slope = (lambda / jac - pressure) / jac * mat_dot(cof, df);
+  const Real jac = mat_det_of(at->f, cof), by = (real)1 / jac, mu = at->c[LAME_MU], lambda = at->c[LAME_LAMBDA];
+  const Real pressure = (lambda * r_log(jac) - mu) * by, slope = (lambda * by - pressure) * (by * mat_dot(cof, df));
   EACH(i) EACH(j) dp[i][j] = mu * df[i][j] + pressure * dcof[i][j] + slope * cof[i][j];
 }
 
@@ -49,7 +49,7 @@ CQ_INLINE void neo_hookean_grad_constants(const MaterialPoint *at, MaterialPoint
                                           const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
-  const Real jac = mat_det_of(at->f, cof), along = mat_dot(cof, grad_p) / jac;
+  const Real jac = mat_det_of(at->f, cof), along = (real)1 / jac * mat_dot(cof, grad_p);
   grad->c[LAME_MU] += mat_dot(at->f, grad_p) - along;
   grad->c[LAME_LAMBDA] += r_log(jac) * along;
 }

@@ -2,15 +2,14 @@
 --
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise,
 -- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; some of them with transfers that keep
--- unresolved motion (decay-*); the same blocks on a grid of their own
--- shape (tl-*), as a lattice and jittered, whose backward pass leaves out the gradient of positions; a long bar at
--- rest whose one end is actuated, beside the same bar in motion; the biped as a whole program, with its observer and
--- its network; 64 scenes of it that an environment steps together; and stiff blocks with implicit steps of 100 or 1,000
--- times the explicit one, whose parts (a product with the second derivative, tensors, assembly) are told in explicit
--- steps of the same scene. The memo of every step is
--- written, and particles are sorted as often as they must be; where memory is short there are fewer steps, and the
--- table says how many. --device, --threads, --precision and --simd hold for all cases; a case that needs what the
--- device does not offer is left out, with the reason.
+-- unresolved motion (decay-*); the same blocks on a grid of their own shape (tl-*), as a lattice and jittered, whose
+-- backward pass leaves out the gradients of positions and of first deformations; a long bar at rest whose one end is
+-- actuated, beside the same bar in motion; the biped as a whole program, with its observer and its network; 64
+-- scenes of it that an environment steps together; and stiff blocks with implicit steps of 100 or 1,000 times the
+-- explicit one, whose parts (a product with the second derivative, tensors, assembly) are told in explicit steps of
+-- the same scene. The memo of every step is written, and particles are sorted as often as they must be; where memory
+-- is short there are fewer steps, and the table says how many. --device, --threads, --precision and --simd hold for
+-- all cases; a case that needs what the device does not offer is left out, with the reason.
 -- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3
 -- % of the time of the smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 %
 -- with 100 particles). The last line says what they took.

@@ -54,9 +54,10 @@ local function create(world, steps, velocity, memory)
   def.steps, def.memory = steps, memory
   engine.check(C.cq_rollout_create(world.handle, def, out), "bench")
   engine.check(C.cq_rollout_set(out[0], C.CQ_FIELD_VELOCITY, velocity:data(), 0), "bench")
-  -- places of particles on a grid of their shape are rarely trained, and have loops of their own
+  -- places and first deformations of particles on a grid of their shape are rarely trained, and have loops of their own
   if world.def.formulation == "total_lagrangian" then
-    C.cq_rollout_want(out[0], bit.bnot(bit.lshift(1ULL, tonumber(C.CQ_FIELD_POSITION))))
+    local function one(field) return bit.lshift(1ULL, tonumber(field)) end
+    C.cq_rollout_want(out[0], bit.bnot(bit.bor(one(C.CQ_FIELD_POSITION), one(C.CQ_FIELD_DEFORMATION))))
   end
   engine.check(C.cq_rollout_begin(out[0]), "bench")
   C.cq_rollout_plan(out[0], plan)
