@@ -3,6 +3,7 @@
 --   make verify        runs all cases, keeps their rows in results.csv and writes the page
 local csv = require "cq.base.csv"
 local host = require "cq.host"
+local marks = require "tests.pages.marks"
 local source = require "tests.source"
 local verify = require "cq.measure.verification"
 
@@ -21,26 +22,15 @@ another program, or data of an experiment. `cqlua verify` runs them in the sourc
   error.
 - *promised* is the largest error, and for some rows the least order, that the tests hold the case to. A row that does
   not keep its promise stays here, with the reason below its table and the largest error that it may have (*at most*).
+
+What robots that were trained keep at parts of their step, by updated and total Lagrangian steps, is a
+[table of its own](units.md#what-a-step-loses).
 ]]
 
 local SHOWN = { "method", "quantity", "exact", "ours", "refined", "error", "order", "promise", "kept" }
 local HEADS = { refined = "at", promise = "promised" }
 
 local function line(cells) return "| " .. table.concat(cells, " | ") .. " |" end
-
--- text in lines of at most 120 columns
-local function wrapped(words, first, rest)
-  local lines, current = {}, first
-  for word in words:gmatch "%S+" do
-    if #current + #word + 1 > 118 and current:find "%S" then
-      lines[#lines + 1], current = current, rest .. word
-    else
-      current = current .. (current:find "%S$" and " " or "") .. word
-    end
-  end
-  lines[#lines + 1] = current
-  return table.concat(lines, "\n")
-end
 
 local function table_of(rows)
   local heads, rules = {}, {}
@@ -75,19 +65,21 @@ local function notes_of(rows)
     end
   end
   for k, group in ipairs(groups) do
-    notes[k] = wrapped(("%s %s: %s."):format(table.concat(group, "; "), VERDICT[group.kept][#group > 1 and 2 or 1],
-      group.note), "- ", "  ")
+    local verdict = VERDICT[group.kept][#group > 1 and 2 or 1]
+    notes[k] = marks.wrapped(("%s %s: %s."):format(table.concat(group, "; "), verdict, group.note), "- ", "  ")
   end
   return notes
 end
 
 local function section(case, rows)
-  local parts = { "## " .. case.name, wrapped(case.summary:gsub("^%l", string.upper) .. ".", "", ""), table_of(rows) }
+  local summary = case.summary:gsub("^%l", string.upper) .. "."
+  local parts = { "## " .. case.name, marks.wrapped(summary, "", ""), table_of(rows) }
   local notes = notes_of(rows)
   if #notes > 0 then parts[#parts + 1] = table.concat(notes, "\n") end
   local at = rows[1]
-  parts[#parts + 1] = wrapped(("Exact: %s. Run: `%s`, %s, commit %s, %s."):format(case.source, at.command, at.date,
-    at.commit:gsub("%+$", " and changes"), at.machine), "", "")
+  local commit = at.commit:gsub("%+$", " and changes")
+  parts[#parts + 1] = marks.wrapped(("Exact: %s. Run: `%s`, %s, commit %s, %s."):format(case.source, at.command,
+    at.date, commit, at.machine), "", "")
   return table.concat(parts, "\n\n")
 end
 

@@ -13,12 +13,17 @@ function gaits.table()
   local rows = {}
   for line in source.read(PATH):gmatch "\n([^\n]+)" do      -- after the head
     local cells = assert(csv.cells(line))
-    local row = { cells[1], cells[2], cells[3], cells[4], ("%.2f"):format(cells[5]) }
-    for part = 6, 8 do row[#row + 1] = ("%.2f (%.0f %%)"):format(cells[part], 100 * cells[part] / cells[5]) end
+    local figure = math.abs(tonumber(cells[5])) < 0.1 and "%.4f" or "%.2f"
+    local row = { cells[1], cells[2], cells[3], cells[4], figure:format(cells[5]) }
+    for part = 6, 8 do
+      local found = tonumber(cells[part])
+      row[#row + 1] = found and (figure .. " (%.0f %%)"):format(found, 100 * found / cells[5]) or "fails"
+    end
+    row[#row + 1] = cells[10] or ""
     rows[#rows + 1] = row
   end
-  return marks.table({ "example", "steps", "seed", "iterations", "body lengths", "at dt / 2", "dt / 4", "dt / 8" },
-    rows)
+  return marks.table({ "example", "steps", "seed", "iterations", "way or gain", "at dt / 2", "dt / 4", "dt / 8",
+    "s an iteration" }, rows)
 end
 
 ---In other simulations, in percent of the gain.

@@ -25,6 +25,24 @@ function marks.table(heads, rows)
   return table.concat(lines, "\n")
 end
 
+---Words in lines of at most 120 columns; the first begins with one text, all others with another.
+---@param words string
+---@param first string
+---@param rest string
+---@return string
+function marks.wrapped(words, first, rest)
+  local lines, current = {}, first
+  for word in words:gmatch "%S+" do
+    if #current + #word + 1 > 118 and current:find "%S" then
+      lines[#lines + 1], current = current, rest .. word
+    else
+      current = current .. (current:find "%S$" and " " or "") .. word
+    end
+  end
+  lines[#lines + 1] = current
+  return table.concat(lines, "\n")
+end
+
 ---The page with another text between the marks of a name.
 ---@param page string
 ---@param name string

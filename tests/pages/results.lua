@@ -55,19 +55,52 @@ function results.conditions(row)
   return table.concat(own, "; "), table.concat(paper, "; ")
 end
 
----Every row with its command.
+-- "95, 90; 80; 99": with 2 and 4 times the substeps; on a finer grid; at 5 % of anything
+local function kept(row)
+  if row.kept_dt .. row.kept_grid .. row.kept_5pct == "" then return "" end
+  local function known(cell) return cell ~= "" and cell or "-" end
+  return ("%s; %s; %s"):format(known(row.kept_dt), known(row.kept_grid), known(row.kept_5pct))
+end
+
+-- "`command`, 100 particles, 1 min, zoo/walker. Here step: 0.25 ms; in the paper step: 0.1 ms. steps | half"
+local function told(row)
+  local here, there = results.conditions(row)
+  local each = row.minutes:match " each$" or ""
+  local minutes = row.minutes:sub(1, #row.minutes - #each)
+  local parts = { ("`%s`, %s particles, %s min%s"):format(row.command, row.particles, minutes, each) }
+  if row.artefact ~= "" and row.artefact ~= "none" then parts[1] = parts[1] .. ", zoo/" .. row.artefact end
+  if here ~= "" then parts[#parts + 1] = ("Here %s. In the paper %s"):format(here, there) end
+  if row.note ~= "" then parts[#parts + 1] = row.note:sub(1, 1):upper() .. row.note:sub(2) end
+  return table.concat(parts, ". ") .. "."
+end
+
+---Every row, by experiments: a table of what it gave, and under it for each line the command, the conditions that
+---differ, and notes.
 ---@param rows table<string, string>[]
 ---@return string
 function results.all(rows)
-  local out = {}
-  for k, row in ipairs(rows) do
-    local here, there = results.conditions(row)
-    out[k] = { row.experiment, with_unit(row), row.paper, ours(row), here, there, row.kept_dt, row.kept_grid,
-      row.kept_5pct, row.particles, row.minutes, "`" .. row.command .. "`", row.artefact, row.note }
+  local groups, lines = {}, {}
+  for _, row in ipairs(rows) do
+    local name = row.experiment:match "^[%w_]+"
+    local group = groups[name]
+    if not group then
+      group = { name = name }
+      groups[name], groups[#groups + 1] = group, group
+    end
+    group[#group + 1] = row
   end
-  return marks.table({ "experiment", "quantity", "paper, theory or measurement", "ours", "our conditions",
-    "the paper's", "kept, dt/2, dt/4 [%]", "kept, grid [%]", "kept, 5 % [%]", "particles", "minutes", "command",
-    "artefact", "note" }, out)
+  for _, group in ipairs(groups) do
+    local cells, notes = {}, {}
+    for k, row in ipairs(group) do
+      local quantity = with_unit(row)
+      if row.experiment ~= group.name then quantity = row.experiment .. ": " .. quantity end
+      cells[k] = { tostring(k), quantity, row.paper, ours(row), kept(row) }
+      notes[k] = marks.wrapped(told(row), k .. ".", (" "):rep(#tostring(k) + 2))
+    end
+    lines[#lines + 1] = ("### %s\n\n%s\n\n%s"):format(group.name, marks.table({ "", "quantity",
+      "paper, theory or measurement", "ours", "kept [%]" }, cells), table.concat(notes, "\n"))
+  end
+  return table.concat(lines, "\n\n")
 end
 
 ---The rows that have a headline.
