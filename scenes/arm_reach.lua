@@ -15,19 +15,27 @@ local NEAR, SLOW = 0.01, math.sqrt(1e-3)       -- of the goal [length]; root of 
 local Reach = {}
 Reach.__index = Reach
 
--- number of the cube of the undeformed body that each particle lies in, and how many cubes there are
-local function patches_of(robot, size)
-  local at, rows, cells, count = robot.position:totable(), {}, {}, 0
+-- Number of the cube of the undeformed body that each particle lies in. `cells` has the numbers by the cubes' places; a
+-- new one gets the next.
+local function patches_of(robot, corner, size, cells)
+  local at, rows = robot.position:totable(), {}
   for p, x in ipairs(at) do
-    for d, value in ipairs(x) do x[d] = math.floor(value / size + 1e-9) end
+    for d, value in ipairs(x) do x[d] = math.floor((value - corner[d]) / size + 1e-6) end
     local key = table.concat(x, ",")
     if not cells[key] then
-      count = count + 1
-      cells[key] = count
+      cells.count = cells.count + 1
+      cells[key] = cells.count
     end
     rows[p] = cells[key]
   end
-  return rows, count
+  return rows
+end
+
+-- Those of the arm, or of the arm sampled anew for another grid (cq.robustness and variants with change.grid).
+local function patches_in(self, body)
+  local n = body.particle_count
+  self.patches_by_count[n] = self.patches_by_count[n] or patches_of(body, self.corner, self.patch, self.cells)
+  return self.patches_by_count[n]
 end
 
 ---An experiment with one stiffness, or one that learns it.
@@ -38,9 +46,9 @@ function Reach:experiment(case, optimizer)
   local robot, trainable, goal, steps = self.world.robot, {}, self.goal, self.steps
   if case.range then
     trainable.stiffness = {
-      init = cq.full({ self.patch_count }, case.young), min = case.range[1], max = case.range[2],
+      init = cq.full({ self.cells.count }, case.young), min = case.range[1], max = case.range[2],
       rate = (case.range[2] - case.range[1]) / 75,
-      apply = function(body, young) return body:with { young = young:gather(self.patches, 1) } end,
+      apply = function(body, young) return body:with { young = young:gather(patches_in(self, body), 1) } end,
     }
   end
   local draw = cq.random { seed = cq.option("seed", 0) }
@@ -183,10 +191,11 @@ return function(options)
   }
   local hand = robot:group "hand":particles()
   local rest = robot.position:gather(hand, 1):mean(1) + cq.tensor(options.at)
-  local patches, patch_count = patches_of(robot, options.patch)
-  return setmetatable({
+  local self = setmetatable({
     world = world, robot = world.robot, goal = rest + cq.tensor(options.goal), steps = options.steps,
-    hold = options.hold, strength = options.strength, folder = options.folder, patches = patches,
-    patch_count = patch_count,
+    hold = options.hold, strength = options.strength, folder = options.folder, patch = options.patch,
+    corner = options.at, cells = { count = 0 }, patches_by_count = {},
   }, Reach)
+  self.patches = patches_in(self, world.robot)
+  return self
 end

@@ -299,6 +299,46 @@ describe("a training over variants", function()
   end)
 end)
 
+-- Of drawn variants those that cannot begin, alone or in a batch, are left out: loss and gradient are of the others.
+describe("variants that cannot begin", function()
+  local function drawn(list)
+    return cq.Experiment(fields { variants = { count = #list, each = function(_, k) return list[k] end } })
+  end
+  -- the warnings of f
+  local function warnings(f)
+    local message, said = require "cq.base.message", {}
+    local own = message.warn
+    function message.warn(format, ...) said[#said + 1] = format:format(...) end
+    local worked, problem = pcall(f)
+    message.warn = own
+    assert.is_true(worked, problem)
+    return table.concat(said, "\n")
+  end
+  local fine, outside = { change = { strength = -0.1 } }, { change = { place = 30 } }
+
+  it("are left out, and told", function()
+    local expected, gradients = value_and_gradients(cq.Experiment(fields { variants = { {}, fine } }))
+    local slower = { change = { place = 30, substeps = 2 } }
+    for _, list in ipairs { { {}, outside, fine }, { outside, {}, fine }, { {}, fine, slower } } do
+      local run = drawn(list)
+      local value, found
+      local said = warnings(function() value, found = value_and_gradients(run) end)
+      near({ expected }, { value }, 1e-6)
+      near(gradients, found, 1e-5)
+      assert.equal(1, run.ensemble.left_out.count)
+      mistake.says(said, "of iteration 1 cannot begin and is left out, as no other so far: ")
+    end
+  end)
+
+  it("are an error where none is left, and in a list", function()
+    local run = drawn { outside, outside }
+    warnings(function()
+      mistake.says(mistake.of(function() return numbers(run, run.params, 1) end),
+        "none of the 2 variants of iteration 1 can begin")
+    end)
+  end)
+end)
+
 describe("variants of bad input", function()
   local function says(f, ...)
     local sentence = mistake.of(f)
@@ -325,6 +365,10 @@ describe("variants of bad input", function()
     says(used { variants = { {}, { change = { stifness = 0.1 } } } }, "variant 2: change has no",
       "did you mean stiffness?")
     says(used { variants = { {}, { change = { noise = "much" } } } }, "change.noise", "number")
+    says(used { variants = { {}, { change = { stiffness = -1 } } } }, "variant 2: change.stiffness", "above -1")
+    says(used { variants = { {}, { change = { substeps = 0.5 } } } }, "change.substeps", "whole number")
+    says(used { variants = { {}, { change = { grid = 0 } } } }, "change.grid", "above 0")
+    says(used { variants = { {}, { change = { latency = 2 } } } }, "change.latency", "at most 1")
     says(used { variants = { { young = 3 } } }, "young")
     says(used { variants = { { robot = cq.Robot { shape = cq.Shape.box { size = { 0.1, 0.1 }, spacing = 0.02 },
       material = cq.Material.neo_hookean { young = 10, poisson = 0.3 } } } } }, "(variant 1 of 1)")

@@ -2,6 +2,7 @@
 -- and a finer one, with twice the particles, or with twice the substeps alone; and what is kept of each.
 --   cqlua tests/papers/ensemble.lua --robot quadruped --with variants --out runs/quadruped-variants
 --   cqlua tests/papers/ensemble.lua --robot cable_biped --with grids --from zoo/cable_biped.bin --iterations 60
+--   cqlua tests/papers/ensemble.lua --robot arm2d --with variants      its co-design, by the distance to the goal
 -- --feedback: beside signals of time alone, a linear controller that sees seven clusters and begins without any effect.
 -- robustness.json in the folder has what is kept, ensemble.json the loss, the time and what it was trained with.
 local cq = require "cq"
@@ -24,7 +25,7 @@ local function variants(random, k)
   return { change = change }
 end
 
-local last
+local last, started
 local function experiment(fields)
   local function more(def)
     if with == "variants" then def.variants = { each = variants, count = cq.option("count", 5) } end
@@ -36,7 +37,7 @@ local function experiment(fields)
     return def
   end
   local given = type(fields) == "function" and function(level) return more(fields(level)) end or more(fields)
-  last = require "cq.experiment"(given)
+  last, started = require "cq.experiment"(given), clock()
   last.render = function() end
   return last
 end
@@ -52,7 +53,9 @@ for name, make in pairs(cq.Creature) do
   creature[name] = type(make) == "function" and function(fields)
     if with == "particles" then
       if fields.particles then fields.particles = 2 * fields.particles end
-      if fields.count then fields.count = math.floor(fields.count * 2 ^ (1 / 3) + 0.5) end
+      local edge = 2 ^ (1 / (fields.dim or 3))
+      if fields.count then fields.count = math.floor(fields.count * edge + 0.5) end
+      if fields.spacing then fields.spacing = fields.spacing / edge end
     end
     return make(fields)
   end or make
@@ -62,10 +65,23 @@ rawset(cq, "Experiment", experiment)
 rawset(cq, "World", world)
 rawset(cq, "Creature", creature)
 
-local started = clock()
+-- The scene of the arms, whose goal and plot are known here. An arm's loss is the effort of its signals, which is least
+-- without any: what is kept is the way to the goal.
+local objective
+if robot:match "^arm%dd$" then
+  local make = require "scenes.arm_reach"
+  package.loaded["scenes.arm_reach"] = function(fields)
+    local reach = make(fields)
+    function objective(state) return (state:center "hand" - reach.goal):norm() end
+    reach.plot = function() end
+    return reach
+  end
+end
+
 dofile(("examples/%s.lua"):format(robot))
 local seconds = clock() - started
-local report = cq.robustness(last, { draws = cq.option("draws", 8) })
+local report = cq.robustness(objective and cq.load(last.folder) or last,
+  { draws = cq.option("draws", 32), objective = objective })
 print(report)
 report:save(last:path "robustness.json")
 local file = assert(io.open(last:path "ensemble.json", "w"))

@@ -6,14 +6,18 @@
 --   reduce   = "mean", "worst", or { cvar = 0.3 }, the mean of the worst three tenths
 --
 -- Variants that share a world and its steps are the scenes of one batch, others come one after another. All are on one
--- tape: the gradient is that of the reduced loss.
+-- tape: the gradient is that of the reduced loss. A variant that a function draws and that cannot begin, as a body that
+-- is put into a wall, is left out of its iteration; in a list it is an error.
+local C = require("cq.base.engine").C
 local changed = require "cq.experiment.changed"
 local changes = require "cq.robustness.changes"
 local constrained = require "cq.experiment.constrained"
 local is = require "cq.base.schema"
 local levels = require "cq.experiment.levels"
+local message = require "cq.base.message"
 local option = require "cq.option"
 local random = require "cq.random"
+local recover = require "cq.experiment.recover"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local together = require "cq.experiment.together"
@@ -128,14 +132,14 @@ local function refuse_change(given, k)
   local known = {}
   for i, entry in ipairs(changes.list) do
     known[i] = entry.name
-    known[entry.name] = true
+    known[entry.name] = entry
   end
   for name, size in pairs(given) do
     if not known[name] then
       is.fail("cq.Experiment: variant %d: change has no %s%s; it has %s", k, text.describe(name),
         text.suggestion(tostring(name), known), table.concat(known, ", "))
     end
-    is.argument(("cq.Experiment: variant %d"):format(k), "change." .. name, is.number(), size)
+    is.argument(("cq.Experiment: variant %d"):format(k), "change." .. name, known[name].allowed, size)
   end
 end
 
@@ -156,21 +160,30 @@ local function generator_of(own, k, iteration)
   return random { seed = (seed % ITERATIONS * ITERATIONS + (own.fixed and 0 or iteration)) * MOST + k - 1 }
 end
 
--- The definition of variant k's rollout, and its experiment.
-local function define(run, params, k, iteration, steps, policies)
+-- What the user gives for variant k: a checked definition, or an experiment.
+local function given_for(run, k, iteration)
   local own = run.ensemble
   local given = own.each(generator_of(own, k, iteration), k)
   if text.is_instance(given, "cq.Experiment") then
     require_constraints(run, given, k)
-    return given:rollout_def(levels.carried(run, params, given), { steps = steps }), given
+    return given
   elseif type(given) ~= "table" then
     is.fail("cq.Experiment: variant %d must be a table, as { change = { stiffness = 0.05 } }, or a cq.Experiment, got %s",
       k, text.describe(given))
   end
   local def = variant_spec(given)
   refuse_change(def.change, k)
-  local fields, seed = changed.take(def), (own.fixed and 0 or iteration) * MOST + k
-  local other, at, made = changes.of(run, params, def.change, seed, fields)
+  return def
+end
+
+-- The definition of variant k's rollout, and its experiment. `of`: iteration, steps, and the policies made so far.
+local function define(run, params, k, of, given)
+  local steps, policies = of.steps, of.policies
+  if text.is_instance(given, "cq.Experiment") then
+    return given:rollout_def(levels.carried(run, params, given), { steps = steps }), given
+  end
+  local fields, seed = changed.take(given), (run.ensemble.fixed and 0 or of.iteration) * MOST + k
+  local other, at, made = changes.of(run, params, given.change, seed, fields)
   if steps then made.steps, made.duration = math.min(steps, made.steps or steps), nil end
   local key = made.body or other
   policies[key] = policies[key] or other:policy(at, made.body)
@@ -231,20 +244,52 @@ local function reduced_constraint(c, list, reduce)
   return weighted(list, weights_of(c.equal and "mean" or reduce, list))
 end
 
--- rollouts of all variants, in order; each group of one batch is released as a whole
-local function rollouts(own, defs)
-  local rolls, wholes = {}, {}
-  for _, group in ipairs(together.groups(defs)) do
-    local members = {}
-    for i, k in ipairs(group) do members[i] = defs[k] end
-    local made, whole
-    if #group == 1 then
-      made, whole = of_variant(own, group[1], together.rollouts, members)
-    else
-      made, whole = together.rollouts(members)
+-- Notes that a variant is left out of an iteration, the first time, and again whenever they are twice as many.
+local function leave_out(own, k, iteration, problem)
+  own.left_out = own.left_out or { count = 0, told = 1 }
+  local left, key = own.left_out, iteration * MOST + k
+  if left[key] then return end
+  left[key], left.count = true, left.count + 1
+  if left.count < left.told then return end
+  left.told = 2 * left.count
+  message.warn("variant %d of iteration %d cannot begin and is left out, as %s so far: %s", k, iteration,
+    left.count == 1 and "no other" or ("%d are"):format(left.count), problem:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")
+end
+
+-- f(...), or nothing where a drawn variant cannot begin. A simulation that fails later may do so by an update of the
+-- parameters, which is the business of cq.experiment.recover.
+local function attempt(own, k, iteration, f, ...)
+  local function finish(fine, ...)
+    if fine then return ... end
+    local problem = ...
+    if own.listed or problem ~= is.failure or recover.is_of_simulation(problem) or C.cq_interrupted() ~= 0 then
+      error(problem, 0)
     end
-    wholes[#wholes + 1] = whole
-    for i, k in ipairs(group) do rolls[k] = made[i] end
+    leave_out(own, k, iteration, problem)
+  end
+  return finish(pcall(f, ...))
+end
+
+-- Rollouts of variants in order, without those that cannot begin; each group of one batch is released as a whole. Where
+-- one of a batch cannot begin, each of it is simulated alone.
+local function rollouts(own, iteration, defs, numbers)
+  local rolls, wholes = {}, {}
+  local function alone(i)
+    local made, whole = attempt(own, numbers[i], iteration, of_variant, own, numbers[i], together.rollouts, { defs[i] })
+    if made then rolls[i], wholes[#wholes + 1] = made[1], whole end
+  end
+  for _, group in ipairs(together.groups(defs)) do
+    local members, made, whole = {}, nil, nil
+    for i, at in ipairs(group) do members[i] = defs[at] end
+    if #group > 1 then
+      local fine, found, all = pcall(together.rollouts, members)
+      if not fine and (own.listed or found ~= is.failure or recover.is_of_simulation(found)) then error(found, 0) end
+      if fine then made, whole = found, all end
+    end
+    if made then wholes[#wholes + 1] = whole end
+    for i, at in ipairs(group) do
+      if made then rolls[at] = made[i] else alone(at) end
+    end
   end
   return rolls, wholes
 end
@@ -264,21 +309,28 @@ end
 ---@return table<string, cq.Tensor> numbers
 ---@return { release: function } rolls
 function ensemble.numbers(run, params, steps)
-  local own, defs, runs, policies = run.ensemble, {}, {}, {}
+  local own, defs, runs, numbers = run.ensemble, {}, {}, {}
   local iteration = run.iteration or 1
+  local of = { iteration = iteration, steps = steps, policies = {} }
   for k = 1, own.count do
-    defs[k], runs[k] = of_variant(own, k, define, run, params, k, iteration, steps, policies)
+    local given = of_variant(own, k, given_for, run, k, iteration)
+    local def, other = attempt(own, k, iteration, of_variant, own, k, define, run, params, k, of, given)
+    if def then defs[#defs + 1], runs[#runs + 1], numbers[#numbers + 1] = def, other, k end
   end
-  local rolls, wholes = rollouts(own, defs)
+  local rolls, wholes = rollouts(own, iteration, defs, numbers)
   for _, whole in ipairs(wholes) do whole.on_reversed = run.on_reversed end
   local losses, constraints, found = {}, {}, {}
-  for k, roll in ipairs(rolls) do
-    losses[k] = of_variant(own, k, runs[k].loss, runs[k], roll)
-    for name, value in pairs(of_variant(own, k, constrained.values, runs[k], params, roll)) do
-      constraints[name] = constraints[name] or {}
-      constraints[name][k] = value
+  for i, k in ipairs(numbers) do
+    local roll = rolls[i]
+    if roll then
+      losses[#losses + 1] = of_variant(own, k, runs[i].loss, runs[i], roll)
+      for name, value in pairs(of_variant(own, k, constrained.values, runs[i], params, roll)) do
+        constraints[name] = constraints[name] or {}
+        constraints[name][#losses] = value
+      end
     end
   end
+  if #losses == 0 then is.fail("cq.Experiment: none of the %d variants of iteration %d can begin", own.count, iteration) end
   for _, c in ipairs(run.constraints) do found[c.name] = reduced_constraint(c, constraints[c.name], own.reduce) end
   found.objective = weighted(losses, weights_of(own.reduce, losses))
   local all = T.stack(losses):detach()

@@ -4,6 +4,7 @@
 local T = require "cq.tensor"
 local controllers = require "cq.controller"
 local field = require "cq.base.field"
+local is = require "cq.base.schema"
 local levels = require "cq.experiment.levels"
 local option = require "cq.option"
 local random = require "cq.random"
@@ -99,7 +100,7 @@ local function late(signals, before) return before or signals * 0, signals end
 local function change_signals(change, policy, seed)
   if change.strength then policy = through(policy, stronger(1 + change.strength)) end
   if change.noise then policy = through(policy, noisy(change.noise, seed)) end
-  if change.latency then policy = through(policy, late) end
+  if change.latency == 1 then policy = through(policy, late) end
   return policy
 end
 
@@ -165,9 +166,9 @@ function changes.of(run, params, change, seed, fields)
   end
   if change.grid then run, params = on_grid(run, params, change.grid, fields) end
   local world = fields.world or fields.body and fields.body.world or world_of(run)
-  if change.substeps or change.precision then
+  if change.substeps or change.precision == 1 then
     local other = world.precision == "float64" and "float32" or "float64"
-    fields.world = world:variant { substeps = change.substeps, precision = change.precision and other }
+    fields.world = world:variant { substeps = change.substeps, precision = change.precision == 1 and other or nil }
   end
   return run, params, fields
 end
@@ -193,7 +194,8 @@ local five_and_ten = { -0.1, -0.05, 0.05, 0.1 }
 
 ---What is changed: `sizes` one by one, `draw` in all draws together, from the least to the largest; `missing` says why
 ---an experiment has nothing to change.
----@type { name: string, sizes: number[], says: function, draw: function?, missing: function? }[]
+--- `allowed`: sizes that a simulation can have.
+---@type { name: string, sizes: number[], says: function, allowed: table, draw: function?, missing: function? }[]
 changes.list = {}
 
 local function percent(size) return ("%+.0f %%"):format(100 * size) end
@@ -201,32 +203,38 @@ local function percent(size) return ("%+.0f %%"):format(100 * size) end
 local function add(entry) changes.list[#changes.list + 1] = entry end
 
 -- Declares a change of a quantity by 5 and 10 %, less and more.
-local function relative(name, missing)
-  add { name = name, sizes = five_and_ten, says = percent, missing = missing,
+local function relative(name, missing, allowed)
+  add { name = name, sizes = five_and_ten, says = percent, missing = missing, allowed = allowed or is.number(),
     draw = function(u) return 0.2 * u - 0.1 end }
 end
 
-relative("stiffness")
-relative("density")
+local above_nothing = is.number { above = -1 }
+relative("stiffness", nil, above_nothing)
+relative("density", nil, above_nothing)
 relative("friction", function(run)
   return not has(run, "friction") and "no wall has friction" or nil
-end)
+end, is.number { min = -1 })
 relative("strength", has_policy)
 relative("gravity", function(run) return not has(run, "gravity") and "there is no gravity" or nil end)
-add { name = "substeps", sizes = { 2, 4 }, says = function(size) return "x" .. size end,
+add { name = "substeps", sizes = { 2, 4 }, allowed = is.integer { min = 1, max = 1024 },
+  says = function(size) return "x" .. size end,
   draw = function(u) return ({ 1, 2, 4 })[1 + math.floor(3 * u)] end }
-add { name = "grid", sizes = { 0.8 }, says = function(size) return ("cells x%g"):format(size) end,
+add { name = "grid", sizes = { 0.8 }, allowed = is.number { above = 0 },
+  says = function(size) return ("cells x%g"):format(size) end,
   missing = function(run)
     return run.design and not levels.is_function(run) and "the experiment has a design and is no function of a level" or nil
   end, draw = function(u) return u < 0.5 and 0.8 or nil end }
-add { name = "place", sizes = { 0.5 }, says = function(size) return ("%g cells"):format(size) end,
+add { name = "place", sizes = { 0.5 }, allowed = is.number(),
+  says = function(size) return ("%g cells"):format(size) end,
   draw = function(u) return u - 0.5 end }
-add { name = "precision", sizes = { 1 },
+add { name = "precision", sizes = { 1 }, allowed = is.integer { min = 0, max = 1 },
   says = function() return "the other" end,
   missing = function() return option.program.precision and "--precision is given" or nil end }
-add { name = "noise", sizes = { 0.05 }, says = function(size) return ("%g %% of a full signal"):format(100 * size) end,
+add { name = "noise", sizes = { 0.05 }, allowed = is.number { min = 0 },
+  says = function(size) return ("%g %% of a full signal"):format(100 * size) end,
   missing = has_policy, draw = function() return 0.05 end }
-add { name = "latency", sizes = { 1 }, says = function() return "1 control step" end, missing = has_policy,
+add { name = "latency", sizes = { 1 }, allowed = is.integer { min = 0, max = 1 },
+  says = function() return "1 control step" end, missing = has_policy,
   draw = function(u) return u < 0.5 and 1 or nil end }
 
 ---All changes at once, drawn at random.
