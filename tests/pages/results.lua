@@ -2,9 +2,9 @@
 -- the README. conditions: of a row that compares with a paper what its conditions are here and there, as "step: 0.25 ms
 -- | 0.1 ms; runs: 1 | 10"; empty where it compares with none. kept_dt, kept_grid and kept_5pct are what cqlua robust
 -- measured of the artefact, or what a command of tests/papers measures itself, in percent of the gain: with 2 and 4
--- times the substeps, on a grid of some 0.8 times the cells, and the least of E, density, friction, strength and gravity
--- by 5 % and noise of 5 %. Minutes are those of the whole command, however many runs it makes; "3 each" are those of one
--- run. An artefact is one of zoo/, which cqlua replay runs again, or none.
+-- times the substeps, on a grid of some 0.8 times the cells, and the least of E, density, friction, strength and
+-- gravity by 5 % and noise of 5 %. Minutes are those of the whole command, however many runs it makes; "3 each" are
+-- those of one run. An artefact is one of zoo/, which cqlua replay runs again, or none.
 local csv = require "cq.base.csv"
 local marks = require "tests.pages.marks"
 local source = require "tests.source"
