@@ -73,7 +73,12 @@ if robot:match "^arm%dd$" then
   package.loaded["scenes.arm_reach"] = function(fields)
     local reach = make(fields)
     function objective(state) return (state:center "hand" - reach.goal):norm() end
-    reach.plot = function() end
+    function reach.plot() end
+    function reach:compare(cases, def)                       -- of the last alone, the co-design
+      local own, all = getmetatable(self).compare(self, { cases[#cases] }, def), {}
+      for k = 1, #cases do all[k] = own[1] end
+      return all
+    end
     return reach
   end
 end
