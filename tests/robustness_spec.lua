@@ -379,6 +379,8 @@ run:optimize { iterations = 3 }
     assert.equal("file", host.kind(folder .. "/zoo/robustness.json"))
     found = process.cqlua { "robust", "zoo/runer" }
     mistake.says(found.err, 'the zoo has no "runer" (did you mean runner?)')
+    found = process.cqlua { "robust", folder .. "/run/saved.bin" }
+    mistake.says(found.err, "saved.bin is a file, which has no objective; give the folder of a run")
     found = process.cqlua { "robust", folder }
     assert.equal(1, found.code)
     mistake.says(found.err, "cqlua robust: " .. folder)

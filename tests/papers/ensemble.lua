@@ -85,6 +85,7 @@ end
 
 dofile(("examples/%s.lua"):format(robot))
 local seconds = clock() - started
+if require("cq.option").program.replay then return end                  -- by cqlua robust, which measures itself
 local report = cq.robustness(objective and cq.load(last.folder) or last,
   { draws = cq.option("draws", 32), objective = objective })
 print(report)

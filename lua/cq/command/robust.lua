@@ -65,6 +65,9 @@ return {
       folder = given
       run, code = replayed(folder)
       if not run then return code end
+    elseif host.kind(given) == "file" and not given:find "^zoo/" then
+      is.fail("cqlua robust: %s is a file, which has no objective; give the folder of a run, or call cq.robustness(cq.load(PATH), { objective = function(state, start) ... end }) in a script",
+        given)
     else
       run, objective, folder = of_zoo((name:gsub("%.bin$", "")))
     end
