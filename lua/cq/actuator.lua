@@ -42,9 +42,10 @@ local groups = function(options)
 end
 local max = is.number { above = 0, default = 1 }
 
+-- A name or a list of names, as a list.
 local function as_list(g) return type(g) == "string" and { g } or g end
 
----The number of signals that it takes.
+---The number of signals that an actuator takes.
 ---@return integer
 function Actuator:signals()
   return self.count or self.groups and #self.groups or 1

@@ -53,6 +53,7 @@ end
 
 local point = function(options) return is.vector { size = { 2, 3 }, optional = options and options.optional } end
 
+-- Refuses a wall with friction and no mu, and one with mu and no friction.
 local function check_kind(self, name)
   if self.kind == "friction" and not self.mu then
     is.fail("cq.Boundary.%s: a wall with friction needs its coefficient mu, for example mu = 0.5", name)
@@ -70,6 +71,7 @@ local function check_kind(self, name)
   end
 end
 
+-- Refuses a wall whose velocity and motion contradict each other.
 local function check_motion(self, name)
   if self.motion and self.velocity then is.fail("cq.Boundary.%s: give either velocity or motion, not both", name) end
   if self.motion and self.moves == false then
@@ -93,7 +95,8 @@ end
 ---@field name? string           that state:contact finds it by
 ---@field moves? boolean        the solid moves with its velocity, as it does where one is given; false: it stays, as a conveyor does
 
--- a family of walls: its own fields beside those that every wall has
+-- Makes the constructor of a family of walls: the family's own fields and those that every wall has; finish(wall)
+-- completes it.
 local function family(name, fields, finish)
   fields.kind = is.one_of { "sticky", "slip", "separate", "friction", optional = true }
   fields.mu = is.number { min = 0, optional = true }

@@ -176,12 +176,14 @@ end
 -- Refuses parameters whose names or shapes differ from a list.
 local function require_fit(self, list) fit.require("cq.Controller." .. self.family, self.params, list) end
 
+-- Refuses a rollout without an observer, for a controller that needs one.
 local function require_observation(self, observation)
   if not observation then is.fail("cq.Controller.%s needs an observer", self.family) end
 end
 
 -- ---- initial values -------------------------------------------------------------------------------------------------
 
+-- Random numbers for initial weights, by the controller's seed.
 local function generator(self)
   return require("cq.random") { seed = self.seed }
 end

@@ -33,6 +33,7 @@ local function number_of(cell)
   return number and number - number == 0 and number or nil
 end
 
+-- A cell that is no number, in words.
 local function describe(cell)
   return cell == "" and "empty" or text.describe(cell) .. ", no finite number"
     .. (cell:find "^[%+%-]?%d*,%d+$" and "; decimals stand after a point" or "")
@@ -45,7 +46,7 @@ local function name_of(cell)
   return name or cell, unit
 end
 
--- the separator of the first line: the one that stands in it
+-- The character that separates the cells of the first line: comma, semicolon or tab.
 local function separator_of(line)
   for _, separator in ipairs(SEPARATORS) do
     if line:find(separator, 1, true) then return separator end
@@ -53,12 +54,14 @@ local function separator_of(line)
   return ","
 end
 
+-- The cells of a line; refuses one that is damaged.
 local function cells_of(self, line, number)
   local cells, problem = table_of.cells(line, self.separator)
   if not cells then is.fail("cq.csv: line %d of %s has %s", number, self.path, problem) end
   return cells
 end
 
+-- Reads the line of column names, with their units in brackets.
 local function read_header(self, line, number)
   self.separator = separator_of(line)
   local cells = cells_of(self, line, number)
@@ -76,6 +79,7 @@ local function read_header(self, line, number)
   end
 end
 
+-- Reads a line of numbers.
 local function read_row(self, line, number)
   local cells = cells_of(self, line, number)
   if #cells ~= #self.names then

@@ -47,6 +47,7 @@ end
 
 -- ---- observations ---------------------------------------------------------------------------------------------------
 
+-- Refuses observations or rewards with a number that is not finite.
 local function check_finite(tensor, what)
   if tensor:finite() then return tensor end
   local data, width = tensor:data(), tensor.count / tensor:size(1)
@@ -118,6 +119,7 @@ end
 
 -- ---- steps ----------------------------------------------------------------------------------------------------------
 
+-- Actions of all scenes as a tensor; refuses another shape, or numbers that are not finite.
 local function check_actions(self, actions)
   local width = self.action_space.shape[1]
   if type(actions) ~= "table" and type(actions) ~= "number" then
@@ -162,6 +164,7 @@ local function by_scene(self, value, name)
   return out
 end
 
+-- A set of scenes as a tensor of ones and zeros.
 local function mask_of(self, set)
   local out = T.zeros { self.scenes }
   for scene in pairs(set) do out:set(1, scene) end

@@ -75,6 +75,7 @@ local spec = is.define("cq.Experiment", {
   weight = is.one_of { "mass", "particle", "volume", optional = true },
 })
 
+-- Control steps of an experiment, from its steps or its duration.
 local function steps_of(def)
   if (def.steps == nil) == (def.duration == nil) then
     is.fail("cq.Experiment: give either duration or steps%s", def.steps and ", not both" or "")

@@ -38,6 +38,7 @@ local Saved = { __name = "cq.Saved" }
 
 local made = {}
 
+-- Refuses a file of parameters alone.
 local function require_world(self)
   if not self.data.world then
     is.fail("%s has parameters alone; it was made by %s", self.path,
@@ -175,6 +176,7 @@ local function describe(self, data)
   end
 end
 
+-- A file's contents as an object, brought to the present version.
 local function saved_of(data, path, folder)
   check(data, path)
   local fine = pcall(migrate.to, data, runs.version)
@@ -187,6 +189,7 @@ local function saved_of(data, path, folder)
   return self
 end
 
+-- The best parameters of a run's folder, also of a run before there was saved.bin.
 local function of_folder(folder)
   local path = folder .. "/" .. runs.name
   if host.kind(path) then return saved_of(T.load(path), path, folder) end

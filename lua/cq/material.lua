@@ -42,6 +42,7 @@ end
 
 function Material:__tostring()
   local parts = {}
+  -- Adds a constant and its value to the text.
   local function add(name) parts[#parts + 1] = ("%s %s"):format(name, value_text(self[name])) end
   for _, constant in ipairs(self.constants) do
     if self[constant.name] ~= nil then add(constant.name) end
@@ -335,6 +336,7 @@ local elastomer = is.define("cq.Material.elastomer", {
 -- names are the same whatever their case, spaces and dashes
 local function plain(name) return (name:lower():gsub("[%s%-_]", "")) end
 
+-- The constants of a silicone by its trade name.
 local function find_elastomer(name)
   local names = {}
   for k, entry in ipairs(elastomers) do

@@ -113,6 +113,7 @@ local quantities = {
   acceleration = is.boolean { default = false },
 }
 
+-- Refuses an observer that observes nothing.
 local function check_quantities(self, name)
   if not (self.position or self.velocity or self.acceleration) then
     is.fail("cq.Observer.%s: observes nothing; set at least one of %s", name,
@@ -211,7 +212,7 @@ function Particles:observe(state)
   return with_clock(self, #parts == 1 and parts[1] or T.concat(parts, -1), state)
 end
 
----As those of centroid.
+---The readouts that this observer needs, as Centroid:readouts.
 ---@return table? observation
 function Particles:readouts(world)
   if self.observe ~= Particles.observe or self.clock then return nil end
@@ -246,6 +247,7 @@ function observer.autoencoder(fields) return require "cq.observer.autoencoder"(f
 
 -- ---- user-written ---------------------------------------------------------------------------------------------------
 
+-- A user's observation as a tensor.
 local function check_observation(value)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("the observer must give a tensor, got %s", text.describe(value))

@@ -142,7 +142,7 @@ end
 
 local WINDOW = 50       -- gradients, of a median of norms
 
--- The last norms with one more. What is zero tells nothing of how long gradients are.
+-- The last norms of gradients with one more; a norm of 0 is left out, since it says nothing of lengths.
 local function with_norm(norms, norm)
   if norm == 0 then return norms end
   local out = {}
@@ -151,7 +151,8 @@ local function with_norm(norms, norm)
   return out
 end
 
--- The lower one of two in the middle: the first gradients of all are not set by a long one.
+-- The median of norms; of an even number the lower middle one, so that one long gradient among the first two does not
+-- set it.
 local function median_of(norms)
   local sorted = { unpack(norms) }
   table.sort(sorted)

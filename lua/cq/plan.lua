@@ -42,6 +42,7 @@ for _, list in ipairs { plan.of_optimizer, plan.of_design, plan.of_rollout } do
 end
 table.sort(option_names)
 
+-- Is this the name of an option of a stage?
 local function is_known(name)
   for _, known in ipairs(option_names) do
     if name == known then return true end
@@ -54,6 +55,7 @@ local values = { clip = is.any_of { is.number { above = 0 }, is.one_of { "median
   is.callable() }, gradient_decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" },
   is.instance "cq.Schedule", is.callable() } }
 
+-- Refuses options that no stage has.
 local function check_options(given, what)
   for name, value in pairs(given) do
     if not is_known(name) then
@@ -151,6 +153,7 @@ local recover_spec = is.define("cq.Plan: recover", { halvings = is.integer { min
 local stage_spec = is.define("cq.Plan: stage",
   tables.merged(of_stage, { name = is.string(), iterations = is.integer { min = 0 } }))
 
+-- Refuses a stage's name that cannot be a folder's, or that another stage has.
 local function check_name(self, stage)
   if stage.name:find "[^%w _.-]" or stage.name:find "^%." then
     is.fail("cq.Plan: the name of a stage has letters, digits, spaces and -_. alone, for its folder, got %q",
@@ -159,7 +162,7 @@ local function check_name(self, stage)
   if self.number[stage.name] then is.fail("cq.Plan: two stages are called %q", stage.name) end
 end
 
--- a stage with the plan's own fields, where it has none
+-- A stage with the plan's defaults in the place of fields that it does not give.
 local function complete(self, given, defaults)
   local stage = stage_spec(given)
   check_name(self, stage)
@@ -273,6 +276,7 @@ end
 ---@return cq.Plan
 function Plan:scaled(budget)
   if budget == 1 then return self end
+  -- Iterations within the budget, at least one.
   local function part(count) return count > 0 and math.max(1, math.floor(count * budget + 0.5)) or 0 end
   local out = setmetatable({ name = self.name, stages = {}, number = self.number }, Plan)
   for k, stage in ipairs(self.stages) do

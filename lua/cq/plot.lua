@@ -35,6 +35,7 @@ local TINY = 1e-300                                                  -- what a l
 ---@field colour? string            "#rrggbb"
 ---@field points? boolean           a dot at each number, and no line
 
+-- A checker of lists of numbers, tensors or tables.
 local function numbers(optional) return is.any_of { is.tensor(), is.table(), optional = optional } end
 local spec = is.define("cq.Plot", {
   series = is.list(is.table(), { min = 1 }),
@@ -67,6 +68,7 @@ local function list_of(value, what)
   return value
 end
 
+-- A series as the user gave it, with x, colour and name filled in.
 local function read_series(given, k)
   local s = series_spec(given)
   s.y = list_of(s.y, ("series[%d].y"):format(k))
@@ -90,6 +92,7 @@ local function read_series(given, k)
   return s
 end
 
+-- Is x neither NaN nor infinite?
 local function finite(x) return x - x == 0 end
 
 -- value on the axis: itself, or its logarithm
@@ -98,6 +101,7 @@ local function axis_value(self, y)
   return y > TINY and math.log10(y) or 0 / 0
 end
 
+-- Widens a range so that it holds a value.
 local function extend(range, value)
   if finite(value) then range[1], range[2] = math.min(range[1], value), math.max(range[2], value) end
 end
@@ -172,6 +176,7 @@ local function frame(self, canvas)
   }
 end
 
+-- A number at a tick.
 local function number(value, step)
   if math.abs(value) < step * 1e-6 then return "0" end
   return ("%.6g"):format(value)
@@ -182,6 +187,7 @@ end
 local function log_ticks(low, high)
   local out, wide = {}, high - low >= 2
   local step = wide and math.max(1, ruler.step(high - low, 6)) or 1
+  -- Adds a tick at a value of a logarithmic axis, if it is within the axis.
   local function add(value)
     local at = math.log10(value)
     if at >= low and at <= high then out[#out + 1] = { at = at, text = ("%.3g"):format(value) } end
@@ -204,6 +210,7 @@ local function thinned(ticks, f)
   return out
 end
 
+-- Ticks of the vertical axis: places and texts.
 local function y_ticks(self, f)
   if self.log_y then return thinned(log_ticks(f.ys[1], f.ys[2]), f) end
   local count = math.max(2, math.min(6, math.floor((f.bottom - f.top) / TICK)))
@@ -256,6 +263,7 @@ local function draw_axes(self, canvas, f)
   if self.y_label then canvas:text { x = 14, y = f.top - 12, size = 10, text = self.y_label } end
 end
 
+-- Draws the band between a series' lower and upper curve.
 local function draw_band(self, canvas, f, s)
   if not s.lower then return end
   local points = {}
@@ -271,7 +279,7 @@ end
 -- pieces of the curve between numbers that cannot be shown
 local function draw_curve(self, canvas, f, s)
   local piece = {}
-  -- draws the points since the last gap: a line, or a dot if there is one
+  -- Draws the points since the last gap: as a line, or a single one as a dot.
   local function flush()
     if #piece == 1 then canvas:disc(piece[1][1], piece[1][2], s.points and 3 or 2.5, s.colour) end
     if #piece > 1 then canvas:line(piece, 2.2, s.colour) end

@@ -22,6 +22,7 @@ script.explain = failure.handle
 local flags = { e = "code", i = "interactive", h = "help", v = "version" }
 local program_words = { help = true, version = true, interactive = true, quiet = true, watch = true }
 
+-- The words that the program itself takes as options.
 local function program_names()
   local names = { "help", "version", "interactive" }
   for _, declared in ipairs(option.declared) do names[#names + 1] = declared.name end
@@ -72,6 +73,7 @@ local function take_command_option(parsed, name, value)
   parsed.options[name] = read
 end
 
+-- The module of a command by its name, or nil.
 local function load_command(name)
   if not name:match "^[%w_]+$" or host.kind(commands .. name .. ".lua") ~= "file" then return nil end
   local command = require("cq.command." .. name)
@@ -89,6 +91,7 @@ end
 -- the command line in parts: command, script, its arguments, options given, code of -e
 local function parse(arguments)
   local parsed = { code = {}, given = {}, positional = {} }
+  -- Is this an option without a value?
   local function is_switch(name)
     local kind = parsed.command and parsed.command.options[name]
     return is_program_switch(name) or (kind ~= nil and kind.cats == "boolean")
@@ -192,11 +195,12 @@ local function convenient_globals()
   end })
 end
 
--- a prompt with more at hand than is there always
+-- Opens a prompt whose globals also have the given ones.
 function script.prompt(globals)
   return require("cq.program.prompt").run(setmetatable(globals, { __index = convenient_globals() }))
 end
 
+-- Has Ctrl-C been pressed?
 local function interrupted()
   local engine = package.loaded["cq.base.engine"]
   return engine ~= nil and engine.C.cq_interrupted() ~= 0
@@ -260,6 +264,7 @@ local function run(chunk, ...)
   return finished and all, problem or other
 end
 
+-- Runs the pieces of Lua of -e.
 local function run_code(parsed)
   local chunk, problem = loadstring(table.concat(parsed.code, "\n"), "=(command line)")
   if not chunk then

@@ -93,6 +93,7 @@ function Random:permutation(n)
   return out
 end
 
+-- Entries of a list, or rows of a tensor, by their numbers.
 local function pick(values, list)
   if tensor.is_tensor(values) then return values:gather(list) end
   local out = {}

@@ -121,6 +121,7 @@ local function meet(self, mine)
   agreement.raise(problem)
 end
 
+-- Warns that there are more ranks than scenes.
 local function tell_idle(self, count)
   if self.size > count then
     message.warn("%s for %s: %d have nothing to do; start at most %d", text.count(self.size, "rank"),
@@ -206,8 +207,8 @@ local function mean(vector, list, p, count)
   return vector[0] / count, T.leaves.map(p, function(t) return grads[t] end)
 end
 
--- For each parameter: does any of several numbers depend on it, and is its gradient anywhere non-zero? vector: their
--- vectors, one after another.
+-- For each parameter: does any of several numbers depend on it, and is its gradient anywhere non-zero? vector: the
+-- gradients by each number, one after another.
 local function judge(vector, list, names)
   local length = length_of(list)
   for k, leaf in ipairs(list) do
@@ -220,6 +221,7 @@ local function judge(vector, list, names)
   end
 end
 
+-- A hash of all numbers of some tensors, to see whether ranks agree.
 local function hash_of(self, list)
   local hash = 0
   for _, leaf in ipairs(list) do
@@ -313,6 +315,7 @@ function Ranks:map(count, f)
   is.argument("ranks:map", "f", is.callable(), f)
   tell_idle(self, count)
   local own, sums = {}, tree.new(count, 1, self.processes)
+  -- Keeps a scene's value, and passes on the rest.
   local function keep(scene, value, ...)
     if T.is_tensor(value) and value.count == 1 then value = value:item() end
     if type(value) ~= "number" then is.fail("ranks:map: f must give one number, got %s", text.describe(value)) end

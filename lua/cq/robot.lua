@@ -91,12 +91,14 @@ end
 
 -- ---- groups ---------------------------------------------------------------------------------------------------------
 
+-- Particle numbers from 1 as an array from 0, and their count.
 local function index_of(list)
   local index = ffi.new("int32_t[?]", math.max(#list, 1))
   for k, i in ipairs(list) do index[k - 1] = i - 1 end
   return index, #list
 end
 
+-- Adds a group; refuses a name that is taken, and one without particles.
 local function add_group(self, name, list)
   if self.group_table[name] then is.fail("cq.Robot: there are two groups with the name \"%s\"", name) end
   if #list == 0 then is.fail("cq.Robot: group \"%s\" has no particles", name) end
@@ -166,6 +168,7 @@ local function where(self, predicate)
   return list
 end
 
+-- Adds the groups that a user gives as functions of the place or as lists.
 local function user_groups(self, given)
   local names = {}
   for name in pairs(given) do
@@ -203,7 +206,7 @@ end
 
 -- ---- actuators ------------------------------------------------------------------------------------------------------
 
--- one signal that is no stress: it drives a cable or the pressure on a surface
+-- Gives an actuator its one signal, which drives a cable or the pressure on a surface and no stress.
 local function bind_single(self, actuator)
   local list = actuator.family == "cable" and self.cables or self.surfaces
   local name = actuator.name or ("%s %d"):format(actuator.family, #list + 1)
@@ -243,6 +246,7 @@ local function bind(self, actuator, position)
   end
 end
 
+-- Gives a robot its actuators: signals, stresses, forces, cables, surfaces.
 local function set_actuators(self, given)
   self.signals, self.stresses, self.forces, self.cables, self.surfaces = {}, {}, {}, {}, {}
   self.weight_columns = 0

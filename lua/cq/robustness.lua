@@ -63,9 +63,10 @@ local function attempt(f, ...)
   return nil, found:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*"
 end
 
+-- The loss of a rollout as a number.
 local function loss_of(run, roll) return (objectives.loss(run.objective, roll)):item() end
 
--- losses of experiments whose rollouts are of one group
+-- The losses of several experiments whose rollouts are simulated as one group.
 local function losses_of(runs, defs)
   local rolls, whole = together.rollouts(defs)
   local out = {}
@@ -138,7 +139,7 @@ end
 
 local of_signals = { strength = true, noise = true, latency = true }
 
--- the change of a simulation as its baseline has it: without signals, or of the start
+-- The change of a simulation for its baseline: the same one without signals, or with the initial parameters.
 local function baseline_change(self, change)
   local out, names = {}, {}
   for name, size in pairs(change) do
@@ -191,6 +192,7 @@ local function rows_of(self, run, list)
   end
 end
 
+-- Is this change one that cannot be made here?
 local function is_missing(self, name)
   for _, entry in ipairs(self.missing) do
     if entry.name == name then return true end
@@ -201,6 +203,7 @@ end
 -- Draws of all changes at once, and their simulations.
 local function draws_of(self, count, seed, list)
   local generator = random { seed = seed }
+  -- Is this change one that can be made here?
   local function is_there(name) return not is_missing(self, name) end
   for k = 1, count do
     local change = changes.drawn(generator, is_there)
@@ -209,6 +212,7 @@ local function draws_of(self, count, seed, list)
   end
 end
 
+-- The worst and the median share of the gain that random draws keep.
 local function sum_up(self)
   local kept = {}
   for _, draw in ipairs(self.draws) do kept[#kept + 1] = draw.kept end
@@ -218,7 +222,7 @@ end
 
 -- ---- experiments and artefacts --------------------------------------------------------------------------------------
 
--- an experiment of what a file has
+-- An experiment made from a saved file and the user's objective.
 local function experiment_of(saved, objective)
   if not objective then
     is.fail("cq.robustness: %s has no objective; give { objective = function(state, start) ... end }, the less the better",

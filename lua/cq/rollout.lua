@@ -205,6 +205,7 @@ function Rollout:report(path, options) return Rollout._report(self, path, option
 
 -- ---- forward --------------------------------------------------------------------------------------------------------
 
+-- A shape in words.
 local function shape_told(dims) return dims == "" and "one number" or "{" .. dims .. "}" end
 
 -- refuses another shape than at the steps before
@@ -278,7 +279,8 @@ local function conclude(self, to)
   if self.stops then after_step(self, to - 1) end
 end
 
--- signals and forces of control steps; of one alone where something sees its state
+-- Computes signals and forces of control steps from..to in Lua, before the engine makes them; a single one where a
+-- function reads its state.
 local function prepare_steps(self, from, to, hidden)
   local keep = self.keep
   for i = from, to - 1 do

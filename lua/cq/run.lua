@@ -95,13 +95,16 @@ function Run.hash(bytes)
   return bit.tohex(hash, 16)
 end
 
+-- Now, in UTC.
 local function date() return os.date "!%Y-%m-%dT%H:%M:%SZ" end
 
+-- The ranks that share this training, if any.
 local function current_ranks()
   local Ranks = package.loaded["cq.ranks"]
   return Ranks and Ranks.current()
 end
 
+-- The manifest of a run: command line, options, version, machine.
 local function manifest_of(def, bytes)
   local words = { "cqlua" }
   for _, word in ipairs(script.arguments or {}) do words[#words + 1] = text.quoted(word) end
@@ -300,7 +303,8 @@ function Run.saved_in(folder, name)
   return saved
 end
 
--- the state of an earlier place takes the place of the last one
+-- Moves what the run has come to into a folder of its own, and saves the state of the earlier iteration from which it
+-- goes on.
 local function set_back(self)
   local kept = folders.keep_earlier(self.folder)
   tensor.save(self:path "optimizer.bin", self.kept)
@@ -459,7 +463,7 @@ local function tell_interruption(self)
 end
 
 -- Ends a run in its folder, however it ended: saves the last checkpoint, completes the manifest, unlocks the folder.
-local function close(self, status, problem)
+local function close_run(self, status, problem)
   self.progress:close()
   local unsaved, saved, why = self.unsaved, true, nil
   if unsaved then saved, why = pcall(self.save, self, unsaved.iteration, unsaved.params, unsaved.optimizer) end
@@ -487,7 +491,7 @@ function Run:finish(params, optimizer)
   if self.closed then schema.fail "run:finish: this run is finished already" end
   self.progress:close()
   if params then self:save(self.done, params, optimizer) end
-  close(self, self:interrupted() and "interrupted" or "finished")
+  close_run(self, self:interrupted() and "interrupted" or "finished")
 end
 
 ---@internal
@@ -496,7 +500,7 @@ end
 function Run.close_open(problem)
   local open = place.open
   if open and problem then
-    close(open, open:interrupted() and "interrupted" or "failed", problem)
+    close_run(open, open:interrupted() and "interrupted" or "failed", problem)
   elseif open then
     open:finish()
   elseif last and C.cq_interrupted() ~= 0 then

@@ -69,7 +69,7 @@ local value = function(options)
   return is.any_of { is.number(), is.list(is.number(), { min = 1 }), optional = options and options.optional }
 end
 
--- a constructor of schedules that change from one value to another between two shares of the iterations
+-- The constructor of a kind of schedule that goes from one value to another between two shares of the iterations.
 local function ends(kind)
   local name = "cq.Schedule." .. kind
   local spec = is.define(name, { from = value(), to = value(), begin = is.number { min = 0, below = 1, default = 0 },

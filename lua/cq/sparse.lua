@@ -34,6 +34,7 @@ local function new(rows, columns, start, column, value)
   }, Sparse)
 end
 
+-- Adjoint of the product: to the vector and to the matrix's entries.
 local function product_back(node, gradient)
   local x, value, self = node.a, node.b, node.extra
   local both = ffi.new("const double *[2]", value.pointer, x.pointer)
@@ -154,6 +155,7 @@ local neighbours_spec = is.define("cq.sparse.neighbours", {
   normalised = is.boolean { default = false },
 })
 
+-- Refuses points of another shape than {n, dim}.
 local function check_points(t, what, dim)
   if t.rank ~= 2 or t:size(2) < 1 or t:size(2) > 3 or dim and t:size(2) ~= dim then
     is.fail("cq.sparse.neighbours: %s must be {n, %s}, got %s", what, dim or "1 to 3", class.shape_text(t.dims))

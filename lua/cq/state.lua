@@ -60,6 +60,7 @@ function State:__tostring() return ("cq.State { step %d, time %s }"):format(self
 
 -- ---- readouts -------------------------------------------------------------------------------------------------------
 
+-- The adjoint of a readout.
 local function read_back(node, gradient) node.a:read_adjoint(node.extra, gradient) end
 
 -- One scene's part of a readout of all scenes, which is made once on each tape.
@@ -92,6 +93,7 @@ local function options_of(what, allowed)
   return function(options) return options == nil and none or spec(options) end
 end
 
+-- A checker of how a mean is weighted.
 local function weight_kind(default)
   return is.one_of { "mass", "particle", "volume", optional = default == nil or nil, default = default }
 end
@@ -253,6 +255,7 @@ local function component(t, i) return t:slice(i, i, -1):squeeze(-1) end
 
 -- a x b of the last dimension: one number in 2D
 local function cross(a, b)
+  -- Component (i, j) of the cross product of a and b.
   local function part(i, j) return component(a, i) * component(b, j) - component(a, j) * component(b, i) end
   if a:size(-1) == 2 then return part(1, 2) end
   return T.stack({ part(2, 3), part(3, 1), part(1, 2) }, -1)
@@ -301,7 +304,7 @@ local function is_everything(selection, world)
   return selection.everything
 end
 
--- masses of the particles of a selection {n}, with the batch in front if there is one
+-- The masses of the particles of a selection {n}, or {batch, n}.
 local function masses_of(self, selection)
   local set = self.roll.set.mass
   local mass = set and set.tensor or self.world.layout.base.mass

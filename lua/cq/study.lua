@@ -62,6 +62,7 @@ local spec = is.define("cq.Study", {
   run = is.callable(),
 })
 
+-- Names of parameters in a fixed order.
 local function sorted_names(given, field)
   local list = {}
   for name in pairs(given) do
@@ -76,6 +77,7 @@ local function sorted_names(given, field)
   return list
 end
 
+-- The parameters of a study, from space or grid, in order.
 local function space_list(def)
   if (def.space == nil) == (def.grid == nil) then
     is.fail("cq.Study: give space (ranges that a sampler draws from) or grid (lists for a grid)%s",
@@ -94,6 +96,7 @@ local function space_list(def)
   return out
 end
 
+-- Names and senses of a study's objectives.
 local function objectives_of(def)
   local out, seen = {}, {}
   -- adds objectives of one sense; sign: 1 to minimize, -1 to maximize
@@ -110,6 +113,7 @@ local function objectives_of(def)
   return out
 end
 
+-- How many points a study tries.
 local function count_points(self, def)
   if self.sampler ~= "grid" then
     return def.trials or is.fail("cq.Study: trials is missing: how many points the sampler \"%s\" shall draw",

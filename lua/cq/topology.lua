@@ -110,7 +110,8 @@ local function check_actuators(robot)
   end
 end
 
--- of each value that grows with the density, how the solid has it: the mass, and all constants that are stresses
+-- The values that a design scales by density, as the solid material has them: the mass, and all constants that are
+-- stresses.
 local function solid_values(robot)
   local out = {}
   for _, entry in ipairs(field.of_robot) do
@@ -175,6 +176,7 @@ local function size_of(robot, reduce)
   return robot.dim == 2 and math.sqrt(volume) or volume ^ (1 / 3)
 end
 
+-- Is `whole` a whole multiple of `part`, but for rounding?
 local function is_multiple(whole, part)
   local count = whole / part
   return math.abs(count - math.floor(count + 0.5)) < 1e-6 * count
@@ -239,6 +241,7 @@ end
 function Topology:start(seed)
   local random = require "cq.random" { seed = seed or self.seed }
   local n, signals, count = self.robot.particle_count, self.signals, self.pulses.count
+  -- Random initial variables of pulses, in [-1, 1].
   local function drawn()
     return T.param(random:normal({ count, signals }, { deviation = self.initial_deviation }):clamp(-1, 1),
       { min = -1, max = 1 })
@@ -316,11 +319,11 @@ function Topology:own(params)
   return own
 end
 
----Does the map give this value of the robot?
 ---@internal
+---Does a design set this field of the robot?
 function Topology:gives(name) return name == "actuation_weight" or self.solid_values[name] ~= nil end
 
--- what robot:with takes
+-- The block with the values of a design: mass, stiffness and actuation of each particle by density and shares.
 local function robot_of(self, params, density, shares)
   local stiffness, mass, changes = self.stiffness(density), self.mass(density), {}
   variables.check_share(params, stiffness)
@@ -334,7 +337,7 @@ local function robot_of(self, params, density, shares)
   return self.robot:with(changes)
 end
 
--- binary numbers with the gradient of the smooth ones that they were made from
+-- Rounded numbers that have the gradient of the smooth ones: a straight-through estimator.
 local function rounded(smooth, round) return smooth + (T.tape.pause(round) - smooth:detach()) end
 
 ---A particle and its images in a symmetric design, which has images of images as well.
@@ -518,6 +521,7 @@ end
 ---@return { density: cq.Tensor, layout: cq.Tensor, sign: cq.Tensor, magnitude: cq.Tensor } params
 function Topology:transfer(other, params)
   local found = T.tape.pause(require "cq.topology.transfer", self, other, params)
+  -- A parameter with bounds -1 and 1.
   local function bounded(x) return T.param(x:detach(), { min = -1, max = 1 }) end
   return { density = bounded(found.density), layout = T.param(found.layout:detach()), sign = bounded(found.sign),
     magnitude = bounded(found.magnitude) }

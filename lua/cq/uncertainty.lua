@@ -33,6 +33,7 @@ Uncertainty.__index = Uncertainty
 local INDISTINCT = 0.99             -- a correlation of two parameters that is told
 local SINGULAR = 1e-13              -- least eigenvalue of J^T J with columns of length 1, for each parameter
 
+-- "value +- deviation".
 local function format(value, deviation) return ("%.6g +- %.2g"):format(value, deviation) end
 
 function Uncertainty:__tostring()
@@ -59,7 +60,7 @@ end
 
 -- ---- numbers of parameters ------------------------------------------------------------------------------------------
 
--- what every number of the parameters is called, and the tensor and element that it is
+-- Every number of the parameters: its name, and its tensor and element.
 local function numbers_of(list)
   local out = {}
   for _, leaf in ipairs(list) do
@@ -81,7 +82,8 @@ local function scale_of(t, x)
   return bounds.min and bounds.max and bounds.max > bounds.min and bounds.max - bounds.min or 1
 end
 
--- A step by each number, to the side where its bounds leave room; where they are closer, up to the farther one.
+-- The step of a difference by one number, towards the side where its bounds leave room; where both are nearer than the
+-- step, up to the farther one.
 local function step_of(number, relative)
   local t, bounds = number.tensor, number.tensor.bounds or {}
   local x = t.pointer[number.at]
@@ -97,6 +99,7 @@ end
 
 -- ---- residuals ------------------------------------------------------------------------------------------------------
 
+-- Refuses residuals that are no tensor, or of another count than the measurements.
 local function check_residuals(r, rows)
   if not class.is_tensor(r) then
     is.fail("cq.uncertainty: residuals must give a tensor, a number for each measurement, got %s", text.describe(r))
@@ -231,7 +234,7 @@ local function inverse(columns, names)
   return out
 end
 
--- an estimate with its covariance, whose tensors are those of a list
+-- An estimate with the covariance of its numbers, as a cq.Uncertainty.
 local function make(params, numbers, covariance)
   local n = #numbers
   local self = { names = {}, values = {}, covariance = covariance, correlation = T.zeros { n, n } }
@@ -287,12 +290,12 @@ local options = is.define("cq.uncertainty", {
 ---  young = 1e5 * p.young
 ---@field method? "differences"|"adjoints"   of the slopes of residuals: one evaluation for each number of the parameters, or one backward pass for each residual, which has no error of a step but takes several times as long
 
----Standard deviations and correlations of parameters that were found by least squares, because the measurements are
----noisy. They hold for independent noise, at the least sum of squares, where the residuals are nearly linear over a few
----deviations, and within bounds. A reduced chi-square far above 1 says that the simulation cannot do what was measured:
----the error of the estimate is then larger than its deviation.
----Errors: residuals that are not finite; fewer residuals than parameters, or as many where noise is not given; a
----parameter that residuals do not follow; parameters that they do not tell apart.
+---Standard deviations and correlations of parameters that were found by least squares, caused by noise in the
+---measurements. They hold if the noise is independent, the parameters are at the least sum of squares, none is at a
+---bound, and the residuals are nearly linear over a few deviations. A reduced chi-square far above 1 says that the
+---simulation cannot fit the measurements: the error of the estimate is then larger than its deviation. Errors:
+---residuals that are not finite; fewer residuals than parameters, or as many where noise is not given; a parameter
+---that the residuals do not depend on; parameters that they cannot tell apart.
 ---@param residuals fun(p: any): cq.Tensor   simulated minus measured, of any shape
 ---@param params any                         as for cq.value_and_grad, at the estimate; unchanged
 ---@param opts? cq.uncertainty.def

@@ -92,7 +92,7 @@ local function take_gravity(self, given)
   self.gravity = given
 end
 
-local function raw_def(self, def)
+local function engine_def(self, def)
   local raw = ffi.new "cq_world_def"
   C.cq_world_def_init(raw)
   raw.dim, raw.dx, raw.dt = self.dim, def.dx, def.dt
@@ -179,7 +179,7 @@ end
 
 -- Creates the engine's world from the definition, and the objects that refer to it.
 local function build(self)
-  local def, raw = self.def, raw_def(self, self.def)
+  local def, raw = self.def, engine_def(self, self.def)
   self.selections = {}
   self.layout = T.tape.pause(assembly.fill, raw, self.robots, self.walls, self.domain)
   fill_base(self, def)
@@ -262,7 +262,7 @@ local function new(_, fields, statics)
   return self
 end
 
-local function take_substeps(self, substeps)
+local function rebuild_with_substeps(self, substeps)
   self.def, self.at_rest, self.variants = tables.merged(self.def, { substeps = substeps }), nil, nil
   build(self)
 end
@@ -273,7 +273,7 @@ end
 function World:set_substeps(substeps)
   if substeps == self.substeps then return end
   self:close()
-  take_substeps(self, substeps)
+  rebuild_with_substeps(self, substeps)
 end
 
 -- the only finalizer: rollouts first, then the world

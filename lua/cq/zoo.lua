@@ -37,7 +37,7 @@ end
 ---@return string
 function zoo.path(entry) return ("%s/%s.bin"):format(zoo.folder, entry.name) end
 
----Runs it again.
+---Runs a robot of the zoo and returns its figure, to compare with the claimed one.
 ---@param entry cq.Zoo.Entry
 ---@param steps? integer         control steps, as many as it was trained for unless given
 ---@return number figure
@@ -58,6 +58,7 @@ function zoo.objective(entry)
   end
 end
 
+-- The name of a file without its folder.
 local function file_of(path) return path:match "[^/]*$" end
 
 ---Puts what a run has left into the zoo of a source tree.

@@ -16,6 +16,7 @@ local GAP = 8             -- cells between neighbouring points, unless the cable
 
 -- ---- paths ----------------------------------------------------------------------------------------------------------
 
+-- Is value a place: dim finite numbers?
 local function is_place(value, dim)
   if type(value) ~= "table" or #value ~= dim then return false end
   for _, x in ipairs(value) do
@@ -61,6 +62,7 @@ local function point_of(robot, entry, what)
     robot.dim == 2 and "x, y" or "x, y, z", text.describe(entry))
 end
 
+-- Where a point of a cable is at rest: its anchor, or the mean of its particles.
 local function place_of(robot, point)
   if point.anchor then return point.anchor end
   local x, dim, out = robot.position:data(), robot.dim, {}
@@ -72,6 +74,7 @@ local function place_of(robot, point)
   return out
 end
 
+-- The distance of two points [length].
 local function distance(a, b)
   local square = 0
   for i = 1, #a do square = square + (a[i] - b[i]) ^ 2 end
@@ -158,6 +161,7 @@ local function check_gaps(robot, one, dx)
   end
 end
 
+-- Pairs of a point and one of its particles, over all points of a cable.
 local function count_pairs(one)
   local pairs_count = 0
   for _, point in ipairs(one.points) do pairs_count = pairs_count + (point.index and #point.index or 0) end

@@ -146,7 +146,7 @@ local function corners(self, y, k, dim)
   return out
 end
 
----The volume inside (E64).
+---The volume that a chamber encloses, its corners at x {corners, dim} [length^dim] (E64).
 ---@param self table
 ---@param x cq.Tensor[]       coordinates {..., index} of its particles along each axis
 ---@return cq.Tensor          {...}

@@ -22,6 +22,7 @@ local surface = {}
 
 local WHAT = "cq.Actuator.follower_pressure: surface"
 
+-- Numbers, from 0, of the particles of a selection; of all particles where it is nil.
 local function list_of(robot, which)
   local out = {}
   if which == nil then
@@ -35,6 +36,7 @@ end
 
 -- ---- walls of a mesh ------------------------------------------------------------------------------------------------
 
+-- The sum of area vectors, which is zero for a closed surface, and the sum of their lengths.
 local function sum_of(area, dim)
   local sum, size = {}, 0
   for _, vector in ipairs(area) do
@@ -48,6 +50,7 @@ local function sum_of(area, dim)
   return sum, size
 end
 
+-- Walls without a face yet: particles, area vectors, corners.
 local function no_walls() return { index = {}, area = {}, corner = {}, face = {} } end
 
 -- the particles, area vectors, corners and faces of a wall, appended
@@ -73,6 +76,7 @@ local function check_closed(robot, name, wall, walls)
     .. "cut the shape there", WHAT, name, robot.name, math.sqrt(square), math.sqrt(square) / math.max(size, 1e-300))
 end
 
+-- The walls of a mesh by their names.
 local function of_names(robot, given)
   local out, seen = no_walls(), {}
   out.closed = true
@@ -124,6 +128,7 @@ local function of_mesh(robot, place)
   end
 end
 
+-- The walls of the cavity of a lattice around the place `inside`.
 local function of_cavity(robot, given)
   local place, numbers = given.inside, type(given.inside) == "table" and #given.inside == robot.dim
   for i = 1, robot.dim do numbers = numbers and type(place[i]) == "number" end
@@ -142,6 +147,7 @@ end
 
 -- ---- given walls ----------------------------------------------------------------------------------------------------
 
+-- Walls that a user gives as particles and normals.
 local function of_list(robot, given)
   local dim = robot.dim
   local out = { index = list_of(robot, given.particles), area = {} }
@@ -170,6 +176,7 @@ local function of_list(robot, given)
   return out
 end
 
+-- The walls that a pressure acts on, as a user gave them: names, a place in a cavity, or a list.
 local function walls_for(robot, given)
   if type(given) == "string" or type(given[1]) == "string" then return of_names(robot, given) end
   return given.inside and of_cavity(robot, given) or of_list(robot, given)
@@ -191,6 +198,7 @@ end
 
 -- ---- the engine -----------------------------------------------------------------------------------------------------
 
+-- Fills the engine's structs of chambers, closed surfaces with a pressure.
 local function fill_chambers(def, layout)
   local list = {}
   for _, entry in ipairs(layout.list) do list[#list + 1] = entry.surface.chamber and entry or nil end

@@ -40,6 +40,7 @@ local ESRCH = 3              -- there is no such process
 ---@return string
 function atomic_file.of(path) return ("%s.%d.part"):format(path, ffi.C.getpid()) end
 
+-- Does this process, by its id, still run?
 local function is_alive(process) return ffi.C.kill(process, 0) == 0 or ffi.errno() ~= ESRCH end
 
 -- what runs write: no other program's parts are touched

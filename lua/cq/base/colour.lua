@@ -27,9 +27,10 @@ function colour.parse(value, what)
   return r, g, b, a
 end
 
----The engine's number 0xRRGGBBAA.
+---A colour of red, green, blue and opacity in 0..255 as the engine's number 0xRRGGBBAA.
 ---@return number
 function colour.pack(r, g, b, a)
+  -- x rounded and cut to 0..255.
   local function byte(x) return math.min(math.max(math.floor(x + 0.5), 0), 255) end
   return ((byte(r) * 256 + byte(g)) * 256 + byte(b)) * 256 + byte(a or 255)
 end
@@ -43,7 +44,7 @@ function colour.number(value, alpha)
   return colour.pack(r, g, b, alpha and alpha * 255 or a)
 end
 
----"#rrggbb".
+---A colour of red, green and blue in 0..255 as "#rrggbb".
 ---@return string
 function colour.text(r, g, b) return "#" .. bit.tohex(r, 2) .. bit.tohex(g, 2) .. bit.tohex(b, 2) end
 

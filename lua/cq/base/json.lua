@@ -5,6 +5,7 @@ local json = {}
 
 local escapes = { ['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t", ["\r"] = "\\r" }
 
+-- A string as JSON.
 local function quote(word)
   return '"' .. word:gsub('[%c"\\]', function(c) return escapes[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
 end
@@ -49,6 +50,7 @@ local literals = { ["true"] = true, ["false"] = false }
 
 local read                       -- line, place -> value, place after it
 
+-- Fails: the line is no JSON at this character.
 local function broken(line, at)
   error({ json = ("it is no JSON at character %d of %s"):format(at, text.describe(line)) }, 0)
 end
@@ -56,6 +58,7 @@ end
 -- The position after white space.
 local function blank(line, at) return line:find("[^ \t\n\r]", at) or #line + 1 end
 
+-- Reads a string whose quote is at `at`; gives it and the place behind it, as all read_ functions here.
 local function read_word(line, at)
   local parts, from = {}, at + 1
   while true do
@@ -68,7 +71,7 @@ local function read_word(line, at)
   end
 end
 
--- what stands between brackets, item by item
+-- Reads the items between brackets: calls item(place) at each, and returns the place behind the closing bracket.
 local function read_items(line, at, close, item)
   at = blank(line, at + 1)
   if line:sub(at, at) == close then return at + 1 end
@@ -81,6 +84,7 @@ local function read_items(line, at, close, item)
   end
 end
 
+-- Reads a list whose bracket is at `at`; gives it and the place behind it.
 local function read_list(line, at)
   local out, count = {}, 0
   return out, read_items(line, at, "]", function(from)
@@ -90,6 +94,7 @@ local function read_list(line, at)
   end)
 end
 
+-- Reads an object whose brace is at `at`; gives it and the place behind it.
 local function read_table(line, at)
   local out = {}
   return out, read_items(line, at, "}", function(from)

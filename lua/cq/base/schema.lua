@@ -105,6 +105,7 @@ local function known_options(options, known, what)
   end
 end
 
+-- Is a number within the range that a checker's options allow?
 local function in_range(value, options)
   if value ~= value then return false end
   if not options.infinite and (value == math.huge or value == -math.huge) then return false end
@@ -112,6 +113,7 @@ local function in_range(value, options)
      and (not options.above or value > options.above) and (not options.below or value < options.below)
 end
 
+-- Makes is.number or is.integer: a function that gives checkers of numbers in a range.
 local function number_of(what, whole)
   return function(options)
     options = options or {}
@@ -128,6 +130,7 @@ schema.number = number_of("a finite number", false)
 ---A whole number; options min, max, above, below.
 schema.integer = number_of("a whole number", true)
 
+-- Makes is.string, is.boolean and the like: a function that gives checkers of a Lua type.
 local function of_type(name, label)
   return function(options)
     return checker(options or {}, label, name == "table" and "table" or name,
@@ -147,7 +150,7 @@ function schema.string(options)
   end)
 end
 
----Anything but nil.
+---A checker that takes every value but nil.
 function schema.any(options)
   return checker(options or {}, "a value", "any", function(value) return value ~= nil end)
 end
@@ -173,7 +176,7 @@ function schema.one_of(options)
   end)
 end
 
----A list of numbers: options size (a number or a list of allowed ones), integer, and those of number.
+---A checker of lists of numbers. Options: size (a number, or a list of allowed ones), integer, and those of number.
 function schema.vector(options)
   options = options or {}
   local sizes = type(options.size) == "number" and { options.size } or options.size
@@ -211,7 +214,7 @@ function schema.instance(options)
     end)
 end
 
----A tensor.
+---A checker of tensors.
 function schema.tensor(options)
   local base = schema.instance { "cq.Tensor" }
   return checker(options or {}, "a tensor", "cq.Tensor", base.check)

@@ -95,7 +95,7 @@ end
 ---@return table<string, string> files     bytes
 function script.required()
   local out = {}
-  -- adds the modules that a Lua text requires, and those that they require
+  -- Adds the modules that a Lua text requires, then those that these require.
   local function look(bytes)
     for name in bytes:gmatch "require%s*%(?%s*[\"']([%w_.]+)[\"']" do
       local kept = name:gsub("%.", "/") .. ".lua"

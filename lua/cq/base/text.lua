@@ -55,7 +55,7 @@ function text.is_list(value)
   return count == #value
 end
 
----"a thing", "an other".
+---A noun behind its article: "a thing", "an edge".
 function text.article(noun)
   return (noun:match "^[aeiouAEIOU]" and "an " or "a ") .. noun
 end
@@ -68,7 +68,7 @@ function text.place(place)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
----"1 particle", "2 particles".
+---A number with its noun in the singular or the plural: "1 particle", "2 particles".
 function text.count(number, noun) return ("%d %s%s"):format(number, noun, number == 1 and "" or "s") end
 
 ---"a", "a and b", "a, b and c".

@@ -38,7 +38,7 @@ local function load()
   is.fail("a report needs the library libz, which was not found; install the Debian package zlib1g")
 end
 
--- the first `noisy` bytes by a strategy, the others by the default one
+-- Bytes compressed by deflate: the first `noisy` of them by the given strategy, the rest by the default one.
 local function deflated(bytes, count, noisy, strategy)
   local C, stream = load(), ffi.new "cq_z_stream"
   -- Raises an error unless zlib returned the wanted status.

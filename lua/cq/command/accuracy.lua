@@ -15,6 +15,7 @@ local STEPS = { 1, 10, 100, 1000 }
 local NONE = 0 / 0                       -- null in JSON
 local first_keys = { "case", "steps", "error", "paper" }
 
+-- A number as 1.23e-04; - where there is none.
 local function scientific(x) return x and x == x and ("%.2e"):format(x) or "-" end
 
 local function print_head()
@@ -31,6 +32,7 @@ local function print_row(case, result)
     scientific(result.particle_error), scientific(result.forward_error), what):gsub("%s+$", "")))
 end
 
+-- The cases with their true gradients, from the source tree.
 local function load_cases()
   local path = host.root .. "/tests/accuracy/truth.lua"
   if host.kind(path) then return dofile(path).cases end

@@ -129,12 +129,13 @@ end
 
 local first_keys = { "case", "device", "threads", "dim", "particles", "precision", "forward_mps", "backward_mps" }
 
+-- A number with so many significant digits; - where there is none.
 local function significant(x, digits)
   if not x then return "-" end
   return ("%%.%df"):format(math.max(0, digits - 1 - math.floor(math.log10(math.max(x, 1e-9))))):format(x)
 end
 
--- milliseconds of a frame
+-- Milliseconds of a frame, which is FRAME engine steps, at `mps` million particle steps a second.
 local function frame(result, mps) return result.particles * FRAME / mps / 1e3 end
 
 -- where a whole program spends its time
@@ -170,6 +171,7 @@ local function print_head()
 end
 
 local function print_row(result)
+  -- "median (best)".
   local function pair(median, best) return ("%s (%s)"):format(significant(median, 3), significant(best, 3)) end
   local paper = result.paper_frame_ms
   print(("%-18s %9d %-8s %6d  %-15s %-15s  %-17s %s%s"):format(result.case, result.particles, result.precision,

@@ -26,6 +26,7 @@ local function print_to_stderr(...)
   io.stderr:write(table.concat(words, "\t"), "\n")
 end
 
+-- Prints a finding as a line of JSON.
 local function tell(object)
   io.stdout:write(json.encode(object, { "script", "fine" }), "\n")
 end

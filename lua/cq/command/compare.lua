@@ -8,8 +8,10 @@ local summary = require "cq.run.summary"
 local text = require "cq.base.text"
 local tables = require "cq.base.tables"
 
+-- A number with six digits; - where there is none.
 local function number(value) return value and ("%.6g"):format(value) or "-" end
 
+-- The run that this one was forked from, in words.
 local function parent_of(run)
   local parent = run.manifest.parent
   return parent and ("%s, iteration %d"):format(parent.folder, parent.iteration) or "-"
@@ -33,6 +35,7 @@ local figures = {
   end },
 }
 
+-- A value of a setting as text; - where there is none.
 local function word(value)
   if value == nil then return "-" end
   return type(value) == "table" and json.encode(value) or tostring(value)
@@ -43,6 +46,7 @@ local of_folder = { out = true, resume = true, overwrite = true, quiet = true }
 -- The settings in which runs differ: { name, the setting of each run in words }.
 local function settings(runs)
   local rows, names = {}, {}
+  -- Adds a row if the runs' values differ.
   local function add(name, values)
     for k = 2, #runs do
       if values[k] ~= values[1] then
@@ -51,6 +55,7 @@ local function settings(runs)
       end
     end
   end
+  -- A function's value for each run, as text.
   local function each(of)
     local out = {}
     for k, run in ipairs(runs) do out[k] = word(of(run)) end
@@ -81,6 +86,7 @@ local function print_table(runs, rows)
     widths[k] = #run.folder
     for _, row in ipairs(rows) do widths[k] = math.max(widths[k], math.min(48, #row[2][k])) end
   end
+  -- Prints a name and a value for each run, in columns.
   local function line(name, values)
     local cells = { name .. (" "):rep(first - #name) }
     for k, value in ipairs(values) do cells[k + 1] = value .. (" "):rep(widths[k] - #value) end

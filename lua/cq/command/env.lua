@@ -17,7 +17,7 @@ local function environment(path, words)
   return env
 end
 
--- a wrong command line stays what it is
+-- Message handler: wrong use of the command line keeps its sentence, other errors get a traceback.
 local function explain(problem)
   return type(problem) == "table" and problem.misuse and problem or scripts.explain(problem)
 end

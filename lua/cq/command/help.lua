@@ -6,6 +6,7 @@
 local host = require "cq.host"
 local is = require "cq.base.schema"
 
+-- The pages of the reference for these words, as text for a terminal.
 local function terminal_page(book, names)
   local find, plain = require "cq.reference.find", require "cq.reference.plain"
   local options = { bold = host.terminal(1) ~= nil }
@@ -15,6 +16,7 @@ local function terminal_page(book, names)
     local said = page.entries and plain.section(page, options) or plain.entry(page, options)
     return said .. plain.uses(find.uses(book, page))
   end
+  -- The pages of one name, or nil.
   local function page_of(name)
     local pages, parts = find.pages(book, name), {}
     if #pages == 0 then return nil end

@@ -10,6 +10,7 @@ local schema = require "cq.base.schema"
 
 local C, is = engine.C, schema
 
+-- Vector instructions of this processor that the engine has kernels for, and the processor's name.
 local function instruction_sets()
   local all = read_file "/proc/cpuinfo" or ""
   local flags = " " .. (all:match "flags%s*:([^\n]*)" or "") .. " "
@@ -66,6 +67,7 @@ local function device_text(device)
     device.memory / 2 ^ 30, device.compute, device.driver)
 end
 
+-- Facts about program, machine and devices, as a table.
 local function collect()
   local system, name = host.system()
   local sets, processor = instruction_sets()

@@ -28,12 +28,14 @@ local function replay(zoo, entry)
   return math.abs(figure - entry.claimed) <= TOLERANCE * math.abs(entry.claimed), saved
 end
 
+-- Warns of robots that do not reach their figure, and gives the exit code 1 for them.
 local function tell_others(names)
   if #names == 0 then return end
   message.warn("%s: not what is claimed, by more than %d %%", table.concat(names, ", "), 100 * TOLERANCE)
   return 1
 end
 
+-- Renders a trained robot as a video.
 local function film(entry, saved)
   local folder = option.program.out or "runs/replay"
   host.make_folder(folder)
@@ -50,6 +52,7 @@ local function film_of_failure(folder, found)
     speed = steps * found.world.control_dt / 2 })
 end
 
+-- Runs the recorded end of a failed simulation again, and prints it step by step.
 local function replay_failure(folder, options)
   local failures = require "cq.measure.failure"
   local found = failures.load(folder)

@@ -8,7 +8,7 @@ local is = require "cq.base.schema"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
 
--- "optimizer.rate=1e-3,optimizer.clip=1"
+-- The settings of an optimizer from the text "optimizer.rate=1e-3,optimizer.clip=1", as a table.
 local function settings(given)
   local out = {}
   for part in ((given or "") .. ","):gmatch "([^,]+)," do

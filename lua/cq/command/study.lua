@@ -16,6 +16,7 @@ local text = require "cq.base.text"
 
 local INTERRUPTED = 130
 
+-- The study of a script, with its folder and store.
 local function session_of(script, options)
   return require("cq.study.session").open(script, options.store, options.seeds)
 end
@@ -54,6 +55,7 @@ local function work(session, store, options)
   return outcome, counts, summary
 end
 
+-- Works on a study on this machine until it is done.
 local function run_here(session, options)
   local store = session:begin { force_new = options["force-new"], go_on = options["go-on"] }
   message.note("%s in %s, %s", tostring(session.study), session.folder, text.count(options.jobs, "job"))

@@ -22,6 +22,7 @@ local read_file = require "cq.base.read_file"
 local is = schema
 local INTERRUPTED = 130
 
+-- The verification cases of a folder.
 local function load_cases(folder)
   local cases = verification.cases(folder)
   if not cases then
@@ -102,6 +103,7 @@ local function surprise(case, row)
   end
 end
 
+-- Prints one row of results, as a line of the table or as JSON.
 local function tell(options, cells, object)
   if options.json then
     object.commit, object.machine, object.date = cells.commit, cells.machine, cells.date

@@ -5,6 +5,7 @@
 
 local is = require "cq.base.schema"
 
+-- A number as a C literal of a float.
 local function number(value)
   local word = ("%.9g"):format(value)
   return (word:find "[%.en]" and word or word .. ".0") .. "f"
@@ -22,6 +23,7 @@ local function numbers(tensor)
   return table.concat(lines, ",\n")
 end
 
+-- A tensor as a constant C array.
 local function array(name, tensor)
   return ("static const float %s[%d] = {\n%s\n};\n"):format(name, tensor.count, numbers(tensor))
 end
@@ -56,6 +58,7 @@ static inline void @layer_%s(const float *w, const float *b, const float *x, flo
 
 -- ---- types ----------------------------------------------------------------------------------------------------------
 
+-- The C dimensions of an input, as [rows][columns].
 local function shape_of(input)
   if input.rows and input.count > #input.rows then
     return ("[%d][%d]"):format(#input.rows, input.count / #input.rows)
@@ -63,6 +66,7 @@ local function shape_of(input)
   return ("[%d]"):format(input.count)
 end
 
+-- The C struct of the observation.
 local function type_of_input(program)
   local lines = { "typedef struct @input {" }
   for _, input in ipairs(program.inputs) do
@@ -76,6 +80,7 @@ local function type_of_input(program)
   return table.concat(lines, "\n") .. "\n} @input;\n"
 end
 
+-- The C struct of what one control step leaves for the next.
 local function type_of_state(program)
   local count = program.change
   local memory = count and ("  float velocity[%d];  // [length/time] of the step before\n"):format(count) or ""
@@ -225,7 +230,8 @@ end
 local KEYWORDS = (" auto break case char const continue default do double else enum extern float for goto if inline int "
   .. "long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while ")
 
--- each part with its own input and state, and what adds them up
+-- The C text of a sum of controllers: each part with its own input and state, then the function that adds their
+-- signals.
 local function definitions_of_sum(program)
   local parts, inputs, states, starts, steps = {}, {}, {}, {}, {}
   for k, part in ipairs(program.parts) do

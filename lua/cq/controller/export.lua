@@ -35,6 +35,7 @@ local languages = { h = "cq.controller.c99", lua = "cq.controller.plain_lua" }
 
 -- ---- what it is given -----------------------------------------------------------------------------------------------
 
+-- The name of an observed group, for the comments of the exported program.
 local function group_name(entry)
   if type(entry) == "string" then return entry end
   if text.is_instance(entry, "cq.Group") or text.is_instance(entry, "cq.Robot") then return entry.name or "robot" end
@@ -60,6 +61,7 @@ local function cluster_names(observer, world)
   return out
 end
 
+-- A name for each row of an observation: groups or clusters.
 local function rows_of(observer, world)
   local out = {}
   if observer.family == "kmeans" then return cluster_names(observer, world) end
@@ -152,18 +154,21 @@ local spec = is.define("controller:export", {
 ---@field observer? any      whose observations it is given; the one of its last rollout unless given
 ---@field interpolation? "hold"|"linear"   of given signals: each row is held, as in training; or between rows
 
+-- The prefix of the exported names: as given, or from the file's name.
 local function name_of(path, given)
   local name = given or path:match "([^/]*)%.%w+$"
   if name:match "^%a[%w_]*$" then return name end
   is.fail("controller:export: name must be a word of letters, digits and _, got %s", text.describe(name))
 end
 
+-- The module that writes the language of this file ending.
 local function language_of(path)
   local ending = path:match "%.(%w+)$"
   if languages[ending or ""] then return require(languages[ending]) end
   is.fail("controller:export: path must end in .h (C99) or .lua, got %s", text.describe(path))
 end
 
+-- The family of a controller that can be exported; refuses functions of a script.
 local function family_of(self)
   local family = self.loop and "open_loop" or self.family
   if describe[family] and not rawget(self, "act") then return family end

@@ -12,13 +12,14 @@ local tables = require "cq.base.tables"
 
 local fit = {}
 
+-- The shape that a parameter must have, in words.
 local function sizes_text(wanted)
   local out = {}
   for k, size in ipairs(wanted.sizes) do out[k] = size and tostring(size) or "n" end
   return ("{%s} = {%s}"):format(table.concat(wanted.of, ", "), table.concat(out, ", "))
 end
 
--- has a tensor these sizes? false in the list: any size
+-- Does a tensor have these sizes? false in the list stands for any size.
 local function same(tensor, sizes)
   if tensor.rank ~= #sizes then return false end
   for k, size in ipairs(sizes) do

@@ -15,6 +15,7 @@ end
 return function(Sum)
   local Controller = getmetatable(Sum).__index
 
+  -- A controller that adds up the signals of its parts.
   local function sum_of(parts)
     local self = setmetatable({ parts = parts, blind = true }, Sum)
     each_part(self, function(_, part)

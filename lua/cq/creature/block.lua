@@ -34,6 +34,7 @@ local nped = body.define("nped", {
 local function places_of(legs, along, across)
   local x, z, out = { back = 0, middle = (along - 1) / 2, fore = along - 1 },
     { left = 0, middle = (across - 1) / 2, right = across - 1 }, {}
+  -- Adds a foot by its row along the body and its side: the name row.side, and where it is.
   local function add(i, k) out[#out + 1] = { name = i .. "." .. k, x = x[i], z = z[k] } end
   for _, k in ipairs { "left", "right" } do
     add("back", k)

@@ -20,6 +20,7 @@ local cabled = {}
 
 local CONTRACTION = 0.4      -- of law "contract", unless the user says it
 
+-- Adds to a creature's own fields those that finger and biped share: drive, fineness, material.
 local function fields_of(own, stiffness)
   own.drive = is.one_of { "pressure", "cables", default = "pressure" }
   own.count, own.spacing = is.integer { min = 1, optional = true }, is.number { above = 0, optional = true }
@@ -71,6 +72,7 @@ end
 local FINGER_POINTS = 8
 local COUNT = 20             -- particles along each side of a block, unless the user says it
 
+-- A finger bent by two rows of air chambers.
 local function finger_of_chambers(def)
   local n, spacing = body.fineness("finger", def, COUNT)
   local w, h = def.width, def.height
@@ -86,6 +88,7 @@ local function finger_of_chambers(def)
   })
 end
 
+-- A finger bent by a cable on each side.
 local function finger_of_cables(def)
   local size = { def.width, def.height }
   local count = lattice.counts({ { size = size, times = 1 } }, def.particles or 256)[1]
@@ -93,6 +96,7 @@ local function finger_of_cables(def)
     is.fail("cq.Creature.finger: inset must be less than half the width, %g, got %g", def.width / 2, def.inset)
   end
   local half = def.height / (2 * FINGER_POINTS)
+  -- The cable on one side of a part.
   local function side(name, x) return cable(def, name, x, half, def.height - half, FINGER_POINTS) end
   local strip = body.block("finger", { 0, 0 }, size, count)
   body.require_root("finger", def.root, strip, false)
@@ -134,6 +138,7 @@ local BIPED_POINTS = 7
 local TRUNK, LEG = { 0.3, 0.1 }, { 0.06, 0.15 }          -- with cables
 local RISE = 0.03                                          -- of a cable into the trunk
 
+-- A biped of a trunk and two legs, with cables along the legs.
 local function biped_of_cables(def)
   local counts = lattice.counts({ { size = TRUNK, times = 1 }, { size = LEG, times = 2 } }, def.particles or 5024)
   if def.inset >= LEG[1] / 2 then

@@ -63,6 +63,7 @@ end
 local function pieces_of(sample, list)
   local x, dim, of, names, first = sample.position:data(), sample.dim, {}, {}, {}
   local size = 1.5 * sample.volume:get(1) ^ (1 / dim)
+  -- A cell of the lattice as a key of a table.
   local function key(i, j, k) return ("%d %d %d"):format(i, j, k) end
   for _, p in ipairs(list) do
     local at = {}
@@ -101,6 +102,7 @@ end
 
 -- ---- cuts -----------------------------------------------------------------------------------------------------------
 
+-- The box around some particles.
 local function bounds_of(sample, list)
   local x, dim, low, high = sample.position:data(), sample.dim, {}, {}
   for d = 1, dim do

@@ -19,6 +19,7 @@ local function each_way(sizes, spacing, visit)
   along(1, 1, 0)
 end
 
+-- The product of a list of numbers.
 local function product(list)
   local out = 1
   for _, x in ipairs(list) do out = out * x end

@@ -12,6 +12,7 @@ local outline = {}
 
 -- ---- chambers -------------------------------------------------------------------------------------------------------
 
+-- Is this a table of names, not empty, whose values all satisfy is_one?
 local function all_of(given, is_one)
   if next(given) == nil then return false end
   for name, value in pairs(given) do
@@ -58,6 +59,7 @@ local function define(name, fields)
   return body.define(name, fields)
 end
 
+-- Refuses both or neither of particles and spacing.
 local function check_fineness(def, name)
   if (def.particles == nil) == (def.spacing == nil) then
     is.fail("cq.Creature.%s: give either particles or spacing%s", name, def.particles and ", not both" or "")

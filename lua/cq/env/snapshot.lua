@@ -41,6 +41,7 @@ function snapshot.of(self)
     actions = #self.acted > 0 and T.stack(self.acted, 1) or nil }
 end
 
+-- Refuses what is no snapshot, and one of another number of scenes or actions.
 local function check(self, saved)
   if type(saved) ~= "table" or not T.is_tensor(saved.length) or type(saved.random) ~= "table" then
     is.fail("env:restore: needs what env:snapshot() gave, got %s", text.describe(saved))

@@ -7,6 +7,7 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 
+-- Tensors of nested parameters by their paths.
 local function by_path(params)
   local out = {}
   for _, leaf in ipairs(T.leaves.list(params)) do out[leaf.path] = leaf.tensor end
@@ -29,7 +30,7 @@ local function adopted(own, before)
   return out, told, count
 end
 
--- The optimizer state of the parameters that still exist; nil: it is of another optimizer.
+-- The part of an optimizer's state that belongs to parameters which still exist; nil if the optimizer is another one.
 local function known(state, optimizer, params)
   if type(state) ~= "table" or state.kind ~= optimizer.kind or type(state.moments) ~= "table" then return nil end
   local own, out = by_path(params), {}

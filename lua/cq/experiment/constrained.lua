@@ -25,6 +25,7 @@ local constrained = {}
 ---  the whole rollout
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of what running gave {steps}
 
+-- The fields of a constraint.
 local function spec_of(reduce)
   local fields = {
     terminal = is.callable { optional = true }, running = is.callable { optional = true },

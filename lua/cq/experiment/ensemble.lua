@@ -51,6 +51,7 @@ local reductions = is.one_of { "mean", "worst" }
 
 -- ---- what users give ------------------------------------------------------------------------------------------------
 
+-- How losses of variants become one: a name, or a table with a quantile.
 local function check_reduce(given, what)
   if type(given) == "table" then return reduce_spec(given) end
   return is.argument(what, "reduce", reductions, given)
@@ -128,6 +129,7 @@ end
 
 -- ---- one variant ----------------------------------------------------------------------------------------------------
 
+-- Refuses a change that has no meaning, or that is no number, in variant k.
 local function refuse_change(given, k)
   local known = {}
   for i, entry in ipairs(changes.list) do
@@ -192,6 +194,7 @@ end
 
 -- Calls f(...); an error names the variant.
 local function of_variant(own, k, f, ...)
+  -- Passes on results of a protected call; an error says in which variant it happened.
   local function finish(fine, ...)
     if fine then return ... end
     local problem = ...

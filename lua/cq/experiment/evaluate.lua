@@ -39,6 +39,7 @@ local function unpacked(run, all, what)
   end)
 end
 
+-- The path of an entry of a nested table.
 local function join(path, key) return path == "" and tostring(key) or path .. "." .. tostring(key) end
 
 -- a value of the user's in the place of a tensor

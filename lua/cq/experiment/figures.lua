@@ -80,6 +80,7 @@ end
 
 local axes = { "x", "y", "z" }
 
+-- The panel of forces on walls over time, a curve for each named wall.
 local function force_panel(found, world, size)
   local most = found.force:abs():max():item()
   local series, time = {}, (T.arange(1, found.force:size(1)) * world.control_dt):totable()
@@ -104,6 +105,7 @@ local function spread(world, robot, values, rest)
   return out
 end
 
+-- Names of the colours of actuators: none, actuator 1, ...
 local function actuators_of(signals)
   local names = { "none" }
   for k = 1, signals do names[k + 1] = "actuator " .. k end
@@ -277,6 +279,7 @@ local function subject(self, def)
   end
 end
 
+-- The title of the page: objective and share of solid particles.
 local function title_of(def, loss)
   local solid = def.solid
   local body = solid and ("; %d of %d particles are solid"):format(#solid.particles, solid.total) or ""

@@ -21,11 +21,13 @@ local BYTES = 64 * 2 ^ 20            -- of all of them at most
 ---@field signals cq.Tensor      {states, signals} of the control steps after each of them; the last is the one that failed
 ---@field before? cq.Tensor      {first, signals} of those from the start to the first of the states
 
+-- A copy of a state: positions, velocities, C and F.
 local function state_of(state)
   return { position = state:positions():detach():copy(), velocity = state:velocities():detach():copy(),
     affine = state:gather(nil, "affine"):detach():copy(), deformation = state:deformations():detach():copy() }
 end
 
+-- How many states fit into the recorder's memory.
 local function count_of(state)
   local dim = state.world.dim
   local bytes = state.world.particle_count * (2 * dim + 2 * dim * dim) * 8
@@ -44,6 +46,7 @@ local function fly(experiment)
   })
   if fine or not last or not tostring(problem):find("the simulation failed at", 1, true) then return nil end
   local first = last.step - #states + 1
+  -- The signals of control steps from `from` to `to`, a row each.
   local function signals(from, to)
     local rows = {}
     for k = from, to do rows[#rows + 1] = last.roll.keep:signals_at(k):detach():copy() end
@@ -53,8 +56,8 @@ local function fly(experiment)
     signals = signals(first, last.step), before = signals(0, first - 1) }
 end
 
----Saves the last states before a simulation failed in the run's folder; does nothing for other errors. A failure in
----here never hides the original error.
+---When a simulation has failed: runs it again and saves its last states in the run's folder. Other errors are passed
+---over, and an error in here never hides the first one.
 ---@param folder cq.Run
 ---@param experiment cq.Experiment
 ---@param problem any

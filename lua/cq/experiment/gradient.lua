@@ -59,7 +59,8 @@ end
 
 -- ---- warnings -------------------------------------------------------------------------------------------------------
 
--- Does the objective, or a constraint, depend on states before the last one? With several scenes: yes, unasked.
+-- Does the objective or a constraint depend on states before the last one? With several scenes the answer is always
+-- yes.
 local function runs(run)
   if run.scenes or run.objective.running or run.objective.work then return true end
   for _, c in ipairs(run.constraints) do
@@ -148,6 +149,7 @@ function Growth:columns(run)
   return { adjoint = most, adjoint_growth = gradient.growth(self.norms, run.world.control_dt) }
 end
 
+-- The median of a list.
 local function median(values)
   local sorted = { unpack(values) }
   table.sort(sorted)

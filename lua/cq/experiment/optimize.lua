@@ -69,6 +69,7 @@ local function plan_of(def)
   return (plan or plans { stage }):scaled(option.get("budget", 1, is.number { above = 0 }))
 end
 
+-- Prints the plan, the world and the memory that a rollout takes, before the training begins.
 local function tell_plan(experiment, plan)
   if option.program.quiet then return end
   local world = experiment.world

@@ -147,6 +147,7 @@ local function set_rate(optimizer, rate)
   end
 end
 
+-- Sets the rate, the clip or the penalties of an optimizer.
 local function set_optimizer(optimizer, name, value)
   if name == "rate" then
     set_rate(optimizer, is.argument("run:optimize", "options.rate", is.number { above = 0 }, value))
@@ -196,6 +197,7 @@ function options.fitting(given, run)
   return out
 end
 
+-- Sets the limits of constraints for this iteration; says whether one changed.
 local function set_limits(self, limits, i)
   local changed = false
   for _, c in ipairs(self.run.constraints) do
@@ -210,6 +212,7 @@ local function set_limits(self, limits, i)
   return changed
 end
 
+-- Gives the design its options of this iteration: sharpness, filter radius, ...
 local function set_design(self)
   local changes, run = {}, self.run
   for name, place in pairs(of_design) do

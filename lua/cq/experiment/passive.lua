@@ -25,6 +25,7 @@ function passive.loss(run, params, steps)
   return run:loss(roll), roll
 end
 
+-- Do params train nothing but the design and its controller?
 local function is_alone(params)
   for name, value in pairs(params) do
     if name ~= "design" and name ~= "controller" and next(value) then return false end

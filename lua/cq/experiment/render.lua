@@ -99,6 +99,7 @@ local specs = {
 
 local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }
 
+-- Refuses times of stills that do not rise.
 local function require_rising(stills, what)
   for k = 2, #stills do
     if stills[k] <= stills[k - 1] then
@@ -172,6 +173,7 @@ function render.options(path, given, goals, what)
   return def
 end
 
+-- The text on a frame: the user's function of the state, or the time.
 local function label_of(options, state)
   if type(options.label) == "function" then return options.label(state) end
   local time = ("t = %.4g"):format(state.time)
@@ -304,7 +306,7 @@ local function width_of(one)
   return most - least
 end
 
--- Do bodies move so far between moments that one picture can show all of them?
+-- Do the bodies move so far between the moments that all of them can stand side by side in one picture?
 local function go_far(moments)
   for k = 2, #moments do
     local way = (moments[k].position - moments[k - 1].position):mean { 1 }
@@ -349,7 +351,7 @@ local function panels(state, options, moments)
   return sheet
 end
 
--- one moment, or several in one picture, the earlier ones paler
+-- Draws one moment, or several in one picture, where earlier ones are paler.
 local function together(state, options, moments, way)
   local scene = scene_of(state, options,
     { width = options.width, height = options.height or height_of(state.world, moments, options.width) })
@@ -390,6 +392,7 @@ function render.picture(options, simulate)
   return apart and #moments > 1 and panels(seen, options, moments) or together(seen, options, moments, way)
 end
 
+-- Writes a rollout's last state, or several moments of it, as a picture.
 local function still(path, options, simulate)
   render.picture(options, simulate):write(path)
   return path

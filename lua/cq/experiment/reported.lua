@@ -23,6 +23,7 @@ local reported = {}
 ---@class run.report.def : rollout.report.def, run.changes.def
 ---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
 
+-- Adds a film's fields to a schema.
 local function fields(others)
   for name, kind in pairs(films.fields()) do others[name] = kind end
   return others
@@ -37,7 +38,8 @@ local function title_of(def)
   return def.title or name or "rollout"
 end
 
--- simulate(see) makes the rollout; a page with its body, and what the run in a folder has recorded
+-- Writes the page of a rollout. simulate(see) runs it and shows each state to see; of a run's folder the page also has
+-- what was recorded.
 local function write(path, def, what, steps, simulate, folder)
   pages.require_writable(path, what)
   local page, film = pages.new(title_of(def)), films.new(def, steps)

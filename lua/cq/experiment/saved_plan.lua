@@ -49,6 +49,7 @@ end
 local kept = { "number", "seed", "stage", "made", "over", "ended", "dropped", "params", "best", "solver", "first",
   "substeps" }
 
+-- A plan's tournament in words, to see whether it changed.
 local function tournament_of(plan)
   local starts = plan.starts
   if not starts or starts.count == 1 then return "none" end

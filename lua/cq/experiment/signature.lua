@@ -18,6 +18,7 @@ local function range_of(tensor)
   return ("%.6g to %.6g"):format(least, most)
 end
 
+-- Adds a world's settings to the signature.
 local function add_world(out, world)
   out.cells, out.dx, out.dt = word(world.cells), word(world.dx), word(world.control_dt)
   out.particles, out.walls = word(world.particle_count), word(#world.walls)
@@ -26,6 +27,7 @@ local function add_world(out, world)
   end
 end
 
+-- Adds the parts of an objective to the signature.
 local function add_objective(out, objective)
   local parts = {}
   for _, name in ipairs { "terminal", "goal", "running", "effort", "work" } do

@@ -91,6 +91,7 @@ local function with_noise(list, noise, f, ...)
     before[k] = t:detach():copy()
     for i = 0, t.count - 1 do t.pointer[i] = t.pointer[i] + noise[k].pointer[i] end
   end
+  -- Puts the parameters back after noise, then passes on results or the error.
   local function restore(fine, ...)
     for k, leaf in ipairs(list) do
       for i = 0, leaf.tensor.count - 1 do leaf.tensor.pointer[i] = before[k].pointer[i] end

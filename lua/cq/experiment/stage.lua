@@ -46,12 +46,14 @@ local function is_left_out(run, stage, path)
   return run.own_design and path:match "^controller%." ~= nil
 end
 
+-- Does a parameter's path belong to a name of a stage's train?
 local function is_named(path, name)
   if name == "design.pulses" then return of_pulses[path] or false end
   local next_one = path:sub(#name + 1, #name + 1)
   return path:sub(1, #name) == name and (next_one == "" or next_one == "." or next_one == "[")
 end
 
+-- The parameters that a stage trains; refuses names that fit none.
 local function free_of(stage, run)
   local all, chosen, used = T.leaves.trainable(run.params, "run:optimize"), {}, {}
   for _, leaf in ipairs(all) do
@@ -100,6 +102,7 @@ function stages.check(stage, run)
   free_of(stage, run)
 end
 
+-- Makes the stage's body: soft, binary or extracted.
 local function set_body(self)
   local stage, run = self.stage, self.run
   run.extracted = nil
@@ -170,6 +173,7 @@ local function least(self, last)
   return out
 end
 
+-- Has the stage reached its stop: a loss, no more progress, or the user's function?
 local function is_over(self)
   local stop, history = self.stage.stop, self.history
   if not stop or #history == 0 then return false end
@@ -187,6 +191,7 @@ end
 
 -- ---- its iterations -------------------------------------------------------------------------------------------------
 
+-- A function that gives the loss, or loss and gradients, at the parameters of the run.
 local function evaluator_of(self)
   local run = self.run
   return function(what, plan)

@@ -15,7 +15,8 @@ local together = {}
 
 -- ---- observers and controllers --------------------------------------------------------------------------------------
 
--- f(k, memory) of each scene gives a row and what it remembers: all rows {scenes, ...}, and the memories
+-- Calls f(k, memory) for each scene, which returns a row and its new memory. Returns the rows as one tensor {scenes,
+-- ...} and the memories.
 local function each_scene(count, memory, f)
   local rows, after = {}, {}
   for k = 1, count do
@@ -63,6 +64,7 @@ function Controllers:act(observation, memory, time, step)
   end)
 end
 
+-- Are all entries of a list one and the same?
 local function are_same(list)
   for k = 2, #list do
     if list[k] ~= list[1] then return false end
@@ -77,6 +79,7 @@ local function column(group, name)
   return out
 end
 
+-- One observer for the scenes of a group, from the observer of each.
 local function observer_of(group)
   local list = column(group, "observer")
   if not list[1] then return nil end
@@ -85,6 +88,7 @@ local function observer_of(group)
   return is_ours and are_same(list) and list[1] or setmetatable({ list = list, observe = Observers.observe }, Observers)
 end
 
+-- One controller for the scenes of a group, from the controller of each.
 local function controller_of(group)
   local list = column(group, "controller")
   if not list[1] then return nil end
@@ -110,6 +114,7 @@ local function running_of(group)
   end
 end
 
+-- One record function for the scenes of a group.
 local function record_of(group)
   if not group[1].fields.record then return nil end
   return function(state, u)
@@ -117,6 +122,7 @@ local function record_of(group)
   end
 end
 
+-- One effort function for the scenes of a group.
 local function effort_of(group)
   if not group[1].fields.effort then return nil end
   return function(u)
@@ -128,7 +134,7 @@ end
 
 -- ---- one batch ------------------------------------------------------------------------------------------------------
 
--- values of the world: one that all share, or one of each scene
+-- A value of the world for a group of scenes: one for all if they share it, else one for each.
 local function world_value(group, name)
   local list, world, any = {}, group[1].world, false
   for k, def in ipairs(group) do
@@ -159,7 +165,7 @@ local function merged(group)
   return { world = world, fields = fields, design = group[1].design, variables = group[1].variables }
 end
 
----One rollout.
+---Runs one rollout by its definition.
 ---@param def table            from run:rollout_def
 ---@return cq.Rollout
 function together.one(def)
@@ -169,11 +175,12 @@ end
 
 -- ---- what goes together ---------------------------------------------------------------------------------------------
 
+-- Is this initial value a constant, so that scenes may differ in it?
 local function is_constant(value, rank)
   return value == nil or not (text.is_callable(value) and not T.is_tensor(value)) and T.as_tensor(value).rank <= rank
 end
 
--- Does each of two rollouts have something of the other's kind in its place?
+-- Are two values both given, or both missing?
 local function alike(a, b) return (a == nil) == (b == nil) end
 
 local same_fields = { "steps", "weight", "memory", "contact", "work" }
@@ -228,7 +235,7 @@ function together.groups(defs)
   return groups
 end
 
----Rollouts of one group.
+---Runs the rollouts of one group as the scenes of a batch.
 ---@param group table[]        definitions
 ---@return cq.Rollout[] rolls  one for each
 ---@return cq.Rollout whole    to be released

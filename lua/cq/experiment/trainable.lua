@@ -50,7 +50,7 @@ for _, list in ipairs { field.of_robot, field.of_world } do
 end
 table.sort(names)
 
--- a param; its bounds are told by the name of what is trained
+-- A parameter with bounds, from its initial value; errors name the field that is trained.
 local function param_of(init, bounds, what)
   local start = T.as_tensor(init)
   local problem = make.why_no_param(start, bounds.min, bounds.max)
@@ -58,7 +58,7 @@ local function param_of(init, bounds, what)
   return T.param(start, bounds)
 end
 
--- the value {n, ...} that the particles start from: what with has set, or the robot's own
+-- The value {n, ...} of a field that training starts from: set by robot:with, or the robot's own.
 local function start_of(robot, name, what)
   local value = values.start(robot, name)
   if not value then is.fail("%s: needs init, there is no value to start from", what) end
@@ -68,7 +68,7 @@ local function start_of(robot, name, what)
   return value
 end
 
--- the value that all particles of a list share, of those that have one
+-- The one value that those particles of a list have which have this field at all; an error if they differ.
 local function shared(robot, name, index, count, what)
   local value, having = start_of(robot, name, what), values.having(robot, name)
   local data, width, first = value:data(), value.count / values.count(robot, name), nil
@@ -183,6 +183,7 @@ end
 ---@return { robot: table?, world: table?, named: table? } params, table<string, function> apply
 function trainable.make(world, robot, given)
   local out, apply = {}, {}
+  -- Adds a value to those of the robot or of the world.
   local function put(side, name, value)
     out[side] = out[side] or {}
     out[side][name] = value
@@ -220,7 +221,7 @@ function trainable.set_rates(params, given)
   end
 end
 
----Does what is trained change how the mass is spread?
+---Does training change masses, densities or places, so that the distribution of mass changes?
 ---@param params table
 ---@return boolean
 function trainable.moves_mass(params)

@@ -36,12 +36,13 @@ local training = {}
 
 -- ---- what is saved --------------------------------------------------------------------------------------------------
 
+-- Saves parameters and the state of the plan in the folder of the run.
 local function save(self, iteration, params)
   self.folder:save(iteration, params, saved_plan.state(self))
   self.saved = iteration
 end
 
--- goes on from the folder of an earlier run: its starts, and the folders of the stages that they have passed
+-- Restores an earlier run from its folder: its starts, and the folders of the stages that they have finished.
 local function restore(self)
   local state = self.folder.saved.optimizer
   if watch.reloaded then
@@ -59,7 +60,7 @@ local function restore(self)
   self.folder:remove_stages(stays)
 end
 
--- Worlds have as many substeps as this start has come to (recover), whatever other starts needed.
+-- Gives all worlds the substeps that this start needed (recover), whatever other starts needed.
 local function restore_substeps(self, start)
   for key, own in pairs(self.run.levels or {}) do
     local substeps = start.substeps and start.substeps[key] or own.first_substeps
@@ -67,6 +68,7 @@ local function restore_substeps(self, start)
   end
 end
 
+-- Notes how many substeps each level uses, where a failed simulation raised them.
 local function keep_substeps(self, start)
   start.substeps = {}
   for key, own in pairs(self.run.levels or {}) do
@@ -76,6 +78,7 @@ end
 
 -- ---- a start in a stage ---------------------------------------------------------------------------------------------
 
+-- The experiment at a stage's level, made once.
 local function level_of(self, stage)
   local own = levels.of(self.run, stage.level)
   own.base_optimizer = self.run.base_optimizer
@@ -111,7 +114,8 @@ end
 
 local ranked
 
--- what a solver takes for the run's folder
+-- A stand-in for the run's folder, for the solver of one stage: rows of its history are counted and named as those of
+-- the whole run.
 local function folder_for(self, start, current, offset)
   local folder, plan = self.folder, self.plan
   local proxy = { folder = folder.folder, saved_at = folder.saved_at, manifest = folder.manifest }
@@ -147,7 +151,8 @@ local function folder_for(self, start, current, offset)
   return proxy
 end
 
--- what a stage of a start has come to
+-- After a part of a stage: notes the best result, the parameters and the substeps of a start, and whether its stage is
+-- over.
 local function conclude(self, start, current, part)
   start.best = current.run.best
   if not current.solver then start.params = T.leaves.snapshot(current.run.params) end
@@ -242,11 +247,12 @@ local function cut(self)
   save(self, self.folder.done, alive[1].params)
 end
 
+-- The folder of a stage.
 local function stage_folder(self, stage)
   return ("%s/stages/%s"):format(self.folder.folder, self.plan.stages[stage].name)
 end
 
--- the stage that a start is in, with the experiment as it has left it
+-- The stage that a start is in, with the experiment as that stage has left it.
 local function present(self, start)
   if self.current and self.current_start == start then return self.current end
   local stage = self.plan.stages[start.stage]
@@ -259,7 +265,7 @@ local function present(self, start)
   return current
 end
 
--- what a run that repeats the next stage goes on from, and the best parameters of this one
+-- Saves a finished stage: the state from which the next one can be repeated, and the best parameters.
 local function keep_stage(self, number)
   if #self.plan.stages < 2 or option.program.follows then return end
   local folder, best = stage_folder(self, number), ranked(self)[1]
@@ -286,7 +292,7 @@ local function are_at_end(self, part)
   return true
 end
 
----Carries the plan out, from what is made on.
+---Carries out the plan from where it stands.
 function Training:go()
   for k, part in ipairs(self.parts) do
     for _, start in ipairs(self.starts) do
@@ -303,7 +309,7 @@ function Training:go()
   end
 end
 
--- The experiment as the best start has left it.
+-- Leaves the experiment with the parameters, body and level of the best start.
 local function take_result(self)
   local best = ranked(self)[1]
   if not best then return end
@@ -315,6 +321,7 @@ local function take_result(self)
   levels.become(self.run, stage.level)
 end
 
+-- Number, seed, loss and fate of each start, for the report.
 local function rows_of(self)
   local out = {}
   for k, start in ipairs(self.starts) do

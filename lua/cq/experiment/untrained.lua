@@ -18,7 +18,7 @@ local untrained = {}
 -- those that were looked at, by the full paths of their folders
 local by_folder = {}
 
--- what a solve would report of the point that there is; nil where run:optimize gives none
+-- The solution that a solve would report of the best point; nil where run:optimize reports none.
 local function solution_of(run, optimizer, best)
   if #run.constraints == 0 and optimizer.rule or not best.values then return nil end
   local point = { feasible = best.feasible ~= false, values = best.values, iteration = best.iteration }
@@ -26,6 +26,7 @@ local function solution_of(run, optimizer, best)
     evaluations = best.iteration, state = function() return {} end }, point.feasible and "iterations" or "infeasible")
 end
 
+-- The result that run:optimize would give, without training.
 local function result_of(run, plan, starts)
   local best, last = run.best, plan.stages[#plan.stages]
   return { loss = best.loss, best = best.loss, iterations = best.iteration,
@@ -63,7 +64,7 @@ function untrained.check(run, plan, folder)
   return result_of(run, plan, starts_of(run, plan, report.loss))
 end
 
--- the starts of a run, as it has saved them
+-- The starts of a plan, as the run's folder has them.
 local function saved_starts(folder)
   local saved = Run.saved_in(folder)
   local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
@@ -75,7 +76,7 @@ local function saved_starts(folder)
   return #out > 1 and out or nil
 end
 
----The experiment as the run in its folder has left it.
+---Puts an experiment into the state that a finished run has left, from the run's folder.
 ---@param run cq.Experiment
 ---@param plan cq.Plan
 ---@param folder? string

@@ -19,6 +19,7 @@ local warm = {}
 
 -- ---- what cannot be the same weights --------------------------------------------------------------------------------
 
+-- Names in a sentence; none for an empty list.
 local function names_of(list) return #list > 0 and table.concat(list, ", ") or "none" end
 
 -- Raises the error of a saved run that does not fit: what it has and what the experiment has.
@@ -45,6 +46,7 @@ local function observer_words(data)
   return table.concat(parts, ", ")
 end
 
+-- Refuses a saved policy with other signals or another observation than this experiment's.
 local function check_policy(run, saved)
   local data, robots, signals = saved.data, run.world.robots, {}
   for _, robot in ipairs(robots) do
@@ -62,6 +64,7 @@ end
 
 -- ---- what is told ---------------------------------------------------------------------------------------------------
 
+-- A saved world's settings in words, to compare with those of this one.
 local function words_of(data, steps)
   local out = { ["control steps"] = signature.word(steps), walls = signature.word(#data.walls) }
   for name, value in pairs(data.fields) do out[name] = signature.word(value) end
@@ -72,6 +75,7 @@ local function words_of(data, steps)
   return out
 end
 
+-- Says in which settings the two worlds differ.
 local function tell_worlds(run, saved)
   if not saved.data.world then return end
   local changes = signature.changes(words_of(saved.data.world, saved.steps),
@@ -99,13 +103,14 @@ local function transferred(run, saved, path, own, other)
   return other:gather(transfer.nearest(robot, there), axis)
 end
 
+-- Tensors of nested parameters by path, and the paths in order.
 local function by_path(params)
   local out, paths = {}, {}
   for k, leaf in ipairs(T.leaves.list(params)) do out[leaf.path], paths[k] = leaf.tensor, leaf.path end
   return out, paths
 end
 
--- within the bounds of this experiment; values that are moved there are told
+-- A saved tensor moved into the bounds of this experiment; a note says how many values moved.
 local function bounded(saved, path, tensor, bounds)
   if not bounds or not (bounds.min or bounds.max) then return tensor end
   local low, high = bounds.min or -math.huge, bounds.max or math.huge

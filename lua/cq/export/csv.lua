@@ -6,6 +6,7 @@ local table_of = require "cq.base.csv"
 local csv = { name = "csv", summary = "CSV with units; all frames: centres of groups, signals and contact forces over time",
   tabular = true }
 
+-- A column's name with its unit, as a cell.
 local function head(name, unit, units) return table_of.cell(("%s [%s]"):format(name, columns.unit(unit, units))) end
 
 ---@param frame cq.export.Frame

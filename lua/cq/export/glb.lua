@@ -75,6 +75,7 @@ local function animation(buffer, frames, nodes)
   return out
 end
 
+-- A chunk of a GLB file: length, kind, content.
 local function chunk(kind, content) return bytes.of("uint32", { #content }) .. kind .. content end
 
 ---Frames whose surfaces have the same triangles.

@@ -48,7 +48,7 @@ local function on_nodes(position, nodes, h)
   return (from - from:round()):abs():max():item() < OFF
 end
 
--- what particles that fill space with one in each h^dim add up to at a place, by weights 1 - r / reach: the integral
+-- The sum of weights 1 - r / reach at a place in space that is filled with one particle in each h^dim: an integral.
 local function filled(dim, reach) return math.pi * reach ^ dim / 3 end
 
 ---@class cq.export.Lattice
@@ -56,7 +56,7 @@ local function filled(dim, reach) return math.pi * reach ^ dim / 3 end
 ---@field size integer[]       nodes along x, y, z
 ---@field spread cq.Sparse     {count, n}
 
----A lattice around particles, and how they are spread onto it.
+---A lattice around particles, with the particles' weights spread onto its nodes.
 ---@param position cq.Tensor     {n, dim}
 ---@param h number               between particles, and between nodes
 ---@return cq.export.Lattice
@@ -154,6 +154,7 @@ local function parts_at(fields, nodes)
   return out
 end
 
+-- Adds a convex face as a fan of triangles.
 local function push(triangles, face)
   for k = 2, #face - 1 do triangles[#triangles + 1] = { face[1].place, face[k].place, face[k + 1].place } end
 end

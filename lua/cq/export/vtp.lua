@@ -30,6 +30,7 @@ local function in_space(values)
 end
 
 local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
+-- Text with XML's special characters escaped.
 local function escaped(text) return (text:gsub('[&<>"]', entities)) end
 
 -- XML of one field of the points. A vector in 2D gets z = 0, so that ParaView can draw arrows; a matrix keeps its

@@ -13,7 +13,9 @@ local ppo = {}
 ---@class cq.Learner.ppo : cq.Learner
 local Ppo = learner.subclass("ppo", { "optimizer", "random", "observations", "rewards" }, { "seen", "discounted" })
 
+-- The mean action of the policy for normalised observations.
 local function mean_of(params, z) return network.evaluate(params, "mean", z, "tanh") end
+-- The critic's value of normalised observations.
 local function value_of(params, z) return network.evaluate(params, "value", z, "tanh"):squeeze(-1) end
 
 function Ppo:mean(z) return mean_of(self.params, z) end
@@ -129,6 +131,7 @@ local function update(self, batch)
   return sums
 end
 
+-- The share of the variance of returns that the critic predicts; 1 is perfect.
 local function explained_variance(value, target)
   local off = target - value
   local of_target = (target - target:mean()):square():mean():item()
@@ -192,6 +195,7 @@ local spec = is.define("cq.Learner.ppo", {
 ---@field normalize_rewards? boolean        by the running deviation of the discounted return, within +-10
 ---@field seed? integer           of weights, actions, minibatches and the environment
 
+-- Refuses a batch that the scenes or the minibatches do not divide.
 local function check_sizes(env, o)
   learner.check_env(env, "cq.Learner.ppo")
   if o.batch % env.scenes ~= 0 then

@@ -27,6 +27,7 @@ local serve = { PROTOCOL = 1 }
 -- Raises an error for the other program, without a position in the script.
 local function refuse(...) error("cqlua env: " .. (...):format(select(2, ...)), 0) end
 
+-- The operating system's reason for the last failure.
 local function why() return ffi.string(F.strerror(ffi.errno())) end
 
 -- ---- frames ---------------------------------------------------------------------------------------------------------
@@ -103,6 +104,7 @@ end
 
 -- ---- requests -------------------------------------------------------------------------------------------------------
 
+-- The numbers of a tensor as bytes.
 local function bytes_of(tensor) return ffi.string(tensor.pointer, tensor.count * 8) end
 
 local requests = {}

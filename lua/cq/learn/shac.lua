@@ -13,6 +13,7 @@ local shac = {}
 ---@class cq.Learner.shac : cq.Learner
 local Shac = learner.subclass("shac", { "optimizer", "critic", "random", "observations" }, {})
 
+-- The policy's mean action before tanh, for normalised observations.
 local function mean_of(params, z) return network.evaluate(params, "mean", z, "elu") end
 
 function Shac:mean(z) return mean_of(self.params, z):tanh() end
@@ -48,6 +49,7 @@ local function policy(self, p)
   end
 end
 
+-- Refuses a window whose rewards or observations carry no gradient to the actions.
 local function check_reach(window)
   for _, name in ipairs { "observation", "reward" } do
     local tensor = name == "reward" and window.reward or window.final_observation
@@ -127,6 +129,7 @@ local spec = is.define("cq.Learner.shac", {
 ---@field normalize_observations? boolean   by their running mean and deviation, which stand still within a window
 ---@field seed? integer           of weights, noise, minibatches and the environment
 
+-- Refuses an environment without a window for gradients, and sizes that do not fit.
 local function check(env, o)
   learner.check_env(env, "cq.Learner.shac")
   if type(env.window) ~= "function" then

@@ -18,6 +18,7 @@ local function later(data, steps)
   end
 end
 
+-- A controller that replays recorded signals, or nil where there are none.
 local function held(signals)
   return signals:size(2) > 0 and require "cq.controller".open_loop(signals) or nil
 end

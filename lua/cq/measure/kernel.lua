@@ -95,8 +95,8 @@ end
 
 local one_start, one_particle, one_out = ffi.new("int64_t[2]", { 0, 1 }), ffi.new "int32_t[1]", ffi.new "double[3]"
 
--- the time when all that was asked for is done: a GPU works on after the call, and the position
--- of one particle waits for it
+-- The time when all work that was asked for is done. A GPU still works after the call returns; reading the position of
+-- one particle waits for it.
 local function done(handle)
   local one = ffi.new "cq_readout"
   C.cq_readout_init(one)
@@ -122,7 +122,7 @@ local function backward(handle, steps, readout)
   return done(handle) - start
 end
 
--- what the solver of implicit steps did in all steps of a rollout; nil where they are explicit
+-- Sums of the implicit solver's counts over all steps of a rollout; nil where steps are explicit.
 local function solver_of(handle, steps)
   local from = C.cq_rollout_solver(handle)
   if from == nil then return end
@@ -135,6 +135,7 @@ local function solver_of(handle, steps)
   return out
 end
 
+-- Adds seconds by phase to a table.
 local function add(phases, more)
   for name, seconds in pairs(more) do phases[name] = (phases[name] or 0) + seconds end
 end

@@ -117,6 +117,7 @@ end
 
 -- ---- as text --------------------------------------------------------------------------------------------------------
 
+-- A number with four digits; "failed" for NaN.
 local function short(x) return x == x and ("%.4g"):format(x) or "failed" end
 
 -- a list as one cell of the table, with numbers by format(value)
@@ -131,6 +132,7 @@ end
 ---@return boolean
 function verification.stalls(row) return (row.found_order or 0) < 0 and row.error > SMALL end
 
+-- The reason why a row falls short or stalls; nil where it keeps its promise.
 local function note_of(row) return row.falls_short or verification.stalls(row) and row.plateau or nil end
 
 -- The promise of a row: the largest error, the least order of convergence if there is one, and the largest error of a

@@ -23,7 +23,7 @@ function whole.biped()
   }
 end
 
--- a function that makes one iteration and gives its seconds forward and backward
+-- A function that makes one iteration and returns its seconds forward and backward.
 local function iteration(robot, world, control_steps)
   local observer = cq.Observer.kmeans { clusters = 7, velocity = true }
   local controller = cq.Controller.mlp { hidden = { 64, 64 }, activation = "relu" }

@@ -35,6 +35,7 @@ end
 
 -- ---- pictures -------------------------------------------------------------------------------------------------------
 
+-- Channels of the pictures; velocity has one for each axis.
 local function channel_count(self)
   local count = 0
   for _, name in ipairs(self.channels) do count = count + (name == "velocity" and #self.window or 1) end
@@ -48,7 +49,7 @@ local function shape_after(self, layers)
   return out
 end
 
--- room for the pictures
+-- Allocates the memory that keeps collected pictures.
 local function reserve(self)
   if not self.pictures then self.pictures = T.zeros { self.replay, unpack(shape_after(self, 0)) } end
 end
@@ -95,11 +96,13 @@ end
 
 -- ---- the network ----------------------------------------------------------------------------------------------------
 
+-- A convolution with the dimension of its kernel.
 local function conv(x, w, b, opts)
   local name = w.rank == 5 and "conv3d" or "conv2d"
   return x[name](x, w, { bias = b, stride = opts.stride, padding = opts.padding })
 end
 
+-- A transposed convolution with the dimension of its kernel.
 local function conv_transpose(x, w, b, opts)
   local name = w.rank == 5 and "conv_transpose3d" or "conv_transpose2d"
   return x[name](x, w, { bias = b, stride = opts.stride, padding = opts.padding })
@@ -107,6 +110,7 @@ end
 
 local STRIDED = { stride = STRIDE, padding = PADDING }
 
+-- The product of a list of sizes.
 local function product(shape)
   local count = 1
   for _, n in ipairs(shape) do count = count * n end
@@ -121,6 +125,7 @@ local function draw(self)
     weights["w_" .. name] = param(source:normal(shape, { deviation = math.sqrt(2 / inputs) }))
     weights["b_" .. name] = param(T.zeros { outputs })
   end
+  -- The shape of a kernel from `a` to `b` channels, and its number of taps.
   local function taps(a, b)
     local shape = { a, b }
     for _ = 1, #self.window do shape[#shape + 1] = TAPS end
@@ -145,6 +150,7 @@ local function draw(self)
   return weights
 end
 
+-- The scale of each channel, shaped so that it divides pictures.
 local function expand_scale(self)
   local shape = { channel_count(self) }
   for d = 1, #self.window do shape[1 + d] = 1 end
@@ -176,6 +182,7 @@ function Autoencoder:encode(pictures)
   return both:slice(1, self.latent, 2), both:slice(self.latent + 1, 2 * self.latent, 2)
 end
 
+-- Pictures from latent numbers, in units of each channel's scale.
 local function decode_scaled(self, z)
   local w = self.weights
   local deep = self.dense > 0 or #self.layers > 0
@@ -199,8 +206,9 @@ function Autoencoder:decode(z)
   return decode_scaled(self, z) * expand_scale(self)
 end
 
--- Copies the weights of another autoencoder.
-local function take_weights(self, given)
+-- Copies weights into the autoencoder's own. `given` is a table of tensors by name, as weights of another one are; a
+-- missing one, or another shape, is an error.
+local function copy_weights(self, given)
   for name, value in pairs(self.weights) do
     local other = type(given) == "table" and given[name]
     if not T.is_tensor(other) or table.concat(other:shape(), ", ") ~= table.concat(value:shape(), ", ") then
@@ -235,6 +243,7 @@ end
 
 ---The same observer with other weights; weights that are not given stay.
 function Autoencoder:with(weights)
+  -- A weight of `weights`, or the observer's own.
   local function either(_, name) return weights[name] or self.weights[name] end
   return setmetatable({ weights = setmetatable({}, { __index = either }) },
     { __index = self, __name = Autoencoder.__name })
@@ -253,9 +262,9 @@ function Autoencoder:holding(learned)
 end
 
 ---@internal
----Takes over the result of another one's autoencoder:learned.
+---Takes over weights and statistics that autoencoder:learned of another one has returned.
 function Autoencoder:take(learned)
-  take_weights(self, learned)
+  copy_weights(self, learned)
   self.fitted = true
 end
 
@@ -291,6 +300,7 @@ local function losses(self, pictures, noise)
   return reconstruction, (mean:square() + log_variance:exp() - 1 - log_variance):sum() / (2 * n)
 end
 
+-- Refuses pictures of another shape, or that are not finite.
 local function check_pictures(self, pictures)
   require_shape(pictures, shape_after(self, 0), "pictures")
   if not pictures:finite() then is.fail "autoencoder: pictures must be finite" end
@@ -372,7 +382,7 @@ function Autoencoder:restore(state)
   if type(state) ~= "table" or not state.random then
     is.fail("autoencoder:restore: a state from autoencoder:state is wanted, got %s", text.describe(state))
   end
-  take_weights(self, state.weights)
+  copy_weights(self, state.weights)
   self.fitted, self.made, self.collected = state.fitted, state.made, math.min(state.made, self.replay)
   self.random:restore(state.random)
   self.optimizer, self.moments = nil, state.optimizer
@@ -433,6 +443,6 @@ return function(fields)
   local own, given = draw(self), self.weights
   own.scale = T.ones { channel_count(self) }
   self.weights, self.fitted = own, given ~= nil
-  if given then take_weights(self, given) end
+  if given then copy_weights(self, given) end
   return self
 end

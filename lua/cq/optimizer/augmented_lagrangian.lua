@@ -56,6 +56,7 @@ end
 
 -- ---- evaluation ---------------------------------------------------------------------------------------------------
 
+-- The length of all gradients together.
 local function norm_of(grads)
   local sum = 0
   for _, leaf in ipairs(T.leaves.list(grads)) do sum = sum + leaf.tensor:square():sum():item() end
@@ -69,6 +70,7 @@ local function begin(self, c, penalty, violation)
     violation
 end
 
+-- Has a constraint no penalty yet?
 local function is_new(self, constraints)
   for _, c in ipairs(constraints) do
     if not self.penalties[c.name] then return true end
@@ -148,6 +150,7 @@ end
 
 -- ---- between inner loops --------------------------------------------------------------------------------------------
 
+-- The mean of a list's entries `from` to `to`.
 local function mean(list, from, to)
   local sum = 0
   for i = from, to do sum = sum + list[i] end
@@ -178,6 +181,7 @@ local function distance(self, c, value)
   return math.abs(math.max(value - c.limit, -self.multipliers[c.name] / self.penalties[c.name]))
 end
 
+-- Raises the penalty of a constraint.
 local function grow(self, name)
   self.chosen[name] = nil
   self.penalties[name] = math.min(self.penalty_growth * self.penalties[name], self.penalty_max)
@@ -221,6 +225,7 @@ local function adjust(self, solver, values)
   return done
 end
 
+-- Begins the next inner loop, after multipliers and penalties changed.
 local function next_loop(self)
   self.seen, self.recent, self.loops = {}, {}, self.loops + 1
   if self.begins_anew then self.inner:restart() end
@@ -284,6 +289,7 @@ local state_fields = {
   inner = is.table(), rate = is.number { above = 0 }, made = is.number { above = 0, optional = true },
 }
 
+-- Forgets multipliers, penalties and progress.
 local function clear(self)
   self.multipliers, self.penalties, self.before, self.seen, self.recent, self.loops = {}, {}, {}, {}, {}, 0
   self.chosen, self.doubted, self.largest = {}, {}, 0

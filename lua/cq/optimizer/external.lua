@@ -63,7 +63,8 @@ local function evaluate(self, x)
   return entry
 end
 
--- values and gradients at a point: the present one, the next of the log, or a new one
+-- Values and gradients at x: of the last evaluation if it was there; of the next entry of the log, where a solve is
+-- resumed; else of a new evaluation. nil once it is stopped; an error if the log was made at other points.
 local function point(self, x)
   if self.last and self.vector:same(self.last.x:data(), x) then return self.last end
   local entry = self.log[self.seen + 1]

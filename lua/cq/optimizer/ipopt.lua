@@ -36,6 +36,7 @@ int IpoptSolve(IpoptProblem problem, double *x, double *g, double *objective, do
 
 local N                            ---@type ffi.namespace*  once it is loaded
 
+-- Loads the library of IPOPT when it is first used.
 local function load()
   N = N or library.load {
     names = { "libipopt.so.1", "libipopt.so.3", "libipopt.so" }, variable = "CQLUA_IPOPT", declarations = declarations,
@@ -47,6 +48,7 @@ local INFINITE = 2e19              -- what IPOPT takes for no bound
 
 -- ---- callbacks, which give 1, or 0 when they have no answer --------------------------------------------------------
 
+-- IPOPT's callback for the objective.
 local function value_of(work)
   return ffi.cast("ipopt_eval_f", function(_, x, _, value)
     local entry = work:at(x)
@@ -56,6 +58,7 @@ local function value_of(work)
   end)
 end
 
+-- IPOPT's callback for the objective's gradient.
 local function gradient_of(work)
   return ffi.cast("ipopt_eval_grad_f", function(_, x, _, gradient)
     local entry = work:at(x)
@@ -65,6 +68,7 @@ local function gradient_of(work)
   end)
 end
 
+-- IPOPT's callback for the values of constraints.
 local function constraints_of(work)
   return ffi.cast("ipopt_eval_g", function(_, x, _, m, g)
     local entry = work:at(x)
@@ -89,12 +93,15 @@ local function jacobian_of(work)
   end)
 end
 
+-- IPOPT's callback for the Hessian, which it approximates itself.
 local function hessian() return ffi.cast("ipopt_eval_h", function() return 0 end) end
 
+-- IPOPT's callback after each iteration: stop or go on.
 local function going_on(work) return ffi.cast("ipopt_intermediate", function() return work.stopped and 0 or 1 end) end
 
 -- ---- one run of the library ----------------------------------------------------------------------------------------
 
+-- Bounds as IPOPT wants them: a large number in place of infinity.
 local function bounds_of(from, count, sign)
   local out = ffi.new("double[?]", count)
   for k = 0, count - 1 do out[k] = math.abs(from[k]) == math.huge and sign * INFINITE or from[k] end
@@ -115,6 +122,7 @@ local function violation_of(constraints)
   return least < math.huge and math.max(least, 1e-12) or 1e-6
 end
 
+-- Sets an option of IPOPT; refuses what IPOPT does not take.
 local function set(opt, name, value)
   local add = type(value) == "string" and N.AddIpoptStrOption or N.AddIpoptNumOption
   if add(opt, name, value) == 0 then

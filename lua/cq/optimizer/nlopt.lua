@@ -29,6 +29,7 @@ const char *nlopt_get_errmsg(nlopt_opt opt);
 
 local N                            ---@type ffi.namespace*  once it is loaded
 
+-- Loads the library of NLopt when it is first used.
 local function load()
   N = N or library.load {
     names = { "libnlopt.so.0", "libnlopt.so.1", "libnlopt.so" }, variable = "CQLUA_NLOPT", declarations = declarations,
@@ -61,6 +62,7 @@ local function of_kind(work, equal)
   return out
 end
 
+-- NLopt's callback for objective and gradient.
 local function objective_of(self, work)
   return ffi.cast("nlopt_func", function(_, x, gradient)
     local entry = work:at(x)
@@ -82,6 +84,7 @@ local function constraints_of(self, work, list)
   end)
 end
 
+-- Gives NLopt the constraints of one kind, equal or not.
 local function add_constraints(self, work, equal)
   local list = of_kind(work, equal)
   if #list == 0 then return end
@@ -135,6 +138,7 @@ local results = {
 
 local INVALID, NO_MEMORY, ROUNDING, FORCED = -2, -3, -4, -5
 
+-- How NLopt ended, in the words of a solution; refuses what it could not do.
 local function verdict_of(self, result)
   local words = N.nlopt_get_errmsg(self.opt)
   self.message = words ~= nil and ffi.string(words) or results[result]

@@ -56,8 +56,9 @@ function solve.check(optimizer, constraints, minimize, what)
   if optimizer.check_constraints then optimizer:check_constraints(constraints, what) end
 end
 
--- one number alone is the objective
+-- A user's function with its result as a table of named numbers: one number alone is the objective.
 local function named(f)
+  -- A user's single number or tensor as a table of the objective.
   local function name(value, ...)
     if T.is_tensor(value) or type(value) == "number" then value = { objective = value } end
     return value, ...

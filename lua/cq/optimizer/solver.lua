@@ -65,7 +65,8 @@ local function tell_unreached(self, values, judged, reached)
   end
 end
 
--- feasible before infeasible, then the lower objective; infeasible ones by their worst violation, then by all of them
+-- Is one evaluation better than another? A feasible one beats an infeasible one, then the lower objective; of
+-- infeasible ones the lower worst violation, then the lower sum.
 local function is_better(one, other)
   if not other then return true end
   if one.feasible ~= other.feasible then return one.feasible end
@@ -168,7 +169,7 @@ end
 
 -- ---- going on later -------------------------------------------------------------------------------------------------
 
--- a tensor that stands alone, as a table for cq.save
+-- Parameters as a table, which cq.save needs: a tensor that stands alone becomes { tensor }.
 local function boxed(params) return T.is_tensor(params) and { params } or params end
 
 -- Names and kinds of the constraints, in a fixed order, by which saved multipliers are matched.
@@ -268,6 +269,7 @@ end
 ---@field more? fun(): table<string, number>   columns of the history beside those of the method
 ---@field finish? function       called with what else f gives, after each evaluation
 
+-- Trainable numbers of the parameters.
 local function count_of(params)
   local count = 0
   for _, leaf in ipairs(T.leaves.trainable(params, "optimizer:solve")) do count = count + leaf.tensor.count end
@@ -309,6 +311,7 @@ local function fail_evaluation(self, problem)
   error(problem, 0)
 end
 
+-- How a solve ended, in a word.
 local function status_of(self)
   if C.cq_interrupted() ~= 0 then return "interrupted" end
   if not self.best.feasible then return "infeasible" end

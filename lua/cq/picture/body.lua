@@ -27,7 +27,7 @@ local spec = is.define("cq.Picture body", {
   rest = is.tensor { optional = true },
 })
 
--- 1 for particles that are to be drawn alone; nil: none
+-- 1 for each particle that is to be drawn alone, 0 for the others, as the engine takes it; nil if there is none.
 local function loose_ones(given, count)
   if given == false then return nil end
   local out = ffi.new("uint8_t[?]", count)

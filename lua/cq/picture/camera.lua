@@ -32,6 +32,7 @@ function camera.check(given)
   return function() return fixed end
 end
 
+-- The dot product of two vectors in space.
 local function dot(a, b) return a[1] * b[1] + a[2] * b[2] + a[3] * b[3] end
 
 -- The direction from the target to the eye. Seen straight up or down a slope, a body looks as if on level ground: so

@@ -49,7 +49,7 @@ local function flat(list)
 end
 Canvas.flat = flat
 
----An empty canvas.
+---Makes an empty canvas of some pixels.
 ---@param fields? cq.Picture.canvas.def
 ---@return cq.Canvas
 local function new(fields)
@@ -65,7 +65,7 @@ end
 
 function Canvas:__tostring() return ("cq.Canvas { %d x %d pixels }"):format(self.width, self.height) end
 
----Forgets everything drawn.
+---Removes everything drawn, and fills the canvas with a background.
 ---@param background string|string[]     a colour, or two from top to bottom
 ---@return cq.Canvas
 function Canvas:clear(background)
@@ -147,6 +147,7 @@ local text_spec = is.define("canvas:text", {
 
 local text_of = ffi.new "cq_text"
 
+-- The width of a line of text of a size [pixels].
 local function width_of(line, size)
   text_of.x, text_of.size = 0, size
   return C.cq_picture_text(nil, text_of, line)

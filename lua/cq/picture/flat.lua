@@ -45,6 +45,7 @@ end
 -- part of the window behind a line: where (x - point) . normal <= 0
 local function clip(window, point, normal)
   local out = {}
+  -- The signed distance of a corner from the edge of a half-plane.
   local function side(q) return (q[1] - point[1]) * normal[1] + (q[2] - point[2]) * normal[2] end
   for i, q in ipairs(window) do
     local r = window[i % #window + 1]
@@ -58,6 +59,7 @@ local function clip(window, point, normal)
   return out
 end
 
+-- A circle as a polygon of 96 corners.
 local function circle(centre, radius)
   local out = {}
   for k = 0, 95 do

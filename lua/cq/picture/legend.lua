@@ -97,7 +97,8 @@ function legend.draw(scene, canvas, what)
   return what.arrows and arrow(scene, canvas, what.arrows, right, y) or y
 end
 
----Draws the legend onto a finished picture; in 2D on a bright plate, since walls are dark.
+---Draws the legends of colours, signals and arrows onto a finished picture; in 2D on a bright plate, since walls are
+---dark.
 ---@param scene cq.PictureScene
 ---@param canvas cq.Canvas
 ---@param what { valued: boolean, actuated: boolean, arrows: table? }

@@ -75,7 +75,7 @@ function marks.solid_goals(canvas, goals)
   end
 end
 
--- two directions across one
+-- Two unit vectors perpendicular to u and to each other.
 local function across(u)
   local hint = math.abs(u[2]) < 0.9 and { 0, 1, 0 } or { 1, 0, 0 }
   local a = { u[2] * hint[3] - u[3] * hint[2], u[3] * hint[1] - u[1] * hint[3], u[1] * hint[2] - u[2] * hint[1] }

@@ -15,6 +15,7 @@ local spec = is.define("cq.Picture raster", {
   width = is.integer { min = 200 }, height = is.integer { min = 150 },
 })
 
+-- Draws a line of text.
 local function write(canvas, line) canvas:text(line) end
 
 ---@class cq.Picture.raster.def

@@ -58,6 +58,7 @@ local NUMBERS = 28         -- [pixel] from the ruler's line to below its numbers
 -- The line of a 2D ruler [pixel], and the colour below it. It moves with the ground; where the ground leaves the
 -- picture at its lower edge, the ruler stays readable above.
 local function line_of(scene, view, ground)
+  -- The pixel row of a height in the scene.
   local function row(height) return scene.height - view.scale * (height - view.bottom) end
   local white, grey = "#ffffff", "#7b8794"
   local y, first = row(ground), row(scene.ground)
@@ -110,6 +111,7 @@ end
 function ruler.solid(canvas, scene, now)
   local reach, out = scene.reach, {}
   local middle, side, z = extent(scene, now)
+  -- The height of the ground at x.
   local function height(x) return walls.height(now.walls, x, z, now.ground) end
   local x0, y0 = project(canvas, middle - 0.5 * reach, height(middle - 0.5 * reach), z)
   local x1, y1 = project(canvas, middle + 0.5 * reach, height(middle + 0.5 * reach), z)

@@ -142,6 +142,7 @@ function Scene:__tostring()
   return ("cq.PictureScene { %dD, %d x %d pixels }"):format(self.dim, self.width, self.height)
 end
 
+-- Refuses a frame's tensor of another shape.
 local function wanted_shape(name, t, ...)
   local want = { ... }
   local fits = t and t.rank == #want

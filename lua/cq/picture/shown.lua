@@ -60,7 +60,7 @@ local function reader(by, what)
     text.describe(by))
 end
 
--- {n} of a state
+-- A number for each particle {n} from read(state, u); refuses another shape.
 local function numbers(read, state, u, what)
   local values = T.as_tensor(read(state, u))
   local n, part = state.world.particle_count, state.world.part_of
@@ -188,7 +188,7 @@ function shown.arrows(given)
   end
 end
 
--- refuses a place outside of the world, where a picture does not look; what is no place the picture refuses
+-- Refuses a goal that lies outside of the world, where a picture does not look.
 local function require_inside(list, world)
   local size = world.domain.size
   for k, entry in ipairs(list) do

@@ -140,6 +140,7 @@ end
 function draw.height_field(canvas, scene, w)
   local list, columns = {}, w.count[2]
   local tints = { [0] = colour.number(GROUND), colour.number "#d3d9df" }
+  -- Where grid point (i, k) of a height field is.
   local function at(i, k)
     local depth = columns > 1 and w.origin[2] + k * w.spacing[2] or k * scene.domain[3]
     return { w.origin[1] + i * w.spacing[1], w.heights[i * columns + (columns > 1 and k or 0) + 1], depth }
@@ -170,6 +171,7 @@ end
 -- flat on the ground: the trail of the centre, and the ticks of the ruler
 local function markings(canvas, scene, now, ticks)
   local list, tint = {}, colour.number(paint.trail)
+  -- A place on the ground, a little above it so that it is seen.
   local function on_ground(x, z)
     return { x, walls.height(now.walls, x, z, now.ground) + 2e-3 * scene.reach, z }
   end

@@ -36,6 +36,7 @@ local spec = is.define("cq.Picture.video", {
   keep_frames = is.boolean { default = false },
 })
 
+-- Is ffmpeg on the path?
 local function has_ffmpeg()
   local code = os.execute "command -v ffmpeg >/dev/null 2>&1"
   return code == 0 or code == true      -- by the flavour of LuaJIT
@@ -119,6 +120,7 @@ function Video:add(canvas)
   return self
 end
 
+-- The last three lines of ffmpeg's log.
 local function last_lines(log)
   local lines = {}
   for line in log:gmatch "[^\r\n]+" do lines[#lines + 1] = line end
@@ -149,6 +151,7 @@ local cut_short = {
   "Input/output error",
 }
 
+-- Says ffmpeg's log that the file could not be written whole?
 local function is_cut_short(log)
   for _, words in ipairs(cut_short) do
     if log:find(words, 1, true) then return true end

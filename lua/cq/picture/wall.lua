@@ -55,7 +55,7 @@ function wall.list(given, dim, domain)
   return out
 end
 
--- A wall after it has moved by `way`.
+-- A copy of a wall, moved by the vector `way`.
 local function moved(w, way, dim)
   local out = tables.merged(w)
   for _, key in ipairs { "point", "lower", "upper" } do

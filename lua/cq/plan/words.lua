@@ -58,6 +58,7 @@ local optimizer_names = { adam = "Adam", adam_per_tensor = "Adam with one mean s
   nlopt = "NLopt", ipopt = "IPOPT", parts = "an optimizer for each part" }
 local bodies = { soft = "soft body", binary = "binary body", extracted = "extracted body" }
 
+-- A stage's optimizer and rate in words.
 local function optimizer_words(stage)
   local optimizer, rate = stage.optimizer, stage.options.rate
   local kind = optimizer and optimizer.kind
@@ -70,6 +71,7 @@ local function optimizer_words(stage)
   return rate and ("by %s, rate %s"):format(name, words.of(rate)) or "by " .. name
 end
 
+-- A stage's level in words.
 local function level_words(level)
   local list = {}
   for _, name in ipairs(tables.names(level)) do
@@ -84,6 +86,7 @@ local function level_words(level)
   return list
 end
 
+-- A stage's options in words.
 local function option_words(options)
   local list = {}
   for _, name in ipairs(tables.names(options)) do
@@ -92,6 +95,7 @@ local function option_words(options)
   return list
 end
 
+-- A stage's stop in words.
 local function stop_words(stop)
   if type(stop) == "function" then return { "until a function of the history ends it" } end
   local list = {}
@@ -121,7 +125,7 @@ local function stage_words(number, stage, has_design)
   return ("%d. %s: %s."):format(number, stage.name, table.concat(list, ", "))
 end
 
----A plan in sentences.
+---A plan in sentences, as in the methods section of a paper.
 ---@param plan cq.Plan
 ---@return string
 function words.sentences(plan)

@@ -8,13 +8,15 @@ local own = debug.getinfo(1, "S").source:match "^(.*[/\\])program[/\\]" or "@"
 local driver = { [own .. "program/failure.lua"] = true, [own .. "program.lua"] = true,
   [own .. "program/prompt.lua"] = true }
 
+-- A frame of the call stack in words.
 local function frame_name(info)
   if info.what == "main" then return "main chunk" end
   if info.name and info.namewhat ~= "" then return ("function %s"):format(info.name) end
   return ("function <%s:%d>"):format(info.short_src, info.linedefined)
 end
 
--- frames above level, "file:line: in function f"; those of the library only when it is the library that broke
+-- The frames of the call stack above a level, as lines "file:line: in function f". Frames of the library are left out,
+-- unless the error is in the library.
 local function frames(level, whole)
   local lines = {}
   while true do
@@ -72,7 +74,7 @@ end
 -- what a function of math is for a tensor, where its name alone does not say it
 local of_tensor = { max = "maximum(x)", min = "minimum(x)", pow = "pow(x)", atan2 = "atan2(x)" }
 
--- a table where a number is wanted may be a tensor: what it is asked then
+-- Adds a hint to Lua's error for a table where a number is wanted, since the table is mostly a tensor: use :item().
 local function with_tensor_hint(problem)
   problem = problem:gsub("attempt to compare %a+ with %a+", function(said)
     if not said:find "table" then return said end
@@ -91,7 +93,7 @@ local function with_tensor_hint(problem)
   end))
 end
 
--- is the place that the message begins with one of the library's, and not one of the user's?
+-- Does the place at the beginning of a message lie in the library, and not in the user's script?
 local function is_within(problem)
   return not problem:match "^[^\n:]+:%d+: " or problem:match "^[^\n:]*lua/cq/[%w_/]+%.lua:%d+: " ~= nil
 end

@@ -4,7 +4,8 @@ local host = require "cq.host"
 
 local prompt = {}
 
--- an expression is printed, also behind a =; anything else is run; nil and the sentence when it is neither
+-- Compiles a line: an expression, with or without =, is printed; a statement is run. nil and an error sentence if it
+-- is neither.
 local function compile(source)
   source = source:gsub("^%s*=", "return ")
   local chunk = loadstring("return " .. source, "=stdin")
@@ -20,9 +21,10 @@ local function show(count, results)
   print(table.concat(words, "\t"))
 end
 
+-- Arguments as their number and a list.
 local function pack(...) return select("#", ...), { ... } end
 
----Until the input ends.
+---Reads and runs lines until the input ends.
 ---@param globals table      of what is typed
 ---@return string[] typed    statements that were run
 function prompt.run(globals)

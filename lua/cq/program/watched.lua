@@ -11,6 +11,7 @@ local watch = require "cq.base.watch"
 
 local watched = {}
 
+-- The run that the script made last.
 local function last_run()
   local Run = package.loaded["cq.run"]
   return Run and Run.last()
@@ -24,8 +25,9 @@ local function version_of(path)
   return { path = path, sources = sources, run = run, state = state, bytes = state and read_file(state) }
 end
 
--- modules of the script are loaded again, from their files or as they were
-local function forget(version, as_they_were)
+-- Unloads the modules of a version of the script, so that the next require reads them again: from their files, or with
+-- as_they_were from the sources that the version keeps.
+local function unload_modules(version, as_they_were)
   for name in pairs(version.sources) do package.loaded[name], package.preload[name] = nil, nil end
   for name, bytes in pairs(as_they_were and version.sources or {}) do
     package.preload[name] = loadstring(bytes, "@" .. name)
@@ -67,13 +69,13 @@ function watched.run(path, words, run)
     if watch.wanted then
       before = version_of(path)
       before.text = text
-      forget(before)
+      unload_modules(before)
       text, watch.reloaded = nil, true
       message.note("%s was saved: loaded afresh", path)
     elseif not finished and before and why ~= "interrupted" and made_nothing(before) then
       message.note("the training goes on with the script of before")
       atomic_file.write(before.state, before.bytes, { durable = true })
-      forget(before, true)
+      unload_modules(before, true)
       text, watch.reloaded = before.text, false
     else
       return finished, why

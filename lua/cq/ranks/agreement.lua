@@ -20,6 +20,7 @@ local purposes = { "to begin", "to compute gradients", "to evaluate scenes", "to
 local number_of = {}
 for k, name in ipairs(purposes) do number_of[name] = k end
 
+-- This rank's report to the others: purpose, hash, scenes, problem.
 local function report_of(ranks, mine)
   local report = ffi.new "cq_rank_report"
   report.purpose, report.hash, report.scenes = number_of[mine.purpose], mine.hash or 0, mine.scenes or 0
@@ -70,6 +71,7 @@ local function difference(ranks, first, other, rank)
   end
 end
 
+-- What went wrong on a rank, or in what ranks disagree; nil where all is well.
 local function problem_of(ranks, all)
   for rank = 0, ranks.size - 1 do
     if failed(all[rank]) then return name_of(ranks, all[rank], rank) .. ": " .. ffi.string(all[rank].problem) end

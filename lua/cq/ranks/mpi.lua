@@ -51,6 +51,7 @@ local mpi = {}
 
 -- ---- the object ----------------------------------------------------------------------------------------------------
 
+-- The path of cqlua-mpi.so.
 local function path_of_object()
   local given = os.getenv "CQLUA_MPI"
   if given and host.kind(given) ~= "file" then
@@ -66,6 +67,7 @@ local function path_of_object()
     .. "libopenmpi-dev and openmpi-bin, and build it with `make mpi`")
 end
 
+-- Loads cqlua-mpi.so, or says how it is made.
 local function load_object()
   local path = path_of_object()
   local found, object = pcall(ffi.load, path, true)          -- MPI loads parts of itself that look for its functions
@@ -121,7 +123,8 @@ function mpi.begin() return begin(load_object()) end
 
 local SIGINT, SIGTERM = 2, 15
 
--- a signal asks this process to stop, which it does not tell
+-- Lets SIGINT and SIGTERM, by which the launcher ends a job, ask this process to stop after its iteration, without
+-- printing anything.
 local function hush_signals()
   for _, number in ipairs { SIGINT, SIGTERM } do
     ffi.C.signal(number, ffi.cast("void (*)(int)", engine.C.cq_interrupt))
@@ -177,13 +180,13 @@ end
 ---@param count integer
 function Mpi:minimum(values, count) run(self, self.object.cq_mpi_minimum(values, count)) end
 
----What each rank has, to all.
+---Gathers `bytes` bytes of each rank into `all` on every rank, in the order of ranks.
 ---@param mine ffi.cdata*
 ---@param all ffi.cdata*         {size, bytes}
 ---@param bytes integer
 function Mpi:gather(mine, all, bytes) run(self, self.object.cq_mpi_gather(mine, all, bytes)) end
 
----What the first rank has, to all.
+---Sends the first rank's data to all others, whose data is overwritten.
 ---@param data ffi.cdata*
 ---@param bytes integer
 function Mpi:broadcast(data, bytes)

@@ -45,7 +45,7 @@ Book.__index = Book
 ---@return string
 local function class_name(name) return (name:gsub("[:%s]+", ".") .. ".def") end
 
--- adds the table that a type stands for, and those that its fields do
+-- Adds the table of fields that a type stands for, and the tables that those fields have as types.
 function Book:add_tables(out, type, title, definition)
   for _, part in ipairs(types.split((type:gsub("%?$", "")))) do
     local name = part:gsub("%[%]$", "")
@@ -109,7 +109,7 @@ function Book:add_entry(section, entry)
   section.entries[#section.entries + 1] = entry
 end
 
--- objects that a function gives, or hands to the user's functions, get a section too
+-- Gives a section to the classes of objects that a function returns, or passes to the user's functions.
 function Book:follow(found)
   for _, list in ipairs { found.returns, found.params } do
     for _, item in ipairs(list) do self:remember_classes(item.type) end
@@ -201,7 +201,8 @@ function Book:section(name, path)
   return section
 end
 
--- what users call an object of a class in front of a colon: the word that its own errors use
+-- The word that users write before the colon for an object of this class, as `run` of run:render; taken from the
+-- class's error sentences.
 function Book:word_of(class)
   local counts, best = {}, nil
   for word, method in self.sources.texts[class.path]:gmatch '"([%l_]+):([%l_]+)' do
@@ -347,6 +348,7 @@ end
 function Book:add_commands()
   local section = self:section("cqlua")
   section.about = { "cqlua: the program. It runs a script, `cqlua [options] script.lua [its options]`, or a command." }
+  -- Adds a command to the section of the program.
   local function add(name, summary, options, arguments)
     self:add_entry(section, {
       name = name, call = ("%s [options]%s"):format(name, arguments and " " .. arguments or ""), text = { summary },
@@ -375,6 +377,7 @@ end
 
 -- ---- all of it ------------------------------------------------------------------------------------------------------
 
+-- The reference of the library as data, from the scanned sources.
 local function index(sources)
   local self = setmetatable({
     sources = sources, classes = {}, by_line = {}, by_class = {}, nouns = {},

@@ -26,6 +26,7 @@ local function allowed_of(item, checker)
   return checker.label
 end
 
+-- A default value as text.
 local function default_text(value)
   if value == nil then return nil end
   if type(value) == "table" then

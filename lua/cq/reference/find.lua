@@ -58,7 +58,7 @@ end
 
 -- ---- examples -------------------------------------------------------------------------------------------------------
 
--- What a use of a name looks like. A method that several classes have is one of an object with the name of its class.
+-- An example of how a name is called. A method of several classes is shown for the object that the name says.
 local function use_of(book, name)
   local method = name:match ":([%w_]+)$"
   if not method then return "%f[%w_]" .. name:gsub("%p", "%%%0") .. "%f[^%w_]" end
@@ -94,6 +94,7 @@ end
 
 -- ---- the words of others --------------------------------------------------------------------------------------------
 
+-- The first sentence about a name.
 local function summary_of(book, name)
   local section, entry = find.by_name(book, name)
   return prose.summary(section and plain.text_of(section) or entry.text)
@@ -118,11 +119,12 @@ end
 
 -- ---- search ---------------------------------------------------------------------------------------------------------
 
--- does a text have a word that begins so? A symbol (E, nu, dt) is a word of its own
+-- Does a text have a word that begins like this one? A symbol (E, nu, dt) must be a word of its own.
 local function has(where, word)
   return where:find("%f[%w]" .. word .. (#word <= 2 and "%f[^%w_]" or "")) ~= nil
 end
 
+-- All fields of an entry: parameters, and fields of its tables.
 local function fields_of(entry)
   local fields = {}
   for _, field in ipairs(entry.params) do fields[#fields + 1] = field end
@@ -147,6 +149,7 @@ end
 -- One for each noun, with its constructor, and for each function and method of the reference.
 local function documents(book)
   local out = {}
+  -- Adds a page to those that are searched.
   local function add(name, summary, lines, fields, returns)
     local doc = document(name, lines, fields, returns)
     doc.summary = prose.summary(summary)
@@ -189,6 +192,7 @@ local function score(doc, wanted)
   return total, fields
 end
 
+-- Pages that have all wanted words, the best first.
 local function search(docs, wanted)
   local hits = {}
   for order, doc in ipairs(docs) do
@@ -213,6 +217,7 @@ local function stems(wanted)
   return out
 end
 
+-- Words as patterns that match themselves.
 local function escaped(list)
   local out = {}
   for k, word in ipairs(list) do out[k] = word:lower():gsub("[^%w_]", "%%%0") end

@@ -33,6 +33,7 @@ td:first-child { white-space: nowrap; }
 ]]
 
 local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;" }
+-- Text with HTML's special characters escaped.
 local function escaped(said) return (said:gsub("[&<>\"]", entities)) end
 
 local Page = {}
@@ -47,7 +48,7 @@ function Page:linked(said)
   end))
 end
 
--- `code` within a text
+-- A sentence as HTML: characters escaped, `code` between backquotes as code.
 function Page:prose(said)
   return (self:linked(said):gsub("`([^`]+)`", "<code>%1</code>"))
 end

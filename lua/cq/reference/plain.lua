@@ -43,7 +43,7 @@ local function column_of(names)
   return widest + 5
 end
 
----"a finite number above 0, required", and what it is.
+---The type and range of a field in words, as "a finite number above 0, required".
 ---@param field cq.reference.Field
 ---@return string
 function plain.allowed(field, in_table)
@@ -54,6 +54,7 @@ function plain.allowed(field, in_table)
   return table.concat(words, "; ")
 end
 
+-- Names of a list of fields.
 local function names_of(list)
   local names = {}
   for k, item in ipairs(list) do names[k] = item.name end
@@ -136,8 +137,10 @@ function Page:section(section)
   self:list(methods)
 end
 
+-- An empty page.
 local function page(options) return setmetatable({ bold = options.bold }, Page) end
 
+-- A page as one text.
 local function concat(self) return table.concat(self, "\n") .. "\n" end
 
 ---@param entry cq.reference.Entry
@@ -170,7 +173,7 @@ function plain.section(section, options)
   return concat(out)
 end
 
----What is said first of a section: of its own, or of its constructor.
+---The text at the head of a section: its own, or that of its constructor.
 ---@param section cq.reference.Section
 ---@return string[]
 function plain.text_of(section)
@@ -184,7 +187,7 @@ end
 ---@return string
 function plain.anchor(name) return (name:gsub("[^%w_]+", "-")) end
 
----What `cqlua help` alone shows.
+---The page of `cqlua help` without a name: all classes and functions, a line each.
 ---@param book table
 ---@param options { bold: boolean }
 ---@return string
@@ -192,6 +195,7 @@ function plain.overview(book, options)
   local out = page(options)
   out:add "cqlua help NAME        a page: cq.World, cq.Shape.box, run:render, cq.zeros, bench"
   out:add "cqlua help WORD ...    what speaks of it: cqlua help stress, cqlua help initial velocity"
+  -- Lists the classes, or the functions, of the library.
   local function list(title, is_object)
     out:title(title)
     local sections = {}

@@ -47,6 +47,7 @@ local SPACE, NEWLINE, DASH = (" \n-"):byte(1, 3)
 
 -- ---- one comment ----------------------------------------------------------------------------------------------------
 
+-- Name, type and text of a ---@ line.
 local function item_of(tag, text)
   local item = { text = "" }
   if tag ~= "return" then
@@ -102,6 +103,7 @@ local function read_signature(block)
   if result ~= "" and #block["return"] == 0 then block["return"][1] = item_of("return", result) end
 end
 
+-- Adds an annotated class to those found.
 local function add_class(found, file, block, next_line)
   found.classes[#found.classes + 1] = {
     name = block.class, parents = block.parents, text = block.text, fields = block.field, path = file.path,
@@ -134,6 +136,7 @@ local function outer_lines(text)
   end
 end
 
+-- Adds the annotated classes and functions of a file to those found.
 local function scan_file(found, file)
   local comment = {}
   for number, line in outer_lines(file.text) do
@@ -182,6 +185,7 @@ end
 ---@return cq.reference.Item[]
 function scan.items(classes, class)
   local out, seen = {}, {}
+  -- Adds the fields of a class, then those of its parents.
   local function add(from)
     for _, item in ipairs(from.fields) do
       if not seen[item.name] then
@@ -199,6 +203,7 @@ end
 
 -- ---- all files ------------------------------------------------------------------------------------------------------
 
+-- Lists the Lua files of a folder and of the folders in it.
 local function walk(folder, into)
   local names = host.entries(host.root .. "/" .. folder) or {}
   table.sort(names)

@@ -18,7 +18,8 @@ local function outside(text, visit)
   end
 end
 
----The type that a text begins with, and what follows it. The results of a function belong to its type.
+---Splits the LuaCATS type off the beginning of a text: the type, and the rest. The results of a function belong to
+---its type.
 ---@param text string        "fun(x: number): number   what it gives"
 ---@return string type, string rest
 function types.take(text)
@@ -75,6 +76,7 @@ function types.fields(text)
   local body = text:match "^{(.*)}$"
   if not body then return nil end
   local fields, from = {}, 1
+  -- Adds a field of a table type: name, whether it is optional, type.
   local function add(piece)
     local name, mark, kind = piece:match "^%s*([%w_]+)(%??)%s*:%s*(.-)%s*$"
     local optional = mark == "?" or (kind or ""):find "%?$" ~= nil

@@ -22,7 +22,7 @@ local encode = { KEY = 30, BITS = 14 }
 -- Bytes compressed by zlib, as base64 text. noisy: the number of bytes at the start that compress badly.
 local function packed(bytes, count, noisy) return base64.encode(zlib.compress(bytes, count, noisy)) end
 
----Bytes of each particle, one after the other.
+---Compresses an array of bytes, one for each particle, into text.
 ---@param bytes ffi.cdata*     uint8_t[count]
 ---@param count integer
 ---@return string
@@ -59,6 +59,7 @@ end
 local function fill(out, p, before)
   local dim = #before
   local x, y, z = before[1][p], before[2][p], dim == 3 and before[3][p] or -1
+  -- The particle before q along an axis of the lattice, or -1.
   local function along(q, axis) return q >= 0 and before[axis][q] or -1 end
   local xyz = x >= 0 and y >= 0 and along(along(z, 2), 1) or -1
   if xyz >= 0 then
@@ -97,7 +98,7 @@ end
 
 local LARGE = 15             -- half a byte that says: the number stands among the large ones
 
--- numbers of 16 bits, most of them small: two to a byte, then the large ones
+-- Compresses numbers of 16 bits, most of them small, into text: half a byte each, and large ones in full behind.
 local function halves(numbers, count)
   local small, large = math.ceil(count / 2), 0
   for k = 0, count - 1 do large = large + (numbers[k] >= LARGE and 1 or 0) end
@@ -121,6 +122,7 @@ end
 function encode.film(frames, series, by, number, bits)
   local n, out = by.count, {}
   local half = 2 ^ (bits - 1)
+  -- A difference, taken around the range of whole numbers.
   local function wrap(x) return (x + half) % (2 * half) - half end
   local now, v, last = ffi.new("int32_t[?]", n), ffi.new("int32_t[?]", n), {}
   for s = 0, series - 1 do last[s] = ffi.new("int32_t[?]", n) end

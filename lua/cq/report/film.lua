@@ -65,7 +65,7 @@ function film.new(def, steps)
   return self
 end
 
--- float[n] of a tensor
+-- A tensor's numbers as an array float[n].
 local function floats(tensor)
   local n, from = tensor.count, tensor:data()
   local out = ffi.new("float[?]", n)
@@ -100,6 +100,7 @@ local function spacing_of(volume, body, dim)
   return most ^ (1 / dim)
 end
 
+-- Bodies of a world: first particle, count, spacing.
 local function bodies_of(world, volume)
   local out = {}
   for k, body in ipairs(parts.bodies(world, true)) do
@@ -120,6 +121,7 @@ local function cabled(world)
   return out
 end
 
+-- The lattice by which particles are coded; where there are too many, of those of the surface alone.
 local function lattice_of(self, bodies)
   local world, rest, def = self.world, self.rest:data(), self.def
   local through = cabled(world)
@@ -141,6 +143,7 @@ end
 
 -- ---- what the page is given -----------------------------------------------------------------------------------------
 
+-- A number with so many digits (6).
 local function short(x, digits) return tonumber((("%%.%dg"):format(digits or 6)):format(x)) end
 
 -- the box that all moments lie in, along an axis
@@ -233,6 +236,7 @@ local function colours_of(self, lattice, add)
   return add(encode.bytes(out, 3 * count))
 end
 
+-- Names and colours of up to 12 groups.
 local function groups_of(world)
   local out = {}
   for k, entry in ipairs(parts.groups(world)) do
@@ -245,6 +249,7 @@ end
 local function radii_of(self, lattice, add)
   local n, volume, dim = lattice.count, self.volume:data(), self.world.dim
   local least, most, out = math.huge, 0, ffi.new("uint8_t[?]", n)
+  -- Half the width of the k-th particle.
   local function size(k) return volume[lattice.order[k]] ^ (1 / dim) / 2 end
   for k = 0, n - 1 do least, most = math.min(least, size(k)), math.max(most, size(k)) end
   if most - least < 0.02 * most then return { largest = short(most) } end
@@ -252,6 +257,7 @@ local function radii_of(self, lattice, add)
   return { largest = short(most), shares = add(encode.bytes(out, n)) }
 end
 
+-- Paths of cables, by the film's numbers of particles.
 local function cables_of(world, lattice)
   local at, out = {}, {}
   for k = 0, lattice.count - 1 do at[lattice.order[k]] = k end
@@ -362,6 +368,7 @@ end
 ---Colours of the page that are those of pictures.
 ---@return table
 function film.palettes()
+  -- Colours of a palette as red, green, blue.
   local function rgb(list)
     local out = {}
     for k, stop in ipairs(list) do out[k] = { colour.parse(stop, "palette") } end

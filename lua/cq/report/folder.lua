@@ -63,6 +63,7 @@ function folder.curves(rows)
     end
   end
   table.sort(names)
+  -- A column of the history over iterations.
   local function series(name)
     local out = { name = name, x = {}, y = {} }
     for k = 1, #rows, every do

@@ -46,6 +46,7 @@ local function tell(status)
   })
 end
 
+-- Sends the losses so far to the page.
 local function tell_history()
   now.history_told = C.cq_clock()
   local x, y, every = {}, {}, math.max(1, math.ceil(#now.losses / POINTS))
@@ -81,6 +82,7 @@ local function idle()
   if command then obey(command) end
 end
 
+-- A film for a rollout of so many steps.
 local function new_film(steps)
   return films.new({ frames = FRAMES, colour = { "signal" }, particles = "auto" }, steps)
 end
@@ -125,6 +127,7 @@ local function show(experiment)
   if filmed and not filmed.roll.finished then filmed = nil end           -- it has failed
   local lasts = began - (now.shown or now.began)
   now.shown = began
+  -- May so many more seconds be spent on films, as a share of the run's time?
   local function affordable(more) return now.spent + more <= SHARE * (began - now.began) end
   if not filmed then
     if now.listeners == 0 or not experiment or now.film_time and not affordable(now.film_time) then return end
@@ -142,6 +145,7 @@ local function show(experiment)
   now.warned = true
 end
 
+-- After each iteration: tells the page its loss.
 local function on_record(run, row)
   local time = C.cq_clock()
   if now.run ~= run then now.run, now.losses = run, {} end

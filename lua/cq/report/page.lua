@@ -14,8 +14,10 @@ local WIDE = 12              -- runs that are told side by side
 local folder = host.root .. "/lua/cq/report/"
 local scripts = { "decode.js", "view.js", "curves.js", "table.js", "page.js" }
 
+-- A file of this folder.
 local function read(name) return assert(read_file(folder .. name)) end
 
+-- The scripts of the page as one.
 local function script()
   local out = {}
   for k, name in ipairs(scripts) do out[k] = read(name):gsub('^"use strict";\n', "") end
@@ -72,7 +74,7 @@ local function side_by_side(runs)
   return { heads = heads, rows = rows }
 end
 
----The whole page.
+---The whole page as HTML text.
 ---@return string
 function Page:html()
   local data = self.data
@@ -103,6 +105,7 @@ function page.json(data)
   end))
 end
 
+-- Bytes in words.
 local function size_of(bytes)
   return bytes < 1e5 and ("%.0f kB"):format(bytes / 1e3) or ("%.1f MB"):format(bytes / 1e6)
 end

@@ -36,6 +36,7 @@ local function project(axes, way)
   return along
 end
 
+-- The length of a vector.
 local function length(way)
   local sum = 0
   for d = 1, #way do sum = sum + way[d] ^ 2 end

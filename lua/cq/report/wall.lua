@@ -50,6 +50,7 @@ local faces = { { 1, 2, 4, 3 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 4, 8, 7 }, 
 -- Appends the triangles of a box wall; returns how the page shows it.
 local function box(out, w, size)
   local lo, hi, dim = w.lower, w.upper, #size
+  -- Adds a rectangle of the plane.
   local function rectangle(x0, y0, x1, y1) quad(out, { x0, y0 }, { x1, y0 }, { x1, y1 }, { x0, y1 }) end
   if dim == 3 and w.hollow then
     quad(out, { lo[1], lo[2], lo[3] }, { hi[1], lo[2], lo[3] }, { hi[1], lo[2], hi[3] }, { lo[1], lo[2], hi[3] })
@@ -71,6 +72,7 @@ local function box(out, w, size)
   return "solid"
 end
 
+-- Adds a sphere, or a disc in the plane; a hollow one is not drawn.
 local function ball(out, w, size)
   if w.hollow then return nil end
   local c, r = w.point, w.radius
@@ -92,8 +94,10 @@ local function ball(out, w, size)
   return "solid"
 end
 
+-- Adds the surface of a height field.
 local function height_field(out, w, size)
   local rows = w.count[2]
+  -- Where grid point (i, j) of a height field is.
   local function at(i, j)
     return { w.origin[1] + i * w.spacing[1], w.heights[i * rows + j + 1],
       #size == 3 and w.origin[2] + j * w.spacing[2] or 0 }

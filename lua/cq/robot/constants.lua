@@ -31,7 +31,7 @@ local function numbers_of(robot, material, constant)
   return out
 end
 
--- gives a material to the particles of a list of indices (from 0), or without it to the first `count`
+-- Gives a material to particles: those of a list of numbers from 0, or the first `count` where there is no list.
 local function fill(robot, material, index, count)
   local laws = robot.laws
   local key = material:engine_key()

@@ -81,6 +81,7 @@ return function(robot, fields)
   end
   -- of all particles, or of those of fluid
   local fluid = constants.having(robot, "exponent")
+  -- A value of the robot at the particles of the liquid.
   local function of(name)
     local value = values.spread(robot, name) or robot[name]
     return fluid and value:gather(fluid.index, name == "position" and -2 or -1) or value

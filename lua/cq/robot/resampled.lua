@@ -92,7 +92,9 @@ end
 -- it. near(place, each) calls each(p) with their numbers from 1.
 local function buckets(robot, list, lower, sides)
   local x, dim, cells = robot.position:data(), robot.dim, {}
+  -- A cell as a number, key of a table.
   local function key_of(i, j, k) return (i * 65536 + j) * 65536 + k end
+  -- The cell along axis d that a coordinate lies in.
   local function cell(value, d) return math.floor((value - lower[d]) / sides[d]) + 1 end
   for _, p in ipairs(list) do
     local at = (p - 1) * dim
@@ -112,7 +114,8 @@ local function buckets(robot, list, lower, sides)
   end
 end
 
--- the nearest particle of a list in whose box a place lies; nil: none
+-- A function that finds, at a place, the nearest particle of a list in whose box the place lies; nil where there is
+-- none.
 local function finder(robot, sides, list, lower)
   local x, dim, near = robot.position:data(), robot.dim, buckets(robot, list, lower, sides)
   return function(place)
@@ -244,7 +247,9 @@ local function take_cable(cable, after)
   return with(cable, { points = points, actuator = with(cable.actuator, { gap = cable.actuator.gap or math.huge }) })
 end
 
+-- Gives a resampled robot the actuators of the first one, on its own particles.
 local function take_actuators(out, robot, after)
+  -- An actuator with the new particles in place of the old ones.
   local function with_particles(one)
     if not one.index then return with(one, { count = one.count > 0 and out.particle_count or 0 }) end
     local index, count = renewed(one.index, one.count, after)
@@ -257,6 +262,7 @@ local function take_actuators(out, robot, after)
   cables.measure(out)
 end
 
+-- Gives a resampled robot the groups of the first one.
 local function take_groups(out, robot, after)
   for name, group in pairs(robot.group_table) do
     local own = out.group_table[name]

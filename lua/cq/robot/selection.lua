@@ -67,6 +67,7 @@ end
 
 -- ---- lists of particles ---------------------------------------------------------------------------------------------
 
+-- Appends the particles of a group, a cq.Group, by their numbers in the world from 0.
 local function append_group(list, robot, group)
   for k = 0, group.particle_count - 1 do list[#list + 1] = robot.first + group.index[k] end
 end
@@ -82,11 +83,13 @@ local function group_in(robot, group, what)
   return own
 end
 
+-- Appends the particles of a group of the world by its name.
 local function append_name(world, list, name, what)
   local robot = robot_with(world, name, what)
   append_group(list, robot, robot.group_table[name])
 end
 
+-- Appends a particle by its number in the world from 1.
 local function append_number(world, list, value, what)
   local part = world.part_of                     -- of a design's world, without void that is left out
   local count = part and part.count or world.particle_count
@@ -101,6 +104,7 @@ local function append_number(world, list, value, what)
   list[#list + 1] = own - 1
 end
 
+-- Fails: this selects no particles.
 local function refuse(which, what)
   is.fail("%s: takes a group name, a group, a robot, a list of names, or a list of particle numbers, got %s", what,
     text.describe(which))
@@ -129,7 +133,8 @@ local function row(world, which, what)
   return list
 end
 
--- a list of particle numbers is one row; a list of anything else is a row for each entry
+-- Particle numbers as rows, one for each group: a list of numbers is one row, a list of names or groups a row for
+-- each.
 local function rows_of(world, which, what)
   if type(which) == "table" and not getmetatable(which) and #which > 0 and type(which[1]) ~= "number" then
     local rows = {}
@@ -139,7 +144,7 @@ local function rows_of(world, which, what)
   return { row(world, which, what) }, true
 end
 
--- lists of particles, from 0, as the engine takes them
+-- Lists of particles, from 0, as the array and the offsets that the engine takes.
 local function packed(rows, single)
   local total = 0
   for _, list in ipairs(rows) do total = total + #list end

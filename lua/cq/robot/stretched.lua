@@ -77,6 +77,7 @@ local function places_of(def, joints)
   return T.stack(places)
 end
 
+-- Refuses sections of the body whose length is not above 0.
 local function check_lengths(places, joints)
   local span = joints[#joints] - joints[1]
   -- an end of the body that was rounded is where it was drawn
@@ -101,7 +102,8 @@ local function check_joints(place, joints, axis)
   end
 end
 
--- for each particle the joint that it is measured from, and its section, 1 and m + 2 being those beyond the ends
+-- For each particle: the joint from which its distance is measured, and the number of its section; 1 and m + 2 are the
+-- parts beyond the end joints.
 local function sections_of(place, joints)
   local from, section = {}, {}
   for p = 1, place.count do

@@ -8,7 +8,7 @@ local tables = require "cq.base.tables"
 
 local subset = {}
 
--- the places, in the robot of these particles, of those of a list that are kept
+-- Of a list of particle numbers of the whole robot, those that the subset has, by their numbers there.
 local function kept(index, count, place)
   local list = {}
   for k = 0, count - 1 do list[#list + 1] = place[index[k] + 1] end
@@ -31,6 +31,7 @@ local function gather_values(out, robot, list)
   end
 end
 
+-- Gives a part of a robot the groups that have particles in it.
 local function keep_groups(out, robot, place)
   local known = {}
   out.group_table, out.group_names, out.groups = {}, {}, {}
@@ -48,6 +49,7 @@ local function keep_groups(out, robot, place)
   end
 end
 
+-- Gives a part of a robot the pins that have particles in it.
 local function keep_pins(out, robot, place)
   out.pins = {}
   for _, pin in ipairs(robot.pins) do
@@ -57,7 +59,8 @@ local function keep_pins(out, robot, place)
   end
 end
 
--- signals stay as they are, also those that no particle follows any more
+-- Gives a part of a robot the actuators on the particles that it has. Signals keep their numbers, also those without
+-- particles.
 local function keep_actuators(out, robot, place, count)
   out.stresses, out.forces = {}, {}
   for k, stress in ipairs(robot.stresses) do

@@ -44,7 +44,7 @@ function transfer.nearest(robot, other)
   return out
 end
 
--- the value of a cable or of a cable's like has no nearest one
+-- Refuses values of cables or surfaces for a robot with another number of them: a cable has no nearest one.
 local function require_as_many(robot, other, name)
   local own, theirs = values.count(robot, name), values.count(other, name)
   if own ~= theirs then
@@ -53,6 +53,7 @@ local function require_as_many(robot, other, name)
   end
 end
 
+-- Refuses two robots whose stress actuators have other signals.
 local function require_signals(robot, other)
   if robot.weight_columns == other.weight_columns then return end
   is.fail("%s drives %s by stresses (%s) and %s drives %d (%s): weights of actuators do not go from one to the other",

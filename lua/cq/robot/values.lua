@@ -17,7 +17,7 @@ local values = {}
 -- Must a field be given for every particle? Else one value may stand for all.
 local function is_each(entry) return entry.owner == "entry" or (entry.owner == "state" and not entry.default) end
 
--- how many of what has a field: particles, or cables
+-- How many values a field has: one for each particle, or for each cable.
 local function count_of(robot, entry) return entry.owner == "cable" and #robot.cables or robot.particle_count end
 
 -- The kind of a field in words: bounds, and whether one value may stand for all.
@@ -53,6 +53,7 @@ end
 -- the particles that have a field; nil: all
 local function having(robot, entry) return entry.owner == "constant" and constants.having(robot, entry.name) or nil end
 
+-- Two lists, one after the other.
 local function joined(a, b)
   local out = {}
   for _, x in ipairs(a) do out[#out + 1] = x end
@@ -69,7 +70,8 @@ local function check_range(tensor, entry, what)
   end)
 end
 
--- "one number or {32} or {batch, 32}"; counts: how many values may stand in the dimension of particles
+-- The allowed shapes of a value in words: "one number or {32} or {batch, 32}". counts: the allowed sizes along the
+-- dimension of particles.
 local function shapes_allowed(entry, w, counts, whole_only)
   local allowed = {}
   if not is_each(entry) then allowed[1] = #w == 0 and "one number" or shape_text(w) end
@@ -117,6 +119,7 @@ local function check_tensor(robot, entry, value, what, whole_only)
   return tensor
 end
 
+-- Is this a table of values by group name?
 local function is_by_group(value)
   return type(value) == "table" and not T.is_tensor(value) and type(next(value)) == "string"
 end
@@ -176,13 +179,13 @@ function values.check(robot, given)
   return out
 end
 
--- {n} to {n, 1, 1}, as many ones as a particle's value has dimensions
+-- A mask {n} reshaped to {n, 1, ...}, so that it multiplies values of `rank` dimensions.
 local function aligned(mask, rank)
   for _ = 1, rank do mask = mask:unsqueeze(-1) end
   return mask
 end
 
----What a particle has when with says nothing; NaN of a constant that the robot's materials lack.
+---The value that a particle has without robot:with; NaN for a constant that its material lacks.
 ---@param robot cq.Robot
 ---@param name string
 ---@return cq.Tensor     {n, ...}

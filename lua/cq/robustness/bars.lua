@@ -11,6 +11,7 @@
 ---@return cq.Robustness.bar[]
 return function(report)
   local out, by_name = {}, {}
+  -- Adds the kept share of one row to its change's bar; nil: the simulation failed.
   local function take(name, kept)
     local bar = by_name[name]
     if not bar then

@@ -186,6 +186,7 @@ local function has(run, name)
   return T.as_tensor(value, "cq.robustness"):abs():max():item() > 0
 end
 
+-- nil where the robot has a controller or a design, else why noise and latency cannot be tried.
 local function has_policy(run)
   return not (run.controller or run.design) and "the robot has no controller" or nil
 end
@@ -198,8 +199,10 @@ local five_and_ten = { -0.1, -0.05, 0.05, 0.1 }
 ---@type { name: string, sizes: number[], says: function, allowed: table, draw: function?, missing: function? }[]
 changes.list = {}
 
+-- A relative size in words.
 local function percent(size) return ("%+.0f %%"):format(100 * size) end
 
+-- Adds a kind of change to the list.
 local function add(entry) changes.list[#changes.list + 1] = entry end
 
 -- Declares a change of a quantity by 5 and 10 %, less and more.

@@ -26,7 +26,7 @@ local function leaf(tensor)
   return out
 end
 
--- Refuses a user's function that computes something else in the backward pass, where it is called again: gradients
+-- Refuses a user's function that computes something else when the backward pass calls it again, since the gradient
 -- would be of another computation.
 local function require_same(self, name, same)
   if same then return end
@@ -34,7 +34,7 @@ local function require_same(self, name, same)
   is.fail("%s gave another result when it ran again on the same state for its gradient; it must depend on nothing but its arguments", name)
 end
 
--- the gradient of one control step from that of all of them
+-- The gradient of control step i, cut out of the gradient of all steps.
 local function slice_of(grads, tensor, i, steps)
   local count = grads.count / steps
   local shape = tensor:shape()

@@ -25,6 +25,7 @@ local DOUBLE = ffi.sizeof "double"
 
 local contact = {}
 
+-- Numbers of one contact in the engine's row.
 local function width_of(world) return C.cq_contact_width(world.dim) end
 
 -- the parts of rows {..., width} of walls
@@ -149,6 +150,7 @@ local function find(world, which)
   return row, row
 end
 
+-- The adjoint of state:contact.
 local function read_back(node, gradient) node.a:contact_adjoint(node.extra, gradient) end
 
 ---What a wall, or pins, gave in the control step before a state.

@@ -13,7 +13,8 @@ local C = engine.C
 
 local continued = {}
 
--- for each scene of the batch one of the state, from 1, or 0 for one that begins as its robot says
+-- For each scene of the batch the number of the scene that it continues, from 1; 0 for one that begins with the
+-- robot's own values.
 local function check_scenes(from, def)
   if def.batch and def.batch ~= #def.scenes then
     is.fail("world:rollout: scenes has %s, the batch has %d", text.count(#def.scenes, "number"), def.batch)
@@ -130,6 +131,7 @@ function continued.pass_adjoint(self)
   engine.check(C.cq_rollout_pass_adjoint(self.handle, before.handle, scenes), "world:rollout")
 end
 
+-- Copies of a controller's hidden state that carry no gradient.
 local function detached(hidden)
   return tree.map(hidden, "the hidden state", function(tensor) return tensor:detach():copy() end)
 end

@@ -59,7 +59,7 @@ function control.start(self)
   return hidden
 end
 
--- does the observer look for itself, to learn from it, whatever the controller needs?
+-- Does the observer want to see states for itself, to learn from them, even where the controller does not need it?
 local function collects(observer)
   return observer ~= nil and observer.family == "autoencoder" and observer.collect > 0
 end
@@ -77,6 +77,7 @@ function control.carries(hidden) return hidden.observer ~= nil or hidden.control
 
 -- ---- signals --------------------------------------------------------------------------------------------------------
 
+-- Refuses signals or forces that are not finite, and names the first.
 local function check_finite(values, noun)
   if values:finite() then return values end
   local data, at = values:data(), 0
@@ -238,6 +239,7 @@ function control.keep(self, differentiable)
   return setmetatable(out, Keep)
 end
 
+-- A tensor without its history.
 local function plain(tensor) return tensor:detach() end
 
 ---Keeps the hidden state that a control step begins with, if there is any.

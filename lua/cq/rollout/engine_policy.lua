@@ -36,6 +36,7 @@ local function fill_signals(self, stresses)
   self.def.output, self.def.scale, self.def.shift = self.output, self.scale, self.shift
 end
 
+-- Numbers of a readout; 0 of none.
 local function width_of(world, readout)
   return readout and tonumber(C.cq_readout_count(world.handle, readout.def)) or 0
 end

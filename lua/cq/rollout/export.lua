@@ -132,6 +132,7 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
+-- Writes all frames of a rollout into one table.
 local function export_table(what, def, simulate, world)
   local list, read = trajectory(world)
   local roll = simulate(function(state)
@@ -152,6 +153,7 @@ local function reader_of(what, def)
   end
 end
 
+-- Writes a file for each frame of a rollout, or one that moves.
 local function export_frames(what, def, simulate)
   local format, frames, count = def.written, {}, 0
   local read = reader_of(what, def)

@@ -49,7 +49,7 @@ local function shared_value(variants, k, name)
   return first and variants[1][k]
 end
 
--- a value of each scene for what any variant of a robot of the world has set
+-- Values of robots that differ between the scenes of a batch, stacked with the scene as first dimension.
 local function stacked(own, variants, k, what)
   local out = {}
   for _, entry in ipairs(field.of_robot) do
@@ -181,7 +181,8 @@ end
 
 -- ---- the world ------------------------------------------------------------------------------------------------------
 
--- a value of the whole world: `shape`, or a shape that stretches to it, or a batch of either; batch: nil without one
+-- A value of the world, of the given shape, of one that broadcasts to it, or of either with the batch in front. batch:
+-- nil without one.
 local function spread_world(value, shape, least, batch, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("world:rollout: %s must be a number, a list or a tensor, got %s", what, text.describe(value))
@@ -223,7 +224,7 @@ local function check_range(tensor, entry)
   end)
 end
 
--- friction moves nothing where no wall has it
+-- Refuses a coefficient of friction in a world where no wall has friction.
 local function require_friction(world)
   local kinds = {}
   for k, wall in ipairs(world.walls) do
@@ -278,7 +279,8 @@ end
 
 -- ---- stability ------------------------------------------------------------------------------------------------------
 
--- what a user may change of what was set, so that signals travel a shorter way in a step
+-- What a user may change so that waves travel less far in a step, in words: of the fields that were set in this
+-- rollout.
 local function remedy(world, set, courant)
   local speed = set.velocity and T.tape.pause(function()
     return set.velocity.tensor:square():sum(-1):max():item() ^ 0.5

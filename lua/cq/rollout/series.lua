@@ -10,7 +10,7 @@ local series = {}
 ---@field tensor cq.Tensor      as the engine takes it, by its own steps
 ---@field per_scene boolean     has each scene its own?
 
--- each row of a control step as often as the engine has steps in it
+-- Repeats each row of a control step for the engine's steps in it.
 local function by_pieces(tensor, pieces, axis)
   if pieces == 1 then return tensor end
   local shape, rows = tensor:shape(), tensor:shape()

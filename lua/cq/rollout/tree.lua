@@ -6,6 +6,7 @@ local T = require "cq.tensor"
 
 local tree = {}
 
+-- Keys of a table in a fixed order: numbers first.
 local function sorted_keys(value)
   local keys = {}
   for key in pairs(value) do keys[#keys + 1] = key end
@@ -34,7 +35,7 @@ function tree.flatten(value, what, out)
   return out
 end
 
----The value again, with other tensors in the places of its own.
+---A copy of nested tables with other tensors in the places of theirs, in the same order.
 ---@param value any
 ---@param tensors cq.Tensor[]
 ---@return any

@@ -20,7 +20,7 @@ unstable.culprits = {}
 ---@type integer?
 unstable.scene = nil
 
--- Is nothing there that takes energy from a body?
+-- Does this total Lagrangian world damp nothing: explicit steps, no damping, no viscous material?
 local function undamped(world)
   if world.def.formulation ~= "total_lagrangian" or world.def.integrator or world.def.damping > 0 then return false end
   for _, robot in ipairs(world.robots) do
@@ -31,6 +31,7 @@ local function undamped(world)
   return true
 end
 
+-- What a particle did when the simulation failed, and a likely cause, in words.
 local function what_happened(health, world)
   if health.bad == C.CQ_HEALTH_INVERTED then
     return ("was turned inside out (det F = %.3g)"):format(health.value),
@@ -58,7 +59,8 @@ local function what_saves(plan)
   return ("memory = \"%s\", or less, makes it take less"):format(capacity.text(half))
 end
 
--- Of a cavity that is blown up from how it was drawn: where a body is to come to rest, and in the first step.
+-- A clause for the error of a world with closed cavities: the pressure in the one that has grown most may be too high.
+-- Empty where there is no such cavity.
 local function pressed_cavity(self, health)
   local most = surface.most_swollen(states.new(self, 0), health.scene + 1)
   return most and ("; the pressure of \"%s\" may be above the largest that the walls of its cavity in %s stand, which was drawn with %.3g")

@@ -21,6 +21,7 @@ local function joined(value, what)
   return T.stack(list, 1)
 end
 
+-- Refuses velocities that are not finite.
 local function require_finite(tensor, what, time)
   if not tensor:finite() then is.fail("%s gave a number that is not finite at time %s", what, text.number(time)) end
   return tensor

@@ -146,9 +146,10 @@ end
 -- the energy of a cable's spring at these lengths
 local function spring(roll, c, entry, length, engine_signal)
   local actuator = entry.cable.actuator
-  local function own(name) return value(roll, name):slice(c, c, -1) end
-  local free = (own "cable_length" * (engine_signal * actuator.slope + actuator.offset)):relu()
-  return own "cable_stiffness" * (length - free):relu():square() * 0.5
+  -- a constant of all cables in this rollout, cut to cable c
+  local function of_cable(name) return value(roll, name):slice(c, c, -1) end
+  local free = (of_cable "cable_length" * (engine_signal * actuator.slope + actuator.offset)):relu()
+  return of_cable "cable_stiffness" * (length - free):relu():square() * 0.5
 end
 
 ---The work in each control step, from all rows.

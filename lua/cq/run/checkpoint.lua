@@ -10,7 +10,7 @@ local checkpoint = {}
 ---@return string
 function checkpoint.path(folder, iteration) return ("%s/checkpoints/%06d.bin"):format(folder, iteration) end
 
----Keeps a state.
+---Writes a state to the folder of a run.
 ---@param folder string
 ---@param state { iteration: integer, params: table, optimizer: table }
 function checkpoint.write(folder, state)

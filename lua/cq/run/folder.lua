@@ -73,6 +73,7 @@ local of_stage = { "state.bin", "saved.bin" }
 -- All files of a run in a folder, each subfolder after its contents; a user's own files are not listed.
 local function left_in(path)
   local out = {}
+  -- Lists a file of the folder, if it is there.
   local function add(name)
     if host.kind(path .. "/" .. name) then out[#out + 1] = name end
   end

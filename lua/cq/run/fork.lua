@@ -37,8 +37,9 @@ local function state_of(parent, at)
     #list == 0 and "; keep = 10 of run:optimize, or --keep 10, keeps every tenth" or "")
 end
 
--- zeros in the place of what an optimizer has learned of gradients
-local function forget(made, parent)
+-- Clears the moments, norms and iteration of a saved optimizer, so that it begins as a new one. Refuses an optimizer
+-- without moments.
+local function clear_moments(made, parent)
   if type(made) ~= "table" or type(made.moments) ~= "table" then
     is.fail("cqlua resume: --best is for optimizers that make steps, as adam; the one of %s is %s", parent,
       tostring(type(made) == "table" and made.kind or made))
@@ -59,7 +60,7 @@ local function go_back(state, parent)
       state.params = start.best.params
       if start.solver then
         start.solver.params, start.solver.before = start.best.params, nil
-        forget(start.solver.optimizer, parent)
+        clear_moments(start.solver.optimizer, parent)
       end
     end
   end
@@ -80,6 +81,7 @@ local function is_untouched(folder)
   return parent ~= nil and (own.iterations_done or parent.iteration) == parent.iteration
 end
 
+-- Refuses a folder for the fork that holds a run, or that is the parent's.
 local function check_target(folder, parent)
   if folders.has_run(folder) and not is_untouched(folder) then
     is.fail("cqlua resume: %s has a run already; give --as another folder", folder)
@@ -122,6 +124,7 @@ end
 
 -- ---- the command of the parent --------------------------------------------------------------------------------------
 
+-- Is name in the list?
 local function has(list, name)
   for _, entry in ipairs(list) do
     if entry == name then return true end

@@ -73,6 +73,7 @@ function History.order(row)
   return names
 end
 
+-- The cells of a line.
 local function split(line)
   local cells = {}
   for part in (line .. ","):gmatch "([^,]*)," do cells[#cells + 1] = part end
@@ -107,7 +108,7 @@ local function read(file, last)
   return columns, lines, all:match "[^\n]*$"
 end
 
----Rows of a history by the names of their columns; what is a number is given as one, an empty cell is left out.
+---The rows of a history file as tables by column name; numbers as numbers, empty cells left out.
 ---@param path string
 ---@param shown? string       how errors call it, where it is the copy of another
 ---@return table<string, number|string>[]
@@ -163,11 +164,12 @@ local function recorded(path, last)
   return columns, lines
 end
 
+-- Fails: the history cannot be written.
 local function write_error(path, problem)
   schema.fail("%s cannot be written: %s; what was written before is kept", path, tostring(problem))
 end
 
--- writes the file again with these lines below its head, and appends from there on
+-- Writes the file again with the given lines below its head, and goes on behind them.
 function History:rewrite(lines)
   lines[#lines + 1] = ""
   local all = table.concat(self.columns, ",") .. "\n" .. table.concat(lines, "\n")
@@ -192,7 +194,7 @@ function History.open(path, last)
   return self
 end
 
--- a column that was not there before: earlier lines get an empty cell
+-- Adds columns that a row has and the file has not; earlier lines get empty cells there.
 function History:widen(row)
   local known, new = {}, {}
   for _, name in ipairs(self.columns) do known[name] = true end

@@ -7,13 +7,14 @@ local text = require "cq.base.text"
 
 local manifest = {}
 
+-- The numbers of a version, as { 0, 2, 0 }.
 local function numbers(version)
   local out = {}
   for part in tostring(version):gmatch "%d+" do out[#out + 1] = tonumber(part) end
   return out
 end
 
--- Is version `one` above version `other`?
+-- Is one version newer than another? By major, minor and patch number.
 local function is_newer(one, other)
   local a, b = numbers(one), numbers(other)
   for k = 1, math.max(#a, #b) do

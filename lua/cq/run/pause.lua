@@ -14,6 +14,7 @@ ffi.cdef "void clearerr(void *stream);"
 
 local pause = {}
 
+-- Is there a person at a terminal, and one process alone?
 local function can_ask()
   local Ranks = package.loaded["cq.ranks"]
   return script.prompt and not option.program.quiet and not (Ranks and Ranks.current())

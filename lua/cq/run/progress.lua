@@ -19,7 +19,7 @@ local REPEAT = 2             -- [s] between two plain lines
 local BAR = 24               -- [columns]
 local SHORT_BAR = 12         -- of a stage
 
--- "1:02:03", "0:07"
+-- Seconds as "1:02:03" or "0:07".
 local function duration(seconds)
   if seconds ~= seconds or seconds > 359999 then return "-" end
   local whole = math.floor(seconds + 0.5)
@@ -55,7 +55,7 @@ local function standing(self, gradient)
   return best and norm and best .. "  " .. norm or best or norm
 end
 
--- the stage of a plan, and what is left of it: "binary 4/5 [===  ] 37/80 loss -0.312  left 0:21, plan 1:40"
+-- The progress of a plan in one line: "binary 4/5 [===  ] 37/80 loss -0.312  left 0:21, plan 1:40".
 local function part_text(self, loss, rate, gradient)
   local part = self.part
   local name = ("%s %d/%d"):format(part.name, part.number, part.of)
@@ -88,6 +88,7 @@ function Progress:text(loss, gradient)
   return table.concat(words, "  ")
 end
 
+-- A bar of text that is full to a fraction.
 local function bar(fraction)
   local full = math.floor(BAR * math.min(1, math.max(0, fraction)) + 0.5)
   return "[" .. ("="):rep(full) .. (" "):rep(BAR - full) .. "]"

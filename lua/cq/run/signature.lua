@@ -83,6 +83,7 @@ end
 -- "rate was 0.1 and is 0.2"; empty: nothing differs
 function signature.changes(before, now)
   local list = {}
+  -- Notes a setting that changed.
   local function compare(name)
     local was, is_now = before[name] or "none", now[name] or "none"
     if was ~= is_now then list[#list + 1] = ("%s was %s and is %s"):format(name, was, is_now) end

@@ -13,6 +13,7 @@ local function seconds_of(date)
   return os.time { year = y, month = mo, day = d, hour = h, min = mi, sec = s }
 end
 
+-- The row of the least loss.
 local function best_of(rows)
   local best
   for _, row in ipairs(rows) do

@@ -4,6 +4,7 @@
 --   2   until gradients had a table of their own: gradient_decay was adjoint_decay
 local migrate = {}
 
+-- Renames keys of a table.
 local function rename(table, names)
   for before, now in pairs(table and names or {}) do
     if table[before] ~= nil then table[now], table[before] = table[before], nil end

@@ -35,6 +35,7 @@ local function of_groups(value, robots)
   return out
 end
 
+-- The groups of robots that names in saved data stand for.
 local function to_groups(value, robots)
   if type(value) ~= "table" then return value end
   if value.robot then

@@ -22,6 +22,7 @@ local surface_fields = { "name", "closed", "area", "arm", "ends", "stress" }
 
 -- ---- to data --------------------------------------------------------------------------------------------------------
 
+-- A material as data that can be saved.
 local function of_material(material)
   local out, names = plain.fields(material), {}
   for k, constant in ipairs(material.constants) do names[k] = constant.name end
@@ -29,7 +30,7 @@ local function of_material(material)
   return out
 end
 
--- an actuator, whose particles the robot has bound already
+-- An actuator as data that can be saved; its particles are saved with the robot.
 local function of_actuator(actuator)
   local out = {}
   for key, value in pairs(actuator) do
@@ -38,6 +39,7 @@ local function of_actuator(actuator)
   return out
 end
 
+-- A stress actuator as data that can be saved.
 local function of_stress(stress)
   local out = plain.copy { signal = stress.signal, stress = stress.stress, count = stress.count,
     weighed = stress.weighed, column = stress.column, scale = stress.scale, shift = stress.shift }
@@ -45,6 +47,7 @@ local function of_stress(stress)
   return out
 end
 
+-- A cable as data that can be saved.
 local function of_cable(cable)
   local out = { name = cable.name, stress = cable.stress, actuator = of_actuator(cable.actuator), points = {} }
   for k, point in ipairs(cable.points) do
@@ -67,7 +70,7 @@ local function mapped(list, f)
   return out
 end
 
--- what robot:with has set; of groups, spread over the particles
+-- The values of robot:with as data that can be saved; values by group are spread over particles.
 local function of_values(given)
   local out = {}
   for name, value in pairs(given.values or {}) do
@@ -86,7 +89,8 @@ local function of_mesh(given)
   return { corners = out, rest = given.root.position:detach() }
 end
 
--- 0xRRGGBB of each particle, -1 of those whose shape was not drawn; nil: none was
+-- The colour 0xRRGGBB that each particle was drawn in, as a tensor, -1 for particles of shapes that were not drawn;
+-- nil if none was.
 local function of_drawn(given)
   if not next(given.drawn) then return nil end
   local out = T.full({ given.particle_count }, -1)
@@ -120,6 +124,7 @@ end
 
 -- ---- from data ------------------------------------------------------------------------------------------------------
 
+-- A material from saved data.
 local function to_material(data)
   local out = setmetatable(tables.merged(data), materials.class)
   out.constants = mapped(data.constants, function(name)
@@ -128,17 +133,20 @@ local function to_material(data)
   return out
 end
 
+-- An actuator from saved data.
 local function to_actuator(data)
   local out = setmetatable(tables.merged(data), actuators.class)
   return out
 end
 
+-- A stress actuator on its particles from saved data.
 local function to_stress(data)
   local out = plain.copy(data)
   if data.index then out.index, out.count = plain.index(data.index) end
   return out
 end
 
+-- A cable from saved data.
 local function to_cable(data)
   return { name = data.name, stress = data.stress, actuator = to_actuator(data.actuator),
     points = mapped(data.points, function(point)
@@ -146,6 +154,7 @@ local function to_cable(data)
     end) }
 end
 
+-- A surface with a pressure from saved data.
 local function to_surface(data)
   local out = { actuator = to_actuator(data.actuator), index = plain.list(data.index) }
   for _, name in ipairs(surface_fields) do out[name] = data[name] end
@@ -159,6 +168,7 @@ local function to_mesh(out, data)
   out.root = { position = data.mesh.rest }
 end
 
+-- The colour 0xRRGGBB that each particle was drawn in, from a saved tensor where -1 is none.
 local function to_drawn(tensor)
   local out = {}
   for p = 1, tensor and tensor.count or 0 do

@@ -27,7 +27,7 @@ local function changes_of(experiment, params)
   return out
 end
 
--- the robots of a world, of which one has the values of the best
+-- The robots of a world as data; the trained one has its best values.
 local function of_robots(world, body)
   local out, own = {}, selection.robot(world, body, "saved.bin")
   for k, placed in ipairs(world.robots) do

@@ -79,7 +79,7 @@ end
 
 -- ---- from data ------------------------------------------------------------------------------------------------------
 
--- a function of time with the values that another one had at the control steps of the run
+-- A function of time from values that were saved at the control steps of a run.
 local function of_samples(data, what)
   local samples, dt = data.samples, data.dt
   return function(time)
@@ -92,6 +92,7 @@ local function of_samples(data, what)
   end
 end
 
+-- A wall from saved data.
 local function to_wall(data)
   local fields = tables.merged(data.given)
   if type(fields.velocity) == "table" and fields.velocity.samples then

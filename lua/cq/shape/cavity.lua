@@ -118,6 +118,7 @@ local function faces_of(lattice, cells)
     end
     return of[key]
   end
+  -- Adds corners to a face.
   local function add(...)
     for _, k in ipairs { ... } do face[#face + 1] = k end
   end

@@ -85,6 +85,7 @@ local function carry_groups(to, from, number)
   end
 end
 
+-- Copies walls from one cloud to another; `number` has the new number of each particle that is kept.
 local function carry_walls(to, from, number)
   local dim = from.dim
   for _, name in ipairs(from.wall_names) do

@@ -10,6 +10,7 @@ local primitive = require "cq.shape.primitive"
 local Shape = class.Shape
 local shape_argument = is.instance "cq.Shape"
 
+-- Refuses to join shapes of two dimensions.
 local function same_dim(what, a, b)
   if a.dim ~= b.dim then
     is.fail("cq.Shape: %s joins shapes of one dimension, got %s in %dD and %s in %dD", what, class.describe(a), a.dim,
@@ -71,8 +72,10 @@ local function surface_of(list)
   end
 end
 
+-- The union of some shapes.
 local function all_of(list)
   local lower, upper = bounds(list)
+  -- Is a place inside one of the shapes?
   local function inside(x, y, z)
     for i = 1, #list do
       if list[i].inside(x, y, z) then return true end

@@ -35,7 +35,7 @@ local function open(path)
   return ffi.gc(out[0], C.cq_mesh_close)
 end
 
--- names of groups and materials with their numbers; what has no name is no group
+-- Names of a mesh's groups and materials with their numbers; parts without a name are no groups.
 local function parts_of(mesh, info)
   local list = {}
   for k = 0, info.part_count - 1 do

@@ -20,6 +20,7 @@ local spec = is.define("cq.Shape.points", {
   name = is.string { optional = true },
 })
 
+-- The user's points as a tensor; refuses other shapes.
 local function points_of(def)
   local points = T.as_tensor(def.points):detach()
   if points.rank ~= 2 or points:size(1) < 1 or points:size(2) < 2 or points:size(2) > 3 then
@@ -40,6 +41,7 @@ local function points_of(def)
   return points
 end
 
+-- The volume of each point, from spacing or as given.
 local function volumes_of(def, count, dim)
   if (def.spacing == nil) == (def.volume == nil) then
     is.fail("cq.Shape.points: give either spacing or volume%s", def.spacing and ", not both" or "")
@@ -57,6 +59,7 @@ end
 -- largest of them.
 local function covered(points, side, dim)
   local width, cells = side:max():item(), {}
+  -- The cell of a place as a key, for the search of neighbours.
   local function cell(x, y, z)
     return ("%d %d %d"):format(math.floor(x / width), math.floor(y / width), math.floor((z or 0) / width))
   end

@@ -17,6 +17,7 @@ local PARTICLES_MAX = 2e7            -- of one part: more is a slip in the units
 ---@field jitter? number             share of a cell that particles are moved by at random
 ---@field seed? integer              of the jitter
 
+-- Adds the fields that all primitives have: name, spacing, jitter.
 local function with_common(fields)
   fields.name = is.string { optional = true }
   fields.spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true }
@@ -112,7 +113,7 @@ local function point(options)
   return is.vector(options)
 end
 
--- the box of half-width `reach`, one number or one for each axis, around a centre
+-- The lower and upper corner of a box of half-width `reach`, one number or one for each axis, around a centre.
 local function around(centre, reach)
   local lower, upper = {}, {}
   for d, x in ipairs(centre) do

@@ -76,6 +76,7 @@ end
 
 -- ---- chambers -------------------------------------------------------------------------------------------------------
 
+-- The length of a vector.
 local function length_of(vector, dim)
   local square = 0
   for d = 0, dim - 1 do square = square + vector[d] ^ 2 end
@@ -88,6 +89,7 @@ local NOUNS = { [2] = { cells = "triangles", faces = "lines", rims = "ends" },
 -- a chamber that is none: a sentence
 local function check_chamber(what, def, wall, dim)
   local info, nouns = wall.info, NOUNS[dim]
+  -- Fails: this chamber of the file cannot be used.
   local function refuse(sentence, ...)
     is.fail("%s: the chamber \"%s\" of '%s' %s", what, wall.name, def.path, sentence:format(...))
   end
@@ -112,6 +114,7 @@ local function check_chamber(what, def, wall, dim)
   if info.volume <= 0 then refuse("holds the outside of a body: it must be the walls of a cavity alone") end
 end
 
+-- Notes which walls of the file are chambers, by the user's names or because they are closed.
 local function mark_chambers(what, def, walls, dim)
   local by_name, names = {}, {}
   for k, wall in ipairs(walls) do by_name[wall.name], names[k] = wall, wall.name end
@@ -148,6 +151,7 @@ local function add_faces(one, body, wall)
   end
 end
 
+-- Adds a body's walls to the cloud of its particles.
 local function add_walls(out, body)
   local solid, dim, scale = body.solid, body.dim, body.scale
   for _, wall in ipairs(body.walls) do
@@ -168,7 +172,7 @@ local function add_walls(out, body)
   end
 end
 
--- the cloud of a body; place gives what the file's coordinate along an axis becomes
+-- The particles of a body as a cloud. place(d, x) turns the file's coordinate x along axis d into the shape's.
 local function filler(body)
   return function()
     local out, dim, solid = cloud.new(body.dim), body.dim, body.solid
@@ -201,6 +205,7 @@ local function surface_of(body)
   end
 end
 
+-- The volume of all cells.
 local function total_volume(solid, info, dim)
   local n = tonumber(info.cell_count)
   local x, volume, sum = ffi.new("double[?]", n * dim), ffi.new("double[?]", n), 0
@@ -236,6 +241,7 @@ local function new(what, def, dim)
   mark_chambers(what, def, body.walls, dim)
   function body.place(d, x) return lower[d] + scale * (x - info.lower[d - 1]) end
   local point, answer = ffi.new "double[3]", ffi.new "uint8_t[1]"
+  -- Is a place inside the body?
   local function inside(x, y, z)
     point[0], point[1] = info.lower[0] + (x - lower[1]) / scale, info.lower[1] + (y - lower[2]) / scale
     if dim == 3 then point[2] = info.lower[2] + (z - lower[3]) / scale end

@@ -116,6 +116,7 @@ local function diagonal(values)
   return a
 end
 
+-- An argument that must be a vector of the shape's dimension.
 local function vector(self, name, argument, value, optional)
   return is.argument(name, argument, is.vector { size = self.dim, optional = optional }, value)
 end
@@ -128,7 +129,7 @@ function Shape:translate(offset)
   return transformed(self, self.kind, diagonal(self.dim == 2 and { 1, 1 } or { 1, 1, 1 }), nil, offset)
 end
 
----The same as translate.
+---Moves the shape by an offset, as translate.
 ---@param offset number[]     {dim} [length]
 ---@return cq.Shape
 function Shape:at(offset)
@@ -138,7 +139,7 @@ end
 
 local axes = { x = { 1, 0, 0 }, y = { 0, 1, 0 }, z = { 0, 0, 1 } }
 
--- Rodrigues' formula
+-- The matrix of a rotation by an angle about an axis (Rodrigues' formula).
 local function rotation(angle, axis)
   local c, s = math.cos(angle), math.sin(angle)
   if not axis then return { { c, -s }, { s, c } } end
@@ -185,6 +186,7 @@ end
 -- least and most of a function over a box of the plane that it is given, by samples
 local function range_of(height, shape)
   local n, low, high = shape.dim == 2 and 1000 or 100, math.huge, -math.huge
+  -- The k-th of n+1 places between the box's faces along axis d.
   local function along(d, k) return shape.lower[d] + (shape.upper[d] - shape.lower[d]) * k / n end
   for i = 0, n do
     for k = 0, shape.dim == 3 and n or 0 do

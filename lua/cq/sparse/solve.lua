@@ -36,6 +36,7 @@ local function precondition(n, inverse, r, z)
   return sum
 end
 
+-- The dot product of two arrays of n doubles.
 local function dot(n, a, b)
   local sum = 0
   for i = 0, n - 1 do sum = sum + a[i] * b[i] end
@@ -70,11 +71,13 @@ local function conjugate_gradients(self, inverse, b, y)
     ROUNDS * n)
 end
 
+-- Solves for each of the right sides b, a row each, into y.
 local function each_right_side(self, count, b, y)
   local inverse = inverse_diagonal(self)
   for k = 0, count / self.rows - 1 do conjugate_gradients(self, inverse, b + k * self.rows, y + k * self.rows) end
 end
 
+-- Adjoint of the solution: one more solve, then to right side and entries.
 local function solve_back(node, gradient)
   local b, value, self, y = node.a, node.b, node.extra, node.out
   local l = class.like(y).pointer

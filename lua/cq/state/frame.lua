@@ -77,6 +77,7 @@ local function groups_of(state)
   return { name = "group", integer = true, values = out, names = names }
 end
 
+-- Which robot each particle belongs to, and the robots' names.
 local function bodies_of(state)
   local world = state.world
   local out, names = T.zeros { world.particle_count }, { "none" }
@@ -157,6 +158,7 @@ function frame.skins(state, def, what)
   is.fail("%s: no body of this world has a surface: what flows has none, nor have particles that lie far apart", what)
 end
 
+---The surfaces of all bodies in a state, for a file: each skin moved along by the particles' positions and F.
 ---@param state cq.State
 ---@param skins table[]        of frame.skins
 ---@param def state.save.def

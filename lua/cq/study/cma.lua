@@ -31,6 +31,7 @@ local function constants(self)
   self.chi = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n ^ 2))       -- the mean length of a standard normal vector
 end
 
+-- The identity matrix of n rows.
 local function identity(n)
   local out = {}
   for i = 1, n do

@@ -17,7 +17,7 @@ local function coordinates(study, point)
   return x
 end
 
--- of all replicates: done where one is, and its values the means of those
+-- One entry for all replicates of a point: finished if one is, with the means of their values.
 local function summary(study, k, rows)
   local entry, done = { number = k, state = "failed" }, 0
   entry.values = {}
@@ -38,7 +38,7 @@ local function summary(study, k, rows)
   return entry
 end
 
--- adds a trial; replicates of one point become one entry
+-- Adds a trial; replicates of one point become one entry.
 function History:add(row)
   local study = self.study
   local k = study:place(row.number)
@@ -52,7 +52,7 @@ function History:add(row)
   self.by_number[k], self.finished[#self.finished + 1] = entry, entry
 end
 
----Reads what is new.
+---Reads trials that have ended since the last call.
 function History:refresh()
   for _, row in ipairs(self.store:ended(self.serial)) do
     self.serial = row.serial

@@ -10,11 +10,13 @@ local text = require "cq.base.text"
 
 local launch, quoted = {}, text.quoted
 
+-- A path from the root.
 local function absolute(path)
   if path:sub(1, 1) == "/" then return path end
   return first_line "pwd -P" .. "/" .. path
 end
 
+-- What a command prints, errors included.
 local function output_of(command)
   local pipe = io.popen(command .. " 2>&1")
   local said = pipe and pipe:read "*a" or ""
@@ -22,6 +24,7 @@ local function output_of(command)
   return said
 end
 
+-- Is this program on the path?
 local function is_there(program) return output_of("command -v " .. program) ~= "" end
 
 -- what a worker's command line is
@@ -78,6 +81,7 @@ local function job_script(session, options, count)
   return table.concat(lines, "\n") .. "\n"
 end
 
+-- The most jobs of one Slurm array.
 local function array_limit()
   local size = tonumber(output_of("scontrol show config"):match "MaxArraySize%s*=%s*(%d+)")
   return math.max(1, (size or SLURM_DEFAULT) - 1)

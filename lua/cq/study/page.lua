@@ -10,6 +10,7 @@ local text = require "cq.base.text"
 local HISTORIES = 200           -- trials whose reports the page holds, the best of them
 local POINTS = 200              -- of a curve of one trial
 
+-- A number with six digits.
 local function short(x) return type(x) == "number" and tonumber(("%.6g"):format(x)) or x end
 
 -- the value of a parameter as its definition tells it
@@ -43,7 +44,7 @@ local function table_of(rows, stored)
   return { columns = columns, rows = out, axes = axes, objective = objective, sign = stored.objectives[1].sign }
 end
 
--- values of the trials that are done, and the best of them so far, in the order in which they ended
+-- Values of finished trials in the order in which they ended, and the best value so far at each.
 local function progress_of(rows, objective)
   local ended = {}
   for _, row in ipairs(rows) do
@@ -70,7 +71,7 @@ local function objectives_of(rows, objectives)
   return { title = ("%s over %s"):format(b, a), x_label = a, x = x, series = { { name = b, y = y, points = true } } }
 end
 
--- what a trial has reported, as curves
+-- The values that a trial has reported over its steps, as curves by name.
 local function curves_of(store, number)
   local out, names, curves = {}, {}, store:curves(number)
   for name in pairs(curves) do names[#names + 1] = name end
@@ -96,6 +97,7 @@ local function result_folder(path)
   end
 end
 
+-- Adds the bodies of the best trials to the page.
 local function add_bodies(page, folder, best, bodies, def)
   for _, row in ipairs(best) do
     if #page.data.runs >= bodies then break end

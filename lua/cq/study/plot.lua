@@ -27,6 +27,7 @@ local function data_of(study, store)
   return data
 end
 
+-- Are the values positive and so far apart that an axis should be logarithmic?
 local function spans_decades(values)
   local lo, hi = math.huge, -math.huge
   for _, value in ipairs(values) do lo, hi = math.min(lo, value), math.max(hi, value) end
@@ -35,6 +36,7 @@ end
 
 -- ---- slices --------------------------------------------------------------------------------------------------------
 
+-- The values of a parameter as labels.
 local function labels_of(parameter)
   local out = {}
   for k = 1, #parameter.values do out[k] = parameter:label(k) end

@@ -54,6 +54,7 @@ local postgres = {}
 
 local library
 
+-- Loads libpq when it is first used.
 local function load_library()
   if library then return library end
   local found, problem = pcall(ffi.load, "libpq.so.5")
@@ -65,6 +66,7 @@ local function load_library()
   return library
 end
 
+-- A message of the server on one line.
 local function first_line(said) return (ffi.string(said):gsub("%s+", " "):gsub("^ ", ""):gsub(" $", "")) end
 
 -- raised within a transaction whose connection was lost, so that it begins again
@@ -123,7 +125,7 @@ local function reconnect(self)
   message.note("the server %s is back", self.path)
 end
 
--- ? and ?3 as PostgreSQL has them: $1, $3
+-- SQL with its placeholders as PostgreSQL writes them: $1 and $3 for ? and ?3.
 local function own_sql(sql)
   local k = 0
   return (sql:gsub("%?(%d*)", function(digits)
@@ -132,6 +134,7 @@ local function own_sql(sql)
   end))
 end
 
+-- A number as text without loss of digits.
 local function word(value)
   if type(value) == "number" then return value % 1 == 0 and ("%.0f"):format(value) or ("%.17g"):format(value) end
   return value

@@ -100,6 +100,7 @@ end
 
 -- ---- starting and ending -------------------------------------------------------------------------------------------
 
+-- The operating system's words for an error number.
 local function problem_of(number) return ffi.string(F.strerror(number or ffi.errno())) end
 
 -- ends of a pipe: read and write, closed in other processes
@@ -120,7 +121,7 @@ end
 local Child = { __name = "cq.Child" }
 Child.__index = Child
 
----Starts the program.
+---Starts a child process: the same program on the same script, with pipes to and from it.
 ---@param words string[]       its arguments
 ---@param threads integer      for matrix products: with one there are no others, and it can be copied (process.in_a_fork)
 ---@param log string           a file for what it prints
@@ -153,6 +154,7 @@ function process.start(words, threads, log)
   return setmetatable({ pid = pid[0], input = ours_in, output = ours_out, rest = "" }, Child)
 end
 
+-- Writes a line whole; false if the other end is closed.
 local function write_all(file, line)
   local at = 0
   while at < #line do
@@ -163,7 +165,7 @@ local function write_all(file, line)
   return true
 end
 
----Tells the child something; false when it has ended.
+---Sends a line to the child; false if it has ended.
 function Child:send(line) return write_all(self.output, line .. "\n") end
 
 local BLOCK = 65536
@@ -196,6 +198,7 @@ end
 ---Sends a signal to the child process and its descendants.
 function Child:signal(number) F.kill(-self.pid, number) end
 
+-- Waits for a child's end; gives its exit code or signal.
 local function wait_for(pid)
   local status = ffi.new "int[1]"
   repeat local got = F.waitpid(pid, status, 0) until got == pid or ffi.errno() ~= EINTR
@@ -213,7 +216,7 @@ function Child:wait()
   return code, signal
 end
 
----Children that have something to say, or whose pipe has closed, after at most so many seconds.
+---Waits at most so many seconds until children have sent something or closed their pipes; returns those children.
 ---@param children cq.Child[]
 ---@param seconds number
 ---@return cq.Child[]

@@ -74,7 +74,7 @@ function Progress:head()
   return table.concat(words, "  "), ended / math.max(self.study:count(), 1)
 end
 
----A trial has ended.
+---Counts a trial that has ended, and prints it.
 function Progress:ended(claimed, ended)
   self.made = self.made + 1
   if ended.state == "failed" then
@@ -90,6 +90,7 @@ function Progress:clear()
   self.lines = 0
 end
 
+-- The rows of trials that run now.
 local function table_rows(self, children)
   local rows, now = {}, process.now()
   for _, child in ipairs(children) do
@@ -124,7 +125,7 @@ function Progress:update(children)
   message.wipe = function() self:clear() end
 end
 
----The last word.
+---Prints the last state of the study, and ends the display.
 function Progress:close()
   if option.program.quiet then return end
   self:clear()

@@ -45,7 +45,8 @@ local function front(study, store)
   return out
 end
 
--- how much of the objective each parameter explains alone, over the means of the points; nil with few of them
+-- A sentence with the share of the variance that each parameter explains alone, over the means of points; nil if there
+-- are too few.
 local function importances(study, store)
   local points, words = study:by_point(store:trials "state = 'done'"), {}
   for _, point in ipairs(points) do
@@ -58,6 +59,7 @@ local function importances(study, store)
   return #words > 0 and "share of the variance that each explains alone: " .. table.concat(words, ", ") or nil
 end
 
+-- Prints the best trial, or the trials that no other one beats in all objectives.
 local function print_best(study, store)
   if #study.objectives == 1 then
     local line, best = progress.best(study, store)
@@ -107,6 +109,7 @@ end
 
 -- ---- one trial -----------------------------------------------------------------------------------------------------
 
+-- The folder of a trial.
 local function folder_of(session, number) return ("%s/trials/%06d"):format(session.folder, number) end
 
 ---Prints all that is known of a trial.
@@ -179,16 +182,19 @@ end
 
 -- ---- tables --------------------------------------------------------------------------------------------------------
 
+-- A value as a cell of a CSV file.
 local function cell(value)
   if value == nil then return "" end
   return csv.cell(((type(value) == "number" and text.exact(value) or tostring(value)):gsub("\n", " ")))
 end
 
+-- Prints cells as a line of a CSV file.
 local function print_line(cells, count)
   for k = 1, count do cells[k] = cell(cells[k]) end
   print(table.concat(cells, ",", 1, count))
 end
 
+-- Prints all reported values of all trials as CSV.
 local function export_curves(store)
   print "trial,name,step,value"
   for _, row in ipairs(store.base:rows "SELECT trial, name, step, value FROM report ORDER BY trial, name, step") do

@@ -67,6 +67,7 @@ local function claim(self)
   end)
 end
 
+-- A claimed trial as a child process is told of it.
 local function job_of(self, claimed)
   local _, replicate = self.study:place(claimed.number)
   local point = json.decode(claimed.point)
@@ -81,6 +82,7 @@ end
 ---@return string
 function Runner:trial_folder(number) return ("%s/trials/%06d"):format(self.folder, number) end
 
+-- A child process without a trial; starts one if there is none.
 local function idle_child(self)
   for _, child in ipairs(self.children) do
     if not child.claimed and not child.leaving then return child end
@@ -183,6 +185,7 @@ end
 -- The child says that it takes no trial after this one.
 function hear.last(_, child) child.leaving = true end
 
+-- The first objective of a trial, signed so that less is better.
 local function first_value(self, numbers)
   local first = self.study.objectives[1]
   return numbers[first.name] and numbers[first.name] * first.sign
@@ -203,13 +206,14 @@ function hear.failed(self, child, rest)
   finish(self, child, { state = "failed", problem = json.decode(rest).problem })
 end
 
+-- Takes a child process off the list.
 local function remove(self, child)
   for k, other in ipairs(self.children) do
     if other == child then table.remove(self.children, k) end
   end
 end
 
--- reads what a process has sent, and handles each message
+-- Reads the messages that a child process has sent, and handles each.
 local function listen(self, child)
   local lines, ended = child:receive()
   child.objective = self.study.objectives[1].name

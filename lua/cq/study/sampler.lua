@@ -70,6 +70,7 @@ samplers.sobol = {
   end,
 }
 
+-- The parameters of a study's space.
 local function parameters_of(study)
   local out = {}
   for d, entry in ipairs(study.space) do out[d] = entry.parameter end

@@ -34,7 +34,7 @@ local function hashes(files)
   return out
 end
 
----Reads a script.
+---Loads a study's script, and finds its folder and the address of its store.
 ---@param script string
 ---@param address? string      of a server that keeps the store
 ---@param count? integer       of seeds: the script trains one thing, and is run with each of them
@@ -105,7 +105,7 @@ function Session:path() return self.address or self.folder .. "/study.sqlite" en
 -- Does the study exist? On a server this is known when it is opened.
 local function is_there(self) return self.address ~= nil or host.kind(self:path()) ~= nil end
 
--- on a server each study has tables of its own
+-- Opens the store of a study: a file, or a schema of its own on a server.
 local function open_store(self, path, def)
   def.schema, def.study = "cqlua_" .. self.study.name, self.study
   return stores.open(path, def)
@@ -129,7 +129,7 @@ function Session:look(change)
   return self.store
 end
 
--- what an earlier study has left is kept
+-- Moves the files of an earlier study aside, where they are kept.
 local function move_away(self, names)
   local count = 1
   while host.kind(("%s/earlier-%d"):format(self.folder, count)) do count = count + 1 end
@@ -143,6 +143,7 @@ local function move_away(self, names)
   message.note("the earlier study in %s is now in %s", self.folder, earlier)
 end
 
+-- Refuses to begin anew while other workers are at work.
 local function refuse_workers(store)
   for _, row in ipairs(store.base:rows [[SELECT worker, max(beat) AS beat FROM trial WHERE state = 'running'
     GROUP BY worker]]) do

@@ -19,7 +19,8 @@ local text = require "cq.base.text"
 local Parameter = { __name = "cq.Parameter" }
 Parameter.__index = Parameter
 
--- integers are drawn from a range that gives the ends as much room as the others
+-- The ends of the range that a parameter is drawn from. An integer's range is wider by a half on each side, so that
+-- its end values are as likely as the others.
 local function ends(self)
   local pad = self.kind == "integer" and 0.5 or 0
   local low, high = self.min - pad, self.max + pad
@@ -94,6 +95,7 @@ end
 function Parameter:plain(x)
   if self.kind ~= "choice" then return x end
   local value = self.values[x]
+  -- Is a value data: no function, no object?
   local function is_plain(v)
     if type(v) ~= "table" then return type(v) ~= "function" and type(v) ~= "userdata" and type(v) ~= "cdata" end
     if getmetatable(v) then return false end

@@ -54,6 +54,7 @@ local sqlite = {}
 
 local library
 
+-- Loads libsqlite3 when it is first used.
 local function load_library()
   if library then return library end
   local found, problem = pcall(ffi.load, "libsqlite3.so.0")

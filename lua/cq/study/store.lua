@@ -63,6 +63,7 @@ local sound = { trial = {
   { "value", "typeof(value) IN ('real', 'integer')" },
 } }
 
+-- Fails: the store is damaged, or of another study.
 local function damaged(self, where, column, value)
   is.fail("%s is damaged, or its study is another one than the script's: %s has %s = %s; cqlua study run --force-new begins anew, and keeps what is there",
     self.path, where, column, text.describe(value))
@@ -164,7 +165,7 @@ function Store:definition()
   return out
 end
 
----Keeps a definition.
+---Stores the parts of a study's definition.
 ---@param parts table<string, any>
 function Store:define(parts)
   self.base:transaction(function()
@@ -322,6 +323,7 @@ end
 ---@return integer found
 function Store:reap(retries, now, is_gone)
   local found = 0
+  -- Gives back trials that a condition selects, whose workers are gone.
   local function take_back(condition, problem, value)
     found = found + self.base:transaction(function()
       self.base:turn()

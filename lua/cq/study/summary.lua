@@ -6,6 +6,7 @@ local text = require "cq.base.text"
 
 local MOST = 24                             -- points with a line of their own
 
+-- Does the study repeat one point with several seeds?
 local function is_of_seeds(study) return #study.space == 1 and study.space[1].name == "seed" and study.repeats == 1 end
 
 -- numbers by name, sorted, of rows of trials
@@ -22,10 +23,12 @@ local function values_of(rows)
   return values, names
 end
 
+-- Median and range of 90 % of a list, in words.
 local function range_of(list)
   return ("%.4g, 90 %% from %.4g to %.4g"):format(quantile(list, 0.5), quantile(list, 0.05), quantile(list, 0.95))
 end
 
+-- A line for each number, over all seeds.
 local function of_seeds(study, rows)
   local lines, values, names = {}, values_of(rows)
   for k, name in ipairs(names) do
@@ -41,6 +44,7 @@ local function of_seeds(study, rows)
   return lines
 end
 
+-- A line for each point, over its replicates.
 local function of_points(study, rows)
   local lines = {}
   for k, group in ipairs(study:by_point(rows)) do

@@ -51,7 +51,8 @@ local function areas(means, deviations)
   return out
 end
 
--- counts[d]: of a choice, how many values it has; nil for a range, which has means, widths and areas
+-- A density over points, in which each point is a kernel. counts[d]: how many values parameter d has if it is a
+-- choice, nil for a range.
 local function density(points, counts, dimensions)
   local self = setmetatable({ points = points, counts = counts, n = dimensions, means = {}, widths = {}, areas = {} },
     Density)
@@ -66,6 +67,7 @@ local function density(points, counts, dimensions)
   return self
 end
 
+-- The entry of a list of `count` that a coordinate in [0, 1) stands for.
 local function place_of(u, count) return math.min(math.floor(u * count), count - 1) end
 
 -- Adds to each point's log density that of coordinate d, a choice.
@@ -117,7 +119,7 @@ function Density:draw(random)
   return x
 end
 
--- does a have no worse value than b anywhere, and a better one somewhere?
+-- Is a nowhere worse than b, and somewhere better?
 function tpe.dominates(a, b)
   local better = false
   for m = 1, #a do
@@ -193,7 +195,7 @@ local function sorted(points)
   return order
 end
 
----The next point.
+---The next point to try, by the finished and running ones.
 ---@param space cq.Parameter[]
 ---@param finished table[]      { number, state = "done"|"pruned"|"failed", x = coordinates, values, step, value }
 ---@param running number[][]    coordinates of points at work: they count among the worse, so that not all draw the same

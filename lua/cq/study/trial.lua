@@ -40,6 +40,7 @@ local Pruned = setmetatable({},
 
 -- ---- reports -------------------------------------------------------------------------------------------------------
 
+-- A value that must be one number.
 local function number_of(value, what)
   if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
   if type(value) ~= "number" then is.fail("%s must be a number, got %s", what, text.describe(value)) end
@@ -79,6 +80,7 @@ end
 
 -- ---- results -------------------------------------------------------------------------------------------------------
 
+-- A list of numbers or a tensor of rank 1 as a list; nil of all else.
 local function curve_of(value)
   if text.is_instance(value, "cq.Tensor") and value.rank == 1 and value.count > 1 then return value:totable() end
   if type(value) ~= "table" or getmetatable(value) or #value == 0 or not text.is_list(value) then return nil end
@@ -131,7 +133,7 @@ local function make_folder(folder)
   if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
 end
 
--- reported values as a history, where no run of the library has written one
+-- Writes reported values as history.csv, where the trial made no run that has one.
 local function write_history(folder, kept)
   if #kept == 0 or host.kind(folder .. "/history.csv") then return end
   local names, rows, order, seen = {}, {}, {}, {}
@@ -189,7 +191,8 @@ local function try(study, job, keep, ask)
   return fine and "done" or "failed", returned
 end
 
----Tries a point without a folder; errors are the user's.
+---Runs the study's function once at a point, without a trial's folder and with reports ignored, so that an error of
+---the user's shows before the study begins.
 ---@param study cq.Study
 ---@param numbers table<string, number>
 function trial.check(study, numbers)
@@ -198,12 +201,13 @@ function trial.check(study, numbers)
   result_of(study, study.run(study:point(numbers), self), function() end)
 end
 
+-- Closes the run that a trial left open.
 local function close_run(problem)
   local Run = package.loaded["cq.run"]
   if Run then pcall(Run.close_open, problem) end
 end
 
--- has a training begun in the folder of a trial that came to no end, and saved what going on needs?
+-- Has the trial's folder a training that was interrupted and can be resumed?
 local function can_resume(folder)
   if host.kind(folder .. "/trial.json") then return false end
   for _, entry in ipairs(host.entries(folder) or {}) do

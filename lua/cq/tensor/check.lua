@@ -46,6 +46,7 @@ local options = schema.define("cq.check_gradient", {
 local Check = { __name = "cq.GradientCheck" }
 Check.__index = Check
 
+-- Have two arrays the same bits?
 local function same_bits(a, b, count) return ffi.string(a, count * 8) == ffi.string(b, count * 8) end
 
 -- root mean square, 1 for zeros: how large a step a tensor takes
@@ -54,6 +55,7 @@ local function scale_of(t)
   return rms > 0 and rms or 1
 end
 
+-- A normal random direction for each parameter, scaled by the parameter's size.
 local function random_direction(list, random)
   local direction = {}
   for i, leaf in ipairs(list) do
@@ -92,7 +94,8 @@ end
 local LEAST_NOISE = 1e-15        -- relative; some additions in double
 local POINTS = 7
 
--- the largest of what differences of third and higher order see: of a smooth f nothing but rounding is left in them
+-- The rounding noise in values at equal steps: the largest that differences of third and higher order show, where a
+-- smooth f leaves nothing else.
 local function noise_in(values)
   local largest, weight = 0, 1
   for order = 1, POINTS - 2 do

@@ -10,6 +10,7 @@ local C = engine.C
 local Tensor = class.methods
 local adjoint, fail = class.adjoint, schema.fail
 
+-- A checker of a number, or one for each axis.
 local function along(least, default)
   return schema.any_of { schema.integer { min = least },
     schema.vector { size = { 2, 3 }, integer = true, min = least }, default = default }
@@ -35,6 +36,7 @@ local transposed_options = schema.define("conv_transpose", fields)
 local AXES = { "length", "h, w", "d, h, w" }
 local TAPS = { "width", "kh, kw", "kd, kh, kw" }
 
+-- Refuses pictures and kernels whose shapes do not fit.
 local function check_ranks(what, n, x, w, channels)
   class.check_tensor(x, what)
   class.check_tensor(w, what)
@@ -47,7 +49,8 @@ local function check_ranks(what, n, x, w, channels)
   end
 end
 
--- a convolution of n dimensions but for its sizes: those that there are not come first, with a kernel of 1
+-- The engine's struct of an n-dimensional convolution, sizes not yet set. The engine has three dimensions: those that
+-- are missing come first, with a kernel of 1.
 local function convolution_of(what, n, w, opts)
   local conv = ffi.new "cq_convolution"
   conv.out, conv["in"] = w.dims[1], w.dims[2]
@@ -65,6 +68,7 @@ local function convolution_of(what, n, w, opts)
   return conv
 end
 
+-- Adds a number to each output channel.
 local function add_bias(what, y, n, channels, bias)
   if not bias then return y end
   if bias.rank ~= 1 or bias.count ~= channels then

@@ -20,6 +20,7 @@ local function flat_layout(count, stride_a, stride_b)
   return flat
 end
 
+-- Fails: the shapes of two tensors do not fit.
 local function refuse(what, a, b)
   fail("%s: shapes %s and %s do not fit; from the last dimension on, sizes must be equal or 1", what,
     class.shape_text(a.dims), class.shape_text(b.dims))
@@ -66,6 +67,7 @@ end
 local names = {}              -- of the operations, for errors
 local pair = ffi.new "const double *[2]"
 
+-- Adjoint of a function of two tensors.
 local function binary_back(node, gradient)
   local a, b, op = node.a, node.b, node.extra
   pair[0], pair[1] = a.pointer, b.pointer
@@ -128,7 +130,7 @@ meta.__mod = function()
   fail("a %% b: tensors have no remainder; use a - b * (a / b):floor()")
 end
 
--- Lua asks these only of two tensors; a tensor and a number it refuses by itself
+-- The metamethod of < or <= of two tensors. Lua itself refuses a tensor and a number.
 local function compare(what, f)
   return function(a, b)
     if a.count ~= 1 or b.count ~= 1 then
@@ -144,6 +146,7 @@ meta.__le = compare("a <= b", function(x, y) return x <= y end)
 
 -- ---- one operand ----------------------------------------------------------------------------------------------------
 
+-- Adjoint of a function of one tensor.
 local function unary_back(node, gradient)
   local a, out = node.a, node.out
   C.cq_tensor_unary_adj(node.extra, a.count, a.pointer, out.pointer, adjoint(a), gradient)
@@ -190,6 +193,7 @@ function Tensor:clamp(min, max)
   return out
 end
 
+-- Adjoint of where(mask, a, b).
 local function select_back(node, gradient)
   local mask, a, b, count = node.extra, node.a, node.b, node.out.count
   local part = class.like(node.out)

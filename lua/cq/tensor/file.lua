@@ -319,6 +319,7 @@ function Reader:table(path)
   return out
 end
 
+-- Reads a whole file of tensors.
 local function read(self)
   if self.size < #magic or self:bytes(#magic) ~= magic then
     fail("cq.load: %s is not a file of tensors: it does not begin with %s", self.path, magic)

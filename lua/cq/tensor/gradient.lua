@@ -10,6 +10,7 @@ local gradient = {}
 
 local warned = {}                       -- paths already warned of
 
+-- Warns once of a gradient that is zero everywhere.
 local function warn_zero(path)
   if warned[path] then return end
   local told = require("cq.tensor").warn(
@@ -34,9 +35,10 @@ local function check_number(what, value)
   return number
 end
 
--- "parameter net.w1", or "the parameter" for one that stands alone
+-- A parameter in words: "parameter net.w1", or "the parameter" if it has no name.
 local function title(leaf) return leaf.path == "parameter" and "the parameter" or "parameter " .. leaf.path end
 
+-- Refuses a loss that is no single number, or that remembers no parameter.
 local function check_loss(loss, list)
   if type(loss) == "number" then
     fail("%s does not reach the objective: f returned the number %g, which remembers no parameter; return a tensor",
@@ -45,6 +47,7 @@ local function check_loss(loss, list)
   return check_number("the objective", loss)
 end
 
+-- Fails: the result does not depend on this parameter.
 local function fail_unreached(leaf, what)
   fail("%s does not reach %s: nothing computed from it is part of the result; use it, or leave it out of "
     .. "the parameters", title(leaf), what)
@@ -63,6 +66,7 @@ local function is_zero(leaf, of)
   return zero
 end
 
+-- The gradient of a parameter after the backward pass.
 local function gradient_of(leaf)
   local t = leaf.tensor
   if not t.adjoint then fail_unreached(leaf, "the objective") end
@@ -70,6 +74,7 @@ local function gradient_of(leaf)
   return class.wrap(t.adjoint, t.count, t.rank, t.dims)
 end
 
+-- Arguments as a list with their number.
 local function pack(...) return { n = select("#", ...), ... } end
 
 -- Runs f on a tape and backward: the gradients of its first result by parameters in `list`, and all results.
@@ -121,6 +126,7 @@ local function pass(run, p, weights, keep)
   return leaves.map(p, function(t) return grads[t] end)
 end
 
+-- A table of numbers and tensors, as tensors.
 local function as_tensors(given)
   local out = {}
   for name, number in pairs(given) do out[name] = class.is_tensor(number) and number or class.scalar(number) end
@@ -135,7 +141,7 @@ local function reached_of(numbers)
 end
 
 ---@internal
----What parameters are to reach, as sentences have it.
+---What parameters must reach, in words: "the objective", or "any of a, b and c".
 ---@param names string[]
 ---@return string
 function gradient.goal(names)
@@ -285,7 +291,7 @@ function gradient.passes(what, f, plan)
   end
 end
 
--- each number alone
+-- The default plan: a backward pass for each number alone.
 local function each(_, names)
   local out = { whole = true }
   for k, name in ipairs(names) do out[k] = { [name] = 1 } end
@@ -305,6 +311,7 @@ end
 function gradient.values_and_grads(f)
   schema.argument("cq.values_and_grads", "f", schema.callable(), f)
   local run = gradient.passes("cq.values_and_grads", f, each)
+  -- The results of a gradient function, with gradients by the names of the values.
   local function named(values, grads, ...)
     local by_name = {}
     for k, name in ipairs(leaves.sorted_keys(values)) do by_name[name] = grads[k] end
@@ -319,6 +326,7 @@ end
 function gradient.grad(f)
   schema.argument("cq.grad", "f", schema.callable(), f)
   local both = gradient.value_and_grad(f)
+  -- Gradients before the loss.
   local function swap(loss, grads, ...) return grads, loss, ... end
   return function(...) return swap(both(...)) end
 end

@@ -14,6 +14,7 @@ local adjoint, fail = class.adjoint, schema.fail
 
 -- ---- the same memory ------------------------------------------------------------------------------------------------
 
+-- Adjoint of an operation that shares memory: adds the gradient as it is.
 local function share_back(node, gradient)
   local a = node.a
   C.cq_tensor_copy(elementwise.flat_layout(a.count, 1, 1), 1, gradient, adjoint(a))
@@ -104,6 +105,7 @@ local function move(shape, from, to, accumulate, a, b)
   C.cq_tensor_copy(strided, accumulate, a, b)
 end
 
+-- Elements from one entry to the next along each dimension.
 local function strides_of(dims)
   local strides, stride = {}, 1
   for i = #dims, 1, -1 do
@@ -238,6 +240,7 @@ end
 
 -- ---- by index -------------------------------------------------------------------------------------------------------
 
+-- Adjoint of gather: adds each gradient to the entry that was picked.
 local function gather_back(node, gradient)
   local e = node.extra
   C.cq_tensor_gather_adj(reduction.set_extent(e.outer, e.axis, e.inner), e.count, e.index, adjoint(node.a), gradient)
@@ -284,6 +287,7 @@ end
 
 -- ---- joining --------------------------------------------------------------------------------------------------------
 
+-- Adjoint of concat and stack: cuts the gradient into parts.
 local function parts_back(node, gradient)
   for k, t in ipairs(node.a) do
     local to = adjoint(t)
@@ -308,6 +312,7 @@ end
 
 local layout = {}
 
+-- The tensors of a list that are to be joined.
 local function parts_of(list, what)
   if type(list) ~= "table" or class.is_tensor(list) or #list == 0 then
     fail("%s: needs a list of at least one tensor, got %s", what, schema.describe(list))

@@ -30,11 +30,13 @@ function leaves.sorted_keys(t)
   return keys, others
 end
 
+-- The path of an entry: a.b or a[1].
 local function join(path, key)
   if type(key) == "string" and key:match "^[%a_][%w_]*$" then return path == "" and key or path .. "." .. key end
   return ("%s[%s]"):format(path, type(key) == "string" and ("%q"):format(key) or tostring(key))
 end
 
+-- Is this a plain table, which may hold tensors?
 local function is_branch(value)
   return type(value) == "table" and getmetatable(value) == nil
 end
@@ -83,6 +85,7 @@ end
 ---@return any
 function leaves.map(value, f)
   local made = {}
+  -- A nested table with f applied to each tensor.
   local function build(part)
     if class.is_tensor(part) then return f(part) end
     if not is_branch(part) then return nil end
@@ -124,6 +127,7 @@ function leaves.snapshot(value) return leaves.copy(value, class.twin) end
 ---@return table<cq.Tensor, any>
 function leaves.pair(params, others)
   local found, seen = {}, {}
+  -- Pairs the tensors of two nested tables.
   local function walk(part, other)
     if class.is_tensor(part) then
       found[part] = found[part] or other
@@ -136,6 +140,7 @@ function leaves.pair(params, others)
   return found
 end
 
+-- A tensor's shape in words.
 local function shape_text(tensor) return class.is_tensor(tensor) and class.shape_text(tensor.dims) or "none" end
 
 ---Copies what was saved into the trainables of the same names and shapes; where one does not fit, none is changed.

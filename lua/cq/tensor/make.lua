@@ -48,7 +48,7 @@ local function fill(list, out, depth, path)
   end
 end
 
--- is there a tensor somewhere in these lists?
+-- Is there a tensor anywhere in these nested lists?
 local function holds_tensor(list)
   for _, value in ipairs(list) do
     if class.is_tensor(value) or type(value) == "table" and holds_tensor(value) then return true end
@@ -95,6 +95,7 @@ end
 
 -- ---- by shape -------------------------------------------------------------------------------------------------------
 
+-- A tensor of one value.
 local function filled(shape, value, what)
   local out = class.make(class.check_shape(shape, what))
   C.cq_tensor_fill(out.count, value, out.pointer)
@@ -237,6 +238,7 @@ function Tensor:item()
   return class.number(self.pointer, 0)
 end
 
+-- The place in memory of the entry with these indices.
 local function offset_of(t, what, ...)
   local n, offset = select("#", ...), 0
   if n ~= t.rank then

@@ -74,6 +74,7 @@ local function head_of(bytes, path)
   return head, first + size
 end
 
+-- The shape in the head of a .npy file, and its count.
 local function shape_of(head, path)
   local inside, shape, count = head:match "'shape':%s*%(([^)]*)%)", {}, 1
   if not inside then fail("cq.load: the head of %s names no shape: %s", path, text.describe(head)) end
@@ -88,7 +89,7 @@ local function shape_of(head, path)
   return shape, count
 end
 
--- numbers that lie in the order of the first dimension, as Fortran has them
+-- A tensor whose numbers the file has in Fortran's order, first dimension fastest, in the order of tensors.
 local function reordered(tensor, shape)
   local backward, order = {}, {}
   for k = 1, #shape do backward[k], order[k] = shape[#shape + 1 - k], #shape + 1 - k end

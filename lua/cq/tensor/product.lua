@@ -13,13 +13,14 @@ local adjoint, fail = class.adjoint, schema.fail
 
 local product = ffi.new "cq_product"
 
--- a {m, k} times b {k, n}, of which either may be stored transposed; added to what is there, or not
-local function set_product(m, n, k, transpose_a, transpose_b, accumulate)
+-- Sets sizes and flags of the next cq_tensor_matmul in the struct `product`: a {m, k} times b {k, n}; 1 for a factor
+-- that is stored transposed, and for a product that is added to the result. The call itself takes the data.
+local function set_product_sizes(m, n, k, transpose_a, transpose_b, accumulate)
   product.m, product.n, product.k = m, n, k
   product.transpose_a, product.transpose_b, product.accumulate = transpose_a, transpose_b, accumulate
 end
 
--- how many products, and the numbers from one matrix of a, b and c to the next
+-- Sets how many products the next cq_tensor_matmul makes, and the numbers from one matrix of a, b and c to the next.
 local function set_batch(count, a, b, c)
   product.batch, product.stride_a, product.stride_b, product.stride_c = count, a, b, c
 end
@@ -30,17 +31,18 @@ local function matmul_back(node, gradient)
   local batch, m, n, k, sa, sb = e[1], e[2], e[3], e[4], e[5], e[6]
   local grad_a, grad_b = adjoint(a), adjoint(b)
   if grad_a then
-    set_product(m, k, n, 0, 1, 1)
+    set_product_sizes(m, k, n, 0, 1, 1)
     set_batch(batch, m * n, sb, sa)
     C.cq_tensor_matmul(product, gradient, b.pointer, grad_a)
   end
   if grad_b then
-    set_product(k, n, m, 1, 0, 1)
+    set_product_sizes(k, n, m, 1, 0, 1)
     set_batch(batch, sa, m * n, sb)
     C.cq_tensor_matmul(product, a.pointer, gradient, grad_b)
   end
 end
 
+-- Fails: shapes do not fit for a product.
 local function refuse(a, b)
   fail("matmul: shapes %s and %s do not fit; the last size of the first must be the last but one of the second",
     class.shape_text(a.dims), class.shape_text(b.dims))
@@ -82,7 +84,7 @@ local function matrix_product(a, b)
       class.shape_text(b_dims))
   end
   local out = class.make(batched(dims, a.dims[a.rank - 1], n))
-  set_product(m, n, k, 0, 0, 0)
+  set_product_sizes(m, n, k, 0, 0, 0)
   set_batch(batch, sa, sb, m * n)
   C.cq_tensor_matmul(product, a.pointer, b.pointer, out.pointer)
   if tape.wants(a, b) then return tape.push(matmul_back, out, a, b, { batch, m, n, k, sa, sb }) end
@@ -97,7 +99,7 @@ local function vector_product(a, b)
   if a.rank == 2 then m, dims = a.dims[1], { a.dims[1] } end
   if b.rank == 2 then n, dims = b.dims[2], { b.dims[2] } end
   local out = class.make(dims)
-  set_product(m, n, k, 0, 0, 0)
+  set_product_sizes(m, n, k, 0, 0, 0)
   set_batch(1, 0, 0, 0)
   C.cq_tensor_matmul(product, a.pointer, b.pointer, out.pointer)
   if tape.wants(a, b) then return tape.push(matmul_back, out, a, b, { 1, m, n, k, 0, 0 }) end

@@ -24,6 +24,7 @@ local function around(dims, dim)
   return outer, dims[dim], inner
 end
 
+-- The shape after a reduction over `dim`.
 local function reduced_dims(dims, dim, keep)
   local out = {}
   for i = 1, #dims do
@@ -32,6 +33,7 @@ local function reduced_dims(dims, dim, keep)
   return out
 end
 
+-- Adjoint of a reduction.
 local function reduce_back(node, gradient)
   local a, e = node.a, node.extra
   C.cq_tensor_reduce_adj(e[1], set_extent(e[2], e[3], e[4]), a.pointer, node.out.pointer, adjoint(a), gradient)
@@ -81,7 +83,7 @@ for rank = 1, C.CQ_TENSOR_RANK_MAX do
   for i = 1, rank do ones[rank][i] = 1 end
 end
 
--- reduces over one dimension, a list of them, or all
+-- Reduces a tensor over one dimension, a list of dimensions, or all.
 local function reduce(op, what, t, dim, keep)
   class.check_tensor(t, what)
   if dim == nil then
@@ -114,6 +116,7 @@ end
 
 -- ---- along a dimension ----------------------------------------------------------------------------------------------
 
+-- Adjoint of a scan, as cumsum.
 local function scan_back(node, gradient)
   local a, e = node.a, node.extra
   C.cq_tensor_scan_adj(e[1], set_extent(e[2], e[3], e[4]), node.out.pointer, adjoint(a), gradient)

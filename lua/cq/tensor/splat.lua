@@ -14,6 +14,7 @@ local spec = schema.define("tensor:splat", {
   spacing = schema.number { above = 0 },
 })
 
+-- Adjoint of splat: to points and amounts.
 local function splat_back(node, gradient)
   local x, q = node.a, node.b
   C.cq_tensor_splat_adj(node.extra, x.pointer, q.pointer, adjoint(x), adjoint(q), gradient)

@@ -23,6 +23,7 @@ end
 
 -- one finalizer for each power of two, so that it knows how much is given back
 local finalizers = {}
+-- The function that frees a block of this size when Lua collects it.
 local function finalizer_of(bytes)
   local finalize = finalizers[bytes]
   if not finalize then
@@ -70,7 +71,7 @@ function storage.empty(count)
   return block(count, false)
 end
 
----Gives a block back at once. Nobody may hold it any more.
+---Frees a block at once, without waiting for Lua's collector. No reference to it may be left.
 ---@param pointer ffi.cdata*
 ---@param count integer
 function storage.release(pointer, count)

@@ -21,6 +21,7 @@ local function rotate(a, v, p, q)
   end
 end
 
+-- Is a matrix diagonal, but for rounding?
 local function is_diagonal(a)
   local off, all = 0, 0
   for i, row in ipairs(a) do

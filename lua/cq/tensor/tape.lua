@@ -35,13 +35,14 @@ end
 ---@return cq.Tape?
 function tape.recording() return current end
 
--- ends a recording: the tape before it is the present one again; passes on results or the error
+-- Ends a recording: makes the tape before it the present one, and passes on results or the error.
 local function finish(before, ok, ...)
   current = before
   if not ok then error((...), 0) end
   return ...
 end
 
+-- Arguments as a list with their number.
 local function pack(...) return { n = select("#", ...), ... } end
 
 ---A handler for xpcall: what LuaJIT says of a yield that C code is in the way of, as a
@@ -60,6 +61,7 @@ end
 -- one that is never resumed would leave it on for good. A yield cannot cross a function of C, and string.gsub is one.
 local function unyielding(f, ...)
   local arguments, results = pack(...), nil
+  -- Calls the user's function, and keeps its results.
   local function call() results = pack(f(unpack(arguments, 1, arguments.n))) end
   local ok, problem = xpcall(string.gsub, tape.explain, ".", ".", call)
   if not ok then error(problem, 0) end
@@ -99,8 +101,8 @@ function tape.pause(f, ...)
   return tape.with(nil, f, ...)
 end
 
----Does an operation on these need to be recorded?
 ---@internal
+---Must an operation on these tensors be recorded? Yes if a tape records and one of them needs a gradient.
 ---@return boolean
 function tape.wants(a, b)
   return current ~= nil and (a.requires_grad or (b ~= nil and b.requires_grad))
@@ -164,7 +166,8 @@ function tape.custom(def)
   return unpack(def.outputs)
 end
 
--- adds the gradients that a backward pass starts from to its outputs; without them 1 to an output of one element
+-- Adds the gradients that a backward pass starts from to the adjoints of its outputs; without any, 1 to an output of
+-- one element.
 local function seed(outputs, grads)
   if class.is_tensor(outputs) then outputs, grads = { outputs }, grads ~= nil and { grads } or nil end
   for i, out in ipairs(outputs) do
@@ -216,7 +219,7 @@ function Tape:backward(outputs, grads, keep)
   tape.with(nil, reverse, self, keep or false)
 end
 
----Forgets everything recorded.
+---Removes all recorded operations.
 function Tape:clear()
   for n = self.count, 1, -1 do self[n] = nil end
   self.count = 0

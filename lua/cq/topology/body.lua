@@ -155,7 +155,7 @@ local function choose(map, body, signals)
   return particles, actuator, unused
 end
 
--- weights of each particle: minus one for its own signal, since positive pulses expand
+-- The weights of actuators for each particle: -1 for its own signal, since positive pulses expand, 0 for the others.
 local function weights_of(actuator, signals)
   local out = T.zeros { #actuator, signals }
   for k, a in ipairs(actuator) do

@@ -53,8 +53,9 @@ end
 
 local FACE, CORNER = 1.2, 1.5      -- spacings: above the distance of cells that share a face; a corner or an edge
 
----Particles of a block that touch: of a lattice those whose cells share a face, since a corner holds nothing once the
----body is printed; of a block that is in pieces by that, those nearer than 1.5 spacings.
+---The neighbour graph of a block's particles. On a lattice those whose cells share a face are neighbours, since a
+---corner would not hold once printed. If this leaves the block in several pieces, as one that is off a lattice, those
+---nearer than 1.5 spacings are.
 ---@param block cq.Robot
 ---@param spacing number         between particles [length]
 ---@return cq.Topology.components.graph

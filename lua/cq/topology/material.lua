@@ -26,6 +26,7 @@ local projection_spec = is.define("cq.Topology.projection", {
 ---@return cq.Topology.Projection
 function material.projection(fields) return setmetatable(projection_spec(fields), Projection) end
 
+-- tanh of a number, with the tensors' digits.
 local function tanh(x) return T.tensor(x):tanh():item() end
 
 ---@param x cq.Tensor

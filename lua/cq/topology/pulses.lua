@@ -85,6 +85,7 @@ local function require_rows(self, what, name, given, signals)
   return given:size(2)
 end
 
+-- Refuses signs and magnitudes of two shapes.
 local function require_pair(what, sign, magnitude)
   local a, b = table.concat(T.as_tensor(sign, what):shape(), ", "), table.concat(T.as_tensor(magnitude, what):shape(),
     ", ")
@@ -110,7 +111,7 @@ function Pulses:rounded(sign, magnitude)
   return T.where(magnitude:less_equal(0), 0, T.where(sign:less(0), -1, 1))
 end
 
----Amplitudes to what controllers give.
+---Signals {steps, signals} at all control steps, from the amplitudes of pulses.
 ---@param amplitudes cq.Tensor      {count, signals}
 ---@return cq.Tensor                {steps, signals}, in (-1, 1)
 function Pulses:signals(amplitudes)
@@ -134,6 +135,7 @@ function Pulses:controller(fields)
   local def = controller_spec(fields)
   require_rows(self, "pulses:controller", "magnitude", def.magnitude, require_rows(self, "pulses:controller", "sign",
     def.sign))
+  -- A given tensor as a parameter in [-1, 1].
   local function param(name)
     local t = def[name]
     return t.trainable and t or T.param(t, { min = -1, max = 1 })

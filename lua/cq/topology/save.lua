@@ -6,6 +6,7 @@ local text = require "cq.base.text"
 
 local axes = { "x", "y", "z" }
 
+-- Writes rows as the lines of a file.
 local function write(what, path, rows) export.write(what, path, table.concat(rows, "\n") .. "\n") end
 
 -- x, y, density, actuator and the share of each signal, a line for each particle
@@ -27,7 +28,8 @@ local function particles(design, map)
   return rows
 end
 
--- a line for each of so many times: when, and what each signal has in row_of(k) of some values
+-- The lines of a table over time: names, then for each of `count` times, dt apart, the signals in row row_of(k) of
+-- `values`.
 local function times(signals, count, dt, values, row_of)
   local head = { "time" }
   for s = 1, signals do head[s + 1] = "signal_" .. s end

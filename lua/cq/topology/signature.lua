@@ -1,6 +1,7 @@
 -- signature: a design apart from its variables, in words, to recognise it when a run is resumed.
 local text = require "cq.base.text"
 
+-- A number with nine digits.
 local function digits(x) return ("%.9g"):format(x) end
 
 -- numbers of the particles of a mask, those in a row as "81 to 100"

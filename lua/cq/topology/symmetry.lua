@@ -12,6 +12,7 @@ local spec = is.define("cq.Topology: design symmetry", {
   signals = is.list(is.integer { min = 1 }, { optional = true }),
 })
 
+-- The middle of the points along axis d.
 local function middle_of(points, d) return 0.5 * (points:min(1):get(d) + points:max(1):get(d)) end
 
 -- points mirrored at the plane x_d = at
@@ -34,7 +35,8 @@ local function turned(points, d)
   return out
 end
 
--- number of the particle at the image of each; or that of one which has none
+-- For each particle the number of the particle at its image, where `image` has the mirrored or turned places; nil and
+-- its number if a particle has none.
 local function partners(design, image)
   local found = sparse.neighbours { points = design.robot.position, places = image, radius = NEAR * design.spacing }
   local row, column = found:places()

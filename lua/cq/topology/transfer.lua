@@ -13,6 +13,7 @@ local function same_time(pulses, others)
   return out
 end
 
+-- Refuses a transfer between designs of other durations, unless pulses repeat.
 local function check_times(design, other)
   local ours, theirs = design.pulses, other.pulses
   if math.abs(other.duration - design.duration) > 1e-6 * design.duration and not theirs.is_periodic then

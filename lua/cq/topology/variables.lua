@@ -6,6 +6,7 @@ local variables = {}
 
 local SLACK = 0.1            -- beyond [-1, 1], for differences at a bound: cq.check_gradient steps as far
 
+-- Fails: a variable lies outside of [-1, 1].
 local function fail(name, what, value)
   is.fail("design: %s must be in [-1, 1] everywhere, the %s is %s", name, what, text.number(value))
 end

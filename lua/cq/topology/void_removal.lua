@@ -29,8 +29,8 @@ local function neighbours(design, p, each)
   for e = tonumber(near.start[p - 1]), tonumber(near.start[p]) - 1 do each(tonumber(near.column[e]) + 1) end
 end
 
--- Leaves out a void particle, the void that is no more than some radii from it by way of void, and their images; false:
--- it is not void, or not of the design's body.
+-- Marks a void particle as left out, with the void within some radii of it and their images; false if it is not void,
+-- or not of the design's body.
 local function leave_out(design, density, gone, p, radii)
   if density:get(p) >= VOID then return false end
   local reached, edge = { [p] = true }, { p }

@@ -39,7 +39,8 @@ local function particle_text(robot, x, particle)
     table.concat(at, ", "))
 end
 
--- a robot must start inside the domain, one cell from its edge: there its particles still have all their grid nodes
+-- Refuses a robot that does not lie within the world, one cell from its edge, where particles still have all their
+-- grid nodes.
 local function check_domain(what, robot, x, domain)
   local dim = domain.dim
   for p = 0, robot.particle_count - 1 do
@@ -61,6 +62,7 @@ local function is_held(robot, wall, struct, x, p, domain)
   return not wall:surrounds(struct, domain.dim, x + p * domain.dim, 0.501 * domain.dx)
 end
 
+-- Refuses a robot with particles inside a wall.
 local function check_walls(what, robot, x, walls, structs, domain)
   for w, wall in ipairs(walls) do
     local p = not wall.clamp and wall:first_inside(structs[w - 1], domain.dim, x, robot.particle_count, function(p)
@@ -91,7 +93,7 @@ function assembly.check_positions(what, world, position)
   end
 end
 
----The engine's walls.
+---The walls of a world as an array of the engine's structs.
 ---@return ffi.cdata* structs, table keep    memory that must live until the world is made
 function assembly.walls(walls, domain)
   local structs, keep = ffi.new("cq_wall[?]", math.max(#walls, 1)), {}

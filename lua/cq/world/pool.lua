@@ -15,6 +15,7 @@ function pool.new(world)
   return setmetatable({ world = world, entries = {} }, Pool)
 end
 
+-- A rollout of this kind whose owner is gone, or nil.
 local function free_entry(self, key)
   for _, entry in ipairs(self.entries) do
     if entry.key == key and entry.owner[1] == nil then return entry end
@@ -42,7 +43,7 @@ end
 -- unused ones that are kept: lengths that grow with the training would else pile up their memos
 local SPARE_MAX = 2
 
--- destroys all unused ones but the last `keep` of them
+-- Frees unused rollouts, all but the `keep` most recent ones.
 local function shrink(self, keep)
   local kept, spare = {}, 0
   for k = #self.entries, 1, -1 do

@@ -9,13 +9,15 @@ local EPSILON = 1e-6      -- of a cell: surfaces on nodes are computed
 
 -- The last node at or below a coordinate, and the first one at or above it.
 local function node_below(at, dx) return math.floor(at / dx + EPSILON) end
+-- The first node at or above a coordinate.
 local function node_above(at, dx) return math.ceil(at / dx - EPSILON) end
 
 -- The last node of the finer grid at or below the node of the coarse one.
 local function below(at, dx, finer) return node_below(node_below(at, dx) * dx, finer) * finer end
+-- The first node of the finer grid at or above the node that the wall has on the coarse one.
 local function above(at, dx, finer) return node_above(node_above(at, dx) * dx, finer) * finer end
 
--- sides of a box where it says them, or as far from the edge of the world
+-- The lower and upper corner of a box of walls: as given, or at its inset from the edge of the world.
 local function sides_of(wall, world)
   local given, lower, upper = wall.given, {}, {}
   local inset = given.inset or INSET * world.dx
