@@ -84,7 +84,7 @@ function shapes.obstacle(draw, points, dim, gap, dx)
     lower[i], upper[i] = low[i] - draw:uniform(-1, 3) * dx, high[i] + draw:uniform(0, 3) * dx
     if i == axis and above then lower[i] = high[i] + gap()
     elseif i == axis then lower[i], upper[i] = low[i] - 5 * dx, low[i] - gap() end
-    upper[i] = math.max(upper[i], lower[i] + dx)
+    upper[i] = math.max(upper[i], lower[i] + 1.1 * dx)      -- of one cell total Lagrangian steps feel nothing
   end
   return { lower = lower, upper = upper }
 end
