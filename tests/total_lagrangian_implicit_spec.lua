@@ -151,6 +151,19 @@ describe("implicit total Lagrangian steps", function()
     end
   end)
 
+  it("give by walls and pins what momentum changes by", function()
+    for _, scheme in ipairs { "backward_euler", "midpoint" } do
+      for _, kind in ipairs { "sticky", "slip", "separate", "friction" } do
+        local world = world_of(block(2, {}), { integrator = exactly { scheme = scheme }, gravity = { 0.2, -1 },
+          walls = cq.Boundary.floor { at = 3, kind = kind, mu = kind == "friction" and 0.3 or nil } })
+        local roll = world:rollout { steps = 12, contact = true }
+        local given = roll.contact.impulse:sum(1):flatten() + 12 * 0.3 * 12 * cq.tensor { 0.2, -1 }
+        assert((given - roll.state:momentum()):abs():max():item() < 1e-7, kind .. ", " .. scheme)
+        world:close()
+      end
+    end
+  end)
+
   it("slide and bounce on a slope as explicit ones of the same body, by the midpoint rule", function()
     local function speed(dt, substeps, integrator)
       local world = world_of(block(2, { young = 40 }), { dt = dt, substeps = substeps, integrator = integrator,
@@ -192,6 +205,30 @@ describe("gradients of implicit total Lagrangian steps", function()
           u = 0.3 * cq.ones { 5, 1 }, young = 40 * cq.ones { n }, density = cq.ones { n },
           position = world.robot.position, velocity = 0.1 * cq.ones { n, dim },
         }, 1e-5)
+        world:close()
+      end
+    end
+  end)
+
+  -- on a ball, whose normal turns with the place of a node; what walls give as well
+  it("agree with central differences of contact on a curved wall, by all kinds and both schemes", function()
+    for _, kind in ipairs { "sticky", "slip", "separate", "friction" } do
+      for _, scheme in ipairs { "backward_euler", "midpoint" } do
+        local robot = block(2, { young = 10 })
+        local world = world_of(robot, { dt = 0.5, damping = 0.1, integrator = exactly { scheme = scheme },
+          walls = cq.Boundary.sphere { center = { 8.7, 0 }, radius = 3.1, kind = kind,
+            mu = kind == "friction" and 0.3 or nil, velocity = { 0.02, 0.05 } } })
+        local n = robot.particle_count
+        local values = { velocity = cq.tensor { { 0.1, -0.4 } } * cq.ones { n, 1 }, density = cq.ones { n },
+          position = world.robot.position, wall = cq.tensor { { 0.02, 0.05 } } }
+        derivative.check(function(p)
+          local roll = world:rollout { steps = 6, contact = true, wall_velocity = p.wall,
+            robot = robot:with { density = p.density, position = p.position, velocity = p.velocity } }
+          local given = roll.contact
+          assert(given.normal:max():item() > 0.1)
+          return felt(roll.state) + (given.normal:square():sum() + (given.tangential * spread(given.tangential:shape(),
+            -0.2, 1)):sum() + given.center:sum()) * 10
+        end, values, 1e-5)
         world:close()
       end
     end

@@ -7,6 +7,24 @@ CQ_INLINE real impulse_part(const cq_scene *s) {
   return s->model->integrator.statics ? (real)1 : parts * solve_decay(s);
 }
 
+// Of the midpoint rule: the velocity by which a node would go on after the middle of the step. What contacts hold of it
+// they take by an impulse, which is given here as a part of the residual: weight times this velocity.
+CQ_INLINE real impulse_beyond(const cq_scene *s, const ConstrainedNode *n, real beyond[CQ_DIM]) {
+  EACH(i) beyond[i] = (real)0;
+  if (!cq_is_midpoint(s->model) || s->model->integrator.statics) return (real)0;
+  velocity_beyond(s, n->node, beyond);
+  return (real)0 - ((const real *)s->reference.mass)[n->node] / impulse_part(s);
+}
+
+// the residual of a node with friction, and with what goes on after the middle of the step: what its contacts share
+CQ_INLINE void impulse_shared(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
+                              const real r[CQ_DIM], real all[CQ_DIM]) {
+  real beyond[CQ_DIM];
+  const real weight = impulse_beyond(s, n, beyond);
+  friction_node(s, h, n, grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node, all);   // other walls stand against friction
+  EACH(i) all[i] = all[i] + r[i] + weight * beyond[i];
+}
+
 // the impulse of one contact that holds
 static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                          const real r[CQ_DIM], Touch *out) {
@@ -15,8 +33,7 @@ static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h
   real all[CQ_DIM];
   memset((void *)out, 0, sizeof *out);
   out->mass = (real)1;
-  friction_node(s, h, n, v, all);   // other walls stand against friction
-  EACH(i) all[i] = all[i] + r[i];
+  impulse_shared(s, h, n, r, all);
   contact_share(s, h, n, k, all, out->after);
   if (has_friction(s, c)) {
     Slide at;
@@ -109,12 +126,19 @@ static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h
   }
 }
 
-// dL/dv, in TRIAL and RESIDUAL, with what impulses of friction get of the velocity itself
+// dL/dv, in TRIAL and RESIDUAL, with what impulses get of the velocity itself, by friction and by the midpoint rule
 static void impulse_to_velocity(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
     const ConstrainedNode *n = constrained_node(h, k);
     const int64_t at = 4 * n->node;
+    real beyond[CQ_DIM], shared[CQ_DIM];
+    const real scale = ahead(s) * impulse_beyond(s, n, beyond);
+    if (cq_is_midpoint(s->model)) {
+      shares_weight(s, h, n, shared);
+      EACH(i) grid_vector(s, CQ_GRID_TRIAL)[at + i] += scale * shared[i];
+      EACH(i) grid_vector(s, CQ_GRID_RESIDUAL)[at + i] += scale * shared[i];
+    }
     for (int q = 0; q < n->count; q++) {
       const NodeContact *c = node_contact(h, n, q);
       if (!has_friction(s, c)) continue;
@@ -207,8 +231,7 @@ static void shares_adj(const cq_scene *s, const cq_constrained_nodes *h, const C
   const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
   real all[CQ_DIM];
   Shares rubbing = {.x = r}, given = {.x = all};
-  friction_node(s, h, n, v, all);
-  EACH(i) all[i] += r[i];
+  impulse_shared(s, h, n, r, all);
   for (int q = 0; q < n->count; q++) {
     const NodeContact *c = node_contact(h, n, q);
     Touch impulse, grad;

@@ -104,11 +104,13 @@ static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const Co
     sum->friction[c->wall] += (double)grad.friction;
     EACH(i) sum->wall_velocity[c->wall][i] += (double)grad.w[i];
     if (!s->model->walls[c->wall].moves && !cq_is_reference(s->model)) continue;
-    beyond_adj(s, h, n, k, &grad);
+    // friction is of the velocity less w of the contact, which has the normal where the node lands
+    EACH(i) grad.n[i] -= c->lands * c->approach * grad.w[i];
     if (holds_all(contact_kind(s, c))) {
       EACH(i) grad.n[i] -= c->lands * c->approach * share[i];
     } else {
       real press = 0, pull = 0, pressed[CQ_DIM];
+      beyond_adj(s, h, n, k, &grad);
       if (s->model->walls_have_friction || s->grad_impulse) shares_adj(s, h, n, k, free, &grad);
       EACH(i) pull += share[i] * c->normal[i];
       contact_share(s, h, n, k, force, pressed);

@@ -178,6 +178,13 @@ CQ_INLINE real ahead(const cq_scene *s) {
 }
 CQ_INLINE real back(const cq_scene *s) { return cq_is_midpoint(s->model) ? decay_of(s) : (real)0; }
 
+// by how much a node goes on beyond VELOCITY where no contact holds it
+CQ_INLINE void velocity_beyond(const cq_scene *s, const int64_t node, real change[CQ_DIM]) {
+  EACH(i)
+    change[i] = ahead(s) * grid_vector(s, CQ_GRID_VELOCITY)[4 * node + i] -
+                back(s) * reference_field(s, s->reference.from->data, NODE_VELOCITY + i)[node];
+}
+
 // (E125) From VELOCITY, in the mean of the step, to the state after it.
 static void end_on_reference(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t block, cq_found *found) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];

@@ -44,11 +44,8 @@ static void beyond_adj(const cq_scene *s, const cq_constrained_nodes *h, const C
   real change[CQ_DIM], end[CQ_DIM];
   Shares held = {.x = change};
   if (!cq_is_midpoint(s->model)) return;
-  EACH(i) {
-    change[i] = ahead(s) * grid_vector(s, CQ_GRID_VELOCITY)[4 * n->node + i] -
-                back(s) * reference_field(s, s->reference.from->data, NODE_VELOCITY + i)[n->node];
-    end[i] = -reference_field(s, s->reference.adj, NODE_VELOCITY + i)[n->node];
-  }
+  velocity_beyond(s, n->node, change);
+  EACH(i) end[i] = -reference_field(s, s->reference.adj, NODE_VELOCITY + i)[n->node];
   for (int q = 0; q < n->count; q++) {
     EACH(i) held.force[q][i] = end[i];
     EACH(i) held.lambda[q] += end[i] * node_contact(h, n, q)->normal[i];
@@ -110,9 +107,18 @@ static void begin_reference_adj(cq_scene *s, const cq_slice *in, int32_t block) 
       real end[CQ_DIM], free[CQ_DIM], by_mass = has ? solved[4 * node + CQ_DIM] : 0, still[CQ_DIM] = {0};
       EACH(i) end[i] = free[i] = reference_field(s, r->adj, NODE_VELOCITY + i)[node];
       if (k < h->count && constrained_node(h, k)->node == node) {
+        const ConstrainedNode *n = constrained_node(h, k++);
+        real shared[CQ_DIM], beyond[CQ_DIM];
         Freedom f;
-        contacts_keep(s, h, constrained_node(h, k++), &f, still);
+        contacts_keep(s, h, n, &f, still);
         freedom_apply(&f, end, free);
+        // (E97) impulses take what is held of that velocity
+        const real weight = impulse_beyond(s, n, beyond);
+        if (weight != (real)0) {
+          shares_weight(s, h, n, shared);
+          EACH(i) free[i] += weight * shared[i];
+          EACH(i) by_mass += weight / mass[node] * beyond[i] * shared[i];
+        }
       }
       EACH(i) {
         const real y = has ? solved[4 * node + i] : 0, v = reference_field(s, in->data, NODE_VELOCITY + i)[node];
