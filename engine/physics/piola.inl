@@ -1,45 +1,34 @@
 // piola: P of any elastic law at a point of a reference grid, with its adjoint; and the velocity gradient in space from
 // that in the undeformed body.
 
-// First Piola-Kirchhoff stress P = tau F^-T from the Kirchhoff stress.
-CQ_INLINE void piola_of_kirchhoff(const Real f[CQ_DIM][CQ_DIM], const Real tau[CQ_DIM][CQ_DIM],
-                                  Real p[CQ_DIM][CQ_DIM]) {
-  Real cof[CQ_DIM][CQ_DIM];
-  mat_cofactor(f, cof);
-  const Real by = (real)1 / mat_det_of(f, cof);
-  mat_mul(tau, cof, p);
-  EACH(i) EACH(j) p[i][j] *= by;
-}
-
-// P of a law, viscous or not
+// P of a law: that of its energy, and of its viscosity tau F^-T = 2 eta J D F^-T = 2 eta D cof(F), D the part of the
+// rate that changes shape (viscous.inl)
 CQ_INLINE void piola_of_law(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
-  if (!at->law->viscous) {
-    material_stress(at, p);
-    return;
-  }
-  Real tau[CQ_DIM][CQ_DIM];
-  material_kirchhoff_plain(at, tau);
-  piola_of_kirchhoff(at->f, tau, p);
+  material_stress(at, p);
+  if (!at->law->viscous) return;
+  Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
+  viscous_rate(at->rate, rate);
+  mat_cofactor(at->f, cof);
+  mat_mul(rate, cof, t);
+  EACH(i) EACH(j) p[i][j] += (real)2 * at->extra[0] * t[i][j];
 }
 
-// grad: added to
+// Adjoint of piola_of_law, grad: added to. With G = dL/dP the viscosity gives dL/deta = 2 <D, G cof^T>, the rate 2 eta
+// times the part of G cof^T that changes shape, and the cofactors 2 eta D G, whose derivative is its own adjoint.
 CQ_INLINE void piola_of_law_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
-  if (!at->law->viscous) {
-    material_stress_adj(at, grad, grad_p);
-    return;
-  }
-  // P = tau F^-T: dL/dtau = dL/dP F^-1, dL/dF -= F^-T dL/dP^T P
-  Real cof[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
+  material_stress_adj(at, grad, grad_p);
+  if (!at->law->viscous) return;
+  Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
+  const Real twice = (real)2 * at->extra[0];
+  viscous_rate(at->rate, rate);
   mat_cofactor(at->f, cof);
-  const Real by = (real)1 / mat_det_of(at->f, cof);
-  material_kirchhoff_plain(at, tau);
-  piola_of_kirchhoff(at->f, tau, p);
-  mat_mul_nt(grad_p, cof, back);
-  EACH(i) EACH(j) back[i][j] *= by;
-  material_kirchhoff_plain_adj(at, grad, back);
-  mat_mul_tn(grad_p, p, t);
-  mat_mul(cof, t, back);
-  EACH(i) EACH(j) grad->f[i][j] -= by * back[i][j];
+  mat_mul_nt(grad_p, cof, t);
+  grad->extra[0] += (real)2 * mat_dot(rate, t);
+  viscous_rate(t, back);
+  EACH(i) EACH(j) grad->rate[i][j] += twice * back[i][j];
+  mat_mul(rate, grad_p, t);
+  cofactor_derivative(at->f, t, back);
+  EACH(i) EACH(j) grad->f[i][j] += twice * back[i][j];
 }
 
 // C = sum v (x) grad N (I + sum u (x) grad N)^-1                                                           (E114)

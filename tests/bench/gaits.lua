@@ -152,13 +152,14 @@ if kept_csv == "" then return end
 print(report)
 report:save "robustness.json"
 
--- in percent; the least of the changes of a kind, where there are some
+-- in percent; the least of the changes of a kind, or - where there are none
 local function least(fits)
   local found = math.huge
   for _, row in ipairs(report.rows) do
     if fits(row) then found = math.min(found, row.kept or -math.huge) end
   end
-  return math.abs(found) < math.huge and ("%.0f"):format(100 * found) or "failed"
+  if found == math.huge then return "-" end
+  return found > -math.huge and ("%.0f"):format(100 * found) or "failed"
 end
 local relative = { "stiffness", "density", "friction", "strength", "gravity" }
 local is_relative = {}

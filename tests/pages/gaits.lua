@@ -43,7 +43,7 @@ function gaits.kept()
         of.median .. ", " .. of.worst .. failed }
     end
   end
-  return marks.table({ "robot", "steps", "body lengths", "E", "density", "friction", "strength", "gravity",
+  return marks.table({ "robot", "steps", "way or gain", "E", "density", "friction", "strength", "gravity",
     "dt / 2, dt / 4", "finer grid", "half a cell", "noise", "latency", "all at once: median, worst" }, rows)
 end
 

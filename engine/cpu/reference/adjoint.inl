@@ -151,41 +151,62 @@ CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[
   deform_adj(at, d->stretch, grad_f, grad_stretch);
 }
 
-// Adjoint of lattice_forces. kind: the law, -1: any.
-CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
-                                  const int kind) {
+// Adjoint of rate_in_space at a point: adds to grad_stretch, and gives what the slope of velocities gets. Lanes without
+// a particle get 0.
+CQ_INLINE void deformed_rate_adj(const Point *at, const Deformed *d, const Real grad_rate[CQ_DIM][CQ_DIM],
+                                 Real grad_stretch[CQ_DIM][CQ_DIM], Real grad_slope[CQ_DIM][CQ_DIM]) {
+  const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h), none = r_set((real)0);
+  rate_in_space_adj(d->stretch, d->rate, grad_rate, grad_slope, grad_stretch);
+  EACH(i) EACH(j) grad_slope[i][j] = r_pick(volume, grad_slope[i][j], none);
+  EACH(i) EACH(j) grad_stretch[i][j] = r_pick(volume, grad_stretch[i][j], none);
+}
+
+// Adjoint of lattice_forces_of. kind: the law, -1: any.
+CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2],
+                                  const int kind, const int viscous) {
   const real factor = slope_factor(s);
   Wanted wanted = wanted_of(s);
   wanted.start = wanted.place = 0;
   LANES_EACH(h) {
     const Cells c = cells_of(s, cells, h);
-    Across have, want;
+    Across have, want, flow;
+    Along from, back, flows;
     across_load(&c, nodes_of(s, in->data, U), &have);
     across_load(&c, (const real *)s->reference.force_adj, &want);
-    Along from, back;
+    if (viscous) across_load(&c, nodes_of(s, in->data, W), &flow);
     CQ_ROLL for (int q = 0; q < 2 * SECONDS; q++) {
       const int first = q / SECONDS, second = q % SECONDS;
-      Real slope[2][CQ_DIM][CQ_DIM], want_slope[2][CQ_DIM][CQ_DIM], force[2][CQ_DIM];
+      Real slope[2][CQ_DIM][CQ_DIM], want_slope[2][CQ_DIM][CQ_DIM], speed[2][CQ_DIM][CQ_DIM], force[2][CQ_DIM];
       CQ_UNROLL for (int last = 0; last < 2; last++) EACH(i) force[last][i] = r_set((real)0);
       if (second == 0) {
         along_load(&have, first, &from);
         along_load(&want, first, &back);
+        if (viscous) along_load(&flow, first, &flows);
       }
       slopes_at(&from, second, factor, slope);
       slopes_at(&back, second, factor, want_slope);
+      if (viscous) slopes_at(&flows, second, factor, speed);
       if (cells->forced) values_at(&back, second, force);
       CQ_ROLL for (int last = 0; last < 2; last++) {
         const int32_t chunk = cells->chunk + 2 * q + last;
         const Matter m = matter_at(s, chunk);
         const Point at = {s, &m, chunk, h, kind, wanted};
         Deformed d;
+        Real grad_rate[CQ_DIM][CQ_DIM];
+        EACH(i) EACH(j) grad_rate[i][j] = r_set((real)0);
         deform(&at, slope[last], d.stretch, d.f);
-        particle_adj(&at, &d, want_slope[last], cells->forced ? force[last] : NULL, slope[last], NULL);
+        if (viscous) rate_in_space(speed[last], d.stretch, d.rate);
+        particle_adj(&at, &d, want_slope[last], cells->forced ? force[last] : NULL, slope[last], grad_rate);
+        if (viscous) deformed_rate_adj(&at, &d, grad_rate, slope[last], speed[last]);
       }
       slopes_give(&from, second, factor, slope);
-      if (second == SECONDS - 1) along_store(&have, first, &from);
+      if (viscous) slopes_give(&flows, second, factor, speed);
+      if (second < SECONDS - 1) continue;
+      along_store(&have, first, &from);
+      if (viscous) along_store(&flow, first, &flows);
     }
-    across_store(slab, &c, &have);
+    across_store(&slab[0], &c, &have);
+    if (viscous) across_store(&slab[1], &c, &flow);
   }
 }
 
@@ -260,10 +281,7 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
       field_at(&c, force_adj, &w, value, slope);
       particle_adj(&at, &d, slope, value, grad_stretch, grad_rate);
       if (cells->viscous) {
-        rate_in_space_adj(d.stretch, d.rate, grad_rate, back, grad_stretch);
-        const Real volume = param(&m, CQ_PARAM_VOLUME, h);
-        EACH(i) EACH(j) back[i][j] = r_pick(volume, back[i][j], none[0]);
-        EACH(i) EACH(j) grad_stretch[i][j] = r_pick(volume, grad_stretch[i][j], none[0]);
+        deformed_rate_adj(&at, &d, grad_rate, grad_stretch, back);
         field_give(&slab[1], &c, &w, none, back);
         if (wanted.place) place_adj(&c, v, chunk, none, back);
       }
@@ -281,31 +299,36 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
 
 // One for each law that is inlined, and one for all others: together they take a quarter longer in 3D.
 CQ_RARE void lattice_neo_hookean_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_NEO_HOOKEAN);
+  lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_NEO_HOOKEAN, 0);
 }
 CQ_RARE void lattice_corotated_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_COROTATED);
+  lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_COROTATED, 0);
 }
 CQ_RARE void lattice_linear_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_LINEAR);
+  lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_LINEAR, 0);
 }
 // lattice_forces_adj for any law.
 CQ_RARE void lattice_any_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  lattice_forces_adj(s, in, cells, slab, -1);
+  lattice_forces_adj(s, in, cells, slab, -1, 0);
+}
+// lattice_forces_adj where a particle is viscous.
+CQ_RARE void lattice_viscous_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
+  lattice_forces_adj(s, in, cells, slab, -1, 1);
 }
 
 // Adjoint of forces_of for a run of cells, in the variant that fits its particles, law, and what is wanted.
 CQ_INLINE void forces_of_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
   const uint64_t rare = cq_bit(CQ_FIELD_POSITION) | cq_bit(CQ_FIELD_DEFORMATION);
-  if (!cells->lattice || cells->viscous || s->wanted & rare) {
+  if (!cells->lattice || s->wanted & rare) {
     scattered_forces_adj(s, in, cells, slab);
     return;
   }
-  switch (cells->kind) {
-    case CQ_MATERIAL_NEO_HOOKEAN: lattice_neo_hookean_adj(s, in, cells, &slab[0]); break;
-    case CQ_MATERIAL_COROTATED: lattice_corotated_adj(s, in, cells, &slab[0]); break;
-    case CQ_MATERIAL_LINEAR: lattice_linear_adj(s, in, cells, &slab[0]); break;
-    default: lattice_any_adj(s, in, cells, &slab[0]);
+  switch (cells->viscous ? -2 : cells->kind) {
+    case -2: lattice_viscous_adj(s, in, cells, slab); break;
+    case CQ_MATERIAL_NEO_HOOKEAN: lattice_neo_hookean_adj(s, in, cells, slab); break;
+    case CQ_MATERIAL_COROTATED: lattice_corotated_adj(s, in, cells, slab); break;
+    case CQ_MATERIAL_LINEAR: lattice_linear_adj(s, in, cells, slab); break;
+    default: lattice_any_adj(s, in, cells, slab);
   }
 }
 

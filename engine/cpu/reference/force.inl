@@ -92,27 +92,35 @@ CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[
 }
 
 // Particles of a lattice. Returns the smallest det F. One loop for all kinds of law is as quick as one for each.
-CQ_RARE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
+// viscous: velocities are needed too.
+CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
+                                 const int viscous) {
   const real *u = nodes_of(s, in->data, U), factor = slope_factor(s);
   Real smallest = r_set((real)1);
   LANES_EACH(h) {
     const Cells c = cells_of(s, cells, h);
-    Across have;
+    Across have, flow;
+    Along from, flows;
     across_load(&c, u, &have);
-    Along from;
+    if (viscous) across_load(&c, nodes_of(s, in->data, W), &flow);
     CQ_ROLL for (int q = 0; q < 2 * SECONDS; q++) {
       const int first = q / SECONDS, second = q % SECONDS;
-      Real slope[2][CQ_DIM][CQ_DIM], force[2][CQ_DIM];
+      Real slope[2][CQ_DIM][CQ_DIM], speed[2][CQ_DIM][CQ_DIM], force[2][CQ_DIM];
       CQ_UNROLL for (int last = 0; last < 2; last++) EACH(i) force[last][i] = r_set((real)0);
-      if (second == 0) along_load(&have, first, &from);
+      if (second == 0) {
+        along_load(&have, first, &from);
+        if (viscous) along_load(&flow, first, &flows);
+      }
       slopes_at(&from, second, factor, slope);
+      if (viscous) slopes_at(&flows, second, factor, speed);
       CQ_UNROLL for (int last = 0; last < 2; last++) {
         const int32_t chunk = cells->chunk + 2 * q + last;
         const Matter m = matter_at(s, chunk);
         const Point at = {s, &m, chunk, h, cells->kind, {0}};
-        Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
+        Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
         deform(&at, slope[last], stretch, f);
-        piola_of(&at, f, NULL, p);
+        if (viscous) rate_in_space(speed[last], stretch, rate);
+        piola_of(&at, f, viscous ? rate : NULL, p);
         const Real jac = mat_det(f);
         smallest = r_pick(smallest - jac, jac, smallest);
         given_of(&at, p, slope[last]);
@@ -125,6 +133,13 @@ CQ_RARE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cel
     across_store(slab, &c, &have);
   }
   return smallest;
+}
+CQ_RARE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
+  return lattice_forces_of(s, in, cells, slab, 0);
+}
+// lattice_forces where a particle is viscous.
+CQ_RARE Real lattice_forces_viscous(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
+  return lattice_forces_of(s, in, cells, slab, 1);
 }
 
 // Particles anywhere, of any kind of law: gathering costs more than to ask for it.
@@ -161,8 +176,8 @@ CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells,
 #if defined(CQ_REAL_DUAL)   // places in a lattice are numbers there, and have no slope
   return scattered_forces(s, in, cells, slab);
 #else
-  if (!cells->lattice || cells->viscous) return scattered_forces(s, in, cells, slab);
-  return lattice_forces(s, in, cells, slab);
+  if (!cells->lattice) return scattered_forces(s, in, cells, slab);
+  return cells->viscous ? lattice_forces_viscous(s, in, cells, slab) : lattice_forces(s, in, cells, slab);
 #endif
 }
 
