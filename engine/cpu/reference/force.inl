@@ -7,13 +7,15 @@ typedef struct {
   int constants, volume, start, place;
 } Wanted;
 
+#define NONE_WANTED {0, 0, 0, 0}   // of a point forward
+
 // One vector of particles. kind: of a fused law, -1: any
 typedef struct {
   const cq_scene *s;
   const Matter *m;
   int32_t chunk;
   int h, kind;
-  Wanted wanted;             // forward none
+  Wanted wanted;
 } Point;
 
 // How particles are deformed: I + sum u (x) grad N, F, and C where it is wanted.
@@ -116,7 +118,7 @@ CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells
       CQ_UNROLL for (int last = 0; last < 2; last++) {
         const int32_t chunk = cells->chunk + 2 * q + last;
         const Matter m = matter_at(s, chunk);
-        const Point at = {s, &m, chunk, h, cells->kind, {0}};
+        const Point at = {s, &m, chunk, h, cells->kind, NONE_WANTED};
         Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
         deform(&at, slope[last], stretch, f);
         if (viscous) rate_in_space(speed[last], stretch, rate);
@@ -149,7 +151,7 @@ CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
       const Cells c = cells_of(s, cells, h);
-      const Point at = {s, &m, chunk, h, cells->kind, {0}};
+      const Point at = {s, &m, chunk, h, cells->kind, NONE_WANTED};
       Weights w;
       Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
       Real rate[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];

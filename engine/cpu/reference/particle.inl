@@ -208,7 +208,7 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
       const Matter m = matter_at(s, chunk);
       LANES_EACH(h) {
         const Cells c = cells_of(s, &r->cells[k], h);
-        const Point at = {s, &m, chunk, h, -1, {0}};
+        const Point at = {s, &m, chunk, h, -1, NONE_WANTED};
         Weights w;
         Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], x[CQ_DIM];
         weights_of(&c, chunk, &w);
