@@ -1,7 +1,7 @@
 -- file: tables of tensors on disk, in a simple format. All numbers are little endian.
 --
 --   8 bytes   "cqtensor"
---   uint32    version: 2 where there are values of kind 8 to 10, else 1
+--   uint32    version: 3; of earlier programs 2 where there are values of kind 8 to 10, else 1
 --   uint32    number of entries
 --   each entry: a key (a value of kind 3 or 4) and a value. A value is a uint8, its kind, and then
 --     2 boolean: uint8   3 number: double   4 string: uint32 length, bytes   5 table: uint32 number of entries, entries
@@ -10,6 +10,7 @@
 --     8 tensor: rank and sizes as 6, floats   9 tensor of equal numbers: rank and sizes as 6, one double
 --     10 param: two doubles as 7, then a value of kind 8 or 9
 --   8 bytes   uint64 count of all bytes before: a file cut short does not have it
+--   8 bytes   from version 3 on: checksum of all bytes before (FNV-1a over words of 8 bytes, zeros after the last byte)
 local ffi = require "ffi"
 local schema = require "cq.base.schema"
 local text = require "cq.base.text"
@@ -22,12 +23,22 @@ local option = require "cq.option"
 local C = engine.C
 
 local fail = schema.fail
-local magic, version, small_version = "cqtensor", 1, 2
+local magic, version = "cqtensor", 3
 local deepest = 100                      -- tables within tables, both ways
 local kinds = { boolean = 2, number = 3, string = 4, table = 5, tensor = 6, param = 7, single = 8,
   uniform = 9, bounded = 10 }
 
 local file = {}
+
+-- ---- the checksum ---------------------------------------------------------------------------------------------------
+
+local CHECKSUM = 0xcbf29ce484222325ULL   -- of nothing
+
+-- Goes on with a checksum by so many words.
+local function checked(sum, words, count)
+  for k = 0, count - 1 do sum = bit.bxor(sum, words[k]) * 0x100000001b3ULL end
+  return sum
+end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
@@ -142,18 +153,22 @@ function file.save(path, value, precision)
   end
   local writer = setmetatable({ size = 0, open = {}, depth = 0, small = precision == "float32" }, Writer)
   writer:add(magic, #magic)
-  writer:u32(writer.small and small_version or version)
+  writer:u32(version)
   writer:table(value, "the table")
   writer:u64(writer.size)
-  -- a tensor's memory serves as the buffer: it may be larger than Lua's own
-  local buffer = class.make { math.ceil(writer.size / 8) }
+  -- a tensor's memory serves as the buffer: it may be larger than Lua's own; the checksum follows
+  local words = math.ceil(writer.size / 8)
+  local buffer = class.make { words + 1 }
   local bytes, at = ffi.cast("uint8_t *", buffer.pointer), 0
+  buffer.pointer[words - 1] = 0
   for _, piece in ipairs(writer) do
     local size = type(piece) == "string" and #piece or piece.count * 8
     ffi.copy(bytes + at, type(piece) == "string" and piece or piece.pointer, size)
     at = at + size
   end
-  engine.check(C.cq_file_replace(path, bytes, writer.size, 1), "cq.save")
+  scratch.u64 = checked(CHECKSUM, ffi.cast("const uint64_t *", buffer.pointer), words)
+  ffi.copy(bytes + at, scratch, 8)
+  engine.check(C.cq_file_replace(path, bytes, at + 8, 1), "cq.save")
 end
 
 -- ---- reading --------------------------------------------------------------------------------------------------------
@@ -319,19 +334,36 @@ function Reader:table(path)
   return out
 end
 
+-- Requires the checksum that follows.
+function Reader:check_sum()
+  local count, sum, at = self.at, CHECKSUM, 0
+  ffi.copy(scratch, self:bytes(8), 8)
+  local expected, words = ffi.new("uint64_t[1]", scratch.u64), ffi.new("uint64_t[?]", chunk / 8)
+  self.handle:seek("set", 0)
+  while at < count do
+    local size = math.min(chunk, count - at)
+    words[math.ceil(size / 8) - 1] = 0
+    ffi.copy(words, self.handle:read(size), size)
+    sum, at = checked(sum, words, math.ceil(size / 8)), at + size
+  end
+  if sum ~= expected[0] then
+    fail("cq.load: %s is damaged: its bytes are not those that were written", self.path)
+  end
+end
+
 -- Reads a whole file of tensors.
 local function read(self)
   if self.size < #magic or self:bytes(#magic) ~= magic then
     fail("cq.load: %s is not a file of tensors: it does not begin with %s", self.path, magic)
   end
   local found = self:u32()
-  if found ~= version and found ~= small_version then
-    fail("cq.load: %s has format version %d, this program reads version %d and %d", self.path, found, version,
-      small_version)
+  if found < 1 or found > version then
+    fail("cq.load: %s has format version %d, this program reads version 1 to %d", self.path, found, version)
   end
   local out = self:table()
   local size = self.at
   if self:u64() ~= size then self:damaged "a wrong length" end
+  if found >= 3 then self:check_sum() end
   if self.at ~= self.size then
     fail("cq.load: %s is damaged: it has %s after its end", self.path, text.count(self.size - self.at, "byte"))
   end
