@@ -31,7 +31,8 @@ local function patches_of(robot, corner, size, cells)
   return rows
 end
 
--- Those of the arm, or of the arm sampled anew for another grid (cq.robustness and variants with change.grid).
+-- The patches of the arm in a world, or of the arm sampled again for another grid (cq.robustness and variants with
+-- change.grid).
 local function patches_in(self, body)
   local n = body.particle_count
   self.patches_by_count[n] = self.patches_by_count[n] or patches_of(body, self.corner, self.patch, self.cells)

@@ -58,7 +58,7 @@ local function scaled(list, dim)
   return out
 end
 
--- the finger on a lattice, of boxes
+-- The finger's shape as boxes, in the plane and in space, for bodies that have several; spacing in mm.
 local function lattice(spacing, size, pitch)
   local dim = #size
   local shape = cq.Shape.box { size = size, spacing = MM * spacing }

@@ -122,7 +122,7 @@ local function family(name, fields, finish)
   end
 end
 
--- the vector divided by its length
+-- A vector divided by its length; refuses one of length 0.
 local function unit(v, what)
   local length = 0
   for _, x in ipairs(v) do length = length + x * x end
@@ -140,7 +140,7 @@ local function same_size(name, first, a, second, b)
   end
 end
 
--- requires lower < upper on every axis
+-- Refuses a wall whose lower corner is not below its upper one along every axis.
 local function ordered(self, name)
   if not (self.lower and self.upper) then return end
   same_size(name, "lower", self.lower, "upper", self.upper)

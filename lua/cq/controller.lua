@@ -226,7 +226,7 @@ local seed = is.integer { min = 0, optional = true }         -- the program's --
 local size = is.integer { min = 1, optional = true }
 local init = is.table { optional = true }                    -- first values by name; others are drawn
 
--- parameters for observations of this size
+-- Makes initial weights for observations of this size.
 local function make_layers(self, inputs)
   local random, params, last = generator(self), {}, inputs
   for k, width in ipairs(self.hidden) do
@@ -271,6 +271,8 @@ end
 
 local Network = family("mlp", {})
 
+-- Before a rollout: makes the network's layers if there are none, and refuses ones that do not fit observations and
+-- signals.
 function Network:check_rollout(roll)
   Controller.check_rollout(self, roll)
   if self.act ~= Network.act then return end
@@ -451,6 +453,7 @@ local function shape_of_signals(params)
   return u:shape()
 end
 
+-- Before a rollout: makes the signals if there are none, and refuses ones of another shape or too few steps.
 function OpenLoop:check_rollout(roll)
   Controller.check_rollout(self, roll)
   self.params = self.params or { u = first_signals(self) }
@@ -557,7 +560,9 @@ function Custom:with(params)
   return setmetatable({ f = self.f, own = own, params = params, start = self.start }, Custom)
 end
 
+-- A script's controller is not checked before a rollout.
 function Custom:check_rollout() end
+-- The parameters of a script's controller, as it has them.
 function Custom:prepare() return self.params end
 
 ---A controller from what a user gives: one of cq.Controller, a function, or a table with act.

@@ -95,6 +95,7 @@ end
 -- gives worlds and rollouts their methods that film and report; the room experiment, which holds them, is loaded at the
 -- first call
 local function connect_films()
+  -- A function that loads its module at the first call.
   local function late(module, of) return function(...) return require("cq.experiment." .. module)[of](...) end end
   local Rollout = require("cq.rollout").class
   require("cq.world").class._film = late("filmed", "world")

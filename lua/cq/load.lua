@@ -46,7 +46,7 @@ local function require_world(self)
   end
 end
 
--- robots of the file's world, in the world's coordinates
+-- The robots of a file's world, in the world's coordinates.
 function made.robots(self)
   require_world(self)
   local out = {}
@@ -81,6 +81,7 @@ function made.controller(self)
   require_world(self)
   if not self.data.controller then return nil end
   local out = policy.controller(self.data.controller, self.parameters.controller, self.path)
+  -- The rollout that the file describes: world, robots, observer and controller.
   function out.used()
     self.made_world = self.made_world or require "cq.world"(self.world)
     local own = self.data.observer and self.data.observer.kind == "own"

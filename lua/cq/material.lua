@@ -456,7 +456,7 @@ local viscoelastic = is.define("cq.Material.viscoelastic", {
   time = is.list(is.number { above = 0 }, { min = 1 }),
 })
 
--- laws that Maxwell branches may stand beside
+-- The names of laws beside which Maxwell branches may stand.
 local function hyperelastic()
   local names = {}
   for _, law in ipairs(field.laws) do

@@ -82,7 +82,7 @@ function Centroid:readouts(world)
     self.acceleration and readout.row(world, "mean", "velocity", groups, self.weight) or nil
 end
 
--- found once for a world
+-- The groups of a world's particles as a selection, found once for each world.
 function Centroid:groups_of(world)
   if self.world ~= world then
     self.world, self.selection = world, world:selection(self.groups, "cq.Observer.centroid")
@@ -166,7 +166,7 @@ local function labels_of(self, world)
   return labels
 end
 
--- lists of particle numbers of the world by cluster
+-- Lists of the numbers of a world's particles, one for each cluster.
 local function cluster(self, world)
   local labels, lists = labels_of(self, world), {}
   for k = 1, self.clusters do lists[k] = {} end
@@ -174,6 +174,7 @@ local function cluster(self, world)
   return lists
 end
 
+-- The clusters of a world's particles as a selection, computed once for each world.
 function Kmeans:groups_of(world)
   if self.world ~= world then
     self.world, self.selection = world, world:remember_selection(cluster(self, world))

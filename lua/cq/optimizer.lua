@@ -133,7 +133,7 @@ local function pairs_of(params, grads)
   return out
 end
 
--- of all gradients together; tensors' own norms do not overflow
+-- The length of all gradients together, computed so that large numbers do not overflow.
 local function norm_of(list)
   local norms = {}
   for i, entry in ipairs(list) do norms[i] = entry.g:detach():norm() end
@@ -159,7 +159,7 @@ local function median_of(norms)
   return sorted[math.floor((#sorted + 1) / 2)]
 end
 
--- clips a parameter to its bounds
+-- Moves a parameter into its bounds.
 local function project(x)
   local bounds, data = x.bounds, x:data()
   if not bounds or not (bounds.min or bounds.max) then return end
@@ -169,7 +169,7 @@ local function project(x)
   end
 end
 
--- zero where the parameter is new
+-- The moments of a parameter, zero where the parameter is new.
 local function moment_of(self, name, entry)
   local moment = self.moments[name][entry.path]
   if not moment then

@@ -91,7 +91,7 @@ local function convert(typed, wanted)
   return tonumber(typed) or typed             -- no default to go by
 end
 
--- the type of text that fits a checker
+-- The kind of text that a checker's option takes, in words.
 local function wanted_by(kind)
   if kind.cats == "number" or kind.cats == "integer" then return "number" end
   if kind.cats == "boolean" then return "boolean" end
@@ -200,7 +200,7 @@ function option.unused(near)
 end
 
 ---@internal
----Those that were given, for a run's manifest.
+---The options that were given on the command line, for a run's manifest.
 ---@return table<string, string|true>
 function option.given()
   return tables.merged(given)

@@ -54,7 +54,7 @@ local series_spec = is.define("cq.Plot series", {
   y = numbers(), x = numbers(true), lower = numbers(true), upper = numbers(true),
 })
 
--- a list of numbers; anything that is none becomes nan, which leaves a gap in the curve
+-- A list of numbers from a user's list or tensor; what is no number becomes NaN, a gap in the curve.
 local function list_of(value, what)
   if text.is_instance(value, "cq.Tensor") then
     if value.rank ~= 1 then is.fail("cq.Plot: %s must be a vector, got a tensor of rank %d", what, value.rank) end
@@ -95,7 +95,7 @@ end
 -- Is x neither NaN nor infinite?
 local function finite(x) return x - x == 0 end
 
--- value on the axis: itself, or its logarithm
+-- The value of y on the axis: y itself, or its logarithm.
 local function axis_value(self, y)
   if not self.log_y then return y end
   return y > TINY and math.log10(y) or 0 / 0
@@ -158,7 +158,7 @@ local function find_names(self, canvas)
   return lines, title + all <= room - MARGIN.left
 end
 
--- the axes' places on the canvas
+-- Where the axes lie on the canvas [pixel], and the functions from values to pixels.
 local function frame(self, canvas)
   local xs, ys = find_ranges(self)
   local names, beside_title = find_names(self, canvas)
@@ -242,6 +242,7 @@ local function cut(canvas, name, room)
   return short
 end
 
+-- Draws axes, ticks and the lines of the grid.
 local function draw_axes(self, canvas, f)
   local grid = colour.number("#24303c", 0.10)
   for _, tick in ipairs(y_ticks(self, f)) do

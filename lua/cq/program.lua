@@ -241,7 +241,7 @@ local function wants_reload()
   return watch ~= nil and watch.wanted
 end
 
--- runs a chunk; false after its error was told
+-- Runs a chunk of Lua; false after printing its error.
 local function attempt(chunk, ...)
   local finished, problem = xpcall(chunk, explain, ...)
   if finished or wants_reload() then return close_run() end
@@ -274,6 +274,7 @@ local function run_code(parsed)
   return run(setfenv(chunk, convenient_globals()), unpack(parsed.positional))
 end
 
+-- Runs a script, with --watch again whenever it is saved.
 local function run_file(path, words)
   if option.program.watch then return require("cq.program.watched").run(path, words, run) end
   local chunk, problem = script.load(path, words)
@@ -306,7 +307,7 @@ local function run_command(parsed)
   return finished and code or FAILED
 end
 
--- told before any work is done
+-- Says that the device of --device is missing before any work is done.
 local function check_device()
   if option.program.device ~= "cuda" then return end
   local ffi, C = require "ffi", require("cq.base.engine").C

@@ -59,7 +59,7 @@ function Random:normal(shape, opts)
   return out
 end
 
--- a tensor of draws between opts.min and opts.max
+-- A tensor of numbers drawn between opts.min and opts.max.
 local function between(self, name, draw, shape, opts)
   if opts.min > opts.max then is.fail("random:%s: min %g is above max %g", name, opts.min, opts.max) end
   local out = tensor.empty(shape or {})

@@ -230,7 +230,7 @@ local function hash_of(self, list)
   return hash
 end
 
--- the sum on all ranks
+-- The sum of a tensor over all ranks.
 local function sum_of(self, sums)
   local total = sums:sum() or sums:vector()
   self.processes:broadcast(total, sums.length * 8)

@@ -119,7 +119,7 @@ function Robot:group(name)
       or "it has none: name some with groups = { ... } of cq.Robot")
 end
 
--- one particle number of the user's, checked
+-- The number of a particle from a user; refuses what is none.
 local function particle_number(self, value, what)
   if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > self.particle_count then
     is.fail("%s: particles are whole numbers from 1 to %d or group names, got %s", what, self.particle_count,
@@ -285,7 +285,7 @@ local spec = is.define("cq.Robot", {
   name = is.string { default = "robot" },
 })
 
--- the particles of the shapes and their groups
+-- Fills the shapes of a robot with particles, and makes their groups.
 local function sample(self, shape, spacing)
   if not text.is_instance(shape, "cq.Shape") then
     shape = #shape == 1 and shape[1] or require("cq.shape").union(shape)
@@ -335,7 +335,7 @@ local function new(_, fields)
   return self
 end
 
--- a new robot that shares this one's particles
+-- A new robot that shares this one's particles.
 local function copy(self)
   local out = setmetatable(tables.merged(self), Robot)
   out.origin, out.frozen, out.group_table, out.pins = self, nil, {}, {}

@@ -50,6 +50,7 @@ Robustness.__index = Robustness
 
 -- ---- simulations ----------------------------------------------------------------------------------------------------
 
+-- Stops the report after Ctrl-C.
 local function require_uninterrupted()
   if C.cq_interrupted() ~= 0 then is.fail("cq.robustness: interrupted") end
 end
@@ -75,7 +76,7 @@ local function losses_of(runs, defs)
   return out
 end
 
--- a simulation of several scenes: their mean
+-- A simulation of several scenes as one: the mean of their losses.
 local function mean_of_scenes(one)
   one.fields.steps = one.steps
   return one.run:evaluate(one.fields).loss
@@ -168,7 +169,7 @@ local function measure(self, run, params, list, seed)
   T.tape.pause(simulate, run, params, all)
 end
 
--- the gain that is left
+-- The share of the gain that one simulation keeps.
 local function conclude(self, one)
   local row = one.row
   row.changes, row.seed = nil, nil

@@ -74,10 +74,10 @@ end
 ---@internal
 function Rollout:engine_step(step) return math.floor(step * self.world.pieces + 0.5) end
 
--- the control step that the engine is in
+-- The control step that the engine is at.
 local function control_step_of(self) return math.floor(C.cq_rollout_at(self.handle) / self.world.pieces) end
 
--- raises what went wrong in the engine
+-- Raises a failure of the engine as an error that explains it.
 local function check(self, status)
   if status == C.CQ_OK then return end
   self.at, self.phase = control_step_of(self), nil
@@ -208,7 +208,7 @@ function Rollout:report(path, options) return Rollout._report(self, path, option
 -- A shape in words.
 local function shape_told(dims) return dims == "" and "one number" or "{" .. dims .. "}" end
 
--- refuses another shape than at the steps before
+-- Refuses a result whose shape differs from that of earlier steps.
 local function refuse_shape(self, name, dims, before)
   local by_scene = tostring(self.batch)
   local mixed = self.batched and (dims == "" and before == by_scene or dims == by_scene and before == "")
@@ -217,7 +217,7 @@ local function refuse_shape(self, name, dims, before)
       :format(by_scene, by_scene) or "")
 end
 
--- a result of running or record, put into the tensor of all steps
+-- Stores the result of running or record at step i in the tensor of all steps.
 local function store(self, name, i, value, scalar)
   if value == nil then is.fail("%s gave nothing; it must give %s", name, scalar and "one number" or "a tensor") end
   if type(value) ~= "number" and type(value) ~= "table" then
@@ -245,7 +245,7 @@ local function store(self, name, i, value, scalar)
   ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
 end
 
--- calls the user's on_step with a state
+-- Calls the user's on_step with a state.
 local function show(self, state, signals)
   if not self.on_step then return end
   self.phase, self.at = "on_step", signals and self.at or "start"
@@ -323,7 +323,7 @@ local function advance(self, from, to, hidden)
   error(after, 0)
 end
 
--- simulates all control steps: observer, controller, engine, running cost
+-- Simulates all control steps: observer, controller, engine, running cost.
 local function forward(self)
   self.phase = nil
   local begun = continued.begin(self)
@@ -547,7 +547,7 @@ function rollout.copy(state, pull)
   return roll.state
 end
 
--- observer and controller, of the first state
+-- Asks observer and controller about the first state, to see that they work before the rollout begins.
 local function ask_once(self) control.answer(self, states.new(self, 0), control.start(self)) end
 
 ---@internal

@@ -122,6 +122,7 @@ end
 
 local manifest_keys = { "command", "script", "script_hash", "started", "finished", "status" }
 
+-- Writes manifest.json, whole or not at all.
 local function write_manifest(self)
   atomic_file.write(self:path "manifest.json", json.encode(self.manifest, manifest_keys) .. "\n", { durable = true })
 end
@@ -373,7 +374,7 @@ local function keep_folder(self)
   self.saved_at = -math.huge           -- parameters are saved again at the next chance
 end
 
--- refuses what would harm the files of the run
+-- Refuses a run that is finished, and one that continues where the script has not read what was saved.
 local function ready(self, what)
   if self.closed then schema.fail("%s: this run is finished; cq.Run.open opens another", what) end
   if self.kept and not self.was_read then
@@ -453,7 +454,7 @@ function Run:interrupted()
   return C.cq_interrupted() ~= 0
 end
 
--- once, how to go on after Ctrl-C
+-- Says once, after Ctrl-C, how to continue.
 local function tell_interruption(self)
   if watch.wanted or told_interruption or self.done == 0 then return end
   local saves = self.takes_resume and host.kind(self:path "optimizer.bin")

@@ -24,7 +24,7 @@ local between = {
   cosine = function(from, to, t) return to + (from - to) * 0.5 * (1 + math.cos(math.pi * t)) end,
 }
 
--- a number or a list of numbers as text
+-- A number or a list of numbers as text.
 local function words(value)
   if type(value) ~= "table" then return text.number(value) end
   local list = {}

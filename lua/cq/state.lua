@@ -86,7 +86,7 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
--- a function that checks the options of a readout
+-- A function that checks the options of a readout.
 local function options_of(what, allowed)
   local spec = is.define(what, allowed)
   local none = spec {}
@@ -250,7 +250,7 @@ end
 ---@return cq.Tensor     {dim}, with a row for each group of a list
 function State:momentum(which) return read(self, "sum", "velocity", "mass", which, "state:momentum") end
 
--- component i of the last dimension
+-- Component i of the last dimension.
 local function component(t, i) return t:slice(i, i, -1):squeeze(-1) end
 
 -- a x b of the last dimension: one number in 2D

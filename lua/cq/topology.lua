@@ -412,6 +412,7 @@ end
 ---@field layout? number       of the choice of signals
 ---@field pulses? number       of signs, and of magnitudes
 
+-- A checker of a share of the block, from 0 to 1.
 local share = function() return is.number { above = 0, max = 1, optional = true } end
 local discreteness_spec = is.define("design:discreteness", { material = share(), layout = share(), pulses = share() })
 
@@ -427,7 +428,7 @@ local volume_spec = is.define("design:volume", {
   at_least = is.number { min = 0, below = 1, optional = true },
 })
 
--- the share of the block that is solid
+-- The share of a block's volume that is solid.
 local function solid_share(self, map)
   local volume = self.robot.volume
   return (map.smooth.density * volume):sum() / volume:sum()

@@ -136,7 +136,8 @@ local function by_differences(f, p, numbers, relative)
   return first, columns
 end
 
--- the same of one call, with the estimate and a set of parameters for each column as rows
+-- Residuals at the estimate and columns of J by differences, from one call with a batch: the estimate, and a row of
+-- parameters for each column.
 local function in_a_batch(f, p, list, numbers, relative)
   local rows, stacked, steps = #numbers + 1, {}, {}
   for _, leaf in ipairs(list) do
@@ -159,7 +160,7 @@ local function in_a_batch(f, p, list, numbers, relative)
   return all[1], columns
 end
 
--- the same by one backward pass for each residual
+-- Residuals at the estimate and columns of J, by a backward pass for each residual.
 local function by_adjoints(f, p, numbers)
   local first
   local _, rows = T.values_and_grads(function(q)
@@ -180,7 +181,7 @@ end
 
 -- ---- covariance -----------------------------------------------------------------------------------------------------
 
--- residuals and their derivatives divided by the noise
+-- Residuals and the columns of J, divided by the noise of each measurement.
 local function weighted(noise, first, columns)
   if noise == nil then return first, columns end
   if class.is_tensor(noise) then

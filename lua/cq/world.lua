@@ -79,7 +79,7 @@ end
 local device_kinds = { cpu = C.CQ_DEVICE_CPU, cuda = C.CQ_DEVICE_CUDA, auto = C.CQ_DEVICE_AUTO }
 local simd_levels = { auto = 0, baseline = 1, avx2 = 3, avx512 = 4 }   -- of cq_world_def
 
--- {dim}; of one that changes, at the start
+-- Sets the world's gravity {dim} from the user's; of one that changes with time, its value at the start.
 local function take_gravity(self, given)
   if text.is_callable(given) then
     self.gravity_at = given
@@ -276,7 +276,7 @@ function World:set_substeps(substeps)
   rebuild_with_substeps(self, substeps)
 end
 
--- the only finalizer: rollouts first, then the world
+-- Makes the world's only finalizer, which frees its rollouts first, then the world.
 function World:own()
   local proxy = newproxy(true)
   local handle, rollouts, elsewhere = self.handle, self.pool, self.sites
@@ -339,7 +339,7 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
--- a world of the same grid, walls and steps, but for some fields
+-- A world of the same grid, walls and steps, but for some fields.
 local function another(self, robots, others)
   local fields = {}
   for name, value in pairs(self.def) do

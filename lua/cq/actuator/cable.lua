@@ -168,8 +168,8 @@ local function count_pairs(one)
   return pairs_count
 end
 
--- Writes one cable into the struct of the engine (raw). keep: a list that holds the arrays, so that they are not
--- collected.
+-- Writes one cable into the engine's struct `raw`. keep: a list of the arrays that the struct points to, so that they
+-- are not collected.
 local function fill(raw, robot, one, actuator, keep)
   local points, dim = #one.points, robot.dim
   local arrays = {

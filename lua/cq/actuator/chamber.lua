@@ -65,7 +65,7 @@ local function weights_at(places, dim, ridge)
   return weight
 end
 
--- particles, from 0, and weights of every corner
+-- The particles, from 0, and the weights by which they carry each corner of a chamber's surface.
 local function carriers(robot, corner, size)
   local dim, x, out, open = robot.dim, robot.position:data(), {}, {}
   for c = 1, #corner / dim do open[c] = c end
@@ -138,7 +138,7 @@ function chamber.fill(self, to, first, dim)
   return { start, particle, weight, face }
 end
 
--- of the corners of faces: {..., faces} for each axis, of corner k of every face
+-- Corner k of every face, from the values y of all corners: {..., faces} for each axis.
 local function corners(self, y, k, dim)
   local list, out = {}, {}
   for f = k, #self.face, dim do list[#list + 1] = self.face[f] end

@@ -182,7 +182,7 @@ local function walls_for(robot, given)
   return given.inside and of_cavity(robot, given) or of_list(robot, given)
 end
 
----Finds the particles of a surface, and its faces or their area vectors.
+---Finds the particles of a surface under pressure, and its faces or their area vectors.
 ---@param robot cq.Robot
 ---@param actuator cq.Actuator
 ---@param name string           of its signal

@@ -77,7 +77,7 @@ function field.width(entry, dim)
   return out
 end
 
--- the shape of `count` values
+-- The shape of `count` values of a field, each a number, a vector or a matrix.
 local function shape_of(entry, count, dim)
   local shape = field.width(entry, dim)
   table.insert(shape, 1, count)

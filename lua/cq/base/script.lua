@@ -75,7 +75,7 @@ function script.text()
   return script.path and script.path ~= "-" and read_file(script.path) or nil
 end
 
--- of Lua itself, and of the library
+-- Is this a module of Lua itself or of the library, and not one of the user's?
 local function is_own(name) return name:match "^cq$" or name:match "^cq%." or name == "_G" end
 
 ---The Lua files that the script has loaded with require, without those of the library, by the names of their copies

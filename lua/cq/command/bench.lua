@@ -138,7 +138,7 @@ end
 -- Milliseconds of a frame, which is FRAME engine steps, at `mps` million particle steps a second.
 local function frame(result, mps) return result.particles * FRAME / mps / 1e3 end
 
--- where a whole program spends its time
+-- Where a whole program spends its time, in words.
 local function share_text(share)
   return ("%.1f %% steps and adjoints, %.1f %% readouts, %.1f %% Lua%s"):format(100 * share.steps,
     100 * share.readouts, 100 * share.lua,

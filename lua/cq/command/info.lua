@@ -60,6 +60,7 @@ local function gpus()
   return found
 end
 
+-- A device in one line.
 local function device_text(device)
   if device.kind == "cpu" then return "cpu" end
   return ("cuda: %s, %.1f of %.1f GiB free, compute capability %.1f, driver of CUDA %.1f"):format(device.name,

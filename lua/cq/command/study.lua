@@ -81,6 +81,7 @@ local function launch(session, options, words)
   elseif options.launch == "ssh" and not hosts then
     scripts.misuse "--launch ssh needs the hosts: cqlua study run s.lua --launch ssh host1,host2"
   end
+  -- Makes the study ready for workers on other machines.
   local function ready() make_ready(session, options) end
   if options.launch == "slurm" then
     for _, line in ipairs(launcher.slurm(session, options, ready)) do print(line) end

@@ -11,7 +11,7 @@ local function number(value)
   return (word:find "[%.en]" and word or word .. ".0") .. "f"
 end
 
--- numbers of a tensor, some in a line
+-- The numbers of a tensor as C text, some in a line.
 local function numbers(tensor)
   local data, lines, line = tensor:data(), {}, {}
   for k = 0, tensor.count - 1 do
@@ -95,7 +95,7 @@ end
 
 local bodies = {}
 
--- one array of all observations
+-- C statements that copy all observations into one array, the network's input.
 local function gather(program)
   local lines, total = {}, 0
   -- C statements that copy an input into the array of observations.

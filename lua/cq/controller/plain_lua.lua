@@ -21,7 +21,7 @@ local activations = {
   softplus = function(x) return math.max(x, 0) + math.log(1 + math.exp(-math.abs(x))) end,
 }
 
--- a dense layer: y = f(W x + b)
+-- A dense layer of a network: y = f(W x + b).
 local function layer(l, x)
   local y, outputs, f = {}, #l.b, activations[l.activation]
   for j = 1, outputs do
@@ -90,7 +90,7 @@ function steps.table(program)
     signals, signals, signals)
 end
 
--- Lua text of weights, table values and frequencies
+-- The Lua text of a program's constants: weights, table values and frequencies.
 local function constants(program)
   local parts = {}
   if program.layers then
@@ -135,12 +135,14 @@ local function module(program)
     parts[#parts + 1] = ("parts[%q] = (function()\n%send)()\n"):format(part.name, module(part))
   end
   parts[#parts + 1] = [[
+-- The initial state of all parts.
 function M.start()
   local state = {}
   for name, part in pairs(parts) do state[name] = part.start() end
   return state
 end
 
+-- Signals from an input and the state, by all parts.
 function M.step(input, state)
   local out = {}
   for name, part in pairs(parts) do

@@ -25,6 +25,7 @@ return function(Sum)
     return self
   end
 
+  -- Before a rollout: checks each part, and collects the parameters that were made.
   function Sum:check_rollout(roll)
     Controller.check_rollout(self, roll)
     each_part(self, function(_, part) part:check_rollout(roll) end)
@@ -42,6 +43,7 @@ return function(Sum)
     if made then self.params = params end
   end
 
+  -- The initial memory of all parts, by name; nil where none remembers anything.
   function Sum:start()
     local hidden = {}
     each_part(self, function(name, part) hidden[name] = part.start and part:start() end)
@@ -61,6 +63,7 @@ return function(Sum)
     return sum:clamp(-1, 1), next(after) and after or nil
   end
 
+  -- The same sum with other parameters for its parts.
   function Sum:with(params)
     self.require_params(params)
     local parts = tables.merged(self.parts)

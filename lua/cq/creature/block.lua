@@ -8,7 +8,7 @@ local COUNT = 8              -- particles along each side of a block, unless the
 
 local count_of, spacing_of = is.integer { min = 1, optional = true }, is.number { above = 0, optional = true }
 
--- a function that makes the blocks of a creature
+-- A function that makes the blocks of a creature, all with the same number of particles along a side.
 local function filler(name, def)
   local count, spacing = body.fineness(name, def, COUNT)
   return function(part, at, size) return body.block(part, at, size, count, spacing) end
@@ -30,7 +30,7 @@ local nped = body.define("nped", {
   side = is.number { above = 0, default = 0.1 },
 })
 
--- blocks that legs stand under, from 0, with names
+-- The blocks of a body that its legs stand under, counted from 0, with a name for each.
 local function places_of(legs, along, across)
   local x, z, out = { back = 0, middle = (along - 1) / 2, fore = along - 1 },
     { left = 0, middle = (across - 1) / 2, right = across - 1 }, {}
@@ -48,7 +48,7 @@ local function places_of(legs, along, across)
   return out
 end
 
--- the four chambers of a leg, in two rows
+-- Adds a leg of four air chambers, in two rows, under a place of the body.
 local function add_leg(shapes, chambers, groups, place, block_of)
   local side, half = place.side, place.side / 2
   groups[place.name] = {}

@@ -27,7 +27,7 @@ local spec = is.define("cq.Creature: chambers", {
 local AXES = { "x", "y", "z" }
 local SIDES = { x = { "back", "fore" }, y = { "low", "high" }, z = { "left", "right" } }
 
--- how many along each axis
+-- Into how many chambers a part is cut along each axis, from the user's number or list.
 local function split_of(given, dim, what)
   local out = { 1, 1, dim == 3 and 1 or nil }
   if not given then
@@ -48,7 +48,7 @@ end
 
 -- ---- pieces ---------------------------------------------------------------------------------------------------------
 
--- particles of the bottom, from 1
+-- The particles of the bottom of a body, from 1.
 local function bottom_of(sample, def)
   local x, dim, low, high, out = sample.position:data(), sample.dim, math.huge, -math.huge, {}
   for p = 0, sample.count - 1 do low, high = math.min(low, x[p * dim + 1]), math.max(high, x[p * dim + 1]) end

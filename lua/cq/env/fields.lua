@@ -9,7 +9,7 @@ local fields = {}
 
 local bodies = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }) }
 
--- one number for each goal of a scene
+-- Stores the goal of a scene that reset gave; all scenes have one of the same size, or none.
 local function take_goal(self, scene, goal)
   if goal == nil then
     if self.goal_size and self.goal_size > 0 then

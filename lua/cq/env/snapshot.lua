@@ -10,7 +10,7 @@ local T = require "cq.tensor"
 
 local snapshot = {}
 
--- control steps of the longest running episode
+-- The control steps that the longest running episode has made.
 local function longest(length)
   local out = 0
   for _, steps in ipairs(length) do out = math.max(out, steps) end

@@ -90,7 +90,7 @@ function constrained.recorder(list)
   end
 end
 
--- the value of one constraint
+-- The value of one constraint in a rollout, or of the parameters.
 local function value_of(c, run, params, roll)
   if c.terminal then return number(c.terminal(roll.state), c, "terminal") end
   if c.of then return number(c.of(params, roll, run), c, "of") end

@@ -300,6 +300,7 @@ end
 local Rollouts = { __name = "cq.Rollouts" }
 Rollouts.__index = Rollouts
 
+-- Frees the rollouts of all variants.
 function Rollouts:release()
   for _, whole in ipairs(self.wholes) do whole:release() end
   if self.companion then self.companion:release() end

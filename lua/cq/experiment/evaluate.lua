@@ -75,7 +75,7 @@ local function merged(own, given, path, what)
   return out
 end
 
----The parameters that a user means.
+---The parameters of an evaluation: those that the user gives, or the best, last or initial ones of the run.
 ---@param run cq.Experiment
 ---@param given "best"|"last"|table|cq.Tensor
 ---@param what string        for errors

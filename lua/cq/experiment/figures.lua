@@ -146,7 +146,7 @@ local function design_panel(self, def, look, size)
   return render.picture(options, function(on_step) return def.simulate(on_step, 1) end)
 end
 
--- from the start on, unless the design shows that
+-- The times of the drawn moments: as the user gave them, or evenly over the rollout; `begins`: from the start on.
 local function moments(def, duration, begins)
   if def.stills then return def.stills end
   local out = {}
@@ -274,6 +274,7 @@ local function subject(self, def)
   def.body = def.body or def.params == "best" and self.extracted and self.body or nil
   def.solid, def.world = def.body, def.body and def.body.world or self.world
   def.params = evaluate.params(self, def.params, "run:figures")
+  -- Runs the rollout that the page shows; on_step gets each state.
   function def.simulate(on_step, steps)
     return self:rollout(def.params, { body = def.body, on_step = on_step, steps = steps })
   end

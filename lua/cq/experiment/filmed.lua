@@ -9,7 +9,7 @@ local T = require "cq.tensor"
 
 local filmed = {}
 
--- one scene through control steps, drawn
+-- Simulates and draws one scene of a world.
 local function draw(world, path, def, fields)
   if render.is_left_out() then return nil end
   render.plan(def, { world = world, steps = fields.steps })

@@ -126,6 +126,7 @@ Growth.__index = Growth
 ---@return cq.Growth
 function gradient.new_growth() return setmetatable({ norms = {}, factors = {} }, Growth) end
 
+-- Forgets the norms of earlier backward passes.
 function Growth:clear() self.norms = {} end
 
 ---@param roll cq.Rollout     that was reversed

@@ -3,7 +3,7 @@ local constrained = require "cq.experiment.constrained"
 local ensemble = require "cq.experiment.ensemble"
 local passive = require "cq.experiment.passive"
 
--- of the experiment as it is
+-- The numbers of an experiment (loss, and constraints) at its parameters, from one rollout.
 local function of_one(run, params, steps)
   local roll = run:rollout(params, { steps = steps })
   roll.on_reversed = run.on_reversed

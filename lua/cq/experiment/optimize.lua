@@ -82,7 +82,7 @@ local function tell_plan(experiment, plan)
     world:memory_plan { steps = experiment.steps, memory = experiment.memory }.text)
 end
 
--- how fast it went, forward and backward
+-- Prints how fast the training went, forward and backward.
 local function tell_speed(experiment, iterations, seconds)
   if iterations < 1 or seconds <= 0 then return end
   local particle_steps = experiment.world.particle_count * experiment.world.substeps * experiment.steps * iterations

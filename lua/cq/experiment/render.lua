@@ -261,7 +261,7 @@ local function is_due(state, time) return state.time + 0.5 * state.world.control
 
 -- ---- films ----------------------------------------------------------------------------------------------------------
 
--- calls frame(state, u) for each frame of a film
+-- Runs the rollout and calls frame(state, u) for each frame of a film.
 local function each_frame(options, simulate, frame)
   local period, due = options.speed / options.fps, nil
   return simulate(function(state, u)
@@ -298,7 +298,7 @@ end
 
 -- ---- pictures -------------------------------------------------------------------------------------------------------
 
--- how wide bodies are together at a moment
+-- How wide all bodies together are at a moment [length].
 local function width_of(one)
   local x, least, most = one.position, math.huge, -math.huge
   local data, dim = x:data(), x:size(2)

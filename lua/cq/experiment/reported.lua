@@ -32,7 +32,7 @@ end
 local run_spec = is.define("run:report", changed.fields(fields { params = evaluate.params_kind }))
 local rollout_spec = is.define("rollout:report", fields {})
 
--- the script's name, as that of the page
+-- The title of a page: the script's name.
 local function title_of(def)
   local name = script.path and script.path ~= "-" and script.path:match "([^/]+)$":gsub("%.lua$", "")
   return def.title or name or "rollout"

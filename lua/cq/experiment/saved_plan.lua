@@ -23,7 +23,7 @@ function saved_plan.records(run, plan)
   return out
 end
 
--- a history as tensors by their names, and back
+-- The history of a plan as tensors by column, for saving.
 local function packed(history)
   local out = {}
   for name in pairs(history[1] or {}) do

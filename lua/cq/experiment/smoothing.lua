@@ -102,7 +102,7 @@ local function with_noise(list, noise, f, ...)
   return restore(pcall(f, ...))
 end
 
--- the sum of numbers by weights
+-- The sum of numbers, each times its weight.
 local function weighted(values, weights)
   local sum = 0
   for _, name in ipairs(T.leaves.sorted_keys(weights)) do sum = sum + weights[name] * values[name] end

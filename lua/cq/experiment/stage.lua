@@ -166,7 +166,7 @@ local function measure(self, row)
   return (row.violation or 0) > 0 and math.huge or row.loss
 end
 
--- the least of the first iterations
+-- The least number that the first `last` iterations of a stage have reached.
 local function least(self, last)
   local out = math.huge
   for k = 1, last do out = math.min(out, measure(self, self.history[k])) end
@@ -277,6 +277,7 @@ local function optimize(self, def)
   local run, stage = self.run, self.stage
   local chooses = run.optimizer.chooses_points
   self.growth = gradients.new_growth()
+  -- After each backward pass: keeps how much the adjoint of the state has grown.
   function run.on_reversed(roll) self.growth:add(roll) end
   self.solver = solver.new {
     optimizer = run.optimizer, params = self.free, all = run.params, constraints = run.constraints,

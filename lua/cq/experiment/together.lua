@@ -26,7 +26,7 @@ local function each_scene(count, memory, f)
   return T.stack(rows, 1), next(after) and after or nil
 end
 
--- the first memories of scenes; nil: nobody remembers anything
+-- The initial memories of all scenes' observers or controllers; nil where none remembers anything.
 local function starts_of(list, ...)
   local out = {}
   for k, one in ipairs(list) do out[k] = one.start and one:start(...) or nil end
@@ -36,8 +36,10 @@ end
 local Observers = {}
 Observers.__index = Observers
 
+-- The initial memories of all scenes' observers.
 function Observers:start(world) return starts_of(self.list, world, 1) end
 
+-- The observations of all scenes {scenes, ...}, each by its own observer.
 function Observers:observe(state, memory)
   return each_scene(#self.list, memory, function(k, own) return self.list[k]:observe(state:scene(k), own) end)
 end
@@ -46,6 +48,7 @@ local Controllers = setmetatable({ __name = "cq.Controller", family = "each",
   __tostring = controllers.class.__tostring }, { __index = controllers.class })
 Controllers.__index = Controllers
 
+-- Lets each scene's controller check the rollout, as one of a single scene.
 function Controllers:check_rollout(roll)
   local one = setmetatable({ batch = 1, batched = false }, { __index = roll })
   for _, controller in ipairs(self.list) do
@@ -54,8 +57,10 @@ function Controllers:check_rollout(roll)
   self.width = roll.signal_count
 end
 
+-- The initial memories of all scenes' controllers.
 function Controllers:start() return starts_of(self.list) end
 
+-- The signals of all scenes {scenes, signals}, each by its own controller.
 function Controllers:act(observation, memory, time, step)
   return each_scene(#self.list, memory, function(k, own)
     local signals, after = self.list[k]:act(observation and observation[k], own, time, step)
@@ -104,7 +109,7 @@ end
 
 -- ---- costs ----------------------------------------------------------------------------------------------------------
 
--- costs of control steps, of each scene
+-- One running cost for the scenes of a group, from the cost of each.
 local function running_of(group)
   if not group[1].fields.running then return nil end
   return function(state, u)

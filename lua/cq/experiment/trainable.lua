@@ -144,7 +144,7 @@ local function for_world(world, name, def, bounds, what)
   return param_of(base, bounds, what)
 end
 
--- a value with a function of the user's
+-- A trainable value with the user's function that applies it.
 local function with_apply(given, what)
   local def = spec(given)
   if def.init == nil then is.fail("%s: a value with apply needs init, where it starts", what) end

@@ -210,10 +210,10 @@ end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
--- what a start is compared by
+-- The number by which a tournament compares a start: its best loss, with the cost of a passive gain.
 local function compared(start) return start.best.loss + (start.best.passive_cost or 0) end
 
--- the starts that go on, the best first
+-- The starts that still take part, the best first.
 function ranked(self)
   local alive = {}
   for _, start in ipairs(self.starts) do
@@ -230,7 +230,7 @@ function ranked(self)
   return alive
 end
 
--- the end of a tournament
+-- Ends a tournament: drops all starts but the best `keep`.
 local function cut(self)
   local alive, list, names = ranked(self), {}, {}
   if #alive <= self.plan.starts.keep then return end

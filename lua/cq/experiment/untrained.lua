@@ -33,7 +33,8 @@ local function result_of(run, plan, starts)
     solution = solution_of(run, last.optimizer or run.base_optimizer, best), starts = starts }
 end
 
--- all starts of a tournament as the first one
+-- The starts of a tournament for the report, all with the one loss that is known, since only the first was simulated;
+-- nil without a tournament.
 local function starts_of(run, plan, loss)
   local starts, out = plan.starts, {}
   if not starts or starts.count == 1 then return nil end

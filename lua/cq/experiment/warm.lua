@@ -27,7 +27,7 @@ local function refuse(saved, what, there, here)
   if there ~= here then is.fail("run:load: %s has %s %s, this experiment has %s", saved.path, what, there, here) end
 end
 
--- an observer in words; groups by their names
+-- An observer in words, with the names of its groups.
 local function observer_words(data)
   if not data then return "none" end
   if data.kind == "own" then return "the script's own" end
@@ -91,7 +91,7 @@ local function particle_axis(path, tensor, count)
   return axis and tensor.rank >= axis and tensor:size(axis) == count and axis or nil
 end
 
--- values of particles, from the nearest ones
+-- Saved values of particles, taken from the nearest particles of the earlier world.
 local function transferred(run, saved, path, own, other)
   local robot = run.design and run.design.robot or selection.robot(run.world, run.robot, "run:load")
   local there = saved.data.robots and saved.robot

@@ -36,7 +36,7 @@ function Buffer:places(values)
     VERTICES)
 end
 
--- appends a list of numbers; returns its accessor index
+-- Appends a list of numbers to the buffer; returns the index of their accessor.
 function Buffer:numbers(list)
   local least, most = math.min(unpack(list)), math.max(unpack(list))
   return self:add(bytes.of("float32", list), { componentType = FLOAT, count = #list, type = "SCALAR", min = { least },

@@ -37,7 +37,7 @@ local function described(name, content)
     .. bytes.of("uint16", { #name, 0 })
 end
 
--- bytes of a ZIP archive of .npy files, uncompressed
+-- The bytes of an uncompressed ZIP archive of .npy files.
 local function archive(files)
   local parts, list, size = {}, {}, 0
   for _, file in ipairs(files) do

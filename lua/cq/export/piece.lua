@@ -25,7 +25,7 @@ local function merged(a, b, both)
   return out
 end
 
--- a + t (b - a), component by component
+-- A place between a and b: a + t (b - a), component by component.
 local function mixed(a, b, t)
   local out = {}
   for k = 1, #a do out[k] = a[k] + t * (b[k] - a[k]) end

@@ -24,7 +24,7 @@ end
 -- the columns of a frame: a word of the format, a name, and where the numbers are
 local function list_columns(frame)
   local out = {}
-  -- adds a column for each component of a field
+  -- Adds a column to the file for each component of a field.
   local function add(field)
     local names = columns.names(field, frame.dim)
     for k, name in ipairs(names) do
@@ -38,7 +38,7 @@ local function list_columns(frame)
   return out
 end
 
--- writes a column into records of some size
+-- Writes a column into the file's records of `size` bytes.
 local function put(rows, size, column, kind, n)
   local data, pointer = column.data, kind.pointer
   if not data then return end                    -- zeros

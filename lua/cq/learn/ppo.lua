@@ -18,11 +18,12 @@ local function mean_of(params, z) return network.evaluate(params, "mean", z, "ta
 -- The critic's value of normalised observations.
 local function value_of(params, z) return network.evaluate(params, "value", z, "tanh"):squeeze(-1) end
 
+-- The mean action of the policy for normalised observations.
 function Ppo:mean(z) return mean_of(self.params, z) end
 
 local LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
--- log density of actions {rows, signals} under normal distributions
+-- The logarithm of the density of actions {rows, signals} under normal distributions around `mean`.
 local function log_density(params, mean, actions)
   local s = params.log_deviation
   return -(0.5 * ((actions - mean) / s:exp()):square() + s + LOG_ROOT_2_PI):sum(-1)
@@ -57,7 +58,7 @@ end
 
 -- ---- experience -----------------------------------------------------------------------------------------------------
 
--- rewards divided by the deviation of the discounted return
+-- Rewards divided by the standard deviation of the discounted return so far.
 local function scaled_reward(self, reward, ended)
   if not self.rewards then return reward end
   self.discounted = self.discounted * self.options.gamma * (1 - ended) + reward
@@ -138,11 +139,13 @@ local function explained_variance(value, target)
   return of_target > 0 and 1 - (off - off:mean()):square():mean():item() / of_target or 0 / 0
 end
 
+-- Resets the environment before the first update.
 function Ppo:begin()
   self.seen = learner.seen(self, self.env:reset { seed = self.options.seed }, true)
   self.began = true
 end
 
+-- One update: collects a batch of steps, then descends the clipped loss over it; returns the row of the history.
 function Ppo:iterate()
   local o, started = self.options, C.cq_clock()
   local rows, told = collect(self, self.horizon)

@@ -109,6 +109,7 @@ local function bytes_of(tensor) return ffi.string(tensor.pointer, tensor.count *
 
 local requests = {}
 
+-- Answers the first frame: refuses another version of the protocol, and describes the environment.
 function requests.hello(env, body)
   local asked = #body == 8 and tonumber(ffi.cast("const uint64_t *", body)[0])
   if asked ~= serve.PROTOCOL then
@@ -122,6 +123,7 @@ function requests.hello(env, body)
   }
 end
 
+-- Answers a reset, with or without a seed: the observations of all scenes.
 function requests.reset(env, body)
   if #body ~= 0 and #body ~= 8 then
     refuse("reset takes a seed of 8 bytes, or nothing, got %d bytes", #body)
@@ -130,6 +132,7 @@ function requests.reset(env, body)
   return bytes_of(env:reset { seed = seed })
 end
 
+-- Answers a step: observations, rewards, and which episodes have ended.
 function requests.step(env, body)
   local width = env.action_space.shape[1]
   if #body ~= env.scenes * width * 8 then

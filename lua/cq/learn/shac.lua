@@ -16,6 +16,7 @@ local Shac = learner.subclass("shac", { "optimizer", "critic", "random", "observ
 -- The policy's mean action before tanh, for normalised observations.
 local function mean_of(params, z) return network.evaluate(params, "mean", z, "elu") end
 
+-- The action of the policy without noise, for normalised observations.
 function Shac:mean(z) return mean_of(self.params, z):tanh() end
 
 ---The loss of a window: -1 / (scenes steps) sum over scenes of sum_t gamma^t r_t + gamma^h V(z_h), in which an episode
@@ -60,6 +61,7 @@ local function check_reach(window)
   end
 end
 
+-- Resets the environment before the first update.
 function Shac:begin()
   self.env:reset { seed = self.options.seed }
   self.began = true
@@ -75,6 +77,8 @@ local function learn_value(self, window)
   return self.critic:fit(z, learner.flatten(targets), self.random)
 end
 
+-- One update: a window of the simulation, one step of the policy down its gradient, then the value function; returns
+-- the row of the history.
 function Shac:iterate()
   local o, started, window = self.options, C.cq_clock(), nil
   local fraction = o.anneal and 1 - self.updates_made / self.updates or 1

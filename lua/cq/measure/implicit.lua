@@ -20,7 +20,7 @@ local function world_of(case, step, substeps, integrator)
   return cq.World(scene.world), case.moves and scene.velocity or cq.zeros { scene.robot.particle_count, case.dim }
 end
 
--- seconds of explicit steps, each of one repetition
+-- Seconds that the explicit steps of a case take, of each repetition.
 local function explicit_steps(case, repeats, seconds)
   local world, velocity = world_of(case, EXPLICIT_STEP, SUBSTEPS)
   local timing = kernel.time(world, { velocity = velocity, steps = EXPLICIT_STEPS / SUBSTEPS,

@@ -64,7 +64,7 @@ local function create(world, steps, velocity, memory)
   return out[0], plan
 end
 
--- bytes that are free where the memo lies
+-- Free bytes where the memo lies: on the GPU, or in main memory.
 local function memory_available(world)
   if world.device_kind == "cpu" then return tonumber(C.cq_memory_available()) end
   local gpu = ffi.new "cq_gpu"
@@ -105,7 +105,7 @@ local function done(handle)
   return kernel.clock()
 end
 
--- seconds of a forward pass
+-- Seconds that a forward pass takes.
 local function forward(handle, steps, signals)
   engine.check(C.cq_rollout_begin(handle), "bench")
   local start = done(handle)

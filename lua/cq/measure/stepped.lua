@@ -12,6 +12,7 @@ local stepped = {}
 local SCENES, CONTROL_STEPS = 64, 4
 local EPISODE = 1e6                      -- control steps: none ends while it is timed
 
+-- The environment of 64 bipeds that is timed.
 local function environment(robot, world)
   return cq.Env { world = world, scenes = SCENES, steps = EPISODE,
     observer = cq.Observer.centroid { groups = robot.groups, velocity = true },
@@ -33,7 +34,7 @@ local function piece(env, policy, control_steps)
   return turn - start, finish - middle, middle - turn
 end
 
--- seconds of one rollout without a memo
+-- Seconds that one rollout takes, without a memo for gradients.
 local function rollout(world, u)
   local start = C.cq_clock()
   local roll = world:rollout { steps = u:size(2), batch = SCENES, controller = cq.Controller.open_loop(u) }

@@ -54,7 +54,7 @@ local function reserve(self)
   if not self.pictures then self.pictures = T.zeros { self.replay, unpack(shape_after(self, 0)) } end
 end
 
--- mass by volume of the world's bodies at rest
+-- The mass of a world's bodies at rest divided by their volume.
 local function density_of(world)
   local base = world.layout.base
   return base.mass:sum():item() / base.volume:sum():item()
@@ -117,7 +117,7 @@ local function product(shape)
   return count
 end
 
--- weights drawn by He's rule, biases of zero
+-- Draws initial weights by He's rule, with biases of zero.
 local function draw(self)
   local weights, source, param = {}, random { seed = self.seed }, self.trainable and T.param or T.tensor
   -- Weights and biases of a convolution, drawn by He's rule.

@@ -29,7 +29,7 @@ local of_plans = { stage = true, stage_iteration = true, start = true, substeps 
   passive_cost = true, rate = true, clip = true, penalty = true, adjoint = true, adjoint_growth = true,
   first_order_weight = true }
 
--- names are columns of a history
+-- Refuses a name of a constraint that cannot be a column of the history, or that another one has.
 local function check_name(what, name, known)
   if name:find "[,%c\"]" then is.fail("%s: a name has no commas, quotes and line ends, got %q", what, name) end
   if constraint.reserved[name] or of_plans[name] or name == "objective" then

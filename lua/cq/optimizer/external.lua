@@ -35,7 +35,7 @@ local function work_of(optimizer, solver)
   return self
 end
 
----Where the library begins: the first point of all, or that where the stage before has ended.
+---The point where the library begins: the user's parameters, or the end of the stage before.
 ---@return ffi.cdata*           double {count}, a copy
 function External:start()
   local from = self.last or self.log[1]
@@ -45,7 +45,7 @@ function External:start()
   return x
 end
 
--- a new point, by the user's function
+-- Evaluates the user's function at a new point.
 local function evaluate(self, x)
   local solver = self.solver
   if not solver:goes_on() then return nil end
@@ -140,10 +140,13 @@ function external.class(class_name, kind, run, destroy)
   local class = { __name = class_name, __is = { ["cq.Optimizer"] = true }, chooses_points = true }
   class.__index = class
 
+  -- Runs the library on a solve.
   function class:minimise(solver) return minimise(self, solver, run, destroy) end
 
+  -- Minimises f from params; see cq.Optimizer:solve.
   function class:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
 
+  -- Refuses single steps, since the library makes its own loop.
   function class.update()
     is.fail("cq.Optimizer.%s has no update, for it makes its own loop; call optimizer:solve, or give it to an "
       .. "experiment", kind)
@@ -163,6 +166,7 @@ function external.class(class_name, kind, run, destroy)
     self.log = tables.merged(state.log)
   end
 
+  -- Forgets the points of an earlier solve.
   function class:restart() self.log, self.message, self.multipliers = {}, nil, nil end
 
   ---@param def table         checked

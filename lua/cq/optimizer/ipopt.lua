@@ -115,7 +115,7 @@ local function limits_of(constraints, sign)
   return out
 end
 
--- tolerances of constraints are absolute here, one for all
+-- The one absolute tolerance that IPOPT applies to all constraints: the least of theirs.
 local function violation_of(constraints)
   local least = math.huge
   for _, c in ipairs(constraints) do least = math.min(least, c.tolerance) end
@@ -130,6 +130,7 @@ local function set(opt, name, value)
   end
 end
 
+-- Sets the options of IPOPT from the optimizer's fields.
 local function set_options(self, opt, constraints)
   set(opt, "hessian_approximation", "limited-memory")
   set(opt, "sb", "yes")

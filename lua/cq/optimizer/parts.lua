@@ -39,6 +39,7 @@ function parts.methods(Optimizer)
   local Parts = setmetatable({ __name = Optimizer.__name }, { __index = Optimizer })
   Parts.__index = Parts
 
+  -- One step of each part's optimizer; returns the norm of all gradients.
   function Parts:update(params, grads)
     local names = names_of(self, params)
     local square = 0
@@ -50,12 +51,14 @@ function parts.methods(Optimizer)
     self.iteration, self.norm = self.iteration + 1, math.sqrt(square)
   end
 
+  -- The state of all parts' optimizers, for cq.save.
   function Parts:state()
     local out = { kind = self.kind, iteration = self.iteration, parts = {} }
     for name, part in pairs(self.parts) do out.parts[name] = part:state() end
     return out
   end
 
+  -- Restores a state of Parts:state.
   function Parts:restore(state)
     if type(state) ~= "table" or type(state.parts) ~= "table" then
       is.fail("optimizer:restore: needs a state of an optimizer of parts, got %s", text.describe(state))
@@ -67,6 +70,7 @@ function parts.methods(Optimizer)
     self.iteration = state.iteration
   end
 
+  -- Restarts the optimizer of each part.
   function Parts:restart()
     self.iteration = 0
     for _, part in pairs(self.parts) do part:restart() end

@@ -77,8 +77,8 @@ local function open(def)
   return require("cq.run").open { iterations = def.iterations, folder = def.folder, resume = def.resume }
 end
 
--- ends the run, whose folder says more than this process remembers
-local function close(run, solution)
+-- Closes the folder of a solve with the solution's status, since the folder says more than this process remembers.
+local function close_folder(run, solution)
   if not run then return end
   run:finish()
   if not solution.feasible then
@@ -121,7 +121,7 @@ function solve.run(optimizer, params, f, fields)
   }
   local solution = problem:solve()
   T.leaves.load(params, problem.best.params, "optimizer:solve")
-  close(run, solution)
+  close_folder(run, solution)
   return solution
 end
 

@@ -33,7 +33,7 @@ local solver = {}
 
 -- ---- evaluation -----------------------------------------------------------------------------------------------------
 
--- names that f must give
+-- Refuses values of f that lack the objective or a constraint.
 local function check_names(self, values)
   local what = self.what
   if values.objective == nil then is.fail("%s: f must give a number named objective", what) end
@@ -85,7 +85,7 @@ local function keep_best(self, values, judged)
   self.best = point
 end
 
--- the next stage begins where all constraints are kept
+-- Begins the next stage of a solve once all constraints of this one are kept.
 local function next_stage(self, judged)
   if self.stage ~= "violation" or not judged.feasible then return end
   self.stage_at = self.stage_at + 1
@@ -198,7 +198,7 @@ local function require_same(self, saved)
   end
 end
 
--- what was saved begins here
+-- Restores a solve from its saved state.
 local function restore(self, saved)
   require_same(self, saved)
   T.leaves.load(boxed(self.all), saved.params, self.what)

@@ -34,7 +34,7 @@ local spec = is.define("cq.Picture.canvas", {
 -- "#rrggbb" or the engine's number
 local function number(value) return type(value) == "string" and colour.number(value) or value end
 
--- a flat double array of nested or flat lists
+-- A double array of a list, flat or nested.
 local function flat(list)
   local n, k = type(list[1]) == "table" and #list * #list[1] or #list, 0
   local out = ffi.new("double[?]", math.max(n, 1))

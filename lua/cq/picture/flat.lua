@@ -83,6 +83,7 @@ end
 -- its edge.
 local solid = {}
 
+-- Outline and edge of a half-space within the window of a picture.
 function solid.half_space(w, window)
   local d = 1e3 * (window[3][1] - window[1][1])
   local t = { -w.normal[2], w.normal[1] }
@@ -90,6 +91,7 @@ function solid.half_space(w, window)
   return clip(window, w.point, w.normal), edge
 end
 
+-- Outline and edge of a box, solid or hollow, within the window of a picture.
 function solid.box(w, window)
   local a, b = w.lower, w.upper
   local outline = { { a[1], a[2] }, { b[1], a[2] }, { b[1], b[2] }, { a[1], b[2] } }
@@ -97,6 +99,7 @@ function solid.box(w, window)
   return w.hollow and with_hole(window, outline) or outline, edge
 end
 
+-- Outline and edge of a disc, solid or hollow, within the window of a picture.
 function solid.sphere(w, window)
   local outline = circle(w.point, w.radius)
   local edge = circle(w.point, w.radius)
@@ -104,6 +107,7 @@ function solid.sphere(w, window)
   return w.hollow and with_hole(window, outline) or outline, edge
 end
 
+-- Outline and edge of a height field within the window of a picture.
 function solid.height_field(w, window)
   local left, right, bottom = window[1][1], window[3][1], window[1][2]
   local edge = { { math.min(left, w.origin[1]), w.heights[1] } }

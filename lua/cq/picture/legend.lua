@@ -68,15 +68,19 @@ end
 local Extent = {}
 Extent.__index = Extent
 
+-- The width of a line of text, as the canvas has it.
 function Extent:text_width(...) return self.canvas:text_width(...) end
 -- Extends the extent to x; a stand-in for a canvas that measures what would be drawn.
 function Extent:see(x) self.left = math.min(self.left, x) end
+-- Measures a rectangle that would be drawn: extends the extent to its left side.
 function Extent:rectangle(x) self:see(x) end
 
+-- Measures a polygon that would be drawn.
 function Extent:polygon(points)
   for _, point in ipairs(points) do self:see(point[1]) end
 end
 
+-- Measures a line of text that would be drawn.
 function Extent:text(line)
   local width = self.canvas:text_width(line.text, line.size)
   self:see(line.x - (line.align == "right" and width or line.align == "centre" and width / 2 or 0))

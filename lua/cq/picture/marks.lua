@@ -21,7 +21,7 @@ local goal_spec = is.define("cq.Picture goal", {
   at = is.any(), radius = is.number { above = 0, optional = true }, colour = colour.checker { default = paint.goal },
 })
 
--- numbers of a place {dim}
+-- A place {dim} from a user's list or tensor; refuses others.
 local function place(value, dim, what)
   if T.is_tensor(value) then value = value:totable() end
   if type(value) ~= "table" or #value ~= dim then
@@ -65,6 +65,7 @@ function marks.flat_goals(canvas, goals, scale)
   end
 end
 
+-- Draws goals in space as balls.
 function marks.solid_goals(canvas, goals)
   for _, goal in ipairs(goals) do
     local centre = ffi.new("double[3]", goal.at)
@@ -173,7 +174,7 @@ local arrow_spec = is.define("cq.Picture arrows", {
   unit = is.string { optional = true }, colour = colour.checker { default = paint.arrow },
 })
 
--- requires a tensor {k, dim}
+-- Refuses what is no tensor {k, dim}.
 local function rows(value, dim, what)
   local tensor = T.as_tensor(value)
   if tensor.rank ~= 2 or tensor:size(2) ~= dim then

@@ -27,7 +27,7 @@ local function parsed(list)
 end
 local palettes = { rising = parsed(paint.scale), signed = parsed(paint.signed), tension = parsed(paint.tension) }
 
--- colour of a place 0..1 between the first and the last stop
+-- The colour at a place from 0 to 1 on a palette, between the first and the last of its colours.
 local function at(stops, place)
   local whole = math.min(math.max(place, 0), 1) * (#stops - 1)
   local k = math.min(math.floor(whole), #stops - 2)
@@ -139,7 +139,7 @@ end
 local WIDE, HIGH = 180, 10          -- [pixel] of the bar
 local MARGIN = 6                    -- [pixel] between its numbers and the side of the picture, at least
 
--- draws a colour bar with its numbers
+-- Draws a colour bar with its numbers.
 local function bar(self, canvas, right, y, write)
   local step = ruler.step(self.upper - self.lower, 3)
   -- a number under the right end of the bar goes on beyond it, but not beyond the picture

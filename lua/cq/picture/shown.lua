@@ -154,7 +154,7 @@ local arrows_spec = is.define("render: arrows", {
   colour = is.string { optional = true },
 })
 
--- every so many rows of places and vectors
+-- Every so many rows of places and vectors, so that arrows do not overlap.
 local function thinned(at, vector, every)
   local keep = {}
   for p = 1, at:size(1), every do keep[#keep + 1] = p end
@@ -205,7 +205,7 @@ local function require_inside(list, world)
   return list
 end
 
----Goals: a function of state and signals that gives a list.
+---A function of state and signals that gives the list of goals, from what a user gave: a list, or such a function.
 ---@return function
 function shown.goals(given)
   if given == nil then return function() return {} end end

@@ -13,7 +13,7 @@ local solid = {}
 
 local SKY, GROUND, LINE, OBSTACLE = { "#c9d6e2", "#f1f4f6" }, "#dde2e7", "#57687a", "#8d99a6"
 
--- the engine's camera: where the scene is seen from, and the sun
+-- Sets the engine's camera, from where the scene is seen, and its sun.
 local function look(canvas, scene, now)
   local cam = ffi.new "cq_camera"
   C.cq_camera_init(cam)
@@ -67,7 +67,8 @@ end
 
 local draw = {}
 
--- a piece of a wall that the camera looks through from behind, as a ceiling, near the bodies
+-- Draws a piece of a wall near the bodies, as a translucent sheet, where the camera looks through the wall from
+-- behind.
 local function sheet(canvas, now, w)
   local n, lower, upper = w.normal, now.box.lower, now.box.upper
   local hint = math.abs(n[2]) < 0.9 and { 0, 1, 0 } or { 1, 0, 0 }
@@ -106,6 +107,8 @@ local function sheet(canvas, now, w)
   triangles(canvas, list)
 end
 
+-- Draws a half-space: its plane with a grid of lines, or near the bodies a translucent sheet where it is seen from
+-- behind.
 function draw.half_space(canvas, scene, w, now, eye)
   local before = 0
   for d = 1, 3 do before = before + (eye[d] - w.point[d]) * w.normal[d] end
@@ -113,6 +116,7 @@ function draw.half_space(canvas, scene, w, now, eye)
   plane(canvas, w.point, w.normal, scene.cell, w.normal[2] < 0.999 and 2 * scene.domain[1] or nil)
 end
 
+-- Draws a box; of a hollow one, a room, the floor alone.
 function draw.box(canvas, scene, w)
   if w.hollow then      -- of a room, the floor is seen
     return plane(canvas, { w.lower[1], w.lower[2], w.lower[3] }, { 0, 1, 0 }, scene.cell)
@@ -131,12 +135,14 @@ function draw.box(canvas, scene, w)
   triangles(canvas, list)
 end
 
+-- Draws a sphere; a hollow one is not drawn, since it would hide what is in it.
 function draw.sphere(canvas, _, w)
   if w.hollow then return end      -- seen from inside there would be nothing else
   check(C.cq_picture_spheres(canvas.handle, 1, ffi.new("double[3]", w.point), ffi.new("double[1]", w.radius),
     ffi.new("uint32_t[1]", colour.number(OBSTACLE))))
 end
 
+-- Draws a height field as triangles.
 function draw.height_field(canvas, scene, w)
   local list, columns = {}, w.count[2]
   local tints = { [0] = colour.number(GROUND), colour.number "#d3d9df" }

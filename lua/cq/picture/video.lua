@@ -42,6 +42,7 @@ local function has_ffmpeg()
   return code == 0 or code == true      -- by the flavour of LuaJIT
 end
 
+-- The text of a file, empty if there is none.
 local function read_all(path)
   local file = io.open(path, "rb")
   if not file then return "" end
@@ -50,6 +51,7 @@ local function read_all(path)
   return all
 end
 
+-- Makes the folder that keeps the frames as PNG files.
 local function make_frame_folder(self)
   self.folder = self.path:gsub("%.%w+$", "") .. "_frames"
   local made, problem = host.make_folder(self.folder)
@@ -139,6 +141,7 @@ local function cannot_write(self)
   return not fine and problem or nil
 end
 
+-- Removes what was written beside the video.
 local function remove_files(self)
   os.remove(self.log)
   os.remove(self.status)

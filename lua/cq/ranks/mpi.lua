@@ -143,14 +143,14 @@ end
 
 -- ---- operations ----------------------------------------------------------------------------------------------------
 
--- raises the error of an MPI call that failed
+-- Raises the error of an MPI call that failed.
 local function check(self, code)
   if code == 0 then return end
   self.broken = true
   is.fail("MPI: %s", ffi.string(self.object.cq_mpi_error()))
 end
 
--- waits for the operation that was begun
+-- Waits for the MPI operation that was begun; after Ctrl-C only for a while, since another rank may have ended.
 local function wait(self)
   local object, done, since, tests = self.object, self.done, nil, 0
   while true do
@@ -196,8 +196,10 @@ function Mpi:broadcast(data, bytes)
   end
 end
 
+-- Sends `count` doubles to a rank; waits until they are on their way.
 function Mpi:send(data, count, to) run(self, self.object.cq_mpi_send(data, count, to)) end
 
+-- Receives `count` doubles from a rank into data; waits until they are there.
 function Mpi:receive(data, count, from) run(self, self.object.cq_mpi_receive(data, count, from)) end
 
 ---A number that tells whether ranks have the same bytes.

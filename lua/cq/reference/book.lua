@@ -79,6 +79,7 @@ local function call_of(name, params, tables)
   return ("%s(%s)"):format(name, table.concat(words, ", "))
 end
 
+-- The reference of one function: its call, text, parameters, tables of fields and results.
 function Book:entry(name, found, section)
   local tables, params = {}, {}
   local definition = schema.registry[name]
@@ -102,6 +103,7 @@ function Book:entry(name, found, section)
   return entry
 end
 
+-- Adds an entry to a section and to the lists by name.
 function Book:add_entry(section, entry)
   local key = entry.name:lower()
   entry.section = section
@@ -116,6 +118,7 @@ function Book:follow(found)
   end
 end
 
+-- Notes the classes that a type names, so that they get pages.
 function Book:remember_classes(type)
   for name in types.classes(type) do
     local class = self.classes[name]
@@ -127,7 +130,7 @@ function Book:remember_classes(type)
   end
 end
 
--- methods that are annotated as fields: fun(self: cq.Tensor, ...)
+-- A method that is annotated as a field of a class: fun(self: cq.Tensor, ...).
 local function field_method(item, class)
   local inside, result = item.type:match "^fun(%b())%s*:?%s*(.*)$"
   local params = types.fields("{" .. inside:sub(2, -2) .. "}")
@@ -140,7 +143,7 @@ end
 
 -- ---- where things are annotated -------------------------------------------------------------------------------------
 
--- the path of a function's source, and its line
+-- The path and the line of a function's source.
 local function place_of(f)
   local info = debug.getinfo(f, "S")
   local path = info.source:sub(1, 1) == "@" and info.source:sub(2) or ""
@@ -175,7 +178,7 @@ local function as_function(found)
   return setmetatable({ params = params }, { __index = found })
 end
 
--- a module that is called: its class says how
+-- The signature of a module that is called, from the annotation of its class.
 function Book:overloaded(class)
   local params, result = class.overload:match "^fun(%b())%s*:?%s*(.*)$"
   return {
@@ -193,6 +196,7 @@ end
 
 -- ---- sections -------------------------------------------------------------------------------------------------------
 
+-- A new section, with the head comment of its file.
 function Book:section(name, path)
   local about = path and self.sources.heads[path] or {}
   local section = { name = name, about = about, properties = {}, entries = {}, path = path }
@@ -214,6 +218,7 @@ function Book:word_of(class)
   return best or class.name:match("([%w_]+)$"):lower()
 end
 
+-- Adds the methods and fields of a class to its section.
 function Book:add_class(section, class)
   section.class = class.name
   local word = self:word_of(class)
@@ -230,6 +235,7 @@ function Book:add_class(section, class)
   end
 end
 
+-- Adds a method to the section of its class, named by the word that users write before the colon.
 function Book:method(section, class, word, found)
   local name = word .. ":" .. found.name
   if self.by_name[name:lower()] then name = class.name .. ":" .. found.name end
@@ -242,7 +248,7 @@ function Book:method(section, class, word, found)
   end
 end
 
--- a family of constructors, or a module of functions
+-- Adds the functions of a module to a section: a family of constructors, or plain functions.
 function Book:add_members(section, module, path)
   local names = {}
   for key, value in pairs(module) do
@@ -271,6 +277,7 @@ function Book:path_of(module)
   end
 end
 
+-- Adds a field of cq, as cq.World, with its functions and families.
 function Book:add_noun(name, module)
   local path = self:path_of(module)
   local section = self:section("cq." .. name, path)
@@ -301,6 +308,7 @@ function Book:add_objects()
   end
 end
 
+-- Adds the functions of cq that are no nouns.
 function Book:add_functions(cq, names)
   local section = self:section("cq", "lua/cq/init.lua")
   for _, name in ipairs(names) do
@@ -330,7 +338,7 @@ function Book:add_quantities()
   end
 end
 
--- files for other programs, from the table of formats
+-- Adds the file formats of exports, from their table.
 function Book:add_formats()
   local section = self:section("formats")
   section.about = { "formats: files for other programs." }
@@ -345,6 +353,7 @@ end
 
 -- ---- the program ----------------------------------------------------------------------------------------------------
 
+-- Adds the commands of the program.
 function Book:add_commands()
   local section = self:section("cqlua")
   section.about = { "cqlua: the program. It runs a script, `cqlua [options] script.lua [its options]`, or a command." }

@@ -39,6 +39,7 @@ local function escaped(said) return (said:gsub("[&<>\"]", entities)) end
 local Page = {}
 Page.__index = Page
 
+-- Appends a line of HTML.
 function Page:add(format, ...) self[#self + 1] = select("#", ...) > 0 and format:format(...) or format end
 
 -- names that have a place in the page become links to it
@@ -53,6 +54,7 @@ function Page:prose(said)
   return (self:linked(said):gsub("`([^`]+)`", "<code>%1</code>"))
 end
 
+-- Appends the lines of a comment: paragraphs, and blocks of code.
 function Page:comment(lines)
   for _, block in ipairs(prose.blocks(lines)) do
     if block.kind == "paragraph" then
@@ -63,6 +65,7 @@ function Page:comment(lines)
   end
 end
 
+-- Appends a table of fields.
 function Page:table(given)
   if given.title ~= "" then self:add("<p>Fields of <code>%s</code>:</p>", escaped(given.title)) end
   self:add "<table>"
@@ -76,6 +79,7 @@ function Page:table(given)
   self:add "</table>"
 end
 
+-- Appends parameters or results.
 function Page:values(fields)
   self:add "<table>"
   for _, field in ipairs(fields) do
@@ -85,6 +89,7 @@ function Page:values(fields)
   self:add "</table>"
 end
 
+-- Appends the page of one function.
 function Page:entry(entry)
   -- a noun's own place is its section
   local place = entry.name == entry.section.name and entry.name .. " call" or entry.name
@@ -99,6 +104,7 @@ function Page:entry(entry)
   end
 end
 
+-- Appends the index of all sections.
 function Page:index(book)
   self:add "<nav>"
   for _, section in ipairs(book.sections) do

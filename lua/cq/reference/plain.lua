@@ -7,18 +7,21 @@ local plain = {}
 
 local WIDTH = 100
 
--- bold where the text goes to a terminal
+-- A line in bold where the text goes to a terminal.
 local function bold(page, line) return page.bold and "\27[1m" .. line .. "\27[0m" or line end
 
 local Page = {}
 Page.__index = Page
 
+-- Appends a line.
 function Page:add(line) self[#self + 1] = line end
 
+-- Appends some lines.
 function Page:add_all(lines)
   for _, line in ipairs(lines) do self:add(line) end
 end
 
+-- Appends a title, after an empty line.
 function Page:title(line)
   if #self > 0 then self:add "" end
   self:add(bold(self, line))
@@ -34,7 +37,7 @@ function Page:row(name, said, column)
   self:add_all(prose.wrap(said, WIDTH, head, (" "):rep(column)))
 end
 
--- as wide as the longest name that is not out of proportion
+-- The column at which texts begin: behind the longest name, unless that is out of proportion.
 local function column_of(names)
   local widest = 8
   for _, name in ipairs(names) do
@@ -71,6 +74,7 @@ function Page:table(given)
   end
 end
 
+-- Appends parameters or results, name and meaning in two columns.
 function Page:values(fields)
   local column = column_of(names_of(fields))
   for _, field in ipairs(fields) do
@@ -78,6 +82,7 @@ function Page:values(fields)
   end
 end
 
+-- Appends the page of one function.
 function Page:entry(entry)
   self:title(entry.call)
   if #entry.text > 0 then self:add_all(prose.fill(entry.text, WIDTH, "  ")) end
@@ -112,6 +117,7 @@ function plain.parts(section)
   return functions, methods
 end
 
+-- Appends functions with the first sentence of each.
 function Page:list(entries)
   local column = column_of(names_of(entries))
   for _, entry in ipairs(entries) do self:row(entry.name, prose.summary(entry.text), column) end

@@ -95,7 +95,7 @@ end
 
 -- ---- one file -------------------------------------------------------------------------------------------------------
 
--- params and results of ---@type fun(fields: x): y
+-- Reads parameters and results of a ---@type fun(fields: x): y.
 local function read_signature(block)
   local inside, result = (block.type or ""):match "^fun(%b())%s*:?%s*(.*)$"
   if not inside or #block.param > 0 then return end
@@ -111,7 +111,7 @@ local function add_class(found, file, block, next_line)
   }
 end
 
--- owner and name of what a line defines
+-- The owner and the name of the function that a line defines.
 local function defined(line)
   local owner, name = line:match "^function ([%w_%.]*[%w_])[%.:]([%w_]+)%s*%("
   if owner then return owner, name end

@@ -55,7 +55,7 @@ end
 ---@field c ffi.cdata*
 ---@field d ffi.cdata*
 
--- fills in what predicts the particle p
+-- Fills in which earlier particles predict particle p: those before it along the axes.
 local function fill(out, p, before)
   local dim = #before
   local x, y, z = before[1][p], before[2][p], dim == 3 and before[3][p] or -1

@@ -110,7 +110,7 @@ local function bodies_of(world, volume)
   return out
 end
 
--- particles that cables go through stay
+-- The particles that cables run through, which a thinned film keeps.
 local function cabled(world)
   local out = {}
   for _, entry in ipairs(world.layout.cable.list) do
@@ -274,7 +274,7 @@ end
 
 -- ---- curves ---------------------------------------------------------------------------------------------------------
 
--- columns of rows {steps, k} as curves over time
+-- Adds the columns of rows {steps, k} to the film as curves over time.
 local function add_curves(out, def, rows, names, dt)
   local steps, count = rows:size(1), rows:size(2)
   local every = math.max(1, math.ceil(steps / CURVE))

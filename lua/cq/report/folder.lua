@@ -12,7 +12,7 @@ local T = require "cq.tensor"
 
 local folder = {}
 
--- tables within tables as one, by paths
+-- A nested table as one table by paths.
 local function flatten(value, path, out)
   if type(value) ~= "table" then
     out[path] = type(value) == "number" and value or tostring(value)

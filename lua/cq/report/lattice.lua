@@ -28,7 +28,7 @@ local function around(key, dim, see)
   end
 end
 
--- are all cells around a key taken?
+-- Are all cells around a cell taken, so that it is not at the surface?
 local function is_inside(taken, key, dim)
   return around(key, dim, function(one) return not taken[one] or nil end) == nil
 end

@@ -72,7 +72,7 @@ local function obey(command)
   end
 end
 
--- looks for requests, at most every EVERY seconds
+-- Answers requests of the page, at most every EVERY seconds.
 local function idle()
   local time = C.cq_clock()
   if time - now.polled < EVERY then return end
@@ -100,7 +100,7 @@ local function watch(roll)
   end
 end
 
--- a rollout for the page alone
+-- Simulates the present parameters once for the page, and films that.
 local function make(experiment)
   local film = new_film(experiment.steps)
   local roll = T.tape.pause(function()
@@ -109,7 +109,7 @@ local function make(experiment)
   return { film = film, roll = roll, took = 0 }
 end
 
--- sends a film as the texts of a page
+-- Sends a film to the page.
 local function send(filmed)
   if filmed.problem then error(filmed.problem, 0) end
   local texts = {}

@@ -123,7 +123,7 @@ local function is_torn(body, lattice, rest, positions, dim)
   return false
 end
 
--- the means of the corners of faces {f, dim}
+-- The centres of faces {f, dim}.
 local function centres(vertices, faces, count, dim)
   local out = T.zeros { count, dim }
   local x, y = out:data(), vertices:data()

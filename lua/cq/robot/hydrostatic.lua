@@ -23,7 +23,7 @@ local spec = is.define("robot:hydrostatic", {
   surface = is.number { optional = true },
 })
 
--- unit vector against gravity, and its size
+-- The unit vector against gravity, and the size of gravity.
 local function upward(robot, gravity)
   if #gravity ~= robot.dim then
     is.fail("robot:hydrostatic: gravity has %s, the robot is %dD", text.count(#gravity, "component"), robot.dim)

@@ -43,7 +43,7 @@ local function sides_of(robot, list)
   return sides, sum
 end
 
--- the box around some particles
+-- The box around some particles, whose sides include half a cell.
 local function box_of(robot, sides, list)
   local x, dim, lower, upper = robot.position:data(), robot.dim, {}, {}
   for d = 1, dim do lower[d], upper[d] = math.huge, -math.huge end

@@ -75,7 +75,7 @@ local function keep_actuators(out, robot, place, count)
   end
 end
 
--- ascending particle numbers, each once
+-- The numbers of the selected particles in ascending order, each once.
 local function numbers_of(robot, which)
   local index, count = robot:select(which, "robot:subset")
   local seen, list = {}, {}

@@ -45,12 +45,12 @@ function values.hint(name, given, known)
   return hint and (" (%s)"):format(hint) or text.suggestion(name, known or names)
 end
 
--- shape of one particle's value
+-- The shape of one particle's value: {}, {dim} or {dim, dim}.
 local function width(robot, entry)
   return entry.owner == "entry" and { robot.weight_columns } or field.width(entry, robot.dim)
 end
 
--- the particles that have a field; nil: all
+-- Which particles have a field; nil if all do.
 local function having(robot, entry) return entry.owner == "constant" and constants.having(robot, entry.name) or nil end
 
 -- Two lists, one after the other.

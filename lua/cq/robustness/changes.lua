@@ -60,10 +60,12 @@ local Through = setmetatable({ __name = "cq.Controller", family = "changed",
   __tostring = controllers.class.__tostring }, { __index = controllers.class })
 Through.__index = Through
 
+-- Lets the controller within check the rollout.
 function Through:check_rollout(roll)
   if self.inner.check_rollout then self.inner:check_rollout(roll) end
 end
 
+-- The initial memory, with that of the controller within.
 function Through:start() return { inner = self.inner.start and self.inner:start() or nil } end
 
 -- The inner controller's signals after f.
@@ -132,7 +134,7 @@ local function adjust(change, seed, fields, world)
   end
 end
 
--- the world that an experiment's rollouts are made in
+-- The world that an experiment's rollouts are simulated in.
 local function world_of(run) return run.extracted and run.extracted.world or run.world end
 
 -- An experiment on another grid, and its parameters there: by its function of a level, or with the bodies of its world
@@ -160,6 +162,7 @@ end
 function changes.of(run, params, change, seed, fields)
   fields = fields or {}
   local own = fields.adjust
+  -- Adjusts a rollout's definition: first as the experiment does, then by the change.
   function fields.adjust(given, world)
     if own then own(given, world) end
     adjust(change, seed or 0, given, world)

@@ -233,7 +233,7 @@ local function control_step_adj(self, inner, i, grad_hidden)
   return (i > 0 or self.continues) and pass_hidden(self, carried, i) or carried
 end
 
--- the first hidden state may depend on parameters too
+-- The backward pass of the initial memory, which may depend on parameters too.
 local function start_adj(self, inner, grad_hidden)
   local any = false
   for _, grad in ipairs(grad_hidden) do any = any or grad end

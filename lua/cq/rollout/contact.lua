@@ -28,7 +28,8 @@ local contact = {}
 -- Numbers of one contact in the engine's row.
 local function width_of(world) return C.cq_contact_width(world.dim) end
 
--- the parts of rows {..., width} of walls
+-- Contact results from the engine's rows {..., width} of walls: impulse, its normal and tangential part, and centre of
+-- pressure.
 local function parts(rows, dim)
   local normal = rows:slice(dim + 1, dim + 1, -1):squeeze(-1)
   local moment, none = rows:slice(2 * dim + 2, 3 * dim + 1, -1), normal:equals(0)
@@ -64,7 +65,7 @@ local function sum_pieces(roll, first, count, out)
   end
 end
 
--- and gives the gradient of each sum to all of its pieces
+-- Adjoint of sum_pieces: adds the gradient of each sum to all of its pieces.
 local function add_pieces(roll, first, count, grad)
   local size, pieces = step_size(roll), roll.world.pieces
   local all = ffi.new("double[?]", count * pieces * size)
@@ -135,7 +136,7 @@ local function missing(world, which)
     by_group, text.describe(which))
 end
 
--- Which rows belong to a wall or to pins, from 0, the first and the last.
+-- The first and the last row of contacts, from 0, that belong to a wall or to pins.
 local function find(world, which)
   local walls = world.walls
   if which == "pins" then

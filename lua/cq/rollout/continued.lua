@@ -89,7 +89,7 @@ function continued.prepare(self, def)
     memory = { observer = memory_of(self, def, "observer"), controller = memory_of(self, def, "controller") } }
 end
 
--- the state that a rollout went on from
+-- The state from which a rollout continued.
 local function source_of(self)
   local from = self.continues.from[1]
   if not from then

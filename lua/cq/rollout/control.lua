@@ -119,7 +119,7 @@ local function check_signals(self, signals, observation)
   return check_finite(signals)
 end
 
--- does the user's method want velocities too?
+-- Does the user's method take velocities as well?
 local function wants_velocity(f)
   if type(f) ~= "function" then return false end
   local info = debug.getinfo(f, "u")

@@ -25,7 +25,7 @@ local function fill_layer(self, k, layer)
   self.given[k] = { w = layer.w, b = layer.b, grad_w = grad_w, grad_b = grad_b, kept = { w, b } }
 end
 
--- where the engine's signals come from
+-- Fills in which output of the network each signal of the engine takes, with scale and shift.
 local function fill_signals(self, stresses)
   local count = #stresses
   self.output, self.scale = ffi.new("int32_t[?]", math.max(count, 1)), ffi.new("double[?]", math.max(count, 1))

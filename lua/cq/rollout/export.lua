@@ -143,7 +143,7 @@ local function export_table(what, def, simulate, world)
   return def.path, #list[1].values
 end
 
--- what makes frames of states
+-- A function that makes a frame of the format from a state.
 local function reader_of(what, def)
   if def.as == "particles" then return function(state) return frame.particles(state, def) end end
   local skins

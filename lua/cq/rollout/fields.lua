@@ -211,7 +211,7 @@ local function spread_world(value, shape, least, batch, what)
   return tensor:expand(target), lead.count == 1
 end
 
--- numbers within the bounds of their field
+-- Refuses numbers outside of the bounds of their field.
 local function check_range(tensor, entry)
   T.tape.pause(function()
     if not tensor:finite() then is.fail("world:rollout: %s must be finite", entry.name) end

@@ -87,8 +87,10 @@ end
 ---@param own cq.Series?        of collect
 function gravity.apply(entry, own) series.apply(entry, "gravity", own, C.cq_rollout_set_gravity) end
 
+-- Does anything want the gradient of gravity by control steps?
 function gravity.wanted(own) return series.wanted(own, "gravity") end
 
+-- Adds the engine's gradient of gravity by control steps to the tape's.
 function gravity.push(handle, own) series.push(handle, own, C.cq_rollout_gravity_gradient) end
 
 return gravity

@@ -1,8 +1,10 @@
 -- scene: one scene of a batch, as a rollout of it alone. The whole batch is what is simulated and released.
 local Scene = {}
 
+-- The initial state of this scene.
 function Scene:start() return self.whole:start():scene(self.number) end
 
+-- Frees the whole batch.
 function Scene:release() self.whole:release() end
 
 -- tensors of each control step {steps, batch, ...}, or numbers {batch}, of one scene

@@ -33,7 +33,7 @@ function Report:__tostring()
     self.residual:max():item(), unsettled > 0 and ", " .. text.count(unsettled, "unsettled contact") or "")
 end
 
--- once for a world: its rollouts are much alike
+-- Warns once for a world that its tolerance lies below the floor of rounding.
 local function warn_of_rounding(world, floor)
   local tolerance = world.def.integrator.tolerance
   if world.rounding_told or not (floor > tolerance) then return end

@@ -41,7 +41,7 @@ end
 ---@return any
 function tree.rebuild(value, tensors)
   local next_one = 0
-  -- the same structure with the next tensors in place of its numbers and tensors
+  -- A copy of nested tables in which the next tensors of a list take the places of its numbers and tensors.
   local function build(part)
     if part == nil then return nil end
     if type(part) == "number" or T.is_tensor(part) then

@@ -100,7 +100,7 @@ local function raise_settle(self, health)
       or ": allow more linear_iterations, or a larger adjoint_tolerance" .. or_precise(self.world))
 end
 
--- of implicit steps, which name no particle
+-- Raises the error of an implicit step that did not converge, which names no particle.
 local function raise_solver(self, health, at)
   local world, bad = self.world, health.bad
   if world.def.statics then raise_settle(self, health) end
@@ -128,7 +128,7 @@ end
 
 -- of a robot on a grid of its own shape
 local function raise_touching(self, health, at)
-  -- the robot of a particle, and "particle 5 of NAME"
+  -- The robot that a particle belongs to, and the particle in words: "particle 5 of NAME".
   local function name(particle)
     local robot = self.world.robots[1]
     for _, candidate in ipairs(self.world.robots) do

@@ -46,7 +46,7 @@ end
 
 -- ---- displacements --------------------------------------------------------------------------------------------------
 
--- component k of the last dimension
+-- Component k of the last dimension.
 local function at(t, k) return t:slice(k, k, -1):squeeze(-1) end
 
 -- The stress entries of a world, made once: particle and actuator of each. terms: for each i <= j the coefficient
@@ -99,7 +99,7 @@ local function of_entries(state)
   return sum * volume * value(state.roll, "actuation_weight")
 end
 
--- length of a cable's path
+-- The length of a cable's path through places x.
 local function length_of(x, entry)
   local length, before
   for _, point in ipairs(entry.cable.points) do
@@ -115,7 +115,7 @@ local function length_of(x, entry)
   return length
 end
 
--- of every engine signal {n}, or {batch, n}
+-- The displacement that works against each signal of the engine {n}, or {batch, n}.
 local function displacements(state)
   local layout, out = state.world.layout, {}
   local sums = layout.stress.entry_count > 0 and of_entries(state)
@@ -143,7 +143,7 @@ function work.row(state, signals)
   return T.concat({ displacements(state), T.concat(engine_signals, -1) }, -1)
 end
 
--- the energy of a cable's spring at these lengths
+-- The energy of a cable's spring at these lengths and signals.
 local function spring(roll, c, entry, length, engine_signal)
   local actuator = entry.cable.actuator
   -- a constant of all cables in this rollout, cut to cable c

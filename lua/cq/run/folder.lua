@@ -44,6 +44,7 @@ function folder.lock(path)
   locks[path] = lock
 end
 
+-- Releases the lock on a run's folder.
 function folder.unlock(path)
   if locks[path] then host.unlock(locks[path]) end
   locks[path] = nil
@@ -117,7 +118,7 @@ local function holds(path, inner)
   return outer and resolved and (resolved .. "/"):sub(1, #outer + 1) == outer .. "/"
 end
 
--- why a folder cannot be moved; nil: it can
+-- Why a folder cannot be moved, in words; nil if it can.
 local function why_not_moved(path, script)
   if holds(path, ".") then return "the program was started in it" end
   if script and holds(path, script) then return "the script lies in it" end
@@ -134,7 +135,7 @@ function folder.is_changed(path)
   return false
 end
 
--- a name beside a folder that nothing has yet
+-- A free name beside a folder.
 local function name_beside(path)
   local base, count = path:gsub("(.)/+$", "%1"), 1
   while host.kind(("%s-earlier-%d"):format(base, count)) do count = count + 1 end

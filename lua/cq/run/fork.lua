@@ -48,7 +48,7 @@ local function clear_moments(made, parent)
   for name in pairs(made.moments) do made.moments[name] = {} end
 end
 
--- each start goes on from its best parameters
+-- Sets each start of a saved plan back to its best parameters.
 local function go_back(state, parent)
   local starts = type(state.optimizer) == "table" and state.optimizer.starts
   if type(starts) ~= "table" then
@@ -132,7 +132,7 @@ local function has(list, name)
   return false
 end
 
--- arguments without some options, as the program reads options
+-- The arguments of a command line without some options and their values.
 local function without(arguments, names)
   local out, at = {}, 1
   while at <= #arguments do

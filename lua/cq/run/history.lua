@@ -14,7 +14,7 @@ History.__name = "cq.History"
 
 local SPREAD = 16            -- a tensor of up to so many elements gets a column for each
 
--- a value as a cell of history.csv
+-- A value as a cell of history.csv.
 local function cell(value)
   if value == nil then return "" end
   if type(value) == "number" then return text.exact(value) end
@@ -22,7 +22,8 @@ local function cell(value)
   return (tostring(value):gsub('[,\n"]', " "))
 end
 
--- name and tensor to columns: itself, its elements, or least, mean and greatest
+-- Adds a user's value to a row of the history: one number as it is, a few as columns of their own, many as least, mean
+-- and greatest.
 local function spread(row, name, value)
   local data, count = value:data(), value.count
   if count == 1 then
@@ -83,7 +84,7 @@ end
 -- the iteration that a line is of; nil: it does not say
 local function iteration_of(line) return tonumber(line:match "^[^,]*") end
 
--- why a line is none of a run's
+-- Why a line cannot be one of a run's history; nil if it can.
 local function problem_of(line, columns, number)
   local count = select(2, line:gsub(",", "")) + 1
   if number == 1 and not line:match "^iteration,loss" then
@@ -227,6 +228,7 @@ function History:append(row)
   if not fine then write_error(self.path, problem) end
 end
 
+-- Closes the file.
 function History:close()
   if self.file then self.file:close() end
   self.file = nil

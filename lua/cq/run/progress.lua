@@ -72,7 +72,7 @@ local function part_text(self, loss, rate, gradient)
   return table.concat(words, "  ")
 end
 
--- the line: iterations, loss, gradient, speed and time left
+-- The line of progress: iterations, loss, gradient, speed and time left.
 function Progress:text(loss, gradient)
   local elapsed = engine.C.cq_clock() - self.began
   local made = self.done - self.first

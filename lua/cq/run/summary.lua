@@ -6,7 +6,7 @@ local read_file = require "cq.base.read_file"
 
 local summary = {}
 
--- seconds since 1970 of "2026-11-24T23:00:00Z"
+-- Seconds since 1970 of a time such as "2026-11-24T23:00:00Z".
 local function seconds_of(date)
   local y, mo, d, h, mi, s = (date or ""):match "^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)Z$"
   if not y then return nil end

@@ -21,7 +21,7 @@ end
 
 -- a group, a robot, or lists of names and numbers; robots by their place in the world
 local function of_groups(value, robots)
-  -- the number of a robot in its world
+  -- The number of a robot in its world.
   local function place(robot)
     for k, own in ipairs(robots) do
       if own == robot or own.root == robot.root then return k end
@@ -47,7 +47,7 @@ local function to_groups(value, robots)
   return out
 end
 
--- a table or a function of the user's
+-- The record of an observer or controller of the user's, a table or a function, which only its script can make.
 local function own(object, method)
   local f = object.f or object.table and object.table[method] or object.own and object.own[method]
   return { kind = "own", where = plain.where(f or object[method]) }

@@ -63,7 +63,7 @@ local function of_surface(surface)
   return out
 end
 
--- f of each entry of a list
+-- A list with f applied to each entry.
 local function mapped(list, f)
   local out = {}
   for k, entry in ipairs(list) do out[k] = f(entry) end
@@ -164,6 +164,7 @@ end
 -- the mesh of a body; rest: where its particles were in it
 local function to_mesh(out, data)
   if not data.mesh then return end
+  -- The triangles of the mesh that the robot was made of.
   out.surface = function() return data.mesh.corners:data(), data.mesh.corners:size(1) end
   out.root = { position = data.mesh.rest }
 end

@@ -43,7 +43,7 @@ local function with_feedback(experiment, params, signals)
   return feedback and feedback:with(params.controller):with_part("pulses", pulses) or pulses
 end
 
--- world, robot and policy of the best
+-- World, robot and policy of an experiment with the given parameters, as data.
 local function setting(experiment, params)
   local own = experiment.extracted
   if own then

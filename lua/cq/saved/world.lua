@@ -34,7 +34,7 @@ local function of_wall(wall, k, given, steps)
   return out
 end
 
--- numbers of a tensor, or rows of them
+-- The numbers of a tensor as a list, or as rows.
 local function numbers(value)
   if not T.is_tensor(value) then return value end
   return value.rank == 0 and value:item() or value:totable()

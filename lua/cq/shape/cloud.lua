@@ -139,7 +139,7 @@ local function map_vectors(list, dim, linear)
   end
 end
 
--- a mirror image turns faces around
+-- Reverses the order of each face's corners, as a mirror image needs.
 local function turn_faces(face, dim)
   for k = 0, #face - dim, dim do face[k + 1], face[k + dim] = face[k + dim], face[k + 1] end
 end

@@ -27,7 +27,7 @@ local function apart(a, b)
   return false
 end
 
--- the box around a list of shapes
+-- The box around a list of shapes.
 local function bounds(list)
   local lower, upper = {}, {}
   for d = 1, list[1].dim do
@@ -52,7 +52,7 @@ local function exact_sum(list)
   return sum
 end
 
--- triangles of all shapes, if all are meshes
+-- The triangles of all shapes together, if all are meshes.
 local function surface_of(list)
   for _, shape in ipairs(list) do
     if not shape.surface then return nil end
@@ -121,7 +121,7 @@ function Shape:union(other)
   return union { self, other }
 end
 
--- the particles of one shape that pass a test
+-- A shape of the particles of another one that pass a test.
 local function part_of(kind, self, inside, keep, lower, upper)
   return class.new {
     kind = kind, dim = self.dim, lower = lower or self.lower, upper = upper or self.upper, inside = inside,
@@ -249,7 +249,7 @@ function Shape:where(predicate)
   return part_of("where", self, function(x, y, z) return own(x, y, z) and keep(x, y, z) end, keep)
 end
 
--- the same shape with something done to its particles
+-- A shape with this one's bounds, inside and surface, and other fields, as a function that fills it.
 local function same(self, fields)
   fields.kind, fields.dim, fields.lower, fields.upper = self.kind, self.dim, self.lower, self.upper
   fields.exact, fields.inside, fields.name, fields.surface = self.exact, self.inside, fields.name or self.name,

@@ -28,7 +28,7 @@ local spec = is.define("cq.Shape.image", primitive.with_common {
   trim = is.boolean { default = false },
 })
 
--- names in a fixed order with their colours
+-- The user's colours with their names, in a fixed order.
 local function named_colours(given)
   local list = {}
   for name, value in pairs(given or {}) do
@@ -70,7 +70,7 @@ local function classify(self, picture, list)
   return kinds, inside
 end
 
--- the opaque colours, the commonest first, for an error
+-- The opaque colours of a picture, the most frequent first, for an error.
 local function palette(picture)
   local seen, list = {}, {}
   for k = 0, picture.width * picture.height - 1 do
@@ -161,6 +161,7 @@ local function image(fields)
   local exact = count * size[1] * size[2] / (w * h)
   self.size, self.width = nil, nil
   self = primitive.new("image", self, self.at, upper, exact, function(x, y) return kind_at(x, y) >= 0 end)
+  -- The particles of the drawing, with its colours as groups.
   self.fill = function(spacing)
     local out = primitive.fill(self, spacing)
     for _, c in ipairs(list) do cloud.group(out, c.name) end

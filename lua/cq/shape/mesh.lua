@@ -28,7 +28,7 @@ local spec = is.define("cq.Shape.mesh", primitive.with_common {
   closed = is.boolean { default = false },
 })
 
--- reads the file by the engine; closed when it is collected
+-- Reads a mesh file by the engine; the mesh is freed when Lua collects it.
 local function open(path)
   local out = ffi.new "cq_mesh *[1]"
   check(C.cq_mesh_open(locate(path), out), "cq.Shape.mesh")
@@ -147,6 +147,7 @@ local function new(fields)
     end
     return corner, count
   end or nil
+  -- The particles of the mesh, with its parts as groups.
   self.fill = function(spacing)
     local out = primitive.fill(self, spacing)
     mark(self, out, parts, within)

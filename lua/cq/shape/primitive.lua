@@ -97,6 +97,7 @@ end
 ---Finishes a primitive from its checked fields.
 function primitive.new(kind, self, lower, upper, exact, inside)
   self.kind, self.dim, self.lower, self.upper, self.exact, self.inside = kind, #lower, lower, upper, exact, inside
+  -- The particles of the shape at a spacing.
   self.fill = function(spacing) return primitive.fill(self, spacing) end
   if type(self.spacing) == "table" and #self.spacing ~= self.dim then
     is.fail("cq.Shape.%s: spacing has %s, the shape has %d", kind, text.count(#self.spacing, "component"), self.dim)
@@ -123,7 +124,7 @@ local function around(centre, reach)
   return lower, upper
 end
 
--- requires two vectors with equally many components
+-- Refuses two vectors with different numbers of components.
 local function agree(kind, first, a, second, b)
   if #a ~= #b then
     is.fail("cq.Shape.%s: %s has %s and %s has %d", kind, first, text.count(#a, "component"), second, #b)

@@ -49,7 +49,7 @@ local function open(what, path, dim)
   return ffi.gc(out[0], C.cq_solid_close)
 end
 
--- names and particles (from 1) of the physical groups
+-- The names and particles (from 1) of a file's physical groups.
 local function groups_of(solid)
   local list, count = {}, ffi.new "int64_t[1]"
   for g = 0, math.huge do
@@ -86,7 +86,7 @@ end
 local NOUNS = { [2] = { cells = "triangles", faces = "lines", rims = "ends" },
   [3] = { cells = "tetrahedra", faces = "triangles", rims = "edges" } }
 
--- a chamber that is none: a sentence
+-- Refuses a surface that cannot be a chamber.
 local function check_chamber(what, def, wall, dim)
   local info, nouns = wall.info, NOUNS[dim]
   -- Fails: this chamber of the file cannot be used.
@@ -194,7 +194,7 @@ local function filler(body)
   end
 end
 
--- triangles of the surface, for pictures
+-- The triangles of a body's surface, for pictures.
 local function surface_of(body)
   return function()
     local count = tonumber(body.info.face_count)
@@ -239,6 +239,7 @@ local function new(what, def, dim)
   end
   body.walls = walls_of(solid, info, what)
   mark_chambers(what, def, body.walls, dim)
+  -- From the file's coordinate along axis d to the shape's.
   function body.place(d, x) return lower[d] + scale * (x - info.lower[d - 1]) end
   local point, answer = ffi.new "double[3]", ffi.new "uint8_t[1]"
   -- Is a place inside the body?

@@ -7,12 +7,14 @@ local cloud = require "cq.shape.cloud"
 
 local Shape = class.Shape
 
+-- The determinant of a 2 x 2 or 3 x 3 matrix.
 local function determinant(a)
   if #a == 2 then return a[1][1] * a[2][2] - a[1][2] * a[2][1] end
   return a[1][1] * (a[2][2] * a[3][3] - a[2][3] * a[3][2]) - a[1][2] * (a[2][1] * a[3][3] - a[2][3] * a[3][1])
        + a[1][3] * (a[2][1] * a[3][2] - a[2][2] * a[3][1])
 end
 
+-- The inverse of a 2 x 2 or 3 x 3 matrix with this determinant.
 local function inverse(a, det)
   if #a == 2 then
     return { { a[2][2] / det, -a[1][2] / det }, { -a[2][1] / det, a[1][1] / det } }
@@ -49,7 +51,7 @@ local function wall_maps(a, inverted, det)
   return { area = map(cofactor, none), arm = map(a, none), mirrors = det < 0 }
 end
 
--- the box that holds the mapped box
+-- The box that holds a box after a linear map.
 local function map_box(a, b, lower, upper)
   local low, high = {}, {}
   for i = 1, #a do
@@ -107,6 +109,7 @@ local function transformed(self, kind, a, about, offset)
   }
 end
 
+-- The matrix with these values on its diagonal.
 local function diagonal(values)
   local a = {}
   for i = 1, #values do

@@ -26,7 +26,7 @@ local function inverse_diagonal(self)
   return out
 end
 
--- z = r / diagonal, and r . z
+-- z = r divided by the diagonal; returns r . z.
 local function precondition(n, inverse, r, z)
   local sum = 0
   for i = 0, n - 1 do
@@ -43,7 +43,7 @@ local function dot(n, a, b)
   return sum
 end
 
--- y = A^-1 b for one right side
+-- Solves A y = b for one right side.
 local function conjugate_gradients(self, inverse, b, y)
   local n = self.rows
   local r, z, p, ap = ffi.new("double[?]", n), ffi.new("double[?]", n), ffi.new("double[?]", n), ffi.new("double[?]", n)

@@ -130,7 +130,7 @@ end
 
 -- ---- surfaces -------------------------------------------------------------------------------------------------------
 
--- rows of the particles of a robot
+-- The rows of a tensor that belong to the particles of one robot.
 local function own(values, robot) return values:slice(robot.first + 1, robot.first + robot.particle_count, 1) end
 
 ---Surfaces that the bodies of a rollout carry along, by any of its states. Of what flows there is none.

@@ -70,7 +70,7 @@ local function dims_of(world, rank)
   return dims
 end
 
--- dimensions of a scene's part
+-- The dimensions of a readout's result for one scene.
 local function shape_of(world, kind, field, selection)
   local shape = {}
   if kind == "mean_row" then return { selection.count * #field.ids * world.dim ^ field.rank } end

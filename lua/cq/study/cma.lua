@@ -41,6 +41,7 @@ local function identity(n)
   return out
 end
 
+-- A list of n zeros.
 local function zeros(n)
   local out = {}
   for i = 1, n do out[i] = 0 end

@@ -27,7 +27,7 @@ end
 -- Is this program on the path?
 local function is_there(program) return output_of("command -v " .. program) ~= "" end
 
--- what a worker's command line is
+-- The command line of a worker.
 local function command_of(session, options)
   local words = { quoted(host.executable), "study run", quoted(session.script), "--store " .. quoted(session.address) }
   if session.seeds then words[#words + 1] = "--seeds " .. session.seeds end
@@ -46,6 +46,7 @@ local function command_of(session, options)
   return table.concat(words, " ")
 end
 
+-- Makes the folder for the scripts and logs of launched workers.
 local function make_folder(session)
   local folder = absolute(session.folder) .. "/launch"
   local made, problem = host.make_folder(folder)

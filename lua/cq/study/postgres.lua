@@ -72,7 +72,7 @@ local function first_line(said) return (ffi.string(said):gsub("%s+", " "):gsub("
 -- raised within a transaction whose connection was lost, so that it begins again
 local Again = setmetatable({}, { __tostring = function() return "the connection to the server was lost" end })
 
--- after every beginning of a connection
+-- Sets the options of a connection, after each time it is made.
 local function set_up(self)
   self.prepared, self.count = {}, 0
   local schema = '"' .. self.schema .. '"'
@@ -106,7 +106,7 @@ function postgres.open(address, def)
   return self
 end
 
--- waits until the server is back
+-- Waits until the server is back, and connects again.
 local function reconnect(self)
   local began = process.now()
   message.note("the connection to %s was lost; trying again", self.path)
@@ -237,6 +237,7 @@ function Postgres:turn() self:rows("SELECT pg_advisory_xact_lock(?, hashtext(?))
 ---@return boolean
 function Postgres:is_removed() return false end
 
+-- Is there a table of this name in the study's schema?
 function Postgres:has_table(name)
   return self:value("SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = ?", self.schema, name) ~= nil
 end
@@ -255,6 +256,7 @@ function Postgres:move_away()
   return ("%s_earlier_%d"):format(self.schema, count)
 end
 
+-- Closes the connection.
 function Postgres:close()
   if self.handle then library.PQfinish(self.handle) end
   self.handle = nil

@@ -76,7 +76,7 @@ local function beginning(pid)
   return state ~= "Z" and state ~= "X" and words[20] or nil
 end
 
--- processes are numbered anew in every container
+-- The machine or container that this process runs in, since each container numbers processes on its own.
 local function place()
   local buffer = ffi.new "char[128]"
   local length = tonumber(F.readlink("/proc/self/ns/pid", buffer, 127))
@@ -249,7 +249,7 @@ function process.read_line()
   end
 end
 
----Tells the parent something; false when it is gone.
+---Sends a line from a child to its parent; false when the parent is gone.
 function process.tell(line) return write_all(OUT, line .. "\n") end
 
 ---Threads of this process.

@@ -30,7 +30,7 @@ local function workers(store)
   return out
 end
 
--- points that nothing dominates, of several objectives
+-- The points that no other point beats in all objectives (the Pareto front).
 local function front(study, store)
   local tpe, list = require "cq.study.tpe", {}
   for _, row in ipairs(store:trials "state = 'done'") do

@@ -157,7 +157,7 @@ end
 
 local hear = {}
 
--- message of a trial: a value at a step
+-- A trial reports a value at a step.
 function hear.report(_, child, rest)
   local name, step, value = rest:match "^([^\t]*)\t([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
@@ -197,11 +197,13 @@ function hear.done(self, child, rest)
   finish(self, child, { state = "done", result = result, value = first_value(self, result) })
 end
 
+-- The child says that its trial was ended early by the pruner.
 function hear.pruned(self, child)
   local value = child.last.value
   finish(self, child, { state = "pruned", value = value and value * self.study.objectives[1].sign })
 end
 
+-- The child says that its trial failed, and why.
 function hear.failed(self, child, rest)
   finish(self, child, { state = "failed", problem = json.decode(rest).problem })
 end

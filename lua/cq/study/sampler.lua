@@ -87,7 +87,7 @@ samplers.tpe = {
   end,
 }
 
--- the strategy after all whole generations that have ended
+-- The state of CMA-ES after all whole generations that have ended.
 local function strategy(study, history)
   local cma = history.cma or Cma.new(#study.space)
   history.cma = cma

@@ -27,7 +27,7 @@ Session.__index = Session
 
 local session = {}
 
--- hash of each file, by name
+-- The hash of each file, by its name.
 local function hashes(files)
   local out = {}
   for name, bytes in pairs(files) do out[name] = require("cq.run").hash(bytes) end

@@ -29,7 +29,7 @@ local function ends(self)
 end
 
 ---@internal
----The number at a coordinate.
+---The number of this parameter at a coordinate u in [0, 1).
 ---@param u number      in [0, 1)
 ---@return number
 function Parameter:at(u)

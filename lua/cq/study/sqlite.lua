@@ -113,7 +113,7 @@ function sqlite.open(path, def)
   return self
 end
 
--- a prepared statement; kept for the next call
+-- Prepares an SQL statement, which is kept for the next call.
 function Sqlite:statement(sql)
   local known = self.statements[sql]
   if known then return known end
@@ -124,7 +124,7 @@ function Sqlite:statement(sql)
   return out[0]
 end
 
--- sets value number `index` of a statement, from 1
+-- Sets value number `index` of a statement, from 1.
 local function bind(statement, index, value)
   local kind = type(value)
   if value == nil then return library.sqlite3_bind_null(statement, index) end
@@ -133,7 +133,7 @@ local function bind(statement, index, value)
   return library.sqlite3_bind_double(statement, index, value)
 end
 
--- the value in column k of the present row
+-- Reads the value in column k of the present row of a statement.
 local function column(statement, k)
   local kind = library.sqlite3_column_type(statement, k)
   if kind == NULL then return nil end
@@ -221,8 +221,10 @@ function Sqlite:copy_to(path) self:run("VACUUM INTO ?", path) end
 ---A transaction has the whole file for itself.
 function Sqlite:turn() end
 
+-- Is there a table of this name?
 function Sqlite:has_table(name) return self:value("SELECT 1 FROM sqlite_master WHERE name = ?", name) ~= nil end
 
+-- Frees all statements and closes the file.
 function Sqlite:close()
   if not self.handle then return end
   for _, statement in pairs(self.statements) do library.sqlite3_finalize(statement) end

@@ -128,6 +128,7 @@ function store.open(path, def)
   return self
 end
 
+-- Closes the database.
 function Store:close() self.base:close() end
 
 ---Was the store's file removed? Writes are lost then, unless keep_anew restores it.
@@ -177,9 +178,10 @@ function Store:define(parts)
   end)
 end
 
----A word that workers look for: "stop".
+---Reads a flag of the study that workers look for: "stop".
 function Store:flag(key) return self.base:value("SELECT value FROM study WHERE key = ?", key) end
 
+-- Sets a flag of the study that all workers read; nil removes it.
 function Store:set_flag(key, value)
   if value == nil then return self.base:run("DELETE FROM study WHERE key = ?", key) end
   self.base:run("INSERT INTO study (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -271,7 +273,8 @@ function Store:compare(number, step, value)
   return others
 end
 
--- serial numbers follow the order in which trials end
+-- Stores the end of a trial, if it still belongs to this worker; returns whether it did. Serial numbers follow the
+-- order of ends.
 local function finish(self, claimed, worker, ended, now)
   local changed = self.base:run([[UPDATE trial SET state = ?, result = ?, problem = ?, step = ?, value = ?, ended = ?,
     serial = (SELECT coalesce(max(serial), 0) + 1 FROM trial) WHERE ]] .. mine, ended.state,

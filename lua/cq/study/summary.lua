@@ -9,7 +9,7 @@ local MOST = 24                             -- points with a line of their own
 -- Does the study repeat one point with several seeds?
 local function is_of_seeds(study) return #study.space == 1 and study.space[1].name == "seed" and study.repeats == 1 end
 
--- numbers by name, sorted, of rows of trials
+-- The numbers that trials returned, by name, each list sorted.
 local function values_of(rows)
   local values, names = {}, {}
   for _, row in ipairs(rows) do

@@ -200,7 +200,7 @@ local function rows_of(value, loss, analytic, steps, enough)
   return rows, best
 end
 
--- value(h): of f, h along the direction
+-- Compares the gradient along one direction with differences. value(h): f at a distance h along it.
 local function check_direction(value, list, grads, direction, check, opts)
   local analytic = analytic_of(list, grads, direction)
   local rows, best = rows_of(value, check.loss, analytic, opts.steps, opts.brief and opts.tolerance or -1)

@@ -91,7 +91,7 @@ class.locked = {}
 
 -- ---- making ---------------------------------------------------------------------------------------------------------
 
--- a tensor over memory, without a check
+-- A tensor over given memory, without a check.
 local function wrap(pointer, count, rank, dims)
   return setmetatable({
     pointer = pointer, count = count, rank = rank, dims = dims, requires_grad = false, adjoint = false,

@@ -111,14 +111,17 @@ end
 local straight = { options = options, channels = "channels_out, channels_in", takes = 2,
   refusal = "does not fit into" }
 
+-- The size of a strided convolution's result along an axis, from the size of its input.
 function straight.size(_, conv, d, width)
   conv.size[d] = width
   local room = width + 2 * conv.padding[d] - conv.dilation[d] * (conv.kernel[d] - 1) - 1
   return room < 0 and 0 or tonumber(room / conv.stride[d]) + 1
 end
 
+-- Runs a strided convolution of x with the kernel w into y.
 function straight.run(conv, x, w, y) return C.cq_tensor_convolve(conv, x.pointer, w.pointer, y.pointer) end
 
+-- Adjoint of a strided convolution: to input and kernel.
 function straight.back(node, gradient)
   local x, w = node.a, node.b
   engine.check(C.cq_tensor_convolve_adj(node.extra, x.pointer, w.pointer, adjoint(x), adjoint(w), gradient), "conv")
@@ -127,6 +130,7 @@ end
 local transposed = { options = transposed_options, channels = "channels_in, channels_out", takes = 1,
   refusal = "leaves nothing of" }
 
+-- The size of a transposed convolution's result along an axis.
 function transposed.size(what, conv, d, width, more)
   if more >= math.max(tonumber(conv.stride[d]), tonumber(conv.dilation[d])) then
     fail("%s: output_padding must be below the stride or the dilation, got %d", what, more)
@@ -135,6 +139,7 @@ function transposed.size(what, conv, d, width, more)
   return tonumber(conv.size[d])
 end
 
+-- Runs a transposed convolution, which is the adjoint of a strided one, of x with w into y.
 function transposed.run(conv, x, w, y)
   y:fill(0)
   return C.cq_tensor_convolve_adj(conv, nil, w.pointer, y.pointer, nil, x.pointer)

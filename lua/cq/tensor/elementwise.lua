@@ -96,7 +96,7 @@ local function binary(op, a, b)
   return out
 end
 
--- the function of a binary operation; name: for errors
+-- Makes the function of a binary operation of the engine; name: for errors.
 local function declare(op, name)
   op = tonumber(op)
   names[op] = name
@@ -154,7 +154,7 @@ end
 
 local first_unary_without_gradient = C.CQ_UNARY_SIGN
 
--- an element-wise function of one tensor
+-- Applies an elementwise function of one tensor, recorded on the tape.
 local function unary(op, a)
   local out = class.like(a)
   C.cq_tensor_unary(op, a.count, a.pointer, out.pointer)

@@ -48,6 +48,7 @@ Writer.__index = Writer
 
 local scratch = ffi.new "union { uint8_t byte[8]; uint32_t u32; uint64_t u64; double number; double numbers[1]; }"
 
+-- Appends bytes to what will be written.
 function Writer:add(piece, size)
   self[#self + 1] = piece
   self.size = self.size + size
@@ -59,6 +60,7 @@ function Writer:u64(value) scratch.u64 = value; self:add(ffi.string(scratch, 8),
 function Writer:number(value) scratch.number = value; self:add(ffi.string(scratch, 8), 8) end
 function Writer:string(value) self:u32(#value); self:add(value, #value) end
 
+-- Appends rank and sizes of a tensor.
 function Writer:shape(t)
   self:u8(t.rank)
   for _, size in ipairs(t.dims) do self:u64(size) end
@@ -69,7 +71,7 @@ function Writer:tensor(t)
   self:add(t, t.count * 8)
 end
 
--- are all numbers of a tensor the same bits?
+-- Have all numbers of a tensor the same bits?
 local function is_uniform(t)
   local words = ffi.cast("const uint64_t *", t.pointer)
   for k = 1, t.count - 1 do
@@ -78,6 +80,7 @@ local function is_uniform(t)
   return t.count > 0
 end
 
+-- Appends a tensor in float32, or as one number if all its numbers are equal.
 function Writer:single(t)
   self:u8(is_uniform(t) and kinds.uniform or kinds.single)
   self:shape(t)
@@ -87,11 +90,13 @@ function Writer:single(t)
   self:add(ffi.string(floats, t.count * 4), t.count * 4)
 end
 
+-- Appends the bounds of a parameter.
 function Writer:bounds(t)
   self:number(t.bounds.min or -math.huge)
   self:number(t.bounds.max or math.huge)
 end
 
+-- Appends any value: a byte for its kind, then its contents.
 function Writer:value(value, path)
   if class.is_tensor(value) and self.small then
     if value.trainable then
@@ -113,6 +118,7 @@ function Writer:value(value, path)
   if kind == "boolean" then self:u8(value and 1 or 0) else self[kind](self, value, path) end
 end
 
+-- Appends a table: its length, then keys and values.
 function Writer:table(value, path)
   if self.open[value] then fail("cq.save: %s contains itself", path) end
   self.open[value], self.depth = true, self.depth + 1
@@ -176,6 +182,7 @@ end
 local Reader = {}
 Reader.__index = Reader
 
+-- Reads so many bytes; fails where the file is cut short.
 function Reader:bytes(count)
   local piece = count == 0 and "" or self.handle:read(count)
   if not piece or #piece < count then
@@ -185,6 +192,7 @@ function Reader:bytes(count)
   return piece
 end
 
+-- Reads so many bytes as a number of the C type `field`.
 function Reader:fill(count, field)
   ffi.copy(scratch, self:bytes(count), count)
   return tonumber(scratch[field])
@@ -201,6 +209,7 @@ function Reader:u8() return self:bytes(1):byte() end
 function Reader:u32() return self:fill(4, "u32") end
 function Reader:u64() return self:fill(8, "u64") end
 
+-- Fails: the file is damaged at this byte.
 function Reader:damaged(what) fail("cq.load: %s is damaged: %s at byte %d", self.path, what, self.at) end
 
 -- a count that the rest of the file cannot hold is not believed
@@ -236,7 +245,7 @@ function Reader:shape(each, whole)
   return class.make(dims)
 end
 
--- reads into memory, a part at a time
+-- Reads so many bytes into memory, a part at a time.
 function Reader:into(memory, count)
   local bytes, at = ffi.cast("uint8_t *", memory), 0
   while at < count do
@@ -253,6 +262,7 @@ function Reader:tensor()
   return t
 end
 
+-- Reads a tensor of float32.
 function Reader:single()
   local t = self:shape(4)
   local floats = ffi.new("float[?]", t.count)
@@ -262,13 +272,14 @@ function Reader:single()
   return t
 end
 
+-- Reads a tensor whose numbers are all equal.
 function Reader:uniform()
   local t = self:shape(0, 8)
   C.cq_tensor_fill(t.count, self:number(), t.pointer)
   return t
 end
 
--- rounding may have carried numbers beyond their bounds
+-- Reads a parameter that was saved in float32, whose numbers are moved back into its bounds after rounding.
 function Reader:bounded(path)
   return self:param(path, function()
     local kind = self:u8()
@@ -285,6 +296,7 @@ local function within(t, bound, is_beyond)
   end
 end
 
+-- Reads a parameter with its bounds.
 function Reader:param(path, rounded)
   local min, max = self:number(), self:number()
   if min ~= min or max ~= max then self:damaged("a bound that is nan") end
@@ -297,7 +309,7 @@ function Reader:param(path, rounded)
   return make.as_param(t, min, max)
 end
 
--- A key in words, for an error's path.
+-- A key in words, for the path of an error.
 local function shown(key) return type(key) == "string" and key:gsub("[^%w_ -]", "?"):sub(1, 40) or tostring(key) end
 
 function Reader:boolean()
@@ -306,12 +318,14 @@ function Reader:boolean()
   return value == 1
 end
 
+-- Reads any value by the byte of its kind.
 function Reader:value(path)
   local kind = self:u8()
   if not readers[kind] then self:damaged(("a value of kind %d"):format(kind)) end
   return self[readers[kind]](self, path)
 end
 
+-- Reads the key of a table: a number or a string.
 function Reader:key()
   local kind = self:u8()
   if kind ~= kinds.number and kind ~= kinds.string then self:damaged "a key that is no name" end
@@ -320,6 +334,7 @@ function Reader:key()
   return key
 end
 
+-- Reads a table.
 function Reader:table(path)
   local out, count = {}, self:u32()
   self:check_room(count)

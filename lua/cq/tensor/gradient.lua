@@ -18,7 +18,7 @@ local function warn_zero(path)
   warned[path] = told ~= false
 end
 
--- the number, or why there is none
+-- A result of f as a number; refuses what is no tensor of one element.
 local function check_number(what, value)
   local number = value
   if type(value) ~= "number" then

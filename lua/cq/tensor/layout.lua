@@ -20,14 +20,14 @@ local function share_back(node, gradient)
   C.cq_tensor_copy(elementwise.flat_layout(a.count, 1, 1), 1, gradient, adjoint(a))
 end
 
--- the same memory with other dims
+-- A tensor in the same memory with other dimensions, recorded on the tape.
 local function share(t, dims)
   local out = class.wrap(t.pointer, t.count, #dims, dims)
   if tape.wants(t) then return tape.push(share_back, out, t) end
   return out
 end
 
--- replaces a size of -1 by what is left
+-- A shape with its size of -1, if any, replaced by what the count of elements leaves.
 local function infer(t, shape)
   local dims, open, known = {}, nil, 1
   for i, size in ipairs(shape) do
@@ -208,7 +208,7 @@ function Tensor:slice(i, j, dim)
   return pick(self, shape, strides, (first - 1) * strides[dim])
 end
 
--- t[i]: the most frequent of all, so without strides
+-- Adjoint of t[i], the most frequent of all reads, and so without strides.
 local function row_back(node, gradient)
   local to, offset = adjoint(node.a), node.extra
   for i = 0, node.out.count - 1 do to[offset + i] = to[offset + i] + gradient[i] end

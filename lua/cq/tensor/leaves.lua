@@ -41,7 +41,7 @@ local function is_branch(value)
   return type(value) == "table" and getmetatable(value) == nil
 end
 
--- appends the tensors of a tree of parameters, with their paths
+-- Appends the tensors of nested tables to `out`, each with its path.
 local function collect(value, path, out, seen)
   if class.is_tensor(value) then
     -- one tensor in two places is one leaf

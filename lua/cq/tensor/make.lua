@@ -56,7 +56,7 @@ local function holds_tensor(list)
   return false
 end
 
--- a tensor from nested lists of tensors
+-- A tensor from nested lists of tensors, which are stacked.
 local function stacked(list)
   local parts = {}
   for i, value in ipairs(list) do
@@ -274,6 +274,7 @@ function Tensor:set(value, ...)
   return self
 end
 
+-- t[i] = x: sets an entry, or a row from a tensor or a number.
 function class.set_element(t, index, value)
   check_writable(t, "t[i] = x")
   if t.rank == 0 then fail("t[i] = x: a tensor of rank 0 has no entries; use t:fill(x)") end
@@ -319,6 +320,7 @@ function Tensor:copy()
   return tape.wants(self) and tape.push(make.copy_back, out, self) or out
 end
 
+-- Adjoint of a copy: adds the gradient as it is.
 function make.copy_back(node, gradient)
   local to = class.adjoint(node.a)
   for i = 0, node.a.count - 1 do to[i] = to[i] + gradient[i] end
@@ -329,7 +331,7 @@ end
 function Tensor:totable()
   class.check_tensor(self, "totable")
   local pointer = self.pointer
-  -- nested lists of the elements
+  -- Nested lists of a tensor's elements, from dimension `depth` on.
   local function build(depth, offset, stride)
     if depth > self.rank then return class.number(pointer, offset) end
     local list, size = {}, self.dims[depth]

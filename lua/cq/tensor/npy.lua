@@ -18,7 +18,7 @@ local writers = {
   int32 = { descr = "<i4", type = "int32_t[?]", size = 4 },
 }
 
--- the file of numbers that are bytes already
+-- The bytes of a .npy file: its head with type and shape, then the numbers, which are bytes already.
 local function framed(descr, shape, body)
   local dims = #shape == 1 and shape[1] .. "," or table.concat(shape, ", ")
   local head = ("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }"):format(descr, dims)

@@ -58,7 +58,7 @@ local function batch_of(t)
   return dims, count
 end
 
--- dims of a batch of matrices
+-- The dimensions of a result: those of the batch, then rows and columns.
 local function batched(dims, rows, columns)
   local out = {}
   for i = 1, #dims do out[i] = dims[i] end

@@ -16,7 +16,7 @@ local function set_extent(outer, axis, inner)
   return extent
 end
 
--- sizes before, of, and after a dimension
+-- The sizes before, of, and after a dimension, by which the engine reduces.
 local function around(dims, dim)
   local outer, inner = 1, 1
   for i = 1, dim - 1 do outer = outer * dims[i] end
@@ -43,7 +43,7 @@ local empty_result = { [tonumber(C.CQ_REDUCTION_SUM)] = true, [tonumber(C.CQ_RED
   [tonumber(C.CQ_REDUCTION_NORM)] = true }
 local first_without_gradient = C.CQ_REDUCTION_ARGMAX
 
--- count: the elements that become one
+-- Refuses a reduction of no elements where it has no value, as a mean; `count` elements become one.
 local function refuse_empty(op, what, t, count)
   if count == 0 and not empty_result[op] then
     fail("%s: there is none of no elements, the shape is %s", what, class.shape_text(t.dims))
@@ -122,7 +122,7 @@ local function scan_back(node, gradient)
   C.cq_tensor_scan_adj(e[1], set_extent(e[2], e[3], e[4]), node.out.pointer, adjoint(a), gradient)
 end
 
--- a cumulative operation along a dimension
+-- Runs a cumulative operation along a dimension, recorded on the tape.
 local function scan(op, what, t, dim)
   class.check_tensor(t, what)
   dim = class.check_dim(t.rank, dim, what)

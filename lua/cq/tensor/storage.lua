@@ -42,7 +42,7 @@ local function collect()
   limit = math.max(least_limit, 2 * outstanding)
 end
 
--- a new block of `count` doubles of the engine
+-- A new block of `count` doubles in the engine's memory, freed when Lua collects it.
 local function block(count, zeroed)
   capacity.require(count, "cq.tensor: a tensor of this size")
   local bytes = charged(count)

@@ -113,7 +113,7 @@ function Body:save_surface(path, options)
     whole = whole + parts[a + 1]
   end
   local thickness = def.thickness or self.design.filter.radius
-  -- writes one file of triangles
+  -- Writes triangles into one file, in the format of its ending.
   local function write(triangles, name)
     local body = surface.indexed(triangles, name)
     paths[#paths + 1] = ("%s_%s.%s"):format(front, name, format.name)
@@ -138,7 +138,7 @@ end
 
 -- ---- from a design --------------------------------------------------------------------------------------------------
 
--- particles of the body, and the signal of each
+-- Chooses the particles of the body that a design becomes, and the signal that each follows.
 local function choose(map, body, signals)
   local which = map.shares:argmax(1)
   local particles, actuator, used, unused = {}, {}, {}, {}
@@ -164,7 +164,7 @@ local function weights_of(actuator, signals)
   return out
 end
 
--- bodies are coloured by what their particles follow
+-- Names groups of the robot by the signal that their particles follow, so that pictures colour them.
 local function name_parts(robot, actuator, signals)
   local names = {}
   for a = 0, signals do

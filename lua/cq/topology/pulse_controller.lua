@@ -25,6 +25,7 @@ function PulseController:check_rollout(roll)
   self.signals = roll.signal_count
 end
 
+-- The signals of this control step, from the pulses' amplitudes.
 function PulseController:act(...) return self.loop:act(...) end
 
 ---@param pulses cq.Topology.Pulses

@@ -19,7 +19,7 @@ local spec = is.define("cq.Topology.pulses", {
   period = is.number { above = 0, optional = true },
 }, nil, is.renamed { every = "interval", height = "gain" })
 
--- how often a part goes into the whole
+-- How often a part goes into a whole; refuses a part that does not.
 local function times(whole, part, what, of)
   local count = math.floor(whole / part + 0.5)
   if count < 1 or math.abs(whole / part - count) > 1e-6 * count then
@@ -75,7 +75,7 @@ function Pulses:__tostring()
     self.is_periodic and (", again after %s"):format(text.number(self.period)) or "")
 end
 
--- {count, signals}, of one number of signals
+-- Refuses pulses of another shape than {count, signals}.
 local function require_rows(self, what, name, given, signals)
   local got = T.is_tensor(given) and "{" .. table.concat(given:shape(), ", ") .. "}" or text.describe(given)
   if not T.is_tensor(given) or given.rank ~= 2 or given:size(1) ~= self.count
@@ -102,7 +102,7 @@ function Pulses:amplitudes(sign, magnitude)
   return sign * (magnitude + 1) * 0.5
 end
 
----Amplitudes of -1, 0 and 1: none where the magnitude is below 0.
+---Amplitudes of -1, 0 and 1: the sign of each pulse, or 0 where its magnitude is below 0.
 ---@param sign cq.Tensor      {count, signals}
 ---@param magnitude cq.Tensor      {count, signals}
 ---@return cq.Tensor          {count, signals}; without a gradient

@@ -15,7 +15,7 @@ local spec = is.define("cq.Topology: design symmetry", {
 -- The middle of the points along axis d.
 local function middle_of(points, d) return 0.5 * (points:min(1):get(d) + points:max(1):get(d)) end
 
--- points mirrored at the plane x_d = at
+-- Points mirrored at the plane x_d = at.
 local function mirrored(points, d, at)
   local out = points:detach():copy()
   local x, dim = out:data(), points:size(2)
@@ -48,7 +48,7 @@ local function partners(design, image)
   return out
 end
 
--- a map of signals applied twice
+-- A permutation of signals applied twice.
 local function again(map)
   local out = {}
   for k = 1, #map do out[k] = map[map[k]] end

@@ -23,7 +23,7 @@ local void_removal = {}
 
 local VOID = 0.01          -- densities below are as good as nothing: the mass of a hundredth of a particle, or less
 
--- calls each(other) for every particle within the filter's radius
+-- Calls each(other) for every particle within the filter's radius of p.
 local function neighbours(design, p, each)
   local near = design.filter.matrix
   for e = tonumber(near.start[p - 1]), tonumber(near.start[p]) - 1 do each(tonumber(near.column[e]) + 1) end

@@ -31,7 +31,7 @@ function assembly.group_of(robot, particle)
   return best and best.name
 end
 
--- a particle as an error names it
+-- A particle as an error names it: number and place.
 local function particle_text(robot, x, particle)
   local group, at = assembly.group_of(robot, particle), {}
   for i = 1, robot.dim do at[i] = ("%.4g"):format(x[particle * robot.dim + i - 1]) end

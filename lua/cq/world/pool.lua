@@ -22,7 +22,7 @@ local function free_entry(self, key)
   end
 end
 
--- a new rollout of the engine
+-- Makes a new rollout of the engine and notes it in the pool.
 local function create(self, def, key)
   local raw = ffi.new "cq_rollout_def"
   C.cq_rollout_def_init(raw)

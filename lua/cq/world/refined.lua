@@ -12,7 +12,7 @@ local function node_below(at, dx) return math.floor(at / dx + EPSILON) end
 -- The first node at or above a coordinate.
 local function node_above(at, dx) return math.ceil(at / dx - EPSILON) end
 
--- The last node of the finer grid at or below the node of the coarse one.
+-- The last node of the finer grid at or below the node that a wall has on the coarse one.
 local function below(at, dx, finer) return node_below(node_below(at, dx) * dx, finer) * finer end
 -- The first node of the finer grid at or above the node that the wall has on the coarse one.
 local function above(at, dx, finer) return node_above(node_above(at, dx) * dx, finer) * finer end
@@ -75,7 +75,7 @@ local function finer_cells(world, factor)
   return node * world.dx / math.max(1, math.floor(node / factor + 0.5))
 end
 
--- a wall as it is on the finer grid
+-- A wall as it is on the finer grid.
 local function finer_wall(wall, world, finer)
   local change = of_family[wall.family]
   if not change then return wall end

@@ -24,7 +24,7 @@ function sites.new(world, raw)
   return self
 end
 
--- cells of the pinned particles, as one string
+-- The cells of all pinned particles as one string, by which worlds are kept.
 function Sites:key(position)
   local count, dim = self.layout.pin_count, self.dim
   local data, cells = position:data(), ffi.new("int32_t[?]", math.max(count * dim, 1))
@@ -43,7 +43,7 @@ local function create(self, key, position)
   return { key = key, handle = out[0], pool = pool.new { handle = out[0] } }
 end
 
--- destroys the oldest ones that no rollout is in
+-- Frees the oldest sets of rollouts for pins at other places, which no rollout uses.
 local function shrink(self)
   local spare = #self.list - KEPT_MAX
   if spare < 1 then return end

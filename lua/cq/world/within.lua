@@ -7,6 +7,7 @@ local within = {}
 
 local MAIN = "main"               -- what runs in no coroutine
 
+-- Nobody is inside yet.
 function within.new()
   -- a coroutine that nobody can resume any more is forgotten
   return setmetatable({ threads = setmetatable({}, { __mode = "k" }) }, Within)
@@ -20,6 +21,7 @@ function Within:enter()
   return thread
 end
 
+-- A thread leaves the functions of a rollout.
 function Within:leave(thread) self.threads[thread] = nil end
 
 ---Is the caller inside, itself or by those that have resumed it?
