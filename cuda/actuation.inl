@@ -3,7 +3,7 @@
 
 enum { SUM_THREADS = 256 };
 
-// row and column of the symmetric direction S_a of an actuator
+// Entry of the symmetric direction matrix S of an actuator, by row and column.
 CQ_GPU double direction_at(const cq_actuation *d, const int32_t actuator, const int row, const int column) {
   return d->direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
@@ -83,7 +83,7 @@ CQ_GPU double pressure_share(const cq_frame *s, const cq_actuation *d, const int
   return sum;
 }
 
-// a block for each signal
+// Adjoint of actuation, a block for each signal: adds up its gradient from the shares of all particles.
 CQ_KERNEL actuation_signals(const cq_frame *s, const cq_actuation *d) {
   CQ_SHARED(double, shared, SUM_THREADS);
   for (int64_t n = blockIdx.x; n < (int64_t)s->batch * d->actuators; n += gridDim.x) {

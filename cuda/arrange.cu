@@ -10,6 +10,7 @@ enum {
 
 static const char *const what = "sorting";
 
+// Blocks of a launch with a thread for each particle slot.
 static int32_t blocks_of(const cq_device *d) { return cq_cuda_blocks(d, d->slots, 256); }
 
 // The arguments of sorting kernels for the live state.
@@ -60,6 +61,7 @@ static double window_tiles(const cq_device *d, const cq_sorting *s) {
   return (double)d->batch * s->size[0] * s->size[1] * s->size[2];
 }
 
+// Fails: the box around all particles of all scenes has too many nodes to be sorted.
 static cq_status fail_window(const cq_device *d, const cq_sorting *s) {
   return cq_fail(
       CQ_MEMORY,
@@ -89,6 +91,7 @@ static cq_status find_window(cq_device *d, cq_sorting *s, int32_t *outside) {
   return status;
 }
 
+// Makes room for the tables of all tiles within the box around the particles.
 static cq_status reserve_window(cq_device *d, cq_sorting *s) {
   if (window_tiles(d, s) > INT_MAX - CQ_SCAN) return fail_window(d, s);
   s->tiles = s->size[0] * s->size[1] * s->size[2];
@@ -175,12 +178,14 @@ static cq_status arrange(cq_device *d) {
   return status;
 }
 
+// Sorts the particles of the live state by tile and cell, and times that as the phase sort.
 cq_status cq_cuda_arrange(cq_device *d) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
   if (!status) status = arrange(d);
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
+// Sorts the particles for the first time, from the order of the user's arrays.
 cq_status cq_cuda_arrange_first(cq_device *d) {
   cq_slice *slice = NULL;
   cq_arrangement *a = NULL;

@@ -4,6 +4,7 @@
 #include "../engine/world/constants.h"
 #include <string.h>
 
+// Blocks of a launch whose threads walk over `count` items.
 int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
   const int64_t blocks = (count + threads - 1) / threads, most = 16 * (int64_t)d->context->processors;
   return (int32_t)(blocks < 1 ? 1 : blocks < most ? blocks : most);
@@ -11,6 +12,7 @@ int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
 
 // ---- slices, arrangements, records ----------------------------------------------------------------------------------
 
+// Bytes of a state: of particles, or of the nodes of reference grids, whose state that is in total Lagrangian steps.
 size_t cq_slice_size(const cq_device *d) {
   return d->reference ? 2 * (size_t)d->reference->shapes.nodes * cq_node_size(d) : cq_particles_size(d);
 }
@@ -29,20 +31,25 @@ static cq_status create_slice(cq_device *d, size_t bytes, cq_slice **out) {
   *out = slice;
   return CQ_OK;
 }
+// Allocates the memory of one state of all scenes (a slice), with one reference to it.
 cq_status cq_cuda_slice_create(cq_device *d, cq_slice **out) { return create_slice(d, cq_slice_size(d), out); }
+// Allocates a slice of particles, also where the state is one of nodes.
 cq_status cq_cuda_particles_create(cq_device *d, cq_slice **out) { return create_slice(d, cq_particles_size(d), out); }
 
+// Adds a reference to a state, which checkpoints and records share.
 cq_slice *cq_cuda_slice_retain(cq_slice *slice) {
   slice->references++;
   return slice;
 }
 
+// Drops a reference to a state; the last one returns its memory to the pool.
 void cq_cuda_slice_release(cq_device *d, cq_slice *slice) {
   if (!slice || --slice->references) return;
   cq_pool_give(&d->context->pool, slice->memory);
   cq_free(slice);
 }
 
+// Allocates the tables of one order of the particles (an arrangement), with one reference to it.
 cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
   *out = NULL;
   cq_arrangement *a = (cq_arrangement *)cq_alloc(1, sizeof *a, "arrangement");
@@ -64,11 +71,13 @@ cq_status cq_cuda_arrangement_create(cq_device *d, cq_arrangement **out) {
   return CQ_OK;
 }
 
+// Adds a reference to an arrangement.
 cq_arrangement *cq_cuda_arrangement_retain(cq_arrangement *a) {
   a->references++;
   return a;
 }
 
+// Drops a reference to an arrangement; the last one returns its memory to the pool.
 void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a) {
   if (!a || --a->references) return;
   cq_pool_give(&d->context->pool, a->by_slot);
@@ -76,6 +85,7 @@ void cq_cuda_arrangement_release(cq_device *d, cq_arrangement *a) {
   cq_free(a);
 }
 
+// Releases the states and the arrangement of one engine step's record.
 void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
   cq_cuda_slice_release(d, record->in);
   cq_cuda_slice_release(d, record->out);
@@ -84,6 +94,7 @@ void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
   record->arrangement = NULL;
 }
 
+// Makes a checkpoint's state and arrangement the live ones.
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step) {
   cq_cuda_slice_retain(slice);
   cq_cuda_arrangement_retain(arrangement);
@@ -115,6 +126,7 @@ static cq_status alloc_gradients(cq_device *d) {
   return CQ_OK;
 }
 
+// Allocates the adjoints of the state and of all parameters.
 static cq_status alloc_adjoint(cq_device *d) {
   const cq_model *m = d->model;
   cq_pool *pool = &d->context->pool;
@@ -140,6 +152,7 @@ static cq_status alloc_adjoint(cq_device *d) {
   return status ? status : alloc_gradients(d);
 }
 
+// Releases the state that the rollout began with, if it is kept; returns whether it was.
 int32_t cq_cuda_drop_start(cq_device *d) {
   const int32_t kept = d->start != NULL;
   cq_cuda_slice_release(d, d->start);
@@ -149,6 +162,7 @@ int32_t cq_cuda_drop_start(cq_device *d) {
   return kept;
 }
 
+// Frees a device, after the work under way on the GPU has ended.
 void cq_cuda_destroy(cq_device *d) {
   if (!d) return;
   // Work that is under way still uses the memory. After the device was lost nothing is under way, and the error is old.
@@ -250,6 +264,7 @@ typedef struct Source {
 static Source value_of(const cq_values *values, int32_t field) {
   return {(const char *)&values->value[field], sizeof *values};
 }
+// The array of one scene, among those of all scenes that a field is loaded from.
 static const double *array_of(const Source *source, int32_t scene) {
   return *(const double *const *)(source->at + (size_t)scene * source->step);
 }
@@ -276,7 +291,8 @@ typedef struct Target {
   int32_t fields, first, width;
 } Target;
 
-// the same, and from there into the fields of the target
+// Copies an array {count} of each scene to device memory, and from there into the fields of the target, in the order
+// of the particles.
 static cq_status load_values(cq_device *d, const Source source, const Target target, cq_memory **work) {
   cq_loading l = {};
   const cq_status status =
@@ -305,7 +321,7 @@ static cq_status load_state(cq_device *device, const cq_values *values, cq_memor
   return status;
 }
 
-// internal variables at the start: the same for all scenes
+// Loads the internal variables at the start, which are the same for all scenes.
 static cq_status load_internals(cq_device *d, cq_memory **work) {
   const cq_model *m = d->model;
   const int64_t width = d->internals;
@@ -324,7 +340,7 @@ static cq_status load_internals(cq_device *d, cq_memory **work) {
 // Where a material constant goes on the device.
 static Target param_of(const cq_device *d, int32_t which) { return {d->arrangement->params, d->params, which, 1}; }
 
-// do all scenes have the same constants?
+// Have all scenes the same constants?
 static int32_t shared_constants(const cq_device *d, const cq_values *values) {
   for (int32_t s = 1; s < d->batch; s++)
     for (int32_t f = CQ_FIELD_YOUNG; f < CQ_FIELD_ACTUATION_WEIGHT; f++)
@@ -409,6 +425,8 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   return CQ_OK;
 }
 
+// Loads the values that a rollout begins with. Where the state at its beginning is still on the device, only the
+// fields in `changed` are sent.
 cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed) {
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
   const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |

@@ -188,6 +188,7 @@ enum { CQ_STAGING = 8192 };  // doubles
 
 // globals of a scene; their gradients, with those of the places of walls
 static inline int32_t cq_global_count(const cq_device *d) { return CQ_AT_FRICTION + 4 * d->model->wall_count; }
+// Numbers of a scene that are summed over all particles and nodes: gravity, damping, and 7 for each wall.
 static inline int32_t cq_sum_count(const cq_device *d) { return CQ_AT_FRICTION + 7 * d->model->wall_count; }
 // numbers of a wall's contacts, of all walls and groups of pins of a scene
 static inline int32_t cq_impulse_count(const cq_device *d) {
@@ -196,6 +197,7 @@ static inline int32_t cq_impulse_count(const cq_device *d) {
 // doubles that say how the walls of all scenes move in a control step: reals in the room of {batch, walls, 3} doubles,
 // {batch, walls, 3} doubles. None where walls keep their velocity.
 static inline size_t cq_motion_most(const cq_device *d) { return 6 * (size_t)d->batch * (size_t)d->model->wall_count; }
+// Numbers of wall motion that are sent with a run; 0 where walls do not move.
 static inline size_t cq_motion_count(const cq_device *d) {
   return d->track && d->track->velocity ? cq_motion_most(d) : 0;
 }
@@ -203,14 +205,19 @@ static inline size_t cq_motion_count(const cq_device *d) {
 static inline size_t cq_internal_offset(const cq_device *d) {
   return (size_t)d->fields * (size_t)d->stride * d->real_bytes;
 }
+// Bytes of the particles of all scenes, internal variables of materials included.
 static inline size_t cq_particles_size(const cq_device *d) {
   return cq_internal_offset(d) + (size_t)d->internals * (size_t)d->stride * d->real_bytes;
 }
+// The internal variables of materials within a slice.
 static inline void *cq_internal_of(const cq_device *d, const cq_memory *slice) {
   return (char *)slice->data + cq_internal_offset(d);
 }
+// Bytes of one node: momentum and mass, or velocity.
 static inline size_t cq_node_size(const cq_device *d) { return 4 * d->real_bytes; }
+// Signals of one control step of all scenes.
 static inline size_t cq_signal_count(const cq_device *d) { return (size_t)d->batch * (size_t)d->model->actuator_count; }
+// Components of a script's forces in one control step of all scenes.
 static inline size_t cq_force_count(const cq_device *d) {
   return (size_t)d->batch * (size_t)d->model->force_count * (size_t)d->model->dim;
 }
@@ -220,17 +227,21 @@ static inline size_t cq_upload_size(const cq_device *d) {
       sizeof(cq_upload) + (cq_motion_most(d) + cq_signal_count(d) + cq_force_count(d)) * sizeof(double);
   return (bytes + alignof(cq_upload) - 1) / alignof(cq_upload) * alignof(cq_upload);
 }
+// The wall motion behind the header of an upload.
 static inline double *cq_upload_motion(cq_upload *u) { return (double *)(u + 1); }
+// The signals and forces behind the wall motion of an upload.
 static inline double *cq_upload_controls(const cq_device *d, cq_upload *u) {
   return cq_upload_motion(u) + cq_motion_count(d);
 }
-// offset in totals
+// Where the gradients of particles' parameters begin among the sums on the device.
 static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
+// Where the gradients of the initial state begin among the sums on the device.
 static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)d->params * d->slots; }
 // numbers of the gradients of cables: of their values, and all
 static inline size_t cq_cable_values(const cq_device *d) {
   return 3 * (size_t)d->batch * (size_t)d->model->cables.count;
 }
+// Numbers of the gradients of cables, and of the forces that they give to particles.
 static inline size_t cq_cable_grads(const cq_device *d) {
   const cq_cables *c = &d->model->cables;
   return cq_cable_values(d) + (size_t)d->batch * (size_t)(c->all + c->pulled_count * d->model->dim);

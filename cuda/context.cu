@@ -22,6 +22,7 @@ static cq_status upload(cq_context *c, const void *from, size_t bytes, const cha
 }
 #define UPLOAD(c, from, count, what, to) upload(c, from, (size_t)(count) * sizeof *(from), what, (const void **)&(to))
 
+// Copies walls and heights of terrain to the device.
 static cq_status upload_walls(cq_context *c) {
   const cq_model *m = c->model;
   cq_wall walls[CQ_WALLS_MAX];
@@ -41,6 +42,7 @@ static cq_status upload_walls(cq_context *c) {
   return status ? status : cq_cuda_check(cudaStreamSynchronize(c->stream), "copying the walls");
 }
 
+// Copies materials, and which particle is of which, to the device.
 static cq_status upload_materials(cq_context *c) {
   const int64_t n = c->model->particle_count;
   uint8_t *material = (uint8_t *)cq_alloc((size_t)n, 1, "materials");
@@ -52,7 +54,7 @@ static cq_status upload_materials(cq_context *c) {
   return status;
 }
 
-// entries by actuator, in the order of the particles within one
+// Copies the actuation entries to the device sorted by actuator, and by particle within one.
 static cq_status upload_by_actuator(cq_context *c) {
   const cq_model *m = c->model;
   const size_t entries = (size_t)m->actuation_count;
@@ -86,6 +88,7 @@ static cq_status upload_by_actuator(cq_context *c) {
   return status;
 }
 
+// Copies paths of cables and faces of chambers to the device.
 static cq_status upload_cables(cq_context *c) {
   const cq_cables *from = &c->model->cables;
   cq_pulling *to = &c->actuation.cables;
@@ -214,6 +217,7 @@ static cq_status open_device(cq_context *c) {
   return CQ_OK;
 }
 
+// Frees a world's parts on the GPU.
 void cq_cuda_context_destroy(cq_context *c) {
   if (!c) return;
   for (int32_t k = 0; k < c->owned_count; k++) cq_pool_give(&c->pool, c->owned[k]);
@@ -237,6 +241,7 @@ static cq_status check_choices(const cq_model *m) {
   return CQ_OK;
 }
 
+// Makes a world's parts on the GPU: model, materials, walls, cables.
 cq_status cq_cuda_context_create(const cq_model *model, cq_context **out) {
   cq_status status = check_choices(model);
   if (status) return status;

@@ -34,7 +34,7 @@ static cq_step_record *record_of(const cq_device *d, const Chain *c, int32_t sub
   return c->records ? &c->records[substep / d->model->substeps]->steps[substep % d->model->substeps] : NULL;
 }
 
-// the state `count` engine steps after the live one
+// The state `count` engine steps after the live one.
 static cq_slice *state_of(const cq_device *d, const Chain *c, int32_t count) {
   if (!count) return d->live;
   return c->records ? record_of(d, c, c->at + count - 1)->out : c->turn[count % 2];
@@ -165,8 +165,8 @@ static cq_status conclude(cq_device *d, Chain *c) {
   return cq_cuda_arrange(d);
 }
 
-// Launches as many runs as the host may be ahead. If launching fails in the middle of a run, the whole chain counts as
-// not made, because that run may have overwritten the state before it.
+// Launches as many runs of engine steps as the host may be ahead. If launching fails in the middle of a run, the whole
+// chain counts as not made, because that run may have overwritten the state before it.
 static cq_status launch_all(cq_device *d, Chain *c) {
   const int64_t left = (int64_t)c->controls->count * d->model->substeps - c->at, ahead = substeps_ahead(d);
   const int32_t rows = c->controls->policy_run ? cq_cuda_policy_rows(d) : CQ_RUNS_AHEAD;
@@ -199,6 +199,8 @@ static cq_status run_chain(cq_device *d, Chain *c) {
   return status;
 }
 
+// Makes control steps forward, at least one and as many as a chain of launches holds; with records, keeps what the
+// adjoint needs of each. Sets how many it made.
 cq_status cq_cuda_advance(cq_device *d, const cq_controls *controls, cq_record *const *records, int32_t *steps_done) {
   const int32_t substeps = d->model->substeps;
   Chain chain = {};
@@ -222,13 +224,14 @@ static cq_status clear(cq_device *d, const cq_memory *memory, size_t bytes) {
   return cq_cuda_check(cudaMemsetAsync(memory->data, 0, bytes, d->context->stream), "clearing the adjoint");
 }
 
-// the gradients of cables that belong to one control step
+// Clears those gradients of cables that belong to one control step.
 static cq_status clear_cable_controls(cq_device *d) {
   const size_t values = cq_cable_values(d) * sizeof(double), all = cq_cable_grads(d) * sizeof(double);
   return cq_cuda_check(cudaMemsetAsync((char *)d->grad_cables->data + values, 0, all - values, d->context->stream),
                        "clearing the adjoint");
 }
 
+// Bytes of the actuation stress of all particles.
 static size_t actuation_bytes(const cq_device *d) {
   return (size_t)d->actuation_fields * (size_t)d->stride * d->real_bytes;
 }
@@ -240,12 +243,14 @@ static cq_status begin_sums(cq_device *d, const cq_arrangement *a) {
   return status ? status : clear(d, d->sums, bytes);
 }
 
+// Makes an arrangement the one whose order the adjoint is in.
 static void set_adjoint_order(cq_device *d, cq_arrangement *a) {
   cq_cuda_arrangement_retain(a);
   cq_cuda_arrangement_release(d, d->adj_arrangement);
   d->adj_arrangement = a;
 }
 
+// Clears all adjoints, and notes which fields want a gradient.
 cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   d->wanted = wanted;
   set_adjoint_order(d, d->arrangement);
@@ -260,6 +265,7 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   return status ? status : begin_sums(d, d->arrangement);
 }
 
+// Scales the adjoint of the state by a factor.
 cq_status cq_cuda_discount_adjoint(cq_device *d, double factor) {
   const int64_t count = (int64_t)(cq_particles_size(d) / d->real_bytes);
   d->kernels->discount(d->context->stream, cq_cuda_blocks(d, d->slots, 256), d->adj->data, count, factor);
@@ -372,6 +378,7 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
   return CQ_OK;
 }
 
+// The adjoint of several control steps, from their records; counts the steps that it has done.
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *steps_done) {
   const int64_t most = work_ahead / d->slots / d->model->substeps;
   int32_t count = c->count < d->control_rows ? c->count : d->control_rows;
@@ -435,6 +442,7 @@ static cq_status fetch_particles(cq_device *d) {
   return status;
 }
 
+// Copies gradients to the host, in the user's order.
 cq_status cq_cuda_finish(cq_device *d) {
   const int32_t count = cq_sum_count(d), walls = d->model->wall_count;
   double *totals = (double *)d->totals->data;

@@ -7,6 +7,7 @@
 // The GPU in words, for `cqlua info`.
 static const char *describe(const cq_context *context) { return context->description; }
 
+// Free bytes on the GPU, and in the pool for the next rollouts.
 static int64_t memory_available(const cq_context *context) {
   size_t available = 0, total = 0;
   if (cudaMemGetInfo(&available, &total) != cudaSuccess) cudaGetLastError();   // of a device that is lost: none
@@ -23,6 +24,7 @@ static const cq_health *health(const cq_device *d) { return &d->health; }
 
 // ---- records and marks ----------------------------------------------------------------------------------------------
 
+// Makes an empty record: what the adjoint of one control step needs of each engine step.
 static cq_status record_create(cq_device *d, cq_record **out) {
   cq_record *record = (cq_record *)cq_alloc(1, sizeof *record, "memo record");
   if (!record) return CQ_MEMORY;
@@ -35,10 +37,12 @@ static cq_status record_create(cq_device *d, cq_record **out) {
   return CQ_OK;
 }
 
+// Releases the states and arrangements of a record, which may then be filled again.
 static void record_clear(cq_device *d, cq_record *record) {
   for (int32_t k = 0; k < d->model->substeps; k++) cq_cuda_step_record_clear(d, &record->steps[k]);
 }
 
+// Frees a record.
 static void record_destroy(cq_device *d, cq_record *record) {
   if (!record) return;
   record_clear(d, record);
@@ -47,6 +51,7 @@ static void record_destroy(cq_device *d, cq_record *record) {
   cq_free(record);
 }
 
+// Makes a checkpoint, by references to the live state and its arrangement.
 static cq_status mark_create(cq_device *d, cq_mark **out) {
   cq_mark *mark = (cq_mark *)cq_alloc(1, sizeof *mark, "checkpoint");
   if (!mark) return CQ_MEMORY;
@@ -55,6 +60,7 @@ static cq_status mark_create(cq_device *d, cq_mark **out) {
   return CQ_OK;
 }
 
+// Frees a checkpoint.
 static void mark_destroy(cq_device *d, cq_mark *mark) {
   if (!mark) return;
   cq_cuda_slice_release(d, mark->slice);
@@ -65,11 +71,14 @@ static void mark_destroy(cq_device *d, cq_mark *mark) {
 // Goes on from a marked state: its slice, arrangement and step.
 static void resume(cq_device *d, const cq_mark *m) { cq_cuda_resume(d, m->slice, m->arrangement, m->step); }
 
+// Bytes of a block of device memory; 0 of none.
 static int64_t bytes_of(const cq_memory *memory) { return memory ? (int64_t)memory->bytes : 0; }
+// Bytes of one arrangement.
 static int64_t arrangement_bytes(const cq_device *d) {
   return bytes_of(d->arrangement->by_slot) + bytes_of(d->arrangement->by_tile);
 }
 
+// Bytes of a checkpoint, for the plan of checkpoints.
 static int64_t mark_bytes(const cq_device *d) { return bytes_of(d->live->memory) + arrangement_bytes(d); }
 
 // Bytes of the record of an engine step, estimated: sorting keeps one more slice in one step of ten, and the grid may

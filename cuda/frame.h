@@ -141,6 +141,7 @@ typedef struct cq_frame {
 
 // cells of a tile, and nodes of its region, along an axis
 static inline int32_t cq_tile_side(int32_t dim) { return dim == 3 ? 4 : 8; }
+// Nodes of a tile and of the margin around it that its particles reach.
 static inline int32_t cq_region_nodes(int32_t dim) { return dim == 3 ? 8 * 8 * 8 : 12 * 12; }
 
 #endif

@@ -1,7 +1,7 @@
 // grid: the velocity of each node from the arenas, with gravity and walls, and its adjoint. A thread works on a node:
 // on one of all tiles in a grid pass, or on one of a region where a block computes its own nodes.
 
-// factor of a velocity in an engine step, for damping
+// The factor by which damping changes a velocity in one engine step.
 CQ_GPU real decay_of(const cq_frame *s, const int32_t scene) { return globals_of(s, scene)[CQ_AT_DAMPING]; }
 
 // Arena of a part of a tile's particles, of the state after `count` engine steps.
@@ -70,7 +70,7 @@ CQ_GPU int is_over(const cq_frame *s, const int32_t k) {
   return load_volatile(&s->progress->bad) < s->first + k || load_volatile(&s->progress->stop) <= s->first + k;
 }
 
-// momentum and mass of node n, counted through all tiles
+// Momentum and mass of node n, counted through all tiles, from the arenas.
 CQ_GPU Node node_sum(const cq_frame *s, const int64_t n, const int32_t k) {
   int at[CQ_DIM];
   node_at((int)(n % CQ_TILE_NODES), SIDE, at);
@@ -109,6 +109,7 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) grid(const cq_frame *_
 // __syncthreads keeps apart, and without them none. A group without a tile works on that of the first group, and adds
 // its sums to none.
 CQ_GPU int group_of_thread(void) { return (int)(threadIdx.x / CQ_TILE_NODES); }
+// The node of a tile that this thread works on.
 CQ_GPU int group_node(void) { return (int)(threadIdx.x % CQ_TILE_NODES); }
 
 // The tile of this thread's group, where the block's first group has tile `first`; -1 where there are no more tiles.

@@ -19,6 +19,7 @@ typedef struct Hull {
   real c[CQ_DIM][HULL_NODES];
 } Hull;
 
+// Node `first` of an array of nodes.
 CQ_GPU const Node *nodes_at(const void *data, const int64_t first) { return (const Node *)data + first; }
 
 // a vector field over nodes to the hull of a tile; all threads of a block call it
@@ -83,7 +84,7 @@ CQ_GPU void hull_at(const Hull *hull, const int corner, const Axes *a, real valu
   field_at(a, [&](const int i, const int n) { return hull->c[i][corner + n]; }, value, slope);
 }
 
-// I + sum u (x) grad N, and F
+// The stretch I + sum u (x) grad N of particle p, and its F, from the displacements u of the hull's nodes.
 CQ_GPU void deform(const cq_shapes *r, const int32_t p, const real slope[CQ_DIM][CQ_DIM],
                    real stretch[CQ_DIM][CQ_DIM], real f[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) stretch[i][j] = slope[i][j] + (real)(i == j);
@@ -94,8 +95,9 @@ CQ_GPU void deform(const cq_shapes *r, const int32_t p, const real slope[CQ_DIM]
   mat_mul(stretch, start, f);
 }
 
-// a F0^T
-CQ_GPU void times_start(const cq_shapes *r, const int32_t p, real a[CQ_DIM][CQ_DIM]) {
+// a = a F0^T, where F0 is the deformation gradient that particle p begins the rollout with; as it is where all begin
+// undeformed.
+CQ_GPU void times_initial_f(const cq_shapes *r, const int32_t p, real a[CQ_DIM][CQ_DIM]) {
   if (!r->start) return;
   real start[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) start[i][j] = slot_in(r->start, CQ_DIM * CQ_DIM, p)[(i * CQ_DIM + j) * CQ_GROUP];
@@ -116,6 +118,7 @@ typedef struct Scatter {
 
 enum { ROW_VALUE = CQ_DIM * CQ_DIM, ROW_FRACTION = ROW_VALUE + CQ_DIM };
 
+// The place of entry k in shared memory, where a gap after every eight avoids bank conflicts.
 CQ_GPU int column_of(const int k) { return k + k / 8; }
 
 // Clears the sums of a tile, and loads where the particles of each cell begin.
@@ -125,7 +128,8 @@ CQ_GPU void scatter_begin(const cq_shapes *r, Scatter *s, const int32_t tile) {
     s->start[c] = r->cell_start[(int64_t)tile * (HULL_CELLS + 1) + c];
 }
 
-// the particle of this thread; value NULL: none
+// Puts what this thread's particle scatters into shared memory: slope, value, and its place in the cell. value NULL:
+// zeros.
 CQ_GPU void scatter_put(Scatter *s, const real fraction[CQ_DIM], const real *value, const real slope[CQ_DIM][CQ_DIM]) {
   const int at = column_of((int)threadIdx.x);
   EACH(i) EACH(j) s->rows[i * CQ_DIM + j][at] = slope[i][j];
@@ -133,7 +137,7 @@ CQ_GPU void scatter_put(Scatter *s, const real fraction[CQ_DIM], const real *val
   EACH(i) s->rows[ROW_FRACTION + i][at] = fraction[i];
 }
 
-// Adds what the particles [begin, end) of one cell give to the nodes of plane x of their cell.
+// Scatters the particles [begin, end) of one cell to plane x of the cell's nodes.
 CQ_GPU void scatter_plane(const Scatter *s, const real inv_dx, const int begin, const int end, const int x,
                           real sums[ROWS_Y][3][CQ_DIM]) {
   for (int k = begin; k < end; k++) {
@@ -204,7 +208,7 @@ CQ_GPU Node *arena_at(const cq_shapes *r, const int field, const int32_t tile) {
   return (Node *)r->arena[field] + (int64_t)tile * HULL_NODES;
 }
 
-// what all tiles gave to a node
+// The sum of what the tiles around a node have scattered to it.
 CQ_GPU Node given_to(const cq_shapes *r, const int field, const int32_t node) {
   Node sum = {{0, 0, 0, 0}}, part[GIVEN];
   const Node *arena = (const Node *)r->arena[field];

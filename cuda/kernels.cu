@@ -125,6 +125,7 @@ static void launch_node_move_adj(cudaStream_t stream, int32_t blocks, const cq_f
                                  int32_t given) {
   CQ_LAUNCH(node_move_adj, blocks, CQ_TILE_NODES, stream, frame, k, given);
 }
+// Launches the search for near surfaces and the forces between them.
 static void launch_repel(cudaStream_t stream, int32_t blocks, const cq_frame *frame, int32_t k) {
   CQ_LAUNCH(near_enter, blocks, SLOT_THREADS, stream, frame, k);
   CQ_LAUNCH(near_push, blocks, SLOT_THREADS, stream, frame, k);
@@ -142,20 +143,24 @@ static void launch_reference_pulled(cudaStream_t stream, int32_t blocks, const c
                                     const cq_actuation *actuation, int32_t k) {
   CQ_LAUNCH(reference_pulled, blocks, SLOT_THREADS, stream, frame, actuation, k);
 }
+// Launches what makes the first state of nodes from particles.
 static void launch_reference_begin(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes,
                                    const cq_given_particles *given, void *state) {
   CQ_LAUNCH(reference_nodes, blocks, CQ_TILE_NODES, stream, *shapes, *given, state);
   if (shapes->start) CQ_LAUNCH(reference_starts, blocks, SLOT_THREADS, stream, *shapes, given->state);
 }
+// Launches what computes particles from nodes, for readouts.
 static void launch_reference_observe(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const void *state,
                                      void *to) {
   CQ_LAUNCH(reference_particles, blocks, SLOT_THREADS, stream, *shapes, state, to);
 }
+// Launches what hands gradients of particles' readouts to the nodes that they follow.
 static void launch_reference_settle(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes, const void *state,
                                     void *adj) {
   CQ_LAUNCH(reference_settle, blocks, CELL_THREADS, stream, *shapes, state, adj);
   CQ_LAUNCH(reference_collect, blocks, GRID_THREADS, stream, *shapes, 2);
 }
+// Launches what turns adjoints of nodes into gradients of the particles that the rollout began with.
 static void launch_reference_finish(cudaStream_t stream, int32_t blocks, const cq_shapes *shapes,
                                     const cq_given_particles *given, const void *state) {
   CQ_LAUNCH(reference_masses, blocks, GRID_THREADS, stream, *shapes, state);
@@ -202,6 +207,7 @@ static void launch_load_actuation_adj(cudaStream_t stream, int32_t blocks, const
   CQ_LAUNCH(actuation_shares, blocks, SLOT_THREADS, stream, frame, actuation);
   CQ_LAUNCH(actuation_signals, blocks, SUM_THREADS, stream, frame, actuation);
 }
+// Launches what computes stresses and the like of the particles that are read.
 static void read_derived(cudaStream_t stream, const cq_reading *r) {
   const int64_t blocks = ((int64_t)r->batch * r->listed + SLOT_THREADS - 1) / SLOT_THREADS;
   if (r->derived_width) CQ_LAUNCH(read_derive, blocks < 4096 ? blocks : 4096, SLOT_THREADS, stream, *r);

@@ -16,6 +16,7 @@ static void *grown(void *array, size_t used, size_t room, size_t size) {
 }
 #define GROW(array, used, room) (*(void **)&(array) = grown(array, (size_t)(used), (size_t)(room), sizeof *(array)))
 
+// The room for `needed` entries: as it is where they fit, else half as much again.
 static int32_t room_for(int32_t needed, int32_t room) { return needed <= room ? room : needed + needed / 2; }
 
 // Makes the arrays of the layout large enough for so many tiles, nodes and rim cells.
@@ -45,6 +46,7 @@ static cq_status make_room(cq_shapes_layout *l, int32_t tiles, int32_t nodes, in
   return ok ? CQ_OK : CQ_MEMORY;
 }
 
+// Frees the tables of reference grids on the host.
 void cq_shapes_free(cq_shapes_layout *l) {
   void *owned[] = {l->bodies,  l->grid_first, l->tile_first, l->number,     l->tile_number, l->pin,      l->cell,
                    l->box_tile, l->in_tile,   l->fraction,   l->tile,       l->hulls,       l->cell_start, l->corner,
@@ -284,6 +286,7 @@ static cq_status find_rim(cq_shapes_layout *l, int32_t scene, uint8_t *filled) {
   return CQ_OK;
 }
 
+// Lays out the reference grids of one scene's bodies: their boxes, cells, nodes, tiles and weights.
 static cq_status lay_out_scene(cq_shapes_layout *l, int32_t scene, const double *positions) {
   cq_status status = size_boxes(l, positions);
   if (status) return status;

@@ -17,9 +17,10 @@ typedef struct object {
 
 static object loaded;      // once for the process; it stays
 
-// a function of the object, or NULL
+// The function of this name in the loaded object, or NULL.
 static void *find(void *handle, const char *name) { return dlsym(handle, name); }
 
+// Loads the shared object of the CUDA device and finds its functions.
 static cq_status open_object(const char *path) {
   void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!handle)

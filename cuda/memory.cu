@@ -15,6 +15,7 @@ struct cq_piece {
 
 // ---- sentences ------------------------------------------------------------------------------------------------------
 
+// Fails: the NVIDIA driver is missing, or older than the CUDA that this build needs.
 static cq_status fail_driver(const char *text) {
   int driver = 0, runtime = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess)
@@ -33,6 +34,7 @@ static cq_status fail_driver(const char *text) {
       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
 }
 
+// Fails: this build has no kernels for the GPU's compute capability.
 static cq_status fail_kernels(const char *text) {
   cudaDeviceProp gpu;
   if (cudaGetDeviceProperties(&gpu, 0) != cudaSuccess) {
@@ -221,6 +223,7 @@ cq_status cq_pool_take(cq_pool *pool, size_t bytes, const char *what, cq_memory 
   return CQ_OK;
 }
 
+// Returns a block to the pool, which keeps it for the next request of its size.
 void cq_pool_give(cq_pool *pool, cq_memory *memory) {
   if (!memory) return;
   memory->piece->used--;
@@ -241,6 +244,7 @@ void cq_pool_close(cq_pool *pool) { trim(pool); }
 
 // ---- memory of the host ---------------------------------------------------------------------------------------------
 
+// Allocates page-locked host memory, which copies without waiting need.
 cq_status cq_pinned_take(size_t bytes, const char *what, void **out) {
   *out = NULL;
   const cudaError_t error = cudaMallocHost(out, bytes);

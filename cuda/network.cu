@@ -57,6 +57,8 @@ CQ_GPU void network_values(const cq_network *n, const int64_t scene) {
   }
 }
 
+// A block for each scene: evaluates the network, writes the signals of the next control step, and keeps what the host
+// stores of it.
 CQ_KERNEL network_signals(const cq_network n) {
   for (int64_t scene = blockIdx.x; scene < n.batch; scene += gridDim.x) {
     const int32_t outputs = n.width[n.layers];
@@ -103,6 +105,7 @@ CQ_KERNEL network_signals_adj(const cq_network n) {
   }
 }
 
+// Adds this step's gradient of each parameter, summed over scenes in a fixed order.
 CQ_KERNEL add_gradients(const cq_network n) {
   for (int64_t p = (int64_t)blockIdx.x * THREADS + threadIdx.x; p < n.parameter_count;
        p += (int64_t)gridDim.x * THREADS) {

@@ -118,6 +118,7 @@ static void pack(const cq_policy *p, int32_t actuators, char *to) {
   put(p->output, (size_t)actuators * sizeof(int32_t));
 }
 
+// Have two networks equal layers, so that one may take the other's place on the device?
 static int32_t same_layers(const cq_network *a, const cq_network *b) {
   if (a->layers != b->layers || a->changes != b->changes) return 0;
   return !memcmp(a->width, b->width, sizeof a->width) && !memcmp(a->activation, b->activation, sizeof a->activation);
@@ -183,6 +184,7 @@ static cq_network network_at(const cq_device_network *f, const Observed *observe
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
+// Control steps whose signals and observations stay on the device before they are fetched.
 int32_t cq_cuda_policy_rows(const cq_device *d) { return d->network_state->rows; }
 
 // Finds the second readout of the control step before that of a row. It is in the row before; for row 0 it comes from
@@ -199,6 +201,7 @@ static cq_status find_before(cq_device *d, const cq_policy_run *policy_run, int3
   return copy(d, f->device_rows + end, f->pinned + end, bytes, cudaMemcpyHostToDevice);
 }
 
+// Evaluates the policy before control step `step`: from a state to signals, kept in row `row`.
 cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, int32_t step, const cq_slice *state,
                                  int32_t row) {
   cq_device_network *f = d->network_state;
@@ -215,6 +218,7 @@ cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, 
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
+// Copies the kept rows of signals and observations to the host.
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows) {
   const cq_device_network *f = d->network_state;
   return copy(d, f->pinned, f->device_rows, (size_t)rows * f->row_size * sizeof *f->pinned, cudaMemcpyDeviceToHost);
@@ -225,6 +229,7 @@ static void put_doubles(double *to, const double *from, size_t count) {
   if (count) memcpy(to, from, count * sizeof *from);
 }
 
+// Stores a fetched row where the rollout keeps signals and observations of step `step`.
 void cq_cuda_policy_store(const cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
                           double *signals) {
   const cq_device_network *f = d->network_state;
@@ -253,10 +258,12 @@ static cq_status send_rows(cq_device *d, const cq_policy_run *policy_run, int32_
   return copy(d, f->device_rows, f->pinned, (outputs + changes) * sizeof *f->pinned, cudaMemcpyHostToDevice);
 }
 
+// Bytes of the gradients of a policy's parameters and of the last change that it saw.
 static size_t grad_bytes(const cq_device_network *f) {
   return ((size_t)f->network.parameter_count + f->changes) * sizeof(double);
 }
 
+// Before control steps go backward: sends their kept rows, and the gradients of the policy so far, to the device.
 cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t rows) {
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;
@@ -273,6 +280,8 @@ cq_status cq_cuda_policy_begin_adj(cq_device *d, const cq_policy_run *policy_run
   return copy(d, f->network.grad, f->grad, grad_bytes(f), cudaMemcpyHostToDevice);
 }
 
+// The policy of one control step backward: from gradients of signals to those of its parameters and of the state that
+// it saw.
 cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *policy_run, int32_t step) {
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;
@@ -290,6 +299,7 @@ cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *policy_run, int3
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
+// Adds the gradients of the policy's parameters to the host's.
 cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy_run *policy_run) {
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;

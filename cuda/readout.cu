@@ -18,6 +18,7 @@ struct cq_list {
 
 // ---- lists ----------------------------------------------------------------------------------------------------------
 
+// Frees a list of groups of particles.
 static void list_free(cq_device *d, cq_list *l) {
   if (!l) return;
   cq_pool_give(&d->context->pool, l->memory);
@@ -29,6 +30,7 @@ void cq_cuda_lists_destroy(cq_device *d) {
   for (int32_t k = 0; k < CQ_LISTS_MAX; k++) list_free(d, d->lists[k]);
 }
 
+// Is this the list of the readout's groups?
 static int32_t is_list_of(const cq_list *l, const cq_readout *r, int64_t listed) {
   if (l->groups != r->group_count || l->listed != listed) return 0;
   for (int32_t g = 0; g <= l->groups; g++)
@@ -183,7 +185,7 @@ static void fill_list(const cq_list *l, cq_reading *r) {
   r->group_of = l->group_of;
 }
 
-// the quantities that are read, in the order of cq_field
+// Lists the quantities of a readout, in the order of cq_field.
 static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
   const int64_t rows = readout->kind == CQ_READOUT_GATHER ? r->listed : r->groups;
   int64_t out = 0;
@@ -254,22 +256,24 @@ cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count
   return CQ_OK;
 }
 
-// blocks for the longest loop of the kernels
+// Blocks of a launch for the longest loop of a readout's kernels.
 static int32_t blocks_of(const cq_device *d, const cq_reading *r, int32_t components) {
   if (r->kind == CQ_READOUT_GATHER) return cq_cuda_blocks(d, (int64_t)d->batch * r->listed, 256);
   return cq_cuda_blocks(d, (int64_t)d->batch * r->portions * components, 1);
 }
 
+// Launches the sums of a readout over its groups.
 void cq_cuda_reading_sums(cq_device *d, const cq_reading *r) {
   d->kernels->read(d->context->stream, blocks_of(d, r, r->components), r);
 }
 
-// is the gradient of the weights of a readout wanted?
+// Does anything want the gradient of a readout's weights, mass or volume?
 static int32_t reads_weights(const cq_device *d, const cq_reading *r) {
   const int32_t field = r->weight == d->given.mass->data ? CQ_FIELD_MASS : CQ_FIELD_VOLUME;
   return r->weight && d->wanted & cq_bit(field) && r->kind != CQ_READOUT_GATHER;
 }
 
+// Launches the adjoint of a readout, which adds to the adjoint of the live state.
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
   if (d->reference) d->reference->read = 1;
   r->adj = d->adj->data;
@@ -298,6 +302,7 @@ static cq_status read_state(cq_device *d, const cq_readout *readout, int64_t cou
   return status;
 }
 
+// The adjoint of a readout of the live state, from gradients on the host.
 static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int64_t count, const double *grad_out) {
   cq_reading r;
   cq_status status = cq_cuda_reading(d, readout, count, d->live, &d->reading, &r);
@@ -315,6 +320,7 @@ static cq_status read_state_adjoint(cq_device *d, const cq_readout *readout, int
   return cq_cuda_check(cudaGetLastError(), "the adjoint of a readout");
 }
 
+// Reads a readout of the live state of all scenes into `out`, `count` numbers for each scene.
 cq_status cq_cuda_read(cq_device *d, const cq_readout *readout, int64_t count, double *out) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_READOUT);
   if (!status) status = read_state(d, readout, count, out);

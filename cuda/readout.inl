@@ -7,6 +7,7 @@ CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t 
   return r->weight ? r->weight[scene * r->weight_stride + p] : 1;
 }
 
+// Is this part of a readout computed from the state, as a stress is, and not a field of it?
 CQ_GPU int is_derived(const cq_part *part) { return part->quantity >= CQ_STATE_FIELD_COUNT; }
 
 // component i of a quantity of the particle at a place of the list
@@ -35,12 +36,12 @@ CQ_GPU double term_of(const cq_reading *r, const int64_t scene, const int64_t pl
   return w * value_at(r, scene, place, part, k / part->width) * value_at(r, scene, place, part, k % part->width);
 }
 
-// Was the state that is read computed?
+// Is there a state to read? Not if an engine step before it ended the run.
 CQ_GPU int is_computed(const cq_reading *r) { return !r->over || !*r->over; }
 
 // ---- derived quantities ---------------------------------------------------------------------------------------------
 
-// a particle of the state as the formulas see it
+// Loads a particle of the state as the formulas of readouts take it.
 CQ_RARE void readout_point(const cq_reading *r, const int32_t slot, ReadoutPoint *at) {
   const real *params = slot_in(r->params, r->param_count, slot);
   const real *internal = slot_in((const char *)r->state + r->internal_offset, r->internals, slot);
@@ -82,7 +83,7 @@ CQ_RARE void derived_adj(const cq_reading *r, const int64_t id, const int32_t qu
 // __grid_constant__: pointers walk over the parts of a reading where it lies; else each
 // thread would copy it to its stack.
 
-// a thread for each {scene, place in the list}
+// Computes derived quantities, a thread for each {scene, place in the list}.
 CQ_KERNEL read_derive(const __grid_constant__ cq_reading r) {
   const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.listed : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
@@ -97,7 +98,7 @@ CQ_KERNEL read_derive(const __grid_constant__ cq_reading r) {
   }
 }
 
-// a block for each {scene, portion, component}
+// Sums a portion of a group's particles, a block for each {scene, portion, component}.
 CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components) {
   CQ_SHARED(double, shared, SUM_THREADS);
   if (!is_computed(&r)) return;
@@ -112,8 +113,8 @@ CQ_KERNEL read_portions(const __grid_constant__ cq_reading r, int32_t components
   }
 }
 
-// Sums the portions of each {scene, group, component} in their order; a warp for each, whose lanes take portions in
-// turn.
+// Adds up the portions of each {scene, group, component} in a fixed order. A warp works on each; its lanes take
+// portions in turn.
 CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) {
   const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.groups * components : 0,
                 first = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x;
@@ -140,6 +141,7 @@ CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) 
   }
 }
 
+// Gathers computed quantities of single particles.
 CQ_KERNEL read_gather(const __grid_constant__ cq_reading r) {
   const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.listed : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
@@ -181,7 +183,7 @@ CQ_GPU double part_adj(const cq_reading *r, const int64_t scene, const int64_t i
   return along;
 }
 
-// a thread for each {scene, particle that is listed}
+// Adjoint of a readout, a thread for each {scene, listed particle}: adds to the adjoint of that particle's state.
 CQ_KERNEL read_adj(const __grid_constant__ cq_reading r) {
   const int64_t all = (int64_t)r.batch * r.distinct_count;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {

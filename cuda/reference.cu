@@ -48,6 +48,8 @@ static void *reals_of_nodes(const cq_device *d, const double *from, int64_t coun
   }
   return to;
 }
+// The user's {slots, dim} doubles as reals in the order of the device's memory, to be freed; NULL if there is no
+// memory.
 static void *reals_of_slots(const cq_device *d, const double *from) {
   const int32_t dim = d->model->dim;
   char *to = (char *)cq_alloc((size_t)d->stride * (size_t)dim, d->real_bytes, what);
@@ -59,6 +61,7 @@ static void *reals_of_slots(const cq_device *d, const double *from) {
   return to;
 }
 
+// Copies the tables of reference grids to the device.
 static cq_status send_tables(cq_device *d, const cq_shapes_layout *l) {
   cq_shapes *s = &d->reference->shapes;
   const int64_t tiles = l->tiles, nodes = l->nodes;
@@ -163,6 +166,7 @@ static void keep_layout(cq_reference *r, cq_shapes_layout *l) {
   l->rim = NULL;
 }
 
+// Do all scenes begin at the positions that the reference grids were laid out for?
 static int32_t same_positions(const cq_device *d, const cq_values *values) {
   const cq_reference *r = d->reference;
   const size_t each = (size_t)d->particles * (size_t)d->model->dim;
@@ -171,6 +175,7 @@ static int32_t same_positions(const cq_device *d, const cq_values *values) {
   return 1;
 }
 
+// Lays out the reference grids of all scenes on the host and sends them.
 static cq_status lay_out_all(cq_device *d, const cq_values *values) {
   cq_reference *r = d->reference;
   cq_shapes *s = &r->shapes;
@@ -249,7 +254,7 @@ static cq_status arrange(cq_device *d, cq_arrangement **out) {
   return status ? status : cq_cuda_check(cudaGetLastError(), what);
 }
 
-// room for F at rest, where some is not the identity
+// Allocates and loads F at the start, where some particle begins deformed.
 static cq_status keep_start(cq_device *d, const cq_values *values) {
   cq_reference *r = d->reference;
   const int32_t dim = d->model->dim;
@@ -313,7 +318,7 @@ static double number_at(const cq_device *d, const void *data, int64_t at) {
   return d->real_bytes == 4 ? (double)((const float *)data)[at] : ((const double *)data)[at];
 }
 
-// where a node of a state is
+// Where a node is in a state, on the host.
 static void node_at(const cq_device *d, const void *state, int32_t node, double x[3]) {
   for (int i = 0; i < d->model->dim; i++)
     x[i] = d->reference->rests[(int64_t)node * d->model->dim + i] + number_at(d, state, (int64_t)node * 4 + i);

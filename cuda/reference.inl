@@ -4,7 +4,7 @@
 
 // ---- forces ---------------------------------------------------------------------------------------------------------
 
-// what any elastic law sees
+// Particle p as any elastic law sees it: F, constants, no rate.
 CQ_GPU void elastic_point(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                           const real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   const real *params = slot_in(s->params, s->param_count, p);
@@ -16,7 +16,7 @@ CQ_GPU void elastic_point(const cq_frame *s, const int32_t p, const real f[CQ_DI
   if (at->law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
 }
 
-// P of any law
+// The first Piola-Kirchhoff stress P of particle p by its law, whichever that is.
 CQ_RARE void piola_of_any(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                           const real rate[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
@@ -24,9 +24,10 @@ CQ_RARE void piola_of_any(const cq_frame *s, const int32_t p, const real f[CQ_DI
   piola_of_law(&at, out);
 }
 
+// Has the material of particle p a viscosity?
 CQ_GPU int is_viscous(const cq_frame *s, const int32_t p) { return s->materials[s->material[p]].viscous; }
 
-// P with actuation
+// P of particle p, with its actuation stress.
 CQ_GPU void piola_of(const cq_frame *s, const Matter *m, const int32_t p, const real rate[CQ_DIM][CQ_DIM],
                      real out[CQ_DIM][CQ_DIM]) {
   if (material_is_fused(m->point.law))
@@ -66,7 +67,7 @@ CQ_GPU real force_of(const cq_frame *s, const int32_t p, const AroundCell *at, r
   matter_load(s, p, f, &m);
   piola_of(s, &m, p, rate, out);
   EACH(i) EACH(j) slope[i][j] = -m.volume * out[i][j];
-  times_start(r, p, slope);
+  times_initial_f(r, p, slope);
   EACH(i) force[i] = m.force[i];
   return mat_det(f);
 }
@@ -154,7 +155,8 @@ CQ_GPU void each_contact(const Mover *m, const Visit &visit) {
   }
 }
 
-// still: zeros, the velocity of a pin
+// The contact law of a node at a wall or a pin: friction, and the velocity of the wall. still: zeros, the velocity of
+// a pin.
 CQ_GPU ContactLaw law_of_step(const cq_frame *s, const Mover *m, const StepContact *c, const real still[CQ_DIM]) {
   if (c->wall < 0) return {CQ_CONTACT_STICKY, 0, c->normal, still};
   return {s->walls[c->wall].kind, friction_of(s, m->scene, c->wall), c->normal, m->walls.velocity + 3 * c->wall};
@@ -238,7 +240,7 @@ static __global__ void __launch_bounds__(GRID_THREADS, 2) node_move(const cq_fra
 
 // ---- impulses -------------------------------------------------------------------------------------------------------
 
-// What the impulse of a contact is made of: mass, normal, place, and velocity before and after.
+// Collects what the impulse of a contact depends on: mass, normal, place, and the velocity before and after it.
 CQ_GPU void touch_of_step(const Mover *m, const StepContact *c, const real before[CQ_DIM], const real after[CQ_DIM],
                           Touch *t) {
   t->mass = m->mass;

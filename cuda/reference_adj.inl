@@ -158,9 +158,9 @@ CQ_GPU void collect_nodes(const cq_shapes *r, const int32_t given) {
       EACH(i) adj[(int64_t)field * r->nodes + node].c[i] += more.c[i];
     }
 }
-// collect_nodes as a kernel, at the end of a run.
+// The pass collect_nodes as a kernel, at the end of a run: adds up what tiles scattered to nodes.
 CQ_KERNEL reference_collect(const __grid_constant__ cq_shapes r, int32_t given) { collect_nodes(&r, given); }
-// collect_nodes as a kernel, in a step.
+// The pass collect_nodes as a kernel, within a step: adds up what tiles scattered to nodes.
 CQ_KERNEL node_collect(const cq_frame *s, int32_t given) { collect_nodes(s->shapes, given); }
 
 // ---- particles ------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ CQ_RARE void fraction_adj(const cq_shapes *r, const int32_t p, const Hull *hull,
   }
 }
 
-// dL/d(stretch) from dL/dF; F at rest gets the rest
+// dL/d(stretch) from dL/dF, in place; the gradient of F0 is added to its own.
 CQ_GPU void deform_adj(const cq_shapes *r, const int32_t p, const real stretch[CQ_DIM][CQ_DIM],
                        real grad_f[CQ_DIM][CQ_DIM]) {
   if (r->starts) {
@@ -211,7 +211,7 @@ CQ_GPU void deform_adj(const cq_shapes *r, const int32_t p, const real stretch[C
     mat_mul_tn(stretch, grad_f, t);
     EACH(i) EACH(j) slot_in(r->start_adj, CQ_DIM * CQ_DIM, p)[(i * CQ_DIM + j) * CQ_GROUP] += t[i][j];
   }
-  times_start(r, p, grad_f);
+  times_initial_f(r, p, grad_f);
 }
 
 // what F and, where it is viscous, C of a particle get by its stress; added to
@@ -234,7 +234,7 @@ CQ_RARE void piola_of_any_adj(const cq_frame *s, const int32_t p, const real f[C
   for (int k = 0; k < slots; k++) add_param(s, CQ_PARAM_SLOTS + k, p, *material_slot(at.law, &grad, k));
 }
 
-// adjoint of piola_of
+// Adjoint of piola_of: from dL/dP to F, rate, constants and actuation.
 CQ_GPU void piola_of_adj(const cq_frame *s, const Matter *m, const int32_t p, const real rate[CQ_DIM][CQ_DIM],
                          StressGrad *of, const real grad_p[CQ_DIM][CQ_DIM]) {
   if (material_is_fused(m->point.law)) {
@@ -290,7 +290,7 @@ CQ_GPU void force_of_adj(const cq_frame *s, const int32_t p, const AroundCell *a
     }
     if (r->places) {
       EACH(i) EACH(j) t[i][j] = -m.volume * piola[i][j];
-      times_start(r, p, t);
+      times_initial_f(r, p, t);
       fraction_adj(r, p, at->want, at->corner, m.force, t);
     }
   }
@@ -399,7 +399,8 @@ static __global__ void __launch_bounds__(CELL_THREADS) reference_settle(const __
   CQ_SHARED(Scatter, scatter, 1);
   settle_tiles(&r, state, adj, u, v, scatter);
 }
-// the same in the middle of a run, for what cables gave to state k
+// Moves gradients of particles that cables gave to state k, in the middle of a run, to the nodes of the reference
+// grids.
 static __global__ void __launch_bounds__(CELL_THREADS) cell_settle(const cq_frame *s, int32_t k) {
   CQ_SHARED(Hull, u, 1);
   CQ_SHARED(Hull, v, 1);

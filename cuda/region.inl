@@ -66,7 +66,8 @@ CQ_GPU void region_velocity(Node region[NODES], const cq_frame *s, const int32_t
   });
 }
 
-// dL/d(momentum, mass) of step k
+// Loads dL/d(momentum, mass) in step k of the nodes of a tile's region: the adjoint of the grid pass, computed for
+// each node.
 template <int THREADS>
 CQ_GPU void region_velocity_adj(Node region[NODES], const cq_frame *s, const int32_t k, const int32_t part) {
   const Node *kept = (const Node *)s->substeps[k].grid;

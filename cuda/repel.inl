@@ -3,6 +3,7 @@
 // the reach. Then each looks for those around it and adds up what they give it alone, in the order of their numbers: a
 // pair is computed twice, to the same numbers, and nothing depends on which thread came first.
 
+// The distance below which surfaces push each other apart [length].
 CQ_GPU double near_reach(const cq_shapes *r) { return CQ_NEAR_REACH * r->dx; }
 
 // The cell of a place; 0: the place is none, which the step finds itself.
@@ -17,6 +18,7 @@ CQ_GPU int near_cell(const cq_shapes *r, const double *x, int64_t cell[3]) {
   return good;
 }
 
+// The bucket of a cell of space in the table of surface nodes.
 CQ_GPU int64_t near_bucket(const cq_shapes *r, const int32_t scene, const int64_t cell[3]) {
   const uint64_t key = (uint64_t)cell[0] * 73856093u ^ (uint64_t)cell[1] * 19349663u ^ (uint64_t)cell[2] * 83492791u;
   return (int64_t)((key + (uint64_t)scene) * 0x9e3779b97f4a7c15u >> 20) & (r->near_size - 1);
@@ -25,6 +27,7 @@ CQ_GPU int64_t near_bucket(const cq_shapes *r, const int32_t scene, const int64_
 // the upper half of a bucket's word: that of another state is empty
 CQ_GPU unsigned near_check(const cq_frame *s, const int32_t k) { return (unsigned)(s->shapes->check + k); }
 
+// The node of surface place `rim`.
 CQ_GPU int32_t node_of_rim(const cq_shapes *r, const int32_t rim) {
   return r->rim_node[(int64_t)rim * (1 + 2 * CQ_DIM)];
 }
@@ -33,6 +36,7 @@ CQ_GPU int32_t node_of_rim(const cq_shapes *r, const int32_t rim) {
   for (int32_t k = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); k < (r)->rims; \
        k += (int32_t)gridDim.x * SLOT_THREADS)
 
+// Enters all surface nodes into the table by cell, for the search of near pairs.
 static __global__ void __launch_bounds__(SLOT_THREADS) near_enter(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = near_check(s, k);
@@ -55,7 +59,7 @@ static __global__ void __launch_bounds__(SLOT_THREADS) near_enter(const cq_frame
   }
 }
 
-// May rims a and b push each other apart, and are they near?
+// Are surface nodes a and b near each other, and may they push each other apart? If so, fills c.
 CQ_GPU int near_pair(const cq_shapes *r, const int32_t a, const int32_t b, Collision *c) {
   const cq_rim *first = &r->rim[a], *second = &r->rim[b];
   if (r->rim_scene[a] != r->rim_scene[b] || !touch_apart(first, second)) return 0;
@@ -106,7 +110,8 @@ CQ_GPU void each_near(const cq_frame *s, const int32_t k, const int32_t a, const
   }
 }
 
-// Forces to push. Two nodes that are inside of each other are an error, of the step that would be made.
+// Adds the forces between near surface nodes. Two surfaces that have passed through each other end the run with an
+// error at this step.
 static __global__ void __launch_bounds__(SLOT_THREADS) near_push(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   if (is_over(s, k)) return;
@@ -128,7 +133,8 @@ static __global__ void __launch_bounds__(SLOT_THREADS) near_push(const cq_frame 
   }
 }
 
-// After node_move_adj: what places, velocities and masses of nodes get of what forces get.
+// Adjoint of near_push, after node_move_adj: from gradients of forces to those of places, velocities and masses of
+// nodes.
 static __global__ void __launch_bounds__(SLOT_THREADS) near_push_adj(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const Node *want = nodes_at(r->force_adj, 0);

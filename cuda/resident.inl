@@ -36,6 +36,7 @@ CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
 
 // ---- forward: passes are called and not inlined, so that each has all registers -------------------------------------
 
+// The transfer pass of step k within the resident kernel.
 template <int GATHER, int SCATTER>
 CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
@@ -43,6 +44,7 @@ CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
   transfer_pass<GATHER, SCATTER, 1>(&own->frame, k, own->region, &round);
 }
 
+// Adds up the impulses of walls of step k within the resident kernel.
 CQ_RARE void call_impulse(Own<TRANSFER_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
   Impulses *shared = (Impulses *)own->give;   // nobody scatters in the meantime
@@ -76,6 +78,7 @@ static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_
 // ---- backward -------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2   // in 3D launches are faster (run.cu)
+// The adjoint of the transfer pass of step k within the resident kernel.
 template <int P2G, int G2P>
 CQ_RARE void call_transfer_adj(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
@@ -83,6 +86,7 @@ CQ_RARE void call_transfer_adj(Own<ADJ_THREADS> *own, const int32_t k) {
   transfer_adj_pass<P2G, G2P, 1>(&own->frame, k, own->region, &round);
 }
 
+// Adds up the gradients of walls, gravity and damping of step k within the resident kernel.
 CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
   Shared *shared = (Shared *)own->give;   // nobody scatters in the meantime

@@ -5,8 +5,8 @@
 #include <limits.h>
 #include <string.h>
 
-// Waits for everything that was launched. All uploads are free then.
-static cq_status wait(cq_device *d, const char *what) {
+// Waits until the GPU has done everything that was launched; the upload buffers are free then.
+static cq_status wait_for_stream(cq_device *d, const char *what) {
   d->pending = 0;
   return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
 }
@@ -67,6 +67,7 @@ static cq_status reserve(cq_device *d, const cq_arrangement *a) {
   return status;
 }
 
+// The data of a block of device memory; NULL of none.
 static void *data_of(const cq_memory *memory) { return memory ? memory->data : NULL; }
 
 // The part of a frame that stays the same during a rollout.
@@ -183,7 +184,7 @@ static void fill_actuation(const cq_device *d, const cq_arrangement *a, double *
 
 cq_status cq_cuda_prepare(cq_device *d, const cq_arrangement *a, int32_t first) {
   cq_status status = reserve(d, a);
-  if (!status && d->pending == d->uploads_count) status = wait(d, "the runs before");
+  if (!status && d->pending == d->uploads_count) status = wait_for_stream(d, "the runs before");
   if (status) return status;
   cq_upload *on_device = (cq_upload *)d->on_device->data,
             *u = (cq_upload *)(d->uploads + (size_t)d->pending * cq_upload_size(d));
@@ -221,6 +222,7 @@ typedef struct Sizes {
   int32_t node, few;         // for tiles with nodes, one to a block, or four
 } Sizes;
 
+// Blocks of a launch: a power of two that is at least `count`, within what the device takes.
 static int32_t power_of_two(const cq_device *d, int32_t count) {
   int64_t blocks = 1;
   while (blocks < count) blocks *= 2;
@@ -247,7 +249,8 @@ static void pull_cables(cq_device *d, const cq_upload *u, int32_t k) {
     d->kernels->pull_cables(d->context->stream, cq_cuda_blocks(d, d->batch, 1), &u->frame, &u->actuation, k);
 }
 
-// the same on reference grids, whose nodes say where the particles of cables are
+// Launches the computation of where the particles of cables are, from the nodes of reference grids, then the forces of
+// cables.
 static void place_cables(cq_device *d, const cq_upload *u, int32_t k) {
   if (!d->model->cables.all) return;
   const int64_t pulled = d->batch * d->model->cables.pulled_count;
@@ -365,8 +368,8 @@ static void launch_backward(cq_device *d, const cq_upload *u, Sizes sizes, int32
 
 typedef void launch_run(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count);
 
-// Forgets the graph of launches, so that the next run launches its kernels one by one.
-static void drop(cq_graph *graph) {
+// Frees a captured graph, so that the next run launches its kernels one by one.
+static void drop_graph(cq_graph *graph) {
   if (graph->exec && cudaGraphExecDestroy(graph->exec) != cudaSuccess) cudaGetLastError();
   graph->exec = NULL;
   graph->uses = 0;
@@ -394,7 +397,7 @@ static cq_status capture(cq_device *d, cq_graph *graph, launch_run *launch, Size
 static cq_status launch_passes(cq_device *d, cq_graph *graph, launch_run *launch, int32_t count) {
   const Sizes sizes = sizes_of(d);
   cq_status status = CQ_OK;
-  if (graph->tile_blocks != sizes.tile || graph->node_blocks != sizes.node) drop(graph);
+  if (graph->tile_blocks != sizes.tile || graph->node_blocks != sizes.node) drop_graph(graph);
   graph->tile_blocks = sizes.tile;
   graph->node_blocks = sizes.node;
   if (graph->uses++ == 1) status = capture(d, graph, launch, sizes, count);
@@ -416,14 +419,16 @@ static cq_status launch_resident(cq_device *d, cq_cuda_resident *launch, int32_t
 
 // ---- runs -----------------------------------------------------------------------------------------------------------
 
+// Copies to the host how far the run came, and whether a step failed.
 cq_status cq_cuda_read_progress(cq_device *d) {
   const cq_upload *on_device = (const cq_upload *)d->on_device->data;
   const cq_status status = cq_cuda_check(cudaMemcpyAsync(d->progress, &on_device->progress, sizeof *d->progress,
                                                          cudaMemcpyDeviceToHost, d->context->stream),
                                          "a run of substeps");
-  return status ? status : wait(d, "a run of substeps");
+  return status ? status : wait_for_stream(d, "a run of substeps");
 }
 
+// Makes `count` engine steps: by one resident kernel where the scene is small, else by a graph of launches.
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
   const cq_frame *f = &d->upload->frame;
   if (d->reference) {
@@ -438,6 +443,7 @@ cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
                 : launch_passes(d, &d->forward[count], launch_forward, count);
 }
 
+// The adjoint of `count` engine steps, in the same two ways.
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
   if (d->reference) return launch_passes(d, &d->backward[count], launch_backward_reference, count);
   const int32_t blocks =
@@ -446,6 +452,7 @@ cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
                 : launch_passes(d, &d->backward[count], launch_backward, count);
 }
 
+// From gradients of actuation stress and cable forces to those of signals and script forces.
 cq_status cq_cuda_run_load_actuation_adj(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   const int64_t shares = d->batch * (d->model->actuation_count + d->model->force_count);
@@ -453,6 +460,7 @@ cq_status cq_cuda_run_load_actuation_adj(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), "the adjoint of the controls");
 }
 
+// Makes the scatter of the step that failed once more, to find the particle.
 cq_status cq_cuda_run_probe(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   load_actuation(d, u);
@@ -461,9 +469,10 @@ cq_status cq_cuda_run_probe(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), "looking for what failed");
 }
 
+// Frees the captured graphs.
 void cq_cuda_graphs_destroy(cq_device *d) {
   for (int32_t k = 0; k <= CQ_RUN_MAX; k++) {
-    drop(&d->forward[k]);
-    drop(&d->backward[k]);
+    drop_graph(&d->forward[k]);
+    drop_graph(&d->backward[k]);
   }
 }

@@ -20,9 +20,10 @@ CQ_GPU int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
   return inside;
 }
 
-// tile along an axis of a base from -1 upward
+// The tile along an axis of a particle with this base node; bases begin at -1.
 CQ_GPU int32_t tile_of(const int32_t base) { return (base + SIDE) / SIDE - 1; }
 
+// Finds the box of tiles around all particles, and whether one has left the world.
 CQ_KERNEL find_box(const cq_sorting s) {
   int32_t lower[CQ_DIM], upper[CQ_DIM];
   EACH(i) lower[i] = INT32_MAX, upper[i] = INT32_MIN;
@@ -49,6 +50,7 @@ CQ_KERNEL find_box(const cq_sorting s) {
   }
 }
 
+// Finds the tile and cell of each particle, its key for sorting.
 CQ_KERNEL find_keys(const cq_sorting s) {
   SLOTS_EACH(p, s.slots) {
     int32_t base[CQ_DIM], key = s.order[p] / s.particles, cell = 0;
@@ -79,6 +81,7 @@ CQ_GPU void move_fields(const real *from, real *to, const int32_t fields) {
   }
 }
 
+// Copies the fields of all particles into the order of another arrangement.
 CQ_KERNEL move_slots(const cq_moving m) {
   SLOTS_EACH(p, m.slots) {
     const int32_t was = m.slot_of[m.order[p]];
@@ -88,6 +91,7 @@ CQ_KERNEL move_slots(const cq_moving m) {
   }
 }
 
+// Copies a field from the user's order into that of the arrangement.
 CQ_KERNEL load_values(const cq_loading l) {
   SLOTS_EACH(id, l.slots) {
     const double *from = l.from + id / l.particles * l.every + (int64_t)(id % l.particles) * l.width;
@@ -95,6 +99,7 @@ CQ_KERNEL load_values(const cq_loading l) {
   }
 }
 
+// Copies the adjoints of position, velocity, C and F into the user's order.
 CQ_KERNEL store_state_adj(const cq_storing s) {
   const int32_t first[4] = {X, V, C, F}, width[4] = {CQ_DIM, CQ_DIM, CQ_DIM * CQ_DIM, CQ_DIM * CQ_DIM};
   SLOTS_EACH(p, s.slots) {
@@ -106,6 +111,7 @@ CQ_KERNEL store_state_adj(const cq_storing s) {
   }
 }
 
+// Copies the gradients of particles' parameters into the user's order.
 CQ_KERNEL store_params_adj(const cq_storing s) {
   SLOTS_EACH(p, s.slots) {
     const int64_t id = s.order[p];

@@ -40,7 +40,7 @@ typedef struct Matter {
   MaterialPoint point;       // constants and F of a fused law: nothing else of it is set
 } Matter;
 
-// the force of a pressure on the particle's surface (physics/drive/pressure.inl)
+// Loads the force of pressure on a particle's surface (physics/drive/pressure.inl).
 CQ_RARE void pressure_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], real force[CQ_DIM]) {
   real pressure[CQ_DIM];
   EACH(i) pressure[i] = slot_in(s->actuation, ACTUATION_FIELDS, p)[(PRESSURE + i) * CQ_GROUP];
@@ -65,7 +65,7 @@ CQ_GPU real *internal_in(const cq_frame *s, const void *state, const int32_t p) 
   return slot_in((char *)state + s->internal_offset, s->internals, p);
 }
 
-// the inputs of any law, of one particle of a state
+// Loads what laws take of a particle of a state: F, C, constants, internal variables.
 CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                         MaterialPoint *at) {
   const real *params = slot_in(s->params, s->param_count, p), *internal = internal_in(s, state, p);
@@ -128,13 +128,14 @@ CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const void *state, con
   return jac;
 }
 
-// is a particle in the world? false if not finite
+// Is a particle in the world? No if its position is not finite.
 CQ_GPU int in_world(const cq_frame *s, const real inv_dx, const real x[CQ_DIM]) {
   int in = 1;
   EACH(i) in &= inv_dx * x[i] >= 0 && inv_dx * x[i] <= s->SCALES.limit[i];
   return in;
 }
 
+// Cell size and time step, as reals.
 CQ_GPU GridStep grid_step_of(const cq_frame *s) { return {s->SCALES.dx, s->SCALES.dt, 0}; }
 
 // The Source of a particle: all that transfer_to_grid reads. tau (Kirchhoff stress) is a variable of its own because

@@ -13,7 +13,7 @@ CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const
   slot_in(s->params_adj, s->param_count, p)[which * CQ_GROUP] += value;
 }
 
-// of constants and internal variables
+// Adds the gradients of constants and internal variables of a particle to those of the run.
 CQ_RARE void point_add(const cq_frame *s, const int32_t p, MaterialPoint *grad) {
   const cq_material *law = &s->materials[s->material[p]];
   for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++)

@@ -203,6 +203,7 @@ struct Round {
   CQ_SHARED(uint8_t, name##_filled, (used) ? CELLS : 1);                             \
   const Round<threads> name = {name##_give, name##_sums, name##_start, name##_list, name##_filled}
 
+// Clears the sums in shared memory before a round of particles.
 template <int THREADS>
 CQ_GPU void clear_round(const Round<THREADS> *round) {
   const Node zero = {{0, 0, 0, 0}};
@@ -284,6 +285,7 @@ CQ_GPU void plane_sums(const Round<THREADS> *round, const int cell, const int i,
   }
 }
 
+// Adds momentum and mass of one node to another's.
 CQ_GPU void add_node(Node *to, const Node *node) {
   Node sum = *to;
   for (int r = 0; r < 4; r++) sum.c[r] += node->c[r];

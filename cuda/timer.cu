@@ -23,7 +23,7 @@ void cq_cuda_timer_destroy(cq_timer *t) {
   *t = {};
 }
 
-// adds up the oldest lap
+// Waits for the oldest lap and adds its time to that of its phase.
 static cq_status add_oldest(cq_timer *t) {
   const cq_lap *lap = &t->lap[t->first];
   float milliseconds = 0;
@@ -35,6 +35,7 @@ static cq_status add_oldest(cq_timer *t) {
   return status;
 }
 
+// Begins a lap of a phase on the stream.
 cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase) {
   cq_timer *t = &c->timer;
   const cq_status status = t->count == CQ_LAPS ? add_oldest(t) : CQ_OK;
@@ -44,6 +45,7 @@ cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase) {
   return cq_cuda_check(cudaEventRecord(lap->begin, c->stream), what);
 }
 
+// Ends the lap that was begun last.
 cq_status cq_cuda_timer_end(cq_context *c) {
   cq_timer *t = &c->timer;
   const cq_status status = cq_cuda_check(cudaEventRecord(t->lap[(t->first + t->count) % CQ_LAPS].end, c->stream), what);
@@ -51,6 +53,7 @@ cq_status cq_cuda_timer_end(cq_context *c) {
   return status;
 }
 
+// Seconds by phase since the last reset.
 void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset) {
   cq_timer *t = &c->timer;
   // The device is lost: its times stay as they are. The next call that uses it reports the loss.

@@ -8,8 +8,8 @@ enum { SURFACES_AT_EDGE = 1, SURFACES_TOO_MANY = 2 };
 // way: after which surfaces are looked at within a run [cells], as on the CPU
 #define CHECKED_WAY 0.25
 
-// Is the state after substep k one whose surfaces are looked at? The last one of a run is. All threads of a block call
-// it, and one finds out.
+// Are surfaces checked for contact after substep k? After the last of a run they are. All threads of a block call it,
+// and one of them finds out.
 CQ_GPU int is_checked(const cq_frame *s, const int32_t k, int32_t *shared) {
   if (k < 0 || k == s->count - 1) return 1;
   if (threadIdx.x == 0) {
@@ -26,10 +26,12 @@ CQ_GPU int is_checked(const cq_frame *s, const int32_t k, int32_t *shared) {
   return *shared;
 }
 
+// Where a surface node is in a state.
 CQ_GPU void rim_node(const cq_shapes *r, const Node *state, const int32_t node, double x[3]) {
   EACH(i) x[i] = (double)(nodes_at(r->rest, 0)[node].c[i] + state[node].c[i]);
 }
 
+// The places that represent a surface node in a state, spread over its edges.
 CQ_GPU void rim_places(const cq_shapes *r, const Node *state, const int32_t rim, cq_rim_places *places) {
   const int32_t *node = r->rim_node + (int64_t)rim * (1 + 2 * CQ_DIM);
   double at[3], before[3][3], after[3][3];
@@ -49,8 +51,8 @@ CQ_GPU unsigned long long touch_key(const cq_shapes *r, const int32_t scene, con
   return (unsigned long long)(scene * cells + cell);
 }
 
-// Where a cell stands in the table, or is entered; -1: the table is full. The upper half of an entry of touch_rim is
-// the check that it belongs to.
+// The slot of a cell in the hash table, which the cell is entered into if needed; -1 if the table is full. The upper
+// half of an entry of touch_rim is the number of the check that it belongs to.
 CQ_GPU int64_t touch_slot(const cq_shapes *r, const unsigned long long key, const unsigned check, const int enter) {
   const unsigned long long mine = key << 20 | (check & 0xfffff);
   int64_t at = (int64_t)(key * 0x9e3779b97f4a7c15u >> 20) & (r->touch_size - 1);
@@ -67,6 +69,8 @@ CQ_GPU int64_t touch_slot(const cq_shapes *r, const unsigned long long key, cons
   return -1;
 }
 
+// What is written into the table for a surface node: a newer check comes before an older one, so that the table need
+// not be cleared.
 CQ_GPU unsigned long long touch_entry(const unsigned check, const int32_t rim) {
   return (unsigned long long)(~check) << 32 | (unsigned)rim;
 }
@@ -84,6 +88,7 @@ CQ_GPU void each_place(const cq_frame *s, const Node *state, const Visit &visit)
   }
 }
 
+// The nodes after engine step k of the run; before the first step if k is -1.
 CQ_GPU const Node *state_after(const cq_frame *s, const int32_t k) {
   return nodes_at(k < 0 ? s->substeps[0].in : s->substeps[k].out, 0);
 }
@@ -119,6 +124,7 @@ CQ_RARE int do_touch(const cq_shapes *r, const Node *state, const int32_t a, con
   return first.all > 1 || second.all > 1;
 }
 
+// Notes that surfaces meet in the state after step k, which ends the run.
 CQ_GPU void fail_state(const cq_frame *s, const int32_t k) {
   atomicMin(&s->progress->touches, s->first + k + 1);
   atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));

@@ -9,6 +9,7 @@ CQ_GPU const real *globals_of(const cq_frame *s, const int32_t scene) {
 CQ_GPU real friction_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
   return globals_of(s, scene)[CQ_AT_FRICTION + wall];
 }
+// The three components of a wall's velocity in this control step.
 CQ_GPU const real *wall_velocity_of(const cq_frame *s, const int32_t scene, const int32_t wall) {
   return (const real *)s->wall_velocity + (int64_t)scene * s->wall_stride + 3 * wall;
 }
@@ -100,7 +101,7 @@ CQ_GPU void apply_contact(const cq_frame *s, const int32_t scene, const Contact 
   }
 }
 
-// Applies the first contacts of a node, at most `most` of them, to its velocity. Returns how many there were.
+// Applies the first contacts of a node, at most `most`, to its velocity v, and returns how many it applied.
 CQ_GPU int32_t apply_contacts(const cq_frame *s, const GridNode *w, const int32_t most, real v[CQ_DIM]) {
   Contact c;
   int32_t j = 0;

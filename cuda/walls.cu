@@ -8,8 +8,11 @@
 
 static const char *const what = "contacts of walls";
 
+// Walls of all scenes.
 static size_t walls_of(const cq_device *d) { return (size_t)d->batch * (size_t)d->model->wall_count; }
+// Numbers of wall impulses in one control step of all scenes.
 static size_t impulse_width(const cq_device *d) { return (size_t)d->batch * (size_t)cq_impulse_count(d); }
+// Numbers of the gradients of walls' places and velocities in one control step of all scenes.
 static size_t grad_width(const cq_device *d) { return 6 * walls_of(d); }
 
 // Copies `count` doubles on the device's stream.
@@ -64,11 +67,14 @@ void cq_cuda_walls_fill(const cq_device *d, cq_upload *on_device) {
 
 // ---- impulses of contacts -------------------------------------------------------------------------------------------
 
+// Control steps whose impulses stay on the device before they are fetched.
 int32_t cq_cuda_impulse_rows(const cq_device *d) {
   const size_t fit = CQ_STAGING / impulse_width(d);
   return fit < 1 ? 1 : fit < CQ_RUNS_AHEAD ? (int32_t)fit : CQ_RUNS_AHEAD;
 }
 
+// Makes room for the impulses of a run and clears them; within a control step, goes on from those that it has given so
+// far.
 cq_status cq_cuda_impulse_begin(cq_device *d, int32_t within) {
   if (!d->track->impulse) return CQ_OK;
   cq_pool *pool = &d->context->pool;
@@ -94,10 +100,12 @@ static cq_status add_tiles(cq_device *d, int32_t row, const int32_t *over) {
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
+// Adds the impulses of the tiles to row `row`, before tiles are numbered anew within a control step.
 cq_status cq_cuda_impulse_add(cq_device *d, int32_t row) {
   return d->track->impulse ? add_tiles(d, row, &((const cq_upload *)d->on_device->data)->progress.over) : CQ_OK;
 }
 
+// Adds the tiles' impulses to row `row` at the end of a control step, and copies the row to host memory.
 cq_status cq_cuda_impulse_keep(cq_device *d, int32_t row) {
   if (!d->track->impulse) return CQ_OK;
   const cq_status status = add_tiles(d, row, NULL);
@@ -105,6 +113,7 @@ cq_status cq_cuda_impulse_keep(cq_device *d, int32_t row) {
   return status ? status : copy(d, d->impulse_before->data, from, impulse_width(d), cudaMemcpyDeviceToDevice);
 }
 
+// Stores the kept rows as the impulses of control steps from `step` on.
 cq_status cq_cuda_impulse_fetch(cq_device *d, int32_t step, int32_t rows) {
   if (!d->track->impulse || !rows) return CQ_OK;
   const size_t count = (size_t)rows * impulse_width(d);
@@ -123,6 +132,7 @@ static int32_t tracks_back(const cq_device *d) {
   return d->track->velocity && d->wanted & cq_bit(CQ_FIELD_WALL_VELOCITY);
 }
 
+// Sends the gradients of impulses of some control steps, and clears those of walls' motion.
 cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows) {
   cq_pool *pool = &d->context->pool;
   const size_t impulses = (size_t)rows * impulse_width(d), grads = (size_t)rows * grad_width(d);
@@ -137,6 +147,7 @@ cq_status cq_cuda_walls_begin_adj(cq_device *d, int32_t step, int32_t rows) {
   return status ? status : clear(d, d->grad_walls, grads);
 }
 
+// Adds up the gradients of walls' places and velocities over tiles.
 cq_status cq_cuda_walls_sum(cq_device *d) {
   if (!tracks_back(d)) return CQ_OK;
   const cq_arrangement *a = d->adj_arrangement;
@@ -168,6 +179,7 @@ static void spread(const cq_device *d, int32_t step, int32_t rows, const double 
   }
 }
 
+// Stores the gradients of wall motion of control steps from `step` on.
 cq_status cq_cuda_walls_fetch(cq_device *d, int32_t step, int32_t rows) {
   if (!tracks_back(d)) return CQ_OK;
   const size_t count = (size_t)rows * grad_width(d);

@@ -124,6 +124,7 @@ CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
   if (threadIdx.x == 0) store_counts(&s, all);
 }
 
+// Numbers the tiles that are needed: prefix sums over portions of all tiles in the box.
 CQ_KERNEL scan_tiles(const cq_sorting s) {
   CQ_SHARED(Before, shared, THREADS);
   Before mine = {0, 0, 0}, item[ITEMS], sum;
@@ -205,7 +206,7 @@ CQ_GPU int64_t wall_entries_at(const cq_wall_map *map, const int32_t x, const in
   return map->node[last - 1].wall < 0 ? (last - 1) * CQ_ENTRIES + CQ_PIN_ENTRY : low * CQ_ENTRIES + last - low;
 }
 
-// a block for each tile, a thread for each node
+// Lists the walls that hold each node, a block for each tile, a thread for each node.
 CQ_KERNEL fill_wall_entries(int32_t block_count, int32_t dim, const cq_wall_map map, cq_tile *tiles,
                             int64_t *wall_entries) {
   const int32_t n = (int32_t)threadIdx.x, side = dim == 3 ? 4 : 8;
@@ -227,6 +228,7 @@ void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_w
 
 // ---- order ----------------------------------------------------------------------------------------------------------
 
+// Gives each particle its slot in the sorted order: the first of its cell plus its rank there.
 CQ_KERNEL place_slots(const cq_sorting s) {
   EACH_OF(p, s.slots) s.placed[s.first[s.key[p]] + s.rank[p]] = p;
 }
@@ -264,6 +266,7 @@ CQ_KERNEL order_tiles(const cq_sorting s, const cq_tile *tiles, int32_t tile_cou
   }
 }
 
+// Fills the new order of the particles, by tile, then by cell, then by the user's number; and its inverse.
 void cq_window_order(cudaStream_t stream, int32_t blocks, const cq_sorting *s, const cq_arrangement *a) {
   CQ_LAUNCH(place_slots, blocks, THREADS, stream, *s);
   CQ_LAUNCH(order_tiles, blocks, THREADS, stream, *s, a->tiles, a->tile_count, a->order, a->slot_of);
@@ -279,6 +282,7 @@ CQ_KERNEL write_first(int32_t slots, int32_t particles, const uint8_t *of, int32
   }
 }
 
+// Fills the first order of the particles, the user's, and their materials, which are those of one scene.
 void cq_window_first(cudaStream_t stream, int32_t blocks, int32_t slots, int32_t particles, const uint8_t *of,
                      const cq_arrangement *a) {
   CQ_LAUNCH(write_first, blocks, THREADS, stream, slots, particles, of, a->order, a->slot_of, a->material);

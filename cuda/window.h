@@ -9,6 +9,7 @@
 #include "tasks.h"
 
 enum { CQ_SCAN = 2048 };     // tiles that a block of a scan goes over
+// Blocks that a scan over `total` tiles takes.
 static inline int32_t cq_scan_blocks(int64_t total) { return (int32_t)((total + CQ_SCAN - 1) / CQ_SCAN); }
 
 // From count: first and number of each tile, and in found how many there are.

@@ -93,10 +93,10 @@
 // LAW_grad_constants. A row says of each further hook whether the law has its own or none; physics/laws.inl makes the
 // calls of all hooks from this list, so a function that a row names and no file defines is an error of the build.
 //  energy_grad  LAW_energy_grad; none: the energy is linear in the constants and knows no internal variables
-//  across       LAW_across and LAW_across_adj, of 2D builds; none: P_zz is not known
+//  piola_zz     LAW_piola_zz and LAW_piola_zz_adj, of 2D builds; none: P_zz is not known
 //  update       LAW_update and LAW_update_adj; none: F and internal variables stay as the step left them
 
-//  ID                      law                     energy_grad, across, update; meaning
+//  ID                      law                     energy_grad, piola_zz, update; meaning
 #define CQ_LAWS(L)                                                                                                     \
   L(NEO_HOOKEAN,            neo_hookean,            none, own,  none, "neo-Hookean")                                   \
   L(COROTATED,              corotated,              none, own,  none, "fixed corotated")                               \

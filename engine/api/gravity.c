@@ -3,8 +3,10 @@
 #include <math.h>
 #include <string.h>
 
+// Numbers of gravity in one control step: those of all scenes.
 static int64_t width_of(const cq_rollout *r) { return (int64_t)r->def.batch * r->world->model.dim; }
 
+// Frees a rollout's gravity by control steps and its gradient.
 void cq_gravity_close(cq_rollout *r) {
   cq_free(r->gravity_begun);
   cq_free(r->gravity_next);
@@ -32,6 +34,7 @@ cq_status cq_rollout_set_gravity(cq_rollout *r, const double *gravity, int32_t p
   return CQ_OK;
 }
 
+// At the beginning of a rollout: takes over the gravity of each control step that the user has set.
 void cq_gravity_begin(cq_rollout *r) {
   if (!r->gravity_changed) return;
   r->track.gravity = NULL;
@@ -44,10 +47,12 @@ void cq_gravity_begin(cq_rollout *r) {
   r->gravity_changed = 0;
 }
 
+// Clears the gradient of the gravity of each control step.
 void cq_gravity_begin_adjoint(cq_rollout *r) {
   if (r->track.gravity) memset(r->track.grad_gravity, 0, (size_t)(r->def.steps * width_of(r)) * sizeof(double));
 }
 
+// Copies the gradient of the gravity of each control step to `out`, in the form that cq_rollout_gradient gives.
 cq_status cq_rollout_gravity_gradient(cq_rollout *r, double *out, int32_t per_scene) {
   const int64_t steps = r->def.steps, dim = r->world->model.dim, batch = r->def.batch;
   if (!r->track.gravity) return cq_fail(CQ_INVALID, "this rollout began without gravity for each control step");

@@ -5,6 +5,8 @@
 
 void cq_policy_init(cq_policy *policy) { *policy = (cq_policy){.cookie = CQ_COOKIE}; }
 
+// Checks the network of a policy: each layer takes as many numbers as the one before gives, the last gives the
+// signals.
 static cq_status check_layers(const cq_policy *p, int64_t inputs) {
   int64_t width = inputs;
   for (int32_t l = 0; l < p->layer_count; l++) {
@@ -21,8 +23,10 @@ static cq_status check_layers(const cq_policy *p, int64_t inputs) {
   return CQ_OK;
 }
 
+// Numbers of a policy's readout in one scene; 0 where it has none.
 static int64_t readout_count(const cq_rollout *r, const cq_readout *q) { return q ? cq_readout_count(r->world, q) : 0; }
 
+// Checks the definition of a policy that a user gives to a rollout.
 static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
   if (p->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_policy was not filled by cq_policy_init");
   if (p->layer_count < 1 || p->layer_count > CQ_LAYERS_MAX)
@@ -53,7 +57,7 @@ typedef struct Work {
   double *signals;           // {batch, actuators}; backward their gradient
 } Work;
 
-// Counts the inputs, outputs and activations of a policy, and allocates what a step of it needs.
+// Allocates what a control step of a policy needs: inputs, outputs and activations of its layers.
 static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   *w = (Work){.inputs = p->layers[0].in, .outputs = cq_policy_outputs(p)};
   w->signal_count = r->world->model.actuator_count;
@@ -192,6 +196,8 @@ static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   return c->width ? CQ_OK : CQ_MEMORY;
 }
 
+// Before control steps go backward: checks that the forward steps kept the changes that this policy saw, and clears
+// the gradient of the last one.
 static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
   cq_policy_change *c = &r->changing;
   if (!p->change) return cq_policy_change_done(r);
@@ -203,6 +209,7 @@ static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
   return CQ_OK;
 }
 
+// The arguments by which a device runs a policy from control step `first` on.
 static cq_policy_run policy_run_of(const cq_rollout *r, const cq_policy *p, int32_t first) {
   return (cq_policy_run){.policy = p,
                          .first = first,
@@ -213,7 +220,7 @@ static cq_policy_run policy_run_of(const cq_rollout *r, const cq_policy *p, int3
 
 // ---- both ways ------------------------------------------------------------------------------------------------------
 
-// the first output that is not finite, of the control steps made and of the one that failed
+// Fails at the first output of the policy that is not finite, of the control steps made and of the one that failed.
 static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32_t first, int64_t width,
                                int64_t steps) {
   for (int64_t k = 0; k < steps * width * r->def.batch; k++)

@@ -11,6 +11,7 @@ void cq_rollout_def_init(cq_rollout_def *def) {
 
 int64_t cq_field_count(const cq_world *world, int32_t field) { return cq_model_field_count(&world->model, field); }
 
+// The name of a field, for error sentences.
 static const char *field_name(int32_t field) { return cq_field_describe(field)->name; }
 
 // Sets all values of a rollout to those of its world.
@@ -216,7 +217,8 @@ static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
 }
 
-// Can scenes of a rollout go on from those of another?
+// Checks that scenes of a rollout can go on from those of another one of this world, which must be sound and on the
+// CPU.
 static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   if (from->world != r->world) return cq_fail(CQ_INVALID, "a rollout goes on from a state of its own world");
   if (from == r) return cq_fail(CQ_INVALID, "a rollout cannot go on from itself");
@@ -377,7 +379,7 @@ cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_sign
 
 // ---- gradients ------------------------------------------------------------------------------------------------------
 
-// adds the gradient of one scene
+// Adds the gradient of a field in one scene to the caller's array.
 static void add_gradient(const cq_rollout *r, int32_t scene, int32_t field, double *out) {
   const cq_model *m = &r->world->model;
   const cq_gradients *g = r->world->backend->gradients(r->device, scene);

@@ -4,12 +4,15 @@
 #include <math.h>
 #include <string.h>
 
+// Numbers of wall impulses in one control step of all scenes.
 static int64_t impulse_count(const cq_rollout *r) {
   return (int64_t)r->def.batch * r->world->model.contact_count * cq_contact_width(r->world->model.dim);
 }
 
+// Numbers of wall velocities in one control step of all scenes.
 static int64_t velocity_count(const cq_rollout *r) { return (int64_t)r->def.batch * cq_wall_numbers(&r->world->model); }
 
+// Frees a rollout's wall impulses, velocities and their gradients.
 void cq_walls_close(cq_rollout *r) {
   double *owned[] = {r->walls_begun.velocity, r->walls_begun.place, r->walls_next.velocity, r->walls_next.place,
                      r->track.grad_velocity, r->track.grad_place, r->track.impulse, r->grad_impulse, r->track.solver,
@@ -19,6 +22,7 @@ void cq_walls_close(cq_rollout *r) {
 
 // ---- impulses -------------------------------------------------------------------------------------------------------
 
+// Allocates the arrays of a rollout's walls when it is created.
 cq_status cq_walls_open(cq_rollout *r) {
   const size_t count = (size_t)impulse_count(r) * (size_t)r->def.steps;
   if (!r->def.contact) return CQ_OK;
@@ -51,6 +55,8 @@ static int reserve(const cq_rollout *r, double **array) {
   return cq_step_rows_reserve(r, array, cq_wall_numbers(&r->world->model), "velocities of walls");
 }
 
+// Allocates velocities and places of walls for all control steps, and their gradients where the rollout has an
+// adjoint.
 static cq_status reserve_motion(cq_rollout *r) {
   cq_walls *next = &r->walls_next;
   if (!reserve(r, &next->velocity) || !reserve(r, &next->place)) return CQ_MEMORY;
@@ -58,6 +64,7 @@ static cq_status reserve_motion(cq_rollout *r) {
   return reserve(r, &r->track.grad_velocity) && reserve(r, &r->track.grad_place) ? CQ_OK : CQ_MEMORY;
 }
 
+// Length of a control step [time].
 static double control_dt(const cq_rollout *r) { return r->world->model.dt * r->world->model.substeps; }
 
 // the displacement of wall number k (of walls and axes) in a scene, at the live state
@@ -147,6 +154,7 @@ cq_status cq_walls_pass_adjoint(const cq_rollout *r, cq_rollout *from, const int
   return CQ_OK;
 }
 
+// Clears the gradients of wall impulses, velocities and places.
 void cq_walls_begin_adjoint(cq_rollout *r) {
   r->track.grad_impulse = NULL;
   if (r->grad_impulse) memset(r->grad_impulse, 0, (size_t)(r->def.steps * impulse_count(r)) * sizeof(double));

@@ -24,6 +24,8 @@ static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
   return world->backend->context_create(&world->model, &world->context);
 }
 
+// Chooses the device of a world by its kind (CPU, CUDA or automatic) and makes its context; refuses what that device
+// cannot do.
 static cq_status open_device(cq_world *world, int32_t kind) {
   const int implicit = cq_is_implicit(&world->model), keeps = cq_keeps_unresolved(&world->model);
   if (implicit && kind == CQ_DEVICE_CUDA)

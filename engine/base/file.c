@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+// Writes all bytes to a file, in as many calls as it takes; -1 on failure.
 static int write_all(int file, const char *bytes, int64_t size) {
   while (size > 0) {
     ssize_t written = write(file, bytes, (size_t)size);

@@ -3,14 +3,14 @@
 // weight row is one actuator on one chunk: the weights of its sixteen particles, and the entries that these weights
 // belong to.
 
-// row and column of the symmetric direction S_a of an actuator
+// Entry of the symmetric direction matrix S of an actuator, by row and column.
 CQ_INLINE double direction_at(const cq_model *m, const int32_t actuator, const int row, const int column) {
   return m->actuator_direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
-// The weight row, from `first` on, that holds an actuator and has `lane` free; a new one if there is none. hint: tried
-// first, the row after the last one found, since particles of a chunk mostly have the same actuators in the same
-// order.
+// The weight row, from `first` on, that belongs to an actuator and has `lane` free; a new row if there is none. hint:
+// the row tried first, behind the last one found, since particles of a chunk mostly have the same actuators in the
+// same order.
 static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count, const int32_t hint,
                                const int32_t actuator, const int lane) {
   for (int32_t k = 0, at = hint; k < *count; k++, at++) {
@@ -56,7 +56,7 @@ static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
   }
 }
 
-// sum of p N A over the entries of each particle
+// The force of pressure on each particle of a chunk: the sum of p N A over its surface entries.
 static void load_pressure(const cq_scene *s, const int32_t c, real *chunk) {
   const cq_surfaces *surfaces = &s->model->surfaces;
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -109,7 +109,7 @@ static void load_actuation(cq_scene *s, int32_t range) {
   }
 }
 
-// sixteen products in double, in an order that vectors can have
+// The dot product of sixteen numbers, in double, in an order that vectors can keep.
 CQ_INLINE double dot_of_chunk(const real *x, const real *y) {
   double part[CQ_CHUNK];
   for (int l = 0; l < CQ_CHUNK; l++) part[l] = (double)s_value(x[l]) * (double)s_value(y[l]);

@@ -75,9 +75,10 @@ static int32_t base_at(const int32_t *base, int32_t slot, uint32_t axis) {
   return base[((uint32_t)slot / CQ_CHUNK * 3 + axis) * CQ_CHUNK + (uint32_t)slot % CQ_CHUNK];
 }
 
+// The first particle slot of a range.
 static int32_t range_begin(const cq_scene *s, int32_t range) { return s->range_start[range] * CQ_CHUNK; }
 
-// without padding
+// One past the last particle slot of a range, without padding.
 static int32_t range_end(const cq_scene *s, int32_t range) {
   const int32_t end = s->range_start[range + 1] * CQ_CHUNK;
   return end < s->model->particle_count ? end : (int32_t)s->model->particle_count;
@@ -86,7 +87,7 @@ static int32_t range_end(const cq_scene *s, int32_t range) {
 // A range's counters for sorting by plane.
 static int32_t *tally_of(const cq_scene *s, int32_t range) { return s->tally + range * s->tally_stride; }
 
-// particles of a range in each plane
+// Counts the particles of a range in each plane of the grid.
 static void count_planes(const cq_scene *s, int32_t range, const box *b) {
   const int32_t *base = s->base, end = range_end(s, range), lower = b->lower[0];
   int32_t *tally = tally_of(s, range);
@@ -141,7 +142,7 @@ static void sort_along(const sorting *s, uint32_t axis, const int32_t *in, int32
   for (int32_t k = 0; k < count; k++) out[tally[base_at(base, in[k], axis) - lower]++] = in[k];
 }
 
-// the planes that begin in this rank's share of the particles
+// Sorts the planes that begin in this worker's share of the particles.
 static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
   int begin, end;
   cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
@@ -164,7 +165,7 @@ static cq_reach *reach_of(const cq_scene *s, const cq_arrangement *a, int32_t ra
   return s->reach + (s->reach_start[range] + x - a->slab_lower[range]) * (1 + ny);
 }
 
-// planes of the window that each range scatters into
+// Finds the planes of the window that each range scatters into.
 static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
   const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
   int64_t rows = 0;
@@ -180,7 +181,7 @@ static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
   return reserve_zero((void **)&s->reach, &s->reach_capacity, rows * (1 + ny), sizeof *s->reach, "grid columns");
 }
 
-// bases (x, y, lower..upper), in the window, of a range
+// Adds to the columns' reach the bases (x, y, lower to upper) of a range.
 static void add_reach(const cq_scene *s, const cq_arrangement *a, int32_t range, const int32_t at[2], cq_reach bases) {
   const int flat = s->model->dim == 2;
   const int32_t from = flat ? 0 : at[1] - REACH_BELOW, to = flat ? 0 : at[1] + REACH_ABOVE;
@@ -211,6 +212,7 @@ static void find_reach(const cq_scene *s, const cq_arrangement *a, int32_t range
   }
 }
 
+// Appends a column of nodes to an arrangement, which grows as needed.
 static cq_status push_column(cq_arrangement *a, const cq_column *column) {
   if (a->column_count == a->column_capacity) {
     const int32_t capacity = a->column_capacity ? a->column_capacity * 2 : 256;
@@ -225,7 +227,7 @@ static cq_status push_column(cq_arrangement *a, const cq_column *column) {
   return CQ_OK;
 }
 
-// blocks of columns with about as many nodes each
+// Splits the columns into blocks with about as many nodes each.
 static void split_columns(const cq_scene *s, cq_arrangement *a) {
   int32_t c = 0;
   for (int32_t b = 0; b < s->ranges; b++) {
@@ -328,7 +330,7 @@ static cq_status find_columns(cq_scene *s, cq_arrangement *a) {
 
 // ---- sorting --------------------------------------------------------------------------------------------------------
 
-// nodes of the window and sums of them fit an index
+// Fails where the window's nodes, or sums of them, do not fit an index.
 static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
   const int64_t ny = s->model->dim == 3 ? a->size[1] : 1, nodes = a->size[0] * ny * a->size[s->model->dim - 1];
   if (nodes < INT32_MAX) return CQ_OK;
@@ -339,7 +341,7 @@ static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
 }
 
 // Allocates the arrangement and the state that a sort of the particles in this box will fill.
-static cq_status prepare(cq_scene *s, const box *b) {
+static cq_status alloc_sorted(cq_scene *s, const box *b) {
   s->next = cq_slice_create(s);
   s->next_arrangement = cq_arrangement_create(s);
   if (!s->next || !s->next_arrangement) return CQ_MEMORY;
@@ -429,7 +431,7 @@ cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
   const box b = join_boxes(s);
   for (int32_t r = begin; r < end; r++) count_planes(s, r, &b);
   cq_worker_wait(worker);
-  if (worker->rank == 0) s->status = prepare(s, &b);
+  if (worker->rank == 0) s->status = alloc_sorted(s, &b);
   cq_status status = share_status(s, worker);
   if (status) {
     if (worker->rank == 0) drop_prepared(s);

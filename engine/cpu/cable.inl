@@ -5,10 +5,11 @@
 static_assert(sizeof(Cable) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 static_assert(sizeof(Chamber) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 
+// The cable or chamber k of a scene.
 CQ_INLINE Cable *cable_at(const cq_scene *s, const int32_t k) {
   return (Cable *)((wide *)s->cable + k * CQ_CABLE_NUMBERS);
 }
-// of the model's chambers, from 0
+// Chamber k of a scene, counted from 0 without the cables.
 CQ_INLINE Chamber *chamber_at(const cq_scene *s, const int32_t k) {
   return (Chamber *)cable_at(s, s->model->cables.count + k);
 }
@@ -34,7 +35,7 @@ static void load_cables(cq_scene *s) {
   }
 }
 
-// where the points of all cables and chambers are
+// Computes where the points of all cables and chambers are in a state.
 static void place_cables(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   for (int64_t point = 0; point < c->points; point++) {
@@ -65,7 +66,7 @@ static void force_points(cq_scene *s, const int follows) {
   }
 }
 
-// forces of particles, from those of points
+// Forces of cables and chambers on particles, from those at the points, by the weights of the particles in each point.
 static void force_particles(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const wide *force = (const wide *)s->cable_force;

@@ -18,7 +18,7 @@ static double drift_of_rounding(const cq_scene *s) {
   return cells * (s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON) / 2;
 }
 
-// the slots of all particles from the fields of this rollout
+// Computes the slots of all particles' laws from the fields of this rollout.
 static void make_slots(cq_scene *s, const cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
@@ -139,7 +139,7 @@ static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// where the next state and its record go
+// Allocates the state that a step will write, and its record.
 static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->record = NULL;
   s->next = cq_slice_create(s);
@@ -156,7 +156,7 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-static void drop_next(cq_scene *s) {
+static void release_next_slice(cq_scene *s) {
   cq_slice_release(s, s->next);
   s->next = NULL;
 }
@@ -203,7 +203,7 @@ static cq_status check_step_length(cq_scene *s, cq_worker *worker, double fastes
   return CQ_UNSTABLE;
 }
 
-// from what all ranges gave the nodes to their means
+// Turns the sums that all ranges scattered to the nodes into means.
 static void dilatation_means(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -224,7 +224,7 @@ static void average_dilatation(cq_scene *s, cq_worker *worker, const cq_slice *i
   }
 }
 
-static void reverse_average(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t average) {
+static void one_average_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t average) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
   dilatation_means(s, worker);
@@ -240,7 +240,7 @@ static void average_dilatation_adj(cq_scene *s, cq_worker *worker, const cq_step
   if (!s->model->averages_dilatation) return;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->dilatation(s, record->in, record->out, r, 0);
-  reverse_average(s, worker, record, CQ_AVERAGE_END);
+  one_average_adj(s, worker, record, CQ_AVERAGE_END);
 }
 
 // Adds the gradient of positions that averages kept back until g2p_adj had read the one of the step's end.
@@ -257,9 +257,9 @@ static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_rec
   if (!s->model->averages_dilatation) return;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->implicit->dilatation_solve_first_adj(s, record->in, record->out, r);
-  reverse_average(s, worker, record, CQ_AVERAGE_VARIED);
+  one_average_adj(s, worker, record, CQ_AVERAGE_VARIED);
   for (int32_t r = begin; r < end; r++) s->kernels->dilatation(s, record->in, record->out, r, 0);
-  reverse_average(s, worker, record, CQ_AVERAGE_STRESS);
+  one_average_adj(s, worker, record, CQ_AVERAGE_STRESS);
   average_positions_adj(s, worker);
   cq_worker_wait(worker);      // the first worker adds what cables give to places of all ranges
 }
@@ -289,7 +289,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   if (status || sum.bad) {
     if (worker->rank == 0) {
       if (!status) find_failed_particle(s);
-      drop_next(s);
+      release_next_slice(s);
     }
     cq_worker_wait(worker);
     return status ? status : CQ_UNSTABLE;
@@ -308,6 +308,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   return CQ_OK;
 }
 
+// Moves J of liquids towards the mean of their neighbours at the end of a control step (E49).
 static cq_status average_volume(cq_scene *s, cq_worker *worker) {
   if (!(s->model->volume_share > 0)) return CQ_OK;
   cq_worker_wait(worker);
@@ -384,7 +385,7 @@ void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
 }
 
-// padding takes no part in the adjoint
+// Clears an adjoint in the slots without a particle, which take no part.
 static void clear_padding_of(const cq_scene *s, void *adj, int32_t fields) {
   const size_t size = (size_t)s->kernels->real_bytes;
   for (int64_t slot = s->model->particle_count; adj && slot < (int64_t)s->chunks * CQ_CHUNK; slot++)
@@ -397,7 +398,7 @@ static void clear_padding(cq_scene *s) {
   clear_padding_of(s, s->internal_adj, s->model->internal_count);
 }
 
-static void swap(void **a, void **b) {
+static void swap_pointers(void **a, void **b) {
   void *was = *a;
   *a = *b;
   *b = was;
@@ -421,8 +422,8 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   }
   cq_worker_wait(worker);
   if (worker->rank == 0) {
-    swap(&s->adj, &s->adj_other);
-    swap(&s->internal_adj, &s->internal_adj_other);
+    swap_pointers(&s->adj, &s->adj_other);
+    swap_pointers(&s->internal_adj, &s->internal_adj_other);
     cq_scene_resume(s, s->live, to, 0, s->step);
     clear_padding(s);
     s->status = cq_arrange_reserve(s);
@@ -498,7 +499,7 @@ static void sum_walls(cq_scene *s) {
   }
 }
 
-// gradient of the gravity of the control step
+// Stores the gradient of gravity of this control step.
 static void sum_gravity(cq_scene *s) {
   memset(s->grad_gravity, 0, (size_t)s->model->dim * sizeof(double));
   for (int32_t r = 0; r < s->ranges; r++) {

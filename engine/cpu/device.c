@@ -1,35 +1,13 @@
 // device: the CPU behind the table of operations. A single scene is shared by all threads;
 // several are spread over them.
-#include "between.h"
-#include "thread_choice.h"
-#include "thread_pool.h"
+#include "device.h"
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
-struct cq_context {
-  const cq_model *model;
-  const cq_kernels *kernels;
-  cq_thread_pool *thread_pool;
-  cq_thread_choice forward, backward, reading, reading_adj;   // of all rollouts: each has the same particles
-  double ticks[CQ_PHASE_COUNT];
-  char description[128];
-};
-
 enum {
   TIMED_CHUNKS = 64,         // scenes with fewer chunks are not timed in every call
   TIMED_EVERY = 7,           // but in every seventh: a prime, because other work recurs every second or tenth call
-};
-
-struct cq_device {
-  cq_context *context;
-  int32_t calls, untimed;    // that work on all scenes; those since one was timed
-  int32_t batch;
-  cq_scene *scenes;
-  cq_status *status;         // {batch} of the last work on all scenes
-  cq_health health;
-  double *sums;              // of readouts
-  int64_t sums_capacity;
 };
 
 struct cq_record {
@@ -80,8 +58,10 @@ static cq_status context_create(const cq_model *model, cq_context **out) {
   return CQ_OK;
 }
 
+// The device in a few words, as cq_world_device returns it.
 static const char *describe(const cq_context *context) { return context->description; }
 
+// Seconds by phase since the last reset, all threads together.
 static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t reset) {
   const double tick = cq_tick();
   for (int k = 0; k < CQ_PHASE_COUNT; k++) seconds[k] = context->ticks[k] * tick;
@@ -108,6 +88,7 @@ static void keep_status(const scene_job *j, int32_t s, cq_status status) {
   if (status) snprintf(j->device->scenes[s].sentence, sizeof j->device->scenes[s].sentence, "%s", cq_error());
 }
 
+// Starts a worker's timers for a scene; a scene of weight 0 is not timed.
 static void start_timers(const scene_job *j, cq_worker *worker) {
   if (j->weight == 0) return;
   worker->timers = j->device->context->ticks;
@@ -143,6 +124,7 @@ static void run_job(void *argument, int rank, int size) {
     keep_status(j, s, j->work(&device->scenes[s], &alone, s, j->argument));
 }
 
+// The most threads that have something to do: one for each scene, or for each range of a single scene.
 static int most_threads(const cq_device *device) {
   const int threads = cq_thread_pool_size(device->context->thread_pool),
             pieces = device->batch > 1 ? device->batch : device->scenes[0].ranges;
@@ -172,6 +154,7 @@ static cq_status run(cq_device *device, scene_work *work, void *argument, cq_thr
 
 // ---- device ---------------------------------------------------------------------------------------------------------
 
+// Frees a device: its scenes and their work memory.
 static void destroy(cq_device *device) {
   if (!device) return;
   for (int32_t s = 0; device->scenes && s < device->batch; s++) cq_scene_destroy(&device->scenes[s]);
@@ -181,6 +164,7 @@ static void destroy(cq_device *device) {
   cq_free(device);
 }
 
+// Makes a device: the scenes of a batch, with adjoints if it is differentiable.
 static cq_status create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **out) {
   cq_device *device = cq_alloc(1, sizeof *device, "rollout");
   if (!device) return CQ_MEMORY;
@@ -205,6 +189,7 @@ typedef struct beginning {
   const int32_t *scene;
 } beginning;
 
+// Job of a worker: begins one scene from the user's values, or from a scene of another rollout.
 static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const beginning *b = argument;
   if (worker->rank == 0) {
@@ -216,6 +201,7 @@ static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, 
   return cq_scene_begin_from(scene, worker, &b->from->scenes[b->scene[index]]);
 }
 
+// Begins all scenes from values, or with `from` in the state of another rollout's scenes.
 static cq_status begin_from(cq_device *device, const cq_values *values, const cq_device *from, const int32_t *scene) {
   beginning b = {values, from, scene};
   device->health = (cq_health){0};
@@ -237,7 +223,7 @@ typedef struct one_step {
   const cq_wall_track *track;
 } one_step;
 
-// control step i of some
+// Control step i of some, with its signals and forces.
 static one_step step_of(const cq_device *device, const cq_controls *c, cq_record *const *records, int32_t i) {
   const cq_model *m = device->context->model;
   const int64_t signals = (int64_t)i * device->batch * m->actuator_count,
@@ -266,6 +252,7 @@ static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   scene->implicit.report = t->solver ? t->solver + row * m->substeps * CQ_SOLVER_WIDTH : NULL;
 }
 
+// Job of a worker: one control step of one scene, forward.
 static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const one_step *c = argument;
   const cq_model *m = scene->model;
@@ -278,7 +265,7 @@ static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index
   return cq_scene_advance(scene, worker, c->steps ? c->steps + (int64_t)index * m->substeps : NULL);
 }
 
-// makes the first of the control steps
+// Makes the first of the given control steps, in all scenes.
 static cq_status advance(cq_device *device, const cq_controls *controls, cq_record *const *records,
                          int32_t *steps_done) {
   one_step first = step_of(device, controls, records, 0);
@@ -287,16 +274,20 @@ static cq_status advance(cq_device *device, const cq_controls *controls, cq_reco
   return status;
 }
 
+// How the last step ended: sound, or which particle failed and how.
 static const cq_health *health(const cq_device *device) { return &device->health; }
 
 // ---- records and marks ----------------------------------------------------------------------------------------------
 
+// Engine steps of one control step of all scenes, which a record holds.
 static int64_t step_count(const cq_device *device) { return (int64_t)device->batch * device->context->model->substeps; }
 
+// The scene that step k of a record belongs to.
 static cq_scene *scene_of_step(const cq_device *device, int64_t k) {
   return &device->scenes[k / device->context->model->substeps];
 }
 
+// Makes an empty record: what the adjoint of one control step needs of each engine step.
 static cq_status record_create(cq_device *device, cq_record **out) {
   cq_record *record = cq_alloc(1, sizeof *record, "memo record");
   if (!record) return CQ_MEMORY;
@@ -309,10 +300,12 @@ static cq_status record_create(cq_device *device, cq_record **out) {
   return CQ_OK;
 }
 
+// Releases the slices and arrangements of a record, which may then be filled again.
 static void record_clear(cq_device *device, cq_record *record) {
   for (int64_t k = 0; k < step_count(device); k++) cq_step_record_clear(scene_of_step(device, k), &record->steps[k]);
 }
 
+// Frees a record and its slices.
 static void record_destroy(cq_device *device, cq_record *record) {
   if (!record) return;
   for (int64_t k = 0; k < step_count(device); k++) cq_step_record_destroy(scene_of_step(device, k), &record->steps[k]);
@@ -320,6 +313,7 @@ static void record_destroy(cq_device *device, cq_record *record) {
   cq_free(record);
 }
 
+// Makes a checkpoint of all scenes, by references to their slices and arrangements.
 static cq_status mark_create(cq_device *device, cq_mark **out) {
   cq_mark *mark = cq_alloc(1, sizeof *mark, "checkpoint");
   if (!mark) return CQ_MEMORY;
@@ -337,6 +331,7 @@ static cq_status mark_create(cq_device *device, cq_mark **out) {
   return CQ_OK;
 }
 
+// Frees a checkpoint and releases its slices and arrangements.
 static void mark_destroy(cq_device *device, cq_mark *mark) {
   if (!mark) return;
   for (int32_t s = 0; s < device->batch; s++) {
@@ -347,6 +342,7 @@ static void mark_destroy(cq_device *device, cq_mark *mark) {
   cq_free(mark);
 }
 
+// Puts all scenes back to a checkpoint.
 static void resume(cq_device *device, const cq_mark *mark) {
   for (int32_t s = 0; s < device->batch; s++) {
     const scene_mark *m = &mark->scenes[s];
@@ -354,8 +350,10 @@ static void resume(cq_device *device, const cq_mark *mark) {
   }
 }
 
+// Bytes of a checkpoint, for the plan of checkpoints.
 static int64_t mark_bytes(const cq_device *device) { return device->batch * cq_scene_mark_bytes(&device->scenes[0]); }
 
+// Bytes of a record, for the plan of checkpoints.
 static int64_t record_bytes(const cq_device *device) {
   int64_t bytes = 0;
   for (int32_t s = 0; s < device->batch; s++) bytes += cq_scene_record_bytes(&device->scenes[s]);
@@ -364,17 +362,20 @@ static int64_t record_bytes(const cq_device *device) {
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
+// Job of a worker: clears the adjoints of one scene.
 static cq_status begin_adjoint_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
   cq_scene_begin_adjoint(scene, worker);   // all adjoints and gradients are 0
   return CQ_OK;
 }
 
+// Clears all adjoints, and notes which fields want a gradient.
 static cq_status begin_adjoint(cq_device *device, uint64_t wanted) {
   for (int32_t s = 0; s < device->batch; s++) device->scenes[s].wanted = wanted;
   return run(device, begin_adjoint_scene, NULL, NULL);
 }
 
+// Job of a worker: one control step of one scene, backward.
 static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const one_step *c = argument;
   const cq_model *m = scene->model;
@@ -394,11 +395,13 @@ static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index
   return status;
 }
 
+// Job of a worker: scales the adjoint of one scene's state.
 static cq_status discount_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index;
   return cq_scene_discount_adj(scene, worker, *(const double *)argument);
 }
 
+// Scales the adjoint of the state of all scenes by a factor.
 static cq_status discount_adjoint(cq_device *device, double factor) {
   return run(device, discount_scene, &factor, NULL);
 }
@@ -416,7 +419,7 @@ static cq_status pass_adjoint(cq_device *device, cq_device *from, const int32_t 
   return CQ_OK;
 }
 
-// reverses the last of the control steps
+// Reverses the last of the given control steps, in all scenes.
 static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records,
                          int32_t *steps_done) {
   one_step last = step_of(device, controls, records, controls->count - 1);
@@ -425,163 +428,18 @@ static cq_status reverse(cq_device *device, const cq_controls *controls, cq_reco
   return status;
 }
 
+// Job of a worker: turns the adjoints of one scene into gradients in the user's order.
 static cq_status finish_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
   cq_scene_finish(scene, worker);
   return CQ_OK;
 }
 
+// Turns adjoints into gradients in the user's order, for all scenes.
 static cq_status finish(cq_device *device) { return run(device, finish_scene, NULL, NULL); }
 
+// The gradients of one scene, in the user's order, after finish.
 static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->scenes[scene].gradients; }
-
-// ---- readouts -------------------------------------------------------------------------------------------------------
-
-enum {
-  READ_PART = 2048,          // entries of a list that one thread reads at a time
-  READ_TOGETHER = 16384,     // entries, below which waking the threads costs more than they save
-};
-
-typedef struct reading {
-  cq_device *device;
-  const cq_readout *readout;
-  int64_t count;             // elements of out of one scene
-  double *out;
-  const double *grad_out;
-  uint32_t summed;           // fields whose sums are wanted
-  int64_t parts;             // of all groups of one scene
-  int32_t width;             // sums of a part
-} reading;
-
-static int64_t parts_of(const cq_readout *r, int32_t group) {
-  return (r->group_start[group + 1] - r->group_start[group] + READ_PART - 1) / READ_PART;
-}
-
-// elements of a scene's out before the part of field f that belongs to entry (of a gather) or group
-static int64_t offset_of(const cq_readout *r, int32_t dim, int32_t f, int64_t entry, int32_t group) {
-  const uint32_t before = r->fields & ((1u << f) - 1), own = r->fields & 1u << f;
-  const int64_t rows =
-      r->kind == CQ_READOUT_GATHER ? r->group_start[r->group_count] - r->group_start[0] : r->group_count;
-  const int64_t row = r->kind == CQ_READOUT_GATHER ? entry - r->group_start[0] : group;
-  return rows * cq_readout_width(r->kind, before, dim) + row * cq_readout_width(r->kind, own, dim);
-}
-
-// parts of all groups of all scenes over the threads
-static void read_parts(const reading *job, int rank, int size) {
-  const cq_readout *r = job->readout;
-  int64_t index = 0;
-  for (int32_t s = 0; s < job->device->batch; s++) {
-    const cq_scene *scene = &job->device->scenes[s];
-    for (int32_t g = 0; g < r->group_count; g++)
-      for (int64_t k = r->group_start[g]; k < r->group_start[g + 1]; k += READ_PART, index++) {
-        if (index % size != rank) continue;
-        const int64_t end = k + READ_PART < r->group_start[g + 1] ? k + READ_PART : r->group_start[g + 1];
-        if (r->kind != CQ_READOUT_GATHER) {
-          scene->kernels->read_sums(scene, r, job->summed, k, end, job->device->sums + index * job->width);
-          continue;
-        }
-        double *out[CQ_QUANTITY_COUNT];
-        for (int32_t f = 0; f < CQ_QUANTITY_COUNT; f++)
-          out[f] = job->out + s * job->count + offset_of(r, scene->model->dim, f, k, g);
-        scene->kernels->read_fields(scene, r, k, end, out);
-      }
-  }
-}
-
-static void add_parts(const reading *job, int32_t group, const double **part, double *sums) {
-  memset(sums, 0, (size_t)job->width * sizeof *sums);
-  for (int64_t k = parts_of(job->readout, group); k > 0; k--, *part += job->width)
-    for (int32_t i = 0; i < job->width; i++) sums[i] += (*part)[i];
-}
-
-// the particles that readouts see, of steps that have none
-static cq_worker observe(const reading *job, int rank, int size) {
-  cq_worker worker = {
-      .rank = rank, .size = size, .barrier = cq_thread_pool_barrier(job->device->context->thread_pool, size)};
-  for (int32_t s = 0; s < job->device->batch; s++) cq_reference_observe(&job->device->scenes[s], &worker);
-  return worker;
-}
-
-static void read_job(void *argument, int rank, int size) {
-  observe(argument, rank, size);
-  read_parts(argument, rank, size);
-}
-
-// Particles may be listed twice: each thread goes through all lists, and adds to particles of its own chunks.
-static void read_adjoint_job(void *argument, int rank, int size) {
-  reading *job = argument;
-  const cq_readout *r = job->readout;
-  cq_worker worker = observe(job, rank, size);
-  if (r->kind != CQ_READOUT_GATHER) read_parts(job, rank, size);
-  cq_worker_wait(&worker);
-  const double *part = job->device->sums;
-  for (int32_t s = 0; s < job->device->batch; s++) {
-    cq_scene *scene = &job->device->scenes[s];
-    int begin, end;
-    cq_worker_share(&worker, scene->chunks, &begin, &end);
-    for (int32_t g = 0; g < r->group_count; g++) {
-      double sums[CQ_READ_SUMS_MAX];
-      cq_group_grad out = {.sums = sums};
-      if (r->kind != CQ_READOUT_GATHER) add_parts(job, g, &part, sums);
-      for (int32_t f = 0; f < CQ_QUANTITY_COUNT; f++)
-        out.grad[f] = job->grad_out + s * job->count + offset_of(r, scene->model->dim, f, r->group_start[g], g);
-      scene->kernels->read_adj(scene, r, g, begin, end, &out);
-    }
-  }
-}
-
-// Runs a job of a readout on as many threads as choice says, and records its time.
-static cq_status read_together(reading *job, cq_thread_pool_function *function, cq_thread_choice *choice) {
-  const double start = cq_clock(), ticks = cq_ticks();
-  cq_device *device = job->device;
-  const cq_readout *r = job->readout;
-  const int64_t entries = (r->group_start[r->group_count] - r->group_start[0]) * device->batch;
-  job->width = 1 + cq_readout_width(r->kind, job->summed, device->context->model->dim);
-  for (int32_t g = 0; g < r->group_count; g++) job->parts += parts_of(r, g);
-  const int64_t wanted = r->kind == CQ_READOUT_GATHER ? 0 : job->parts * job->width * device->batch;
-  if (device->sums_capacity < wanted) {
-    cq_free(device->sums);
-    device->sums = cq_alloc((size_t)wanted, sizeof *device->sums, "readout");
-    device->sums_capacity = device->sums ? wanted : 0;
-    if (!device->sums) return CQ_MEMORY;
-  }
-  const int most = entries < READ_TOGETHER ? 1 : cq_thread_pool_size(device->context->thread_pool),
-            threads = cq_thread_choice_next(choice, most);
-  cq_thread_pool_run(device->context->thread_pool, threads, function, job);
-  const double seconds = cq_clock() - start;
-  // for each number that was read: readouts are of any size
-  const double numbers = (double)entries * cq_readout_width(CQ_READOUT_MEAN, r->fields, device->context->model->dim);
-  if (most > 1) cq_thread_choice_record(choice, threads, numbers, seconds);
-  device->context->ticks[CQ_PHASE_READOUT] += cq_ticks() - ticks;
-  return CQ_OK;
-}
-
-static cq_status read_scenes(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
-  reading job = {.device = device, .readout = readout, .count = count, .out = out, .summed = readout->fields};
-  const cq_status status = read_together(&job, read_job, &device->context->reading);
-  const double *part = device->sums;
-  if (status || readout->kind == CQ_READOUT_GATHER) return status;
-  const int32_t dim = device->context->model->dim;
-  for (int32_t s = 0; s < device->batch; s++)
-    for (int32_t g = 0; g < readout->group_count; g++) {
-      double sums[CQ_READ_SUMS_MAX];
-      add_parts(&job, g, &part, sums);
-      for (int32_t f = 0, at = 1; f < CQ_QUANTITY_COUNT; f++) {
-        const int32_t width = cq_readout_width(readout->kind, readout->fields & 1u << f, dim);
-        double *to = out + s * count + offset_of(readout, dim, f, 0, g);
-        for (int32_t i = 0; i < width; i++) to[i] = readout->kind == CQ_READOUT_SUM ? sums[at++] : sums[at++] / sums[0];
-      }
-    }
-  return CQ_OK;
-}
-
-static cq_status read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
-  const int by_weight = cq_scene_weights_adj(&device->scenes[0], readout) && readout->kind != CQ_READOUT_SUM;
-  reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out};
-  job.summed = by_weight ? readout->fields : 0;
-  for (int32_t s = 0; s < device->batch; s++) device->scenes[s].reference.read = 1;
-  return read_together(&job, read_adjoint_job, &device->context->reading_adj);
-}
 
 const cq_backend *cq_backend_cpu(void) {
   static const cq_backend cpu = {
@@ -592,7 +450,7 @@ const cq_backend *cq_backend_cpu(void) {
       .mark_create = mark_create, .mark_destroy = mark_destroy, .resume = resume,
       .mark_bytes = mark_bytes, .record_bytes = record_bytes,
       .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
-      .read = read_scenes, .read_adjoint = read_adjoint, .changes_gravity = 1,
+      .read = cq_device_read, .read_adjoint = cq_device_read_adjoint, .changes_gravity = 1,
       .begin_from = begin_from, .pass_adjoint = pass_adjoint,
       .discount_adjoint = discount_adjoint, .adjoint_norms = adjoint_norms,
   };

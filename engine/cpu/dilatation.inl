@@ -18,8 +18,8 @@ typedef struct {
   Real share, volume;        // 0 of materials whose dilatation is their own
 } Averaged;
 
-// What an average needs of lane group h: the share of each particle's dilatation that is averaged, and the volume of
-// those with a share.
+// For the particles at h: the share of each one's dilatation that is averaged, and its volume as weight, 0 where
+// nothing is averaged.
 CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   Averaged out;
   const double *share = m->model->f_bar;
@@ -34,6 +34,7 @@ CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   return out;
 }
 
+// The averaged rates of volume change of a chunk of particles.
 CQ_INLINE real *dilatation_of(const cq_scene *s, const int32_t c) {
   return (real *)s->dilatation + AT(c, DILATATION_FIELDS, 0);
 }
@@ -54,7 +55,8 @@ CQ_INLINE void store_three(Stencils *st, const int h, const int quad, const Real
   move_store(st->records + h, quad, &give);
 }
 
-// V q, what is wanted of y, and V
+// Prepares what particles scatter for an average: V q of their rate q, the gradient `wanted` of an adjoint, and the
+// volume V.
 CQ_INLINE void give_rate(Stencils *st, const int h, const Averaged *own, const Real q, const Real wanted) {
   const Real three[3] = {own->volume * q, wanted, own->volume};
   store_three(st, h, MOVE, three);
@@ -67,14 +69,14 @@ CQ_INLINE Real rate_of(const real *next, const int h) {
   return sum;
 }
 
-// q - A q where it is averaged, else 0
+// What an average leaves of q: q - A q for averaged particles, else 0.
 CQ_INLINE Real rest_of(const Stencils *st, const int h, const Averaged *own, const Real q) {
   Real sum[4];
   quads_load(st->records + h, SUM, sum);
   return r_pick(own->share, q - sum[0], r_set((real)0));
 }
 
-// the three numbers of nodes, from what particles gave
+// Turns the sums that particles scattered to a block's nodes into means.
 static void dilatation_nodes(cq_scene *s, int32_t block) {
   const real two[4] = {(real)1, (real)1, (real)0, (real)0}, third[4] = {(real)0, (real)0, (real)1, (real)0};
   const Row means = row_comps(two), last = row_comps(third);

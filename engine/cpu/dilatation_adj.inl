@@ -71,7 +71,7 @@ CQ_INLINE Real grad_average(const AveragedChunk *w, const int h, const Averaged 
   }
 }
 
-// the rate that is averaged: tr C', or tr Y
+// The rate that an average takes: tr C' or, in an implicit step's adjoint, tr Y.
 CQ_INLINE Real first_rate(const AveragedChunk *w, const int h) {
   Real varied[CQ_DIM][CQ_DIM];
   if (w->average != CQ_AVERAGE_VARIED) return rate_of(w->next, h);
@@ -215,8 +215,9 @@ CQ_INLINE void gather_rates(const AveragedChunk *w, Stencils *st, const Strides 
   }
 }
 
-// Adjoint of an average over a range. second: its second application of 1 - A, where EXCESS is the trace that F' has
-// beside that of C'; then the first one, whose dL/dq is that of tr C'.
+// Adjoint of an average over the particles of a range. The average is applied twice as 1 - A: `second` is the adjoint
+// of the later application, where EXCESS holds the difference of traces of F' and C'; then that of the first, whose
+// dL/dq is the gradient of tr C'.
 static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average,
                            int32_t second) {
   const Strides strides = strides_of(s->arrangement);

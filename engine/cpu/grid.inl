@@ -1,5 +1,6 @@
 // grid: from the slabs of all ranges to the velocity of each active node, with gravity and walls; and its adjoint.
 
+// At the beginning of a control step: no wall has moved yet, and no range has given a wall an impulse.
 static void clear_walls(cq_scene *s) {
   const int64_t walls = s->model->wall_count, contacts = (int64_t)s->ranges * s->model->contact_count;
   for (int64_t k = 0; k < 3 * walls; k++) ((wall_real *)s->wall_place)[k] = (wall_real)0;
@@ -17,6 +18,7 @@ static void load_walls(cq_scene *s, const int64_t step, const double *velocity, 
   s->wall_place_step = step;
 }
 
+// Adds up the wall impulses of all ranges and stores them for this control step.
 static void store_impulse(cq_scene *s) {
   const int32_t count = s->model->contact_count * CONTACT_WIDTH;
   for (int32_t k = 0; k < count; k++) {
@@ -96,6 +98,7 @@ static void contact_and_measure_column(const cq_scene *s, const cq_column *colum
   for (int32_t z = 0; z < column->count; z++) velocity[4 * z + CQ_DIM] = (real)0;
 }
 
+// May nodes of this column be held: by a resting wall that is listed with it, or by any wall that moves?
 CQ_INLINE int column_has_contacts(const cq_scene *s, const cq_column *column) {
   return column->wall_end > column->wall_begin || s->model->moving_wall_count > 0;
 }
@@ -105,6 +108,7 @@ CQ_INLINE Row decay_row(const cq_scene *s) {
   const real decay = decay_of(s), mask[4] = {decay, decay, CQ_DIM == 3 ? decay : (real)0, (real)0};
   return row_comps(mask);
 }
+// What gravity adds to the velocity of each node of a row in one engine step, damping included.
 CQ_INLINE Row gravity_row(const cq_scene *s) {
   const real decay = decay_of(s);
   real g[4] = {(real)0, (real)0, (real)0, (real)0};
@@ -130,13 +134,14 @@ CQ_INLINE void slabs_find(Slabs *s, real *const slab[CQ_RANGES_MAX], const cq_co
     if (column->ranges >> r & 1) s->of[s->count++] = slab[r] + 4 * column->node;
 }
 
+// The slabs of ranges that reach a column, whose sum is the column's momentum.
 CQ_INLINE Slabs slabs_at(real *const slab[CQ_RANGES_MAX], const cq_column *column) {
   Slabs s;
   slabs_find(&s, slab, column);
   return s;
 }
 
-// their sum at a row; they are cleared
+// The sum of a column's slabs at one row, which is cleared in them.
 CQ_INLINE Row slabs_take(const Slabs *s, const int64_t at) {
   Row sum = row_load(s->of[0] + at);
   row_store(s->of[0] + at, row_zero());
@@ -155,7 +160,7 @@ CQ_INLINE void inertia_velocities(const cq_scene *s, const Slabs *slabs, const c
   row_store((real *)s->inertia_v + 4 * (column->node + z), row_mul(p, inverse));
 }
 
-// Where a record keeps a column's momentum before stress and forces; NULL: it keeps none.
+// Where a step's record keeps the momentum of a column before stress and forces; NULL if it does not.
 CQ_INLINE real *inertia_record(const cq_scene *s, const void *record, const cq_column *column) {
   if (!record || !cq_keeps_unresolved(s->model)) return NULL;
   return (real *)record + 4 * (s->arrangement->record_nodes + column->record);

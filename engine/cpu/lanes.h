@@ -64,9 +64,11 @@ static inline Real r_abs(Real x) { return x < 0 ? -x : x; }
 static inline Real r_max(Real a, Real b) { return a > b ? a : b; }
 // Lane by lane: a where c > 0, else b.
 static inline Real r_pick(Real c, Real a, Real b) { return c > 0 ? a : b; }
-// largest lane; any lane that is not finite
+// The largest lane.
 static inline real r_largest(Real x) { return x; }
+// The smallest lane.
 static inline real r_smallest(Real x) { return x; }
+// Are all lanes finite?
 static inline int r_finite(Real x) { return isfinite(s_value(x)) != 0; }
 
 #else
@@ -84,7 +86,9 @@ typedef int64_t RealBits __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES)));
 R_INLINE Real r_set(real x) { return x - (Real){0}; }
 R_INLINE Real r_load(const real *p) { return *(const Real *)p; }
 R_INLINE void r_store(real *p, Real x) { *(Real *)p = x; }
+// Lane by lane: a where all bits of c are set, b where none is.
 R_INLINE Real r_pick_bits(RealBits c, Real a, Real b) { return (Real)((c & (RealBits)a) | (~c & (RealBits)b)); }
+// Lane by lane: a where c > 0, else b.
 R_INLINE Real r_pick(Real c, Real a, Real b) { return r_pick_bits((RealBits)(c > (Real){0}), a, b); }
 R_INLINE Real r_max(Real a, Real b) { return r_pick_bits((RealBits)(a > b), a, b); }
 R_INLINE Real r_abs(Real x) { return r_max(x, -x); }
@@ -166,12 +170,15 @@ R_INLINE int r_any(Real c) {
 }
 #define r_any r_any
 
+// The largest lane.
 R_INLINE real r_largest(Real x) {
   real m = x[0];
   for (int i = 1; i < CQ_LANES; i++) m = x[i] > m ? x[i] : m;
   return m;
 }
+// The smallest lane.
 R_INLINE real r_smallest(Real x) { return -r_largest(-x); }
+// Are all lanes finite?
 R_INLINE int r_finite(Real x) {
   const Real zero = x - x;   // NaN where x is not finite
   real sum = 0;

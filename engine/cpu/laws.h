@@ -14,8 +14,8 @@
 #define law_stress_derivative CQ_LAW_NAME(law_stress_derivative)
 #define law_grad_constants CQ_LAW_NAME(law_grad_constants)
 #define law_energy_grad CQ_LAW_NAME(law_energy_grad)
-#define law_across CQ_LAW_NAME(law_across)
-#define law_across_adj CQ_LAW_NAME(law_across_adj)
+#define law_piola_zz CQ_LAW_NAME(law_piola_zz)
+#define law_piola_zz_adj CQ_LAW_NAME(law_piola_zz_adj)
 #define material_update CQ_LAW_NAME(material_update)
 #define material_update_adj CQ_LAW_NAME(material_update_adj)
 

@@ -12,7 +12,7 @@ typedef struct {
   uint32_t materials;
 } Matter;
 
-// without state and internal variables
+// What laws need of chunk c, without state and internal variables.
 CQ_INLINE Matter matter_at(const cq_scene *s, const int32_t c) {
   const cq_arrangement *a = s->arrangement;
   Matter m;
@@ -57,7 +57,7 @@ CQ_INLINE Real is_material(const Matter *m, const int k, const int h) {
   return r_load(lane);
 }
 
-// what a fused law sees
+// The particles at h as a fused law sees them: F and constants.
 CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                               MaterialPoint *at) {
   at->law = law;
@@ -65,7 +65,7 @@ CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
-// what any law sees
+// The particles at h as any law sees them: F, constants and internal variables.
 static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                      MaterialPoint *at) {
   at->law = law;

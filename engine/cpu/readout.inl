@@ -23,7 +23,7 @@ typedef double quantities[READOUT_WIDTH][BLOCK];
   for (int32_t f = 0, width;                                                                                           \
        f < CQ_STATE_FIELD_COUNT && (width = (fields) >> f & 1 ? cq_state_width(f, CQ_DIM) : 0, 1); f++)
 
-// the entries from begin on, at most a block
+// The next entries of a readout's list from `begin` on, at most a block of them.
 static void find_entries(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end, entries *e) {
   const int32_t *slot = s->arrangement->slot, *list = r->particles + begin;
   const int count = end - begin < BLOCK ? (int)(end - begin) : BLOCK;
@@ -62,7 +62,7 @@ static void pad_entries(entries *e) {
   }
 }
 
-// without fields: the weights alone
+// Adds up the weights of entries, without any field.
 static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end,
                         double sum[LANES]) {
   const double *weights = cq_scene_weights(s, r);
@@ -106,7 +106,7 @@ static uint32_t load_points(const cq_scene *s, const entries *e, const int k, Re
   return materials;
 }
 
-// The lanes from entry k on whose particles are of material m, one after another: *l goes on to the next.
+// From entry k on, the following lanes whose particles are of material m; *l moves on to the next.
 CQ_INLINE int next_of(const cq_scene *s, const entries *e, const int k, const int m, int *l) {
   while (++*l < CQ_LANES && k + *l < e->count)
     if (s->arrangement->material[e->slot[k + *l]] == m) return 1;
@@ -150,7 +150,7 @@ static void store_point_adj(cq_scene *s, const int32_t slot, ReadoutPoint *grad,
     *slot_at((real *)s->internal_adj, m->internal_count, slot, q) += ((const real *)&grad->material.internal[q])[l];
 }
 
-// by: dL/d(quantity) of each entry
+// Adjoint of a derived quantity of entries; by: dL/d(quantity) of each.
 static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, quantities by) {
   const int width = cq_quantity_width(quantity, CQ_DIM);
   for (int k = 0; k < e->count; k += CQ_LANES) {
@@ -281,7 +281,7 @@ static void quantity_adj(const cq_readout *r, const entries *e, const double *gr
   }
 }
 
-// the same for a field, and on to the particles
+// Adjoint of a readout of one state field: adds weight times gradient to the adjoint of each listed particle.
 static void field_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t f, const double *grad,
                       double *along) {
   const int32_t at = cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
@@ -296,7 +296,7 @@ static void field_adj(cq_scene *s, const cq_readout *r, const entries *e, const 
     for (int k = 0; k < e->count; k++) adj[e->at[k] + i * CQ_CHUNK] += (real)q.by[i][k];
 }
 
-// the same for a derived quantity
+// Adjoint of a readout of one derived quantity, as stress: by its derivatives to the adjoints of state and constants.
 static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity, const double *grad,
                         double *along) {
   wanted q;
@@ -306,7 +306,7 @@ static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, cons
   derive_adj(s, e, quantity, q.by);
 }
 
-// g . out of a group, from its sums
+// The product of a group's gradient with its readout, from the sums: the part of the adjoint by the total weight.
 static double dot_of_means(const cq_readout *r, const cq_group_grad *out) {
   double mean = 0;
   const double *sum = out->sums + 1;

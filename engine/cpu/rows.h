@@ -8,10 +8,70 @@
 
 #define ROW_INLINE static inline __attribute__((always_inline, unused))
 
+// ---- vectors of a row -----------------------------------------------------------------------------------------------
+
+// A Quad is four reals: one node. A Part is one of the ROW_PARTS vectors of a row, 4 / ROW_PARTS nodes.
+#if CQ_LANES == 1
+typedef struct { real c[4]; } Part;
+typedef Part Quad;
+enum { ROW_PARTS = 4 };
+#else
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+typedef real Quad __attribute__((vector_size(4 * CQ_REAL_BYTES), may_alias));
+typedef real QuadU __attribute__((vector_size(4 * CQ_REAL_BYTES), may_alias, aligned(CQ_REAL_BYTES)));
+#if CQ_REAL_BYTES == 4 && defined(__AVX512F__)
+typedef __m512 Part;
+enum { ROW_PARTS = 1 };
+#elif CQ_REAL_BYTES == 4 && defined(__AVX2__)
+typedef __m256 Part;
+enum { ROW_PARTS = 2 };
+#elif CQ_REAL_BYTES == 8 && defined(__AVX512F__)
+typedef __m512d Part;
+enum { ROW_PARTS = 2 };
+#else
+typedef Quad Part;         // whatever the machine makes of four reals
+enum { ROW_PARTS = 4 };
+#endif
+#endif
+
+// The four reals at p.
+ROW_INLINE Quad quad_load(const real *p);
+// Writes four reals to p.
+ROW_INLINE void quad_store(real *p, Quad a);
+// a + b
+ROW_INLINE Quad quad_add(Quad a, Quad b);
+// a b, real by real
+ROW_INLINE Quad quad_mul(Quad a, Quad b);
+// s a
+ROW_INLINE Quad quad_scale(real s, Quad a);
+// The nodes of a part from memory, one after the other.
+ROW_INLINE Part part_load(const real *p);
+// Writes the nodes of a part to memory, one after the other.
+ROW_INLINE void part_store(real *p, Part a);
+// a + b
+ROW_INLINE Part part_add(Part a, Part b);
+// a - b
+ROW_INLINE Part part_sub(Part a, Part b);
+// a b, real by real
+ROW_INLINE Part part_mul(Part a, Part b);
+// s a
+ROW_INLINE Part part_scale(real s, Part a);
+// The same four reals p[0..3] in each node of a part.
+ROW_INLINE Part part_comps(const real *p);
+// One number for each node: of the row's four numbers p[0..3] those of this part's nodes, each in all four reals of its
+// node.
+ROW_INLINE Part part_nodes(const real *p, int part);
+// 1 / a where a > 0, else 0
+ROW_INLINE Part part_inverse(Part a);
+// The sum of the nodes of a part.
+ROW_INLINE Quad part_fold(Part a);
+// part_comp(a, k): component k of each node, in all four reals of that node. A macro where the instruction takes no
+// variable.
+
 #if CQ_LANES == 1
 
-enum { ROW_PARTS = 4 };
-typedef struct { real c[4]; } Part;
 #define PART_EACH for (int c = 0; c < 4; c++)
 ROW_INLINE Part part_load(const real *p) { Part r; PART_EACH r.c[c] = p[c]; return r; }
 ROW_INLINE void part_store(real *p, Part a) { PART_EACH p[c] = a.c[c]; }
@@ -25,7 +85,6 @@ ROW_INLINE Part part_comp(Part a, int k) { Part r; PART_EACH r.c[c] = a.c[k]; re
 ROW_INLINE Part part_inverse(Part a) { PART_EACH a.c[c] = a.c[c] > 0 ? (real)1 / a.c[c] : (real)0; return a; }
 ROW_INLINE void r_stream(real *p, Real x) { r_store(p, x); }
 ROW_INLINE void stream_end(void) {}
-typedef Part Quad;
 ROW_INLINE Quad part_fold(Part a) { return a; }
 ROW_INLINE Quad quad_add(Quad a, Quad b) { return part_add(a, b); }
 ROW_INLINE void quad_store(real *p, Quad a) { part_store(p, a); }
@@ -35,12 +94,6 @@ ROW_INLINE Quad quad_scale(real s, Quad a) { return part_scale(s, a); }
 
 #else
 
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
-typedef real Quad __attribute__((vector_size(4 * CQ_REAL_BYTES), may_alias));
-typedef real QuadU __attribute__((vector_size(4 * CQ_REAL_BYTES), may_alias, aligned(CQ_REAL_BYTES)));
 ROW_INLINE Quad quad_load(const real *p) { return *(const QuadU *)p; }
 ROW_INLINE Quad quad_add(Quad a, Quad b) { return a + b; }
 ROW_INLINE void quad_store(real *p, Quad a) { *(QuadU *)p = a; }
@@ -49,9 +102,6 @@ ROW_INLINE Quad quad_scale(real s, Quad a) { return s * a; }
 
 #if CQ_REAL_BYTES == 4 && defined(__AVX512F__)
 
-// one vector of four nodes
-enum { ROW_PARTS = 1 };
-typedef __m512 Part;
 ROW_INLINE Part part_comps(const real *p) { return _mm512_broadcast_f32x4(_mm_loadu_ps(p)); }
 ROW_INLINE Part part_nodes(const real *p, int part) {
   (void)part;
@@ -70,9 +120,6 @@ ROW_INLINE Quad part_fold(Part a) {
 
 #elif CQ_REAL_BYTES == 4 && defined(__AVX2__)
 
-// two vectors of two nodes
-enum { ROW_PARTS = 2 };
-typedef __m256 Part;
 ROW_INLINE Part part_comps(const real *p) { return _mm256_broadcast_ps((const __m128 *)p); }
 ROW_INLINE Part part_nodes(const real *p, int part) {
   const __m128 low = _mm_broadcast_ss(p + 2 * part), high = _mm_broadcast_ss(p + 2 * part + 1);
@@ -87,9 +134,6 @@ ROW_INLINE Quad part_fold(Part a) { return _mm_add_ps(_mm256_castps256_ps128(a),
 
 #elif CQ_REAL_BYTES == 8 && defined(__AVX512F__)
 
-// two vectors of two nodes
-enum { ROW_PARTS = 2 };
-typedef __m512d Part;
 ROW_INLINE Part part_comps(const real *p) { return _mm512_broadcast_f64x4(_mm256_loadu_pd(p)); }
 ROW_INLINE Part part_nodes(const real *p, int part) {
   const __m256d low = _mm256_broadcast_sd(p + 2 * part), high = _mm256_broadcast_sd(p + 2 * part + 1);
@@ -104,9 +148,6 @@ ROW_INLINE Quad part_fold(Part a) { return _mm256_add_pd(_mm512_castpd512_pd256(
 
 #else
 
-// four vectors of one node, whatever the machine makes of them
-enum { ROW_PARTS = 4 };
-typedef Quad Part;
 ROW_INLINE Part part_comps(const real *p) { return quad_load(p); }
 ROW_INLINE Part part_nodes(const real *p, int part) { return (Part){p[part], p[part], p[part], p[part]}; }
 ROW_INLINE Part part_comp(Part a, int k) { return (Part){a[k], a[k], a[k], a[k]}; }
@@ -147,13 +188,14 @@ ROW_INLINE void r_stream(real *p, Real x) {
   r_store(p, x);
 #endif
 }
+// Ends a series of r_stream: all of it is in memory before what follows.
 ROW_INLINE void stream_end(void) {
 #if CQ_LANES >= 8
   _mm_sfence();
 #endif
 }
 
-// A Real from quads, and quads from a Real, without a detour through memory.
+// A Real from its quads, without a detour through memory.
 ROW_INLINE Real real_join(const Quad q[QUADS]) {
 #if CQ_LANES == 16
   const __m512 a = _mm512_insertf32x4(_mm512_castps128_ps512(q[0]), q[1], 1);
@@ -167,6 +209,7 @@ ROW_INLINE Real real_join(const Quad q[QUADS]) {
 #endif
 }
 
+// The quads that a Real consists of.
 ROW_INLINE void real_split(Real x, Quad q[QUADS]) {
 #if CQ_LANES == 16
   q[0] = _mm512_castps512_ps128((__m512)x);
@@ -205,8 +248,9 @@ ROW_INLINE void real_turn(Real v[QUADS]) {
 
 #endif
 
-// a b + c and s b + c; the compiler contracts them
+// a b + c, which the compiler contracts
 ROW_INLINE Part part_fma(Part a, Part b, Part c) { return part_add(part_mul(a, b), c); }
+// s b + c
 ROW_INLINE Part part_scale_add(real s, Part b, Part c) { return part_add(part_scale(s, b), c); }
 
 // ---- rows -----------------------------------------------------------------------------------------------------------
@@ -220,15 +264,17 @@ enum { REACHED = ROW_PARTS == 4 ? 3 : ROW_PARTS };
 #define PARTS_REACHED(part) _Pragma("GCC unroll 4") for (int part = 0; part < REACHED; part++)
 enum { PART_REALS = 16 / ROW_PARTS };
 
+// The four nodes of a row from memory, 16 reals; and back. Then sums, products and multiples, real by real.
 ROW_INLINE Row row_load(const real *p) { Row r; ROW_EACH r.v[i] = part_load(p + PART_REALS * i); return r; }
 ROW_INLINE void row_store(real *p, Row a) { ROW_EACH part_store(p + PART_REALS * i, a.v[i]); }
 ROW_INLINE Row row_add(Row a, Row b) { ROW_EACH a.v[i] = part_add(a.v[i], b.v[i]); return a; }
 ROW_INLINE Row row_sub(Row a, Row b) { ROW_EACH a.v[i] = part_sub(a.v[i], b.v[i]); return a; }
 ROW_INLINE Row row_mul(Row a, Row b) { ROW_EACH a.v[i] = part_mul(a.v[i], b.v[i]); return a; }
 ROW_INLINE Row row_scale(real s, Row a) { ROW_EACH a.v[i] = part_scale(s, a.v[i]); return a; }
-// p[4] in each node; component k of each node all over it
+// The same four reals p[0..3] in each node.
 ROW_INLINE Row row_comps(const real *p) { Row r; ROW_EACH r.v[i] = part_comps(p); return r; }
-// the intrinsics take no variable, and not every compiler unrolls a loop over k in time
+// Component k of each node, in all four reals of that node. A switch, because the intrinsics take no variable, and not
+// every compiler unrolls a loop over k in time.
 ROW_INLINE Row row_comp(Row a, int k) {
   switch (k) {
   case 0: ROW_EACH a.v[i] = part_comp(a.v[i], 0); break;
@@ -240,7 +286,7 @@ ROW_INLINE Row row_comp(Row a, int k) {
 }
 // 1 / a where a > 0, else 0
 ROW_INLINE Row row_inverse(Row a) { ROW_EACH a.v[i] = part_inverse(a.v[i]); return a; }
-// out[4] = sum over nodes
+// The sum over a row's nodes, component by component: out[4].
 ROW_INLINE void row_sum(real *out, Row a) {
   Quad sum = part_fold(a.v[0]);
   for (int i = 1; i < ROW_PARTS; i++) sum = quad_add(sum, part_fold(a.v[i]));
@@ -270,27 +316,34 @@ ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
 typedef struct { Part sum; } RowSum;
 // Adds one part to a sum of parts.
 ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum = part ? part_add(s->sum, a) : a; }
+// Writes the sums over nodes of four rows: out[16].
 ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {
   part_store(out, a->sum);
   part_store(out + 4, b->sum);
   part_store(out + 8, c->sum);
   part_store(out + 12, d->sum);
 }
+// Writes the sum over the nodes of one row: out[4].
 ROW_INLINE void sum_store(real *out, const RowSum *a) { part_store(out, a->sum); }
 #else
 typedef struct { Row sum; } RowSum;
+// Adds one part to a sum of parts.
 ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum.v[part] = a; }
+// Writes the sums over nodes of four rows: out[16].
 ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {
   row_sums(out, a->sum, b->sum, c->sum, d->sum);
 }
+// Writes the sum over the nodes of one row: out[4].
 ROW_INLINE void sum_store(real *out, const RowSum *a) { row_sum(out, a->sum); }
 #endif
+// A row of zeros.
 ROW_INLINE Row row_zero(void) {
   const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
   return row_comps(zero);
 }
 // a b + c, in one instruction where there is one.
 ROW_INLINE Row row_fma(Row a, Row b, Row c) { return row_add(row_mul(a, b), c); }
+// s b + c
 ROW_INLINE Row row_scale_add(real s, Row b, Row c) { return row_add(row_scale(s, b), c); }
 
 #endif

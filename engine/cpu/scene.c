@@ -2,12 +2,13 @@
 #include "kernels.h"
 #include <string.h>
 
+// Particle slots of a scene: whole chunks, so some at the end are empty.
 static int64_t slots_of(const cq_scene *s) { return (int64_t)s->chunks * CQ_CHUNK; }
 
-// reals of v' and C' of a particle
+// Reals of the motion v' and C' of one particle; 0 where nothing reads it.
 static size_t motion_fields(const cq_scene *s) { return (size_t)(s->model->dim + s->model->dim * s->model->dim); }
 
-// of all particles in a slice, where somebody will read them
+// Reals of the motion v' and C' of all particles in a state; 0 where nothing reads it.
 static size_t motion_reals(const cq_scene *s) {
   const int read = cq_keeps_unresolved(s->model) && (s->differentiable || s->model->averages_dilatation);
   return read ? (size_t)slots_of(s) * motion_fields(s) : 0;
@@ -22,6 +23,7 @@ static void split_ranges(cq_scene *s) {
   for (int32_t r = 0; r <= s->ranges; r++) s->range_start[r] = (int32_t)((int64_t)s->chunks * r / s->ranges);
 }
 
+// Allocates the arrays by which particles are sorted by cell; 0 if there is no memory, as all alloc_ functions here.
 static int alloc_sorting(cq_scene *s) {
   const size_t slots = (size_t)slots_of(s);
   int32_t longest = 0;
@@ -49,7 +51,7 @@ static int32_t row_width(const cq_model *m) {
   return (int32_t)(twice || most * CQ_CHUNK < m->actuator_count ? most * CQ_CHUNK : m->actuator_count);
 }
 
-// memory that is touched only as far as there are weight_rows
+// Allocates the weight rows of actuation. Memory is touched only as far as there are rows.
 static int alloc_weight_rows(cq_scene *s) {
   s->row_width = row_width(s->model);
   const size_t weight_rows = (size_t)s->chunks * (size_t)s->row_width;
@@ -61,7 +63,7 @@ static int alloc_weight_rows(cq_scene *s) {
   return s->weight_rows && s->row_actuator && s->row_weight && s->row_entry;
 }
 
-// numbers of cables are doubles, or duals in tests
+// Allocates what cables and chambers of a scene need, in double, or dual numbers in tests; 0 if there is no memory.
 static int alloc_cables(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
@@ -79,7 +81,7 @@ static int alloc_cables(cq_scene *s) {
          s->cable_pulled;
 }
 
-// doubles, or duals in tests
+// Allocates places and impulses of walls, in double, or dual numbers in tests; 0 if there is no memory.
 static int alloc_walls(cq_scene *s) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double),
                walls = (size_t)s->model->wall_count;
@@ -89,7 +91,7 @@ static int alloc_walls(cq_scene *s) {
   return s->wall_place && s->impulse;
 }
 
-// of every particle, liquid or not; doubles, or duals in tests
+// Allocates the averages of liquids' J for every particle; 0 if there is no memory.
 static int alloc_volumes(cq_scene *s) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
   if (!(s->model->volume_share > 0)) return 1;
@@ -97,13 +99,14 @@ static int alloc_volumes(cq_scene *s) {
   return s->volume_part != NULL;
 }
 
+// Allocates averaged dilatations, if the model averages them; 0 if there is no memory.
 static int alloc_dilatation(cq_scene *s) {
   if (!s->model->averages_dilatation) return 1;
   s->dilatation = cq_alloc((size_t)slots_of(s) * CQ_DILATATION_FIELDS, (size_t)s->kernels->real_bytes, "dilatation");
   return s->dilatation != NULL;
 }
 
-// of each field that the world has, and of each slot
+// Allocates the gradient of each field that the world has, and of each slot; 0 if there is no memory.
 static int alloc_gradients(cq_scene *s) {
   cq_gradients *g = &s->gradients;
   int complete = 1;
@@ -119,6 +122,7 @@ static int alloc_gradients(cq_scene *s) {
   return complete;
 }
 
+// Allocates adjoints of state and parameters; 0 if there is no memory.
 static int alloc_adjoint(cq_scene *s) {
   const cq_model *m = s->model;
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s),
@@ -136,7 +140,7 @@ static int alloc_adjoint(cq_scene *s) {
          (!keeps || s->kept_adj) && s->params_adj && s->actuation_adj && s->signals_partial;
 }
 
-// in the user's order
+// Allocates gradients in the user's order; 0 if there is no memory.
 static int alloc_user_adjoint(cq_scene *s) {
   const cq_model *m = s->model;
   s->signals_adj = cq_alloc((size_t)m->actuator_count, sizeof(double), "adjoint signals");
@@ -144,6 +148,7 @@ static int alloc_user_adjoint(cq_scene *s) {
   return s->signals_adj && s->forces_adj && alloc_gradients(s);
 }
 
+// Allocates an array of particles for each constant of the materials in use; 0 if there is no memory.
 static int alloc_slots(cq_scene *s) {
   s->params = CQ_PARAM_SLOTS + s->model->slot_count;
   for (int32_t k = 0; k < s->model->material_count; k++) s->updates |= cq_material_updates(&s->model->materials[k]);
@@ -197,7 +202,7 @@ void cq_slice_free(cq_slice *slice) {
   cq_free(slice);
 }
 
-// Lets go of the live state, and of all memory that slices and arrangements had.
+// Frees the live state, and all memory of slices and arrangements.
 static void drop_states(cq_scene *s) {
   cq_slice_release(s, s->live);
   cq_arrangement_release(s, s->arrangement);
@@ -216,6 +221,7 @@ static void drop_states(cq_scene *s) {
   }
 }
 
+// Frees the arrays of particle slots and of ranges.
 static void drop_chunks(cq_scene *s) {
   void **owned[] = {&s->wall_place, &s->impulse, &s->actuation, &s->dilatation, (void **)&s->base, (void **)&s->source,
                     (void **)&s->source_other, (void **)&s->plane, (void **)&s->tally, (void **)&s->weight_rows,
@@ -263,11 +269,13 @@ static size_t slice_numbers(const cq_scene *s) {
   return (size_t)slots_of(s) * (size_t)cq_scene_fields(s);
 }
 
+// Bytes of one state.
 static int64_t slice_bytes(const cq_scene *s) {
   const int64_t internals = (int64_t)s->chunks * CQ_CHUNK * s->model->internal_count;
   return ((int64_t)(slice_numbers(s) + motion_reals(s)) + internals) * s->kernels->real_bytes;
 }
 
+// Bytes of one arrangement.
 static int64_t arrangement_bytes(const cq_scene *s) {
   return (int64_t)s->chunks * CQ_CHUNK * (9 + s->params * s->kernels->real_bytes);
 }

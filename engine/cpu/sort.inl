@@ -1,6 +1,6 @@
 // sort: where particles are, and moving them into another order.
 
-// lanes that hold whole numbers
+// Stores lanes that hold whole numbers as int32_t.
 CQ_INLINE void integer_store(int32_t *out, const Real x) {
 #if CQ_LANES == 1
   *out = (int32_t)s_value(x);
@@ -10,6 +10,7 @@ CQ_INLINE void integer_store(int32_t *out, const Real x) {
 #endif
 }
 
+// The smaller of each lane.
 CQ_INLINE Real r_min(const Real a, const Real b) { return r_pick(b - a, a, b); }
 
 // Base cells of the slots, and the box of them. outside: some position is not in the world, or not finite.
@@ -51,7 +52,7 @@ typedef struct {
   __mmask16 lanes[CQ_CHUNK];
 } Merged;
 
-// some fields, at most 4
+// Copies at most four fields of a chunk from the source chunks that its particles come from.
 CQ_INLINE void merge_chunks(real *to, const Merged *m, const int first, const int fields) {
   __m512 out[4];
   for (int f = 0; f < fields; f++) out[f] = _mm512_setzero_ps();

@@ -41,7 +41,7 @@ CQ_INLINE void groups_transpose(Real f[4]) {
 #undef B
 #endif
 
-// sixteen fields of CQ_LANES particles to four quads of their records
+// Stores sixteen fields of CQ_LANES particles as four quads of their records.
 CQ_INLINE void record_store(Record *of, const int quad, Real f[16]) {
 #if CQ_LANES == 1
   for (int k = 0; k < 16; k++) of->quad[quad + k / 4][k % 4] = f[k];
@@ -58,7 +58,7 @@ CQ_INLINE void record_store(Record *of, const int quad, Real f[16]) {
 #endif
 }
 
-// four fields of CQ_LANES particles to a quad of their records
+// Stores four fields of CQ_LANES particles as one quad of their records.
 CQ_INLINE void quads_store(Record *of, const int quad, const Real a, const Real b, const Real c, const Real d) {
 #if CQ_LANES == 1
   const Real f[4] = {a, b, c, d};
@@ -74,7 +74,7 @@ CQ_INLINE void quads_store(Record *of, const int quad, const Real a, const Real 
 #endif
 }
 
-// and back
+// Four numbers of all lanes, from quad `quad` of each particle's record: the inverse of quads_store.
 CQ_INLINE void quads_load(const Record *of, const int quad, Real out[4]) {
 #if CQ_LANES == 1
   for (int k = 0; k < 4; k++) out[k] = of->quad[quad][k];
@@ -134,7 +134,7 @@ CQ_INLINE void move_store(Record *of, const int quad, const Exchange *move) {
 #endif
 }
 
-// sums over nodes, and over nodes and their offsets
+// Loads the sums over a particle's nodes, and those over nodes times their offsets.
 CQ_INLINE void sums_load(const Record *of, Sums *sums) {
   Real quad[4];
   quads_load(of, SUM, quad);
@@ -165,6 +165,7 @@ typedef struct {
   int64_t x, y;
 } Strides;
 
+// Reals from a node to the next along each axis but the last, in the window of an arrangement.
 CQ_INLINE Strides strides_of(const cq_arrangement *a) {
 #if CQ_DIM == 3
   return (Strides){(int64_t)a->size[1] * a->size[2] * 4, (int64_t)a->size[2] * 4};
@@ -173,18 +174,18 @@ CQ_INLINE Strides strides_of(const cq_arrangement *a) {
 #endif
 }
 
-// reals from the first row of a stencil to row k
+// Reals from the first row of a stencil to row k.
 CQ_INLINE int64_t row_at(const Strides *s, const int k) {
   return CQ_DIM == 3 ? k / 3 * s->x + k % 3 * s->y : k * s->x;
 }
 
-// offset of each node of a row from the middle node
+// The offset of each node of a row's part from the middle node.
 CQ_INLINE Part part_ramp(const int part) {
   static const real ramp[4] = {(real)-1, (real)0, (real)1, (real)2};
   return part_nodes(ramp, part);
 }
 
-// rows += w (q + b o)
+// Scatters one particle to the rows of its stencil: rows += w (q + b o).
 CQ_INLINE void scatter_by(Row rows[ROWS], const Record *record, const real (*weight)[4]) {
   const real(*move)[4] = &record->quad[MOVE];
   PARTS_REACHED(part) {
@@ -213,7 +214,7 @@ CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
   scatter_by(rows, record, weights_of(record));
 }
 
-// rows += into the grid, and clear
+// Adds the rows of a stencil to the grid, and clears them.
 CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
   CQ_UNROLL for (int k = 0; k < ROWS; k++) {
     PARTS_REACHED(part) {

@@ -37,7 +37,7 @@ CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
   return (real *)s->slab[range] - (int64_t)a->slab_lower[range] * plane * 4;
 }
 
-// the same of the momentum before stress and forces
+// The slab of a range for the momentum before stress and forces, shifted as slab_of.
 CQ_INLINE real *inertia_slab_of(const cq_scene *s, const int32_t range) {
   return (real *)s->inertia_slab[range] + (slab_of(s, range) - (real *)s->slab[range]);
 }
@@ -63,10 +63,12 @@ CQ_INLINE void scatter_to(Scatter *to, const Strides *strides, const int32_t nod
   to->current = node;
 }
 
+// Adds the rows that a scatter still holds to the grid.
 CQ_INLINE void scatter_end(Scatter *to, const Strides *strides) {
   if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
 }
 
+// Cell size, time step and kept share of unresolved motion, as reals.
 CQ_INLINE GridStep grid_step_of(const cq_scene *s) {
   return (GridStep){(real)s->model->dx, (real)s->model->dt, (real)s->model->keep};
 }
@@ -110,7 +112,7 @@ CQ_INLINE void scatter_beside(Scatter *to, const Strides *strides, const Record 
   }
 }
 
-// the same scatter of the momentum before stress and forces
+// Begins the scatter of the momentum before stress and forces.
 CQ_INLINE void inertia_scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
   scatter_begin(to, s, range);
   to->grid = inertia_slab_of(s, range);

@@ -6,6 +6,7 @@ typedef struct {
   real *state, *params, *actuation, *internal;
 } ChunkGrad;
 
+// Where the adjoints of a chunk's state, parameters and actuation lie.
 CQ_INLINE ChunkGrad chunk_grad_of(const cq_scene *s, const int32_t c) {
   return (ChunkGrad){(real *)s->adj + AT(c, FIELDS, 0), (real *)s->params_adj + AT(c, s->params, 0),
                      (real *)s->actuation_adj + AT(c, ACTUATION_FIELDS, 0),
@@ -66,7 +67,7 @@ CQ_INLINE void keep_in_state_adj(const cq_scene *s, const cq_slice *out, const i
   store_matrix(kept_adj_of(s, c), C, h, grad_kept.c);
 }
 
-// the transfer of the adjoints of v~ and C~
+// Prepares the scatter of the adjoints of v~ and C~, the resolved motion.
 CQ_INLINE void kept_adj_moves(const cq_scene *s, const int32_t c, const int h, const Real arm[CQ_DIM], Record *of,
                               const int quad) {
   const GridStep step = grid_step_of(s);
@@ -343,6 +344,7 @@ typedef struct {
   const KeptStep *kept;      // NULL without unresolved motion
 } ChunkStep;
 
+// What averaging takes from the dilatation rate of a chunk's particles, or NULL where nothing is averaged.
 CQ_INLINE const real *dilatation_excess(const cq_scene *s, const int32_t c) {
   return s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
 }
@@ -380,7 +382,7 @@ CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real
   trial_of(s, rate, before, f);
 }
 
-// The same of the momentum before stress and forces.
+// Computes again the momentum before stress and forces that a particle gave the grid.
 CQ_INLINE void kept_moves_again(const cq_scene *s, const ChunkStep *c, const int32_t chunk, const int h,
                                 const Real arm[CQ_DIM], Record *of) {
   const GridStep step = grid_step_of(s);
@@ -413,8 +415,8 @@ CQ_INLINE void kept_motion_adj(const cq_scene *s, const ChunkStep *c, const int 
   motion_seen_adj_rest(&step, &grad_kept, left, grad, p->v);
 }
 
-// Computes again what a particle gave to the grid in P2G with this stress, and stores it for g2p_adj and p2g_adj;
-// beside it the same transfer of the adjoints of its velocity and C.
+// Computes again what a particle gave the grid in P2G with this stress, and stores it for g2p_adj and p2g_adj; beside
+// it, the same transfer of the adjoints of its velocity and C.
 CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM], Record *of,
                           const Stress *stress) {
   const GridStep step = grid_step_of(s);
@@ -441,8 +443,8 @@ CQ_INLINE void moves_again(const cq_scene *s, const ChunkStep *c, const int h, c
   moves_with(s, c, h, arm, of, stress);
 }
 
-// From the sums over nodes to the adjoint of the state before. grad_f: what the stress of an implicit step has given F
-// already, NULL: the stress is that of F, and still gives it.
+// From the sums over a particle's nodes to the adjoint of its state before the step. grad_f: the gradient of F that an
+// implicit step has already computed; NULL: it is computed here from the stress.
 CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of, const Stress *stress,
                             const Real grad_f[CQ_DIM][CQ_DIM]) {
   const real inv_dx = (real)(1 / s->model->dx);

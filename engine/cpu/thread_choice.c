@@ -18,6 +18,7 @@ static const double trial_length = 1 / 32.0;   // of the time since the last tri
 static const double clearly = 1.05;        // times as slow: worth a switch
 static const double hopeless = 1.5;        // times as slow: the trial ends
 
+// Where the time of one thread, or of all of them together, is kept.
 static double *time_of(cq_thread_choice *c, int together) { return together ? &c->together : &c->alone; }
 
 // Adds a call of so much work and time to a tally.

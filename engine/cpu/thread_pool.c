@@ -50,23 +50,27 @@ struct cq_thread_pool {
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
+// Tells the processor that this thread waits in a loop.
 static void pause_cpu(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #endif
 }
 
+// Prepares a gate, at which threads wait for the next turn.
 static void gate_init(gate *g) {
   pthread_mutex_init(&g->lock, NULL);
   pthread_cond_init(&g->changed, NULL);
 }
 
+// Frees a gate.
 static void gate_destroy(gate *g) {
   pthread_cond_destroy(&g->changed);
   pthread_mutex_destroy(&g->lock);
 }
 
-// Either the opener sees the sleeper, or the sleeper sees the new turn: both write theirs before they read the other's.
+// Opens a gate: all threads that wait at it go on. A thread about to sleep is not missed: opener and sleeper each
+// write their own word before they read the other's.
 static void gate_open(gate *g) {
   atomic_fetch_add(&g->turn, 1);
   if (!atomic_load(&g->sleepers)) return;
@@ -75,6 +79,7 @@ static void gate_open(gate *g) {
   pthread_mutex_unlock(&g->lock);
 }
 
+// Waits until the gate's turn is another one: `spin` seconds in a loop, then asleep.
 static void gate_wait(gate *g, unsigned turn, double spin) {
   double start = 0;
   for (int k = 1; atomic_load_explicit(&g->turn, memory_order_acquire) == turn; k++) {
@@ -92,6 +97,7 @@ static void gate_wait(gate *g, unsigned turn, double spin) {
   pthread_mutex_unlock(&g->lock);
 }
 
+// Waits until all threads of a barrier have come; the last one opens its gate.
 static void barrier_wait(struct cq_barrier *b) {
   const unsigned turn = atomic_load_explicit(&b->gate.turn, memory_order_relaxed);
   if (atomic_fetch_add_explicit(&b->waiting, 1, memory_order_acq_rel) == b->size - 1) {
@@ -123,6 +129,7 @@ static void leave_shared_core(cq_thread_pool *pool, int rank) {
   atomic_store_explicit(&pool->core[rank], sched_getcpu(), memory_order_relaxed);
 }
 
+// A thread of the pool: waits for a function, runs it, and so on until there is none.
 static void *thread_main(void *argument) {
   pool_thread *w = argument;
   cq_thread_pool *pool = w->pool;

@@ -33,7 +33,9 @@ typedef struct {
 CQ_INLINE int in_liquid(const Liquid *q, const int64_t p) { return q->s->model->material[p] == q->law; }
 // The sums of liquid particle p, PART numbers.
 CQ_INLINE wide *part_of(const Liquid *q, const int64_t p) { return q->part + p * PART; }
+// The slot of a liquid's particle p.
 CQ_INLINE int32_t liquid_slot(const Liquid *q, const int64_t p) { return q->s->arrangement->slot[p]; }
+// The volume of a liquid's particle p at rest.
 CQ_INLINE wide liquid_volume(const Liquid *q, const int64_t p) {
   return (wide)*slot_at((real *)q->s->arrangement->params, q->s->params, liquid_slot(q, p), CQ_PARAM_VOLUME);
 }
@@ -110,7 +112,7 @@ static int open_liquid(cq_scene *s, Liquid *q, const cq_slice *in, const int32_t
   return 1;
 }
 
-// of all nodes, one of their sums
+// Clears one of the sums of all nodes.
 static void clear_sums(const Liquid *q, const int sum) {
   for (int64_t k = 0; k < q->nodes; k++) q->node[k * NODE + sum] = 0;
 }
@@ -129,7 +131,7 @@ static void load_liquid(const Liquid *q) {
   }
 }
 
-// sum w V q of each node
+// Sums w V q of all liquid particles at each node.
 static void sum_over_nodes(const Liquid *q, const int which) {
   clear_sums(q, NODE_SUM);
   for (int64_t p = 0; p < q->s->model->particle_count; p++) {
@@ -142,7 +144,7 @@ static void sum_over_nodes(const Liquid *q, const int which) {
   }
 }
 
-// rest = q - A q
+// rest = q - A q: takes the nodes' mean of q off each particle's.
 static void subtract_mean(const Liquid *q, const int which, const int rest) {
   sum_over_nodes(q, which);
   for (int64_t p = 0; p < q->s->model->particle_count; p++) {

@@ -1,6 +1,8 @@
 // walls: the contacts of a node: which walls and pins hold it, what they do to its velocity, and what they are given.
 
+// The coefficient of friction of a wall.
 CQ_INLINE real friction_of(const cq_scene *s, const int32_t wall) { return ((const real *)s->globals)[3 + wall]; }
+// The three components of a wall's velocity in this control step.
 CQ_INLINE const real *wall_velocity_of(const cq_scene *s, const int32_t wall) {
   return (const real *)s->globals + 3 + s->model->wall_count + 3 * wall;
 }
@@ -32,7 +34,7 @@ typedef struct {
   real mass, x[CQ_DIM];      // of the node, where impulses are read
 } Contacts;
 
-// room for the normal of one more contact
+// Adds a contact with a wall to those of a node; its normal is filled in by the caller.
 CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
   contacts->wall[contacts->count] = wall;
   return contacts->normal[contacts->count++];
@@ -41,6 +43,7 @@ CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
 // since walls have had their velocities: since the start, or since the running control step began
 CQ_INLINE double seconds_of(const cq_scene *s) { return (double)(s->step - s->wall_place_step) * s->model->dt; }
 
+// The walls of a scene, their places and velocities in this control step.
 CQ_INLINE StepWalls walls_of(const cq_scene *s) {
   const cq_model *m = s->model;
   return (StepWalls){m->walls, m->wall_count, wall_velocity_of(s, 0), (const wall_real *)s->wall_place, seconds_of(s),
@@ -65,7 +68,7 @@ CQ_INLINE void apply_contact(const cq_scene *s, const Contacts *contacts, const 
   contact(&law, v);
 }
 
-// What the impulse of contact k is made of: mass, normal, place, and velocity before and after.
+// Collects what the impulse of contact k depends on: mass, normal, place, and the velocity before and after it.
 CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real before[CQ_DIM], const real after[CQ_DIM]) {
   Touch t;
   t.mass = contacts->mass;

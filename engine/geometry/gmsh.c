@@ -54,6 +54,7 @@ static int64_t check_count(gmsh *g, int64_t count, size_t least, const char *wha
 
 // ---- header and names -----------------------------------------------------------------------------------------------
 
+// Reads the section $MeshFormat: version, text or bytes, sizes of numbers; refuses others than 2.2, 4.0 and 4.1.
 static void read_format(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const double version = gmsh_real(s);
@@ -80,6 +81,7 @@ static void read_format(gmsh *g) {
     gmsh_fail(s, "is damaged: its mark of the order of bytes is %lld, not 1", (long long)one);
 }
 
+// Reads the section $PhysicalNames.
 static void read_names(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int binary = s->binary;
@@ -119,6 +121,7 @@ static void read_entity(gmsh *g, int32_t dim) {
   for (int64_t k = dim ? gmsh_count(s) : 0; k > 0 && !s->status; k--) gmsh_int(s);
 }
 
+// Reads the section $Entities: points, curves, surfaces, volumes.
 static void read_entities(gmsh *g) {
   gmsh_scan *s = &g->scan;
   int64_t count[4];
@@ -138,6 +141,7 @@ static void read_place(gmsh *g, gmsh_node *node, int64_t parameters) {
   for (int64_t k = 0; k < parameters; k++) gmsh_real(&g->scan);
 }
 
+// Reads the nodes of version 2.2.
 static void read_nodes_2(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t count = check_count(g, gmsh_line_count(s), s->binary ? 28 : 8, "nodes");
@@ -149,6 +153,7 @@ static void read_nodes_2(gmsh *g) {
   }
 }
 
+// Reads a block of nodes, of one entity, of version 4.
 static void read_node_block(gmsh *g) {
   gmsh_scan *s = &g->scan;
   int64_t dim = gmsh_int(s);
@@ -170,6 +175,7 @@ static void read_node_block(gmsh *g) {
     read_place(g, (gmsh_node *)g->file->node.item + first + k, parameters);
 }
 
+// Reads the section $Nodes.
 static void read_nodes(gmsh *g) {
   if (g->version == 22) {
     read_nodes_2(g);
@@ -226,6 +232,7 @@ static int64_t read_tags(gmsh *g, int64_t count) {
   return physical;
 }
 
+// Reads the elements of version 2.2.
 static void read_elements_2(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t count = check_count(g, gmsh_line_count(s), s->binary ? 8 : 7, "elements");
@@ -243,6 +250,7 @@ static void read_elements_2(gmsh *g) {
   }
 }
 
+// Reads a block of elements, of one entity and type, of version 4.
 static void read_element_block(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t first = gmsh_int(s), second = gmsh_int(s);
@@ -257,6 +265,7 @@ static void read_element_block(gmsh *g) {
   }
 }
 
+// Reads the section $Elements.
 static void read_elements(gmsh *g) {
   if (g->version == 22) {
     read_elements_2(g);
@@ -275,6 +284,7 @@ static const struct { const char *name; void (*read)(gmsh *g); } SECTION[] = {
   { "Nodes", read_nodes }, { "Elements", read_elements },
 };
 
+// Reads one section by its name, or passes over it.
 static void read_section(gmsh *g, const char *name) {
   gmsh_scan *s = &g->scan;
   if (!strcmp(name, "NOD") || !strcmp(name, "NOE")) {

@@ -18,6 +18,7 @@ void gmsh_fail(gmsh_scan *s, const char *format, ...) {
   s->status = cq_fail(CQ_IO, "mesh '%s' %s", s->text.path, sentence);
 }
 
+// Fails: the file ends within a section.
 static void cut_off(gmsh_scan *s) {
   if (s->section) gmsh_fail(s, "is cut off: it ends within $%s", s->section);
   else gmsh_fail(s, "is cut off, or no Gmsh file: it has %zu bytes", s->text.length);
@@ -25,6 +26,7 @@ static void cut_off(gmsh_scan *s) {
 
 // ---- text -----------------------------------------------------------------------------------------------------------
 
+// Passes over white space and counts lines.
 static void skip_space(gmsh_scan *s) {
   for (; s->at < s->end && *s->at && strchr(SPACE, *s->at); s->at++) s->line += *s->at == '\n';
 }
@@ -46,7 +48,7 @@ static void refuse_word(gmsh_scan *s, const char *word, int length, const char *
             s->section ? s->section : "", wanted);
 }
 
-// a whole number of at most 18 digits
+// Reads a whole number of at most 18 digits.
 static int64_t whole(gmsh_scan *s) {
   const char *word = NULL;
   int length = next_word(s, &word);
@@ -167,6 +169,7 @@ void gmsh_end_section(gmsh_scan *s) {
             plain ? "'" : "something else", plain ? length : 0, word, plain ? "'" : "", s->section, s->section);
 }
 
+// Goes to the end of a section that nothing is read from.
 void gmsh_skip_section(gmsh_scan *s) {
   const size_t known = strlen(s->section);
   for (; !s->status && s->at < s->end; s->at++) {

@@ -19,6 +19,7 @@ enum {
   DEFLATE_MOST = 1032,           // how many bytes one byte of a deflated stream can become at most
 };
 
+// Opens a file and checks that it is a PNG.
 static cq_status open_png(const char *path, FILE **file) {
   unsigned char magic[8] = { 0 };
   static const unsigned char png[8] = { 0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n' };
@@ -37,6 +38,7 @@ static cq_status open_png(const char *path, FILE **file) {
   return status;
 }
 
+// A number of four bytes, the largest first, as PNG has them.
 static uint32_t big_endian(const unsigned char *b) {
   return (uint32_t)b[0] << 24 | (uint32_t)b[1] << 16 | (uint32_t)b[2] << 8 | b[3];
 }
@@ -67,6 +69,7 @@ static cq_status read_header(FILE *file, const char *path, png *p) {
 
 static uint32_t crc_of_byte[256];
 
+// Fills the table of the CRC that PNG chunks end with.
 static void fill_crc(void) {
   for (uint32_t i = 0; i < 256 && !crc_of_byte[255]; i++) {
     uint32_t c = i;
@@ -81,6 +84,7 @@ static uint32_t crc_of(uint32_t crc, const unsigned char *bytes, size_t count) {
   return crc;
 }
 
+// Fails: the image ends within a chunk.
 static cq_status cut_off(const char *path) {
   return cq_fail(CQ_IO, "image '%s' is damaged or cut off: it ends within a chunk", path);
 }

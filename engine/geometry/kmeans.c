@@ -7,7 +7,7 @@
 
 enum { ITERATIONS_MAX = 300 };   // Lloyd's iteration settles long before; a bound against cycling by rounding
 
-// splitmix64 (Steele, Lea, Flood 2014), as a number in [0, 1)
+// A random number in [0, 1) by splitmix64 (Steele, Lea, Flood 2014).
 static double draw(uint64_t *state) {
   uint64_t z = (*state += 0x9E3779B97F4A7C15u);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -15,6 +15,7 @@ static double draw(uint64_t *state) {
   return (double)((z ^ (z >> 31)) >> 11) * 0x1p-53;
 }
 
+// The squared distance of two points.
 static double distance2(int32_t dim, const double *a, const double *b) {
   double sum = 0;
   for (int32_t d = 0; d < dim; d++) sum += (a[d] - b[d]) * (a[d] - b[d]);
@@ -78,7 +79,7 @@ static int64_t assign(task *t) {
   return moved;
 }
 
-// Gives an empty cluster the point farthest from its centre, of a cluster with other points.
+// Moves into an empty cluster the point that is farthest from its centre, from a cluster with other points.
 static void refill(task *t) {
   for (int32_t c = 0; c < t->k; c++) {
     if (t->size[c]) continue;
@@ -92,6 +93,7 @@ static void refill(task *t) {
   }
 }
 
+// Moves each centre to the mean of the points with its label.
 static void move_centres(task *t) {
   memset(t->centre, 0, (size_t)t->k * (size_t)t->dim * sizeof *t->centre);
   for (int64_t p = 0; p < t->n; p++)

@@ -116,13 +116,14 @@ static int order(const double a[3], const double b[3]) {
   return 0;
 }
 
+// Order of edges by their two vertices, for qsort.
 static int compare_edges(const void *x, const void *y) {
   const edge *a = x, *b = y;
   int first = order(a->low, b->low);
   return first ? first : order(a->high, b->high);
 }
 
-// is a triangle of this group or material; -1: of any
+// Does triangle t belong to this group or material? -1: to any.
 static int is_of(const cq_mesh *m, int64_t t, int32_t part) {
   return part < 0 || m->part[t] == part || m->material[t] == part;
 }
@@ -229,6 +230,7 @@ static int32_t lay_out(const cq_mesh *m, mesh_bins *b, int axis, int32_t number[
   return bins;
 }
 
+// Lists for each bin of an axis the triangles that a ray through it may cross.
 static cq_status fill_bins(cq_mesh *m, int axis) {
   mesh_bins *b = &m->bins[axis];
   int32_t number[1 + MESH_LEVELS * MESH_LEVELS] = { 0 }, bins = lay_out(m, b, axis, number);
@@ -313,7 +315,7 @@ static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
 
 static double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
-// squared distance from x to the segment from a to b
+// The squared distance from x to the segment from a to b.
 static double to_segment(const double x[3], const double a[3], const double b[3]) {
   double along[3], from[3];
   for (int d = 0; d < 3; d++) {
@@ -342,7 +344,7 @@ static double to_triangle(const double x[3], const double *c) {
   return fmin(to_segment(x, c, c + 3), fmin(to_segment(x, c + 3, c + 6), to_segment(x, c + 6, c)));
 }
 
-// is the triangle that lies nearest to x of this part; of several that are as near, the first decides
+// Does the triangle that lies nearest to x belong to this part? Of several at the same distance, the first decides.
 static int nearest_is_of(const cq_mesh *m, int32_t part, const double x[3]) {
   double least = INFINITY;
   int64_t nearest = 0;
@@ -390,6 +392,7 @@ const char *cq_mesh_part_name(const cq_mesh *m, int32_t part) {
   return part >= 0 && part < m->part_count ? m->name[part] : NULL;
 }
 
+// Does a path end so, whatever the case of letters?
 static int ends_with(const char *path, const char *ending) {
   size_t n = strlen(path), k = strlen(ending);
   if (n < k) return 0;

@@ -10,10 +10,12 @@ enum { CELLS_MAX = 20000000 };
 static const double FLAT = 1e-10;
 static const double LENGTH_MIN = 1e-50;          // products of three lengths do not vanish
 
+// What a cell of this body is called in error sentences.
 static const char *noun(const cq_solid *s) { return s->dim == 3 ? "tetrahedron" : "triangle"; }
 
 // ---- nodes ----------------------------------------------------------------------------------------------------------
 
+// Order of nodes by the tag that the file gives them, for qsort.
 static int by_tag(const void *a, const void *b) {
   const gmsh_node *p = a, *q = b;
   return (p->tag > q->tag) - (p->tag < q->tag);
@@ -69,6 +71,7 @@ int solid_order_tuples(const void *a, const void *b) {
   return 0;
 }
 
+// Order of faces by their nodes, then by the cell that they come from, for qsort.
 static int by_tuple(const void *a, const void *b) {
   const int order = solid_order_tuples(a, b);
   const solid_tuple *p = a, *q = b;
@@ -195,8 +198,8 @@ static int beyond(const cq_solid *s, int32_t face, const double area[3], const d
   return side > 0;
 }
 
-// Cells that share a face lie on either side of it. A mesh whose nodes were moved so far that a cell was turned inside
-// out fails here, whatever the order of its corners.
+// Refuses two cells that share a face and lie on the same side of it, as when nodes were moved so far that a cell was
+// turned inside out.
 static cq_status check_pair(const cq_solid *s, const solid_tuple *pair, const int64_t *number, const char *path) {
   double area[3], center[3];
   solid_face(s, pair[0].from, area, center);
@@ -206,6 +209,7 @@ static cq_status check_pair(const cq_solid *s, const solid_tuple *pair, const in
                  (long long)number[pair[0].from / (s->dim + 1)], (long long)number[pair[1].from / (s->dim + 1)]);
 }
 
+// Order of two int32_t, for qsort.
 static int by_number(const void *a, const void *b) {
   const int32_t *p = a, *q = b;
   return (*p > *q) - (*p < *q);

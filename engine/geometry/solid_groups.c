@@ -7,28 +7,32 @@
 // An element's place in a physical group: a cell or, of a group of faces, a face.
 typedef struct membership { int32_t dim, tag, of, between; } membership;
 
+// Order of entities by dimension and tag, for qsort.
 static int by_entity(const void *a, const void *b) {
   const gmsh_entity *p = a, *q = b;
   return p->dim != q->dim ? (p->dim > q->dim) - (p->dim < q->dim) : (p->tag > q->tag) - (p->tag < q->tag);
 }
 
+// Order of physical names by dimension and tag, for qsort.
 static int by_name(const void *a, const void *b) {
   const gmsh_name *p = a, *q = b;
   return p->dim != q->dim ? (p->dim > q->dim) - (p->dim < q->dim) : (p->tag > q->tag) - (p->tag < q->tag);
 }
 
+// Order of groups by their names, for qsort.
 static int by_text(const void *a, const void *b) {
   const solid_group *const *p = a, *const *q = b;
   return strcmp((*p)->name, (*q)->name);
 }
 
-// groups of cells first, each by its number
+// Order of groups for qsort: groups of cells first, each kind by its number.
 static int by_tag(const void *a, const void *b) {
   const membership *p = a, *q = b;
   if (p->dim != q->dim) return p->dim > q->dim ? -1 : 1;
   return (p->tag > q->tag) - (p->tag < q->tag);
 }
 
+// Order of memberships by dimension and tag of the group, then by cell or face, for qsort.
 static int by_group(const void *a, const void *b) {
   const membership *p = a, *q = b;
   const int order = by_tag(a, b);
@@ -123,6 +127,7 @@ static void name_group(const gmsh_file *file, const membership *one, char out[GM
   else snprintf(out, GMSH_NAME, "%s_%d", kind[one->dim - 1], one->tag);
 }
 
+// Refuses a body with two groups of one name.
 static cq_status check_names(const cq_solid *s, const char *path) {
   const solid_group **list = cq_alloc((size_t)s->group_count + 1, sizeof *list, "mesh groups");
   if (!list) return CQ_MEMORY;
@@ -187,6 +192,7 @@ static void add_empty_walls(cq_solid *s, const gmsh_file *file, const gmsh_list 
   }
 }
 
+// Groups in a sorted list of memberships.
 static int64_t count_runs(const membership *list, int64_t count) {
   int64_t runs = count > 0;
   for (int64_t k = 1; k < count; k++) runs += list[k].dim != list[k - 1].dim || list[k].tag != list[k - 1].tag;

@@ -12,6 +12,7 @@
 // for no other reason, its area vectors do.
 typedef struct rim { int32_t low, high, face, turn; } rim;
 
+// Order of the edges of faces by their two nodes, then by face, for qsort.
 static int by_rim(const void *a, const void *b) {
   const rim *p = a, *q = b;
   if (p->low != q->low) return p->low < q->low ? -1 : 1;
@@ -47,11 +48,14 @@ static int32_t next_rim(const rim *list, int32_t i, int32_t end) {
 // A piece of the surface that hangs together: its faces, the volume that it encloses, and where it is.
 typedef struct piece { int32_t root; double volume, area, center[3]; } piece;
 
+// The root of k's set in a union-find forest; shortens the way to it.
 static int32_t root_of(int32_t *parent, int32_t k) {
   while (parent[k] != k) k = parent[k] = parent[parent[k]];
   return k;
 }
 
+// Order of pieces of a surface by their centres, so that walls have the same numbers whatever the file's order, for
+// qsort.
 static int by_place(const void *a, const void *b) {
   const piece *p = a, *q = b;
   for (int d = 0; d < 3; d++)

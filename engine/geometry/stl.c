@@ -6,6 +6,7 @@
 // [byte] of a binary file; a record is normal, three corners, two spare bytes
 enum { HEADER = 84, RECORD = 50 };
 
+// A number of four bytes, the smallest first, as STL has them.
 static uint32_t little_endian(const char *at) {
   const unsigned char *b = (const unsigned char *)at;
   return (uint32_t)b[3] << 24 | (uint32_t)b[2] << 16 | (uint32_t)b[1] << 8 | b[0];
@@ -52,6 +53,7 @@ static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
   return status ? status : mesh_add(m, f->corner, m->part_count - 1, -1);
 }
 
+// Reads the triangles of an STL file of text.
 static cq_status read_text(cq_mesh *m, mesh_text *text) {
   facet f = { .have = 0 };
   cq_status status = mesh_text_begin(text);

@@ -9,6 +9,8 @@
 extern const char *openblas_get_corename(void);
 
 #if defined(__x86_64__)
+// The kernels of OpenBLAS, by their name there, that suit this processor best; NULL where the choice is left to
+// OpenBLAS.
 static const char *best_kernels(void) {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))

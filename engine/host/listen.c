@@ -84,7 +84,7 @@ static int answer(client *c, const char *status, const char *kind, const char *b
 // Queues an HTTP response with an error status.
 static int refuse(client *c, const char *status) { return answer(c, status, "text/plain", status, strlen(status)); }
 
-// the value of a header of a request; its length, -1: it is not there
+// Finds the value of a header of a request; returns its length, -1 if it is not there.
 static int header(const char *request, const char *name, const char **value) {
   const size_t length = strlen(name);
   for (const char *line = strstr(request, "\r\n"); line && line[2] != '\r'; line = strstr(line + 2, "\r\n")) {
@@ -122,6 +122,7 @@ static int send_event(client *c, const char *name, const char *text, size_t size
   return queue(c, head, (size_t)length) && queue(c, text, size) && queue(c, "\n\n", 2);
 }
 
+// Makes a client one that events are sent to, beginning with the last event of each kind.
 static int begin_events(client *c) {
   static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
                              "X-Content-Type-Options: nosniff\r\n\r\n";
@@ -149,7 +150,8 @@ static int serve(client *c, char command[WORD + 1]) {
   return strcmp(path, "/events") == 0 ? begin_events(c) : refuse(c, "404 Not Found");
 }
 
-// Reads what has arrived of a request, and answers it once it is complete; 0: the connection is over.
+// Reads what a client has sent so far of a request, and answers the request once it is complete; 0: the connection is
+// over.
 static int take(client *c, char command[WORD + 1]) {
   const ssize_t got = recv(c->socket, c->request + c->had, REQUEST - c->had, 0);
   if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EINTR);
@@ -192,6 +194,7 @@ static void welcome(void) {
   }
 }
 
+// Closes the listener, all clients and the kept events.
 static void end_all(void) {
   for (int k = 0; k < CLIENTS; k++) {
     if (here.clients[k]) leave(k);
@@ -281,6 +284,7 @@ static int send_to_all(lua_State *lua) {
   return 1;
 }
 
+// Lua: closes the listener.
 static int close_listener(lua_State *lua) {
   (void)lua;
   end_all();

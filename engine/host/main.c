@@ -11,6 +11,7 @@
 enum { EXIT_BROKEN = 1 };                       // program.lua gives all other exit codes
 enum { PARENTS_SEARCHED = 4 };                  // build/cqlua lies one below the tree, build/check/gcc/cqlua three
 
+// Does this folder hold the Lua library?
 static int has_library(const char *root) {
   char path[PATH_MAX];
   const int length = snprintf(path, sizeof path, "%s/lua/cq/program.lua", root);
@@ -48,6 +49,7 @@ static int add_traceback(lua_State *lua) {
   return 1;
 }
 
+// Lua: makes the table of the machine's functions that the Lua library requires.
 static int open_library(lua_State *lua) {
   const char *executable = lua_tostring(lua, lua_upvalueindex(1));
   const char *root = lua_tostring(lua, lua_upvalueindex(2));

@@ -16,7 +16,7 @@ static int next_pair(lua_State *lua) {
   return 1;
 }
 
-// pairs(table): next, table, nil
+// Lua's pairs for plain tables: returns next, the table and nil.
 static int pairs_of(lua_State *lua) {
   luaL_checktype(lua, 1, LUA_TTABLE);
   lua_pushvalue(lua, lua_upvalueindex(1));

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
+// Handles Ctrl-C: asks running loops to stop; a second one ends the program.
 static void on_signal(int number) {
   static const char text[] = "\ncqlua: stopping at the next iteration; once more to quit at once\n";
   // the second one finds the default action

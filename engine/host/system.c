@@ -29,12 +29,13 @@ static int failure(lua_State *lua) {
   return 2;
 }
 
-// Returns true to Lua.
+// Returns true to Lua, the result of a function that did what it was asked for.
 static int success(lua_State *lua) {
   lua_pushboolean(lua, 1);
   return 1;
 }
 
+// Makes one folder; 0 if it is there afterwards.
 static int make_one(const char *path) {
   struct stat status;
   if (mkdir(path, 0777) == 0) return 0;

@@ -67,7 +67,8 @@ typedef struct {
   Real u[CQ_DIM][CQ_DIM], s[CQ_DIM], v[CQ_DIM][CQ_DIM];
 } Singular;
 
-// F = U diag(s) V^T; det F > 0. Hestenes' one-sided form: columns of F V are turned until they are orthogonal.
+// The singular value decomposition F = U diag(s) V^T with rotations U, V, for det F > 0. Hestenes' one-sided form:
+// columns of F V are turned until they are orthogonal.
 CQ_RARE void singular(const Real f[CQ_DIM][CQ_DIM], Singular *out) {
   const Real scale = mat_largest(f), inverse = (real)1 / scale;
   EACH(i) EACH(j) out->u[i][j] = inverse * f[i][j];

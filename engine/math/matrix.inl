@@ -55,7 +55,7 @@ CQ_INLINE void mat_cofactor(const Real f[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DI
 #endif
 }
 
-// det(F) from its cofactors: the first row expansion
+// det F from F and its cofactors, by expansion along the first row.
 CQ_INLINE Real mat_det_of(const Real f[CQ_DIM][CQ_DIM], const Real cofactor[CQ_DIM][CQ_DIM]) {
   Real s = f[0][0] * cofactor[0][0];
   CQ_UNROLL for (int k = 1; k < CQ_DIM; k++) s += f[0][k] * cofactor[0][k];

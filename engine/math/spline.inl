@@ -8,7 +8,7 @@ CQ_INLINE void spline(const Real f, Real w[3]) {
   w[2] = (real)0.5 * c * c;
 }
 
-// dw/df: the adjoint is grad_f += sum_i dw[i] grad_w[i]
+// Slopes dw/df of the three weights along an axis; the adjoint is grad_f += sum_i dw[i] grad_w[i].
 CQ_INLINE void spline_slope(const Real f, Real dw[3]) {
   dw[0] = f - (real)1.5;
   dw[1] = (real)2 - (real)2 * f;

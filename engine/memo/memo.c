@@ -23,6 +23,7 @@ struct cq_memo {
 
 static const cq_backend *backend_of(const cq_memo *memo) { return memo->def.backend; }
 
+// Frees the checkpoint at the end of the forward pass.
 static void drop_end(cq_memo *memo) {
   if (memo->end) backend_of(memo)->mark_destroy(memo->def.device, memo->end);
   memo->end = NULL;

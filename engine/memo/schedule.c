@@ -16,7 +16,7 @@ static int64_t reach(int64_t s, int64_t r) {
   return b;
 }
 
-// the smallest r that suffices
+// The smallest number r of passes over any block that suffices for `length` blocks with s checkpoints.
 static int64_t repetitions(int64_t length, int64_t s) {
   int64_t r = 0;
   while (reach(s, r) < length) r++;

@@ -1,6 +1,6 @@
 // actuation: a symmetric stress sigma in the material frame, P += F sigma (advanced-chainqueen eq. 15, A1).
 
-// packed symmetric entry of row i, column j
+// The index of row i, column j in a packed symmetric matrix.
 CQ_INLINE int sym_at(const int i, const int j) {
 #if CQ_DIM == 2
   return i == j ? i : 2;
@@ -33,7 +33,7 @@ CQ_INLINE void actuation_stress_adj(const Real f[CQ_DIM][CQ_DIM], const Real sig
   EACH(i) EACH(j) grad_sigma[sym_at(i, j)] += t[i][j];
 }
 
-// The same in P of a step on a reference grid: P += F sigma.
+// Adds the actuation stress to P of a step on a reference grid: P += F sigma.
 CQ_INLINE void actuation_piola(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real p[CQ_DIM][CQ_DIM]) {
   Real full[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) full[i][j] = sigma[sym_at(i, j)];

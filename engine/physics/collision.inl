@@ -35,6 +35,8 @@ typedef struct {
   wide phi, n[CQ_DIM], along, t[CQ_DIM], e, s;   // along: n.w
 } Rubbing;
 
+// For two near nodes: the repulsion phi, the unit normal n, the relative velocity along it and across it (t), and the
+// length of t, rounded off near 0 so that friction is smooth.
 CQ_INLINE Rubbing collision_rubbing(const Collision *c) {
   Rubbing r;
   wide square;
@@ -75,7 +77,7 @@ CQ_INLINE void collision_rubbing_adj(const Collision *c, const wide given[CQ_DIM
                          (wide)(c->push * c->reach) / (c->far * c->far) * grad_phi * r.n[i];
 }
 
-// the force on a
+// The force on node a of a near pair; the one on b is opposite.
 CQ_INLINE void collision_force(const Collision *c, wide force[CQ_DIM]) {
   const wide by = (wide)c->push * ((wide)c->reach / c->far - (wide)1) / c->far;
   EACH(i) force[i] = by * c->way[i];

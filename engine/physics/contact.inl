@@ -120,7 +120,7 @@ CQ_INLINE void slide(const double slow, const real n[CQ_DIM], const real w[CQ_DI
   out->potential = square * by * ((real)1 - part * (real)(1.0 / 3));
 }
 
-// dg of a change of velocity
+// The change of friction's direction g by a change of the velocity.
 CQ_INLINE void slide_change(const Slide *at, const real n[CQ_DIM], const real dv[CQ_DIM], real out[CQ_DIM]) {
   real normal = (real)0, along = (real)0, dt[CQ_DIM];
   EACH(i) normal = normal + dv[i] * n[i];
@@ -129,7 +129,7 @@ CQ_INLINE void slide_change(const Slide *at, const real n[CQ_DIM], const real dv
   EACH(i) out[i] = at->share * dt[i] + at->change * along * at->t[i];
 }
 
-// its transpose: dg to dv
+// The transpose of slide_change: from a gradient of friction's direction to one of the velocity.
 CQ_INLINE void slide_change_adj(const Slide *at, const real n[CQ_DIM], const real dg[CQ_DIM], real out[CQ_DIM]) {
   real normal = (real)0, along = (real)0;
   EACH(i) along = along + at->t[i] * dg[i];

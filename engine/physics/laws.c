@@ -9,8 +9,9 @@ typedef double real, Real;
 #define r_log log
 #define r_exp exp
 #define r_abs fabs
+// The larger of two numbers, as the laws' functions call it for lanes.
 static inline double r_max(double a, double b) { return a > b ? a : b; }
-// a where c > 0, else b.
+// a where c > 0, else b, as the laws' functions call it for lanes.
 static inline double r_pick(double c, double a, double b) { return c > 0 ? a : b; }
 #pragma GCC diagnostic ignored "-Wpedantic"   // const of arrays of arrays, as in the kernels
 #include "../base/base.h"
@@ -38,7 +39,7 @@ int cq_law_is_volumetric(const cq_law *law) {
 // Does the row of CQ_LAWS name an update of its own?
 static int has_update(int32_t kind) {
   enum { none, own };
-#define CQ_LAW_UPDATE(ID, law, energy_grad, across, update, meaning) update,
+#define CQ_LAW_UPDATE(ID, law, energy_grad, piola_zz, update, meaning) update,
   static const int of[CQ_MATERIAL_COUNT] = {CQ_LAWS(CQ_LAW_UPDATE)};
 #undef CQ_LAW_UPDATE
   return of[kind];

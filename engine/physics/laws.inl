@@ -75,7 +75,7 @@ CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, con
 // LAW_energy_grad.
 CQ_LAW void law_energy_grad(const MaterialPoint *at, const int constants, MaterialPoint *grad, const Real grad_psi) {
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
+#define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
   case CQ_MATERIAL_##ID: CQ_HOOK_##energy_grad(law##_energy_grad(at, grad, grad_psi); return;) break;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
@@ -90,13 +90,13 @@ CQ_LAW void law_energy_grad(const MaterialPoint *at, const int constants, Materi
   }
 }
 
-// ---- stress across the plane ----------------------------------------------------------------------------------------
+// ---- stress out of the plane ----------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-CQ_LAW int law_across(const MaterialPoint *at, Real *p) {
+CQ_LAW int law_piola_zz(const MaterialPoint *at, Real *p) {
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
-  case CQ_MATERIAL_##ID: CQ_HOOK_##across(*p = law##_across(at); break;) return 0;
+#define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
+  case CQ_MATERIAL_##ID: CQ_HOOK_##piola_zz(*p = law##_piola_zz(at); break;) return 0;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
   }
@@ -106,10 +106,10 @@ CQ_LAW int law_across(const MaterialPoint *at, Real *p) {
   return 1;
 }
 
-CQ_LAW void law_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+CQ_LAW void law_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
-  case CQ_MATERIAL_##ID: CQ_HOOK_##across(law##_across_adj(at, grad, grad_p); break;) return;
+#define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
+  case CQ_MATERIAL_##ID: CQ_HOOK_##piola_zz(law##_piola_zz_adj(at, grad, grad_p); break;) return;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
   }
@@ -128,7 +128,7 @@ CQ_LAW void law_across_adj(const MaterialPoint *at, MaterialPoint *grad, const R
 
 CQ_LAW void material_update(MaterialPoint *at) {
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
+#define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
   case CQ_MATERIAL_##ID: CQ_HOOK_##update(law##_update(at);) break;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE
@@ -138,7 +138,7 @@ CQ_LAW void material_update(MaterialPoint *at) {
 
 CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   switch (at->law->kind) {
-#define CQ_LAW_CASE(ID, law, energy_grad, across, update, meaning) \
+#define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
   case CQ_MATERIAL_##ID: CQ_HOOK_##update(law##_update_adj(at, grad);) break;
     CQ_LAWS(CQ_LAW_CASE)
 #undef CQ_LAW_CASE

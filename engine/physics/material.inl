@@ -31,8 +31,8 @@ CQ_LAW void law_energy_grad(const MaterialPoint *at, int constants, MaterialPoin
 #if CQ_DIM == 2
 // (E52) Is the stress across the plane known, where plane strain holds F_zz at 1? Then p is P_zz of the law. That of a
 // fluid, and of solids that flow in the plane, is not.
-CQ_LAW int law_across(const MaterialPoint *at, Real *p);
-CQ_LAW void law_across_adj(const MaterialPoint *at, MaterialPoint *grad, Real grad_p);
+CQ_LAW int law_piola_zz(const MaterialPoint *at, Real *p);
+CQ_LAW void law_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, Real grad_p);
 #endif
 // What a law does to F <- (I + dt C) F and to the internal variables, in place: return mapping, viscous flow, keeping J
 // alone. Only for materials that update (cq_material_updates).
@@ -41,7 +41,7 @@ CQ_LAW void material_update(MaterialPoint *at);
 // it; grad->c is added to.
 CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad);
 
-// power of the Bonet-Wood term of a law, 0 for none
+// The power of a law's Bonet-Wood term, 0 if it has none.
 CQ_INLINE int material_power(const cq_material *law) { return law->incompressible; }
 
 // ---- with the Maxwell branches that stand beside it -----------------------------------------------------------------
@@ -81,7 +81,7 @@ CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, c
 
 // ---- tau = P F^T, of any law, and the viscosity beside it -----------------------------------------------------------
 
-// returns J = det F for the health check
+// Kirchhoff stress tau of a particle by any law; returns det F, for the health check.
 CQ_RARE Real material_kirchhoff_plain(const MaterialPoint *at, Real tau[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM];
   const Real jac = mat_det(at->f);
@@ -91,7 +91,7 @@ CQ_RARE Real material_kirchhoff_plain(const MaterialPoint *at, Real tau[CQ_DIM][
   return jac;
 }
 
-// dL/dP = G F, dL/dF += G^T P
+// Adjoint of material_kirchhoff_plain: dL/dP = G F, dL/dF += G^T P, then through P.
 CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint *grad,
                                           const Real grad_tau[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM], grad_p[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
@@ -123,7 +123,7 @@ CQ_INLINE void material_keep(const int kind, const Real f[CQ_DIM][CQ_DIM], const
   if (kind == CQ_MATERIAL_COROTATED) polar(f, kept->rotation);
 }
 
-// returns J = det F; kept is filled
+// Kirchhoff stress tau by a law with a fused form; returns det F and fills `kept` for the adjoint.
 CQ_INLINE Real material_kirchhoff_fused(const MaterialPoint *at, MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
   const int kind = at->law->kind, power = material_power(at->law);
   const Real jac = mat_det(at->f);
@@ -140,7 +140,7 @@ CQ_INLINE Real material_kirchhoff_fused(const MaterialPoint *at, MaterialKept *k
   return jac;
 }
 
-// grad_tau need not be symmetric
+// Adjoint of material_kirchhoff_fused. grad_tau need not be symmetric.
 CQ_INLINE void material_kirchhoff_fused_adj(const MaterialPoint *at, const MaterialKept *kept, MaterialPoint *grad,
                                             const Real grad_tau[CQ_DIM][CQ_DIM]) {
   const int kind = at->law->kind, power = material_power(at->law);
@@ -177,7 +177,7 @@ CQ_INLINE void material_piola_of(const int kind, const MaterialPoint *at, Real p
   volumetric_stress(power, at->c[LAME_VOLUMETRIC], mat_det_of(at->f, cof), cof, p);
 }
 
-// grad->f += dP(grad_p); grad->c += <dP/dc, grad_p>
+// Adjoint of material_piola_of: grad->f += dP(grad_p); grad->c += <dP/dc, grad_p>.
 CQ_INLINE void material_piola_of_adj(const int kind, const MaterialPoint *at, MaterialPoint *grad,
                                      const Real grad_p[CQ_DIM][CQ_DIM]) {
   const int power = material_power(at->law);

@@ -13,8 +13,9 @@ CQ_INLINE void piola_of_law(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) p[i][j] += (real)2 * at->extra[0] * t[i][j];
 }
 
-// Adjoint of piola_of_law, grad: added to. With G = dL/dP the viscosity gives dL/deta = 2 <D, G cof^T>, the rate 2 eta
-// times the part of G cof^T that changes shape, and the cofactors 2 eta D G, whose derivative is its own adjoint.
+// Adjoint of piola_of_law: adds to grad the gradients of F, rate and constants. With G = dL/dP the viscosity gives
+// dL/deta = 2 <D, G cof^T>, the rate 2 eta times the part of G cof^T that changes shape, and the cofactors 2 eta D G,
+// whose derivative is its own adjoint.
 CQ_INLINE void piola_of_law_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   material_stress_adj(at, grad, grad_p);
   if (!at->law->viscous) return;

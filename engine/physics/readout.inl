@@ -25,6 +25,7 @@ CQ_INLINE void readout_grad_begin(const ReadoutPoint *at, ReadoutPoint *grad) {
   memset((void *)grad, 0, sizeof *grad);
   grad->material.law = at->material.law;
 }
+// After a readout's adjoint: gives the gradient by the rate of deformation to C, where the material is viscous.
 CQ_INLINE void readout_grad_end(ReadoutPoint *grad) {
   if (grad->material.law->viscous) EACH(i) EACH(j) grad->c[i][j] += grad->material.rate[i][j];
 }
@@ -44,18 +45,19 @@ CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, con
 // ---- stress ---------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-// The share of -eta tr(C) that viscosity adds to the Cauchy stress across the plane: 2/3 in plane strain (E42). Half
-// the trace in the plane has -1/3 of it already, so the whole where the law takes that half.
+// The share of -eta tr(C) that viscosity adds to the Cauchy stress sigma_zz: 2/3 in plane strain (E42). Where sigma_zz
+// is taken as half the trace in the plane, which has -1/3 of it already, the whole.
 CQ_INLINE real readout_viscous_across(const int known) { return known ? (real)(2.0 / 3) : (real)1; }
 #endif
 
-// returns J
+// The Cauchy stress sigma of a particle; returns J.
 CQ_RARE Real readout_cauchy(const MaterialPoint *at, Real sigma[CQ_DIM][CQ_DIM]) {
   const Real jac = material_kirchhoff_plain(at, sigma);
   EACH(i) EACH(j) sigma[i][j] = sigma[i][j] / jac;
   return jac;
 }
 
+// The adjoint of readout_cauchy, to F and the constants.
 CQ_RARE void readout_cauchy_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_sigma[CQ_DIM][CQ_DIM]) {
   Real sigma[CQ_DIM][CQ_DIM], grad_tau[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   const Real jac = readout_cauchy(at, sigma), along = mat_dot(grad_sigma, sigma) / jac;
@@ -74,7 +76,7 @@ CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], 
   *across = sum;
 #if CQ_DIM == 2
   Real p = sum;
-  const int known = law_across(at, &p);
+  const int known = law_piola_zz(at, &p);
   *across = known ? p / jac : (real)0.5 * trace;      // where it is not known, that of an incompressible solid
   if (at->law->viscous) *across -= readout_viscous_across(known) * at->extra[0] * mat_trace(at->rate);
   trace += *across;
@@ -100,7 +102,7 @@ CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad,
 #if CQ_DIM == 2
   Real p = zero;
   const Real jac = mat_det(at->f), grad_across = scale * across;
-  const int known = law_across(at, &p);
+  const int known = law_piola_zz(at, &p);
   if (at->law->viscous) {
     const Real share = readout_viscous_across(known) * grad_across;
     grad->extra[0] -= share * mat_trace(at->rate);
@@ -111,7 +113,7 @@ CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad,
     mat_cofactor(at->f, cof);
     const Real slope = grad_across * p / (jac * jac);
     EACH(i) EACH(j) grad->f[i][j] -= slope * cof[i][j];
-    law_across_adj(at, grad, grad_across / jac);
+    law_piola_zz_adj(at, grad, grad_across / jac);
   } else {
     EACH(i) s[i][i] += (real)0.5 * grad_across;
   }
@@ -121,6 +123,7 @@ CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad,
 
 // ---- motion: with quadratic splines the affine velocity C stands for a spread of dx^2/4 of the particle's mass ------
 
+// The second moment of a quadratic B-spline, dx^2 / 4.
 CQ_INLINE real readout_spread(const ReadoutPoint *at) { return (real)0.25 * at->dx * at->dx; }
 
 // (|v|^2 + dx^2/4 |C|^2) / 2
@@ -148,6 +151,7 @@ CQ_INLINE void readout_angular(const ReadoutPoint *at, Real out[READOUT_WIDTH]) 
   }
 }
 
+// The adjoint of readout_angular, to place, velocity and C.
 CQ_INLINE void readout_angular_adj(const ReadoutPoint *at, ReadoutPoint *grad, const Real grad_out[READOUT_WIDTH]) {
   for (int k = 0; k < READOUT_TURNS; k++) {
     READOUT_AXES(k, a, b);

@@ -32,7 +32,7 @@ typedef struct Source {
   Real arm[CQ_DIM], mass, volume, v[CQ_DIM], c[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
 } Source;
 
-// a gradient of a Source that nothing was added to yet
+// Sets the gradient of a Source to zero.
 CQ_INLINE void source_clear(Source *grad, const Real zero) {
   grad->mass = grad->volume = zero;
   EACH(i) {

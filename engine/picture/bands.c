@@ -14,7 +14,7 @@ typedef struct share {
   _Atomic int32_t next;          // first row that nobody has taken
 } share;
 
-// A thread takes one band of rows after another until none is left.
+// A thread's work: takes one band of rows after another until none is left.
 static void *work(void *argument) {
   share *s = argument;
   for (;;) {

@@ -8,12 +8,14 @@ static int32_t place_of(const bins *b, int d, double x) {
   return i > 0 ? (i < b->count[d] ? (int32_t)i : b->count[d] - 1) : 0;
 }
 
+// The number of the box that a place lies in.
 static int64_t bin_of(const bins *b, const double *x) {
   int64_t k = 0;
   for (int d = 0; d < b->dim; d++) k = k * b->count[d] + place_of(b, d, x[d]);
   return k;
 }
 
+// Are all coordinates finite?
 static int is_place(const double *x, int dim) {
   for (int d = 0; d < dim; d++) if (!isfinite(x[d])) return 0;
   return 1;

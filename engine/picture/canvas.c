@@ -43,6 +43,7 @@ void cq_picture_destroy(cq_picture *p) {
 
 void cq_picture_threads(cq_picture *p, int32_t threads) { p->threads = thread_count(threads); }
 
+// The background colour of row y, mixed from those at top and bottom.
 uint32_t background_at(const cq_picture *p, int32_t y) {
   double t = ((double)y + 0.5) / p->h;
   uint32_t mixed = 0;
@@ -81,6 +82,7 @@ void mask_touch(cq_picture *p, double x0, double y0, double x1, double y1) {
   }
 }
 
+// Blends a colour into the canvas by the coverage mask, and clears the mask.
 void mask_paint(cq_picture *p, uint32_t rgba) {
   for (int32_t y = p->box[1]; y < p->box[3]; y++) {
     uint8_t *mask = p->mask + (size_t)y * (size_t)p->w;

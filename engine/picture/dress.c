@@ -8,7 +8,7 @@
 // [sample] a cell of the plane that is larger has colours that pass into its neighbours'
 #define BLEND 6
 
-// mean colour of the particles that carry each vertex {vertices}
+// The colour of each vertex, the mean of those of the particles that carry it {vertices}.
 static void mix_colours(const cq_skin *s, const uint32_t *rgba, uint32_t *out) {
   for (int64_t v = 0; v < s->vertex_count; v++) {
     float sum[4] = { 0 }, weight = 0;
@@ -43,6 +43,7 @@ static cq_status draw_balls(cq_picture *p, const cq_skin *s, const double *posit
   return status;
 }
 
+// The squared distance of two places.
 static double length2(const double *a, const double *b) {
   double v[3] = { a[0] - b[0], a[1] - b[1], a[2] - b[2] };
   return dot3(v, v);
@@ -119,7 +120,7 @@ static uint32_t between(const uint32_t tint[4], double a, double b) {
   return out;
 }
 
-// a large cell in patches of the colours between its corners'
+// Fills a large cell of the plane in patches, of colours between those of its corners.
 static void fill_blended(cq_picture *p, const double q[8], const uint32_t tint[4], int parts) {
   for (int i = 0; i < parts; i++)
     for (int j = 0; j < parts; j++) {

@@ -33,6 +33,7 @@ typedef struct facet_scan {      // shares of the corners along a row, each over
   float area;
 } facet_scan;
 
+// Prepares the scan of a triangle; 0 if it has no area on the canvas.
 static inline int facet_begin(const facet *f, facet_scan *s) {
   s->area = (f->x[1] - f->x[0]) * (f->y[2] - f->y[0]) - (f->x[2] - f->x[0]) * (f->y[1] - f->y[0]);
   return isfinite(s->area) && fabsf(s->area) > 1e-9f;
@@ -48,7 +49,7 @@ static inline void facet_row(const facet *f, facet_scan *s, int32_t row, int32_t
   }
 }
 
-// shares of the corners at a sample, and its depth
+// The shares of a facet's corners at a sample, and the depth there.
 static inline float facet_at(const facet_scan *s, int32_t along, float share[3]) {
   float sum = 0;
   for (int i = 0; i < 3; i++) {
@@ -69,6 +70,7 @@ static inline void facet_normal(const facet *f, const float share[3], float norm
   for (int d = 0; d < 3; d++) normal[d] *= inverse;
 }
 
+// The colour at a sample, from its shares of the three corners.
 static inline uint32_t facet_colour(const facet *f, const float share[3]) {
   if (f->rgba[0] == f->rgba[1] && f->rgba[1] == f->rgba[2]) return f->rgba[0];
   uint32_t out = 0;

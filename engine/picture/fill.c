@@ -6,6 +6,7 @@
 
 enum { BANDS = 4 };              // scan lines through a row of samples
 
+// Order of two doubles, for qsort.
 static int ascending(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -24,6 +25,7 @@ static void add_span(uint8_t *mask, int32_t w, double x0, double x1) {
   }
 }
 
+// Fills a polygon of n corners {n, 2}, by the even-odd rule.
 cq_status cq_picture_polygon(cq_picture *p, int64_t n, const double *points, uint32_t rgba) {
   if (n < 3) return cq_fail(CQ_INVALID, "a polygon of %lld points is wanted, at least 3 make one", (long long)n);
   double *corner = cq_alloc((size_t)n, 3 * sizeof *corner, "polygon corners");

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Makes room for one more element in a list; 0: there is no memory.
+// Makes room for one more element in a list; 0 if there is no memory.
 static int grow(void **list, int64_t count, int64_t *room, size_t size) {
   if (count < *room) return 1;
   int64_t wanted = *room ? 2 * *room : 256;
@@ -17,6 +17,7 @@ static int grow(void **list, int64_t count, int64_t *room, size_t size) {
   return 1;
 }
 
+// Keeps a translucent facet, to be drawn over the finished picture.
 cq_status keep_facet(space *s, const facet *f) {
   void *list = s->clear_facets;
   if (!grow(&list, s->facet_count, &s->facet_room, sizeof *f)) return CQ_MEMORY;
@@ -124,6 +125,7 @@ static void glaze(void *context, int32_t first, int32_t last) {
   }
 }
 
+// Draws translucent triangles and balls over the finished picture, the farthest first.
 cq_status draw_glass(cq_picture *p) {
   space *s = p->space;
   int64_t count = s->facet_count + s->globe_count;

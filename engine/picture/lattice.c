@@ -40,6 +40,7 @@ static double dot(const double *a, const double *b, int dim) {
   return sum;
 }
 
+// The area or volume of a cell, from its axes.
 static double cell_volume(const lattice *l, const double *axis) {
   if (l->dim == 2) return fabs(axis[0] * axis[3] - axis[1] * axis[2]);
   double across[3];
@@ -52,7 +53,7 @@ static double cell_volume(const lattice *l, const double *axis) {
 typedef struct near_one { double distance; int32_t particle; } near_one;
 typedef struct near_list { near_one of[NEAR_MAX]; int count; int32_t self; const uint8_t *loose; } near_list;
 
-// bins_visit: lists a particle near another one.
+// Callback of bins_visit: lists a particle near another one, with its distance.
 static void note(void *context, int32_t particle, double distance) {
   near_list *list = context;
   if (particle == list->self || !(distance > 0) || (list->loose && list->loose[particle]) || list->count == NEAR_MAX)
@@ -82,8 +83,8 @@ static void order_axes(double *axis, int dim) {
   }
 }
 
-// Starts a lattice at particle p: its axes are the ways to its nearest neighbours that are perpendicular to each
-// other. 0: it has too few.
+// Begins a lattice at particle p, whose axes are the ways to its nearest neighbours that are perpendicular to each
+// other; 0 if there are too few.
 static int begin(const finder *f, int32_t p) {
   lattice *l = f->l;
   int dim = l->dim, found = 0;
@@ -111,7 +112,7 @@ static int begin(const finder *f, int32_t p) {
 
 typedef struct nearest { int32_t particle; double distance; int32_t self; const uint8_t *loose; } nearest;
 
-// bins_visit: keeps the nearest particle.
+// Callback of bins_visit: keeps the nearest particle.
 static void keep_nearest(void *context, int32_t particle, double distance) {
   nearest *best = context;
   if (particle == best->self || (best->loose && best->loose[particle]) || !(distance < best->distance)) return;
@@ -119,7 +120,7 @@ static void keep_nearest(void *context, int32_t particle, double distance) {
   best->distance = distance;
 }
 
-// Links p with the particle next to it along axis d, if there is one; returns that particle if it is new to the
+// Links p with the particle next to it along an axis, if there is one; returns that particle if it is new to the
 // lattice, else -1.
 static int32_t grow(const finder *f, int32_t p, int d, int side) {
   lattice *l = f->l;
@@ -157,7 +158,7 @@ static void leave(lattice *l, int32_t p) {
   for (int k = 0; k < 2 * l->dim; k++) *link_of(l, p, 0, k) = -1;
 }
 
-// Finds all lattices of particles by growing from one particle after another.
+// Finds all lattices of the particles, by growing each from a first particle.
 static void find(const finder *f, int32_t *queue) {
   lattice *l = f->l;
   int32_t counted = 0, wanted = 0;
@@ -204,7 +205,7 @@ static void note_meeting(void *context, int32_t q, double distance) {
   if (square < m->off * m->off) m->off = sqrt(square), m->best = q;
 }
 
-// are their cells, and the one between them, about as large, and are their other axes alike?
+// Do two lattices fit together where they meet: cells of about the same size, and axes that are alike?
 static int fit(const finder *f, const meeting *m) {
   const lattice *l = f->l;
   double between[9], sign = m->side ? 1 : -1, ratio = f->volume[m->p] / f->volume[m->best];
@@ -253,7 +254,7 @@ typedef struct covering {
   int found, changed;            // is the middle in a cell?
 } covering;
 
-// bins_visit: does the cell of particle q cover a place?
+// Callback of bins_visit: notes whether the cell of particle q covers a place.
 static void note_cell(void *context, int32_t q, double distance) {
   covering *c = context;
   const lattice *l = c->f->l;

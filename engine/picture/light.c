@@ -194,7 +194,7 @@ static void note_depth(void *context, int32_t first, int32_t last) {
     for (int32_t x = 0; x < p->width; x++) p->space->depth[y * p->width + x] = seen(p, x, y)->depth;
 }
 
-// the pixels near bodies, for a bare plane hides nothing
+// Marks the pixels near bodies, the only ones where something may hide the sky.
 static void around_bodies(looking *l) {
   const cq_picture *p = l->picture;
   int32_t *box = l->box;
@@ -218,6 +218,8 @@ static void around_bodies(looking *l) {
   }
 }
 
+// Computes for each pixel how much of the sky reaches it (ambient occlusion), from the depths around it, and blurs
+// that.
 void find_sky(cq_picture *p) {
   space *s = p->space;
   looking l = { .picture = p, .reach = 0.09 * s->def.focus_radius };

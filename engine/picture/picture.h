@@ -75,13 +75,15 @@ struct cq_picture {
   space *space;                  // NULL until a camera is set
 };
 
-// to samples
+// From an x of the user's plane to samples.
 static inline double sample_x(const cq_picture *p, double x) {
   return p->samples * (p->scale > 0 ? p->scale * (x - p->left) : x);
 }
+// From a y of the user's plane (upward) to samples (downward).
 static inline double sample_y(const cq_picture *p, double y) {
   return p->samples * (p->scale > 0 ? p->height - p->scale * (y - p->lower) : y);
 }
+// From a length of the user's plane to samples.
 static inline double sample_length(const cq_picture *p, double length) {
   return p->samples * (p->scale > 0 ? p->scale * length : length);
 }
@@ -90,14 +92,14 @@ static inline int32_t clamp_index(double x, int32_t n) {   // into 0..n, also fo
   return x > 0 ? (x < n ? (int32_t)x : n) : 0;
 }
 
-// premultiplied colour with its alpha times coverage / 255
+// A colour multiplied by its alpha times coverage / 255.
 static inline uint32_t premultiply(uint32_t rgba, uint32_t coverage) {
   uint32_t a = (rgba & 255) * coverage / 255;
   uint32_t r = (rgba >> 24) * a / 255, g = (rgba >> 16 & 255) * a / 255, b = (rgba >> 8 & 255) * a / 255;
   return r << 24 | g << 16 | b << 8 | a;
 }
 
-// source over destination, both premultiplied
+// Blends a colour over another one, both premultiplied.
 static inline uint32_t over(uint32_t source, uint32_t dest) {
   uint32_t rest = 255 - (source & 255);
   uint32_t high = (dest >> 8 & 0x00FF00FF) * rest + 0x00800080, low = (dest & 0x00FF00FF) * rest + 0x00800080;

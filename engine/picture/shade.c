@@ -13,6 +13,7 @@ static void fill(void) {
   for (int i = 0; i <= 4096; i++) to_display[i] = (uint8_t)(255 * pow(i / 4096.0, 1 / 2.2) + 0.5);
 }
 
+// Fills the tables that shading looks up, once for the program.
 void fill_tables(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, fill);
@@ -84,7 +85,7 @@ static uint32_t shade_body(const cq_picture *p, const double n[3], double depth,
   return lit_body(p, n, ray, sky, sun, rgba);
 }
 
-// do all samples of a pixel show one surface?
+// Do all samples of a pixel show one surface?
 static int is_smooth(const cq_picture *p, const surface *first) {
   for (int32_t j = 0; j < p->samples; j++)
     for (int32_t i = 0; i < p->samples; i++) {

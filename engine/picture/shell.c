@@ -11,6 +11,7 @@
 
 typedef struct spot { double x[3]; int64_t corner; } spot;
 
+// Order of corners by place, then by number, for qsort.
 static int by_place(const void *a, const void *b) {
   const spot *p = a, *q = b;
   for (int d = 0; d < 3; d++) if (p->x[d] != q->x[d]) return p->x[d] < q->x[d] ? -1 : 1;
@@ -46,6 +47,7 @@ static cq_status number_vertices(cq_skin *s, int64_t triangles, const double *co
 
 typedef struct wedge { int32_t vertex, face, corner; } wedge;
 
+// Order of wedges by vertex, then by face, for qsort.
 static int by_vertex(const void *a, const void *b) {
   const wedge *p = a, *q = b;
   if (p->vertex != q->vertex) return p->vertex < q->vertex ? -1 : 1;
@@ -64,6 +66,8 @@ static void flat_normal(const cq_skin *s, int32_t f, double out[3]) {
   normalize3(out);
 }
 
+// Gives the faces around each vertex a common normal where the surface is smooth, and one for each side of a sharp
+// edge.
 static cq_status number_normals(cq_skin *s) {
   wedge *wedges = cq_alloc((size_t)(3 * s->face_count) + 1, sizeof *wedges, "mesh of a body");
   if (!wedges) return CQ_MEMORY;
@@ -97,7 +101,7 @@ typedef struct gathering {
   int failed;
 } gathering;
 
-// bins_visit: the least distance.
+// Callback of bins_visit: keeps the least distance.
 static void find_least(void *context, int32_t particle, double distance) {
   gathering *g = context;
   (void)particle;
@@ -124,6 +128,7 @@ static void gather(void *context, int32_t particle, double distance) {
   g->s->bonds[g->count++] = (bond){ .particle = particle, .weight = (float)(share * share) };
 }
 
+// Finds for each vertex of the mesh the particles near it that will carry it, and their weights.
 static cq_status bond_vertices(cq_skin *s) {
   double mean = 0, side = 0;
   for (int32_t p = 0; p < s->n; p++) mean += cbrt(fabs(s->volume[p])) / s->n;

@@ -20,6 +20,7 @@ void cq_plane_init(cq_plane *plane) {
       (cq_plane){.cookie = CQ_COOKIE, .rgba = 0xFFFFFFFF, .line = 0x000000FF, .normal = {0, 1, 0}, .first = {1, 0, 0}};
 }
 
+// Frees what a picture with a camera has: surfaces by depth, shadows and occlusion.
 void space_destroy(space *s) {
   if (!s) return;
   cq_free(s->surfaces);
@@ -33,6 +34,7 @@ void space_destroy(space *s) {
   cq_free(s);
 }
 
+// Job of a thread: clears the depths of some rows.
 static void clear_surfaces(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
   surface *from = p->space->surfaces + (size_t)first * (size_t)p->w,
@@ -88,10 +90,12 @@ cq_status cq_picture_camera(cq_picture *p, const cq_camera *camera) {
   return CQ_OK;
 }
 
+// Fails: the picture has no camera.
 cq_status no_camera(void) {
   return cq_fail(CQ_INVALID, "the picture has no camera, set one with cq_picture_camera first");
 }
 
+// From a place in the world to the camera's axes: right, up, and away from it.
 void to_camera(const space *s, const double x[3], double c[3]) {
   double q[3] = { x[0] - s->def.eye[0], x[1] - s->def.eye[1], x[2] - s->def.eye[2] };
   c[0] = dot3(q, s->right);
@@ -109,7 +113,7 @@ static void put(surface *at, double depth, const double normal[3], uint32_t rgba
                   .rgba = rgba};
 }
 
-// the camera's direction (a, b, c) in the world's axes
+// A direction (a, b, c) in the camera's axes as one in the world's.
 static void to_world(const space *s, double a, double b, double c, double out[3]) {
   for (int d = 0; d < 3; d++) out[d] = a * s->right[d] + b * s->up[d] + c * s->forward[d];
 }

@@ -19,6 +19,7 @@ enum { MELTINGS = 8, SMOOTHINGS = 12, LONG = 3, SHARP = 1, JOINED = 2 };
 
 typedef struct joints { int32_t *parent; int32_t corners; } joints;
 
+// The root of k's set in a union-find forest; shortens the way to it.
 static int32_t root_of(int32_t *parent, int32_t k) {
   while (parent[k] != k) k = parent[k] = parent[parent[k]];
   return k;
@@ -39,20 +40,21 @@ static int32_t neighbour(const cq_skin *s, int32_t p, int side) {
   return q >= 0 && s->level[q] == s->level[p] ? q : -1;
 }
 
+// Is the cell of particle p drawn: on a lattice, not torn off, and solid?
 static int is_shown(const cq_skin *s, int32_t p) { return s->lattice.on[p] && !s->apart[p] && s->level[p] > 0; }
 
-// has a cell no neighbour at a side?
+// Has a particle's cell no neighbour at this side?
 static int is_bare(const cq_skin *s, int32_t p, int side) {
   int32_t q = neighbour(s, p, side);
   return q < 0 || !is_shown(s, q);
 }
 
-// is a side part of the body's outside?
+// Is this side of a cell part of the body's outside?
 static int is_open(const cq_skin *s, int32_t p, int side) {
   return is_bare(s, p, side) && !(s->lattice.covered[p] >> side & 1);
 }
 
-// unites the corners that linked cells share
+// Unites the corners that linked cells share.
 static void join_corners(const cq_skin *s, int32_t *parent) {
   int dim = s->dim, corners = 1 << dim;
   for (int32_t k = 0; k < s->n * corners; k++) parent[k] = k;
@@ -74,7 +76,7 @@ static void side_corners(int d, int side, int corner[4]) {
   for (int k = 0; k < 4; k++) corner[k] = ring[side ? k : 3 - k];
 }
 
-// is a part of a side in the plane outside?
+// Is a part of this side, in the plane, on the outline?
 static int is_outline(const cq_skin *s, int32_t p, int side) {
   const float *open = s->lattice.open + ((size_t)p * 4 + (size_t)side) * 2;
   return is_bare(s, p, side) && open[0] < open[1];
@@ -94,12 +96,14 @@ static void visit_sides(cq_skin *s, const int32_t *parent, each_side *visit) {
   }
 }
 
+// Counts a side of a cell that belongs to the surface: a face in space, an edge in the plane.
 static void count_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   (void)parent, (void)p, (void)side;
   if (s->dim == 3) s->face_count++;
   else s->edge_count++;
 }
 
+// Adds a side of a cell to the surface.
 static void add_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   (void)parent;
   int corners = 1 << s->dim;
@@ -118,7 +122,7 @@ static void add_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   }
 }
 
-// the cells themselves
+// Adds the cell of each particle that is shown to the faces, in the plane.
 static void add_cells(cq_skin *s) {
   for (int32_t p = 0; p < s->n; p++)
     if (is_shown(s, p))
@@ -208,6 +212,7 @@ typedef struct smoothing {
   double most;                   // [cell] that a vertex may move
 } smoothing;
 
+// Adds corner b to the sum of a's neighbours.
 static void add_edge(const cq_skin *s, int32_t a, int32_t b, const smoothing *m) {
   for (int i = 0; i < s->dim; i++) m->sum[(int64_t)a * s->dim + i] += s->y[(int64_t)b * s->dim + i];
   m->count[a]++;
@@ -321,6 +326,7 @@ static void find_sharp(const cq_skin *s, int32_t *parent, const int32_t *number,
   }
 }
 
+// Smooths the surface's corners at rest, so that the stairs of a lattice disappear.
 static void smooth_all(cq_skin *s, smoothing *m) {
   size_t size = (size_t)(s->vertex_count * s->dim) * sizeof *m->before;
   memcpy(m->before, s->y, size);

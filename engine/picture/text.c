@@ -28,6 +28,7 @@ static const char unknown[] = "6 04640G6G 040G 646G";
 
 enum { BASELINE = 4, CAPITAL = 12, GAP = 3, CURVE_STEPS = 6, POINTS_MAX = 24 };
 
+// The value of a character as a digit: 0 to 9, then A, B, ...
 static int digit(char c) { return c <= '9' ? c - '0' : c - 'A' + 10; }
 
 typedef struct pen {
@@ -73,6 +74,7 @@ static void stroke(const pen *k, char kind, int n, double (*q)[2]) {
   }
 }
 
+// Draws a letter from its description: strokes of lines and B-splines.
 static void draw_glyph(const pen *k, const char *glyph) {
   for (const char *c = glyph + 1; *c;) {
     double q[POINTS_MAX][2];

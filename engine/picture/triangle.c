@@ -85,7 +85,7 @@ static void mix(const corner *a, const corner *b, double t, corner *out) {
   for (int k = 0; k < 4; k++) out->tint[k] = a->tint[k] + t * (b->tint[k] - a->tint[k]);
 }
 
-// on the canvas
+// Projects three corners in front of the camera onto the canvas.
 static facet to_facet(const cq_picture *p, const corner *const of[3]) {
   facet f;
   double depth = 0;

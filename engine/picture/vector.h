@@ -5,8 +5,9 @@
 #include <math.h>
 #include <stdint.h>
 
-// as fmin and fmax, but for what is not finite, and without a call
+// The smaller of two numbers; as fmin for finite ones, without a call.
 static inline double lesser(double a, double b) { return a < b ? a : b; }
+// The larger of two numbers.
 static inline double larger(double a, double b) { return a > b ? a : b; }
 
 // the nearest whole number, of what lies well within 32 bits

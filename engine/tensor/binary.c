@@ -8,7 +8,7 @@ typedef struct walk {
   int64_t index[CQ_TENSOR_RANK_MAX], a, b;
 } walk;
 
-// the next row; 0 when all rows are done
+// Goes on to the next row; 0 when all are done.
 static int walk_next(walk *w, const cq_layout *layout) {
   for (int32_t d = layout->rank - 2; d >= 0; d--) {
     w->a += layout->stride_a[d];
@@ -21,6 +21,7 @@ static int walk_next(walk *w, const cq_layout *layout) {
   return 0;
 }
 
+// The number of elements of a layout's result.
 static int64_t element_count(const cq_layout *layout) {
   int64_t count = 1;
   for (int32_t d = 0; d < layout->rank; d++) count *= layout->shape[d];
@@ -32,16 +33,19 @@ typedef struct row {
   int64_t count, sa, sb;
 } row;
 
+// The innermost loop of a layout: its length and strides.
 static row row_of(const cq_layout *layout) {
   if (layout->rank == 0) return (row){1, 1, 1};
   int32_t last = layout->rank - 1;
   return (row){layout->shape[last], layout->stride_a[last], layout->stride_b[last]};
 }
 
+// x^e; a square without the library's function.
 static double power(double x, double e) { return e == 2 ? x * x : pow(x, e); }
 
-// the first operand at a tie, nan if either is
+// The smaller operand; the first one at a tie, NaN if either is.
 static double least(double x, double z) { return x <= z || isnan(x) ? x : z; }
+// The larger of two numbers; NaN if the first is NaN.
 static double greatest(double x, double z) { return x >= z || isnan(x) ? x : z; }
 
 // the common strides apart, so that the compiler can use vectors
@@ -84,7 +88,7 @@ void cq_tensor_binary(int32_t op, const cq_layout *layout, const double *a, cons
   } while (walk_next(&w, layout));
 }
 
-// d(x^e)/dx; 0 for x^0, also at x = 0
+// The derivative of x^e by x; 0 of x^0, also at x = 0.
 static double power_dx(double x, double e) { return e == 0 ? 0 : e == 2 ? 2 * x : e * pow(x, e - 1); }
 
 // d(x^e)/de; its limit 0 at x = 0 for e > 0
@@ -110,6 +114,7 @@ static double power_de(double x, double e) { return x == 0 && e > 0 ? 0 : pow(x,
   break
 #define READ const double u = a[i * r.sa], v = b[i * r.sb], g = gy[i]
 
+// The adjoint of one operation along the innermost dimension.
 static void binary_row_adj(int32_t op, row r, const double *const ab[2], double *const grad[2], const double *gy) {
   const double *a = ab[0], *b = ab[1];
   double *ga = grad[0], *gb = grad[1];

@@ -15,6 +15,7 @@ typedef struct layout {
   int64_t lines, block;          // of outputs along the last axis: all, and at a time
 } layout;
 
+// Sizes of a convolution: outputs, inputs, taps of the kernel, and lines of a block.
 static layout layout_of(const cq_convolution *c) {
   layout l = {.outputs = 1, .inputs = 1, .taps = c->in};
   for (int d = 0; d < 3; d++) {
@@ -35,6 +36,7 @@ typedef struct span {
   int64_t first, lines, count;   // count: of outputs
 } span;
 
+// The lines of the output that are computed together, from `line` on.
 static span span_at(const layout *l, int64_t line) {
   const int64_t lines = line + l->block < l->lines ? l->block : l->lines - line;
   return (span){line, lines, lines * l->out[2]};

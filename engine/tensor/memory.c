@@ -21,6 +21,7 @@ _Static_assert(sizeof(block) <= CQ_ALIGNMENT, "the head of a block fits its alig
 static block *kept[CLASS_COUNT];
 static int64_t kept_bytes;
 
+// The size class of a block: the smallest power of two that holds it, or -1 if it is too large to be kept.
 static int32_t class_of(size_t bytes) {
   int32_t c = 0;
   while (c < CLASS_COUNT && ((size_t)1 << (c + CLASS_SMALLEST)) < bytes) c++;

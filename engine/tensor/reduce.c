@@ -17,6 +17,7 @@ typedef struct line {
   int64_t count, stride;
 } line;
 
+// The sum of a line of numbers, in a fixed order.
 static double line_sum(line l, const double *x) {
   if (l.stride == 1) return cq_tensor_sum(l.count, x);
   double sum = 0;
@@ -24,6 +25,7 @@ static double line_sum(line l, const double *x) {
   return sum;
 }
 
+// The product of a line of numbers.
 static double line_product(line l, const double *x) {
   double product = 1;
   for (int64_t i = 0; i < l.count; i++) product *= x[i * l.stride];
@@ -41,7 +43,7 @@ static int64_t line_extreme(line l, const double *x, double s) {
   return at;
 }
 
-// scaled, so that squares neither overflow nor vanish
+// The length of a line of numbers, scaled so that squares neither overflow nor vanish.
 static double line_norm(line l, const double *x) {
   double scale = 0, sum = 0;
   for (int64_t i = 0; i < l.count; i++) {
@@ -57,6 +59,7 @@ static double line_norm(line l, const double *x) {
   return scale * sqrt(sum);
 }
 
+// log(sum e^x) of a line of numbers, without overflow.
 static double line_logsumexp(line l, const double *x) {
   double top = x[line_extreme(l, x, 1) * l.stride], sum = 0;
   if (!isfinite(top)) return top;
@@ -88,7 +91,7 @@ void cq_tensor_reduce(int32_t op, const int64_t extent[3], const double *x, doub
       y[o * extent[2] + i] = reduce_line(op, l, x + o * extent[1] * extent[2] + i);
 }
 
-// the product of all others, also where some are zero
+// Adjoint of a product: for each number the product of the others, also where some are zero.
 static void product_adj(line l, const double *x, double y, double *grad_x, double g) {
   int64_t zeros = 0, at = 0;
   for (int64_t i = 0; i < l.count; i++)
@@ -102,6 +105,7 @@ static void product_adj(line l, const double *x, double y, double *grad_x, doubl
   grad_x[at * l.stride] += g * others;
 }
 
+// The adjoint of one reduction along one line.
 static void reduce_line_adj(int32_t op, line l, const double *x, double y, double *grad_x, double g) {
   switch (op) {
     case CQ_REDUCTION_MEAN: g /= (double)l.count; // fall through

@@ -14,7 +14,7 @@ static void cumsum_adj(int64_t n, int64_t s, double *grad_x, const double *grad_
   for (int64_t i = n - 1; i >= 0; i--) grad_x[i * s] += sum += grad_y[i * s];
 }
 
-// y = e^(x - top) / sum, or its logarithm
+// Softmax of n numbers, or its logarithm: y = e^(x - top) / sum.
 static void softmax(int64_t n, int64_t s, const double *x, double *y, int logarithm) {
   double top = -INFINITY, sum = 0;
   for (int64_t i = 0; i < n; i++)
@@ -24,14 +24,14 @@ static void softmax(int64_t n, int64_t s, const double *x, double *y, int logari
   for (int64_t i = 0; i < n; i++) y[i * s] = logarithm ? x[i * s] - shift : exp(x[i * s] - top) / sum;
 }
 
-// dx_i += y_i (g_i - sum_j g_j y_j)
+// Adjoint of softmax: dx_i += y_i (g_i - sum_j g_j y_j).
 static void softmax_adj(int64_t n, int64_t s, const double *y, double *grad_x, const double *grad_y) {
   double mean = 0;
   for (int64_t i = 0; i < n; i++) mean += grad_y[i * s] * y[i * s];
   for (int64_t i = 0; i < n; i++) grad_x[i * s] += y[i * s] * (grad_y[i * s] - mean);
 }
 
-// dx_i += g_i - e^y_i sum_j g_j
+// Adjoint of the logarithm of softmax: dx_i += g_i - e^y_i sum_j g_j.
 static void log_softmax_adj(int64_t n, int64_t s, const double *y, double *grad_x, const double *grad_y) {
   double sum = 0;
   for (int64_t i = 0; i < n; i++) sum += grad_y[i * s];

@@ -23,7 +23,8 @@ static inline int place(double x, int64_t size, axis *a) {
   return 1;
 }
 
-// Where a point falls; an axis that is not there has one pixel, of weight one in the middle.
+// Where a point falls along each axis: first pixel and weights. An axis that the picture lacks has one pixel of weight
+// 1, the middle one.
 static inline int place_all(const cq_splat *s, const double *x, axis at[3]) {
   for (int d = 0; d < 3; d++) {
     at[d] = (axis){-1, {0, 1, 0}, {0}};
@@ -37,6 +38,7 @@ typedef struct reach {
   int from[3], to[3];
 } reach;
 
+// Which pixels of a point's stencil lie within the window.
 static inline reach reach_of(const cq_splat *s, const axis at[3]) {
   reach r;
   for (int d = 0; d < 3; d++) {
@@ -57,7 +59,7 @@ static int64_t line_of(const cq_splat *s, const axis at[3], int o1, int o2) {
   for (int o2 = r.from[2]; o2 < r.to[2]; o2++)    \
     for (int o1 = r.from[1]; o1 < r.to[1]; o1++)
 
-// adds what a line of pixels has of a point
+// Adds the part of a point's amount that falls onto one line of pixels.
 static inline void spread(double *line, const double w[REACH], const cq_splat *s, const double *q, int from, int to) {
   const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
   for (int64_t c = 0; c < s->channels; c++, line += pixels)

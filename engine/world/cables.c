@@ -16,11 +16,13 @@ typedef struct point_list {
   const double *weight, *anchor;   // anchor: NULL in a chamber, whose weights may have any sign
 } point_list;
 
+// The points of cable k in the form that the checks share.
 static point_list points_of_cable(const cq_world_def *def, int32_t k) {
   const cq_cable *c = def->cables + k;
   return (point_list){"cable", k + 1, c->point_count, c->actuator, c->point_start, c->particle, c->weight, c->anchor};
 }
 
+// The points of chamber k in the form that the checks share.
 static point_list points_of_chamber(const cq_world_def *def, int32_t k) {
   const cq_chamber *c = def->chambers + k;
   return (point_list){"chamber", k + 1, c->point_count, c->actuator, c->point_start, c->particle, c->weight, NULL};
@@ -59,7 +61,7 @@ static cq_status check_point(const cq_world_def *def, const point_list *of, int3
   return CQ_OK;
 }
 
-// its actuator, and each of its points; particles: how many of them have any
+// Checks the actuator and all points of a cable or a chamber; adds up their particles.
 static cq_status check_points(const cq_world_def *def, const point_list *of, int64_t *particles) {
   if (of->actuator < 0 || of->actuator >= def->actuator_count)
     return cq_fail(CQ_INVALID, "%s %d follows actuator %lld; there are %d", of->noun, of->number, of->actuator + 1ll,
@@ -75,6 +77,7 @@ static cq_status check_points(const cq_world_def *def, const point_list *of, int
   return CQ_OK;
 }
 
+// Checks a cable of the user's: its points, its actuator and its constants.
 static cq_status check_cable(const cq_world_def *def, int32_t k) {
   const point_list of = points_of_cable(def, k);
   int64_t particles = 0;
@@ -108,6 +111,8 @@ static cq_status check_chamber(const cq_world_def *def, int32_t k) {
 
 // ---- paths ----------------------------------------------------------------------------------------------------------
 
+// Allocates all arrays of cables and chambers, whose counts are set, and fills the starts of faces; 1, or 0 if there
+// is no memory. cq_cables_destroy frees them either way.
 static int alloc_cables(const cq_world_def *def, cq_cables *c) {
   const size_t count = (size_t)c->count, all = (size_t)c->all, points = (size_t)c->points, pairs = (size_t)c->pairs;
   c->actuator = cq_alloc(all, sizeof *c->actuator, "cables");
@@ -149,6 +154,7 @@ static void copy_points(const point_list *of, int32_t dim, cq_cables *c, int32_t
   memcpy(c->weight + pairs, of->weight + from, (size_t)count * sizeof *c->weight);
 }
 
+// Copies cables and chambers from the user's definition.
 static void copy_all(const cq_world_def *def, cq_cables *c) {
   for (int32_t k = 0; k < c->count; k++) {
     const point_list of = points_of_cable(def, k);
@@ -195,13 +201,14 @@ static void place_point(const cq_cables *c, int32_t dim, int64_t point, const do
   }
 }
 
+// The distance of two points [length].
 static double distance(const double a[3], const double b[3], int32_t dim) {
   double square = 0;
   for (int32_t i = 0; i < dim; i++) square += (b[i] - a[i]) * (b[i] - a[i]);
   return sqrt(square);
 }
 
-// a segment without length has no direction
+// Refuses a cable with two points at one place, since that segment has no direction.
 static cq_status check_segments(const cq_cables *c, int32_t dim, const double *position) {
   for (int32_t index = 0; index < c->count; index++)
     for (int64_t point = c->start[index]; point + 1 < c->start[index + 1]; point++) {
@@ -217,7 +224,7 @@ static cq_status check_segments(const cq_cables *c, int32_t dim, const double *p
   return CQ_OK;
 }
 
-// the area vectors of a chamber's faces must sum to zero
+// Refuses a chamber whose faces' area vectors do not sum to zero.
 static cq_status check_closed(const cq_cables *c, int32_t dim, const double *position, int32_t chamber) {
   double sum[3] = {0}, size = 0;
   for (int64_t f = c->face_start[chamber]; f < c->face_start[chamber + 1]; f++) {
@@ -251,6 +258,7 @@ cq_status cq_cables_check(const cq_model *m, int32_t field, double value) {
                  "of cq.Implicit must be lagged, or the friction 0", value);
 }
 
+// Copies the constants that cables and chambers have for each entry; one that is needed and missing is an error.
 static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
   for (int32_t f = CQ_FIELD_CABLE_STIFFNESS; f < CQ_FIELD_GRAVITY; f++) {
     const cq_field_info *info = cq_field_describe(f);
@@ -283,6 +291,7 @@ static void sort_corners(cq_cables *c, int32_t dim) {
   c->corner_start[0] = 0;
 }
 
+// Checks all cables and chambers, and counts their points and pairs.
 static cq_status check_all(const cq_world_def *def, cq_cables *c) {
   cq_status status = CQ_OK;
   for (int32_t k = 0; k < def->cable_count && !status; k++) {
@@ -369,6 +378,7 @@ static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3],
   return at;
 }
 
+// Lays a box of nodes around the particles that cables act on, and gathers the mass of each node.
 static cq_status open_nodes(const cq_model *m, const double *const *v, nodes *n) {
   const int corners = m->dim == 3 ? 27 : 9;
   int32_t base[3], upper[3] = {0};
@@ -482,6 +492,7 @@ double cq_cables_courant(const cq_model *m, const double *const *value) {
 
 // ---- surfaces -------------------------------------------------------------------------------------------------------
 
+// Checks entry k of the surfaces that a pressure acts on.
 static cq_status check_surface(const cq_world_def *def, int64_t k) {
   const int32_t p = def->surface_particle[k], a = def->surface_actuator[k];
   if (p < 0 || p >= def->particle_count || a < 0 || a >= def->actuator_count)

@@ -84,7 +84,7 @@ static void lame_of(const cq_material *material, const double *const *value, int
     cq_lame(a, b, &lame[0], &lame[1], &lame[2]);
 }
 
-// Where the value of slot k is in the array of its field, -1: nowhere. A vector takes as many
+// The index in its field's array of the value of slot k for a particle, -1 if it has none. A vector takes as many
 // slots as it has components in 3D.
 static int64_t place_of(const cq_model *m, const int32_t *slots, int32_t slot, int64_t particle) {
   if (!cq_field_describe(slots[slot])->rank) return particle;

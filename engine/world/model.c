@@ -17,12 +17,14 @@ void cq_world_def_init(cq_world_def *def) {
   };
 }
 
+// A copy of an array, or zeros where there is none.
 static double *copy_doubles(const double *from, int64_t count, const char *what) {
   double *to = cq_alloc((size_t)count, sizeof *to, what);
   if (to && from) memcpy(to, from, (size_t)count * sizeof *to);
   return to;
 }
 
+// Checks dimension, precision, cells, cell size and steps.
 static cq_status check_grid(const cq_world_def *def) {
   if (def->dim != 2 && def->dim != 3) return cq_fail(CQ_INVALID, "dim is %d; it must be 2 or 3", def->dim);
   if (def->precision != CQ_FLOAT32 && def->precision != CQ_FLOAT64)
@@ -66,6 +68,7 @@ static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
+// Copies which body each particle belongs to.
 static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
   const int64_t n = def->particle_count;
   m->body_count = def->body_count > 0 ? def->body_count : 1;
@@ -101,8 +104,8 @@ static cq_status check_density(const cq_world_def *def, const cq_model *m) {
   return CQ_OK;
 }
 
-// Walls begin half a cell below their surface for these steps (engine/cpu/reference/node.inl): nothing is left of a
-// solid of one cell.
+// Refuses a solid box or sphere of one cell in total Lagrangian worlds, where walls begin half a cell below their
+// surface: nothing would be left of it.
 static cq_status check_thickness(const cq_world_def *def) {
   static const double rounding = 1e-6;
   for (int32_t k = 0; k < def->wall_count; k++) {
@@ -160,6 +163,7 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   return status ? status : check_density(def, m);
 }
 
+// Checks the number of particles, and that each has a volume, a mass and a place within the world.
 static cq_status check_particles(const cq_world_def *def) {
   const int64_t n = def->particle_count, d = def->dim;
   if (n < 1) return cq_fail(CQ_INVALID, "the world has no particles");
@@ -175,7 +179,7 @@ static cq_status check_particles(const cq_world_def *def) {
   return CQ_OK;
 }
 
-// what stands beside a law
+// Checks what a material has beside its law: viscosity and Maxwell branches.
 static cq_status check_beside(const cq_material *m, const cq_law *law) {
   if (m->viscous != 0 && m->viscous != 1) return cq_fail(CQ_INVALID, "viscous is %d; it must be 0 or 1", m->viscous);
   if (m->branches < 0 || m->branches > CQ_BRANCHES_MAX)
@@ -189,7 +193,8 @@ static cq_status check_beside(const cq_material *m, const cq_law *law) {
   return CQ_OK;
 }
 
-// F of a law must stay what motion makes of it: a flow, and a branch that remembers F, have their own ways with it.
+// Checks f_bar, the share of averaged dilatation, from 0 to 1: above 0 only for hyperelastic laws without branches,
+// since a flow and a branch change or remember F.
 static cq_status check_averaging(const cq_material *m, const cq_law *law, double share) {
   if (!(share >= 0 && share <= 1))
     return cq_fail(CQ_INVALID, "f_bar is %g; it is a share, from 0 (none) to 1", share);
@@ -199,6 +204,7 @@ static cq_status check_averaging(const cq_material *m, const cq_law *law, double
   return CQ_OK;
 }
 
+// Checks the materials: kind of law, elasticity, incompressibility, and what stands beside the law.
 static cq_status check_materials(const cq_world_def *def) {
   if (def->material_count < 1 || def->material_count > CQ_MATERIALS_MAX || !def->materials)
     return cq_fail(CQ_INVALID, "%d materials; a world has 1 to %d", def->material_count, CQ_MATERIALS_MAX);
@@ -255,6 +261,7 @@ static cq_status copy_field(const cq_world_def *def, cq_model *m, int32_t field)
   return CQ_OK;
 }
 
+// Copies the material of each particle and its values.
 static cq_status copy_particles(const cq_world_def *def, cq_model *m) {
   const int64_t n = m->particle_count;
   m->material = cq_alloc((size_t)n, sizeof *m->material, "materials");
@@ -283,7 +290,7 @@ int64_t cq_model_field_count(const cq_model *m, int32_t field) {
   return of[info->owner] * width[info->rank];
 }
 
-// the numbers of a wall that its shape needs
+// Checks the numbers that a wall's shape needs.
 static cq_status check_wall(const cq_wall *w, int32_t number, int32_t dim) {
   for (int i = 0; i < dim; i++) {
     if (!isfinite(w->velocity[i]))
@@ -300,6 +307,7 @@ static cq_status check_wall(const cq_wall *w, int32_t number, int32_t dim) {
   return CQ_OK;
 }
 
+// Checks and copies walls.
 static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   if (def->wall_count < 0 || def->wall_count > CQ_WALLS_MAX)
     return cq_fail(CQ_INVALID, "%d walls; a world has at most %d", def->wall_count, CQ_WALLS_MAX);
@@ -361,6 +369,7 @@ static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   return cq_wall_map_create(m);
 }
 
+// Checks and copies which particles each actuator acts on, and how.
 static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
   const int64_t n = def->particle_count, entries = def->actuation_count, dd = def->dim * def->dim;
   if (def->actuator_count < 0 || entries < 0) return cq_fail(CQ_INVALID, "a count of actuators is negative");
@@ -406,6 +415,7 @@ static cq_status copy_actuation(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
+// Checks and copies the particles on which a script's forces act.
 static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
   if (def->force_count < 0)
     return cq_fail(CQ_INVALID, "%lld forces; there must not be fewer than none", (long long)def->force_count);
@@ -429,7 +439,7 @@ static cq_status copy_forces(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// which drives act on each particle
+// Notes which drives (stress, force, pressure, cable, chamber) act on each particle.
 static cq_status note_drives(cq_model *m) {
   m->drives_of = cq_alloc((size_t)m->particle_count, sizeof *m->drives_of, "actuation");
   if (!m->drives_of) return CQ_MEMORY;

@@ -26,7 +26,8 @@ typedef struct {
 
 enum { STEP_CONTACTS = 6 };       // most normals of one wall: those that hold a node, and those to which it comes
 
-// where a node is for a wall that has moved since it was made; seconds: since the wall has had its velocity
+// A node's place relative to a wall that has moved since the world was made. seconds: since the wall has had its
+// present velocity.
 CQ_INLINE void wall_sees(const StepWalls *s, const int32_t w, const double seconds, const wall_real place[3],
                          wall_real x[3]) {
   x[2] = 0;
@@ -38,13 +39,17 @@ CQ_INLINE void wall_sees(const StepWalls *s, const int32_t w, const double secon
 
 // resting_gap: how far rounding moves a node that rests on a wall. wall_slack widens walls by it, less half a cell.
 CQ_INLINE double resting_gap(const StepWalls *s) { return 1e-6 * s->dx; }
+// A node of a reference grid touches a wall when it is lower than this above the surface: the resting gap less half a
+// cell [length].
 CQ_INLINE double wall_slack(const StepWalls *s) { return -0.5 * s->dx + resting_gap(s); }
 
-// Does a wall act on what leaves it too?
+// Does a wall of this kind also hold what moves away from it?
 CQ_INLINE int is_two_sided(const cq_wall *wall) {
   return wall->kind == CQ_CONTACT_STICKY || wall->kind == CQ_CONTACT_SLIP;
 }
 
+// Fills a contact of a node at x with wall w along the normal n; if the node lands on the wall in this step, also the
+// depth by which it would pass the surface.
 CQ_INLINE void step_contact_of(const StepWalls *s, const int32_t w, const int lands, const wall_real x[3],
                                const wall_real n[3], StepContact *out) {
   out->wall = w;
@@ -95,9 +100,9 @@ CQ_INLINE int32_t step_contacts(const StepWalls *s, const int32_t w, const wall_
   return found;
 }
 
-// For which share of a step does a contact hold a node? v: the velocity of the node before all contacts; mean: its mean
-// velocity in the step without this one; towards: 0, or the speed towards the wall where the share depends on it. A
-// wall that stays is reached at the same moment whatever the velocity that it gives.
+// The share of a step during which a contact holds a node. v: the node's velocity before all contacts; mean: its mean
+// velocity in the step without this one; towards: the speed towards the wall where the share depends on it, else 0. A
+// wall that rests is reached at the same moment whatever velocity it then gives.
 CQ_INLINE real step_share(const StepWalls *s, const StepContact *c, const real v[CQ_DIM], const real mean[CQ_DIM],
                           real *towards) {
   const real dt = (real)s->dt, *n = c->normal;
@@ -161,7 +166,7 @@ CQ_INLINE void step_contact_adj(const StepWalls *s, const StepContact *c, const 
   }
 }
 
-// What the place of a node, relative to a wall that may move, gets by the normal and the depth.
+// Adjoint of a contact's normal and depth by the node's place relative to the wall.
 CQ_INLINE void step_contact_place_adj(const StepWalls *s, const StepContact *c, const StepContactGrad *grad,
                                       double grad_place[3]) {
   double grad_n[3] = {0};

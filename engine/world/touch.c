@@ -9,7 +9,8 @@
 
 // ---- how stiff ------------------------------------------------------------------------------------------------------
 
-// of a particle's material, times the stiffness of collisions
+// The modulus by which surfaces push each other apart: that of a particle's material times the stiffness of
+// collisions.
 static double push_modulus(const cq_model *m, int64_t particle) {
   double slot[CQ_SLOTS_MAX];
   cq_constants_of(m, (const double *const *)m->value, particle, slot);
@@ -32,7 +33,7 @@ typedef struct {
   int32_t rim;               // the first one in it
 } bucket;
 
-// Enters a place of the surfaces, which belongs to rim k, into a cell; returns the first one there.
+// Enters surface place k into a cell of the table; returns the first one there.
 static int32_t enter(bucket *table, int64_t size, int64_t cell, int32_t k) {
   int64_t at = (int64_t)((uint64_t)cell * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
   while (table[at].cell >= 0 && table[at].cell != cell) at = (at + 1) & (size - 1);
@@ -74,16 +75,19 @@ typedef struct {
   int32_t *first, *next;     // {size} and {count} lists of rims by the hash of their cell
 } search;
 
+// The cell of the search that surface place k lies in.
 static void cell_at(const search *s, int32_t k, int64_t cell[3]) {
   cell[2] = 0;
   for (int i = 0; i < s->m->dim; i++) cell[i] = (int64_t)floor(s->places[(int64_t)k * s->m->dim + i] / s->reach);
 }
 
+// The bucket of a cell in the search's table.
 static int64_t hash_of(const search *s, const int64_t cell[3]) {
   const uint64_t key = (uint64_t)cell[0] * 73856093u ^ (uint64_t)cell[1] * 19349663u ^ (uint64_t)cell[2] * 83492791u;
   return (int64_t)(key * 0x9e3779b97f4a7c15u >> 20) & (s->size - 1);
 }
 
+// Are two places nearer than the reach of the search?
 static int is_near(const search *s, int32_t a, int32_t b) {
   double square = 0;
   for (int i = 0; i < s->m->dim; i++) {
@@ -93,6 +97,7 @@ static int is_near(const search *s, int32_t a, int32_t b) {
   return square < s->reach * s->reach && touch_apart(&s->rim[a], &s->rim[b]);
 }
 
+// Appends a pair of near nodes.
 static cq_status add_pair(cq_near *near, int32_t a, int32_t b) {
   if (near->count == near->room) {
     const int32_t room = near->room ? 2 * near->room : 256;
@@ -131,6 +136,7 @@ static cq_status find_near(search *s, cq_near *near, int32_t k) {
   return CQ_OK;
 }
 
+// Has any surface node moved so far since the pairs were found that they must be found again?
 static int has_moved(const cq_near *near, const cq_model *m, const double *places, int32_t count) {
   const double most = CQ_NEAR_WAY * m->dx;
   if (!near->at) return 1;

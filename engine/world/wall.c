@@ -38,6 +38,7 @@ typedef struct node_list {
   int64_t count, capacity;
 } node_list;
 
+// Appends a node that a wall holds to the list of its column.
 static cq_status push(node_list *list, int64_t column, const cq_wall_node *node) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? list->capacity * 2 : 4096;
@@ -103,6 +104,7 @@ static cq_status gather_pins(const cq_model *m, node_list *list) {
   return CQ_OK;
 }
 
+// Order of the held nodes of a column by height, then by wall, pins last, for qsort.
 static int by_z_then_wall(const void *a, const void *b) {
   const cq_wall_node *x = a, *y = b;
   if (x->z != y->z) return x->z < y->z ? -1 : 1;

@@ -14,6 +14,7 @@ typedef double wall_real;
 #define wall_value(x) (x)
 #endif
 
+// Normals along which a sphere holds a point: none or one; returns their number.
 CQ_WALL int32_t sphere_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   wall_real r2 = 0;
@@ -37,6 +38,7 @@ CQ_WALL void sphere_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   for (int i = 0; i < dim; i++) grad_x[i] += turn * (grad_n[i] - along / r2 * (x[i] - w->point[i]));
 }
 
+// Normals along which a box, solid or hollow, holds a point; returns their number.
 CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                             wall_real normals[3][3]) {
   int32_t count = 0;
@@ -110,16 +112,18 @@ CQ_WALL wall_real height_rise(const cq_wall *w, int32_t dim, const wall_cell *c,
   return wall_sqrt(1 + sx * sx + sz * sz);
 }
 
+// The height of a height field in a cell, by bilinear interpolation.
 CQ_WALL wall_real height_of(const wall_cell *c) {
   return (1 - c->a) * ((1 - c->b) * c->h00 + c->b * c->h01) + c->a * ((1 - c->b) * c->h10 + c->b * c->h11);
 }
 
-// Does the field change along an axis there? Beside it its ends are held.
+// Is the height field's slope along an axis not zero at a place? Beyond the ends of the field the height is constant.
 CQ_WALL int height_inclines(const cq_wall *w, int axis, const wall_real x[3]) {
   const wall_real at = (x[axis] - w->height_origin[axis / 2]) / w->height_spacing[axis / 2];
   return at >= 0 && at <= w->height_count[axis / 2] - 1;
 }
 
+// The normal along which a height field holds a point, if it does; returns their number.
 CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   const wall_cell c = height_cell(w, dim, x);
@@ -130,7 +134,8 @@ CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, cons
   return 1;
 }
 
-// (E22) in 3D a cell is twisted: its slope along one axis changes along the other, by as much for both
+// (E22) Adjoint of a height field's normal by the place. In 3D a cell is twisted: its slope along one axis changes
+// along the other, by as much for both.
 CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
                                 wall_real grad_x[3]) {
   if (dim < 3) return;
@@ -162,16 +167,16 @@ CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const 
   return 1;
 }
 
-// grad_x += what the normals of a point give it; grad_n {3} is of its first normal, for all walls
-// with more have constant ones
+// Adds to grad_x the gradient of a point by its normals. grad_n {3}: of the first normal; walls with more have
+// constant ones.
 CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
                               wall_real grad_x[3]) {
   if (w->shape == CQ_WALL_SPHERE) sphere_normals_adj(w, dim, x, grad_n, grad_x);
   if (w->shape == CQ_WALL_HEIGHT_FIELD) height_normals_adj(w, dim, x, grad_n, grad_x);
 }
 
-// How far a point is inside of what slack widens a wall by, along one of the normals that the wall has there, and in
-// slope the derivative of that by the point.
+// How far a point lies within a wall widened by slack, along one of its normals there; in slope, the derivative of
+// that by the point.
 CQ_WALL wall_real wall_depth(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                              const wall_real normal[3], wall_real slope[3]) {
   wall_real depth = slack, r2 = 0;

@@ -10,9 +10,11 @@ typedef struct {
 
 static_assert(sizeof(Pulled) <= CQ_PULLED_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 
+// The k-th particle that cables or chambers act on.
 CQ_INLINE Pulled *pulled_at(const cq_scene *s, const int64_t k) { return (Pulled *)s->cable_pulled + k; }
 
-// nodes of the window from the first of a stencil to node k of it, and its weight
+// The k-th node of the stencil of a particle that cables act on, counted from the stencil's first node, and its
+// weight.
 CQ_INLINE int64_t pulled_node(const Pulled *p, const int k, real *weight) {
   const int x = CQ_DIM == 3 ? k / 9 : k / 3, y = k / 3 % 3, z = k % 3;
   *weight = p->weight[0][x] * p->weight[LAST][z];
@@ -21,7 +23,7 @@ CQ_INLINE int64_t pulled_node(const Pulled *p, const int k, real *weight) {
 }
 enum { PULLED_NODES = CQ_DIM == 3 ? 27 : 9 };
 
-// the same of a reference grid
+// Weights and nodes of a particle that cables act on, on a reference grid.
 static void reference_pulled(const cq_scene *s, const int32_t slot, Pulled *p) {
   const cq_reference *r = &s->reference;
   const cq_cells *cells = &r->cells[r->cells_of_chunk[slot / CQ_CHUNK]];
@@ -37,7 +39,7 @@ static void reference_pulled(const cq_scene *s, const int32_t slot, Pulled *p) {
   p->node = cells->node + slot % CQ_CHUNK - p->stride[0] - p->stride[1] - 1;
 }
 
-// where points are in a state
+// Computes where the points of cables are in a state.
 static void place_in(cq_scene *s, const cq_slice *in) {
   if (cq_is_reference(s->model)) s->kernels->reference->place_points(s, in);
   else place_cables(s, in);
@@ -82,7 +84,7 @@ static void cables_move(const cq_scene *s, const int which, const double factor,
   }
 }
 
-// CQ_GRID_PULL = factor times what forces {points, dim} give the nodes
+// CQ_GRID_PULL = factor times the forces on nodes that come from forces {points, dim} at the points of cables.
 static void cables_give(cq_scene *s, const wide *force, const double factor) {
   const cq_cables *c = &s->model->cables;
   real *to = grid_vector(s, CQ_GRID_PULL);
@@ -118,14 +120,14 @@ static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double 
   cables_give(s, force, cq_solve_seconds(s->model));
 }
 
-// the points at VELOCITY, where the second derivative is taken
+// Computes the points of cables at VELOCITY, where their second derivative is taken.
 static void cables_settle(cq_scene *s, const cq_slice *in) {
   place_in(s, in);
   cables_move(s, CQ_GRID_VELOCITY, cq_solve_seconds(s->model), (wide *)s->cable_x);
   memcpy(s->cable_end, s->cable_x, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
 }
 
-// Their part of the second derivative times a vector. The derivative of the forces is symmetric, so their adjoint does.
+// The second derivative of cables and chambers times a vector. It is symmetric, so that the adjoint uses it too.
 static void cables_product(cq_scene *s, int32_t from) {
   const cq_cables *c = &s->model->cables;
   wide *way = (wide *)s->cable_x, *out = (wide *)s->cable_grad;
@@ -146,8 +148,9 @@ static void cables_product(cq_scene *s, int32_t from) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// From STEP, the solution y, and the state after the step: what their forces give cables and signals, and the places at
-// its end, which node velocities lead to.
+// Adjoint of cables and chambers that pull at the end of a step, from the solution y in STEP and the state after the
+// step: adds to the gradients of cables and signals, and to those of places at the end, which the nodes' velocities
+// lead to.
 static void cables_follow_adj(cq_scene *s, const cq_slice *out) {
   const cq_cables *c = &s->model->cables;
   wide *grad_force = (wide *)s->cable_force, *grad_x = (wide *)s->cable_grad;

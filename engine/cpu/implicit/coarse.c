@@ -5,6 +5,7 @@
 
 enum { DOFS = CQ_COARSE_NODES * 3 };
 
+// Nodes of the coarse lattice over an arrangement's window.
 static size_t lattice_nodes(const cq_arrangement *a, int32_t dim) {
   size_t count = 1;
   for (int i = 0; i < dim; i++) count *= (size_t)(a->size[i] / CQ_COARSE_SPACING + 2);
@@ -32,6 +33,7 @@ cq_status cq_coarse_reserve(cq_scene *s) {
   return CQ_OK;
 }
 
+// Frees the coarse lattice of a scene.
 void cq_coarse_destroy(cq_scene *s) {
   cq_coarse *m = &s->implicit.coarse;
   cq_free(m->index);
@@ -41,7 +43,7 @@ void cq_coarse_destroy(cq_scene *s) {
   }
 }
 
-// four sums side by side, for they need not wait for each other
+// The dot product of two arrays, in four sums side by side that do not wait for each other.
 static double dot(const double *a, const double *b, int n) {
   double sum[4] = {0, 0, 0, 0};
   int k = 0;
@@ -71,28 +73,31 @@ int cq_coarse_has(const solve *o) {
   return o->k->coarse_index && !o->s->implicit.matrix && !cq_pulls_follow(o->s->model);
 }
 
+// Builds and factors the matrix of the coarse lattice, for the tensors and contacts as they are.
 void cq_coarse_build(solve *o) {
   cq_coarse *m = &o->s->implicit.coarse;
-  phase(o, CQ_PHASE_SOLVE);
+  start_phase(o, CQ_PHASE_SOLVE);
   if (o->worker->rank == 0) o->k->coarse_index(o->s);
-  wait(o);
+  barrier(o);
   const int n = m->count * o->s->model->dim;
   for (int r = o->begin; r < o->end; r++) {
     memset(m->matrix[r], 0, (size_t)n * (size_t)n * sizeof(double));
     o->k->coarse_gather(o->s, o->in, r, m->matrix[r]);
     o->k->coarse_nodes(o->s, r, m->matrix[r]);
   }
-  wait(o);
+  barrier(o);
   if (o->worker->rank == 0) {
     for (int r = 1; r < o->s->ranges; r++)
       for (int k = 0; k < n * n; k++) m->matrix[0][k] += m->matrix[r][k];
     factorize(m->matrix[0], n);
   }
-  wait(o);
-  phase(o, CQ_PHASE_ASSEMBLY);
+  barrier(o);
+  start_phase(o, CQ_PHASE_ASSEMBLY);
   o->coarse = 1;
 }
 
+// Solves the coarse system for the residual that all blocks have given it, by each worker for itself; returns residual
+// . y.
 double cq_coarse_solve(solve *o, double *y) {
   const cq_coarse *m = &o->s->implicit.coarse;
   const int n = m->count * o->s->model->dim;

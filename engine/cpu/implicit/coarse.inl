@@ -36,7 +36,7 @@ typedef struct {
   int32_t begin;
 } ColumnHats;
 
-// The coarse nodes whose hat functions reach a column, and their values across it.
+// The coarse nodes whose hat functions reach a column of nodes, and the values of these functions across it.
 CQ_INLINE ColumnHats column_hats(const cq_scene *s, const cq_column *column) {
   const cq_arrangement *a = s->arrangement;
   const cq_coarse *m = &s->implicit.coarse;
@@ -55,11 +55,12 @@ CQ_INLINE ColumnHats column_hats(const cq_scene *s, const cq_column *column) {
   return out;
 }
 
-// In 2D the lattice has one layer across.
+// The coarse nodes and hat values at the k-th node of a column. In 2D the lattice has one layer out of the plane.
 CQ_INLINE int32_t *column_lattice(const cq_coarse *m, const ColumnHats *hats, const int k, const int32_t last) {
   return lattice_at(m, hats->x[k], hats->y[k], last);
 }
 
+// Mass of the k-th node of a column.
 CQ_INLINE double mass_at(const cq_scene *s, const cq_column *column, const int32_t k) {
   return (double)grid_vector(s, CQ_GRID_MOMENTUM)[4 * (column->node + k) + CQ_DIM];
 }
@@ -220,7 +221,7 @@ static void coarse_flush(const cq_scene *s, CoarseCell *cell, CoarseSum *to, dou
   cell->node = -1;
 }
 
-// what the particles of a range give the lower half of the matrix
+// Adds to the lower half of the coarse matrix what the tensors of a range's particles contribute.
 static void coarse_gather(cq_scene *s, const cq_slice *in, int32_t range, double *matrix) {
   const cq_arrangement *a = s->arrangement;
   const double inv_dx = 1 / s->model->dx;
@@ -244,7 +245,7 @@ static void coarse_gather(cq_scene *s, const cq_slice *in, int32_t range, double
   sum_flush(&s->implicit.coarse, &sum, matrix);
 }
 
-// a node's own block, of hats with their parts at it
+// Adds the diagonal block of a node to the coarse matrix, by the hat functions that reach it.
 static void coarse_node(const cq_coarse *m, const ColumnHats *hats, const Hats last, const double block[CQ_DIM][CQ_DIM],
                         double *matrix) {
   const int n = m->count * CQ_DIM;
@@ -264,7 +265,8 @@ static void coarse_node(const cq_coarse *m, const ColumnHats *hats, const Hats l
     }
 }
 
-// What nodes give it: inertia, friction, and on what is held the unit times the largest entry of their block.
+// Adds to the coarse matrix what a block of nodes contributes: inertia, friction, and along directions that contacts
+// hold the largest entry of the node's block.
 static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const cq_coarse *m = &s->implicit.coarse;
@@ -300,7 +302,8 @@ static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
 
 // ---- to the lattice and from it -------------------------------------------------------------------------------------
 
-// the sums of hats times REST, of a block's nodes
+// The residual REST of a block's nodes on the coarse lattice: for each coarse node the sum of its hat function times
+// REST.
 static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
   const cq_coarse *m = &s->implicit.coarse;
   const real *rest = grid_vector(s, CQ_GRID_REST);
@@ -330,7 +333,7 @@ static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
   }
 }
 
-// DIRECTION += hats times what is given of each, where contacts leave it free
+// Adds to DIRECTION the coarse nodes' numbers `from`, interpolated by hat functions, where contacts leave nodes free.
 static void coarse_prolong(cq_scene *s, int32_t block, const double *from) {
   const cq_coarse *m = &s->implicit.coarse;
   const double step = 1.0 / m->spacing;

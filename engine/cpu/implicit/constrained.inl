@@ -22,25 +22,29 @@ typedef struct {
   real approach, slope[CQ_DIM];
 } NodeContact;
 
+// The k-th node of a block that a wall or a pin may hold.
 CQ_INLINE ConstrainedNode *constrained_node(const cq_constrained_nodes *h, const int32_t k) {
   return (ConstrainedNode *)h->node + k;
 }
+// The k-th contact of a constrained node.
 CQ_INLINE NodeContact *node_contact(const cq_constrained_nodes *h, const ConstrainedNode *n, const int32_t k) {
   return (NodeContact *)h->contact + n->first + k;
 }
 
+// The kind of a contact's wall; a pin is sticky.
 CQ_INLINE int contact_kind(const cq_scene *s, const NodeContact *c) {
   return c->wall < 0 ? CQ_CONTACT_STICKY : s->model->walls[c->wall].kind;
 }
-// does it let go of what moves away?
+// Does a contact of this kind let go of a node that moves away?
 CQ_INLINE int lets_go(const int kind) { return kind != CQ_CONTACT_STICKY && kind != CQ_CONTACT_SLIP; }
-// does it hold all components?
+// Does a contact of this kind hold all components of the velocity, and not the normal one alone?
 CQ_INLINE int holds_all(const int kind) { return kind == CQ_CONTACT_STICKY || kind == CQ_CONTACT_HOLD; }
 
-// may it let go of a node within the step?
+// May a contact let go of its node within the step?
 CQ_INLINE int may_let_go(const cq_scene *s, const NodeContact *c) { return c->lands || lets_go(contact_kind(s, c)); }
 
-// what a node has that stays at the wall, and what it has at most towards one that it may come to
+// The velocity w that a contact imposes on a node: that of the wall, 0 for a pin; for a wall that the node may only
+// reach within the step, less the allowed speed of approach along the normal.
 CQ_INLINE void contact_velocity(const cq_scene *s, const NodeContact *c, real w[CQ_DIM]) {
   EACH(i) w[i] = c->wall < 0 ? (real)0 : wall_velocity_of(s, c->wall)[i];
   if (c->lands) EACH(i) w[i] = w[i] - c->approach * c->normal[i];
@@ -51,6 +55,7 @@ typedef struct {
   real free[CQ_DIM][CQ_DIM];
 } Freedom;
 
+// Lets a node move in all directions.
 CQ_INLINE void freedom_all(Freedom *f) { EACH(i) EACH(j) f->free[i][j] = (real)(i == j); }
 
 // Projects x onto the directions in which a node's contacts leave it free.
@@ -61,7 +66,7 @@ CQ_INLINE void freedom_apply(const Freedom *f, const real x[CQ_DIM], real out[CQ
   }
 }
 
-// The part of a normal that is still free, and its square: 0 where others hold it already.
+// The part of a normal that other contacts leave free, in `along`; returns its square, 0 where nothing is free.
 CQ_INLINE real freedom_along(const Freedom *f, const real n[CQ_DIM], real along[CQ_DIM]) {
   real square = (real)0;
   freedom_apply(f, n, along);
@@ -69,7 +74,8 @@ CQ_INLINE real freedom_along(const Freedom *f, const real n[CQ_DIM], real along[
   return square > (real)1e-8 ? square : (real)0;
 }
 
-// v keeps the contact by a change within what is free, which then is smaller by it (if `take`)
+// Changes v, within the directions that are free, so that it satisfies a contact with the wall velocity w; with `take`
+// those directions are then no longer free.
 CQ_INLINE void contact_keep(const NodeContact *c, const int all, const real w[CQ_DIM], Freedom *f, real v[CQ_DIM],
                             const int take) {
   real along[CQ_DIM], lack[CQ_DIM], part[CQ_DIM];
@@ -116,9 +122,10 @@ CQ_INLINE int meets_wall(const cq_scene *s, const NodeContact *c, const real v[C
   return s_value(separation_speed) < slack;
 }
 
-// Stops a velocity at the walls that it would enter, beside those that hold. What holds all while it is pressed, holds
-// only when the residual has said so. A wall that stops a node may turn it against one that it has passed, so that they
-// are asked until none objects: what has been stopped once is left as it is when it is stopped again.
+// Stops a velocity at walls that it would enter, beside the contacts that hold already. A contact that holds all
+// components while it is pressed does so only once the residual has said so. One wall may turn a node against another
+// one, so that all are asked until none objects; a direction that one has stopped stays as it is when another stops
+// the node.
 CQ_INLINE void contacts_stop(const cq_scene *s, const cq_constrained_nodes *h, ConstrainedNode *n, real v[CQ_DIM]) {
   Freedom f;
   contacts_keep(s, h, n, &f, v);
@@ -136,8 +143,9 @@ CQ_INLINE void contacts_stop(const cq_scene *s, const cq_constrained_nodes *h, C
   }
 }
 
-// What each contact that holds does to x, something dual to a velocity (a force, a gradient): the part that is not free
-// is a sum of forces along normals, of which this is the one of contact `which`. For those that hold all, the force.
+// The share of contact `which` in the constraint forces on a node. x is dual to a velocity (a force or a gradient);
+// its part in held directions is a sum of forces along the contacts' normals, of which this is one; for a contact that
+// holds all components, the whole force.
 CQ_INLINE void contact_share(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                              const int which,
                              const real x[CQ_DIM], real share[CQ_DIM]) {
@@ -170,6 +178,7 @@ CQ_INLINE void contact_share(const cq_scene *s, const cq_constrained_nodes *h, c
   }
 }
 
+// Makes room for `wanted` entries in an array that grows; 0 if there is no memory.
 static int constrained_reserve(void **array, int32_t *capacity, const int32_t wanted, const size_t size) {
   if (*capacity >= wanted) return 1;
   const int32_t room = wanted + wanted / 2 + 64;

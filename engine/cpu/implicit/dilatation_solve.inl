@@ -16,10 +16,12 @@
 // that are added: to Y, to what K gives, to what C gets through the stress
 enum { SOLVED_RATE = 0, STRETCH = CQ_DIM * CQ_DIM, PRESS, THROUGH, SOLVED_FIELDS };
 
+// The numbers that the implicit solve keeps for a chunk's averaged dilatation.
 CQ_INLINE real *dilatation_solve_of(const cq_scene *s, const int32_t c) {
   return (real *)s->implicit.dilatation + AT(c, SOLVED_FIELDS, 0);
 }
 
+// The trace of a matrix.
 CQ_INLINE Real trace_of(const Real m[CQ_DIM][CQ_DIM]) {
   Real sum = m[0][0];
   for (int i = 1; i < CQ_DIM; i++) sum += m[i][i];
@@ -28,11 +30,12 @@ CQ_INLINE Real trace_of(const Real m[CQ_DIM][CQ_DIM]) {
 
 // ---- one number of each node ----------------------------------------------------------------------------------------
 
-// means of nodes, and behind them 1 / M, or 0
+// The means of one number at the nodes; behind them the inverse of the summed weights, or 0.
 CQ_INLINE real *one_means(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS); }
+// For each node the inverse of its summed weights, which turns sums into means.
 CQ_INLINE real *one_inverse(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS) + 2 * s->implicit.capacity; }
 
-// that of node 0 of the window in the slab of a range
+// Where a range's slab of one number per node would have node 0 of the window.
 CQ_INLINE real *one_slab(const cq_scene *s, const int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const int64_t plane = CQ_DIM == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];
@@ -46,6 +49,7 @@ typedef struct {
   Quad rows[ROWS];
 } OneScatter;
 
+// Four zeros.
 CQ_INLINE Quad quad_zero(void) {
   const real zero[4] = {(real)0, (real)0, (real)0, (real)0};
   return quad_load(zero);
@@ -68,7 +72,7 @@ CQ_INLINE void one_flush(OneScatter *to, const Strides *strides) {
   }
 }
 
-// rows += w times the number of a particle
+// Scatters one number of a particle to its nodes: rows += w times it.
 CQ_INLINE void one_scatter(OneScatter *to, const Strides *strides, const int32_t node, const real w[CQ_DIM][4],
                            const real number) {
   if (node != to->current) {
@@ -87,7 +91,7 @@ CQ_INLINE void one_scatter(OneScatter *to, const Strides *strides, const int32_t
   }
 }
 
-// four numbers whose sum is that of w times the means
+// Gathers one number from a particle's nodes, as four numbers whose sum is that of w times the means.
 CQ_INLINE Quad one_gather(const real *means, const Strides *strides, const real w[CQ_DIM][4]) {
   Quad sum = quad_zero();
   CQ_UNROLL for (int i = 0; i < 3; i++) {
@@ -127,7 +131,7 @@ static void dilatation_solve_nodes(cq_scene *s, int32_t block, int32_t pass) {
     }
 }
 
-// numbers of the particles of a chunk to their nodes
+// Scatters one number of each particle of a chunk to the nodes.
 CQ_INLINE void one_scatter_chunk(const cq_scene *s, OneScatter *to, const Strides *strides, const int32_t c,
                                  const real number[CQ_CHUNK]) {
   const int32_t *node = kept_nodes(s, c);
@@ -189,6 +193,8 @@ static void dilatation_solve_first(cq_scene *s, const cq_slice *in, int32_t rang
   one_flush(&to, &strides);
 }
 
+// Gathers the nodes' mean dilatation rates at the particles of a range and scatters them once more, since the average
+// is taken twice.
 static void dilatation_solve_again(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
@@ -219,6 +225,7 @@ CQ_INLINE void keep_stress(const cq_scene *s, const Matter *matter, const int32_
   r_store(number + h, averaged_of(matter, h).share * trace_of(b));
 }
 
+// Scatters to the nodes what the averaged part of the stress gives them, the last loop over particles of a product.
 static void dilatation_solve_last(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
@@ -267,6 +274,7 @@ CQ_INLINE void slopes_scatter(const cq_scene *s, SlopeScatter *to, const Strides
     scatter_chunk(&to->all, strides, st);
 }
 
+// Writes the rows that a scatter still holds: sums for means, or forces, by the model.
 CQ_INLINE void slopes_end(const cq_scene *s, SlopeScatter *to, const Strides *strides) {
   if (s->model->averages_dilatation)
     one_flush(&to->one, strides);
@@ -303,7 +311,8 @@ CQ_INLINE void rates_of(const Chunk *k, const Stencils *st, const int h, Real ar
   averaged_affine(k->s, k->matter, k->c, st, h, rate);
 }
 
-// what lanes give their nodes: w b (o + arm), or the trace of b alone
+// Prepares what a group of particles scatters to its nodes: w b (o + arm), or the trace of b alone where dilatations
+// are averaged.
 CQ_INLINE void slope_give(const Chunk *k, Stencils *st, const int h, const Real arm[CQ_DIM],
                           const Real b[CQ_DIM][CQ_DIM], SlopeScatter *to) {
   if (k->s->model->averages_dilatation)

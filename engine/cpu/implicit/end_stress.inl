@@ -10,6 +10,7 @@ enum {
 // Index of entry (a, b) of a symmetric matrix stored as its lower triangle.
 CQ_INLINE int tensor_at(const int a, const int b) { return a >= b ? a * (a + 1) / 2 + b : b * (b + 1) / 2 + a; }
 
+// The sum of all lanes, in double.
 CQ_INLINE double lanes_total(const Real x) {
   real lane[CQ_LANES] __attribute__((aligned(64)));
   double sum = 0;
@@ -56,6 +57,7 @@ CQ_INLINE void tensor_multiply(const real *tensor, const int h, const Real y[CQ_
   }
 }
 
+// The second derivatives of the energy that are kept for a chunk of particles.
 CQ_INLINE const real *tensor_of_chunk(const cq_scene *s, const int32_t c) {
   return (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
 }
@@ -118,7 +120,8 @@ CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], c
   }
 }
 
-// of all materials of a chunk, with the stress of actuation: C -> C F sigma F^T
+// The second derivative C of the energy for 16 particles of any materials, actuation stress included: C -> C F sigma
+// F^T.
 CQ_INLINE void tensor_of(const Matter *m, const int h, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                          Real t[TENSOR]) {
   Real trial[CQ_DIM][CQ_DIM];

@@ -41,13 +41,14 @@ typedef struct box {
   int64_t low[3], high[3];   // both inside
 } box;
 
+// The number of the node at lattice place `at` of the builder's body.
 static int64_t node_at(const builder *b, const int64_t at[3]) {
   int64_t node = b->body->first;
   for (int i = 0; i < b->dim; i++) node += at[i] * b->body->stride[i];
   return node;
 }
 
-// goes over all places of a box
+// Goes on to the next place of a box; 0 after the last.
 static int next_place(const builder *b, const box *within, int64_t at[3]) {
   for (int i = b->dim - 1; i >= 0; i--) {
     if (++at[i] <= within->high[i]) return 1;
@@ -56,6 +57,7 @@ static int next_place(const builder *b, const box *within, int64_t at[3]) {
   return 0;
 }
 
+// Nodes with mass within a box of the lattice.
 static int64_t count_active(const builder *b, const box *within) {
   int64_t at[3], count = 0;
   memcpy(at, within->low, sizeof at);
@@ -64,7 +66,7 @@ static int64_t count_active(const builder *b, const box *within) {
   return count;
 }
 
-// the active nodes of a box become the next front
+// Makes the active nodes of a box the next front of the factor.
 static void add_front(builder *b, const box *within) {
   cq_factor *f = b->f;
   int64_t at[3];
@@ -121,9 +123,11 @@ static void dissect(builder *b, const box *within) {
   if (count_active(b, &between)) add_front(b, &between);
 }
 
+// Order of two int32_t, for qsort.
 static int ascending(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
-// The rows below each front: later nodes that its own touch, or those of the fronts before it that it takes up.
+// Lists the rows below each front of the factor: later nodes that its own nodes touch, and those of the fronts before
+// it that it absorbs.
 static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, double *work) {
   int32_t *mark = cq_alloc((size_t)f->count, sizeof *mark, "implicit steps"),
           *found = cq_alloc((size_t)f->count, sizeof *found, "implicit steps"),
@@ -183,7 +187,8 @@ static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, dou
   return status;
 }
 
-static void forget(cq_factor *f) {
+// Frees everything that a factor holds, and leaves it empty.
+static void free_arrays(cq_factor *f) {
   void *owned[] = {f->position, f->node, f->body, f->held, f->front, f->row, f->block, f->x, f->below,
                    f->active, f->target};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
@@ -192,14 +197,14 @@ static void forget(cq_factor *f) {
   *f = (cq_factor){0};
 }
 
-void cq_factor_destroy(cq_factor *f) { forget(f); }
+void cq_factor_destroy(cq_factor *f) { free_arrays(f); }
 
 cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_count, int64_t node_count, int32_t dim,
                           const uint8_t *active) {
   // beyond these, conjugate gradients with the blocks of nodes are quicker: 648 nodes in space take as long by both,
   // with 4e5 operations a node, and 3,400 twice as long by the factor, with 2.8e6
   static const double most_bytes = 2e9, most_work = 5e5;
-  forget(f);
+  free_arrays(f);
   f->dim = dim;
   f->position = cq_alloc((size_t)node_count, sizeof *f->position, "implicit steps");
   f->node = cq_alloc((size_t)node_count, sizeof *f->node, "implicit steps");
@@ -222,7 +227,7 @@ cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_coun
   for (int32_t k = 0; k < f->fronts; k++) bytes += 8.0 * pow((double)dim * (f->front[k].own + f->front[k].below), 2);
   bytes += 8.0 * (double)f->count * offsets * dim * dim;
   if (bytes > most_bytes || work > most_work * f->count) {
-    forget(f);
+    free_arrays(f);
     return CQ_OK;
   }
   f->held = cq_alloc((size_t)f->count, sizeof *f->held, "implicit steps");
@@ -244,8 +249,8 @@ cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_coun
 
 // ---- dense fronts ---------------------------------------------------------------------------------------------------
 
-// Cholesky of the first `own` columns of a symmetric matrix {all, all}, its lower part by columns; of the rest what is
-// left stands there. Returns 0 where it is not positive.
+// Cholesky factorisation of the first `own` columns of a symmetric matrix {all, all}, stored as its lower part by
+// columns; the Schur complement stays in the other columns. Returns 0 where the matrix is not positive definite.
 static int factor_front(double *a, int own, int all) {
   for (int j = 0; j < own; j += PANEL) {
     const int width = own - j < PANEL ? own - j : PANEL, rest = all - j - width;
@@ -281,7 +286,7 @@ static int32_t index_in(const cq_factor *f, const cq_front *front, int32_t p) {
   return front->own + low;
 }
 
-// the entries of the matrix in the columns of a front
+// Copies the matrix's entries in the columns of a front into the front.
 static void take_entries(const cq_factor *f, const cq_body *bodies, const cq_front *front, double *a, int all) {
   const int32_t dim = f->dim, offsets = cq_factor_offsets(dim);
   const int half = offsets - 1;
@@ -301,7 +306,7 @@ static void take_entries(const cq_factor *f, const cq_body *bodies, const cq_fro
     }
 }
 
-// what is left of a front before, added
+// Adds the Schur complement of an earlier front to a front that absorbs it.
 static void take_child(cq_factor *f, const cq_front *front, int32_t child, double *a, int all) {
   const cq_front *c = &f->front[child];
   const int dim = f->dim, from = (c->own + c->below) * dim;
@@ -332,11 +337,12 @@ int cq_factor_make(cq_factor *f, const cq_body *bodies) {
   return 1;
 }
 
-// what of x is below a front
+// Gathers the entries of x at the rows below a front.
 static double *x_below(const cq_factor *f, const cq_front *front, int32_t i) {
   return f->x + (size_t)f->row[front->rows + i] * (size_t)f->dim;
 }
 
+// Solves for x, the right side in place, by the factor: forward through the fronts, then back.
 void cq_factor_solve(cq_factor *f) {
   const int dim = f->dim;
   const size_t node = (size_t)dim * sizeof *f->x;

@@ -33,6 +33,8 @@ typedef struct cq_factor {
   double **work;
 } cq_factor;
 
+// Blocks that a node has in the symmetric matrix: its own, and those of one half of its neighbours, the 5^dim nodes
+// that may share a particle with it.
 static inline int32_t cq_factor_offsets(int32_t dim) { return dim == 3 ? 63 : 13; }
 
 // The node that lies beside another by offset k of the whole square or cube, of which the middle one is 12 or 62; -1:

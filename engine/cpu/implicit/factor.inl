@@ -17,7 +17,7 @@ static void factor_mark(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// what contacts leave free at a position; 0: all
+// The directions that contacts leave free at a position of the factor; 0 if all are.
 static int factor_freedom(const cq_scene *s, const int32_t position, Freedom *free) {
   const int64_t held = s->implicit.factor.held[position];
   real still[CQ_DIM] = {0};
@@ -29,7 +29,7 @@ static int factor_freedom(const cq_scene *s, const int32_t position, Freedom *fr
   return 1;
 }
 
-// a block of two nodes on what is free at both
+// Removes from the block between two nodes the directions that are held at either.
 static void factor_project(const Freedom *row, const Freedom *column, real a[CQ_DIM][CQ_DIM]) {
   real t[CQ_DIM][CQ_DIM];
   if (row) {
@@ -47,8 +47,8 @@ static void factor_project(const Freedom *row, const Freedom *column, real a[CQ_
   EACH(i) EACH(j) a[i][j] = t[i][j];
 }
 
-// The block of a node itself: with its inertia and friction, a shift that makes it positive, and a part of its size
-// along what is held.
+// The diagonal block of a node: tensors, inertia, friction, a shift that makes it positive definite, and along held
+// directions a part of its own size.
 static void factor_diagonal(const cq_scene *s, const int32_t position, const Freedom *free, const double shift,
                             real a[CQ_DIM][CQ_DIM]) {
   const cq_factor *f = &s->implicit.factor;
@@ -68,7 +68,7 @@ static void factor_diagonal(const cq_scene *s, const int32_t position, const Fre
   EACH(i) EACH(j) a[i][j] += largest * ((real)(i == j) - free->free[i][j]);
 }
 
-// the matrix, of the positions that are `share` of `shares`
+// Copies the matrix into the factor, for the positions that are `share` of `shares`.
 static void factor_take(cq_scene *s, int32_t share, int32_t shares, double shift) {
   const cq_factor *f = &s->implicit.factor;
   const int64_t nodes = s->reference.node_count;
@@ -105,6 +105,8 @@ static void factor_load(cq_scene *s, int32_t block) {
       if (f->position[node] >= 0) EACH(i) f->x[(int64_t)f->position[node] * CQ_DIM + i] = (double)rest[4 * node + i];
 }
 
+// Copies the factor's solution into the vector of the preconditioned residual on a block of nodes, and adds its
+// product with the residual to `sum`.
 static void factor_store(cq_scene *s, int32_t block, double *sum) {
   const cq_factor *f = &s->implicit.factor;
   const real *rest = grid_vector(s, CQ_GRID_REST);

@@ -15,7 +15,7 @@ CQ_INLINE void slide_at(const cq_scene *s, const NodeContact *c, const real v[CQ
   slide(s->model->integrator.stick_velocity, c->normal, w, v, out);
 }
 
-// the potential of friction, whose derivative goes to `force`
+// The potential of friction at a node; its derivative is added to `force`.
 CQ_INLINE real friction_node(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                              const real v[CQ_DIM],
                         real force[CQ_DIM]) {
@@ -33,7 +33,7 @@ CQ_INLINE real friction_node(const cq_scene *s, const cq_constrained_nodes *h, c
   return potential;
 }
 
-// its second derivative times x
+// The second derivative of friction's potential at a node, times x.
 CQ_INLINE void friction_product(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                 const real v[CQ_DIM],
                            const real x[CQ_DIM], real out[CQ_DIM]) {
@@ -71,7 +71,7 @@ static void press(cq_scene *s, const int32_t block, const int32_t from, double *
   }
 }
 
-// the potential of friction at a vector, to the sum
+// Adds the potential of friction at a vector of velocities to the sums of a block.
 static void friction_energy(const cq_scene *s, const int32_t block, const int32_t at, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
@@ -107,7 +107,7 @@ static void friction_multiply(cq_scene *s, const int32_t block, const int32_t fr
   }
 }
 
-// block += the second derivative of friction at a node
+// Adds the second derivative of friction at a node to its diagonal block.
 static void friction_block(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                            real block[CQ_DIM][CQ_DIM]) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * n->node;
@@ -164,7 +164,7 @@ static void lean(cq_scene *s, int32_t block) {
   }
 }
 
-// STEP again without it
+// Takes the contribution that lean() has added off STEP again.
 static void straighten(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
@@ -173,7 +173,8 @@ static void straighten(cq_scene *s, int32_t block) {
   }
 }
 
-// What friction of a wall gives: y the solution on what is free.
+// Adjoint of friction at one contact, from the solution y in the free directions: adds to the gradients of the
+// coefficient and of the wall's velocity.
 static void friction_adj(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM], const real y[CQ_DIM],
                     ContactGrad *grad) {
   const real friction = friction_of(s, c->wall);

@@ -9,7 +9,7 @@ typedef struct {
   int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
 } Stencils;
 
-// weights and nodes of a chunk
+// Computes weights and nodes of a chunk's particles.
 CQ_INLINE void stencils_of(const cq_scene *s, const real *chunk, Stencils *st, const int slopes) {
   const real inv_dx = (real)(1 / s->model->dx);
   LANES_EACH(h) {
@@ -37,12 +37,15 @@ CQ_INLINE void gather_chunk(Stencils *st, const real *grid, const Strides *strid
   for (int l = 0; l < CQ_CHUNK; l++) gather(&st->records[l], grid + 4 * (int64_t)st->node[l], strides);
 }
 
+// The B-spline weights of a chunk's particles, kept for all products of a step.
 CQ_INLINE const KeptWeights *kept_weights(const cq_scene *s, const int32_t c) {
   return (const KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
 }
+// The first node of each particle of a chunk.
 CQ_INLINE const int32_t *kept_nodes(const cq_scene *s, const int32_t c) { return s->implicit.node + c * CQ_CHUNK; }
 
-// as gather_chunk, with weights and nodes that were kept
+// Gathers from the nodes at a chunk's particles, as gather_chunk, with the weights and nodes that are kept for the
+// step.
 CQ_INLINE void gather_kept(const cq_scene *s, const int32_t c, Stencils *st, const real *grid,
                            const Strides *strides) {
   const int32_t *node = kept_nodes(s, c);
@@ -85,7 +88,7 @@ CQ_INLINE void trial_of(const cq_scene *s, const Real c[CQ_DIM][CQ_DIM], const R
   EACH(i) EACH(j) trial[i][j] = f[i][j] + (real)s->model->dt * trial[i][j];
 }
 
-// what a particle gives its nodes: w b (o + arm)
+// Prepares what a group of particles scatters to its nodes: w b (o + arm).
 CQ_INLINE void store_slope(Stencils *st, const int h, const Real arm[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
   Exchange give;
   give.m = r_set((real)0);

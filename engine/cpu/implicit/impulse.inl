@@ -25,7 +25,7 @@ CQ_INLINE void impulse_shared(const cq_scene *s, const cq_constrained_nodes *h, 
   EACH(i) all[i] = all[i] + r[i] + weight * beyond[i];
 }
 
-// the impulse of one contact that holds
+// The impulse that one contact which holds gives its node in the step.
 static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                          const real r[CQ_DIM], Touch *out) {
   const NodeContact *c = node_contact(h, n, k);
@@ -67,7 +67,8 @@ static void measure_constrained(cq_scene *s, const int32_t block) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// The impulse of a contact, what its normal gets directly, and dL/d(its share of the residual with friction).
+// For a contact: its impulse, the gradient that its normal gets directly, and dL/d(its share of the residual with
+// friction).
 static void constrained_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                                Touch *impulse,
                         Touch *grad) {
@@ -82,7 +83,7 @@ static void constrained_weight(const cq_scene *s, const cq_constrained_nodes *h,
   EACH(i) grad->after[i] *= part;
 }
 
-// dL/d(residual with friction): of all shares of a node
+// dL/d(residual with friction) of a node, from the gradients of the shares of all its contacts.
 static void shares_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                           real out[CQ_DIM]) {
   EACH(i) out[i] = 0;
@@ -99,7 +100,7 @@ static void shares_weight(const cq_scene *s, const cq_constrained_nodes *h, cons
   }
 }
 
-// -dL/d(friction of contact k): it is in its own impulse, and against it in the shares of all
+// dL/d(friction force of contact k), which is a part of its own impulse, and which the shares of all contacts balance.
 static void friction_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                             real out[CQ_DIM]) {
   Touch impulse, grad;
@@ -109,7 +110,7 @@ static void friction_weight(const cq_scene *s, const cq_constrained_nodes *h, co
   EACH(i) out[i] = grad.after[i] - all[i];
 }
 
-// (E97) what impulses give the residual of a node
+// (E97) From gradients of impulses to the gradient of a node's residual.
 static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                 real out[CQ_DIM]) {
   shares_weight(s, h, n, out);
@@ -126,7 +127,8 @@ static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h
   }
 }
 
-// dL/dv, in TRIAL and RESIDUAL, with what impulses get of the velocity itself, by friction and by the midpoint rule
+// Adds to dL/dv, in TRIAL and RESIDUAL, the gradients of impulses by the velocity itself: of friction, and of the
+// midpoint rule.
 static void impulse_to_velocity(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
@@ -156,8 +158,8 @@ static void impulse_to_velocity(cq_scene *s, int32_t block) {
   }
 }
 
-// What a contact gets by its impulse directly: friction, the velocity and the normal of its wall. Returns what damping
-// does.
+// Adjoint of a contact's impulse by what it depends on directly: coefficient of friction, velocity and normal of its
+// wall. Returns the gradient of damping.
 static real constrained_impulse_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                     const int k,
                              ContactGrad *out) {
@@ -191,7 +193,7 @@ typedef struct {
   real lambda[64], force[64][CQ_DIM];
 } Shares;
 
-// (E98) Adds to out->n what the shares `of` give the normal of contact k.
+// (E98) Adds to out->n the gradient of contact k's normal, from the shares `of` of the constraint forces.
 static void normal_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                        const Shares *of,
                        ContactGrad *out) {
@@ -223,7 +225,7 @@ static void normal_adj(const cq_scene *s, const cq_constrained_nodes *h, const C
   EACH(i) out->n[i] += lambda * (of->force[k][i] - by_impulse[i] - free[i]) + turned * rest[i];
 }
 
-// y: the solution on what is free
+// Adjoint of the contacts' shares in the constraint force on a node, from the solution y in the free directions.
 static void shares_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                        const real y[CQ_DIM],
                        ContactGrad *out) {

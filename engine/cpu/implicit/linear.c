@@ -9,7 +9,7 @@ enum { PRODUCTS_OF_OLD_FACTOR = 6 };          // with the factor of an iteration
 static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
 static const double loose = 0.2;              // tolerance of a linear system
 
-// an array of more elements than it had; what was in it is lost
+// Makes an array longer if it has fewer than `wanted` elements; its contents are then lost.
 static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size) {
   if (*capacity >= wanted) return 1;
   *capacity = 0;
@@ -53,6 +53,7 @@ cq_status cq_matrix_reserve(cq_scene *s) {
   return CQ_OK;
 }
 
+// Frees the assembled matrix of a scene and the vectors of its sweeps.
 void cq_matrix_destroy(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   for (int v = 0; v < CQ_SWEEP_VECTORS; v++) cq_free(m->sweep[v]);
@@ -64,11 +65,11 @@ void cq_matrix_destroy(cq_scene *s) {
   cq_free(m->cell_next);
 }
 
-// what nodes make of the numbers that all ranges gave them
+// Turns the sums that all ranges gave the nodes into means, in pass `pass` of averaged dilatations.
 static void means(solve *o, int32_t pass) {
-  wait(o);
+  barrier(o);
   for (int b = o->begin; b < o->end; b++) o->k->dilatation_solve_nodes(o->s, b, pass);
-  wait(o);
+  barrier(o);
 }
 
 // Applies the average of dilatations a second time.
@@ -80,21 +81,24 @@ static void mean_again(solve *o) {
 
 void cq_linear_open(solve *o) {
   if (!o->s->model->averages_dilatation) return;
-  wait(o);
+  barrier(o);
   for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_open(o->s, o->in, r);
   means(o, CQ_DILATATION_VOLUME);
 }
 
+// Before a product: spreads the vector over reference grids, and where dilatations are averaged, computes the means of
+// its rates.
 void cq_linear_gather(solve *o, int32_t from) {
   if (cq_is_reference(o->s->model)) {
     for (int b = o->begin; b < o->end; b++) o->k->spread(o->s, b, from);
-    wait(o);
+    barrier(o);
   }
   if (!o->s->model->averages_dilatation) return;
   for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_first(o->s, o->in, r, from);
   mean_again(o);
 }
 
+// The last loop of a product where dilatations are averaged: scatters the rest of the stress to the nodes.
 void cq_linear_press(solve *o) {
   if (!o->s->model->averages_dilatation) return;
   mean_again(o);
@@ -102,35 +106,35 @@ void cq_linear_press(solve *o) {
 }
 
 void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of) {
-  phase(o, CQ_PHASE_SOLVE);
+  start_phase(o, CQ_PHASE_SOLVE);
   if (pulls(o)) o->k->cables_product(o->s, from);
   cq_linear_gather(o, from);
   for (int r = o->begin; r < o->end; r++) o->k->product(o->s, o->in, r, from);
   cq_linear_press(o);
-  wait(o);
+  barrier(o);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->multiply(o->s, b, from, of, sums(o, b));
   end_sums(o);
-  phase(o, CQ_PHASE_PRODUCT);
+  start_phase(o, CQ_PHASE_PRODUCT);
 }
 
 // The matrix of the tensors, on what contacts leave free.
 static void assemble(solve *o) {
   if (o->assembled) return;
   o->assembled = 1;
-  phase(o, CQ_PHASE_SOLVE);
+  start_phase(o, CQ_PHASE_SOLVE);
   if (o->worker->rank == 0) {
     cq_implicit *m = &o->s->implicit;
     const size_t bytes = (size_t)(o->s->model->dim * m->sweep_stride * o->s->kernels->real_bytes);
     o->k->index_matrix(o->s);
     for (int v = 0; v < CQ_SWEEP_VECTORS; v++) memset(m->sweep[v], 0, bytes);
   }
-  wait(o);
+  barrier(o);
   for (int b = o->begin; b < o->end; b++) o->k->assemble(o->s, o->in, b);
-  wait(o);
+  barrier(o);
   for (int b = o->begin; b < o->end; b++) o->k->precondition(o->s, b);
-  wait(o);
-  phase(o, CQ_PHASE_ASSEMBLY);
+  barrier(o);
+  start_phase(o, CQ_PHASE_ASSEMBLY);
 }
 
 // Blocks with an even number, or those with an odd one.
@@ -146,12 +150,13 @@ static void sweep_blocks(solve *o, sweep_pass pass, int odd, double beta) {
   }
 }
 
-// Goes on with the assembled matrix, whose own preconditioner is nearer to its inverse, from STEP and its REST.
+// Continues conjugate gradients with the assembled matrix and its better preconditioner, from STEP and its remaining
+// residual REST.
 static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
   assemble(o);
   for (int b = o->begin; b < o->end; b++) o->k->sweep_load(o->s, b);
   sweep_blocks(o, SWEEP_FIRST, 0, 0);
-  wait(o);
+  barrier(o);
   sweep_blocks(o, SWEEP_FIRST, 1, 0);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->sweep_begin(o->s, b, sums(o, b));
@@ -160,14 +165,14 @@ static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
   double square = o->sum[CQ_SUM_SQUARE], beta = 0;
   cg_end end = CG_EXHAUSTED;
   for (int32_t i = 0; i < most && square > enough && isfinite(square); i++) {
-    phase(o, CQ_PHASE_SOLVE);
+    start_phase(o, CQ_PHASE_SOLVE);
     sweep_blocks(o, SWEEP_TURN, 1, beta);
-    wait(o);
+    barrier(o);
     sweep_blocks(o, SWEEP_TURN, 0, beta);
-    wait(o);
+    barrier(o);
     begin_sums(o);
     sweep_blocks(o, SWEEP_PRODUCT, 0, 0);
-    wait(o);
+    barrier(o);
     sweep_blocks(o, SWEEP_PRODUCT, 1, 0);
     end_sums(o);
     const double curvature = o->sum[CQ_SUM_DOT];
@@ -180,12 +185,12 @@ static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
     begin_sums(o);
     for (int b = o->begin; b < o->end; b++) o->k->sweep_advance(o->s, b, square / curvature, sums(o, b));
     end_sums(o);
-    phase(o, CQ_PHASE_PRODUCT);
+    start_phase(o, CQ_PHASE_PRODUCT);
     beta = o->sum[CQ_SUM_SQUARE] / square;
     square = o->sum[CQ_SUM_SQUARE];
   }
   for (int b = o->begin; b < o->end; b++) o->k->sweep_end(o->s, b);
-  wait(o);
+  barrier(o);
   return square <= enough ? CG_CONVERGED : end;
 }
 
@@ -197,27 +202,29 @@ static double with_lattice(solve *o) {
   if (!o->coarse) return o->sum[CQ_SUM_SQUARE];
   const double square = o->sum[CQ_SUM_SQUARE] + cq_coarse_solve(o, y);
   for (int b = o->begin; b < o->end; b++) o->k->coarse_prolong(o->s, b, y);
-  wait(o);
+  barrier(o);
   return square;
 }
 
-// REST and STEP = 0, the first direction; the square of the norm
+// Begins conjugate gradients from STEP = 0: REST is the right side, then the first direction; returns the square of
+// the norm.
 static double begin_gradients(solve *o, double sign) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
   return with_lattice(o);
 }
 
-// The same from where the iterations are.
+// Begins conjugate gradients again from the present STEP and residual: the next direction; returns the square of the
+// norm.
 static double begin_again(solve *o) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_again(o->s, b, sums(o, b));
   return with_lattice(o);
 }
 
-// STEP goes on along DIRECTION, which then is the next one; the square of the norm. Motions by the lattice cancel where
-// friction is stiff, which leaves rounding: so the length is that of the least energy, also where the direction is not
-// quite conjugate, and never leads away.
+// Takes a step of conjugate gradients: STEP along DIRECTION, then the next DIRECTION; returns the new square of the
+// residual's norm. The length minimises the energy along the direction, so that rounding, where stiff friction cancels
+// motions of the lattice, never leads away.
 static double advance(solve *o, double square, double curvature) {
   double y[3 * CQ_COARSE_NODES], now = 0;
   const double length = (o->coarse ? o->sum[CQ_SUM_SLOPE] : square) / curvature;
@@ -233,7 +240,7 @@ static double advance(solve *o, double square, double curvature) {
     o->k->cg_turn(o->s, b, now / square);
     if (o->coarse) o->k->coarse_prolong(o->s, b, y);
   }
-  wait(o);
+  barrier(o);
   return now;
 }
 
@@ -252,17 +259,17 @@ static void make_factor(solve *o) {
   cq_implicit *m = &o->s->implicit;
   const int threads = o->worker->size, rank = o->worker->rank;
   o->factored = FACTOR_NEW;
-  phase(o, CQ_PHASE_SOLVE);
+  start_phase(o, CQ_PHASE_SOLVE);
   o->k->factor_assemble(o->s, rank, threads);
-  wait(o);
+  barrier(o);
   for (double shift = 0;; shift = shift > 0 ? more * shift : first) {
     o->k->factor_take(o->s, rank, threads, shift);
-    wait(o);
+    barrier(o);
     if (rank == 0) m->factor.positive = cq_factor_make(&m->factor, o->s->reference.bodies);
-    wait(o);
+    barrier(o);
     if (m->factor.positive || !(shift < most)) break;
   }
-  phase(o, CQ_PHASE_ASSEMBLY);
+  start_phase(o, CQ_PHASE_ASSEMBLY);
 }
 
 // A factor from an iteration of Newton's method before, of the same step, does for a few products, if the same contacts
@@ -278,17 +285,17 @@ static void find_factor(solve *o) {
 // CONDITIONED by the factor from REST; returns their product
 static double by_factor(solve *o) {
   for (int b = o->begin; b < o->end; b++) o->k->factor_load(o->s, b);
-  wait(o);
+  barrier(o);
   if (o->worker->rank == 0) cq_factor_solve(&o->s->implicit.factor);
-  wait(o);
+  barrier(o);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->factor_store(o->s, b, sums(o, b));
   end_sums(o);
   return o->sum[CQ_SUM_SQUARE];
 }
 
-// Conjugate gradients with the factor of the matrix. Where that is the whole second derivative, which it is without
-// cables, one direction or two are all.
+// Conjugate gradients preconditioned by the factor of the matrix. Without cables that matrix is the whole second
+// derivative, and one or two directions suffice.
 static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
@@ -297,7 +304,7 @@ static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most,
   double norm = o->sum[CQ_SUM_SQUARE], square = 1;
   if (!isfinite(norm)) {   // what is no number stays none, for those who look at the result
     for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
-    wait(o);
+    barrier(o);
     return CG_CONVERGED;
   }
   find_factor(o);
@@ -307,7 +314,7 @@ static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most,
     const double now = by_factor(o);
     if (!isfinite(now)) return CG_EXHAUSTED;
     for (int b = o->begin; b < o->end; b++) o->k->cg_turn(o->s, b, i && !renew ? now / square : 0);
-    wait(o);
+    barrier(o);
     square = now;
     cq_linear_multiply(o, CQ_GRID_DIRECTION, CQ_PRODUCT_FREE);
     const double curvature = o->sum[CQ_SUM_DOT];
@@ -315,7 +322,7 @@ static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most,
     o->saddle += !truncated && curvature < 0;
     if (!(curvature > 0) && (truncated || curvature == 0)) {
       for (int b = o->begin; b < o->end && i == 0; b++) o->k->take_direction(o->s, b);
-      wait(o);
+      barrier(o);
       return CG_CURVATURE;
     }
     begin_sums(o);
@@ -326,10 +333,10 @@ static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most,
   return norm <= enough ? CG_CONVERGED : CG_EXHAUSTED;
 }
 
-// The end is told by the norm of the blocks of nodes, as that of a step is: in that of the lattice rounding of the sum
-// of all forces would drown the rest. To a loose tolerance a few products may do; otherwise the matrix is assembled
-// where there is one, or the lattice built. Where H is not positive, M of its nodes gives better directions than that
-// of the matrix.
+// Conjugate gradients for H STEP = sign RESIDUAL. They end by the residual's norm in the blocks of nodes, as Newton's
+// method does: in the lattice's norm the rounding of the sum of all forces would drown the rest. For a loose tolerance
+// a few products may suffice; otherwise the matrix is assembled, or the lattice built. Where H is not positive, the
+// blocks of nodes give better directions than the matrix.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   if (o->s->implicit.factor.count) return with_factor(o, sign, tolerance, most, truncated);
   const int lattice = cq_coarse_has(o);
@@ -338,7 +345,7 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
   const double first = norm;
   if (!isfinite(square)) {   // what is no number stays none, for those who look at the result
     for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
-    wait(o);
+    barrier(o);
     return CG_CONVERGED;
   }
   // a cable couples nodes that are far from each other
@@ -364,7 +371,7 @@ cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, in
     if (!(curvature > 0) && (truncated || curvature == 0)) {
       if (i == 0)
         for (int b = o->begin; b < o->end; b++) o->k->take_direction(o->s, b);
-      wait(o);
+      barrier(o);
       return CG_CURVATURE;
     }
     square = advance(o, square, curvature);

@@ -21,14 +21,16 @@ typedef struct solve {
   int factored;              // FACTOR_NONE to FACTOR_OLD
 } solve;
 
+// The numbers that a block of nodes adds up in this phase; sums of the phase before lie beside, by parity.
 static inline double *sums(solve *o, int block) { return o->s->implicit.sum[o->parity][block]; }
 
-// before a pass that sums up
+// Clears the sums of this worker's blocks before a phase that adds to them.
 static inline void begin_sums(solve *o) {
   for (int b = o->begin; b < o->end; b++) memset(sums(o, b), 0, CQ_SUM_COUNT * sizeof(double));
 }
 
-// after it, for all workers. The next pass writes other sums, so that nobody overtakes who still reads these.
+// Ends a phase in which blocks added up sums: all workers wait, and read the total. The next phase writes other sums,
+// so that no worker overtakes one that still reads these.
 static inline void end_sums(solve *o) {
   cq_worker_wait(o->worker);
   memset(o->sum, 0, sizeof o->sum);
@@ -40,9 +42,11 @@ static inline void end_sums(solve *o) {
 // does this worker see to cables that pull at the end of the step?
 static inline int pulls(const solve *o) { return o->worker->rank == 0 && cq_cables_follow(o->s->model); }
 
-static inline void wait(solve *o) { cq_worker_wait(o->worker); }
+// Waits until all workers of the scene have come here.
+static inline void barrier(solve *o) { cq_worker_wait(o->worker); }
 
-static inline void phase(solve *o, int which) { cq_worker_phase(o->worker, which); }
+// Ends the phase that this worker is timed in; from here on its time counts as phase `which`.
+static inline void start_phase(solve *o, int which) { cq_worker_phase(o->worker, which); }
 
 // the factor on reference grids: there is none; that of the tensors as they are; of the step, but of tensors before
 enum { FACTOR_NONE, FACTOR_NEW, FACTOR_OLD };

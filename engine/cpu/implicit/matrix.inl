@@ -30,8 +30,11 @@ enum {
 
 typedef real Four __attribute__((vector_size(GROUP * CQ_REAL_BYTES), may_alias, aligned(CQ_REAL_BYTES)));
 
+// Four reals from memory that is aligned for them.
 CQ_INLINE Four four_load(const real *p) { return *(const Four *)p; }
+// Four reals to memory that is aligned for them.
 CQ_INLINE void four_store(real *p, const Four x) { *(Four *)p = x; }
+// x in all four lanes.
 CQ_INLINE Four four_set(const real x) { return x - (Four){0}; }
 
 // The off-diagonal blocks of the Hessian for a group of nodes.
@@ -46,7 +49,7 @@ CQ_INLINE real *own_of(const cq_scene *s, const int64_t group) {
 // the groups of a column: that of four nodes from z on
 CQ_INLINE int64_t group_at(const cq_column *column, const int32_t z) { return (column->record + z) / GROUP; }
 
-// does any node of a group have mass?
+// Has any node of a group mass?
 CQ_INLINE int has_mass(const cq_scene *s, const cq_column *column, const int32_t z) {
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM) + 4 * (column->node + z);
   for (int l = 0; l < GROUP; l++)
@@ -57,8 +60,8 @@ CQ_INLINE int has_mass(const cq_scene *s, const cq_column *column, const int32_t
 // nodes of the window from a column to its neighbour of a side
 CQ_INLINE int64_t side_at(const cq_arrangement *a, const int side) { return (int64_t)(side - MIDDLE) * a->size[1]; }
 
-// Of each place of a column in the window the column, and of each cell its particles: a list by the cells they have
-// now, for they were sorted by those they had. By one worker.
+// By one worker: lists for each place in the window its column, and for each cell its particles. These were sorted by
+// earlier cells, and are listed by the present ones.
 static void index_matrix(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
   const int64_t nodes = s->implicit.places * a->size[1];
@@ -73,6 +76,7 @@ static void index_matrix(cq_scene *s) {
     s->implicit.column_at[a->columns[c].node / a->size[1]] = c;
 }
 
+// The number of the column `side` places along x from this one, or -1 where there is none.
 CQ_INLINE int32_t column_beside(const cq_scene *s, const cq_column *column, const int side) {
   const int32_t x = column->x - s->arrangement->lower[0] + side - MIDDLE;
   return x < 0 || x >= s->implicit.places ? -1 : s->implicit.column_at[x];
@@ -82,6 +86,7 @@ CQ_INLINE int32_t column_beside(const cq_scene *s, const cq_column *column, cons
 // Blocks of columns are swept side by side, those with an even number before those with an odd one: all that a block
 // of two planes and more is coupled to is then earlier or later than it, and that of the same kind is far away.
 
+// The block, a share of one worker, that a column belongs to.
 CQ_INLINE int32_t block_of_column(const cq_arrangement *a, const int32_t column) {
   int32_t block = 0;
   while (column >= a->column_block[block + 1]) block++;
@@ -106,7 +111,7 @@ static cq_sides sides_of(const cq_scene *s, const cq_column *column, const int32
   return sides;
 }
 
-// those of them where a group is coupled to anything
+// Of the columns beside a group's own, those in which the group is coupled to any node.
 static cq_sides sides_within(const cq_scene *s, const int64_t group, cq_sides sides) {
   const real *m = matrix_of(s, group);
   uint32_t some = 0;
@@ -142,7 +147,7 @@ CQ_RARE void cell_slopes(real slope[CQ_DIM][ACROSS], const KeptWeights w, const 
   }
 }
 
-// h times the slopes of all nodes
+// Adds a particle to a cell's matrix: its second derivatives times the slopes of all nodes of its stencil.
 CQ_RARE void cell_parts(CellMatrix *m, const real *tensor) {
   const real(*slope)[ACROSS] = (const real(*)[ACROSS])m->slope[m->count];
   CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) EACH(l) {
@@ -170,7 +175,7 @@ CQ_RARE void cell_sum(CellMatrix *m, const int k) {
   }
 }
 
-// to the row of node k of the stencil
+// Adds a cell's matrix to the row of node k of its stencil.
 CQ_RARE void cell_give(const CellMatrix *m, const int k, real *row) {
   for (int q = 0; q < NODES; q++) {
     real *at = row + (q / 3 - k / 3 + 2) * SIDE_REALS + (q % 3 - k % 3 + 2) * MATRIX * GROUP;
@@ -238,13 +243,14 @@ static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
 
 // ---- what contacts hold ---------------------------------------------------------------------------------------------
 
-// entry (i, j) of the block that couples node z of a column to another one
+// Entry (i, j) of the matrix block that couples node z of a column to another node.
 CQ_INLINE real *entry_at(const cq_scene *s, const cq_column *column, const int32_t z, const int offset, const int i,
                          const int j) {
   return matrix_of(s, group_at(column, z)) + ((offset * CQ_DIM + i) * CQ_DIM + j) * GROUP + z % GROUP;
 }
 
-// Node z of a column is coupled to a held node by `offset`: of that, what is free there remains.
+// Removes from the block between node z of a column and a held node, `offset` away, the directions in which that node
+// is held.
 static void hold_column(const cq_scene *s, const cq_column *column, const int32_t z, const int offset,
                         const Freedom *f) {
   EACH(i) {
@@ -255,7 +261,8 @@ static void hold_column(const cq_scene *s, const cq_column *column, const int32_
   }
 }
 
-// the row of a held node: what is free, and on what is held the unit times its largest entry
+// Fills the matrix row of a held node: free directions stay; along held ones it has the largest entry on the diagonal
+// and nothing else.
 static void hold_row(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                      const cq_column *column,
                      const Freedom *f) {

@@ -1,7 +1,8 @@
 // memory: what a scene keeps for implicit steps: its arrays, and on reference grids the order of the factor.
 #include "linear.h"
 
-// On reference grids the loops over particles are others, and there is neither a coarse lattice nor a matrix by rows.
+// Chooses the table of loops over particles: those of reference grids, or of the world's grid. Reference grids have
+// neither a coarse lattice nor an assembled matrix.
 static cq_status choose_loops(cq_scene *s) {
   cq_implicit_kernels *k = s->implicit.loops = cq_alloc(1, sizeof *k, "implicit steps");
   const cq_reference_kernels *reference = s->kernels->reference;
@@ -19,6 +20,7 @@ static cq_status choose_loops(cq_scene *s) {
   return CQ_OK;
 }
 
+// Chooses the loops of implicit steps, and allocates their arrays of particles.
 cq_status cq_implicit_create(cq_scene *s) {
   const cq_status status = choose_loops(s);
   if (status || cq_is_reference(s->model)) return status;   // the rest is of a layout
@@ -36,6 +38,7 @@ cq_status cq_implicit_create(cq_scene *s) {
   return s->implicit.tensor && s->implicit.weight && s->implicit.node && complete ? CQ_OK : CQ_MEMORY;
 }
 
+// Frees a scene's arrays for implicit steps.
 void cq_implicit_destroy(cq_scene *s) {
   cq_free(s->implicit.loops);
   cq_free(s->implicit.tensor);
@@ -53,6 +56,7 @@ void cq_implicit_destroy(cq_scene *s) {
   }
 }
 
+// Makes room for one number per node and component in each vector of the solve.
 static cq_status reserve_vectors(cq_scene *s) {
   if (s->implicit.capacity >= s->grid_capacity) return CQ_OK;
   s->implicit.capacity = 0;
@@ -65,6 +69,7 @@ static cq_status reserve_vectors(cq_scene *s) {
   return CQ_OK;
 }
 
+// Makes room for the vectors, the matrix and the coarse system of the live arrangement.
 cq_status cq_implicit_reserve(cq_scene *s) {
   const cq_status status = reserve_vectors(s);
   if (status) return status;

@@ -14,19 +14,19 @@ enum {
   HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
 
-// potential, residual and what is inverted, at a vector
+// Computes at the velocities `at`: potential, residual, and whether a particle is inverted.
 static void evaluate(solve *o, int32_t at) {
-  wait(o);
-  phase(o, CQ_PHASE_SOLVE);
+  barrier(o);
+  start_phase(o, CQ_PHASE_SOLVE);
   cq_linear_gather(o, at);
   begin_sums(o);
   if (pulls(o)) o->k->cables_evaluate(o->s, o->in, at, sums(o, 0));
   for (int r = o->begin; r < o->end; r++) o->k->evaluate(o->s, o->in, r, at, sums(o, r));
   cq_linear_press(o);
-  wait(o);
+  barrier(o);
   for (int b = o->begin; b < o->end; b++) o->k->residual(o->s, b, at, sums(o, b));
   end_sums(o);
-  phase(o, CQ_PHASE_STRESS);
+  start_phase(o, CQ_PHASE_STRESS);
 }
 
 // the trial that was evaluated last becomes where the method is; by one worker
@@ -36,10 +36,10 @@ static void swap(cq_scene *s, int a, int b) {
   s->implicit.vector[b] = was;
 }
 
-// what evaluate() made at VELOCITY becomes the residual there
+// Makes the result of evaluate() at VELOCITY the residual there.
 static void take_residual(solve *o) {
   if (o->worker->rank == 0) swap(o->s, CQ_GRID_RESIDUAL, CQ_GRID_RESIDUAL_TRIAL);
-  wait(o);
+  barrier(o);
 }
 
 // the impulses by which walls with friction press, by a residual at VELOCITY; by how much the potential changes
@@ -51,9 +51,9 @@ static double press(solve *o, int32_t from) {
   return o->sum[CQ_SUM_ENERGY];
 }
 
-// H at VELOCITY, and its diagonal
+// Computes the second derivative H at VELOCITY, as tensors of particles, and its diagonal blocks.
 static double tensors(solve *o) {
-  phase(o, CQ_PHASE_SOLVE);
+  start_phase(o, CQ_PHASE_SOLVE);
   cq_linear_gather(o, CQ_GRID_VELOCITY);
   begin_sums(o);
   if (pulls(o)) o->k->cables_settle(o->s, o->in);
@@ -61,11 +61,11 @@ static double tensors(solve *o) {
   end_sums(o);
   for (int part = 0; part < o->k->parts; part++) {
     for (int r = o->begin; r < o->end; r++) o->k->diagonal(o->s, o->in, r, part);
-    wait(o);
+    barrier(o);
     for (int b = o->begin; b < o->end; b++) o->k->gather_diagonal(o->s, b, part);
-    wait(o);
+    barrier(o);
   }
-  phase(o, CQ_PHASE_TENSORS);
+  start_phase(o, CQ_PHASE_TENSORS);
   o->assembled = o->coarse = 0;
   if (o->factored) o->factored = FACTOR_OLD;
   return o->sum[CQ_SUM_STIFFNESS];
@@ -73,24 +73,25 @@ static double tensors(solve *o) {
 
 // Inverts the diagonal blocks of the Hessian.
 static void invert(solve *o) {
-  phase(o, CQ_PHASE_SOLVE);
+  start_phase(o, CQ_PHASE_SOLVE);
   for (int b = o->begin; b < o->end; b++) o->k->invert_diagonal(o->s, b);
-  wait(o);
-  phase(o, CQ_PHASE_TENSORS);
+  barrier(o);
+  start_phase(o, CQ_PHASE_TENSORS);
 }
 
 // ---- a step ---------------------------------------------------------------------------------------------------------
 
+// The relative rounding error of the scene's reals.
 static double rounding(const cq_scene *s) { return s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON; }
 
-// Where the method begins: free flight with walls, made shorter until the mass moves by a cell at most, by its mean
-// square, for no particle may move by more in the end, and none is inverted. Farther on energies of laws that stiffen
-// are beyond what Newton's method can come back from.
+// Where Newton's method begins: the velocities of free flight, stopped at walls and scaled down until the mass moves
+// by at most a cell in the mean square and no particle is inverted. From farther away Newton's method cannot come back
+// where a law stiffens.
 static cq_status begin_step(solve *o) {
-  wait(o);
+  barrier(o);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VECTORS);
-  wait(o);
-  phase(o, CQ_PHASE_P2G);
+  barrier(o);
+  start_phase(o, CQ_PHASE_P2G);
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->start(o->s, b, sums(o, b));
   end_sums(o);
@@ -115,7 +116,8 @@ typedef struct progress {
 // the root of a sum of squares, which rounding may leave below 0; NaN stays NaN
 static double root(double square) { return square < 0 ? 0 : sqrt(square); }
 
-// (E87) how far the method is from the end
+// (E87) Measures how far Newton's method is from its end: the norm of the residual relative to inertia and forces, and
+// its floor.
 static void measure(solve *o, progress *p) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->norms(o->s, b, sums(o, b));
@@ -126,8 +128,8 @@ static void measure(solve *o, progress *p) {
   p->floor = against == 0 ? 0 : rounding(o->s) * root(q[CQ_SUM_NOISE]) / against;
 }
 
-// Goes along STEP as far as the potential falls (E88). Where it falls by less than it rounds, the slope along the way
-// must become less steep. The length; 0: none will do.
+// Line search along STEP: goes as far as the potential falls (E88); where the fall is within rounding, the slope along
+// the way must become less steep. Returns the length; 0 if none will do.
 static double search(solve *o, double energy, double stiffness) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
@@ -135,7 +137,7 @@ static double search(solve *o, double energy, double stiffness) {
   double length = 1, along = o->sum[CQ_SUM_SLOPE];
   for (int i = 0; i < HALVINGS; i++, length *= 0.5) {
     if (i) {
-      wait(o);
+      barrier(o);
       begin_sums(o);
       for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, length, sums(o, b));
       end_sums(o);
@@ -162,12 +164,13 @@ static double search(solve *o, double energy, double stiffness) {
   return 0;
 }
 
-// Friction falls as the speed does only next to rest: by its slope, steps of what comes to rest go too far.
+// Chooses the second derivative of friction: its slope (tangent), or the secant. Friction falls off only next to rest,
+// so that by its slope a node that comes to rest overshoots.
 static void choose_slope(solve *o, int secant) {
   if (!o->s->model->walls_have_friction) return;
-  wait(o);
+  barrier(o);
   if (o->worker->rank == 0) o->s->implicit.secant = secant;
-  wait(o);
+  barrier(o);
 }
 
 // Writes what a step took (Newton and linear iterations, residual, floor) into the report, on the first worker.
@@ -183,17 +186,17 @@ static void report(const solve *o, int32_t step, const progress *p) {
   to[CQ_SOLVER_ADJOINT] = to[CQ_SOLVER_SADDLE] = 0;
 }
 
-// (E103) How hard a body is held where the method has it: less after a whole step, more after a short one. Returns
-// whether that may help.
+// (E103) Adjusts how strongly a body is held at the present iterate: less after a whole step, more after a short one.
+// Returns whether that may help.
 static int choose_hold(solve *o, double length) {
   // shares of the body's mass: the least moves a solution by less than rounding, with the most nothing moves
   const double was = o->s->implicit.hold, least = 1e-6, most = 1e6, less = 0.25, more = 8, is_short = 0.25;
   double now = was;
   if (length == 1) now = was < least ? 0 : less * was;
   if (length < is_short) now = fmin(more * was, most);
-  wait(o);
+  barrier(o);
   if (o->worker->rank == 0) o->s->implicit.hold = now;
-  wait(o);
+  barrier(o);
   return now > was;
 }
 
@@ -204,7 +207,7 @@ typedef struct releases {
   double fewest, fewest_free;
 } releases;
 
-// contacts that hold although they pull, and of them those that may let go
+// Counts the contacts that hold although they pull, and of these the ones that may let go.
 static double count_pulling(solve *o, double *may_let_go) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->release(o->s, b, CQ_RELEASE_NONE, sums(o, b));
@@ -213,8 +216,9 @@ static double count_pulling(solve *o, double *may_let_go) {
   return o->sum[CQ_SUM_PULLING] + o->sum[CQ_SUM_UNSETTLED];
 }
 
-// (E106) The method has converged with the contacts that hold. Lets go those that pull, all where they are fewer than
-// ever, else the first of them. Keeps the velocities with the fewest. Returns whether there were any.
+// (E106) When Newton's method has converged with the contacts that hold: releases contacts that pull, all if they are
+// fewer than ever before, else the first. Keeps the velocities with the fewest pulling contacts. Returns whether it
+// released any.
 static int release(solve *o, releases *so_far) {
   double pulling;
   o->unsettled = count_pulling(o, &pulling);
@@ -241,7 +245,7 @@ static int release(solve *o, releases *so_far) {
 // Back to the velocities with the fewest contacts that pull.
 static void take_fewest(solve *o, releases *so_far, progress *p) {
   double pulling;
-  wait(o);
+  barrier(o);
   for (int b = o->begin; b < o->end; b++) o->k->keep(o->s, b, 1);
   evaluate(o, CQ_GRID_VELOCITY);
   take_residual(o);
@@ -253,8 +257,8 @@ static void take_fewest(solve *o, releases *so_far, progress *p) {
   so_far->fewest = o->unsettled;
 }
 
-// The tolerance of the linear system of an iteration: that which makes Newton's method converge faster and faster, but
-// nothing below what rounding leaves of the residual, where conjugate gradients stand still.
+// The tolerance of the linear system in a Newton iteration (Eisenstat and Walker): tighter as the method converges,
+// but not below the rounding of the residual, where conjugate gradients stall.
 static double forcing(const progress *p) { return fmin(0.25, fmax(sqrt(p->residual), p->floor / p->residual)); }
 
 // Newton's iterations from VELOCITY, whose potential and residual are known.
@@ -321,7 +325,7 @@ static cq_status newton(solve *o, progress *p) {
       continue;
     }
     energy = o->sum[CQ_SUM_ENERGY];
-    wait(o);
+    barrier(o);
     if (o->worker->rank == 0) swap(o->s, CQ_GRID_VELOCITY, CQ_GRID_TRIAL);
     take_residual(o);
   }
@@ -335,10 +339,10 @@ static cq_status newton(solve *o, progress *p) {
 
 // Makes MOMENTUM again, with the impulse of the pressure on the surface as VELOCITY deforms it.
 static void renew_momentum(solve *o) {
-  wait(o);
+  barrier(o);
   cq_linear_gather(o, CQ_GRID_VELOCITY);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VELOCITY);
-  wait(o);
+  barrier(o);
   for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
 }
 
@@ -362,17 +366,17 @@ static cq_status follow(solve *o, progress *p, int *settled) {
   return CQ_UNSTABLE;
 }
 
-// Over dual numbers: the velocities are those of the step, their slopes are not yet. r(v, slopes) = 0 is linear in
-// them.
+// Over dual numbers: the velocities are solved, their slopes not yet. Solves r(v, slopes) = 0, which is linear in the
+// slopes.
 static void solve_slopes(solve *o) {
   // a second round takes what rounding left to the first; a pressure that follows and friction are fixed points
   const int follows = cq_pressure_follows(o->s->model), rounds = follows || o->s->model->walls_have_friction ? 60 : 2;
-  wait(o);
+  barrier(o);
   if (o->worker->rank == 0) {
     o->s->implicit.tangent = 1;
     o->s->implicit.secant = 0;
   }
-  wait(o);
+  barrier(o);
   tensors(o);
   invert(o);
   for (int i = 0; i < rounds; i++) {
@@ -385,7 +389,7 @@ static void solve_slopes(solve *o) {
     for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
     end_sums(o);
     if (o->worker->rank == 0) swap(o->s, CQ_GRID_VELOCITY, CQ_GRID_TRIAL);
-    wait(o);
+    barrier(o);
   }
   if (o->worker->rank == 0) o->s->implicit.tangent = 0;
   evaluate(o, CQ_GRID_VELOCITY);
@@ -393,6 +397,7 @@ static void solve_slopes(solve *o) {
   press(o, CQ_GRID_RESIDUAL);
 }
 
+// The solve of one worker for a step that begins in `in`.
 static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   solve o = {.s = s, .worker = worker, .k = s->implicit.loops, .in = in};
   cq_worker_share(worker, s->ranges, &o.begin, &o.end);
@@ -400,23 +405,24 @@ static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   return o;
 }
 
-// Once more from the start, where Newton's method came to no end: the body is held where the method has it, by its mass
-// times less and less. One that settles while it hangs by what is slack at first, or must turn, so falls, swings and
-// comes to rest; and a step whose contacts or rounding led astray gets there by shorter ways.
+// Repeats Newton's method from the start where it did not converge: the body is held at the iterate by a force in
+// proportion to its mass, less and less. This helps bodies that swing, turn, or hang by cables that are slack at
+// first, and steps whose contacts or rounding led astray.
 static cq_status newton_held(solve *o, progress *p) {
   const int32_t made = o->newton;
-  wait(o);
+  barrier(o);
   if (o->worker->rank == 0) o->s->implicit.hold = 1;
-  wait(o);
+  barrier(o);
   cq_status status = begin_step(o);
   if (!status) status = newton(o, p);
-  wait(o);
+  barrier(o);
   if (o->worker->rank == 0) o->s->implicit.hold = 0;
-  wait(o);
+  barrier(o);
   o->newton += made;
   return status;
 }
 
+// Ends a step as failed; the first worker says how, in the scene's health.
 static cq_status fail(const solve *o, int32_t bad, double value) {
   if (o->worker->rank == 0) o->s->health = (cq_health){.bad = bad, .step = o->s->step, .value = value};
   return CQ_UNSTABLE;
@@ -436,29 +442,29 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   if (status == CQ_UNSTABLE) return fail(&o, CQ_HEALTH_NOT_CONVERGED, p.residual);
   if (status) return status;
   if (o.k->tangent) solve_slopes(&o);
-  phase(&o, CQ_PHASE_SOLVE);
+  start_phase(&o, CQ_PHASE_SOLVE);
   for (int b = o.begin; b < o.end; b++)
     o.k->finish(s, b, record ? record->grid : NULL, record ? record->held : NULL);
-  wait(&o);
-  phase(&o, CQ_PHASE_GRID);
+  barrier(&o);
+  start_phase(&o, CQ_PHASE_GRID);
   return CQ_OK;
 }
 
-// does the solution of the adjoint lean out of what walls leave free?
+// Does the solution of the adjoint have parts in directions that walls hold (E95, E97)?
 static int leans(const cq_scene *s) { return s->model->walls_have_friction || s->grad_impulse; }
 
-// What STEP gives through pressure that follows (E93), friction (E95) and impulses (E97); returns by how much of it
-// that has changed.
+// Adds to the right side what STEP gives through pressure that follows the surface (E93), friction (E95) and impulses
+// (E97). Returns how much this has changed since the last round.
 static double follow_adj(solve *o, const cq_slice *out) {
   if (leans(o->s)) {
     for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);
-    wait(o);
+    barrier(o);
     cq_linear_multiply(o, CQ_GRID_DIRECTION, CQ_PRODUCT_ALL);
   }
   if (cq_pressure_follows(o->s->model)) {
     for (int r = o->begin; r < o->end; r++) o->k->follow(o->s, o->in, out, r);
     cq_linear_press(o);
-    wait(o);
+    barrier(o);
   }
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->add_followed(o->s, b, sums(o, b));
@@ -466,8 +472,9 @@ static double follow_adj(solve *o, const cq_slice *out) {
   return o->sum[CQ_SUM_INERTIA] == 0 ? 0 : sqrt(o->sum[CQ_SUM_RESIDUAL] / o->sum[CQ_SUM_INERTIA]);
 }
 
-// H y = b, and with what follows the velocities, T its part of the second derivative: (H + T)^T y = b, where T^T y goes
-// to the right, and the last y into it, until that changes nothing. Leaves PRODUCT = H y, and STEP = y which leans.
+// Solves (H + T)^T y = b, with T the part of the second derivative that is not symmetric (pressure, friction,
+// impulses), as a fixed point: H y = b - T^T y until nothing changes. Leaves PRODUCT = H y, and y in STEP, with its
+// parts in held directions.
 static cg_end solve_adj(solve *o, const cq_slice *out) {
   enum { ROUNDS = 200 };
   const cq_integrator *set = &o->s->model->integrator;
@@ -479,7 +486,7 @@ static cg_end solve_adj(solve *o, const cq_slice *out) {
     end = cq_linear_solve(o, 1, set->adjoint_tolerance, set->linear_iterations, 0);
   }
   for (int b = o->begin; lean && b < o->end; b++) o->k->straighten(o->s, b);
-  wait(o);
+  barrier(o);
   cq_linear_multiply(o, CQ_GRID_STEP, CQ_PRODUCT_ALL);
   for (int b = o->begin; lean && b < o->end; b++) o->k->lean(o->s, b);
   return end;
@@ -497,19 +504,19 @@ cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_re
     const int32_t at = cq_pressure_follows(s->model) ? CQ_GRID_VELOCITY : CQ_GRID_VECTORS;
     cq_linear_gather(&o, CQ_GRID_VELOCITY);
     for (int r = o.begin; r < o.end; r++) o.k->momentum(s, o.in, r, at);
-    wait(&o);
+    barrier(&o);
     for (int b = o.begin; b < o.end; b++) o.k->take_momentum(s, b);
     evaluate(&o, CQ_GRID_VELOCITY);
     press(&o, CQ_GRID_RESIDUAL_TRIAL);
     for (int b = o.begin; s->grad_impulse && b < o.end; b++) o.k->impulse_to_velocity(s, b);
-    wait(&o);
+    barrier(&o);
   }
   tensors(&o);
   choose_slope(&o, 0);
   invert(&o);
   const cg_end end = solve_adj(&o, record->out);
   for (int b = o.begin; b < o.end; b++) o.k->finish_adj(s, b);
-  wait(&o);
+  barrier(&o);
   if (s->implicit.report && worker->rank == 0) {
     double *to = s->implicit.report + step * CQ_SOLVER_WIDTH;
     to[CQ_SOLVER_ADJOINT] = o.linear;

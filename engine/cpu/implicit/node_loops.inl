@@ -14,28 +14,32 @@ CQ_INLINE Row velocity_mask(void) {
   return row_comps(mask);
 }
 
-// what damping leaves of a velocity within the solve; the midpoint rule has a half before and a half after it (E125)
+// The share of a velocity that damping leaves within the solve. The midpoint rule damps half before and half after it
+// (E125), so that here it is 1.
 CQ_INLINE real solve_decay(const cq_scene *s) { return cq_is_midpoint(s->model) ? (real)1 : decay_of(s); }
+// The share of velocities that damping leaves in half a step, for the midpoint rule; 1 for backward Euler.
 CQ_INLINE real half_decay(const cq_scene *s) { return cq_is_midpoint(s->model) ? s_sqrt(decay_of(s)) : (real)1; }
 
 // what the logarithm of the first falls by with the rate of damping
 CQ_INLINE double damped_seconds(const cq_scene *s) { return cq_is_midpoint(s->model) ? 0 : s->model->dt; }
 
-// mass over that (E82), 0 where steps have no inertia
+// The inverse of the share of velocities that damping leaves (E82), a factor of the mass; 0 where steps have no
+// inertia.
 CQ_INLINE real inertia_of(const cq_scene *s) {
   return s->model->integrator.statics ? (real)0 : (real)1 / solve_decay(s);
 }
 
-// the same in the second derivative, with what holds a body where Newton's method has it (E103)
+// inertia_of for the second derivative, with the force that holds a body at the iterate (E103).
 CQ_INLINE real resistance_of(const cq_scene *s) {
   return inertia_of(s) + (real)s->implicit.hold;
 }
 
+// The masses of a row's nodes, each in all four components.
 CQ_INLINE Row mass_of(const Row momentum) {
   return row_comp(momentum, CQ_DIM);
 }
 
-// dt g in every node
+// The velocity that gravity adds in one step, dt g, in every node of a row.
 CQ_INLINE Row fall_row(const cq_scene *s) {
   real g[4] = {(real)0, (real)0, (real)0, (real)0};
   for (int i = 0; i < CQ_DIM; i++) g[i] = (real)cq_solve_seconds(s->model) * ((const real *)s->globals)[i];
@@ -51,6 +55,7 @@ CQ_INLINE double dot_value(const cq_scene *s, const real a, const real b) {
   return s_value(a) * s_value(b);
 }
 
+// The dot product of two rows over all nodes and components, in double.
 CQ_INLINE double dot_rows(const cq_scene *s, const Row a, const Row b) {
 #if defined(CQ_REAL_DUAL)
   double sum = 0;
@@ -67,7 +72,7 @@ CQ_INLINE double dot_rows(const cq_scene *s, const Row a, const Row b) {
 #endif
 }
 
-// M^-1 times a row
+// The preconditioner M^-1 applied to a row.
 CQ_INLINE Row conditioned(const cq_scene *s, const int64_t at, const Row r) {
   Row sum = row_zero();
   EACH(k) sum = row_fma(row_load(grid_vector(s, CQ_GRID_INVERSE + k) + at), row_comp(r, k), sum);

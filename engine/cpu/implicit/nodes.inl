@@ -16,7 +16,8 @@ static void take_momentum(cq_scene *s, const int32_t block) {
   }
 }
 
-// the velocity of a node after, and what is held of it
+// Stops the velocities `which` of a block of nodes at walls. In the linear system of slopes, where contacts are
+// settled, it keeps those that hold.
 static void stop_all(cq_scene *s, const int32_t block, const int which) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *v = grid_vector(s, which);
@@ -30,7 +31,7 @@ static void stop_all(cq_scene *s, const int32_t block, const int which) {
   }
 }
 
-// Single light nodes may go far: what the body does is asked for.
+// Adds up how far the mass of a block moves, as a mean square: single light nodes may go far.
 static void measure_way(cq_scene *s, const int32_t block, double *sum) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   const double dt = s->model->dt, cell = s->model->dx;
@@ -219,8 +220,8 @@ static void invert_diagonal(cq_scene *s, int32_t block) {
     }
 }
 
-// (E86) Contacts that let go hold where the velocity has met them and the residual presses on, and no longer where it
-// pulls away.
+// (E86) Updates which contacts of a block hold: those that the velocity has met and the residual presses on begin to;
+// those from which the residual pulls away let go.
 static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
@@ -273,8 +274,8 @@ static double node_scale(const cq_scene *s, const int64_t node) {
   return sqrt(moves) + sqrt(inner) + 0.01 * sqrt(given);
 }
 
-// (E106) Contacts that hold although they pull by more than the tolerance. One that let go RELEASED times before, where
-// the method had converged, holds on: beside others the residual asks for neither.
+// (E106) Releases contacts that hold although they pull by more than the tolerance. A contact that was released
+// RELEASED times at converged iterates holds on: beside others, the residual asks for neither.
 static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
   enum { RELEASED = 4 };
   cq_constrained_nodes *h = &s->implicit.constrained[block];
@@ -316,7 +317,8 @@ static void keep(cq_scene *s, int32_t block, int32_t back) {
   }
 }
 
-// A vector without what contacts hold. Left in, constraint forces would drown what is free by their rounding.
+// Removes from a vector the directions that contacts hold. Left in, constraint forces would drown the free directions
+// in their rounding.
 static void project(cq_scene *s, const int32_t block, const int which) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *x = grid_vector(s, which);
@@ -331,7 +333,7 @@ static void project(cq_scene *s, const int32_t block, const int which) {
   }
 }
 
-// (E87) squares of norms by M^-1 at VELOCITY
+// (E87) Adds up the squared norms, by M^-1, of residual, inertia and forces at VELOCITY.
 static void norms(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask(), fall = fall_row(s);
   const real inertia = inertia_of(s);
@@ -400,7 +402,7 @@ CQ_INLINE Row slopes_of(const cq_scene *s, Row r) {
 #endif
 }
 
-// sum: r.M^-1 r
+// Begins conjugate gradients again from the residual REST: DIRECTION = M^-1 REST; sum: REST . M^-1 REST.
 static void cg_again(cq_scene *s, int32_t block, double *sum) {
   const real *rest = grid_vector(s, CQ_GRID_REST);
   ROWS_EACH(s, block, at) {
@@ -410,6 +412,8 @@ static void cg_again(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
+// Begins conjugate gradients on a block of nodes: STEP = 0, REST the signed residual, DIRECTION = M^-1 REST; adds up
+// the squared norm.
 static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
   const real *residual_at = grid_vector(s, CQ_GRID_RESIDUAL);
   real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST);
@@ -423,6 +427,8 @@ static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
   cg_again(s, block, sum);
 }
 
+// A step of conjugate gradients on a block of nodes: STEP and REST go on by alpha, then the preconditioner; adds up
+// the squared norm.
 static void cg_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST);
   real *z = grid_vector(s, CQ_GRID_CONDITIONED);
@@ -454,7 +460,7 @@ static void take_direction(cq_scene *s, int32_t block) {
 // ---- line search ----------------------------------------------------------------------------------------------------
 
 // The residual at `where` times the way from VELOCITY to TRIAL, which is not along STEP where walls have stopped it.
-// Without what contacts hold: constraint forces times the rounding of velocities that keep them would drown the rest.
+// Held directions are left out: constraint forces times the rounding of velocities would drown the rest.
 static double along_way(cq_scene *s, int32_t block, const int which, const int where) {
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *to = grid_vector(s, CQ_GRID_TRIAL);
   const real *r = grid_vector(s, which);
@@ -478,12 +484,13 @@ static void trial(cq_scene *s, int32_t block, double length, double *sum) {
   sum[CQ_SUM_SLOPE] += along_way(s, block, CQ_GRID_RESIDUAL, CQ_GRID_VELOCITY);
 }
 
-// RESIDUAL_TRIAL times the way
+// The slope of the potential at the trial point: RESIDUAL_TRIAL times the way from VELOCITY to TRIAL.
 static void slope(cq_scene *s, int32_t block, double *sum) {
   sum[CQ_SUM_DOT] += along_way(s, block, CQ_GRID_RESIDUAL_TRIAL, CQ_GRID_TRIAL);
 }
 
-// Makes the start shorter. Walls that have stopped it stay touched: rounding would say whether the rest meets them.
+// Scales down the velocities that a step begins with. Contacts at walls that stopped them stay active: whether the
+// shorter way meets them would be up to rounding.
 static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
@@ -499,8 +506,8 @@ static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
 
 // ---- the end of a step ----------------------------------------------------------------------------------------------
 
-// VELOCITY to where g2p reads it, and with masses to the record {record_nodes, 4}; contacts that hold to held; and what
-// walls have given.
+// Ends a step on a block of nodes: VELOCITY goes to where g2p reads it, velocities and masses to the record
+// {record_nodes, 4}, the contacts that hold to `held`, and impulses of walls are added up.
 static void finish(cq_scene *s, int32_t block, void *record, uint64_t *held) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);

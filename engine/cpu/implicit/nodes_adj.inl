@@ -1,5 +1,7 @@
 // nodes_adj: the adjoint of a step of backward Euler, the loops over nodes, before and after its linear system.
 
+// Before the adjoint's linear system on a block of nodes: loads velocities, momenta and held contacts from the record
+// of the step, and sets its right side.
 static void load_record(cq_scene *s, int32_t block, const void *record, const uint64_t *held) {
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   real *to = grid_vector(s, CQ_GRID_RESIDUAL), *slab[CQ_RANGES_MAX];
@@ -25,8 +27,8 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
   hold_wanted(s, block);
 }
 
-// TRIAL keeps dL/dv while RESIDUAL becomes it with what pressure that follows and friction give; sum: how much this
-// changed RESIDUAL.
+// Adds to dL/dv in RESIDUAL what pressure that follows the surface and friction contribute; TRIAL keeps dL/dv without
+// it. sum: how much this changed RESIDUAL.
 static void add_followed(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask();
   const int follows = cq_pressure_follows(s->model);
@@ -48,7 +50,7 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// as turn_adj, of a held node
+// Adjoint of a held node's normal at a moving wall: adds to the gradient of the wall's velocity, which moved it (E22).
 static void constrained_turn_adj(const cq_scene *s, const int32_t wall, const ConstrainedNode *n,
                                  const ContactGrad *grad, cq_partial *sum) {
   double place[3] = {0};
@@ -73,8 +75,8 @@ static void normal_beside_whole_adj(const cq_scene *s, const cq_constrained_node
   EACH(i) grad->n[i] += along * share[i];
 }
 
-// What the walls that hold a node get: of b - H y, and of the residual where they turn (E90), of friction (E95) and of
-// impulses (E97).
+// Adjoint of the walls that hold a node: from b - H y, and from the residual where walls turn (E90), by friction (E95)
+// and by impulses (E97).
 static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, cq_partial *sum) {
   const int64_t at = 4 * n->node;
   const real *b = grid_vector(s, CQ_GRID_RESIDUAL) + at, *y = grid_vector(s, CQ_GRID_STEP) + at;

@@ -74,7 +74,8 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
   scatter_end(&to, &strides);
 }
 
-// (E80, E82) the potential of strain at node velocities, and what stress gives the nodes: -dt V 4/dx K (o + arm)
+// (E80, E82) At the node velocities `at`: adds the strain energy of a range's particles to `sum`, and scatters the
+// forces of their stress, -dt V 4/dx K (o + arm).
 static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
@@ -119,7 +120,7 @@ static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at,
 
 // ---- the second derivative ------------------------------------------------------------------------------------------
 
-// (E84) what the tensors make of a vector
+// (E84) Scatters to the nodes the product of a range's tensors with the vector that is gathered from them.
 static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, const int32_t from) {
   const real inv_dx4 = (real)(4 / s->model->dx), *grid = grid_vector(s, from);
   const Strides strides = strides_of(s->arrangement);
@@ -141,7 +142,8 @@ static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, 
   scatter_end(&to, &strides);
 }
 
-// The same of averaged rates; its trace alone goes to the nodes (E101).
+// The product of a range's tensors with averaged rates; the trace of the result alone is scattered to the nodes
+// (E101).
 static void product_averaged(cq_scene *s, const cq_slice *in, const int32_t range) {
   const real inv_dx4 = (real)(4 / s->model->dx);
   const Strides strides = strides_of(s->arrangement);

@@ -2,7 +2,7 @@
 // system is what the momentum of nodes gets (E89); what particles get of it is what the explicit step gives them, with
 // K in place of tau, and what F^ gets through K beside it (E91, E92).
 
-// Adjoint of end_stress_of: what P(F^) gets goes to F^, and to constants, internal variables and actuation.
+// Adjoint of end_stress_of: from dL/dP to F^, constants, internal variables and actuation.
 CQ_RARE void piola_adj_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_DIM], const ChunkGrad *chunk,
                           Real grad_trial[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   for (int k = 0; m->materials >> k; k++) {
@@ -63,7 +63,8 @@ CQ_RARE void viscous_adj_of(const Matter *m, const int h, const Rate *flow, cons
   }
 }
 
-// (E102) K becomes what the stress gave the nodes where dilatations are averaged, and V gets what it does not of that.
+// (E102) Where dilatations are averaged: turns K into the stress that was scattered to nodes, and gives V the gradient
+// of the part that was not.
 CQ_INLINE void press_adj(const cq_scene *s, const ChunkStep *c, const int h, Real k[CQ_DIM][CQ_DIM]) {
   const real dt = (real)s->model->dt;
   const Real volume = param(c->matter, CQ_PARAM_VOLUME, h), none = r_set((real)0);
@@ -75,8 +76,9 @@ CQ_INLINE void press_adj(const cq_scene *s, const ChunkStep *c, const int h, Rea
   EACH(i) k[i][i] -= press / dt;
 }
 
-// (E91) From Y = 4/dx sum w y (o + arm)^T: what K gets is -dt V Y. The adjoint of F', C' and n1 in the chunk become the
-// complete ones, for F^ is F' and has been a cause of the stress as well. Writes K, and what F gets of it at once.
+// (E91) Adjoint of the stress at the end of a step. From Y = 4/dx sum w y (o + arm)^T the gradient of K is -dt V Y.
+// Completes the adjoints of F', C' and n1 in the chunk, since F^ = F' caused the stress as well; writes K, and the
+// gradient of F by it.
 CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of, Stress *stress,
                           Real grad_f[CQ_DIM][CQ_DIM]) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;
@@ -145,8 +147,8 @@ CQ_INLINE void stress_adj(const cq_scene *s, const ChunkStep *c, const int h, co
   store_matrix(c->adj, C, h, given.b);
 }
 
-// (E93) What nodes get of y through a pressure that follows F^: minus the transpose of the pressure's part of the
-// second derivative, which is not symmetric, times STEP.
+// (E93) For a pressure that follows F^: scatters to the nodes minus the transpose of the pressure's second derivative,
+// which is not symmetric, times STEP.
 static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const real dt = (real)s->model->dt, scale = (real)(4 / s->model->dx) * dt * dt;
   const real *y = grid_vector(s, CQ_GRID_STEP);
@@ -186,6 +188,8 @@ static void follow(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t
   slopes_end(s, &to, &strides);
 }
 
+// Adjoint of the particles of a range in an implicit step: from the solution of the nodes' linear system to the
+// gradients of their state, constants and actuation.
 static void implicit_p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   const real *velocity = (const real *)s->grid_v, *gradient = (const real *)s->grid_q;

@@ -2,14 +2,14 @@
 // state before and a velocity give F^, and a wall holds a node that would pass its surface within the step. The rest is
 // as for nodes of the grid of the world; the loops over particles are ../reference/implicit.inl.
 
-// component of a vector field over the nodes of reference grids
+// Component k of a vector field over the nodes of reference grids.
 CQ_INLINE real *reference_field(const cq_scene *s, const void *data, const int component) {
   return (real *)data + component * s->reference.node_count;
 }
 enum { DISPLACEMENT = 0, NODE_VELOCITY = CQ_DIM };   // in a slice
 
-// What the cells of a reference grid gave four nodes (../reference/stencil.inl): as much of `fields` vector fields as a
-// row has room for.
+// The sums of four nodes that the cells of a reference grid have scattered (../reference/stencil.inl): as many vector
+// fields as a row has room for.
 static Row reference_given(const cq_scene *s, const cq_column *column, const int64_t at, const int fields) {
   enum { SHIFTS_OF_CELLS = CQ_REFERENCE_SHIFTS };
   real out[16];
@@ -35,7 +35,7 @@ CQ_INLINE Row given_take(const cq_scene *s, const Slabs *slabs, const cq_column 
   return slabs_take(slabs, at - 4 * column->node);
 }
 
-// momentum and mass of nodes, with the impulse of given forces
+// Momentum and mass of four nodes, with the impulse of given forces in the step.
 static Row reference_momentum(const cq_scene *s, const int64_t at, const Row given) {
   const cq_reference *r = &s->reference;
   real out[16];
@@ -71,6 +71,7 @@ static void spread(cq_scene *s, int32_t block, int32_t from) {
 
 // ---- walls ----------------------------------------------------------------------------------------------------------
 
+// Where a node of a reference grid is in the state that the step begins with [length].
 static void reference_place(const cq_scene *s, const int64_t node, wall_real place[3]) {
   place[2] = 0;
   EACH(i)
@@ -78,12 +79,13 @@ static void reference_place(const cq_scene *s, const int64_t node, wall_real pla
                (wall_real)reference_field(s, s->reference.from->data, DISPLACEMENT + i)[node];
 }
 
+// Component i of reference_place.
 static real reference_place_of(const cq_scene *s, const int64_t node, const int i) {
   return reference_field(s, s->reference.rest, i)[node] +
          reference_field(s, s->reference.from->data, DISPLACEMENT + i)[node];
 }
 
-// a node outside of a solid box, beside the face that is nearest, meets that face only where it is over it
+// Does a node outside of a solid box lie over the face that is nearest to it? Only then can it meet that face.
 static int is_over_face(const cq_wall *wall, const double slack, const wall_real x[3], const wall_real normal[3]) {
   for (int i = 0; wall->shape == CQ_WALL_BOX && !wall->hollow && i < CQ_DIM; i++) {
     const double at = (double)s_value(x[i]);
@@ -121,6 +123,7 @@ static int add_wall(cq_scene *s, cq_constrained_nodes *h, ConstrainedNode *n, co
   return 1;
 }
 
+// Adds a pin to the contacts of a constrained node; 0 if there is no memory.
 static int add_pin(cq_constrained_nodes *h, ConstrainedNode *n, const int32_t pin) {
   if (!constrained_reserve(&h->contact, &h->contact_capacity, h->contacts + 1, sizeof(NodeContact))) return 0;
   NodeContact *c = (NodeContact *)h->contact + h->contacts++;
@@ -155,6 +158,7 @@ static int add_node(cq_scene *s, cq_constrained_nodes *h, const StepWalls *walls
   return 1;
 }
 
+// Lists the nodes of a block that walls or pins may hold in this step.
 static void find_constrained_reference(cq_scene *s, const int32_t block) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   const StepWalls walls = walls_of(s);
@@ -176,6 +180,7 @@ static void find_constrained_reference(cq_scene *s, const int32_t block) {
 CQ_INLINE real ahead(const cq_scene *s) {
   return cq_is_midpoint(s->model) ? (real)2 * half_decay(s) - (real)1 : (real)0;
 }
+// The factor of the velocity before the step in ahead VELOCITY - back v_n; 0 for backward Euler.
 CQ_INLINE real back(const cq_scene *s) { return cq_is_midpoint(s->model) ? decay_of(s) : (real)0; }
 
 // by how much a node goes on beyond VELOCITY where no contact holds it

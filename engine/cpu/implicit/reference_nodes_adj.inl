@@ -1,7 +1,7 @@
 // reference_nodes_adj: nodes of reference grids in implicit steps, backward: what is before and after their linear
 // system, beside what nodes_adj.inl does on either grid.
 
-// what the velocity of nodes gets in the step, from the adjoint of the state after it
+// The gradient of the nodes' velocities within a step, from the adjoint of the state after it.
 static Row reference_wanted(const cq_scene *s, const int64_t at, const Row kept) {
   const real *adj = (const real *)s->reference.adj, dt = (real)s->model->dt, on = ahead(s);
   const int statics = s->model->integrator.statics;
@@ -19,7 +19,8 @@ static Row reference_wanted(const cq_scene *s, const int64_t at, const Row kept)
   return row_load(out);
 }
 
-// where contacts hold a node, its velocity does not go on
+// For the midpoint rule: removes from the gradient of end velocities the directions that contacts hold, where nodes do
+// not go on.
 static void hold_wanted(cq_scene *s, const int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real on = ahead(s);
@@ -38,7 +39,8 @@ static void hold_wanted(cq_scene *s, const int32_t block) {
   }
 }
 
-// What the normal of contact k gets of the velocity that goes on where no contact holds: of what they hold, the rest.
+// Adjoint of the midpoint rule's second half, in which nodes go on only in free directions: what the normal of contact
+// k gets of that.
 static void beyond_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                        ContactGrad *grad) {
   real change[CQ_DIM], end[CQ_DIM];
@@ -60,8 +62,8 @@ typedef struct {
   int contact;
 } HeldBy;
 
-// What the place of a node gets of a contact, in the state before the step: by the gap, by the normal, and by the
-// moments of impulses. share: what w of the contact gets.
+// Adjoint of a contact by the place of its node before the step: by the gap, the normal, and the moments of impulses.
+// share: the gradient of the contact's velocity w.
 static void reference_contact_adj(cq_scene *s, const HeldBy *held, const real share[CQ_DIM], const ContactGrad *grad,
                                   cq_partial *sum) {
   const cq_constrained_nodes *h = held->all;
@@ -91,7 +93,8 @@ static void reference_contact_adj(cq_scene *s, const HeldBy *held, const real sh
   }
 }
 
-// From the solution y of the linear system: what forces at F^ get, and the masses and velocities before the step.
+// From the solution y of the linear system to the gradients of the forces at F^, and of masses and velocities before
+// the step.
 static void begin_reference_adj(cq_scene *s, const cq_slice *in, int32_t block) {
   const cq_reference *r = &s->reference;
   const cq_constrained_nodes *h = &s->implicit.constrained[block];

@@ -15,6 +15,7 @@ static const real earlier_lanes[REACH][GROUP] = {{1, 1}, {1}};
 static const real later_lanes[REACH][GROUP] = {{0}, {0}, {0}, {0, 0, 0, 1}, {0, 0, 1, 1}};
 static const real own_lanes[REACH][GROUP] = {{0, 0, 1, 1}, {0, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1}, {1, 1}};
 
+// One of the vectors of the sweeps, past the zeros that guard its beginning.
 CQ_INLINE real *sweep_vector(const cq_scene *s, const int which) {
   return (real *)s->implicit.sweep[which] + s->implicit.sweep_guard;
 }
@@ -27,7 +28,7 @@ CQ_INLINE real *sweep_vector(const cq_scene *s, const int which) {
        node += GROUP, group++)                                                                                         \
     if ((s)->implicit.sides[group].kind)
 
-// sums of what a group is coupled to at one side of its column, entry by entry of the blocks
+// Adds the products of a group's blocks with the nodes at one side of its column, entry by entry of the blocks.
 CQ_INLINE void couple(const real *m, const real *x, const int64_t stride, Four sum[MATRIX]) {
   CQ_UNROLL for (int dz = 0; dz < REACH; dz++) EACH(j) {
     const Four at = four_load(x + j * stride + dz - 2);
@@ -35,7 +36,7 @@ CQ_INLINE void couple(const real *m, const real *x, const int64_t stride, Four s
   }
 }
 
-// the same of the own column, for some lanes
+// Adds the products of a group's blocks with nodes of its own column, for the lanes of a mask.
 CQ_INLINE void couple_lanes(const real *m, const real *x, const int64_t stride, const real lanes[REACH][GROUP],
                             Four sum[MATRIX]) {
   for (int dz = 0; dz < REACH; dz++) EACH(j) {
@@ -62,6 +63,7 @@ CQ_INLINE void couple_column(const cq_scene *s, const int64_t node, const int64_
                lanes, sum);
 }
 
+// Sets a sum for each row of the matrix block to zero.
 CQ_INLINE void sums_begin(Four sum[MATRIX]) { for (int k = 0; k < MATRIX; k++) sum[k] = (Four){0}; }
 
 // Sums matrix-vector products over the matrix's columns.
@@ -72,7 +74,7 @@ CQ_INLINE void sums_take(const Four sum[MATRIX], Four out[CQ_DIM]) {
   }
 }
 
-// a group's own block, or its inverse, times x
+// A group's diagonal block, or the inverse of it, times x.
 CQ_INLINE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_DIM]) {
   Four sum[CQ_DIM];
   EACH(i) sum[i] = (Four){0};
@@ -81,6 +83,7 @@ CQ_INLINE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_D
   EACH(i) out[i] = sum[i];
 }
 
+// The sum of four lanes, in double.
 CQ_INLINE double fours_total(const Four x) { return (double)x[0] + (double)x[1] + (double)x[2] + (double)x[3]; }
 
 // Q = K^-1 u, group by group: u is REST at first, and p - D t + R t then.
@@ -207,7 +210,7 @@ static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum)
   }
 }
 
-// the grid's vector STEP += STEP
+// Adds the solution of the sweeps to the grid's vector STEP.
 static void sweep_end(cq_scene *s, int32_t block) {
   real *to = grid_vector(s, CQ_GRID_STEP);
   GROUPS_EACH(s, block, node, group)

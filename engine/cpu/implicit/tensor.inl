@@ -64,6 +64,8 @@ typedef struct {
   Real noise;                // rounding of what a particle gives the residual
 } Blocks;
 
+// For the particles at h: place, weights, and the three entries of their second derivative that form part `part` of a
+// node's diagonal block.
 CQ_INLINE void blocks_of(const cq_scene *s, const real *chunk, const real *tensor, const int h, const int part,
                          Blocks *b) {
   const real inv_dx = (real)(1 / s->model->dx);
@@ -130,7 +132,8 @@ CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t rang
   scatter_end(&to, &strides);
 }
 
-// (E85) the diagonal blocks of H that particles give, and the rounding of what they give the residual
+// (E85) Scatters to the nodes the diagonal blocks of H from a range's particles, and the rounding error of their
+// forces.
 static void diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
   if (part)
     diagonal_part(s, in, range, DIAGONAL_PARTS - 1);

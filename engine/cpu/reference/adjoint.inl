@@ -12,9 +12,10 @@ CQ_INLINE Wanted wanted_of(const cq_scene *s) {
                   (s->wanted & cq_bit(CQ_FIELD_DEFORMATION)) != 0, (s->wanted & cq_bit(CQ_FIELD_POSITION)) != 0};
 }
 
+// Adds lanes to memory.
 CQ_INLINE void add_real(real *at, const Real x) { r_store(at, r_load(at) + x); }
 
-// P, for gradients that need it
+// P of the particles, computed again for the gradients that need it.
 CQ_RARE void piola_again(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                          Real p[CQ_DIM][CQ_DIM]) {
   piola_of(at, f, rate, p);
@@ -87,7 +88,7 @@ CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_D
   add_to_volume(at, along);
 }
 
-// adjoint of force_of
+// Adjoint of force_of: from gradients of the forces on nodes to those of P and F.
 CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
                                const Real grad_force[CQ_DIM]) {
   if (!at->m->actuation) return;
@@ -101,7 +102,7 @@ CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Re
   store_vector(actuation, PRESSURE, at->h, grad_pressure);
 }
 
-// dL/d(stretch), from dL/dF; F0 gets the rest
+// dL/d(stretch) from dL/dF, and the gradient of F0.
 CQ_INLINE void deform_adj(const Point *at, const Real stretch[CQ_DIM][CQ_DIM],
                           const Real grad_f[CQ_DIM][CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM]) {
   const cq_reference *r = &at->s->reference;
@@ -120,8 +121,8 @@ CQ_INLINE void deform_adj(const Point *at, const Real stretch[CQ_DIM][CQ_DIM],
   EACH(i) EACH(j) grad_stretch[i][j] = r_pick(volume, grad_stretch[i][j], r_set((real)0));
 }
 
-// What one particle takes part in backward. On entry want: B = sum dL/df (x) grad N; on return grad_stretch, and
-// grad_rate where the particle is viscous.
+// The adjoint of one group of particles. On entry want: B = sum dL/df (x) grad N. Returns grad_stretch, and grad_rate
+// where a particle is viscous.
 CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[CQ_DIM][CQ_DIM],
                             const Real want_force[CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM]) {
@@ -212,8 +213,8 @@ CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
 
 // ---- particles anywhere, and their places on the grid ---------------------------------------------------------------
 
-// What the place of particles in their cells gets where N gives value, and grad N slope, to the nodes, or takes them
-// from there: added to fraction_adj.
+// Adds to fraction_adj the gradient of the particles' places in their cells, by N and by grad N: value and slope are
+// what these scatter to the nodes, or gather from them.
 CQ_RARE void place_adj(const Cells *c, const real *data, const int32_t chunk, const Real value[CQ_DIM],
                        const Real slope[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = c->s;
@@ -301,9 +302,11 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
 CQ_RARE void lattice_neo_hookean_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_NEO_HOOKEAN, 0);
 }
+// lattice_forces_adj for the fixed corotated law, compiled apart.
 CQ_RARE void lattice_corotated_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_COROTATED, 0);
 }
+// lattice_forces_adj for the linear law, compiled apart.
 CQ_RARE void lattice_linear_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_LINEAR, 0);
 }
@@ -384,12 +387,14 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
   }
 }
 
+// Scales the adjoint of the nodes' displacements and velocities by a factor.
 static void discount(cq_scene *s, double factor) {
   real *adj = (real *)s->reference.adj;
   for (int64_t k = 0; k < 2 * CQ_DIM * s->reference.node_count; k++)
     adj[k] = factor == 0 ? (real)0 : adj[k] * (real)factor;
 }
 
+// The squared length of the adjoint of the nodes' displacements and velocities.
 static double square(const cq_scene *s) {
   const real *adj = (const real *)s->reference.adj;
   double sum = 0;
@@ -398,8 +403,8 @@ static double square(const cq_scene *s) {
   return sum;
 }
 
-// What volumes get by the constants of fused laws, in which P is linear: V dL/dV = sum c dL/dc. The actuation has added
-// its part at each step.
+// The gradient of volumes by the constants of fused laws, in which P is linear: V dL/dV = sum c dL/dc. Actuation has
+// added its part at each step.
 static void volume_adj(cq_scene *s, int32_t range) {
   const cq_reference *r = &s->reference;
   const Wanted wanted = wanted_of(s);
@@ -421,7 +426,7 @@ static void volume_adj(cq_scene *s, int32_t range) {
 
 // ---- the first state ------------------------------------------------------------------------------------------------
 
-// What a particle of the first state gets, where prepare gave its mass and momentum to the nodes.
+// Adjoint of the first scatter of mass and momentum to nodes, at one particle of the first state.
 static void give_mass_adj(cq_scene *s, const Placed *p, const int64_t particle, double origin[CQ_DIM]) {
   const cq_reference *r = &s->reference;
   cq_gradients *g = &s->gradients;

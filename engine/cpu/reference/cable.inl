@@ -2,11 +2,13 @@
 // nodes:
 //   x = X_p + sum N u                                                                                         (E114)
 
+// The cell, weights and first node of a particle by its number.
 static Placed placed_particle(const cq_scene *s, const int32_t particle) {
   const int32_t slot = s->arrangement->slot[particle];
   return placed_at(s, &s->reference.cells[s->reference.cells_of_chunk[slot / CQ_CHUNK]], slot);
 }
 
+// Computes the places of all points of cables and chambers from the displacements of nodes in a state.
 static void place_points(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   for (int64_t point = 0; point < c->points; point++) {
@@ -52,7 +54,7 @@ static void place_points_adj(cq_scene *s, const cq_slice *in) {
   }
 }
 
-// What places on the grid get of the forces of points, cable_force, that nodes get through weights.
+// Adjoint of the scatter of cable_force from points to nodes: adds to the gradients of places on the grid.
 static void give_points_adj(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const cq_reference *r = &s->reference;

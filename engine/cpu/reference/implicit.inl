@@ -8,6 +8,7 @@
        cells < stop_; cells++)                                                                                         \
     for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++)
 
+// The time over which the solve moves nodes: a step of backward Euler, half of one of the midpoint rule.
 CQ_INLINE real solve_seconds(const cq_scene *s) { return (real)cq_solve_seconds(s->model); }
 
 // stretch and F of a vector of particles where the vector of the method leads
@@ -18,7 +19,7 @@ CQ_INLINE void deform_moved(const Point *at, const Cells *c, const Weights *w, R
   deform(at, slope, stretch, f);
 }
 
-// seconds times the forces that are given
+// Scatters to the nodes the forces that do not change within the solve, times its seconds.
 static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
   const real seconds = solve_seconds(s);
   const Slab slab = slab_at(s, range, 0);
@@ -43,7 +44,7 @@ static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32
   }
 }
 
-// strain energy, and -seconds V P F0^T grad N
+// At a vector of velocities: adds the particles' strain energy, and scatters -seconds V P F0^T grad N to the nodes.
 static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real seconds = solve_seconds(s);
   const Slab slab = slab_at(s, range, 0);
@@ -101,7 +102,7 @@ static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double
   sum[CQ_SUM_STIFFNESS] += stiffness / (MATRIX * cq_solve_seconds(s->model) * cq_solve_seconds(s->model));
 }
 
-// grad N of node k of a stencil, and N
+// Weight N of node k of a stencil, and its gradient.
 CQ_INLINE Real weight_at(const Weights *w, const int k, Real slope[CQ_DIM]) {
   const int at[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
   Real n = w->axis[0].w[at[0]];
@@ -113,8 +114,8 @@ CQ_INLINE Real weight_at(const Weights *w, const int k, Real slope[CQ_DIM]) {
   return n;
 }
 
-// The diagonal blocks that particles give, three entries in each part, and in component 3 the rounding of what they
-// give the residual; components beyond the first field are of the second one.
+// Scatters to the nodes the diagonal blocks of particles, three entries in each part, and in component 3 the rounding
+// error of their forces; components beyond the first field belong to the second.
 static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
   const real rounds = (real)(2 / (s->model->dx * MATRIX * cq_solve_seconds(s->model)));
@@ -144,7 +145,7 @@ static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32
   }
 }
 
-// what the tensors make of a vector
+// Scatters to the nodes the product of the particles' tensors with a vector.
 static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   const Slab slab = slab_at(s, range, 0);
   (void)in, (void)from;
@@ -167,7 +168,7 @@ static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_
 
 enum { SIDE = 5, OFFSETS = CQ_DIM == 3 ? 63 : 13 };
 
-// Of two nodes of a stencil: by which way one lies beside the other, from none on; below 0: it comes before.
+// The offset, as the matrix numbers them, from node a to node b of a stencil; negative if b comes before a.
 CQ_INLINE int offset_of(const int a, const int b) {
   const int from[3] = {CQ_DIM == 3 ? a / 9 : a / 3, CQ_DIM == 3 ? a / 3 % 3 : a % 3, a % 3};
   const int to[3] = {CQ_DIM == 3 ? b / 9 : b / 3, CQ_DIM == 3 ? b / 3 % 3 : b % 3, b % 3};
@@ -176,7 +177,7 @@ CQ_INLINE int offset_of(const int a, const int b) {
   return way;
 }
 
-// The matrix of the tensors, {offsets, dim, dim, nodes}: the offsets that are `share` of `shares`, one after another.
+// Assembles the matrix {offsets, dim, dim, nodes} from the tensors, for the offsets that are `share` of `shares`.
 static void solve_assemble(cq_scene *s, int32_t share, int32_t shares) {
   const int64_t nodes = s->reference.node_count;
   real *to = (real *)s->implicit.block;

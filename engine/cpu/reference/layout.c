@@ -48,6 +48,7 @@ typedef struct {
   uint8_t *corner;           // {n} place in a lattice of two a side, by bits; 255: in none
 } sorted;
 
+// Frees the lists of particles sorted by cell.
 static void sorted_free(sorted *o) {
   free(o->cell);
   free(o->start);
@@ -82,8 +83,8 @@ static cq_status sort_cells(cq_scene *s, const double *positions, sorted *o) {
   return CQ_OK;
 }
 
-// Sixteen cells from a node on: how many chunks they need; lattice: each particle at a corner of its own, and no corner
-// empty in all of them.
+// How many chunks the particles of sixteen cells from a node on need. Sets `lattice` if each particle is at a corner
+// of its own, and no corner is empty in all cells.
 static int32_t chunks_of(const cq_model *m, const sorted *o, int64_t node, int64_t last, int32_t *lattice) {
   const int32_t corners = 1 << m->dim;
   uint32_t seen = 0;
@@ -105,6 +106,7 @@ static int32_t chunks_of(const cq_model *m, const sorted *o, int64_t node, int64
   return *lattice ? corners : most;
 }
 
+// One past the last node of a body.
 static int64_t end_of(const cq_reference *r, int32_t body) {
   return body + 1 < r->body_count ? r->bodies[body + 1].first : r->node_count;
 }
@@ -128,6 +130,7 @@ static int32_t make_cells(const cq_model *m, cq_reference *r, const sorted *o) {
   return chunks;
 }
 
+// Gives each particle its slot in the chunks of its row of cells; -1 marks an empty slot.
 static void fill_order(cq_reference *r, const sorted *o) {
   for (int64_t slot = 0; slot < (int64_t)r->chunks * CQ_CHUNK; slot++) r->order[slot] = -1;
   for (int32_t k = 0; k < r->cells_count; k++) {
@@ -198,7 +201,7 @@ static void mark_around(const cq_model *m, const cq_body *body, int64_t cell, in
       }
 }
 
-// every node that a pinned particle touches
+// Marks every node that a pinned particle touches.
 static void mark_pins(const cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
@@ -239,7 +242,7 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
   return CQ_OK;
 }
 
-// Cells that have an empty one beside them: others may come near these alone.
+// Lists the cells that have an empty one beside them: only there can another body come near.
 static void find_rim(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
@@ -265,7 +268,8 @@ static void find_rim(cq_scene *s, const sorted *o) {
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
 
-static void *fresh(void **array, int64_t count, size_t size, const char *what) {
+// Frees an array and allocates a zeroed one of `count` entries in its place; NULL if there is no memory.
+static void *renew(void **array, int64_t count, size_t size, const char *what) {
   cq_free(*array);
   return *array = cq_alloc((size_t)count, size, what);
 }
@@ -274,16 +278,16 @@ static void *fresh(void **array, int64_t count, size_t size, const char *what) {
 static cq_status reserve(cq_scene *s) {
   cq_reference *r = &s->reference;
   const int64_t slots = (int64_t)r->chunks * CQ_CHUNK, vectors = r->node_count / CQ_REFERENCE_VECTOR;
-  const int ok = fresh((void **)&r->order, slots, sizeof *r->order, "order of particles") &&
-                 fresh((void **)&r->cells, r->cells_count, sizeof *r->cells, "cells of bodies") &&
-                 fresh((void **)&r->cells_of_chunk, r->chunks, sizeof *r->cells_of_chunk, "cells of bodies") &&
-                 fresh((void **)&r->nodes, vectors, sizeof *r->nodes, "nodes of bodies") &&
-                 fresh((void **)&r->pin, r->node_count, sizeof *r->pin, "nodes of bodies") &&
-                 fresh((void **)&r->rim, s->model->particle_count, sizeof *r->rim, "surfaces of bodies") &&
-                 fresh((void **)&r->rim_at, s->model->particle_count * s->model->dim, sizeof *r->rim_at,
+  const int ok = renew((void **)&r->order, slots, sizeof *r->order, "order of particles") &&
+                 renew((void **)&r->cells, r->cells_count, sizeof *r->cells, "cells of bodies") &&
+                 renew((void **)&r->cells_of_chunk, r->chunks, sizeof *r->cells_of_chunk, "cells of bodies") &&
+                 renew((void **)&r->nodes, vectors, sizeof *r->nodes, "nodes of bodies") &&
+                 renew((void **)&r->pin, r->node_count, sizeof *r->pin, "nodes of bodies") &&
+                 renew((void **)&r->rim, s->model->particle_count, sizeof *r->rim, "surfaces of bodies") &&
+                 renew((void **)&r->rim_at, s->model->particle_count * s->model->dim, sizeof *r->rim_at,
                        "surfaces of bodies") &&
-                 fresh((void **)&r->rim_place, s->model->particle_count, sizeof *r->rim_place, "surfaces of bodies") &&
-                 fresh((void **)&r->positions, s->model->particle_count * s->model->dim, sizeof *r->positions,
+                 renew((void **)&r->rim_place, s->model->particle_count, sizeof *r->rim_place, "surfaces of bodies") &&
+                 renew((void **)&r->positions, s->model->particle_count * s->model->dim, sizeof *r->positions,
                        "positions of particles");
   return ok ? CQ_OK : CQ_MEMORY;
 }

@@ -9,7 +9,8 @@ static const double checked_way = 0.25;
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-static void *fresh(void **array, size_t count, size_t size, const char *what) {
+// Frees an array and allocates a zeroed one of `count` entries in its place; NULL if there is no memory.
+static void *renew(void **array, size_t count, size_t size, const char *what) {
   cq_free(*array);
   return *array = cq_alloc(count, size, what);
 }
@@ -33,25 +34,25 @@ cq_status cq_reference_reserve(cq_scene *s) {
   const size_t real = (size_t)s->kernels->real_bytes, dim = (size_t)s->model->dim, nodes = (size_t)r->node_count,
                slots = (size_t)r->chunks * CQ_CHUNK,
                fields = differentiable || cq_is_implicit(s->model) ? 2 : 1;
-  int ok = fresh(&r->origin, (size_t)r->body_count * dim, real, "grids of bodies") &&
-           fresh(&r->rest, nodes * dim, real, "grids of bodies") &&
-           (!(s->model->collision_stiffness > 0) || fresh(&r->push, nodes * dim, real, "surfaces of bodies")) &&
-           fresh(&r->mass, nodes, real, "grids of bodies") && fresh(&r->inverse, nodes, real, "grids of bodies") &&
-           fresh(&r->fraction, slots * dim, real, "places of particles") &&
-           fresh(&r->place, slots * dim, real, "places of particles") &&
-           fresh(&r->start, slots * dim * dim, real, "places of particles");
+  int ok = renew(&r->origin, (size_t)r->body_count * dim, real, "grids of bodies") &&
+           renew(&r->rest, nodes * dim, real, "grids of bodies") &&
+           (!(s->model->collision_stiffness > 0) || renew(&r->push, nodes * dim, real, "surfaces of bodies")) &&
+           renew(&r->mass, nodes, real, "grids of bodies") && renew(&r->inverse, nodes, real, "grids of bodies") &&
+           renew(&r->fraction, slots * dim, real, "places of particles") &&
+           renew(&r->place, slots * dim, real, "places of particles") &&
+           renew(&r->start, slots * dim * dim, real, "places of particles");
   for (int32_t k = 0; k < s->ranges && ok; k++) {
     const size_t length = (size_t)r->window_size[k] + 2 * CQ_CHUNK;
-    ok = fresh(&s->slab[k], fields * CQ_REFERENCE_SHIFTS * dim * length, real, "grids of bodies") != NULL;
+    ok = renew(&s->slab[k], fields * CQ_REFERENCE_SHIFTS * dim * length, real, "grids of bodies") != NULL;
   }
   if (ok && differentiable)
-    ok = fresh(&r->adj, 2 * dim * nodes, real, "adjoint state") &&
-         fresh(&r->force_adj, dim * nodes, real, "adjoint state") &&
-         fresh(&r->mass_adj, nodes, real, "adjoint constants") &&
-         fresh(&r->rest_adj, dim * nodes, real, "adjoint constants") &&
-         fresh(&r->fraction_adj, slots * dim, real, "adjoint constants") &&
-         fresh(&r->place_adj, slots * dim, real, "adjoint constants") &&
-         fresh(&r->start_adj, slots * dim * dim, real, "adjoint constants");
+    ok = renew(&r->adj, 2 * dim * nodes, real, "adjoint state") &&
+         renew(&r->force_adj, dim * nodes, real, "adjoint state") &&
+         renew(&r->mass_adj, nodes, real, "adjoint constants") &&
+         renew(&r->rest_adj, dim * nodes, real, "adjoint constants") &&
+         renew(&r->fraction_adj, slots * dim, real, "adjoint constants") &&
+         renew(&r->place_adj, slots * dim, real, "adjoint constants") &&
+         renew(&r->start_adj, slots * dim * dim, real, "adjoint constants");
   if (!ok) return CQ_MEMORY;
   if (cq_is_implicit(s->model)) {
     const cq_status status = cq_implicit_lay_out(s);
@@ -64,6 +65,7 @@ cq_status cq_reference_reserve(cq_scene *s) {
   return r->seen && r->seen->data ? CQ_OK : CQ_MEMORY;
 }
 
+// Frees the reference grids of a scene.
 void cq_reference_destroy(cq_scene *s) {
   cq_reference *r = &s->reference;
   void *owned[] = {r->positions, r->bodies, r->order, r->cells, r->cells_of_chunk, r->nodes, r->pin, r->rim,
@@ -179,7 +181,7 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// particles of a slice, by the first worker alone
+// Computes the particles of a state from its nodes, for readouts; by the first worker.
 static void see(cq_scene *s, const cq_slice *slice) {
   s->reference.seen_step = -1;
   for (int32_t range = 0; range < s->ranges; range++) s->kernels->reference->observe(s, slice, range);
@@ -229,7 +231,8 @@ static cq_status check_surfaces(cq_scene *s, cq_worker *worker, int64_t step) {
   return s->status;
 }
 
-static void drop_next(cq_scene *s) {
+// Gives up the slice that an unfinished step was writing.
+static void release_next_slice(cq_scene *s) {
   cq_slice_release(s, s->next);
   s->next = NULL;
 }
@@ -245,6 +248,8 @@ static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
+// The adjoint of the pull of cables and chambers in one step: from forces of particles to points, signals and
+// constants.
 static void pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!s->model->cables.all) return;
   cq_worker_wait(worker);
@@ -256,7 +261,8 @@ static void pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) 
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// Surfaces that are near push each other away; two that are inside of each other are an error. By one worker.
+// Adds the forces between surfaces that are near each other; two that have passed into each other are an error. By one
+// worker.
 static cq_status repel(cq_scene *s, const cq_slice *in) {
   const cq_reference *r = &s->reference;
   if (!(s->model->collision_stiffness > 0)) return CQ_OK;
@@ -269,7 +275,8 @@ static cq_status repel(cq_scene *s, const cq_slice *in) {
   return CQ_UNSTABLE;
 }
 
-// Forces of the state, and what they do to the nodes; whether a particle was good is in found.
+// Makes one explicit step: forces of the state, then velocities and displacements of nodes. found: whether all
+// particles are sound.
 static cq_status move_explicitly(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_slice **next,
                                  int32_t substep) {
   const cq_reference_kernels *kernels = s->kernels->reference;
@@ -286,7 +293,7 @@ static cq_status move_explicitly(cq_scene *s, cq_worker *worker, const cq_slice 
   return status;
 }
 
-// The same by an implicit step (E125 to E127).
+// Makes one implicit step on reference grids (E125 to E127).
 static cq_status move_implicitly(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_slice **next,
                                  cq_step_record *record, int32_t substep) {
   const cq_implicit_kernels *loops = s->implicit.loops;
@@ -323,7 +330,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   if (status || bad) {
     if (worker->rank == 0) {
       if (!status) find_culprit(s);
-      drop_next(s);
+      release_next_slice(s);
     }
     cq_worker_wait(worker);
     return status ? status : CQ_UNSTABLE;
@@ -340,6 +347,7 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   return CQ_OK;
 }
 
+// Makes one control step on reference grids, after its actuation is loaded.
 cq_status cq_reference_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
   cq_slice *live = s->live;
   const int64_t first = s->step;
@@ -383,7 +391,8 @@ void cq_reference_begin_adjoint(cq_scene *s) {
   if (s->wanted & cq_bit(CQ_FIELD_DEFORMATION)) r->started = 1;
 }
 
-// vector fields that the adjoint of forces gives
+// How many vector fields the adjoint of forces scatters to nodes: gradients of displacements, and of velocities where
+// a material is viscous.
 static int32_t fields_given(const cq_scene *s) {
   for (int32_t k = 0; k < s->model->material_count; k++)
     if (s->model->materials[k].viscous) return 2;
@@ -439,6 +448,7 @@ static cq_status reverse_implicitly(cq_scene *s, cq_worker *worker, const cq_ste
   return CQ_OK;
 }
 
+// The adjoint of the implicit steps of one control step, the last first.
 static cq_status reverse_control_step(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t k = s->model->substeps - 1; k >= 0 && !status; k--)

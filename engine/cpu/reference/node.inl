@@ -122,6 +122,7 @@ typedef struct {
   real near[CQ_LANES], v[CQ_DIM][CQ_LANES], mean[CQ_DIM][CQ_LANES];
 } __attribute__((aligned(64))) HeldLanes;
 
+// Applies walls and pins to those of CQ_LANES nodes from o on that are near one.
 CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLanes *lanes, const int32_t block) {
   const StepWalls walls = walls_of(s);
   for (int l = 0; l < CQ_LANES; l++) {

@@ -7,8 +7,8 @@ typedef struct {
   double x[CQ_DIM];
 } NodeGrad;
 
-// The contacts of one node backward; v: its velocity before them. grad->v becomes what v gets; mass, and x, the place
-// before the step, are added to.
+// Adjoint of the contacts of one node; v: its velocity before them. grad->v becomes the gradient before them; those of
+// its mass, and of its place x before the step, are added to.
 static void contacts_of_node_adj(const cq_scene *s, const StepWalls *walls, const NodeContacts *c,
                                  const real v[CQ_DIM], NodeGrad *grad, cq_partial *sum) {
   const real still[CQ_DIM] = {0};
@@ -81,6 +81,7 @@ typedef struct {
   Real gravity[CQ_DIM], damping;
 } NodeTotals;
 
+// The sum of all lanes, in double.
 CQ_INLINE double sum_of_lanes(const Real x) {
   real lane[CQ_LANES] __attribute__((aligned(64)));
   double sum = 0;
@@ -155,7 +156,8 @@ static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const
   sum->damping -= s->model->dt * sum_of_lanes(totals.damping);
 }
 
-// Adds to the adjoint of a block's nodes what all ranges scattered to them. given: 1 displacements, 2 velocities too
+// Adds to the adjoint of a block's nodes the sums that all ranges scattered. given: 1 for displacements alone, 2 for
+// velocities as well.
 static void collect(cq_scene *s, int32_t block, int32_t given) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)

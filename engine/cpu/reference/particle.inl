@@ -31,6 +31,7 @@ CQ_INLINE void placed_weights(const cq_scene *s, Placed *p) {
   }
 }
 
+// The k-th node of a particle's stencil.
 CQ_INLINE int64_t placed_node(const Placed *p, const int k) {
 #if CQ_DIM == 3
   return p->node + (k / 9 - 1) * p->body->stride[0] + (k / 3 % 3 - 1) * p->body->stride[1] + k % 3 - 1;
@@ -38,6 +39,7 @@ CQ_INLINE int64_t placed_node(const Placed *p, const int k) {
   return p->node + (k / 3 - 1) * p->body->stride[0] + k % 3 - 1;
 #endif
 }
+// The B-spline weight of the k-th node of a particle's stencil.
 CQ_INLINE real placed_weight(const Placed *p, const int k) {
 #if CQ_DIM == 3
   return p->w[0][k / 9] * p->w[1][k / 3 % 3] * p->w[2][k % 3];
@@ -59,7 +61,7 @@ CQ_INLINE double placed_slope(const cq_scene *s, const Placed *p, const int k, c
   return slope;
 }
 
-// where grids begin: they go with the mean of their particles
+// Places each grid relative to the mean of its particles.
 static void set_origins(cq_scene *s) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
@@ -117,7 +119,8 @@ static void set_places(cq_scene *s) {
 #endif
 }
 
-// what the passes choose their loops by
+// Notes for each row of cells which fused law its particles share, if any, and whether they have viscosity or given
+// forces, by which the passes choose their loops.
 static void set_kinds(cq_scene *s) {
   const cq_reference *r = &s->reference;
   const cq_arrangement *a = s->arrangement;
@@ -227,7 +230,7 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
   }
 }
 
-// where a node of a body is
+// Where a node of a body's surface is in a state.
 static void rim_node(const cq_scene *s, const cq_slice *in, int64_t node, double x[3]) {
   EACH(i) x[i] = (double)s_value(nodes_of(s, s->reference.rest, i)[node] + nodes_of(s, in->data, U + i)[node]);
 }

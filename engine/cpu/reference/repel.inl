@@ -1,6 +1,6 @@
 // repel: surfaces that are near push each other apart, and rub on each other (physics/collision.inl).
 
-// where nodes are; the list of pairs follows
+// Computes where the surface nodes are, and finds the pairs that are near if they have moved too far.
 static cq_status place_rims(cq_scene *s, const cq_slice *in) {
   cq_reference *r = &s->reference;
   for (int32_t k = 0; k < r->rim_count; k++) {
@@ -11,10 +11,13 @@ static cq_status place_rims(cq_scene *s, const cq_slice *in) {
   return cq_near_update(&r->near, s->model, r->rim, r->rim_at, r->rim_count);
 }
 
+// Component i of where a surface node is in a state.
 CQ_INLINE wide place_of_rim(const cq_scene *s, const cq_slice *in, const int64_t node, const int i) {
   return (wide)nodes_of(s, s->reference.rest, i)[node] + (wide)nodes_of(s, in->data, U + i)[node];
 }
 
+// Sets the relative velocity of two surface nodes that are near each other, and how much a force between them changes
+// it in one step (`slow`).
 static void speed_of_pair(const cq_scene *s, const cq_slice *in, const int64_t a, const int64_t b, Collision *c) {
   const real *inverse = (const real *)s->reference.inverse;
   EACH(i) c->speed[i] = (wide)nodes_of(s, in->data, W + i)[a] - (wide)nodes_of(s, in->data, W + i)[b];
@@ -64,7 +67,7 @@ static cq_status repel(cq_scene *s, const cq_slice *in) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// What friction gives to the velocities and masses of a pair.
+// Adjoint of friction between two near surface nodes: adds to the gradients of their velocities and masses.
 static void rubbing_adj(cq_scene *s, const CollisionGrad *grad, const int64_t a, const int64_t b) {
   cq_reference *r = &s->reference;
   const real *inverse = (const real *)r->inverse;
@@ -79,6 +82,7 @@ static void rubbing_adj(cq_scene *s, const CollisionGrad *grad, const int64_t a,
   mass[b] -= (real)(by_inverse * (double)inverse[b] * (double)inverse[b]);
 }
 
+// The adjoint of the forces between surfaces that are near, added to the adjoints of places and velocities.
 static cq_status repel_adj(cq_scene *s, const cq_slice *in) {
   cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;

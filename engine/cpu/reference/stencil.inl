@@ -19,7 +19,9 @@ enum {
 #else
 typedef real RealU __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES), may_alias, aligned(CQ_REAL_BYTES)));
 #define any_above r_any
+// Lanes from memory that need not be aligned.
 CQ_INLINE Real r_loadu(const real *p) { return *(const RealU *)p; }
+// Lanes to memory that need not be aligned.
 CQ_INLINE void r_storeu(real *p, const Real x) { *(RealU *)p = x; }
 #endif
 
@@ -31,7 +33,7 @@ typedef struct {
 // second derivative of the weights by the place in the cell, times dx
 #define SPLINE_BEND {(real)1, (real)-2, (real)1}
 
-// fraction: of a particle from the middle node, in cells
+// B-spline weights and slopes along one axis; fraction: of a particle from the middle node, in cells.
 CQ_INLINE void axis_of(const Real fraction, const real inv_dx, Axis *a) {
   const Real f = fraction + (real)1;
   spline(f, a->w);
@@ -72,6 +74,7 @@ typedef struct {
   int64_t length;
 } Slab;
 
+// Reals of one field in the slab of a range, padding included.
 CQ_INLINE int64_t slab_length(const cq_scene *s, const int32_t range) {
   return s->reference.window_size[range] + 2 * CQ_CHUNK;
 }
@@ -85,6 +88,7 @@ CQ_INLINE real *slab_array(const Slab *slab, const int shift, const int componen
   return slab->first + (shift * CQ_DIM + component) * slab->length;
 }
 
+// Clears the first fields of a range's slab.
 static void slab_clear(cq_scene *s, const int32_t range, const int fields) {
   const int64_t count = fields * GIVEN * slab_length(s, range);
 #if defined(CQ_REAL_DUAL)
@@ -100,6 +104,7 @@ typedef struct {
   Axis axis[CQ_DIM];
 } Weights;
 
+// The B-spline weights of 16 particles along each axis, and their slopes.
 CQ_INLINE void weights_of(const Cells *c, const int32_t chunk, Weights *w) {
   const real *fraction = (const real *)c->s->reference.fraction + AT(chunk, CQ_DIM, 0) + c->h;
   const real inv_dx = (real)(1 / c->s->model->dx);
@@ -151,9 +156,10 @@ CQ_INLINE void field_at(const Cells *c, const real *data, const Weights *w, Real
   }
 }
 
+// Adds lanes to memory that need not be aligned.
 CQ_INLINE void add_to(real *at, const Real x) { r_storeu(at, r_loadu(at) + x); }
 
-// its transpose: node += N value + slope grad N
+// The transpose of field_at: scatters N value + slope grad N to the nodes.
 CQ_INLINE void field_give(const Slab *slab, const Cells *c, const Weights *w, const Real value[CQ_DIM],
                           const Real slope[CQ_DIM][CQ_DIM]) {
   EACH(i) CQ_UNROLL for (int k = 0; k < 3; k++) {
@@ -188,12 +194,14 @@ enum {
 
 #define LATTICE_VALUE 0.15625      // 5/32
 
+// The factor of values at the particles of a lattice, 5/32 for each axis, which their sums leave out.
 CQ_INLINE real value_factor(void) { return (real)(LATTICE_VALUE * LATTICE_VALUE * (CQ_DIM == 3 ? LATTICE_VALUE : 1)); }
+// The factor of slopes at the particles of a lattice, which their sums leave out [1/length].
 CQ_INLINE real slope_factor(const cq_scene *s) {
   return (real)(LATTICE_VALUE * (CQ_DIM == 3 ? LATTICE_VALUE : 1) / (2 * s->model->dx));
 }
 
-// Values at both particles of what three nodes have.
+// Values at the lower and the upper particle of a cell, from three nodes in a line.
 CQ_INLINE void both_values(const Real x, const Real y, const Real z, Real *low, Real *high) {
   const Real middle = (x + z) + (real)4.4 * y, by = (real)0.8 * (z - x);
   *low = middle - by;
@@ -205,7 +213,7 @@ CQ_INLINE void both_slopes(const Real x, const Real y, const Real z, Real *low, 
   *low = across + bend;
   *high = across - bend;
 }
-// Adjoints of both_values and both_slopes, added up: what three nodes get.
+// Adjoint of both_values and both_slopes together: the gradients of three nodes in a line.
 CQ_INLINE void both_give(const Real value[2], const Real slope[2], Real node[3]) {
   const Real sum = value[0] + value[1], by = (real)0.8 * (value[0] - value[1]);
   const Real across = slope[0] + slope[1], bend = slope[0] - slope[1];
@@ -263,7 +271,7 @@ typedef struct {
   Real n[CQ_DIM][3][SECONDS], slope[CQ_DIM][LAST][3][SECONDS];
 } Along;
 
-// q: place along the first axis
+// Loads the sums along the first axis for place q.
 CQ_INLINE void along_load(const Across *a, const int q, Along *out) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int k = 0; k < 3; k++) {
 #if CQ_DIM == 3

@@ -22,6 +22,7 @@ CQ_INLINE wide cable_free_length(const Cable *c) {
   return length > 0 ? length : length - length;
 }
 
+// Adjoint of a cable's free length, by its rest length and its signal; 0 where the free length is cut off at 0.
 CQ_INLINE void cable_free_length_adj(const Cable *c, Cable *grad, const wide grad_length) {
   const wide factor = c->offset + c->slope * c->signal;
   if (!(c->length * factor > 0)) return;
@@ -53,7 +54,7 @@ CQ_INLINE void cable_diagonals(const wide a[CQ_DIM], const wide b[CQ_DIM], wide 
   *difference = minus > 0 ? w_sqrt(minus) : minus;
 }
 
-// angle between two directions, exact for small ones
+// The angle between two directions, exact for small ones.
 CQ_INLINE wide cable_turn(const wide a[CQ_DIM], const wide b[CQ_DIM]) {
   wide sum, difference;
   cable_diagonals(a, b, &sum, &difference);

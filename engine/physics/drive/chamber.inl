@@ -16,7 +16,7 @@ typedef struct {
   int32_t faces;
 } Chamber;
 
-// of a face, dV/dx of its point k: linear in its other points
+// The gradient of a chamber's volume by point k of one face, which is linear in the face's other points.
 CQ_INLINE void chamber_slope(const wide *const at[CQ_DIM], const int k, wide grad[CQ_DIM]) {
 #if CQ_DIM == 2
   const wide *other = at[1 - k];
@@ -38,7 +38,7 @@ CQ_INLINE int chamber_points(const Chamber *c, const int32_t corner, const wide 
   return corner % CQ_DIM;
 }
 
-// (E64) -p V
+// (E64) The energy of a chamber under constant pressure, -p V.
 CQ_RARE wide chamber_energy(const Chamber *c, const wide *x) {
   wide volume = 0, grad[CQ_DIM];
   const wide *at[CQ_DIM];

@@ -22,11 +22,11 @@ CQ_INLINE Real corotated_energy(const MaterialPoint *at) {
 
 // P_zz of plane strain, lambda (J - 1) J
 #if CQ_DIM == 2
-CQ_INLINE Real corotated_across(const MaterialPoint *at) {
+CQ_INLINE Real corotated_piola_zz(const MaterialPoint *at) {
   const Real jac = mat_det(at->f);
   return at->c[LAME_LAMBDA] * (jac - (real)1) * jac;
 }
-CQ_INLINE void corotated_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+CQ_INLINE void corotated_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
   const Real jac = mat_det_of(at->f, cof);

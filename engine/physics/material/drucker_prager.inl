@@ -41,7 +41,7 @@ typedef struct {
   Real cone;                    // y: above 0 on the cone
 } SandYield;
 
-// for 0 <= x <= pi/2, by their series
+// Sine and cosine of 0 <= x <= pi/2, by their series.
 CQ_INLINE void sine_cosine(const Real x, Real *sine, Real *cosine) {
   const Real x2 = x * x;
   Real s = x2 * (real)0 + (real)1, c = s;
@@ -74,7 +74,7 @@ CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, F
   flow->over = r_pick(y->excess, one, r_pick(y->cone, one, at->internal[0]));
 }
 
-// gradients of the constants of the yield surface
+// Adds the gradients of the constants of the yield surface.
 CQ_INLINE void sand_yield_grad(const MaterialPoint *at, MaterialPoint *grad, const SandYield *y, const Real grad_excess,
                               const Real grad_slope, const Real grad_tip) {
   const Real cohesion = at->c[SAND_COHESION], per = grad_tip / (y->stiffness * y->sine),

@@ -9,6 +9,7 @@
 enum { FLUID_BULK, FLUID_EXPONENT, FLUID_TENSION, FLUID_COUNT };
 
 #if defined(CQ_LAW_TABLE)
+// The modulus that sets the speed of sound at rest: the bulk modulus.
 static double fluid_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[FLUID_BULK];
@@ -17,7 +18,7 @@ static const cq_law fluid_law = {.name = "fluid", .slot_count = FLUID_COUNT, .mo
                                  .slot = {CQ_FIELD_BULK, CQ_FIELD_EXPONENT, CQ_FIELD_TENSION}};
 #endif
 
-// J^-gamma
+// J^-gamma of Tait's equation.
 CQ_INLINE Real fluid_power(const MaterialPoint *at, const Real jac) {
   return r_exp(-(at->c[FLUID_EXPONENT] * r_log(jac)));
 }
@@ -74,6 +75,7 @@ typedef struct {
   Real x, log_x, jac;
 } FluidCap;
 
+// The largest J that the fluid's tension allows, and what its derivatives need.
 CQ_INLINE FluidCap fluid_cap(const MaterialPoint *at) {
   FluidCap cap;
   cap.x = (real)1 - at->c[FLUID_EXPONENT] * at->c[FLUID_TENSION] / at->c[FLUID_BULK];
@@ -85,7 +87,7 @@ CQ_INLINE FluidCap fluid_cap(const MaterialPoint *at) {
 // J minus the J at which the fluid's cap begins, where it has a cap; above 0: the fluid has expanded beyond it.
 CQ_INLINE Real fluid_excess(const FluidCap *cap, const Real jac) { return r_pick(cap->x, jac - cap->jac, cap->x); }
 
-// J^(1/dim)
+// J^(1/dim), the stretch of each side of a fluid's particle.
 CQ_INLINE Real fluid_side(const Real jac) {
 #if CQ_DIM == 2
   return r_sqrt(jac);

@@ -12,6 +12,7 @@ typedef struct {
   Real dev[CQ_DIM], size;       // their deviator, and its length
 } Hencky;
 
+// The singular values of F, logarithmic strains, their sum, and the size of their deviator.
 CQ_RARE void hencky_of(const Real f[CQ_DIM][CQ_DIM], Hencky *h) {
   singular(f, &h->of);
   h->sum = h->of.s[0] * (real)0;
@@ -91,7 +92,7 @@ typedef struct {
   Real strain[CQ_DIM], scale, sum;
 } FlowGrad;
 
-// principal strain i after the flow
+// The principal logarithmic strain i after the flow.
 CQ_INLINE Real flow_strain(const Hencky *h, const Flow *flow, const int i) {
   return flow->scale * h->dev[i] + (real)(1.0 / CQ_DIM) * flow->sum;
 }

@@ -41,7 +41,9 @@ typedef struct {
 CQ_INLINE Real bulk_energy(const Real bulk, const Real jac) {
   return (real)0.25 * bulk * (jac * jac - (real)1 - (real)2 * r_log(jac));
 }
+// U'(J), the derivative of the volumetric energy.
 CQ_INLINE Real bulk_slope(const Real bulk, const Real jac) { return (real)0.5 * bulk * (jac - (real)1 / jac); }
+// U''(J), the second derivative of the volumetric energy.
 CQ_INLINE Real bulk_curve(const Real bulk, const Real jac) {
   return (real)0.5 * bulk * ((real)1 + (real)1 / (jac * jac));
 }
@@ -93,15 +95,15 @@ CQ_INLINE void invariants_stress_derivative(const Real f[CQ_DIM][CQ_DIM], const 
 // (E56) P_zz of plane strain of a law psi = W + U(J), where W is isochoric in space. The trace of its Kirchhoff stress
 // in space is 3 J U', and the part of that trace in the plane is <P, F>. P_zz is the difference, since plane strain
 // holds F_zz at 1. K is the constant `bulk` of the law.
-CQ_RARE Real isochoric_across(const MaterialPoint *at, const int bulk) {
+CQ_RARE Real isochoric_piola_zz(const MaterialPoint *at, const int bulk) {
   Real p[CQ_DIM][CQ_DIM];
   const Real jac = mat_det(at->f);
   law_stress(at, p);
   return (real)3 * jac * bulk_slope(at->c[bulk], jac) - mat_dot(p, at->f);
 }
 
-// Adjoint of the stress across the plane of a nearly incompressible law.
-CQ_RARE void isochoric_across_adj(const MaterialPoint *at, MaterialPoint *grad, const int bulk, const Real grad_p) {
+// Adjoint of the stress P_zz, out of the plane, of a nearly incompressible law.
+CQ_RARE void isochoric_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const int bulk, const Real grad_p) {
   Real p[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
   const Real jac = mat_det_of(at->f, cof), thrice = (real)3 * grad_p * jac;

@@ -22,8 +22,10 @@ CQ_INLINE Real linear_energy(const MaterialPoint *at) {
 
 // P_zz of plane strain, lambda tr(F - I)
 #if CQ_DIM == 2
-CQ_INLINE Real linear_across(const MaterialPoint *at) { return at->c[LAME_LAMBDA] * (mat_trace(at->f) - (real)CQ_DIM); }
-CQ_INLINE void linear_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+CQ_INLINE Real linear_piola_zz(const MaterialPoint *at) {
+  return at->c[LAME_LAMBDA] * (mat_trace(at->f) - (real)CQ_DIM);
+}
+CQ_INLINE void linear_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   grad->c[LAME_LAMBDA] += grad_p * (mat_trace(at->f) - (real)CQ_DIM);
   EACH(i) grad->f[i][i] += grad_p * at->c[LAME_LAMBDA];
 }

@@ -21,7 +21,7 @@ CQ_INLINE int maxwell_at(const int i, const int j) {
 // first constant of branch k: its modulus, and its relaxation time behind it
 CQ_INLINE int maxwell_first(const cq_material *law, const int k) { return law->viscous + 2 * k; }
 
-// sum of Q_k
+// The stress of all branches together, sum of Q_k.
 CQ_INLINE void maxwell_overstress(const MaterialPoint *at, Real q[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) {
     q[i][j] = at->internal[CQ_SYM + maxwell_at(i, j)];
@@ -71,6 +71,7 @@ typedef struct {
   Real p[CQ_DIM][CQ_DIM];           // P of the law at bar
 } Isochoric;
 
+// F without its change of volume, and the derivatives that branches need.
 CQ_RARE void isochoric_of(const MaterialPoint *at, Isochoric *iso) {
   mat_cofactor(at->f, iso->g);
   const Real jac = mat_det_of(at->f, iso->g);
@@ -117,7 +118,7 @@ CQ_RARE void isochoric_derivative(const MaterialPoint *at, const Isochoric *iso,
                  (da[i][j] - dmean * iso->g[i][j] + mean * dg[i][j] - shrink * (iso->p[i][j] - mean * iso->g[i][j]));
 }
 
-// S_iso = F^-1 P_iso
+// The second Piola-Kirchhoff stress of the isochoric part, S_iso = F^-1 P_iso.
 CQ_RARE void isochoric_second(const MaterialPoint *at, const Isochoric *iso, Real s[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM];
   isochoric_stress(at, iso, p);
@@ -146,6 +147,7 @@ CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad,
   grad->extra[first + 1] += grad_half * half * ((real)0.5 * at->dt) / (time * time);
 }
 
+// Relaxes the stress of each branch over one step.
 CQ_RARE void maxwell_update(MaterialPoint *at) {
   Isochoric iso;
   Real s[CQ_DIM][CQ_DIM];
@@ -163,6 +165,7 @@ CQ_RARE void maxwell_update(MaterialPoint *at) {
   EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) at->internal[maxwell_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
 }
 
+// The adjoint of maxwell_update.
 CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Isochoric iso;
   Real s[CQ_DIM][CQ_DIM], packed[CQ_SYM], grad_s[CQ_SYM], w[CQ_DIM][CQ_DIM], gw[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];

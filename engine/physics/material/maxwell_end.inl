@@ -4,14 +4,14 @@
 //   sum_k Q_k after E44 is R + b S_iso(F^), R = sum_k e_k Q_k - b S, b = sum_k g_k beta_k; so                    (E105)
 //   psi = psi_law + <R, F^T F - I> / 2 + b psi_law(J^(-1/dim) F),  P = P_law + F R + b P_iso
 
-// g_k beta_k of branch k; half: g_k, whose square is e_k
+// How much the isochoric stress at the end of a step adds to branch k: g_k beta_k; half: g_k, whose square is e_k.
 CQ_INLINE Real maxwell_rise(const MaterialPoint *at, const int k, Real *half) {
   const Real *c = &at->extra[maxwell_first(at->law, k)];
   *half = r_exp((real)-0.5 * at->dt / c[1]);
   return *half * c[0];
 }
 
-// R; returns b
+// R, the part of the branches' stress that does not depend on the end of the step; returns b.
 CQ_INLINE Real maxwell_rest(const MaterialPoint *at, Real rest[CQ_DIM][CQ_DIM]) {
   Real sum = at->f[0][0] * (real)0;
   EACH(i) EACH(j) rest[i][j] = sum;
@@ -47,7 +47,7 @@ CQ_INLINE void maxwell_rest_grad(const MaterialPoint *at, MaterialPoint *grad, c
   grad->extra[first + 1] += grad_half * half * ((real)0.5 * at->dt) / (time * time);
 }
 
-// P; returns psi
+// The stress P at the end of an implicit step, branches included; returns the energy density psi.
 CQ_RARE Real material_end_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real psi = law_energy(at), rest[CQ_DIM][CQ_DIM], green[CQ_DIM][CQ_DIM], more[CQ_DIM][CQ_DIM];
   Isochoric iso;

@@ -29,6 +29,7 @@ CQ_INLINE Real mooney_rivlin_energy(const MaterialPoint *at) {
          bulk_energy(at->c[MOONEY_BULK], of.jac);
 }
 
+// Derivatives of the energy by I1, I2 and J.
 CQ_INLINE InvariantSlopes mooney_rivlin_slopes(const MaterialPoint *at, const Invariants *of) {
   const InvariantSlopes w = {at->c[MOONEY_C10], at->c[MOONEY_C01], bulk_slope(at->c[MOONEY_BULK], of->jac)};
   return w;
@@ -61,8 +62,8 @@ CQ_INLINE void mooney_rivlin_grad_constants(const MaterialPoint *at, MaterialPoi
 }
 
 #if CQ_DIM == 2
-CQ_INLINE Real mooney_rivlin_across(const MaterialPoint *at) { return isochoric_across(at, MOONEY_BULK); }
-CQ_INLINE void mooney_rivlin_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
-  isochoric_across_adj(at, grad, MOONEY_BULK, grad_p);
+CQ_INLINE Real mooney_rivlin_piola_zz(const MaterialPoint *at) { return isochoric_piola_zz(at, MOONEY_BULK); }
+CQ_INLINE void mooney_rivlin_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  isochoric_piola_zz_adj(at, grad, MOONEY_BULK, grad_p);
 }
 #endif

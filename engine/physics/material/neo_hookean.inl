@@ -15,8 +15,8 @@ CQ_INLINE Real neo_hookean_energy(const MaterialPoint *at) {
 
 // P_zz of plane strain, lambda log J
 #if CQ_DIM == 2
-CQ_INLINE Real neo_hookean_across(const MaterialPoint *at) { return at->c[LAME_LAMBDA] * r_log(mat_det(at->f)); }
-CQ_INLINE void neo_hookean_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+CQ_INLINE Real neo_hookean_piola_zz(const MaterialPoint *at) { return at->c[LAME_LAMBDA] * r_log(mat_det(at->f)); }
+CQ_INLINE void neo_hookean_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
   const Real jac = mat_det_of(at->f, cof);

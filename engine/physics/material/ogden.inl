@@ -7,6 +7,7 @@
 enum { OGDEN_MU, OGDEN_ALPHA = 3, OGDEN_BULK = 6, OGDEN_COUNT, OGDEN_TERMS = 3 };
 
 #if defined(CQ_LAW_TABLE)
+// The shear modulus at rest.
 static double ogden_shear(const double *slot) {
   double sum = 0;
   for (int k = 0; k < OGDEN_TERMS; k++) sum += slot[OGDEN_MU + k] * slot[OGDEN_ALPHA + k];
@@ -19,6 +20,7 @@ static cq_status ogden_check(const double *slot, int64_t particle) {
                  "rest and must be positive",
                  (long long)particle, 2 * ogden_shear(slot));
 }
+// The modulus that sets the speed of pressure waves at rest: bulk + 4/3 shear.
 static double ogden_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[OGDEN_BULK] + 4.0 / 3 * ogden_shear(slot);
@@ -37,6 +39,7 @@ typedef struct {
   Real tau[CQ_DIM];
 } OgdenStretches;
 
+// Singular values of F, their logarithms, and the principal Kirchhoff stresses of the law.
 CQ_INLINE void ogden_stretches(const MaterialPoint *at, OgdenStretches *q) {
   singular(at->f, &q->of);
   EACH(i) q->log_s[i] = r_log(q->of.s[i]);
@@ -145,8 +148,8 @@ CQ_INLINE void ogden_energy_grad(const MaterialPoint *at, MaterialPoint *grad, c
 }
 
 #if CQ_DIM == 2
-CQ_INLINE Real ogden_across(const MaterialPoint *at) { return isochoric_across(at, OGDEN_BULK); }
-CQ_INLINE void ogden_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
-  isochoric_across_adj(at, grad, OGDEN_BULK, grad_p);
+CQ_INLINE Real ogden_piola_zz(const MaterialPoint *at) { return isochoric_piola_zz(at, OGDEN_BULK); }
+CQ_INLINE void ogden_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  isochoric_piola_zz_adj(at, grad, OGDEN_BULK, grad_p);
 }
 #endif

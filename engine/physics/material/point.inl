@@ -35,7 +35,7 @@ static inline double lame_modulus(const cq_material *material, const double *slo
   return slot[LAME_LAMBDA] + 2 * slot[LAME_MU] + (material->incompressible == 2 ? 2 * slot[LAME_VOLUMETRIC] : 0);
 }
 
-// d cof(F) in the direction dF
+// The derivative of cof(F) in the direction dF.
 CQ_INLINE void cofactor_derivative(const Real f[CQ_DIM][CQ_DIM], const Real df[CQ_DIM][CQ_DIM],
                                    Real out[CQ_DIM][CQ_DIM]) {
 #if CQ_DIM == 3

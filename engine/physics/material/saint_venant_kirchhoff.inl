@@ -8,7 +8,7 @@ static const cq_law saint_venant_kirchhoff_law = {
     .name = "saint_venant_kirchhoff", .slot_count = LAME_COUNT, .slot = {LAME_SLOTS}, .modulus = lame_modulus};
 #endif
 
-// E; returns its trace
+// The Green strain E of F; returns its trace.
 CQ_INLINE Real green_strain(const Real f[CQ_DIM][CQ_DIM], Real e[CQ_DIM][CQ_DIM]) {
   mat_mul_tn(f, f, e);
   EACH(i) EACH(j) e[i][j] = (real)0.5 * (e[i][j] - (real)(i == j));
@@ -23,11 +23,11 @@ CQ_INLINE Real saint_venant_kirchhoff_energy(const MaterialPoint *at) {
 
 // P_zz of plane strain, lambda tr(E)
 #if CQ_DIM == 2
-CQ_INLINE Real saint_venant_kirchhoff_across(const MaterialPoint *at) {
+CQ_INLINE Real saint_venant_kirchhoff_piola_zz(const MaterialPoint *at) {
   Real e[CQ_DIM][CQ_DIM];
   return at->c[LAME_LAMBDA] * green_strain(at->f, e);
 }
-CQ_INLINE void saint_venant_kirchhoff_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+CQ_INLINE void saint_venant_kirchhoff_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   Real e[CQ_DIM][CQ_DIM];
   grad->c[LAME_LAMBDA] += grad_p * green_strain(at->f, e);
   EACH(i) EACH(j) grad->f[i][j] += grad_p * at->c[LAME_LAMBDA] * at->f[i][j];

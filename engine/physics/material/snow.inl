@@ -16,7 +16,7 @@ static const cq_law snow_law = {.name = "snow",
                                 .modulus = lame_modulus};
 #endif
 
-// h
+// The factor h by which compaction has hardened the moduli.
 CQ_INLINE Real snow_stiffness(const MaterialPoint *at) {
   return r_exp(at->c[SNOW_HARDENING] * ((real)1 - at->internal[0]));
 }
@@ -62,10 +62,10 @@ CQ_INLINE void snow_energy_grad(const MaterialPoint *at, MaterialPoint *grad, co
 
 // P_zz of plane strain: in 2D the stretches in the plane alone flow
 #if CQ_DIM == 2
-CQ_INLINE Real snow_across(const MaterialPoint *at) { return snow_stiffness(at) * corotated_across(at); }
-CQ_INLINE void snow_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
-  const Real scaled = grad_p * snow_stiffness(at), along = scaled * corotated_across(at);
-  corotated_across_adj(at, grad, scaled);
+CQ_INLINE Real snow_piola_zz(const MaterialPoint *at) { return snow_stiffness(at) * corotated_piola_zz(at); }
+CQ_INLINE void snow_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  const Real scaled = grad_p * snow_stiffness(at), along = scaled * corotated_piola_zz(at);
+  corotated_piola_zz_adj(at, grad, scaled);
   grad->c[SNOW_HARDENING] += ((real)1 - at->internal[0]) * along;
   grad->internal[0] -= at->c[SNOW_HARDENING] * along;
 }

@@ -72,6 +72,7 @@ CQ_INLINE Real transversely_isotropic_energy(const MaterialPoint *at) {
          (real)0.5 * at->c[FIBRES_K1] * e2 * exp_apart(at->c[FIBRES_K2] * e2, e2 * (real)0);
 }
 
+// Derivatives of the matrix's energy by I1, I2 and J; the fibres are added apart.
 CQ_INLINE InvariantSlopes transversely_isotropic_slopes(const MaterialPoint *at, const Invariants *of) {
   const InvariantSlopes w = {(real)0.5 * at->c[FIBRES_SHEAR], of->jac * (real)0,
                              bulk_slope(at->c[FIBRES_BULK], of->jac)};
@@ -154,12 +155,12 @@ CQ_INLINE void transversely_isotropic_energy_grad(const MaterialPoint *at, Mater
 // P_zz of plane strain is that of the matrix, for fibres lie in the plane: mu/2 a + J U', a =
 // dI1/dF_zz = 2 J^(-2/3) - 2/3 I1
 #if CQ_DIM == 2
-CQ_INLINE Real transversely_isotropic_across(const MaterialPoint *at) {
+CQ_INLINE Real transversely_isotropic_piola_zz(const MaterialPoint *at) {
   Invariants of;
   invariants(at->f, 0, &of);
   return at->c[FIBRES_SHEAR] * (of.root - (real)(1.0 / 3) * of.first) + bulk_slope(at->c[FIBRES_BULK], of.jac) * of.jac;
 }
-CQ_INLINE void transversely_isotropic_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+CQ_INLINE void transversely_isotropic_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   Invariants of;
   invariants(at->f, 0, &of);
   const Real shear = at->c[FIBRES_SHEAR], bulk = at->c[FIBRES_BULK], one = of.jac * (real)0 + (real)1;

@@ -29,7 +29,7 @@ CQ_INLINE void volumetric_stress(const int power, const Real k, const Real jac, 
   EACH(i) EACH(j) p[i][j] += slope * cofactor[i][j];
 }
 
-// dP += ...
+// Adds to dP the derivative of the extra volumetric stress in the direction dF.
 CQ_INLINE void volumetric_stress_derivative(const int power, const Real k, const Real f[CQ_DIM][CQ_DIM],
                                             const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM], dcof[CQ_DIM][CQ_DIM];

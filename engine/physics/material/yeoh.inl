@@ -27,6 +27,7 @@ CQ_INLINE Real yeoh_energy(const MaterialPoint *at) {
   return x * (at->c[YEOH_C10] + x * (at->c[YEOH_C20] + x * at->c[YEOH_C30])) + bulk_energy(at->c[YEOH_BULK], of.jac);
 }
 
+// Derivatives of the energy by I1, I2 and J.
 CQ_INLINE InvariantSlopes yeoh_slopes(const MaterialPoint *at, const Invariants *of) {
   const Real x = of->first - (real)3;
   const InvariantSlopes w = {at->c[YEOH_C10] + x * ((real)2 * at->c[YEOH_C20] + (real)3 * x * at->c[YEOH_C30]),
@@ -63,8 +64,8 @@ CQ_INLINE void yeoh_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
 }
 
 #if CQ_DIM == 2
-CQ_INLINE Real yeoh_across(const MaterialPoint *at) { return isochoric_across(at, YEOH_BULK); }
-CQ_INLINE void yeoh_across_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
-  isochoric_across_adj(at, grad, YEOH_BULK, grad_p);
+CQ_INLINE Real yeoh_piola_zz(const MaterialPoint *at) { return isochoric_piola_zz(at, YEOH_BULK); }
+CQ_INLINE void yeoh_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
+  isochoric_piola_zz_adj(at, grad, YEOH_BULK, grad_p);
 }
 #endif

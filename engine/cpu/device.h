@@ -1,0 +1,34 @@
+// device: the scenes of a rollout on the CPU, and what all rollouts of a world share.
+#ifndef CQ_CPU_DEVICE_H
+#define CQ_CPU_DEVICE_H
+
+#include "between.h"
+#include "thread_choice.h"
+#include "thread_pool.h"
+
+struct cq_context {
+  const cq_model *model;
+  const cq_kernels *kernels;
+  cq_thread_pool *thread_pool;
+  cq_thread_choice forward, backward, reading, reading_adj;   // of all rollouts: each has the same particles
+  double ticks[CQ_PHASE_COUNT];
+  char description[128];
+};
+
+struct cq_device {
+  cq_context *context;
+  int32_t calls, untimed;    // that work on all scenes; those since one was timed
+  int32_t batch;
+  cq_scene *scenes;
+  cq_status *status;         // {batch} of the last work on all scenes
+  cq_health health;
+  double *sums;              // of readouts
+  int64_t sums_capacity;
+};
+
+// Reads a readout of all scenes into `out`, `count` numbers for each scene after the other.
+cq_status cq_device_read(cq_device *device, const cq_readout *readout, int64_t count, double *out);
+// The adjoint of cq_device_read: adds to the adjoint of the live state.
+cq_status cq_device_read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
+
+#endif

@@ -1,0 +1,153 @@
+// device_read: readouts of all scenes on the CPU, and their adjoints. Long lists of particles are spread over the
+// threads, in portions whose sums are added in order, so that results do not depend on the number of threads.
+#include "device.h"
+#include <string.h>
+
+enum {
+  READ_PART = 2048,          // entries of a list that one thread reads at a time
+  READ_TOGETHER = 16384,     // entries, below which waking the threads costs more than they save
+};
+
+typedef struct reading {
+  cq_device *device;
+  const cq_readout *readout;
+  int64_t count;             // elements of out of one scene
+  double *out;
+  const double *grad_out;
+  uint32_t summed;           // fields whose sums are wanted
+  int64_t parts;             // of all groups of one scene
+  int32_t width;             // sums of a part
+} reading;
+
+// Portions into which the sum over a group of particles is cut, so that it does not depend on the number of threads.
+static int64_t parts_of(const cq_readout *r, int32_t group) {
+  return (r->group_start[group + 1] - r->group_start[group] + READ_PART - 1) / READ_PART;
+}
+
+// elements of a scene's out before the part of field f that belongs to entry (of a gather) or group
+static int64_t offset_of(const cq_readout *r, int32_t dim, int32_t f, int64_t entry, int32_t group) {
+  const uint32_t before = r->fields & ((1u << f) - 1), own = r->fields & 1u << f;
+  const int64_t rows =
+      r->kind == CQ_READOUT_GATHER ? r->group_start[r->group_count] - r->group_start[0] : r->group_count;
+  const int64_t row = r->kind == CQ_READOUT_GATHER ? entry - r->group_start[0] : group;
+  return rows * cq_readout_width(r->kind, before, dim) + row * cq_readout_width(r->kind, own, dim);
+}
+
+// Sums portions of all groups of all scenes, shared out to the threads.
+static void read_parts(const reading *job, int rank, int size) {
+  const cq_readout *r = job->readout;
+  int64_t index = 0;
+  for (int32_t s = 0; s < job->device->batch; s++) {
+    const cq_scene *scene = &job->device->scenes[s];
+    for (int32_t g = 0; g < r->group_count; g++)
+      for (int64_t k = r->group_start[g]; k < r->group_start[g + 1]; k += READ_PART, index++) {
+        if (index % size != rank) continue;
+        const int64_t end = k + READ_PART < r->group_start[g + 1] ? k + READ_PART : r->group_start[g + 1];
+        if (r->kind != CQ_READOUT_GATHER) {
+          scene->kernels->read_sums(scene, r, job->summed, k, end, job->device->sums + index * job->width);
+          continue;
+        }
+        double *out[CQ_QUANTITY_COUNT];
+        for (int32_t f = 0; f < CQ_QUANTITY_COUNT; f++)
+          out[f] = job->out + s * job->count + offset_of(r, scene->model->dim, f, k, g);
+        scene->kernels->read_fields(scene, r, k, end, out);
+      }
+  }
+}
+
+// Adds the portions of a group to its sums, in order; `part` goes on to the next group's.
+static void add_parts(const reading *job, int32_t group, const double **part, double *sums) {
+  memset(sums, 0, (size_t)job->width * sizeof *sums);
+  for (int64_t k = parts_of(job->readout, group); k > 0; k--, *part += job->width)
+    for (int32_t i = 0; i < job->width; i++) sums[i] += (*part)[i];
+}
+
+// Computes the particles that readouts see, where the state is one of nodes (reference grids).
+static cq_worker observe(const reading *job, int rank, int size) {
+  cq_worker worker = {
+      .rank = rank, .size = size, .barrier = cq_thread_pool_barrier(job->device->context->thread_pool, size)};
+  for (int32_t s = 0; s < job->device->batch; s++) cq_reference_observe(&job->device->scenes[s], &worker);
+  return worker;
+}
+
+// Job of a worker: its share of a readout of all scenes.
+static void read_job(void *argument, int rank, int size) {
+  observe(argument, rank, size);
+  read_parts(argument, rank, size);
+}
+
+// Particles may be listed twice: each thread goes through all lists, and adds to particles of its own chunks.
+static void read_adjoint_job(void *argument, int rank, int size) {
+  reading *job = argument;
+  const cq_readout *r = job->readout;
+  cq_worker worker = observe(job, rank, size);
+  if (r->kind != CQ_READOUT_GATHER) read_parts(job, rank, size);
+  cq_worker_wait(&worker);
+  const double *part = job->device->sums;
+  for (int32_t s = 0; s < job->device->batch; s++) {
+    cq_scene *scene = &job->device->scenes[s];
+    int begin, end;
+    cq_worker_share(&worker, scene->chunks, &begin, &end);
+    for (int32_t g = 0; g < r->group_count; g++) {
+      double sums[CQ_READ_SUMS_MAX];
+      cq_group_grad out = {.sums = sums};
+      if (r->kind != CQ_READOUT_GATHER) add_parts(job, g, &part, sums);
+      for (int32_t f = 0; f < CQ_QUANTITY_COUNT; f++)
+        out.grad[f] = job->grad_out + s * job->count + offset_of(r, scene->model->dim, f, r->group_start[g], g);
+      scene->kernels->read_adj(scene, r, g, begin, end, &out);
+    }
+  }
+}
+
+// Runs a job of a readout on as many threads as choice says, and records its time.
+static cq_status read_together(reading *job, cq_thread_pool_function *function, cq_thread_choice *choice) {
+  const double start = cq_clock(), ticks = cq_ticks();
+  cq_device *device = job->device;
+  const cq_readout *r = job->readout;
+  const int64_t entries = (r->group_start[r->group_count] - r->group_start[0]) * device->batch;
+  job->width = 1 + cq_readout_width(r->kind, job->summed, device->context->model->dim);
+  for (int32_t g = 0; g < r->group_count; g++) job->parts += parts_of(r, g);
+  const int64_t wanted = r->kind == CQ_READOUT_GATHER ? 0 : job->parts * job->width * device->batch;
+  if (device->sums_capacity < wanted) {
+    cq_free(device->sums);
+    device->sums = cq_alloc((size_t)wanted, sizeof *device->sums, "readout");
+    device->sums_capacity = device->sums ? wanted : 0;
+    if (!device->sums) return CQ_MEMORY;
+  }
+  const int most = entries < READ_TOGETHER ? 1 : cq_thread_pool_size(device->context->thread_pool),
+            threads = cq_thread_choice_next(choice, most);
+  cq_thread_pool_run(device->context->thread_pool, threads, function, job);
+  const double seconds = cq_clock() - start;
+  // for each number that was read: readouts are of any size
+  const double numbers = (double)entries * cq_readout_width(CQ_READOUT_MEAN, r->fields, device->context->model->dim);
+  if (most > 1) cq_thread_choice_record(choice, threads, numbers, seconds);
+  device->context->ticks[CQ_PHASE_READOUT] += cq_ticks() - ticks;
+  return CQ_OK;
+}
+
+cq_status cq_device_read(cq_device *device, const cq_readout *readout, int64_t count, double *out) {
+  reading job = {.device = device, .readout = readout, .count = count, .out = out, .summed = readout->fields};
+  const cq_status status = read_together(&job, read_job, &device->context->reading);
+  const double *part = device->sums;
+  if (status || readout->kind == CQ_READOUT_GATHER) return status;
+  const int32_t dim = device->context->model->dim;
+  for (int32_t s = 0; s < device->batch; s++)
+    for (int32_t g = 0; g < readout->group_count; g++) {
+      double sums[CQ_READ_SUMS_MAX];
+      add_parts(&job, g, &part, sums);
+      for (int32_t f = 0, at = 1; f < CQ_QUANTITY_COUNT; f++) {
+        const int32_t width = cq_readout_width(readout->kind, readout->fields & 1u << f, dim);
+        double *to = out + s * count + offset_of(readout, dim, f, 0, g);
+        for (int32_t i = 0; i < width; i++) to[i] = readout->kind == CQ_READOUT_SUM ? sums[at++] : sums[at++] / sums[0];
+      }
+    }
+  return CQ_OK;
+}
+
+cq_status cq_device_read_adjoint(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out) {
+  const int by_weight = cq_scene_weights_adj(&device->scenes[0], readout) && readout->kind != CQ_READOUT_SUM;
+  reading job = {.device = device, .readout = readout, .count = count, .grad_out = grad_out};
+  job.summed = by_weight ? readout->fields : 0;
+  for (int32_t s = 0; s < device->batch; s++) device->scenes[s].reference.read = 1;
+  return read_together(&job, read_adjoint_job, &device->context->reading_adj);
+}
