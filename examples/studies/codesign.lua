@@ -9,7 +9,7 @@
 -- controller: body lengths, medians of --seed 0 on: none 2.6, E 3.9, nu 3.3, density 3.0, E+nu 3.0, E+density 4.2,
 -- nu+density 5.0, all 5.2. Gaits differ much with the first weights, with all from 1.2 to 7.7: one seed does not tell
 -- what nu and density add. --full has the paper's particles; --ends compares all with none alone: 4.92, 5.02,
--- 4.69 and 5.44 of four seeds beside 3.52, 3.02, 4.82, 3.25 and 2.15 of five.
+-- 4.69, 5.44 and 3.67 of five seeds beside 3.52, 3.02, 4.82, 3.25 and 2.15.
 -- Size: 800 particles, 80 trials of 400 x 3 steps; 3,200, 200 x 6 with --fine; 12,800, 200 x 12 with --full. Time: 12
 -- min; 36 min with --fine; 10 h with --full.
 local cq = require "cq"
