@@ -219,7 +219,9 @@ failed({ block { 4, 4 }, block { 4, 4 } }, { { 8, 10 }, { 20, 10 } }, { { 1, 0 }
 failed({ block { 2, 2 }, block { 1.5, 12 } }, { { 8, 15 }, { 20, 10 } }, { { 2, 0 }, { 0, 0 } })
 failed({ block { 4, 4 }, block { 4, 4 } }, { { 8, 10 }, { 11, 10 } }, { { 0, 0 }, { 0, 0 } })
 failed({ block { 4, 4 } }, { { 20, 20 } }, { { 1.5, 0.2 } })
-failed({ block({ 4, 4 }, 4) }, { { 20, 8 } }, { { 0, -30 } }, { dt = 0.02, walls = cq.Boundary.floor { at = 4 } })
+-- in float32 rounding would decide when the blow becomes infinite
+failed({ block({ 4, 4 }, 4) }, { { 20, 8 } }, { { 0, -30 } },
+  { dt = 0.02, walls = cq.Boundary.floor { at = 4 }, precision = "float64" })
 -- with collisions: bodies that begin inside of each other, and two that meet too fast
 local softly = { dt = 0.05, collisions = { stiffness = 0.02 } }
 failed({ block { 4, 4 }, block { 4, 4 } }, { { 8, 10 }, { 11, 10 } }, { { 0, 0 }, { 0, 0 } }, softly)
@@ -256,7 +258,8 @@ describe("a training on the GPU", function()
     for k, device in ipairs { "cpu", "cuda" } do
       local result = cqlua { "--device", device, path }
       assert.same({ 0, "" }, { result.code, result.err })
-      said[k] = result.out
+      -- which of a crushed block's particles is told to be infinite, rounding decides
+      said[k] = result.out:gsub('particle %d+ (of robot, group "block", has)', "a particle %1")
     end
     assert.equal(said[1], said[2])
     local count = 0

@@ -104,7 +104,7 @@ describe("f_bar", function()
       assert.is_true(result.ok, tostring(result))
       world:close()
     end
-    local bar, world = beam(1, cq.Implicit { tolerance = 1e-7, adjoint_tolerance = 1e-9 })
+    local bar, world = beam(1, cq.Implicit { tolerance = 1e-9, adjoint_tolerance = 1e-9 })
     local result = cq.check_gradient(function(p)
       return world:settle({ robot = bar:with { young = p } }):center "tip"[2]
     end, cq.tensor(1.1))
