@@ -20,7 +20,8 @@ local function list(zoo)
   end
 end
 
--- Runs a robot of the zoo and compares its figure with the claimed one; chaotic gaits differ on other machines.
+-- Runs a robot of the zoo and prints its figure beside the claimed one. Returns whether they agree, which chaotic gaits
+-- on other machines do not, and the saved run.
 local function replay(zoo, entry)
   local figure, saved = zoo.measure(entry)
   local claimed = entry.says:match("%%[%d.]*f"):format(entry.claimed)

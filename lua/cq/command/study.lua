@@ -21,7 +21,8 @@ local function session_of(script, options)
   return require("cq.study.session").open(script, options.store, options.seeds)
 end
 
--- The trial number that an action needs, from the command line.
+-- The number of a trial, as the words behind an action of the command line have it: "best" asks the study for the best
+-- one that is done, any other must be a number; whether there is such a trial is not looked at.
 local function number_of(words, action, session)
   if words[1] == "best" then
     local best = session:look():best(session.study.repeats)
