@@ -63,7 +63,7 @@ in_place("World", function(fields)
   elseif steps ~= "apic" then
     fields.transfer = { decay = tonumber(steps) or "auto" }
   end
-  if refine > 1 then fields.substeps = refine * fields.substeps end
+  if refine > 1 then fields.substeps = refine * (fields.substeps or 1) end
   return nouns.World(fields)
 end)
 in_place("Experiment", function(fields)
@@ -100,7 +100,7 @@ local report = (kept_csv ~= "" or not example) and cq.robustness(run, { draws = 
 
 -- body lengths that the best parameters go, or by how much the loss is below what the gain is counted from
 local function way(part)
-  local _, params, fields = changes.of(run, run.params, { substeps = part > 1 and part or nil }, 0)
+  local _, params, fields = changes.of(run, run.best.params, { substeps = part > 1 and part or nil }, 0)
   fields.params = params
   local found = run:evaluate(fields)
   if not example then return report.baseline - found.loss end
