@@ -190,6 +190,15 @@ describe("a file of tensors", function()
     assert(T.load(path).w:equal(value.w))
   end)
 
+  it("is of whole words, whatever its memory held before", function()
+    for length = 1, 16 do
+      for _, count in ipairs { 4, 8, 16, 32 } do T.full({ count }, 7) end
+      collectgarbage()
+      T.save(path, { name = ("x"):rep(length) })
+      assert.equal(length, #T.load(path).name)
+    end
+  end)
+
   it("says what it is when it is something else", function()
     write("a text that is no tensor at all")
     refused(function() T.load(path) end, "not a file of tensors")
