@@ -192,10 +192,10 @@ describe("a file of tensors", function()
 
   it("is of whole words, whatever its memory held before", function()
     for length = 1, 16 do
-      for _, count in ipairs { 4, 8, 16, 32 } do T.full({ count }, 7) end
+      T.full({ 3000 }, 7)
       collectgarbage()
-      T.save(path, { name = ("x"):rep(length) })
-      assert.equal(length, #T.load(path).name)
+      T.save(path, { name = ("x"):rep(20000 + length) })
+      assert.equal(20000 + length, #T.load(path).name)
     end
   end)
 
