@@ -8,7 +8,7 @@
 -- substeps; --collisions lets surfaces push each other apart (total_lagrangian). Other options are the example's, such
 -- as --iterations. A row of the table is replaced by a later one of the same example, steps and seed.
 -- --kept tests/bench/kept.csv: also what is kept of the gain by cq.robustness, in percent, with --draws of all at once.
--- --example all: each row of that table, one after another.
+-- --example all: each row of both tables of docs/gaits.md of seed 0, one after another; hours.
 local cq = require "cq"
 local atomic_file = require "cq.base.atomic_file"
 local changes = require "cq.robustness.changes"
@@ -25,10 +25,17 @@ local examples = {
 }
 local PARTS = { 2, 4, 8 }
 local HEAD = "example,steps,seed,iterations,way,way_2,way_4,way_8,minutes,seconds"
--- of robots that have a gait on total Lagrangian steps
+-- rows of docs/gaits.md of seed 0, and the steps that each is trained with
+local ALL, APIC, OWN = { "apic", "decay", "total_lagrangian" }, { "apic" }, { "total_lagrangian" }
 local ROWS = {
-  "--example quadruped --iterations 20", "--example biped --particles 20 --iterations 40 --viscosity 0.05",
-  "--example walker2d --iterations 100 --law neo_hookean --viscosity 0.02 --refine 2",
+  { "quadruped --iterations 20", ALL }, { "biped --particles 20 --iterations 40 --viscosity 0.05", ALL },
+  { "walker2d --iterations 100 --law neo_hookean --viscosity 0.02 --refine 2", ALL },
+  { "arm_length", { "apic", "total_lagrangian" } }, { "runner", { "apic", "total_lagrangian" } },
+  { "crawler", APIC }, { "crawler --viscosity 0.05 --collisions", OWN },
+  { "codesign", APIC }, { "codesign --law neo_hookean --viscosity 0.02 --refine 2 --collisions", OWN },
+  { "diffmpm", APIC }, { "diffmpm --viscosity 0.02 --refine 4 --collisions", OWN },
+  { "terrain", APIC }, { "terrain --collisions", OWN },
+  { "rhino", APIC }, { "rhino --viscosity 0.05 --collisions", OWN }, { "creature", APIC }, { "cable_biped", APIC },
 }
 
 local name = cq.option("example", "walker2d")            -- any of examples/ that trains
@@ -41,10 +48,10 @@ local csv, kept_csv, draws = cq.option("csv", ""), cq.option("kept", ""), cq.opt
 
 if name == "all" then
   for _, row in ipairs(ROWS) do
-    for _, with in ipairs { "apic", "decay", "total_lagrangian" } do
-      local command = ("%s tests/bench/gaits.lua %s --steps %s --kept %s --draws %d --threads %d")
-        :format(host.executable, row, with, kept_csv ~= "" and kept_csv or "tests/bench/kept.csv", draws,
-        cq.option("threads", 0))
+    for _, with in ipairs(row[2]) do
+      local command = ("%s tests/bench/gaits.lua --example %s --steps %s --csv %s --kept %s --draws %d --threads %d")
+        :format(host.executable, row[1], with, csv ~= "" and csv or "tests/bench/gaits.csv",
+        kept_csv ~= "" and kept_csv or "tests/bench/kept.csv", draws, cq.option("threads", 0))
       print(command)
       assert(os.execute(command) == 0, "this failed")
     end

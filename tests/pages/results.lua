@@ -1,4 +1,4 @@
--- results: tests/papers/results.csv as tables. All of its rows are for docs/papers.md, those that have a headline for
+-- results: tests/papers/results.csv as tables. All of its rows are for docs/results.md, those that have a headline for
 -- the README. conditions: of a row that compares with a paper what its conditions are here and there, as "step: 0.25 ms
 -- | 0.1 ms; runs: 1 | 10"; empty where it compares with none. kept_dt, kept_grid and kept_5pct are what cqlua robust
 -- measured of the artefact, or what a command of tests/papers measures itself, in percent of the gain: with 2 and 4

@@ -13,9 +13,8 @@ function write.pages()
   local rows = results.read()
   return {
     ["README.md"] = marks.fill("README.md", { results = results.headlines(rows) }),
-    ["docs/papers.md"] = marks.fill("docs/papers.md", { results = results.all(rows) }),
-    ["docs/exploits.md"] = marks.fill("docs/exploits.md", { kept = gaits.kept() }),
-    ["docs/units.md"] = marks.fill("docs/units.md", { gaits = gaits.table() }),
+    ["docs/results.md"] = marks.fill("docs/results.md", { results = results.all(rows) }),
+    ["docs/gaits.md"] = marks.fill("docs/gaits.md", { gaits = gaits.table(), kept = gaits.kept() }),
     ["docs/examples.md"] = marks.fill("docs/examples.md", { examples = examples.table() }),
   }
 end
