@@ -207,8 +207,7 @@ end
 ---@field integrator? cq.Implicit     steps of backward Euler or of the midpoint rule, of any length; explicit ones unless given
 ---@field formulation? "updated"|"total_lagrangian"   updated: all bodies share one grid, which their
 ---  particles cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies:
----  their energy does not decay by the step, and with two particles along each side of a cell steps are several times
----  as quick
+---  their energy does not decay by the step, and steps are quick with two particles along each side of a cell
 ---@field collisions? boolean|cq.World.collisions.def   with total Lagrangian steps: surfaces of bodies, and of parts of
 ---  one, push each other apart from a gap of half a cell on, and rub on each other where friction is given; without it
 ---  surfaces that meet are an error
