@@ -83,7 +83,8 @@ CQ_GPU double pressure_share(const cq_frame *s, const cq_actuation *d, const int
   return sum;
 }
 
-// Adjoint of actuation, a block for each signal: adds up its gradient from the shares of all particles.
+// Adjoint of actuation, a block for each signal: sets its gradient to the sum of the shares of particles, of pressure
+// on surfaces, and of cables and chambers.
 CQ_KERNEL actuation_signals(const cq_frame *s, const cq_actuation *d) {
   CQ_SHARED(double, shared, SUM_THREADS);
   for (int64_t n = blockIdx.x; n < (int64_t)s->batch * d->actuators; n += gridDim.x) {

@@ -10,7 +10,7 @@ enum {
 
 static const char *const what = "sorting";
 
-// Blocks of a launch with a thread for each particle slot.
+// Blocks of a launch whose threads walk over all particle slots.
 static int32_t blocks_of(const cq_device *d) { return cq_cuda_blocks(d, d->slots, 256); }
 
 // The arguments of sorting kernels for the live state.

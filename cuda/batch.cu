@@ -94,7 +94,7 @@ void cq_cuda_step_record_clear(cq_device *d, cq_step_record *record) {
   record->arrangement = NULL;
 }
 
-// Makes a checkpoint's state and arrangement the live ones.
+// Makes a state and an arrangement the live ones, at engine step `step`.
 void cq_cuda_resume(cq_device *d, cq_slice *slice, cq_arrangement *arrangement, int64_t step) {
   cq_cuda_slice_retain(slice);
   cq_cuda_arrangement_retain(arrangement);
@@ -291,8 +291,8 @@ typedef struct Target {
   int32_t fields, first, width;
 } Target;
 
-// Copies an array {count} of each scene to device memory, and from there into the fields of the target, in the order
-// of the particles.
+// Copies an array {particles, width} of each scene to device memory, and from there into the fields of the target, in
+// the order of the particles.
 static cq_status load_values(cq_device *d, const Source source, const Target target, cq_memory **work) {
   cq_loading l = {};
   const cq_status status =
@@ -425,8 +425,8 @@ static cq_status load_start(cq_device *d, const cq_values *values) {
   return CQ_OK;
 }
 
-// Loads the values that a rollout begins with. Where the state at its beginning is still on the device, only the
-// fields in `changed` are sent.
+// Loads the values that a rollout begins with. Gravity, damping, walls, weights and cables are sent where `changed` has
+// them. All others are sent if `changed` has any of them, or if the state at the beginning is no longer on the device.
 cq_status cq_cuda_begin(cq_device *d, const cq_values *values, uint64_t changed) {
   const uint64_t weights = cq_bit(CQ_FIELD_ACTUATION_WEIGHT);
   const uint64_t globals = cq_bit(CQ_FIELD_GRAVITY) | cq_bit(CQ_FIELD_DAMPING) | cq_bit(CQ_FIELD_FRICTION) |

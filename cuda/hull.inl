@@ -84,7 +84,8 @@ CQ_GPU void hull_at(const Hull *hull, const int corner, const Axes *a, real valu
   field_at(a, [&](const int i, const int n) { return hull->c[i][corner + n]; }, value, slope);
 }
 
-// The stretch I + sum u (x) grad N of particle p, and its F, from the displacements u of the hull's nodes.
+// The stretch I + slope of particle p, and its F = stretch F0. slope: sum u (x) grad N of the displacements u of the
+// hull's nodes.
 CQ_GPU void deform(const cq_shapes *r, const int32_t p, const real slope[CQ_DIM][CQ_DIM],
                    real stretch[CQ_DIM][CQ_DIM], real f[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) stretch[i][j] = slope[i][j] + (real)(i == j);

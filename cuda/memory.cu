@@ -15,7 +15,8 @@ struct cq_piece {
 
 // ---- sentences ------------------------------------------------------------------------------------------------------
 
-// Fails: the NVIDIA driver is missing, or older than the CUDA that this build needs.
+// Fails: the NVIDIA driver is missing, older than the CUDA that this build needs, or made of parts that do not fit
+// together.
 static cq_status fail_driver(const char *text) {
   int driver = 0, runtime = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || cudaRuntimeGetVersion(&runtime) != cudaSuccess)

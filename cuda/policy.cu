@@ -184,7 +184,7 @@ static cq_network network_at(const cq_device_network *f, const Observed *observe
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Control steps whose signals and observations stay on the device before they are fetched.
+// Control steps whose signals, outputs of the policy and second readouts stay on the device before they are fetched.
 int32_t cq_cuda_policy_rows(const cq_device *d) { return d->network_state->rows; }
 
 // Finds the second readout of the control step before that of a row. It is in the row before; for row 0 it comes from
@@ -218,7 +218,7 @@ cq_status cq_cuda_policy_signals(cq_device *d, const cq_policy_run *policy_run, 
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Copies the kept rows of signals and observations to the host.
+// Copies the kept rows to the host: signals, outputs of the policy and second readouts.
 cq_status cq_cuda_policy_fetch(cq_device *d, int32_t rows) {
   const cq_device_network *f = d->network_state;
   return copy(d, f->pinned, f->device_rows, (size_t)rows * f->row_size * sizeof *f->pinned, cudaMemcpyDeviceToHost);
@@ -229,7 +229,7 @@ static void put_doubles(double *to, const double *from, size_t count) {
   if (count) memcpy(to, from, count * sizeof *from);
 }
 
-// Stores a fetched row where the rollout keeps signals and observations of step `step`.
+// Stores a fetched row where the rollout keeps the signals, outputs of the policy and second readout of step `step`.
 void cq_cuda_policy_store(const cq_device *d, const cq_policy_run *policy_run, int32_t step, int32_t row,
                           double *signals) {
   const cq_device_network *f = d->network_state;
@@ -299,7 +299,8 @@ cq_status cq_cuda_policy_adj(cq_device *d, const cq_policy_run *policy_run, int3
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Adds the gradients of the policy's parameters to the host's.
+// Copies the gradients of the policy's parameters to the host. The device began with the host's
+// (cq_cuda_policy_begin_adj) and has added to them, so they replace these.
 cq_status cq_cuda_policy_end_adj(cq_device *d, const cq_policy_run *policy_run) {
   const cq_device_network *f = d->network_state;
   const cq_policy *p = policy_run->policy;

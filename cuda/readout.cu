@@ -273,7 +273,8 @@ static int32_t reads_weights(const cq_device *d, const cq_reading *r) {
   return r->weight && d->wanted & cq_bit(field) && r->kind != CQ_READOUT_GATHER;
 }
 
-// Launches the adjoint of a readout, which adds to the adjoint of the live state.
+// Launches the adjoint of a readout, which adds to the adjoint of the live state, and to the gradients of weights and
+// constants.
 void cq_cuda_reading_adj(cq_device *d, cq_reading *r) {
   if (d->reference) d->reference->read = 1;
   r->adj = d->adj->data;

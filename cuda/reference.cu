@@ -48,7 +48,7 @@ static void *reals_of_nodes(const cq_device *d, const double *from, int64_t coun
   }
   return to;
 }
-// The user's {slots, dim} doubles as reals in the order of the device's memory, to be freed; NULL if there is no
+// Doubles {slots, dim} as reals in the order of the device's memory, to be freed by the caller; NULL if there is no
 // memory.
 static void *reals_of_slots(const cq_device *d, const double *from) {
   const int32_t dim = d->model->dim;
@@ -254,7 +254,8 @@ static cq_status arrange(cq_device *d, cq_arrangement **out) {
   return status ? status : cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Allocates and loads F at the start, where some particle begins deformed.
+// Makes room for F at the start (`shapes.start`) where some particle begins deformed; reference_starts fills it. NULL
+// where none does.
 static cq_status keep_start(cq_device *d, const cq_values *values) {
   cq_reference *r = d->reference;
   const int32_t dim = d->model->dim;

@@ -4,7 +4,7 @@
 
 // ---- forces ---------------------------------------------------------------------------------------------------------
 
-// Particle p as any elastic law sees it: F, constants, no rate.
+// Particle p as any elastic law sees it: F, constants, and the rate if the law is viscous.
 CQ_GPU void elastic_point(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                           const real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   const real *params = slot_in(s->params, s->param_count, p);

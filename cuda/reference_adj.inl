@@ -203,7 +203,7 @@ CQ_RARE void fraction_adj(const cq_shapes *r, const int32_t p, const Hull *hull,
   }
 }
 
-// dL/d(stretch) from dL/dF, in place; the gradient of F0 is added to its own.
+// grad_f: dL/dF becomes dL/d(stretch). Where F0 has a gradient, adds stretch^T dL/dF to it.
 CQ_GPU void deform_adj(const cq_shapes *r, const int32_t p, const real stretch[CQ_DIM][CQ_DIM],
                        real grad_f[CQ_DIM][CQ_DIM]) {
   if (r->starts) {

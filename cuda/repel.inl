@@ -110,8 +110,8 @@ CQ_GPU void each_near(const cq_frame *s, const int32_t k, const int32_t a, const
   }
 }
 
-// Adds the forces between near surface nodes. Two surfaces that have passed through each other end the run with an
-// error at this step.
+// Sets the force on each surface node to the sum of those from the nodes near it. Two surfaces that have passed through
+// each other end the run with an error at this step.
 static __global__ void __launch_bounds__(SLOT_THREADS) near_push(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   if (is_over(s, k)) return;

@@ -222,7 +222,8 @@ typedef struct Sizes {
   int32_t node, few;         // for tiles with nodes, one to a block, or four
 } Sizes;
 
-// Blocks of a launch: a power of two that is at least `count`, within what the device takes.
+// Blocks of a launch: the least power of two that is at least `count`, or as many as the device takes if those are
+// fewer.
 static int32_t power_of_two(const cq_device *d, int32_t count) {
   int64_t blocks = 1;
   while (blocks < count) blocks *= 2;
@@ -428,7 +429,8 @@ cq_status cq_cuda_read_progress(cq_device *d) {
   return status ? status : wait_for_stream(d, "a run of substeps");
 }
 
-// Makes `count` engine steps: by one resident kernel where the scene is small, else by a graph of launches.
+// Makes `count` engine steps: by one resident kernel where the scene is small, else by a launch for each pass. From the
+// second such run on, a captured graph makes these launches.
 cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
   const cq_frame *f = &d->upload->frame;
   if (d->reference) {

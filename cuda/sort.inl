@@ -91,7 +91,8 @@ CQ_KERNEL move_slots(const cq_moving m) {
   }
 }
 
-// Copies a field from the user's order into that of the arrangement.
+// Copies some fields of each particle from the user's doubles into the slot of the same number: slots are still in the
+// user's order.
 CQ_KERNEL load_values(const cq_loading l) {
   SLOTS_EACH(id, l.slots) {
     const double *from = l.from + id / l.particles * l.every + (int64_t)(id % l.particles) * l.width;
@@ -111,7 +112,7 @@ CQ_KERNEL store_state_adj(const cq_storing s) {
   }
 }
 
-// Copies the gradients of particles' parameters into the user's order.
+// Adds the gradients of particles' parameters to those in the user's order, and clears them in the slots.
 CQ_KERNEL store_params_adj(const cq_storing s) {
   SLOTS_EACH(p, s.slots) {
     const int64_t id = s.order[p];

@@ -65,7 +65,8 @@ CQ_GPU real *internal_in(const cq_frame *s, const void *state, const int32_t p) 
   return slot_in((char *)state + s->internal_offset, s->internals, p);
 }
 
-// Loads what laws take of a particle of a state: F, C, constants, internal variables.
+// Fills what laws take of a particle: its F as given, constants and internal variables, and C of the state if the law
+// is viscous.
 CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                         MaterialPoint *at) {
   const real *params = slot_in(s->params, s->param_count, p), *internal = internal_in(s, state, p);

@@ -203,7 +203,7 @@ struct Round {
   CQ_SHARED(uint8_t, name##_filled, (used) ? CELLS : 1);                             \
   const Round<threads> name = {name##_give, name##_sums, name##_start, name##_list, name##_filled}
 
-// Clears the sums in shared memory before a round of particles.
+// Clears the sums and the starts of cells in shared memory before a round of particles.
 template <int THREADS>
 CQ_GPU void clear_round(const Round<THREADS> *round) {
   const Node zero = {{0, 0, 0, 0}};

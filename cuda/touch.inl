@@ -51,8 +51,8 @@ CQ_GPU unsigned long long touch_key(const cq_shapes *r, const int32_t scene, con
   return (unsigned long long)(scene * cells + cell);
 }
 
-// The slot of a cell in the hash table, which the cell is entered into if needed; -1 if the table is full. The upper
-// half of an entry of touch_rim is the number of the check that it belongs to.
+// The slot of a cell in the hash table. enter: the cell is entered if it is not there. -1 if it is not there or the
+// table is full. The lower 20 bits of an entry are those of the number of the check that it belongs to.
 CQ_GPU int64_t touch_slot(const cq_shapes *r, const unsigned long long key, const unsigned check, const int enter) {
   const unsigned long long mine = key << 20 | (check & 0xfffff);
   int64_t at = (int64_t)(key * 0x9e3779b97f4a7c15u >> 20) & (r->touch_size - 1);
@@ -69,8 +69,8 @@ CQ_GPU int64_t touch_slot(const cq_shapes *r, const unsigned long long key, cons
   return -1;
 }
 
-// What is written into the table for a surface node: a newer check comes before an older one, so that the table need
-// not be cleared.
+// What is written into touch_rim for a surface node. The upper half is the complement of the check's number, so that a
+// newer check wins the atomicMin over an older one, and the table need not be cleared.
 CQ_GPU unsigned long long touch_entry(const unsigned check, const int32_t rim) {
   return (unsigned long long)(~check) << 32 | (unsigned)rim;
 }

@@ -105,7 +105,8 @@ cq_status cq_cuda_impulse_add(cq_device *d, int32_t row) {
   return d->track->impulse ? add_tiles(d, row, &((const cq_upload *)d->on_device->data)->progress.over) : CQ_OK;
 }
 
-// Adds the tiles' impulses to row `row` at the end of a control step, and copies the row to host memory.
+// At the end of a chain of launches within a control step: adds the tiles' impulses to row `row`, and keeps the row on
+// the device for cq_cuda_impulse_begin to go on from.
 cq_status cq_cuda_impulse_keep(cq_device *d, int32_t row) {
   if (!d->track->impulse) return CQ_OK;
   const cq_status status = add_tiles(d, row, NULL);

@@ -206,7 +206,8 @@ CQ_GPU int64_t wall_entries_at(const cq_wall_map *map, const int32_t x, const in
   return map->node[last - 1].wall < 0 ? (last - 1) * CQ_ENTRIES + CQ_PIN_ENTRY : low * CQ_ENTRIES + last - low;
 }
 
-// Lists the walls that hold each node, a block for each tile, a thread for each node.
+// Finds each node's place in the wall map, 0 where no wall holds it, and marks the tiles that have any. A block for
+// each tile, a thread for each node.
 CQ_KERNEL fill_wall_entries(int32_t block_count, int32_t dim, const cq_wall_map map, cq_tile *tiles,
                             int64_t *wall_entries) {
   const int32_t n = (int32_t)threadIdx.x, side = dim == 3 ? 4 : 8;
@@ -228,7 +229,7 @@ void cq_window_walls(cudaStream_t stream, int32_t block_count, int32_t dim, cq_w
 
 // ---- order ----------------------------------------------------------------------------------------------------------
 
-// Gives each particle its slot in the sorted order: the first of its cell plus its rank there.
+// Lists the particles tile by tile: each stands at the first place of its tile plus its rank there.
 CQ_KERNEL place_slots(const cq_sorting s) {
   EACH_OF(p, s.slots) s.placed[s.first[s.key[p]] + s.rank[p]] = p;
 }

@@ -5,8 +5,8 @@
 
 void cq_policy_init(cq_policy *policy) { *policy = (cq_policy){.cookie = CQ_COOKIE}; }
 
-// Checks the network of a policy: each layer takes as many numbers as the one before gives, the last gives the
-// signals.
+// Checks the network of a policy: each layer takes as many numbers as the one before gives, and its activation is one
+// that policies have.
 static cq_status check_layers(const cq_policy *p, int64_t inputs) {
   int64_t width = inputs;
   for (int32_t l = 0; l < p->layer_count; l++) {
@@ -196,8 +196,8 @@ static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   return c->width ? CQ_OK : CQ_MEMORY;
 }
 
-// Before control steps go backward: checks that the forward steps kept the changes that this policy saw, and clears
-// the gradient of the last one.
+// Before control steps go backward: checks that the forward steps kept the changes that this policy saw, and clears the
+// gradient of the last one unless later steps have left one there.
 static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
   cq_policy_change *c = &r->changing;
   if (!p->change) return cq_policy_change_done(r);

@@ -56,7 +56,8 @@ static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
   }
 }
 
-// The force of pressure on each particle of a chunk: the sum of p N A over its surface entries.
+// Sets the sum of p N A over the surface entries of each particle of a chunk, in the undeformed body. F turns it into a
+// force at every engine step.
 static void load_pressure(const cq_scene *s, const int32_t c, real *chunk) {
   const cq_surfaces *surfaces = &s->model->surfaces;
   for (int l = 0; l < CQ_CHUNK; l++) {

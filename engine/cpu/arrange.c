@@ -165,7 +165,7 @@ static cq_reach *reach_of(const cq_scene *s, const cq_arrangement *a, int32_t ra
   return s->reach + (s->reach_start[range] + x - a->slab_lower[range]) * (1 + ny);
 }
 
-// Finds the planes of the window that each range scatters into.
+// Finds the planes of the window that each range scatters into, and makes room for the reach of their columns.
 static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
   const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
   int64_t rows = 0;

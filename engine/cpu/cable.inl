@@ -66,7 +66,8 @@ static void force_points(cq_scene *s, const int follows) {
   }
 }
 
-// Forces of cables and chambers on particles, from those at the points, by the weights of the particles in each point.
+// Sets the forces on the particles that cables and chambers act on: those of the control step, which cable_base keeps,
+// plus those at the points times the particle's weight in each.
 static void force_particles(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const wide *force = (const wide *)s->cable_force;

@@ -33,7 +33,7 @@ static int64_t offset_of(const cq_readout *r, int32_t dim, int32_t f, int64_t en
   return rows * cq_readout_width(r->kind, before, dim) + row * cq_readout_width(r->kind, own, dim);
 }
 
-// Sums portions of all groups of all scenes, shared out to the threads.
+// Sums the portions of all groups of all scenes, or gathers their entries; threads take portions in turn.
 static void read_parts(const reading *job, int rank, int size) {
   const cq_readout *r = job->readout;
   int64_t index = 0;
@@ -76,7 +76,8 @@ static void read_job(void *argument, int rank, int size) {
   read_parts(argument, rank, size);
 }
 
-// Particles may be listed twice: each thread goes through all lists, and adds to particles of its own chunks.
+// Adjoint of a readout. Particles may be listed twice: each thread goes through all lists, and adds to particles of its
+// own chunks.
 static void read_adjoint_job(void *argument, int rank, int size) {
   reading *job = argument;
   const cq_readout *r = job->readout;

@@ -34,7 +34,7 @@ CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   return out;
 }
 
-// The averaged rates of volume change of a chunk of particles.
+// The numbers that averaging keeps for a chunk of particles: REST, EXCESS, WANTED and PLACE.
 CQ_INLINE real *dilatation_of(const cq_scene *s, const int32_t c) {
   return (real *)s->dilatation + AT(c, DILATATION_FIELDS, 0);
 }
@@ -76,7 +76,7 @@ CQ_INLINE Real rest_of(const Stencils *st, const int h, const Averaged *own, con
   return r_pick(own->share, q - sum[0], r_set((real)0));
 }
 
-// Turns the sums that particles scattered to a block's nodes into means.
+// Turns the sums that particles scattered to a block's nodes into the means a and b and the product a b (E38).
 static void dilatation_nodes(cq_scene *s, int32_t block) {
   const real two[4] = {(real)1, (real)1, (real)0, (real)0}, third[4] = {(real)0, (real)0, (real)1, (real)0};
   const Row means = row_comps(two), last = row_comps(third);

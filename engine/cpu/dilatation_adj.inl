@@ -178,7 +178,7 @@ CQ_INLINE Real averaged_rate(const AveragedChunk *w, const int h, const int seco
   return second ? r_load(w->own + REST * CQ_CHUNK + h) : first_rate(w, h);
 }
 
-// Where the change of tr C' (or of tr Y) by the average is kept for a chunk.
+// Where the average's change of each diagonal entry of C' (or of Y) is kept for a chunk.
 CQ_INLINE real *excess_of(const AveragedChunk *w) {
   return w->average == CQ_AVERAGE_VARIED ? w->solved + STRETCH * CQ_CHUNK : w->own + EXCESS * CQ_CHUNK;
 }
@@ -215,9 +215,9 @@ CQ_INLINE void gather_rates(const AveragedChunk *w, Stencils *st, const Strides 
   }
 }
 
-// Adjoint of an average over the particles of a range. The average is applied twice as 1 - A: `second` is the adjoint
-// of the later application, where EXCESS holds the difference of traces of F' and C'; then that of the first, whose
-// dL/dq is the gradient of tr C'.
+// Adjoint of an average over the particles of a range, which is applied twice as 1 - A. `second`: of the later
+// application; it also sets EXCESS to -s/dim y, which F' has on the diagonal beside C'. Then that of the first
+// application, whose dL/dq is the gradient of tr C'.
 static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average,
                            int32_t second) {
   const Strides strides = strides_of(s->arrangement);

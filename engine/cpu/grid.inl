@@ -18,7 +18,7 @@ static void load_walls(cq_scene *s, const int64_t step, const double *velocity, 
   s->wall_place_step = step;
 }
 
-// Adds up the wall impulses of all ranges and stores them for this control step.
+// Adds up the wall impulses of all ranges, stores them for this control step, and clears them.
 static void store_impulse(cq_scene *s) {
   const int32_t count = s->model->contact_count * CONTACT_WIDTH;
   for (int32_t k = 0; k < count; k++) {

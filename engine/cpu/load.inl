@@ -48,7 +48,7 @@ static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begi
   }
 }
 
-// Copies gravity, friction of walls and velocities of walls into the scene's array of reals.
+// Copies gravity, friction and velocities of walls, and damping into the scene's array of reals.
 static void load_globals(cq_scene *s) {
   real *g = (real *)s->globals;
   for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->values.gravity[i];
@@ -114,7 +114,7 @@ static void discount_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, do
   if (s->internal_adj) discount_reals(s->internal_adj, begin * internals, end * internals, (real)factor);
 }
 
-// Writes the adjoints of position, velocity, C and F of some chunks to the user's gradients, in the user's order.
+// Adds the adjoints of position, velocity, C and F of some chunks to the user's gradients, in the user's order.
 static void store_state_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
   real *data = (real *)s->adj;
   double *out[4] = {s->gradients.position, s->gradients.velocity, s->gradients.affine, s->gradients.deformation};

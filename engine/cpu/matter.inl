@@ -65,7 +65,7 @@ CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
-// The particles at h as any law sees them: F, constants and internal variables.
+// The particles at h as any law sees them: F, constants and internal variables, and C if the law is viscous.
 static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                      MaterialPoint *at) {
   at->law = law;
@@ -93,8 +93,8 @@ CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int 
   return material_kirchhoff_fused(&at, kept, tau);
 }
 
-// Kirchhoff stress tau of 16 particles, of as many materials as the chunk has, with actuation; returns det F. kept:
-// intermediate values for the adjoint, valid for a chunk of one material.
+// Kirchhoff stress tau of the particles at h, of as many materials as the chunk has, with actuation; returns det F.
+// kept: intermediate values for the adjoint, valid for a chunk of one material.
 CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
                          Real tau[CQ_DIM][CQ_DIM]) {
   Real jac = f[0][0];

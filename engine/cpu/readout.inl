@@ -106,7 +106,7 @@ static uint32_t load_points(const cq_scene *s, const entries *e, const int k, Re
   return materials;
 }
 
-// From entry k on, the following lanes whose particles are of material m; *l moves on to the next.
+// Moves *l on to the next lane, of those from entry k on, whose particle is of material m; 0 if there is none.
 CQ_INLINE int next_of(const cq_scene *s, const entries *e, const int k, const int m, int *l) {
   while (++*l < CQ_LANES && k + *l < e->count)
     if (s->arrangement->material[e->slot[k + *l]] == m) return 1;

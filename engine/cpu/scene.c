@@ -5,7 +5,7 @@
 // Particle slots of a scene: whole chunks, so some at the end are empty.
 static int64_t slots_of(const cq_scene *s) { return (int64_t)s->chunks * CQ_CHUNK; }
 
-// Reals of the motion v' and C' of one particle; 0 where nothing reads it.
+// Reals of the motion v' and C' of one particle.
 static size_t motion_fields(const cq_scene *s) { return (size_t)(s->model->dim + s->model->dim * s->model->dim); }
 
 // Reals of the motion v' and C' of all particles in a state; 0 where nothing reads it.

@@ -8,7 +8,8 @@ CQ_INLINE uint32_t updating(const Matter *m) {
   return mask;
 }
 
-// The law's update after a step (plastic flow, viscous branches) of 16 particles in place: F and internal variables.
+// The law's update after a step (plastic flow, viscous branches) of a chunk's particles in place: F and internal
+// variables.
 CQ_RARE void update_chunk(const Matter *m, real *data, real *internal) {
   const uint32_t mask = updating(m);
   const int internals = m->model->internal_count;

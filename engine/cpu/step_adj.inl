@@ -344,7 +344,7 @@ typedef struct {
   const KeptStep *kept;      // NULL without unresolved motion
 } ChunkStep;
 
-// What averaging takes from the dilatation rate of a chunk's particles, or NULL where nothing is averaged.
+// What averaging adds to each diagonal entry of a chunk's C' within F', -s/dim y (E37); NULL where nothing is averaged.
 CQ_INLINE const real *dilatation_excess(const cq_scene *s, const int32_t c) {
   return s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
 }
@@ -382,7 +382,8 @@ CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real
   trial_of(s, rate, before, f);
 }
 
-// Computes again the momentum before stress and forces that a particle gave the grid.
+// Computes again the momentum before stress and forces that a particle gave the grid; beside it, the transfer of the
+// adjoints of v~ and C~.
 CQ_INLINE void kept_moves_again(const cq_scene *s, const ChunkStep *c, const int32_t chunk, const int h,
                                 const Real arm[CQ_DIM], Record *of) {
   const GridStep step = grid_step_of(s);

@@ -57,7 +57,7 @@ CQ_RARE Real readout_cauchy(const MaterialPoint *at, Real sigma[CQ_DIM][CQ_DIM])
   return jac;
 }
 
-// The adjoint of readout_cauchy, to F and the constants.
+// The adjoint of readout_cauchy: adds to the gradients of F, the constants, and the rate if the law is viscous.
 CQ_RARE void readout_cauchy_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_sigma[CQ_DIM][CQ_DIM]) {
   Real sigma[CQ_DIM][CQ_DIM], grad_tau[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   const Real jac = readout_cauchy(at, sigma), along = mat_dot(grad_sigma, sigma) / jac;

@@ -84,7 +84,7 @@ static void order_axes(double *axis, int dim) {
 }
 
 // Begins a lattice at particle p, whose axes are the ways to its nearest neighbours that are perpendicular to each
-// other; 0 if there are too few.
+// other; 0 if there are too few, or if they span another volume than the particle's.
 static int begin(const finder *f, int32_t p) {
   lattice *l = f->l;
   int dim = l->dim, found = 0;
@@ -254,7 +254,8 @@ typedef struct covering {
   int found, changed;            // is the middle in a cell?
 } covering;
 
-// Callback of bins_visit: notes whether the cell of particle q covers a place.
+// Callback of bins_visit: notes whether the cell of particle q covers a place, and cuts what it covers off the open
+// part low to high of a side.
 static void note_cell(void *context, int32_t q, double distance) {
   covering *c = context;
   const lattice *l = c->f->l;

@@ -194,7 +194,7 @@ static void note_depth(void *context, int32_t first, int32_t last) {
     for (int32_t x = 0; x < p->width; x++) p->space->depth[y * p->width + x] = seen(p, x, y)->depth;
 }
 
-// Marks the pixels near bodies, the only ones where something may hide the sky.
+// Finds the box of pixels around bodies, the only ones where something may hide the sky.
 static void around_bodies(looking *l) {
   const cq_picture *p = l->picture;
   int32_t *box = l->box;

@@ -34,7 +34,7 @@ void space_destroy(space *s) {
   cq_free(s);
 }
 
-// Job of a thread: clears the depths of some rows.
+// Job of a thread: clears the surfaces of some rows: nothing is seen, at depth INFINITY.
 static void clear_surfaces(void *context, int32_t first, int32_t last) {
   const cq_picture *p = context;
   surface *from = p->space->surfaces + (size_t)first * (size_t)p->w,

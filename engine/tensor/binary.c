@@ -45,7 +45,7 @@ static double power(double x, double e) { return e == 2 ? x * x : pow(x, e); }
 
 // The smaller operand; the first one at a tie, NaN if either is.
 static double least(double x, double z) { return x <= z || isnan(x) ? x : z; }
-// The larger of two numbers; NaN if the first is NaN.
+// The larger operand; the first one at a tie, NaN if either is.
 static double greatest(double x, double z) { return x >= z || isnan(x) ? x : z; }
 
 // the common strides apart, so that the compiler can use vectors

@@ -54,7 +54,7 @@ static int64_t box_of(const boxes *b, int32_t dim, const double *x) {
   return k;
 }
 
-// Chooses the boxes of the search: at most as many as there are points.
+// Chooses the boxes of the search: at most as many as there are points, or 64. Returns their number.
 static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
   double extent[3] = {0};
   for (int d = 0; d < n->dim; d++) {
@@ -91,7 +91,8 @@ static cq_status sort(boxes *b, const cq_neighbours *n, const double *x) {
   return CQ_OK;
 }
 
-// Appends the neighbours of one place, from entry `at` on, as far as there is room; returns the end.
+// Appends the neighbours of one place, from entry `at` on, as far as there is room; returns where they end, or would
+// end with more room.
 static int64_t visit(const cq_neighbours *n, const boxes *b, const double *x, const double *place,
                      cq_neighbour_list *out, int64_t at) {
   int64_t low[3] = {0}, high[3] = {0}, k[3];

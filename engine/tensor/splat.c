@@ -24,7 +24,7 @@ static inline int place(double x, int64_t size, axis *a) {
 }
 
 // Where a point falls along each axis: first pixel and weights. An axis that the picture lacks has one pixel of weight
-// 1, the middle one.
+// 1, the middle one. 0 if the point falls beside the picture.
 static inline int place_all(const cq_splat *s, const double *x, axis at[3]) {
   for (int d = 0; d < 3; d++) {
     at[d] = (axis){-1, {0, 1, 0}, {0}};

@@ -258,7 +258,7 @@ cq_status cq_cables_check(const cq_model *m, int32_t field, double value) {
                  "of cq.Implicit must be lagged, or the friction 0", value);
 }
 
-// Copies the constants that cables and chambers have for each entry; one that is needed and missing is an error.
+// Copies and checks the constants of each cable; one that is needed and missing is an error.
 static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
   for (int32_t f = CQ_FIELD_CABLE_STIFFNESS; f < CQ_FIELD_GRAVITY; f++) {
     const cq_field_info *info = cq_field_describe(f);

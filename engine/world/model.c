@@ -24,7 +24,7 @@ static double *copy_doubles(const double *from, int64_t count, const char *what)
   return to;
 }
 
-// Checks dimension, precision, cells, cell size and steps.
+// Checks dimension, precision, cells, cell size, steps, gravity, damping and the smoothing of pressure.
 static cq_status check_grid(const cq_world_def *def) {
   if (def->dim != 2 && def->dim != 3) return cq_fail(CQ_INVALID, "dim is %d; it must be 2 or 3", def->dim);
   if (def->precision != CQ_FLOAT32 && def->precision != CQ_FLOAT64)
@@ -307,7 +307,7 @@ static cq_status check_wall(const cq_wall *w, int32_t number, int32_t dim) {
   return CQ_OK;
 }
 
-// Checks and copies walls.
+// Checks and copies walls and pins, and makes the map of walls.
 static cq_status copy_walls(const cq_world_def *def, cq_model *m) {
   if (def->wall_count < 0 || def->wall_count > CQ_WALLS_MAX)
     return cq_fail(CQ_INVALID, "%d walls; a world has at most %d", def->wall_count, CQ_WALLS_MAX);

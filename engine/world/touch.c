@@ -87,7 +87,7 @@ static int64_t hash_of(const search *s, const int64_t cell[3]) {
   return (int64_t)(key * 0x9e3779b97f4a7c15u >> 20) & (s->size - 1);
 }
 
-// Are two places nearer than the reach of the search?
+// Are two surface places nearer than the reach of the search, and not neighbours in the undeformed body?
 static int is_near(const search *s, int32_t a, int32_t b) {
   double square = 0;
   for (int i = 0; i < s->m->dim; i++) {

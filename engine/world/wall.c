@@ -38,7 +38,7 @@ typedef struct node_list {
   int64_t count, capacity;
 } node_list;
 
-// Appends a node that a wall holds to the list of its column.
+// Appends a node that a wall holds to the list, with its column.
 static cq_status push(node_list *list, int64_t column, const cq_wall_node *node) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? list->capacity * 2 : 4096;

@@ -117,7 +117,7 @@ CQ_WALL wall_real height_of(const wall_cell *c) {
   return (1 - c->a) * ((1 - c->b) * c->h00 + c->b * c->h01) + c->a * ((1 - c->b) * c->h10 + c->b * c->h11);
 }
 
-// Is the height field's slope along an axis not zero at a place? Beyond the ends of the field the height is constant.
+// Does a place lie within the height field along an axis? Beyond the ends of the field the height is constant.
 CQ_WALL int height_inclines(const cq_wall *w, int axis, const wall_real x[3]) {
   const wall_real at = (x[axis] - w->height_origin[axis / 2]) / w->height_spacing[axis / 2];
   return at >= 0 && at <= w->height_count[axis / 2] - 1;

@@ -13,8 +13,7 @@ static_assert(sizeof(Pulled) <= CQ_PULLED_NUMBERS * sizeof(wide), "scene.c makes
 // The k-th particle that cables or chambers act on.
 CQ_INLINE Pulled *pulled_at(const cq_scene *s, const int64_t k) { return (Pulled *)s->cable_pulled + k; }
 
-// The k-th node of the stencil of a particle that cables act on, counted from the stencil's first node, and its
-// weight.
+// The index in the window of the k-th node of the stencil of a particle that cables act on, and its weight.
 CQ_INLINE int64_t pulled_node(const Pulled *p, const int k, real *weight) {
   const int x = CQ_DIM == 3 ? k / 9 : k / 3, y = k / 3 % 3, z = k % 3;
   *weight = p->weight[0][x] * p->weight[LAST][z];

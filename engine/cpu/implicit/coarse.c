@@ -96,8 +96,8 @@ void cq_coarse_build(solve *o) {
   o->coarse = 1;
 }
 
-// Solves the coarse system for the residual that all blocks have given it, by each worker for itself; returns residual
-// . y.
+// Solves the coarse system for y, from the residual that all blocks have given it; each worker does so for itself.
+// Returns the dot product of that residual and y.
 double cq_coarse_solve(solve *o, double *y) {
   const cq_coarse *m = &o->s->implicit.coarse;
   const int n = m->count * o->s->model->dim;

@@ -55,7 +55,8 @@ CQ_INLINE ColumnHats column_hats(const cq_scene *s, const cq_column *column) {
   return out;
 }
 
-// The coarse nodes and hat values at the k-th node of a column. In 2D the lattice has one layer out of the plane.
+// Where the index of a coarse node is kept: of the k-th hat function that reaches a column, at place `last` along the
+// column. In 2D the lattice has one layer out of the plane.
 CQ_INLINE int32_t *column_lattice(const cq_coarse *m, const ColumnHats *hats, const int k, const int32_t last) {
   return lattice_at(m, hats->x[k], hats->y[k], last);
 }

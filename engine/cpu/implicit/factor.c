@@ -127,7 +127,7 @@ static void dissect(builder *b, const box *within) {
 static int ascending(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
 // Lists the rows below each front of the factor: later nodes that its own nodes touch, and those of the fronts before
-// it that it absorbs.
+// it that it absorbs. Sets the parents of fronts, and adds up the work of the factor.
 static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, double *work) {
   int32_t *mark = cq_alloc((size_t)f->count, sizeof *mark, "implicit steps"),
           *found = cq_alloc((size_t)f->count, sizeof *found, "implicit steps"),
@@ -337,7 +337,7 @@ int cq_factor_make(cq_factor *f, const cq_body *bodies) {
   return 1;
 }
 
-// Gathers the entries of x at the rows below a front.
+// The entries {dim} of x at row i below a front.
 static double *x_below(const cq_factor *f, const cq_front *front, int32_t i) {
   return f->x + (size_t)f->row[front->rows + i] * (size_t)f->dim;
 }

@@ -47,8 +47,8 @@ static void factor_project(const Freedom *row, const Freedom *column, real a[CQ_
   EACH(i) EACH(j) a[i][j] = t[i][j];
 }
 
-// The diagonal block of a node: tensors, inertia, friction, a shift that makes it positive definite, and along held
-// directions a part of its own size.
+// Adds to the diagonal block of a node, which has the tensors: inertia, friction, and a shift that makes it positive
+// definite. Along held directions only the largest entry of its diagonal stays.
 static void factor_diagonal(const cq_scene *s, const int32_t position, const Freedom *free, const double shift,
                             real a[CQ_DIM][CQ_DIM]) {
   const cq_factor *f = &s->implicit.factor;

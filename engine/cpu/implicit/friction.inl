@@ -15,7 +15,7 @@ CQ_INLINE void slide_at(const cq_scene *s, const NodeContact *c, const real v[CQ
   slide(s->model->integrator.stick_velocity, c->normal, w, v, out);
 }
 
-// The potential of friction at a node; its derivative is added to `force`.
+// The potential of friction at a node; `force` is set to its derivative.
 CQ_INLINE real friction_node(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                              const real v[CQ_DIM],
                         real force[CQ_DIM]) {

@@ -100,7 +100,8 @@ static void shares_weight(const cq_scene *s, const cq_constrained_nodes *h, cons
   }
 }
 
-// dL/d(friction force of contact k), which is a part of its own impulse, and which the shares of all contacts balance.
+// dL/d(the force of friction on the node at contact k), minus the derivative of friction's potential. It is a part of
+// the contact's own impulse, and the shares of all contacts balance it.
 static void friction_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                             real out[CQ_DIM]) {
   Touch impulse, grad;
@@ -159,7 +160,7 @@ static void impulse_to_velocity(cq_scene *s, int32_t block) {
 }
 
 // Adjoint of a contact's impulse by what it depends on directly: coefficient of friction, velocity and normal of its
-// wall. Returns the gradient of damping.
+// wall. Returns the gradient by the logarithm of impulse_part, which depends on damping.
 static real constrained_impulse_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                     const int k,
                              ContactGrad *out) {

@@ -9,7 +9,7 @@ enum { PRODUCTS_OF_OLD_FACTOR = 6 };          // with the factor of an iteration
 static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
 static const double loose = 0.2;              // tolerance of a linear system
 
-// Makes an array longer if it has fewer than `wanted` elements; its contents are then lost.
+// Makes an array longer if it has fewer than `wanted` elements; its contents are then lost. 0 if there is no memory.
 static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size) {
   if (*capacity >= wanted) return 1;
   *capacity = 0;

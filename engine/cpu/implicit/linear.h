@@ -45,7 +45,7 @@ static inline int pulls(const solve *o) { return o->worker->rank == 0 && cq_cabl
 // Waits until all workers of the scene have come here.
 static inline void barrier(solve *o) { cq_worker_wait(o->worker); }
 
-// Ends the phase that this worker is timed in; from here on its time counts as phase `which`.
+// Ends a phase: this worker's time since the last call counts as phase `which`.
 static inline void start_phase(solve *o, int which) { cq_worker_phase(o->worker, which); }
 
 // the factor on reference grids: there is none; that of the tensors as they are; of the step, but of tensors before

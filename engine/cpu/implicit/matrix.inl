@@ -147,7 +147,8 @@ CQ_RARE void cell_slopes(real slope[CQ_DIM][ACROSS], const KeptWeights w, const 
   }
 }
 
-// Adds a particle to a cell's matrix: its second derivatives times the slopes of all nodes of its stencil.
+// Fills the part of the next particle in a cell's matrix: its second derivatives times the slopes of all nodes of its
+// stencil.
 CQ_RARE void cell_parts(CellMatrix *m, const real *tensor) {
   const real(*slope)[ACROSS] = (const real(*)[ACROSS])m->slope[m->count];
   CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) EACH(l) {
@@ -261,8 +262,8 @@ static void hold_column(const cq_scene *s, const cq_column *column, const int32_
   }
 }
 
-// Fills the matrix row of a held node: free directions stay; along held ones it has the largest entry on the diagonal
-// and nothing else.
+// Completes the matrix row of a held node: adds friction to its own block, then removes held directions. Along these
+// its own block has the sum of its diagonal, and nothing else.
 static void hold_row(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                      const cq_column *column,
                      const Freedom *f) {

@@ -51,7 +51,8 @@ static double press(solve *o, int32_t from) {
   return o->sum[CQ_SUM_ENERGY];
 }
 
-// Computes the second derivative H at VELOCITY, as tensors of particles, and its diagonal blocks.
+// Computes the second derivative H at VELOCITY, as tensors of particles, and its diagonal blocks. Returns the sum of
+// stiffness by which search() judges rounding.
 static double tensors(solve *o) {
   start_phase(o, CQ_PHASE_SOLVE);
   cq_linear_gather(o, CQ_GRID_VELOCITY);

@@ -39,7 +39,7 @@ CQ_INLINE Row mass_of(const Row momentum) {
   return row_comp(momentum, CQ_DIM);
 }
 
-// The velocity that gravity adds in one step, dt g, in every node of a row.
+// The velocity that gravity adds in the time of the solve (cq_solve_seconds), in every node of a row.
 CQ_INLINE Row fall_row(const cq_scene *s) {
   real g[4] = {(real)0, (real)0, (real)0, (real)0};
   for (int i = 0; i < CQ_DIM; i++) g[i] = (real)cq_solve_seconds(s->model) * ((const real *)s->globals)[i];
@@ -55,7 +55,8 @@ CQ_INLINE double dot_value(const cq_scene *s, const real a, const real b) {
   return s_value(a) * s_value(b);
 }
 
-// The dot product of two rows over all nodes and components, in double.
+// The dot product of two rows over all nodes and components. Sums over nodes are in real, the sum of components in
+// double.
 CQ_INLINE double dot_rows(const cq_scene *s, const Row a, const Row b) {
 #if defined(CQ_REAL_DUAL)
   double sum = 0;

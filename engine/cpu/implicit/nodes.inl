@@ -31,7 +31,8 @@ static void stop_all(cq_scene *s, const int32_t block, const int which) {
   }
 }
 
-// Adds up how far the mass of a block moves, as a mean square: single light nodes may go far.
+// Adds up m (dt^2 v^2 - dx^2) over the nodes of a block: above 0, the mass moves by more than a cell in the mean
+// square. Single light nodes may go far.
 static void measure_way(cq_scene *s, const int32_t block, double *sum) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   const double dt = s->model->dt, cell = s->model->dx;
@@ -489,8 +490,8 @@ static void slope(cq_scene *s, int32_t block, double *sum) {
   sum[CQ_SUM_DOT] += along_way(s, block, CQ_GRID_RESIDUAL_TRIAL, CQ_GRID_TRIAL);
 }
 
-// Scales down the velocities that a step begins with. Contacts at walls that stopped them stay active: whether the
-// shorter way meets them would be up to rounding.
+// Scales down the velocities that a step begins with. Contacts that stopped them stay `touching`: whether the shorter
+// way meets them would be up to rounding.
 static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);

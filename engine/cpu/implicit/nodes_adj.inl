@@ -27,8 +27,8 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
   hold_wanted(s, block);
 }
 
-// Adds to dL/dv in RESIDUAL what pressure that follows the surface and friction contribute; TRIAL keeps dL/dv without
-// it. sum: how much this changed RESIDUAL.
+// Sets RESIDUAL to dL/dv, which TRIAL keeps, plus what pressure that follows the surface, friction and impulses
+// contribute. sum: by how much this changed RESIDUAL, and the size of it.
 static void add_followed(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask();
   const int follows = cq_pressure_follows(s->model);
@@ -50,7 +50,8 @@ static void add_followed(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// Adjoint of a held node's normal at a moving wall: adds to the gradient of the wall's velocity, which moved it (E22).
+// Adjoint of a held node's normal at a moving wall: adds to the gradients of the wall's velocity and place, which moved
+// it (E72).
 static void constrained_turn_adj(const cq_scene *s, const int32_t wall, const ConstrainedNode *n,
                                  const ContactGrad *grad, cq_partial *sum) {
   double place[3] = {0};

@@ -2,7 +2,7 @@
 // state before and a velocity give F^, and a wall holds a node that would pass its surface within the step. The rest is
 // as for nodes of the grid of the world; the loops over particles are ../reference/implicit.inl.
 
-// Component k of a vector field over the nodes of reference grids.
+// One component of a vector field over the nodes of reference grids.
 CQ_INLINE real *reference_field(const cq_scene *s, const void *data, const int component) {
   return (real *)data + component * s->reference.node_count;
 }
@@ -85,7 +85,8 @@ static real reference_place_of(const cq_scene *s, const int64_t node, const int 
          reference_field(s, s->reference.from->data, DISPLACEMENT + i)[node];
 }
 
-// Does a node outside of a solid box lie over the face that is nearest to it? Only then can it meet that face.
+// Does a node outside of a solid box lie over the face that is nearest to it? Only then can it meet that face. 1 for
+// all other walls.
 static int is_over_face(const cq_wall *wall, const double slack, const wall_real x[3], const wall_real normal[3]) {
   for (int i = 0; wall->shape == CQ_WALL_BOX && !wall->hollow && i < CQ_DIM; i++) {
     const double at = (double)s_value(x[i]);

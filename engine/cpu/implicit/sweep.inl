@@ -63,7 +63,7 @@ CQ_INLINE void couple_column(const cq_scene *s, const int64_t node, const int64_
                lanes, sum);
 }
 
-// Sets a sum for each row of the matrix block to zero.
+// Sets the sums of all entries of a matrix block to zero.
 CQ_INLINE void sums_begin(Four sum[MATRIX]) { for (int k = 0; k < MATRIX; k++) sum[k] = (Four){0}; }
 
 // Sums matrix-vector products over the matrix's columns.

@@ -88,7 +88,8 @@ CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_D
   add_to_volume(at, along);
 }
 
-// Adjoint of force_of: from gradients of the forces on nodes to those of P and F.
+// Adjoint of force_of, from the gradient of the force on each particle: adds to those of given forces, of pressure, and
+// of F.
 CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
                                const Real grad_force[CQ_DIM]) {
   if (!at->m->actuation) return;
@@ -102,7 +103,7 @@ CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Re
   store_vector(actuation, PRESSURE, at->h, grad_pressure);
 }
 
-// dL/d(stretch) from dL/dF, and the gradient of F0.
+// dL/d(stretch) from dL/dF, 0 in lanes without a particle. Adds to the gradient of F0 if that is wanted.
 CQ_INLINE void deform_adj(const Point *at, const Real stretch[CQ_DIM][CQ_DIM],
                           const Real grad_f[CQ_DIM][CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM]) {
   const cq_reference *r = &at->s->reference;

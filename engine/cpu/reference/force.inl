@@ -35,7 +35,7 @@ CQ_INLINE void deform(const Point *p, const Real slope[CQ_DIM][CQ_DIM], Real str
   mat_mul(stretch, start, f);
 }
 
-// The particles at h as any law sees them: F, constants and internal variables.
+// The particles at h as any law sees them: F, constants, and the rate if the law is viscous.
 CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_DIM][CQ_DIM],
                         const Real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   at->law = law;
@@ -45,7 +45,7 @@ CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_
   if (law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
 }
 
-// P of 16 particles, of as many materials as the chunk has. rate is read where one of them is viscous.
+// P of the particles at h, of as many materials as the chunk has. rate is read where one of them is viscous.
 CQ_RARE void piola_of_any(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                           Real p[CQ_DIM][CQ_DIM]) {
   const Matter *m = at->m;
@@ -62,12 +62,12 @@ CQ_RARE void piola_of_any(const Point *at, const Real f[CQ_DIM][CQ_DIM], const R
   }
 }
 
-// Loads the actuation stress of 16 particles, the upper triangle of a symmetric matrix.
+// Loads the actuation stress of the particles at h, packed as a symmetric matrix (sym_at).
 CQ_INLINE void load_sigma(const Matter *m, const int h, Real sigma[CQ_SYM]) {
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->actuation + (SIGMA + k) * CQ_CHUNK + h);
 }
 
-// P of 16 particles, with their actuation stress.
+// P of one vector of particles, with their actuation stress.
 CQ_INLINE void piola_of(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                         Real p[CQ_DIM][CQ_DIM]) {
   if (at->kind < 0) {
@@ -83,7 +83,7 @@ CQ_INLINE void piola_of(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Rea
   actuation_piola(f, sigma, p);
 }
 
-// V P F0^T, which scattered with grad N gives the forces on nodes.
+// -V P F0^T, which scattered with grad N gives the forces on nodes.
 CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
   const Real by = (real)0 - param(at->m, CQ_PARAM_VOLUME, at->h);
   EACH(i) EACH(j) out[i][j] = by * p[i][j];
@@ -94,8 +94,8 @@ CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[
   EACH(i) EACH(j) out[i][j] = t[i][j];
 }
 
-// Scatters the forces of particles on a lattice, two a side of a cell; returns their smallest det F. One loop for all
-// laws is as quick as one for each. viscous: velocities are needed too.
+// Scatters the forces of particles on a lattice, two a side of a cell; returns their smallest det F in each lane, at
+// most 1. One loop for all laws is as quick as one for each. viscous: velocities are needed too.
 CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
                                  const int viscous) {
   const real *u = nodes_of(s, in->data, U), factor = slope_factor(s);

@@ -261,8 +261,8 @@ static void pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) 
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// Adds the forces between surfaces that are near each other; two that have passed into each other are an error. By one
-// worker.
+// Computes the forces between surfaces that are near each other; two that have passed into each other are an error. By
+// one worker.
 static cq_status repel(cq_scene *s, const cq_slice *in) {
   const cq_reference *r = &s->reference;
   if (!(s->model->collision_stiffness > 0)) return CQ_OK;

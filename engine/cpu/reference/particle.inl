@@ -230,7 +230,7 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
   }
 }
 
-// Where a node of a body's surface is in a state.
+// Where a node of a body is in a state.
 static void rim_node(const cq_scene *s, const cq_slice *in, int64_t node, double x[3]) {
   EACH(i) x[i] = (double)s_value(nodes_of(s, s->reference.rest, i)[node] + nodes_of(s, in->data, U + i)[node]);
 }

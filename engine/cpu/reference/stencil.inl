@@ -104,7 +104,7 @@ typedef struct {
   Axis axis[CQ_DIM];
 } Weights;
 
-// The B-spline weights of 16 particles along each axis, and their slopes.
+// The B-spline weights of one vector of particles along each axis, and their slopes.
 CQ_INLINE void weights_of(const Cells *c, const int32_t chunk, Weights *w) {
   const real *fraction = (const real *)c->s->reference.fraction + AT(chunk, CQ_DIM, 0) + c->h;
   const real inv_dx = (real)(1 / c->s->model->dx);

@@ -71,7 +71,7 @@ typedef struct {
   Real p[CQ_DIM][CQ_DIM];           // P of the law at bar
 } Isochoric;
 
-// F without its change of volume, and the derivatives that branches need.
+// F without its change of volume, P of the law there, and F^-T.
 CQ_RARE void isochoric_of(const MaterialPoint *at, Isochoric *iso) {
   mat_cofactor(at->f, iso->g);
   const Real jac = mat_det_of(at->f, iso->g);
@@ -147,7 +147,7 @@ CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad,
   grad->extra[first + 1] += grad_half * half * ((real)0.5 * at->dt) / (time * time);
 }
 
-// Relaxes the stress of each branch over one step.
+// (E44) Relaxes the stress Q of each branch over one step, and keeps S_iso at its end.
 CQ_RARE void maxwell_update(MaterialPoint *at) {
   Isochoric iso;
   Real s[CQ_DIM][CQ_DIM];
