@@ -58,7 +58,8 @@ local function scaled(list, dim)
   return out
 end
 
--- The finger's shape as boxes, in the plane and in space, for bodies that have several; spacing in mm.
+-- The finger as a box [length] less a box for each chamber, with its chambers and groups, in 2D or 3D by `size`.
+-- spacing of particles and pitch of chambers [mm].
 local function lattice(spacing, size, pitch)
   local dim = #size
   local shape = cq.Shape.box { size = size, spacing = MM * spacing }

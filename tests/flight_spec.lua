@@ -13,13 +13,14 @@ after_each(function() process.remove(folder) end)
 local SCRIPT = [[
 package.path = "./?.lua;" .. package.path
 local cq, scene = require "cq", require "tests.scene"
+local late, strength = cq.option("late", 0.06), cq.option("strength", 8)
 local robot = scene.robot { dim = cq.option("dim", 2),
   actuators = cq.Actuator.pressure { groups = { "foot", "trunk" }, axis = "y", max = 300 } }
 local walls = cq.Boundary.box { kind = "friction", mu = 0.4, velocity = cq.option("moving", false)
   and function(t) return { 0.01 * math.sin(20 * t), 0 } end or nil }
 local run = cq.Experiment { world = scene.world(robot, { walls = walls,
     formulation = cq.option("formulation", "updated") }), steps = 60,
-  controller = function(_, _, t) return cq.tensor { -1, -1 } * (math.max(0, t - 0.06) * cq.option("strength", 8)) end,
+  controller = function(_, _, t) return cq.tensor { -1, -1 } * (math.max(0, t - late) * strength) end,
   trainable = { young = { min = 1, max = 20, per = "group" } },
   objective = function(state) return -state:center(robot)[2] end, optimizer = cq.Optimizer.adam { rate = 0.1 },
 }
@@ -69,6 +70,16 @@ describe("a run whose simulation fails", function()
     assert(roll.state:velocities():close(states[#states].velocity, 1e-6))
     assert.near(speeds[#speeds], states[#states].velocity:square():sum(2):sqrt():max():item(), 1e-6)
     assert.equal(32, found.world.robots[1].particle_count)
+  end)
+
+  it("keeps all of one that fails at once", function()
+    for _, formulation in ipairs { "updated", "total_lagrangian" } do
+      local result = failed("--overwrite", "--late", "0", "--strength", "3000", "--formulation", formulation)
+      has(result.err, "the simulation failed at control step 2 ", "the last 2 states before the failure are in")
+      local again = process.cqlua { "replay", folder .. "/run", "--render", "no" }
+      assert.equal(0, again.code, again.err)
+      has(again.out, "again: " .. result.err:match "the simulation failed at .-det F")
+    end
   end)
 
   it("draws the last steps", function()

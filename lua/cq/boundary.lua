@@ -53,7 +53,7 @@ end
 
 local point = function(options) return is.vector { size = { 2, 3 }, optional = options and options.optional } end
 
--- Refuses a wall with friction and no mu, and one with mu and no friction.
+-- Refuses a wall whose kind does not go with its mu, separable or clamp; warns of a large mu.
 local function check_kind(self, name)
   if self.kind == "friction" and not self.mu then
     is.fail("cq.Boundary.%s: a wall with friction needs its coefficient mu, for example mu = 0.5", name)

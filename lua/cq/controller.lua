@@ -271,8 +271,8 @@ end
 
 local Network = family("mlp", {})
 
--- Before a rollout: makes the network's layers if there are none, and refuses ones that do not fit observations and
--- signals.
+-- Before a rollout: refuses one without an observer, and parameters that fit neither the network nor the signals. A
+-- network without parameters gets them by `act`, from the first observation.
 function Network:check_rollout(roll)
   Controller.check_rollout(self, roll)
   if self.act ~= Network.act then return end

@@ -47,7 +47,7 @@ end
 
 -- ---- observations ---------------------------------------------------------------------------------------------------
 
--- Refuses observations or rewards with a number that is not finite.
+-- A tensor {scenes, ...}; refuses one with a number that is not finite.
 local function check_finite(tensor, what)
   if tensor:finite() then return tensor end
   local data, width = tensor:data(), tensor.count / tensor:size(1)
@@ -119,7 +119,7 @@ end
 
 -- ---- steps ----------------------------------------------------------------------------------------------------------
 
--- Actions of all scenes as a tensor; refuses another shape, or numbers that are not finite.
+-- Actions of all scenes as a tensor, cut to -1 to 1; refuses another shape, or numbers that are not finite.
 local function check_actions(self, actions)
   local width = self.action_space.shape[1]
   if type(actions) ~= "table" and type(actions) ~= "number" then

@@ -81,7 +81,7 @@ function made.controller(self)
   require_world(self)
   if not self.data.controller then return nil end
   local out = policy.controller(self.data.controller, self.parameters.controller, self.path)
-  -- The rollout that the file describes: world, robots, observer and controller.
+  -- The world and the observer that the controller was used with, made when they are asked for.
   function out.used()
     self.made_world = self.made_world or require "cq.world"(self.world)
     local own = self.data.observer and self.data.observer.kind == "own"

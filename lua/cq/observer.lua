@@ -113,7 +113,7 @@ local quantities = {
   acceleration = is.boolean { default = false },
 }
 
--- Refuses an observer that observes nothing.
+-- Refuses an observer that observes nothing; fills in the fields of its clock, frequencies as a list.
 local function check_quantities(self, name)
   if not (self.position or self.velocity or self.acceleration) then
     is.fail("cq.Observer.%s: observes nothing; set at least one of %s", name,

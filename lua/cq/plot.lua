@@ -54,7 +54,7 @@ local series_spec = is.define("cq.Plot series", {
   y = numbers(), x = numbers(true), lower = numbers(true), upper = numbers(true),
 })
 
--- A list of numbers from a user's list or tensor; what is no number becomes NaN, a gap in the curve.
+-- A list of numbers from a user's list or vector; refuses what is no number. NaN stays, a gap in the curve.
 local function list_of(value, what)
   if text.is_instance(value, "cq.Tensor") then
     if value.rank ~= 1 then is.fail("cq.Plot: %s must be a vector, got a tensor of rank %d", what, value.rank) end
@@ -95,7 +95,7 @@ end
 -- Is x neither NaN nor infinite?
 local function finite(x) return x - x == 0 end
 
--- The value of y on the axis: y itself, or its logarithm.
+-- The value of y on the axis: y itself, or its logarithm, NaN where y is not above 0.
 local function axis_value(self, y)
   if not self.log_y then return y end
   return y > TINY and math.log10(y) or 0 / 0

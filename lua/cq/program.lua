@@ -241,7 +241,7 @@ local function wants_reload()
   return watch ~= nil and watch.wanted
 end
 
--- Runs a chunk of Lua; false after printing its error.
+-- Runs a chunk of Lua, and closes the run that it left open; false and a sentence after printing its error.
 local function attempt(chunk, ...)
   local finished, problem = xpcall(chunk, explain, ...)
   if finished or wants_reload() then return close_run() end

@@ -230,7 +230,7 @@ local function hash_of(self, list)
   return hash
 end
 
--- The sum of a tensor over all ranks.
+-- The sum of the vectors of all scenes, on every rank. sums: a cq.Ranks.Tree.
 local function sum_of(self, sums)
   local total = sums:sum() or sums:vector()
   self.processes:broadcast(total, sums.length * 8)
@@ -315,7 +315,7 @@ function Ranks:map(count, f)
   is.argument("ranks:map", "f", is.callable(), f)
   tell_idle(self, count)
   local own, sums = {}, tree.new(count, 1, self.processes)
-  -- Keeps a scene's value, and passes on the rest.
+  -- Keeps a scene's value, and releases what f gave behind it.
   local function keep(scene, value, ...)
     if T.is_tensor(value) and value.count == 1 then value = value:item() end
     if type(value) ~= "number" then is.fail("ranks:map: f must give one number, got %s", text.describe(value)) end

@@ -140,7 +140,8 @@ end
 
 local of_signals = { strength = true, noise = true, latency = true }
 
--- The change of a simulation for its baseline: the same one without signals, or with the initial parameters.
+-- The change of a simulation for its baseline: the same one without signals, or with the initial parameters; and a text
+-- by which simulations that share a baseline find it.
 local function baseline_change(self, change)
   local out, names = {}, {}
   for name, size in pairs(change) do
@@ -169,7 +170,7 @@ local function measure(self, run, params, list, seed)
   T.tape.pause(simulate, run, params, all)
 end
 
--- The share of the gain that one simulation keeps.
+-- Completes the row of one simulation: its loss and the share of the gain that it keeps, or why it failed.
 local function conclude(self, one)
   local row = one.row
   row.changes, row.seed = nil, nil

@@ -279,8 +279,8 @@ local function conclude(self, to)
   if self.stops then after_step(self, to - 1) end
 end
 
--- Computes signals and forces of control steps from..to in Lua, before the engine makes them; a single one where a
--- function reads its state.
+-- Computes signals and forces of the control steps from `from` to `to` - 1 in Lua, before the engine makes them; a
+-- single one where a function reads its state.
 local function prepare_steps(self, from, to, hidden)
   local keep = self.keep
   for i = from, to - 1 do

@@ -155,7 +155,7 @@ local neighbours_spec = is.define("cq.sparse.neighbours", {
   normalised = is.boolean { default = false },
 })
 
--- Refuses points of another shape than {n, dim}.
+-- Refuses points of another shape than {n, dim}, or that are not finite.
 local function check_points(t, what, dim)
   if t.rank ~= 2 or t:size(2) < 1 or t:size(2) > 3 or dim and t:size(2) ~= dim then
     is.fail("cq.sparse.neighbours: %s must be {n, %s}, got %s", what, dim or "1 to 3", class.shape_text(t.dims))

@@ -110,8 +110,8 @@ local function check_actuators(robot)
   end
 end
 
--- The values that a design scales by density, as the solid material has them: the mass, and all constants that are
--- stresses.
+-- The values that a design scales by its density, as the solid material has them: the material's density, and all
+-- constants that are stresses. index: of the particles that have the constant, nil for all.
 local function solid_values(robot)
   local out = {}
   for _, entry in ipairs(field.of_robot) do
@@ -412,7 +412,7 @@ end
 ---@field layout? number       of the choice of signals
 ---@field pulses? number       of signs, and of magnitudes
 
--- A checker of a share of the block, from 0 to 1.
+-- A checker of a share of a maximum, above 0 and at most 1.
 local share = function() return is.number { above = 0, max = 1, optional = true } end
 local discreteness_spec = is.define("design:discreteness", { material = share(), layout = share(), pulses = share() })
 

@@ -99,7 +99,8 @@ end
 
 -- ---- residuals ------------------------------------------------------------------------------------------------------
 
--- Refuses residuals that are no tensor, or of another count than the measurements.
+-- Refuses residuals that are no tensor or not finite. rows: sets of parameters in a batch, each with residuals of its
+-- own; nil without a batch.
 local function check_residuals(r, rows)
   if not class.is_tensor(r) then
     is.fail("cq.uncertainty: residuals must give a tensor, a number for each measurement, got %s", text.describe(r))

@@ -339,7 +339,7 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
--- A world of the same grid, walls and steps, but for some fields.
+-- A world of these robots with the same grid, walls and steps, but for some fields.
 local function another(self, robots, others)
   local fields = {}
   for name, value in pairs(self.def) do

@@ -161,7 +161,7 @@ local function check_gaps(robot, one, dx)
   end
 end
 
--- Pairs of a point and one of its particles, over all points of a cable.
+-- How many pairs of a point and one of its particles a cable has. An anchor has none.
 local function count_pairs(one)
   local pairs_count = 0
   for _, point in ipairs(one.points) do pairs_count = pairs_count + (point.index and #point.index or 0) end

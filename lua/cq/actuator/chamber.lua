@@ -65,7 +65,8 @@ local function weights_at(places, dim, ridge)
   return weight
 end
 
--- The particles, from 0, and the weights by which they carry each corner of a chamber's surface.
+-- For each corner of a chamber's surface, by its number: the particles that carry it, from 0, and their weights, which
+-- sum to 1. size: of a particle [length]; the search widens where particles near a corner are too few.
 local function carriers(robot, corner, size)
   local dim, x, out, open = robot.dim, robot.position:data(), {}, {}
   for c = 1, #corner / dim do open[c] = c end
@@ -138,7 +139,7 @@ function chamber.fill(self, to, first, dim)
   return { start, particle, weight, face }
 end
 
--- Corner k of every face, from the values y of all corners: {..., faces} for each axis.
+-- Corner k of every face as a tensor {..., faces} for each axis. y: coordinates {..., corners} along each axis.
 local function corners(self, y, k, dim)
   local list, out = {}, {}
   for f = k, #self.face, dim do list[#list + 1] = self.face[f] end
@@ -146,7 +147,7 @@ local function corners(self, y, k, dim)
   return out
 end
 
----The volume that a chamber encloses, its corners at x {corners, dim} [length^dim] (E64).
+---The volume that a chamber encloses where its particles are at x [length^dim] (E64).
 ---@param self table
 ---@param x cq.Tensor[]       coordinates {..., index} of its particles along each axis
 ---@return cq.Tensor          {...}

@@ -128,7 +128,8 @@ local function of_mesh(robot, place)
   end
 end
 
--- The walls of the cavity of a lattice around the place `inside`.
+-- The walls of the cavity around the place `inside`: of a mesh, its closed wall there; of a lattice, or with a group,
+-- the faces of particles around the empty space.
 local function of_cavity(robot, given)
   local place, numbers = given.inside, type(given.inside) == "table" and #given.inside == robot.dim
   for i = 1, robot.dim do numbers = numbers and type(place[i]) == "number" end
@@ -147,7 +148,7 @@ end
 
 -- ---- given walls ----------------------------------------------------------------------------------------------------
 
--- Walls that a user gives as particles and normals.
+-- Walls that a user gives as particles with areas and normals, which become vectors of that length.
 local function of_list(robot, given)
   local dim = robot.dim
   local out = { index = list_of(robot, given.particles), area = {} }

@@ -58,7 +58,7 @@ end
 -- The position after white space.
 local function blank(line, at) return line:find("[^ \t\n\r]", at) or #line + 1 end
 
--- Reads a string whose quote is at `at`; gives it and the place behind it, as all read_ functions here.
+-- Reads a string whose quote is at `at`; gives it and the place behind it.
 local function read_word(line, at)
   local parts, from = {}, at + 1
   while true do

@@ -15,7 +15,7 @@ local STEPS = { 1, 10, 100, 1000 }
 local NONE = 0 / 0                       -- null in JSON
 local first_keys = { "case", "steps", "error", "paper" }
 
--- A number as 1.23e-04; - where there is none.
+-- A number as 1.23e-04; - for nil and NaN.
 local function scientific(x) return x and x == x and ("%.2e"):format(x) or "-" end
 
 local function print_head()

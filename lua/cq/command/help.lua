@@ -6,7 +6,8 @@
 local host = require "cq.host"
 local is = require "cq.base.schema"
 
--- The pages of the reference for these words, as text for a terminal.
+-- The pages of the reference for these words, as text for a terminal. Where no page has them as its name: the one page
+-- that they find, or a list of those. Returns true behind the text where nothing is found.
 local function terminal_page(book, names)
   local find, plain = require "cq.reference.find", require "cq.reference.plain"
   local options = { bold = host.terminal(1) ~= nil }

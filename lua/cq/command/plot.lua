@@ -6,7 +6,7 @@ local message = require "cq.base.message"
 local scripts = require "cq.base.script"
 local summary = require "cq.run.summary"
 
--- A column of a run's history over its iterations.
+-- A column of a run's history over its iterations; nil where it has no number.
 local function series_of(run, column)
   local x, y = {}, {}
   for _, row in ipairs(run.rows) do

@@ -95,7 +95,8 @@ end
 
 local bodies = {}
 
--- C statements that copy all observations into one array, the network's input.
+-- C statements that copy what the network sees into one array, with the changes of velocities computed there; and how
+-- many numbers that are.
 local function gather(program)
   local lines, total = {}, 0
   -- C statements that copy an input into the array of observations.
@@ -231,7 +232,7 @@ local KEYWORDS = (" auto break case char const continue default do double else e
   .. "long register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while ")
 
 -- The C text of a sum of controllers: each part with its own input and state, then the function that adds their
--- signals.
+-- signals, cut to -1 to 1.
 local function definitions_of_sum(program)
   local parts, inputs, states, starts, steps = {}, {}, {}, {}, {}
   for k, part in ipairs(program.parts) do

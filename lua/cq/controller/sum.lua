@@ -63,7 +63,7 @@ return function(Sum)
     return sum:clamp(-1, 1), next(after) and after or nil
   end
 
-  -- The same sum with other parameters for its parts.
+  -- The same sum with other parameters for the parts that are named.
   function Sum:with(params)
     self.require_params(params)
     local parts = tables.merged(self.parts)

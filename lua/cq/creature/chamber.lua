@@ -27,7 +27,8 @@ local spec = is.define("cq.Creature: chambers", {
 local AXES = { "x", "y", "z" }
 local SIDES = { x = { "back", "fore" }, y = { "low", "high" }, z = { "left", "right" } }
 
--- Into how many chambers a part is cut along each axis, from the user's number or list.
+-- Into how many chambers a part is cut along each axis, from the user's counts by axis, as { x = 2, z = 2 }; without
+-- these 2 along x and z, 1 along y.
 local function split_of(given, dim, what)
   local out = { 1, 1, dim == 3 and 1 or nil }
   if not given then
@@ -48,7 +49,7 @@ end
 
 -- ---- pieces ---------------------------------------------------------------------------------------------------------
 
--- The particles of the bottom of a body, from 1.
+-- The particles, from 1, of the lowest share `def.bottom` of a body's height.
 local function bottom_of(sample, def)
   local x, dim, low, high, out = sample.position:data(), sample.dim, math.huge, -math.huge, {}
   for p = 0, sample.count - 1 do low, high = math.min(low, x[p * dim + 1]), math.max(high, x[p * dim + 1]) end

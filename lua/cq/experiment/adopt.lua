@@ -30,7 +30,8 @@ local function adopted(own, before)
   return out, told, count
 end
 
--- The part of an optimizer's state that belongs to parameters which still exist; nil if the optimizer is another one.
+-- The part of an optimizer's state that belongs to parameters which still exist with the same shape; nil if the
+-- optimizer is another one.
 local function known(state, optimizer, params)
   if type(state) ~= "table" or state.kind ~= optimizer.kind or type(state.moments) ~= "table" then return nil end
   local own, out = by_path(params), {}

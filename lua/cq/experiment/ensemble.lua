@@ -129,7 +129,7 @@ end
 
 -- ---- one variant ----------------------------------------------------------------------------------------------------
 
--- Refuses a change that has no meaning, or that is no number, in variant k.
+-- Refuses a change of variant k that has no such name, or a size that it cannot have.
 local function refuse_change(given, k)
   local known = {}
   for i, entry in ipairs(changes.list) do
@@ -259,15 +259,18 @@ local function leave_out(own, k, iteration, problem)
     left.count == 1 and "no other" or ("%d are"):format(left.count), problem:gsub("^[^:\n]+:%d+: ", ""):match "^[^\n]*")
 end
 
--- f(...), or nothing where a drawn variant cannot begin. A simulation that fails later may do so by an update of the
+-- Is this the error of a drawn variant that cannot begin? A simulation that fails later may do so by an update of the
 -- parameters, which is the business of cq.experiment.recover.
+local function cannot_begin(own, problem)
+  return not own.listed and problem == is.failure and not recover.is_of_simulation(problem) and C.cq_interrupted() == 0
+end
+
+-- f(...), or nothing where a drawn variant cannot begin.
 local function attempt(own, k, iteration, f, ...)
   local function finish(fine, ...)
     if fine then return ... end
     local problem = ...
-    if own.listed or problem ~= is.failure or recover.is_of_simulation(problem) or C.cq_interrupted() ~= 0 then
-      error(problem, 0)
-    end
+    if not cannot_begin(own, problem) then error(problem, 0) end
     leave_out(own, k, iteration, problem)
   end
   return finish(pcall(f, ...))
@@ -286,7 +289,7 @@ local function rollouts(own, iteration, defs, numbers)
     for i, at in ipairs(group) do members[i] = defs[at] end
     if #group > 1 then
       local fine, found, all = pcall(together.rollouts, members)
-      if not fine and (own.listed or found ~= is.failure or recover.is_of_simulation(found)) then error(found, 0) end
+      if not fine and not cannot_begin(own, found) then error(found, 0) end
       if fine then made, whole = found, all end
     end
     if made then wholes[#wholes + 1] = whole end

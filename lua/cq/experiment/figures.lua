@@ -80,7 +80,7 @@ end
 
 local axes = { "x", "y", "z" }
 
--- The panel of forces on walls over time, a curve for each named wall.
+-- The panel of forces on walls over time: a curve for each wall and axis along which there is any.
 local function force_panel(found, world, size)
   local most = found.force:abs():max():item()
   local series, time = {}, (T.arange(1, found.force:size(1)) * world.control_dt):totable()

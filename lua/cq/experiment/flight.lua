@@ -19,7 +19,7 @@ local BYTES = 64 * 2 ^ 20            -- of all of them at most
 ---@field states { position: cq.Tensor, velocity: cq.Tensor, affine: cq.Tensor, deformation: cq.Tensor }[]   of all
 --- particles, after one control step each
 ---@field signals cq.Tensor      {states, signals} of the control steps after each of them; the last is the one that failed
----@field before? cq.Tensor      {first, signals} of those from the start to the first of the states
+---@field before? cq.Tensor      {first, signals} of those from the start to the first state; nil: that is the start
 
 -- A copy of a state: positions, velocities, C and F.
 local function state_of(state)
@@ -27,7 +27,7 @@ local function state_of(state)
     affine = state:gather(nil, "affine"):detach():copy(), deformation = state:deformations():detach():copy() }
 end
 
--- How many states fit into the recorder's memory.
+-- How many states are kept: as many as fit into BYTES, from 2 to STATES.
 local function count_of(state)
   local dim = state.world.dim
   local bytes = state.world.particle_count * (2 * dim + 2 * dim * dim) * 8
@@ -53,7 +53,7 @@ local function fly(experiment)
     return T.stack(rows, 1)
   end
   return { problem = tostring(problem):gsub("^.-: (the simulation)", "%1"), first = first, states = states,
-    signals = signals(first, last.step), before = signals(0, first - 1) }
+    signals = signals(first, last.step), before = first > 0 and signals(0, first - 1) or nil }
 end
 
 ---When a simulation has failed: runs it again and saves its last states in the run's folder. Other errors are passed

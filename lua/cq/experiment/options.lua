@@ -107,7 +107,7 @@ function options.check(stage, run, optimizer)
   end
 end
 
--- Are two values the same numbers?
+-- Are two values equal: tensors number by number, tables entry by entry?
 local function same(a, b)
   if T.is_tensor(a) and T.is_tensor(b) then return a:equal(b) end
   if type(a) ~= "table" or type(b) ~= "table" or text.class_of(a) or text.class_of(b) then return a == b end

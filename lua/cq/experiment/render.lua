@@ -173,7 +173,7 @@ function render.options(path, given, goals, what)
   return def
 end
 
--- The text on a frame: the user's function of the state, or the time.
+-- The text on a frame: what the user's function of the state gives, or the user's text with the time, or the time.
 local function label_of(options, state)
   if type(options.label) == "function" then return options.label(state) end
   local time = ("t = %.4g"):format(state.time)

@@ -191,7 +191,8 @@ end
 
 -- ---- its iterations -------------------------------------------------------------------------------------------------
 
--- A function that gives the loss, or loss and gradients, at the parameters of the run.
+-- What the solver evaluates by: a function of `what`, for errors, and a plan of backward passes. It gives a function of
+-- the parameters that returns values, gradients and the rollout.
 local function evaluator_of(self)
   local run = self.run
   return function(what, plan)

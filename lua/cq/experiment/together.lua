@@ -139,7 +139,7 @@ end
 
 -- ---- one batch ------------------------------------------------------------------------------------------------------
 
--- A value of the world for a group of scenes: one for all if they share it, else one for each.
+-- A value of the world for a group of scenes: one for all if they share it, else one for each; nil where none has any.
 local function world_value(group, name)
   local list, world, any = {}, group[1].world, false
   for k, def in ipairs(group) do

@@ -144,7 +144,7 @@ local function for_world(world, name, def, bounds, what)
   return param_of(base, bounds, what)
 end
 
--- A trainable value with the user's function that applies it.
+-- The parameter of a trainable value that a function of the user's applies; refuses one without init.
 local function with_apply(given, what)
   local def = spec(given)
   if def.init == nil then is.fail("%s: a value with apply needs init, where it starts", what) end
@@ -221,7 +221,7 @@ function trainable.set_rates(params, given)
   end
 end
 
----Does training change masses, densities or places, so that the distribution of mass changes?
+---May training change the distribution of mass: by densities, volumes, or a value with a function of the user's?
 ---@param params table
 ---@return boolean
 function trainable.moves_mass(params)

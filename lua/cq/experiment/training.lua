@@ -152,7 +152,7 @@ local function folder_for(self, start, current, offset)
 end
 
 -- After a part of a stage: notes the best result, the parameters and the substeps of a start, and whether its stage is
--- over.
+-- over. What a stage that stops early leaves out is taken from the iterations of the run.
 local function conclude(self, start, current, part)
   start.best = current.run.best
   if not current.solver then start.params = T.leaves.snapshot(current.run.params) end

@@ -65,7 +65,7 @@ function untrained.check(run, plan, folder)
   return result_of(run, plan, starts_of(run, plan, report.loss))
 end
 
--- The starts of a plan, as the run's folder has them.
+-- The starts of a plan, as the run's folder has them; nil where there is one alone.
 local function saved_starts(folder)
   local saved = Run.saved_in(folder)
   local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}

@@ -46,7 +46,7 @@ local function observer_words(data)
   return table.concat(parts, ", ")
 end
 
--- Refuses a saved policy with other signals or another observation than this experiment's.
+-- Refuses a saved policy with another controller, other signals or another observer than this experiment's.
 local function check_policy(run, saved)
   local data, robots, signals = saved.data, run.world.robots, {}
   for _, robot in ipairs(robots) do
@@ -110,7 +110,7 @@ local function by_path(params)
   return out, paths
 end
 
--- A saved tensor moved into the bounds of this experiment; a note says how many values moved.
+-- A saved tensor moved into the bounds of this experiment; a warning says how many values moved.
 local function bounded(saved, path, tensor, bounds)
   if not bounds or not (bounds.min or bounds.max) then return tensor end
   local low, high = bounds.min or -math.huge, bounds.max or math.huge

@@ -215,7 +215,8 @@ local function open(self, def)
   return run
 end
 
--- One update of the algorithm: its row of the history, recorded in the run.
+-- One update of the algorithm; its row of the history is kept and recorded in the run. Returns what on_update gives:
+-- true ends the training.
 local function one_update(self, def, run)
   if not self.began then self:begin() end
   local row = self:iterate()
@@ -230,7 +231,7 @@ local function one_update(self, def, run)
   return def.on_update and def.on_update(row, self)
 end
 
--- Makes updates until all are made, or Ctrl-C.
+-- Makes updates until all are made, on_update gives true, or Ctrl-C; one alone in a check.
 local function train(self, def, run)
   local last = option.program.check and math.min(self.updates, self.updates_made + 1) or self.updates
   while self.updates_made < last and C.cq_interrupted() == 0 do

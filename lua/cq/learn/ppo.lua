@@ -58,7 +58,7 @@ end
 
 -- ---- experience -----------------------------------------------------------------------------------------------------
 
--- Rewards divided by the standard deviation of the discounted return so far.
+-- Rewards divided by the standard deviation of the discounted return so far, or as they are without normalization.
 local function scaled_reward(self, reward, ended)
   if not self.rewards then return reward end
   self.discounted = self.discounted * self.options.gamma * (1 - ended) + reward
@@ -132,7 +132,7 @@ local function update(self, batch)
   return sums
 end
 
--- The share of the variance of returns that the critic predicts; 1 is perfect.
+-- The share of the variance of returns that the critic predicts; 1 is perfect. NaN where returns do not vary.
 local function explained_variance(value, target)
   local off = target - value
   local of_target = (target - target:mean()):square():mean():item()
@@ -198,7 +198,7 @@ local spec = is.define("cq.Learner.ppo", {
 ---@field normalize_rewards? boolean        by the running deviation of the discounted return, within +-10
 ---@field seed? integer           of weights, actions, minibatches and the environment
 
--- Refuses a batch that the scenes or the minibatches do not divide.
+-- Refuses a batch that the scenes or the minibatches do not divide, or that is larger than all steps.
 local function check_sizes(env, o)
   learner.check_env(env, "cq.Learner.ppo")
   if o.batch % env.scenes ~= 0 then

@@ -132,7 +132,8 @@ function requests.reset(env, body)
   return bytes_of(env:reset { seed = seed })
 end
 
--- Answers a step: observations, rewards, and which episodes have ended.
+-- Answers a step of all scenes: observations, rewards, which episodes have ended and why, and their last observations,
+-- returns and lengths, as float64 one after another.
 function requests.step(env, body)
   local width = env.action_space.shape[1]
   if #body ~= env.scenes * width * 8 then

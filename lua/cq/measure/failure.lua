@@ -32,7 +32,7 @@ local function state_from_start(world, found)
   if fine and roll.state:positions():close(found.states[1].position, 1e-9, 1e-9 * world.dx) then return roll.state end
 end
 
--- The robots as the saved particles say.
+-- The world's robots with the positions, velocities, C and F of a saved state.
 local function robots_of(world, state)
   local robots = {}
   for k, robot in ipairs(world.robots) do

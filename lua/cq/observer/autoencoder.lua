@@ -120,7 +120,7 @@ end
 -- Draws initial weights by He's rule, with biases of zero.
 local function draw(self)
   local weights, source, param = {}, random { seed = self.seed }, self.trainable and T.param or T.tensor
-  -- Weights and biases of a convolution, drawn by He's rule.
+  -- Adds a layer: weights drawn for its number of inputs, and biases of zero.
   local function layer(name, shape, inputs, outputs)
     weights["w_" .. name] = param(source:normal(shape, { deviation = math.sqrt(2 / inputs) }))
     weights["b_" .. name] = param(T.zeros { outputs })

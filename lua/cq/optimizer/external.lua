@@ -35,7 +35,8 @@ local function work_of(optimizer, solver)
   return self
 end
 
----The point where the library begins: the user's parameters, or the end of the stage before.
+---The point where the library begins: the end of the stage before, of a resumed solve the first point of its log, else
+---the user's parameters.
 ---@return ffi.cdata*           double {count}, a copy
 function External:start()
   local from = self.last or self.log[1]

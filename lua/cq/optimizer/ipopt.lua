@@ -115,7 +115,7 @@ local function limits_of(constraints, sign)
   return out
 end
 
--- The one absolute tolerance that IPOPT applies to all constraints: the least of theirs.
+-- The one absolute tolerance that IPOPT applies to all constraints: the least of theirs; 1e-6 without constraints.
 local function violation_of(constraints)
   local least = math.huge
   for _, c in ipairs(constraints) do least = math.min(least, c.tolerance) end

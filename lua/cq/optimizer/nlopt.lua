@@ -138,7 +138,7 @@ local results = {
 
 local INVALID, NO_MEMORY, ROUNDING, FORCED = -2, -3, -4, -5
 
--- How NLopt ended, in the words of a solution; refuses what it could not do.
+-- How NLopt ended, in the words of a solution; nil where it was stopped from here. Refuses what it could not do.
 local function verdict_of(self, result)
   local words = N.nlopt_get_errmsg(self.opt)
   self.message = words ~= nil and ffi.string(words) or results[result]

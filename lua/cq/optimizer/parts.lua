@@ -39,7 +39,7 @@ function parts.methods(Optimizer)
   local Parts = setmetatable({ __name = Optimizer.__name }, { __index = Optimizer })
   Parts.__index = Parts
 
-  -- One step of each part's optimizer; returns the norm of all gradients.
+  -- One step of each part's optimizer; `norm` becomes that of all gradients.
   function Parts:update(params, grads)
     local names = names_of(self, params)
     local square = 0

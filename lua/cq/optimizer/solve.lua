@@ -77,7 +77,8 @@ local function open(def)
   return require("cq.run").open { iterations = def.iterations, folder = def.folder, resume = def.resume }
 end
 
--- Closes the folder of a solve with the solution's status, since the folder says more than this process remembers.
+-- Closes the folder of a solve, if it has one, and notes what the solution violates where no point keeps all
+-- constraints.
 local function close_folder(run, solution)
   if not run then return end
   run:finish()

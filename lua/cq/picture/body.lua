@@ -27,7 +27,8 @@ local spec = is.define("cq.Picture body", {
   rest = is.tensor { optional = true },
 })
 
--- 1 for each particle that is to be drawn alone, 0 for the others, as the engine takes it; nil if there is none.
+-- 1 for each particle that is to be drawn alone, 0 for the others, as the engine takes it. given: a list of their
+-- numbers, true for all, or false for none, which gives nil.
 local function loose_ones(given, count)
   if given == false then return nil end
   local out = ffi.new("uint8_t[?]", count)

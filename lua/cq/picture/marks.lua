@@ -174,7 +174,7 @@ local arrow_spec = is.define("cq.Picture arrows", {
   unit = is.string { optional = true }, colour = colour.checker { default = paint.arrow },
 })
 
--- Refuses what is no tensor {k, dim}.
+-- A tensor {k, dim} of what a user gives for arrows; refuses others.
 local function rows(value, dim, what)
   local tensor = T.as_tensor(value)
   if tensor.rank ~= 2 or tensor:size(2) ~= dim then

@@ -55,7 +55,7 @@ function scale.new(fields)
   return self
 end
 
--- A range with round ends that holds all numbers so far; 0 to 0 where all are 0.
+-- A range with round ends that holds lo to hi, and 0 where that is near; 0 to 1 where both are 0.
 local function round(lo, hi)
   if lo >= 0 and lo < 0.5 * hi then lo = 0 end
   if hi <= 0 and hi > 0.5 * lo then hi = 0 end

@@ -13,7 +13,7 @@ local solid = {}
 
 local SKY, GROUND, LINE, OBSTACLE = { "#c9d6e2", "#f1f4f6" }, "#dde2e7", "#57687a", "#8d99a6"
 
--- Sets the engine's camera, from where the scene is seen, and its sun.
+-- Sets the engine's camera, from where the scene is seen, and its sun; returns the place of the eye.
 local function look(canvas, scene, now)
   local cam = ffi.new "cq_camera"
   C.cq_camera_init(cam)

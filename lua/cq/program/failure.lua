@@ -93,7 +93,8 @@ local function with_tensor_hint(problem)
   end))
 end
 
--- Does the place at the beginning of a message lie in the library, and not in the user's script?
+-- Does the place at the beginning of a message lie in the library, and not in the user's script? Also where a message
+-- has no place.
 local function is_within(problem)
   return not problem:match "^[^\n:]+:%d+: " or problem:match "^[^\n:]*lua/cq/[%w_/]+%.lua:%d+: " ~= nil
 end

@@ -54,7 +54,7 @@ end
 ---@return ffi.cdata*
 function Tree:vector() return table.remove(self.free) or ffi.new("double[?]", self.length) end
 
--- Adds a vector to another one in place: left <- left + right.
+-- Adds a vector to another one in place, left <- left + right, and keeps the memory of `right` for later use.
 local function add(self, left, right)
   for k = 0, self.length - 1 do left[k] = left[k] + right[k] end
   self.free[#self.free + 1] = right

@@ -386,7 +386,7 @@ end
 
 -- ---- all of it ------------------------------------------------------------------------------------------------------
 
--- The reference of the library as data, from the scanned sources.
+-- A book without sections, which knows the classes and functions of the scanned sources.
 local function index(sources)
   local self = setmetatable({
     sources = sources, classes = {}, by_line = {}, by_class = {}, nouns = {},

@@ -58,7 +58,8 @@ end
 
 -- ---- examples -------------------------------------------------------------------------------------------------------
 
--- An example of how a name is called. A method of several classes is shown for the object that the name says.
+-- The pattern of a line that uses a name. A method is found behind any object, unless several classes have one of that
+-- name: then behind the object that the name says.
 local function use_of(book, name)
   local method = name:match ":([%w_]+)$"
   if not method then return "%f[%w_]" .. name:gsub("%p", "%%%0") .. "%f[^%w_]" end

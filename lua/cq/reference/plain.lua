@@ -46,7 +46,8 @@ local function column_of(names)
   return widest + 5
 end
 
----The type and range of a field in words, as "a finite number above 0, required".
+---The type and range of a field in words, as "a finite number above 0; default 1". in_table: says also what is
+---required.
 ---@param field cq.reference.Field
 ---@return string
 function plain.allowed(field, in_table)
@@ -201,7 +202,7 @@ function plain.overview(book, options)
   local out = page(options)
   out:add "cqlua help NAME        a page: cq.World, cq.Shape.box, run:render, cq.zeros, bench"
   out:add "cqlua help WORD ...    what speaks of it: cqlua help stress, cqlua help initial velocity"
-  -- Lists the classes, or the functions, of the library.
+  -- Lists the nouns, or the objects that they give, a line each.
   local function list(title, is_object)
     out:title(title)
     local sections = {}

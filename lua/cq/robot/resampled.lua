@@ -262,7 +262,7 @@ local function take_actuators(out, robot, after)
   cables.measure(out)
 end
 
--- Gives a resampled robot the groups of the first one.
+-- Gives a resampled robot the groups and the pins of the first one.
 local function take_groups(out, robot, after)
   for name, group in pairs(robot.group_table) do
     local own = out.group_table[name]

@@ -45,7 +45,7 @@ function values.hint(name, given, known)
   return hint and (" (%s)"):format(hint) or text.suggestion(name, known or names)
 end
 
--- The shape of one particle's value: {}, {dim} or {dim, dim}.
+-- The shape of one particle's value: {}, {dim} or {dim, dim}; of weights of actuators {columns}.
 local function width(robot, entry)
   return entry.owner == "entry" and { robot.weight_columns } or field.width(entry, robot.dim)
 end
@@ -179,7 +179,7 @@ function values.check(robot, given)
   return out
 end
 
--- A mask {n} reshaped to {n, 1, ...}, so that it multiplies values of `rank` dimensions.
+-- A mask {n} reshaped to {n, 1, ...}, so that it multiplies values {n, ...}, each of `rank` dimensions.
 local function aligned(mask, rank)
   for _ = 1, rank do mask = mask:unsqueeze(-1) end
   return mask

@@ -13,8 +13,9 @@ local C = engine.C
 
 local continued = {}
 
--- For each scene of the batch the number of the scene that it continues, from 1; 0 for one that begins with the
--- robot's own values.
+-- Refuses `scenes` of another count than the batch, and the number of a scene that the state in `from` does not have.
+-- `scenes` has, for each scene of the batch, the scene that it continues, from 1; 0 for one that begins with the
+-- robot's values.
 local function check_scenes(from, def)
   if def.batch and def.batch ~= #def.scenes then
     is.fail("world:rollout: scenes has %s, the batch has %d", text.count(#def.scenes, "number"), def.batch)

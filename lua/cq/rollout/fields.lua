@@ -49,7 +49,8 @@ local function shared_value(variants, k, name)
   return first and variants[1][k]
 end
 
--- Values of robots that differ between the scenes of a batch, stacked with the scene as first dimension.
+-- The robot `own` with the values of the k-th robot of each scene's variant: one for all where they share it, else
+-- stacked with the scene as first dimension.
 local function stacked(own, variants, k, what)
   local out = {}
   for _, entry in ipairs(field.of_robot) do
@@ -181,8 +182,8 @@ end
 
 -- ---- the world ------------------------------------------------------------------------------------------------------
 
--- A value of the world, of the given shape, of one that broadcasts to it, or of either with the batch in front. batch:
--- nil without one.
+-- A value of the world of the shape `shape`, from one of that shape or of `least`, or of either with the batch in
+-- front; and whether it has the batch in front. batch: nil without one.
 local function spread_world(value, shape, least, batch, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("world:rollout: %s must be a number, a list or a tensor, got %s", what, text.describe(value))

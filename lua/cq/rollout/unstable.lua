@@ -100,7 +100,7 @@ local function raise_settle(self, health)
       or ": allow more linear_iterations, or a larger adjoint_tolerance" .. or_precise(self.world))
 end
 
--- Raises the error of an implicit step that did not converge, which names no particle.
+-- Raises the error of an implicit step that did not converge or moved too far, or of its adjoint; it names no particle.
 local function raise_solver(self, health, at)
   local world, bad = self.world, health.bad
   if world.def.statics then raise_settle(self, health) end

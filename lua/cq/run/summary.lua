@@ -6,14 +6,15 @@ local read_file = require "cq.base.read_file"
 
 local summary = {}
 
--- Seconds since 1970 of a time such as "2026-11-24T23:00:00Z".
+-- A time such as "2026-11-24T23:00:00Z" in seconds, for differences: it is read as one of the local zone. nil for
+-- another text.
 local function seconds_of(date)
   local y, mo, d, h, mi, s = (date or ""):match "^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)Z$"
   if not y then return nil end
   return os.time { year = y, month = mo, day = d, hour = h, min = mi, sec = s }
 end
 
--- The row of the least loss.
+-- The row of the least loss; nil where no row has one.
 local function best_of(rows)
   local best
   for _, row in ipairs(rows) do

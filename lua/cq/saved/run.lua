@@ -27,7 +27,7 @@ local function changes_of(experiment, params)
   return out
 end
 
--- The robots of a world as data; the trained one has its best values.
+-- The robots of a world as data; the trained one has its best values, and `first` is its number.
 local function of_robots(world, body)
   local out, own = {}, selection.robot(world, body, "saved.bin")
   for k, placed in ipairs(world.robots) do
@@ -43,7 +43,7 @@ local function with_feedback(experiment, params, signals)
   return feedback and feedback:with(params.controller):with_part("pulses", pulses) or pulses
 end
 
--- World, robot and policy of an experiment with the given parameters, as data.
+-- World, robot and controller of an experiment with the given parameters, and of a design its tensors by name.
 local function setting(experiment, params)
   local own = experiment.extracted
   if own then

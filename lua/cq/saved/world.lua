@@ -34,7 +34,7 @@ local function of_wall(wall, k, given, steps)
   return out
 end
 
--- The numbers of a tensor as a list, or as rows.
+-- A tensor as a number, a list, or rows; what is no tensor as it is.
 local function numbers(value)
   if not T.is_tensor(value) then return value end
   return value.rank == 0 and value:item() or value:totable()

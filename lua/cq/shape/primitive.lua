@@ -17,7 +17,7 @@ local PARTICLES_MAX = 2e7            -- of one part: more is a slip in the units
 ---@field jitter? number             share of a cell that particles are moved by at random
 ---@field seed? integer              of the jitter
 
--- Adds the fields that all primitives have: name, spacing, jitter.
+-- Adds the fields that all primitives have: name, spacing, jitter, seed.
 local function with_common(fields)
   fields.name = is.string { optional = true }
   fields.spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true }

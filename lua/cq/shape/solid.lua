@@ -114,7 +114,8 @@ local function check_chamber(what, def, wall, dim)
   if info.volume <= 0 then refuse("holds the outside of a body: it must be the walls of a cavity alone") end
 end
 
--- Notes which walls of the file are chambers, by the user's names or because they are closed.
+-- Notes which walls of the file are chambers: those that the user names, else those whose names begin with "chamber".
+-- Refuses one that cannot be a chamber.
 local function mark_chambers(what, def, walls, dim)
   local by_name, names = {}, {}
   for k, wall in ipairs(walls) do by_name[wall.name], names[k] = wall, wall.name end
@@ -172,7 +173,8 @@ local function add_walls(out, body)
   end
 end
 
--- The particles of a body as a cloud. place(d, x) turns the file's coordinate x along axis d into the shape's.
+-- A function that gives the particles of a body as a cloud. body.place(d, x) turns the file's coordinate x along axis d
+-- into the shape's.
 local function filler(body)
   return function()
     local out, dim, solid = cloud.new(body.dim), body.dim, body.solid

@@ -72,7 +72,7 @@ local function first_line(said) return (ffi.string(said):gsub("%s+", " "):gsub("
 -- raised within a transaction whose connection was lost, so that it begins again
 local Again = setmetatable({}, { __tostring = function() return "the connection to the server was lost" end })
 
--- Sets the options of a connection, after each time it is made.
+-- Sets the options of a connection, after each time it is made; returns the server's error, nil where all is well.
 local function set_up(self)
   self.prepared, self.count = {}, 0
   local schema = '"' .. self.schema .. '"'

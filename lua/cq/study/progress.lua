@@ -74,7 +74,7 @@ function Progress:head()
   return table.concat(words, "  "), ended / math.max(self.study:count(), 1)
 end
 
----Counts a trial that has ended, and prints it.
+---Counts a trial that has ended; one that failed is told.
 function Progress:ended(claimed, ended)
   self.made = self.made + 1
   if ended.state == "failed" then

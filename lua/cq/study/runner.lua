@@ -215,7 +215,7 @@ local function remove(self, child)
   end
 end
 
--- Reads the messages that a child process has sent, and handles each.
+-- Reads the messages that a child process has sent, and handles each; takes it off the list where it has ended.
 local function listen(self, child)
   local lines, ended = child:receive()
   child.objective = self.study.objectives[1].name

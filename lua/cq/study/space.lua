@@ -29,7 +29,7 @@ local function ends(self)
 end
 
 ---@internal
----The number of this parameter at a coordinate u in [0, 1).
+---The number of this parameter at a coordinate u in [0, 1); of a choice which of its values, from 1.
 ---@param u number      in [0, 1)
 ---@return number
 function Parameter:at(u)

@@ -156,7 +156,7 @@ end
 
 local first_keys = { "study", "trial", "state", "problem", "point", "seed", "replicate" }
 
--- Writes the manifest of a trial that made no run of its own.
+-- Writes trial.json: what a trial was, where it ran, and what came of it.
 local function write_manifest(study, job, state, result, problem)
   local point = {}
   for _, entry in ipairs(study.space) do point[entry.name] = entry.parameter:plain(job.point[entry.name]) end

@@ -95,7 +95,7 @@ local LEAST_NOISE = 1e-15        -- relative; some additions in double
 local POINTS = 7
 
 -- The rounding noise in values at equal steps: the largest that differences of third and higher order show, where a
--- smooth f leaves nothing else.
+-- smooth f leaves nothing else. `values` is overwritten.
 local function noise_in(values)
   local largest, weight = 0, 1
   for order = 1, POINTS - 2 do

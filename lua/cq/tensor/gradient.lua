@@ -18,7 +18,7 @@ local function warn_zero(path)
   warned[path] = told ~= false
 end
 
--- A result of f as a number; refuses what is no tensor of one element.
+-- A result of f as a number; refuses what is neither a number nor a tensor of one element, or not finite.
 local function check_number(what, value)
   local number = value
   if type(value) ~= "number" then

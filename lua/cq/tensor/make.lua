@@ -274,7 +274,7 @@ function Tensor:set(value, ...)
   return self
 end
 
--- t[i] = x: sets an entry, or a row from a tensor or a number.
+-- t[i] = x: sets entry i of the first dimension from a number, a list or a tensor with as many elements.
 function class.set_element(t, index, value)
   check_writable(t, "t[i] = x")
   if t.rank == 0 then fail("t[i] = x: a tensor of rank 0 has no entries; use t:fill(x)") end

@@ -71,7 +71,8 @@ function storage.empty(count)
   return block(count, false)
 end
 
----Frees a block at once, without waiting for Lua's collector. No reference to it may be left.
+---Frees a block at once, without waiting for Lua's collector. No reference to it may be left. Small ones stay for the
+---collector.
 ---@param pointer ffi.cdata*
 ---@param count integer
 function storage.release(pointer, count)

@@ -138,7 +138,8 @@ end
 
 -- ---- from a design --------------------------------------------------------------------------------------------------
 
--- Chooses the particles of the body that a design becomes, and the signal that each follows.
+-- Chooses the particles of the body that a design becomes, the signal that each follows, 0 for none, and the signals
+-- that none follows.
 local function choose(map, body, signals)
   local which = map.shares:argmax(1)
   local particles, actuator, used, unused = {}, {}, {}, {}

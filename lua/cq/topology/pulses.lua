@@ -75,7 +75,7 @@ function Pulses:__tostring()
     self.is_periodic and (", again after %s"):format(text.number(self.period)) or "")
 end
 
--- Refuses pulses of another shape than {count, signals}.
+-- The number of signals of a tensor of pulses; refuses one of another shape than {count, signals}.
 local function require_rows(self, what, name, given, signals)
   local got = T.is_tensor(given) and "{" .. table.concat(given:shape(), ", ") .. "}" or text.describe(given)
   if not T.is_tensor(given) or given.rank ~= 2 or given:size(1) ~= self.count
@@ -102,7 +102,7 @@ function Pulses:amplitudes(sign, magnitude)
   return sign * (magnitude + 1) * 0.5
 end
 
----Amplitudes of -1, 0 and 1: the sign of each pulse, or 0 where its magnitude is below 0.
+---Amplitudes of -1, 0 and 1: 0 where a pulse's magnitude is not above 0, else -1 where its sign is below 0, else 1.
 ---@param sign cq.Tensor      {count, signals}
 ---@param magnitude cq.Tensor      {count, signals}
 ---@return cq.Tensor          {count, signals}; without a gradient

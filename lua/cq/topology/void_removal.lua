@@ -29,8 +29,8 @@ local function neighbours(design, p, each)
   for e = tonumber(near.start[p - 1]), tonumber(near.start[p]) - 1 do each(tonumber(near.column[e]) + 1) end
 end
 
--- Marks a void particle as left out, with the void within some radii of it and their images; false if it is not void,
--- or not of the design's body.
+-- Marks a void particle as left out, with the void that is connected to it within some radii of the filter, and the
+-- images of these; false if it is not void.
 local function leave_out(design, density, gone, p, radii)
   if density:get(p) >= VOID then return false end
   local reached, edge = { [p] = true }, { p }

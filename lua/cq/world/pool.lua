@@ -22,7 +22,7 @@ local function free_entry(self, key)
   end
 end
 
--- Makes a new rollout of the engine and notes it in the pool.
+-- Makes a new rollout of the engine and notes it in the pool; where memory is short, unused ones are freed first.
 local function create(self, def, key)
   local raw = ffi.new "cq_rollout_def"
   C.cq_rollout_def_init(raw)
@@ -43,7 +43,7 @@ end
 -- unused ones that are kept: lengths that grow with the training would else pile up their memos
 local SPARE_MAX = 2
 
--- Frees unused rollouts, all but the `keep` most recent ones.
+-- Frees unused rollouts, all but the `keep` most recent ones; returns whether any was freed.
 local function shrink(self, keep)
   local kept, spare = {}, 0
   for k = #self.entries, 1, -1 do
