@@ -107,10 +107,14 @@ CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint
 // The step spends most of its arithmetic here. A law that is used much may write tau without P, and keep for its
 // adjoint what is dear; tests hold it to the plain form. Everything of it is inlined.
 
-CQ_INLINE int material_is_fused(const cq_material *law) {
-  const int alone = !(law->viscous | law->branches), kind = law->kind;
-  return alone && (kind == CQ_MATERIAL_NEO_HOOKEAN || kind == CQ_MATERIAL_COROTATED || kind == CQ_MATERIAL_LINEAR);
+// Is P of a law inlined by steps on a reference grid? A viscosity is added beside it.
+CQ_INLINE int material_has_fused_piola(const cq_material *law) {
+  const int kind = law->kind;
+  return !law->branches &&
+         (kind == CQ_MATERIAL_NEO_HOOKEAN || kind == CQ_MATERIAL_COROTATED || kind == CQ_MATERIAL_LINEAR);
 }
+// Is tau of a law inlined by steps on the grid in space?
+CQ_INLINE int material_is_fused(const cq_material *law) { return !law->viscous && material_has_fused_piola(law); }
 
 // constants that a fused law reads
 enum { FUSED_SLOTS = LAME_COUNT };

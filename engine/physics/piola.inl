@@ -1,11 +1,9 @@
 // piola: P of any elastic law at a point of a reference grid, with its adjoint; and the velocity gradient in space from
 // that in the undeformed body.
 
-// P of a law: that of its energy, and of its viscosity tau F^-T = 2 eta J D F^-T = 2 eta D cof(F), D the part of the
-// rate that changes shape (viscous.inl)
-CQ_INLINE void piola_of_law(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
-  material_stress(at, p);
-  if (!at->law->viscous) return;
+// Adds P of the viscosity, tau F^-T = 2 eta J D F^-T = 2 eta D cof(F), D the part of the rate that changes shape
+// (viscous.inl).
+CQ_INLINE void viscous_piola(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
   viscous_rate(at->rate, rate);
   mat_cofactor(at->f, cof);
@@ -13,12 +11,10 @@ CQ_INLINE void piola_of_law(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) p[i][j] += (real)2 * at->extra[0] * t[i][j];
 }
 
-// Adjoint of piola_of_law: adds to grad the gradients of F, rate and constants. With G = dL/dP the viscosity gives
-// dL/deta = 2 <D, G cof^T>, the rate 2 eta times the part of G cof^T that changes shape, and the cofactors 2 eta D G,
-// whose derivative is its own adjoint.
-CQ_INLINE void piola_of_law_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
-  material_stress_adj(at, grad, grad_p);
-  if (!at->law->viscous) return;
+// Adjoint of viscous_piola: adds to grad the gradients of F, rate and viscosity. With G = dL/dP it gives dL/deta =
+// 2 <D, G cof^T>, the rate 2 eta times the part of G cof^T that changes shape, and the cofactors 2 eta D G, whose
+// derivative is its own adjoint.
+CQ_INLINE void viscous_piola_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
   const Real twice = (real)2 * at->extra[0];
   viscous_rate(at->rate, rate);
@@ -30,6 +26,18 @@ CQ_INLINE void piola_of_law_adj(const MaterialPoint *at, MaterialPoint *grad, co
   mat_mul(rate, grad_p, t);
   cofactor_derivative(at->f, t, back);
   EACH(i) EACH(j) grad->f[i][j] += twice * back[i][j];
+}
+
+// P of any law: that of its energy, and of its viscosity.
+CQ_INLINE void piola_of_law(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
+  material_stress(at, p);
+  if (at->law->viscous) viscous_piola(at, p);
+}
+
+// Adjoint of piola_of_law: adds to grad the gradients of F, rate and constants.
+CQ_INLINE void piola_of_law_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
+  material_stress_adj(at, grad, grad_p);
+  if (at->law->viscous) viscous_piola_adj(at, grad, grad_p);
 }
 
 // C = sum v (x) grad N (I + sum u (x) grad N)^-1                                                           (E114)

@@ -80,15 +80,15 @@ in_place("Experiment", function(fields)
   return run
 end)
 
+-- materials of examples, and those that creatures have unless one is given
 local Material = cq.Material
-local function material(kind)
-  return function(fields)
+local laws = { corotated = Material.corotated, neo_hookean = Material.neo_hookean }
+for kind in pairs(laws) do
+  rawset(Material, kind, function(fields)
     if viscosity > 0 then fields.viscosity = viscosity end
-    return Material[law ~= "" and law or kind](fields)
-  end
+    return laws[law ~= "" and law or kind](fields)
+  end)
 end
-rawset(cq, "Material", setmetatable({ corotated = material "corotated", neo_hookean = material "neo_hookean" },
-  { __index = Material, __call = function(_, ...) return Material(...) end }))
 
 local began = os.time()
 -- a training whose simulation fails for good keeps its best gait

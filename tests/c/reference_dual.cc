@@ -26,6 +26,33 @@ static void viscous(test_scene *s) {
   test_scene_take(s, kinds);
   test_scene_lattice(s);
 }
+// A viscosity beside a law that has loops of its own: of every other particle along the last axis, and of the others
+// too if that is asked.
+static void take_viscous(test_scene *s, int32_t kind, int32_t incompressible, int32_t others) {
+  const cq_material with = {kind, 0, incompressible, 1, 0}, beside = {kind, 0, incompressible, others, 0},
+                    kinds[4] = {with, beside, with, beside};
+  test_scene_take(s, kinds);
+  test_scene_reference(s);
+  for (int64_t p = 0; p < s->n; p++) s->material[p] = (int32_t)(p & 1);
+}
+static void viscous_anywhere(test_scene *s) { take_viscous(s, CQ_MATERIAL_COROTATED, 2, 1); }
+static void partly_viscous(test_scene *s) {
+  take_viscous(s, CQ_MATERIAL_NEO_HOOKEAN, 2, 0);
+  test_scene_lattice(s);
+}
+static void viscous_neo_hookean(test_scene *s) {
+  take_viscous(s, CQ_MATERIAL_NEO_HOOKEAN, 0, 1);
+  one(s);
+}
+static void viscous_corotated(test_scene *s) {
+  take_viscous(s, CQ_MATERIAL_COROTATED, 2, 1);
+  one(s);
+}
+static void viscous_linear(test_scene *s) {
+  take_viscous(s, CQ_MATERIAL_LINEAR, 0, 1);
+  one(s);
+}
+
 static void rubber(test_scene *s) {
   test_scene_rubber(s);
   test_scene_lattice(s);
@@ -87,6 +114,8 @@ int main(void) {
   plane::check_scene(40, true, test_scene_lattice);   // several ranges
   plane::check_scene(12, false, viscous);
   space::check_scene(4, false, viscous);
+  plane::check_scene(12, false, viscous_anywhere);
+  space::check_scene(4, false, viscous_anywhere);
   plane::check_scene(12, false, rubber);
   space::check_scene(4, false, rubber);
   plane::check_scene(10, false, mixed);
@@ -99,7 +128,8 @@ int main(void) {
   space::check_scene(5, false, driven);
   // without these the loops of a lattice go back too
   plane::unwanted = space::unwanted = cq_bit(CQ_FIELD_POSITION);
-  void (*const laws[])(test_scene *) = {neo_hookean, corotated, linear, rubber, driven_lattice};
+  void (*const laws[])(test_scene *) = {neo_hookean,         corotated,         linear,         rubber, driven_lattice,
+                                        viscous_neo_hookean, viscous_corotated, viscous_linear, partly_viscous};
   for (auto law : laws) {
     plane::check_scene(12, false, law);
     space::check_scene(6, false, law);

@@ -63,13 +63,23 @@ CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_D
     piola_of_any_adj(at, d->f, d->rate, grad_f, grad_rate, grad_p);
   } else {
     MaterialPoint point, grad;
-    point_of_fused(at->m, at->m->only, at->h, d->f, &point);
+    fused_point_at(at, d->f, d->rate, &point);
     EACH(i) EACH(j) grad.f[i][j] = grad_f[i][j];
     CQ_UNROLL for (int q = 0; q < FUSED_SLOTS; q++) grad.c[q] = r_set((real)0);
     material_piola_of_adj(at->kind, &point, &grad, grad_p);
+    if (at->viscous) {
+      grad.extra[0] = r_set((real)0);
+      EACH(i) EACH(j) grad.rate[i][j] = grad_rate[i][j];
+      viscous_piola_adj(&point, &grad, grad_p);
+      EACH(i) EACH(j) grad_rate[i][j] = grad.rate[i][j];
+    }
     EACH(i) EACH(j) grad_f[i][j] = grad.f[i][j];
-    real *constants = (real *)s->params_adj + AT(at->chunk, s->params, CQ_PARAM_SLOTS) + at->h;
     if (at->wanted.constants || at->wanted.volume) {
+      real *constants = (real *)s->params_adj + AT(at->chunk, s->params, CQ_PARAM_SLOTS) + at->h;
+      if (at->viscous) {
+        add_real(constants, grad.extra[0]);
+        constants += CQ_CHUNK;
+      }
       add_real(constants + LAME_MU * CQ_CHUNK, grad.c[LAME_MU]);
       add_real(constants + LAME_LAMBDA * CQ_CHUNK, grad.c[LAME_LAMBDA]);
       if (material_power(point.law)) add_real(constants + LAME_VOLUMETRIC * CQ_CHUNK, grad.c[LAME_VOLUMETRIC]);
@@ -192,7 +202,7 @@ CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
       CQ_ROLL for (int last = 0; last < 2; last++) {
         const int32_t chunk = cells->chunk + 2 * q + last;
         const Matter m = matter_at(s, chunk);
-        const Point at = {s, &m, chunk, h, kind, wanted};
+        const Point at = {s, &m, chunk, h, kind, viscous && one_is_viscous(&m), wanted};
         Deformed d;
         Real grad_rate[CQ_DIM][CQ_DIM];
         EACH(i) EACH(j) grad_rate[i][j] = r_set((real)0);
@@ -266,7 +276,7 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
       const Cells c = cells_of(s, cells, h);
-      const Point at = {s, &m, chunk, h, cells->kind, wanted};
+      const Point at = {s, &m, chunk, h, cells->kind, one_is_viscous(&m), wanted};
       Weights w;
       Deformed d;
       Real value[CQ_DIM], none[CQ_DIM], slope[CQ_DIM][CQ_DIM];
@@ -317,7 +327,7 @@ CQ_RARE void lattice_any_adj(cq_scene *s, const cq_slice *in, const cq_cells *ce
 }
 // lattice_forces_adj where a particle is viscous.
 CQ_RARE void lattice_viscous_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
-  lattice_forces_adj(s, in, cells, slab, -1, 1);
+  lattice_forces_adj(s, in, cells, slab, cells->kind, 1);
 }
 
 // Adjoint of forces_of for a run of cells, in the variant that fits its particles, law, and what is wanted.
@@ -359,7 +369,7 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
       const Matter m = matter_at(s, chunk);
       LANES_EACH(h) {
         const Cells c = cells_of(s, &r->cells[k], h);
-        const Point at = {s, &m, chunk, h, -1, wanted};
+        const Point at = {s, &m, chunk, h, -1, 0, wanted};
         Weights w;
         Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
         Real rate[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM], grad_stretch[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
@@ -415,9 +425,9 @@ static void volume_adj(cq_scene *s, int32_t range) {
       const Matter m = matter_at(s, chunk);
       const real *constants = (const real *)s->params_adj + AT(chunk, s->params, CQ_PARAM_SLOTS);
       LANES_EACH(h) {
-        const Point at = {s, &m, chunk, h, cells->kind, wanted};
+        const Point at = {s, &m, chunk, h, cells->kind, one_is_viscous(&m), wanted};
         Real along = r_set((real)0);
-        for (int q = 0; q < FUSED_SLOTS; q++)
+        for (int q = 0; q < FUSED_SLOTS + at.viscous; q++)
           along += param(&m, CQ_PARAM_SLOTS + q, h) * r_load(constants + q * CQ_CHUNK + h);
         add_to_volume(&at, along);
       }

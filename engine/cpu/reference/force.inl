@@ -9,14 +9,17 @@ typedef struct {
 
 #define NONE_WANTED {0, 0, 0, 0}   // of a point forward
 
-// One vector of particles. kind: of a fused law, -1: any
+// One vector of particles. kind: of a fused law, -1: any; viscous: that law has a viscosity beside it
 typedef struct {
   const cq_scene *s;
   const Matter *m;
   int32_t chunk;
-  int h, kind;
+  int h, kind, viscous;
   Wanted wanted;
 } Point;
+
+// Is the one law of a chunk viscous? 0 where it has several.
+CQ_INLINE int one_is_viscous(const Matter *m) { return m->only && m->only->viscous; }
 
 // How particles are deformed: I + sum u (x) grad N, F, and C where it is wanted.
 typedef struct {
@@ -67,15 +70,28 @@ CQ_INLINE void load_sigma(const Matter *m, const int h, Real sigma[CQ_SYM]) {
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->actuation + (SIGMA + k) * CQ_CHUNK + h);
 }
 
-// P of one vector of particles, with their actuation stress.
+// The particles at h as their one fused law sees them: F, constants, and the rate where it is viscous.
+CQ_INLINE void fused_point_at(const Point *p, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
+                              MaterialPoint *at) {
+  const int first = CQ_PARAM_SLOTS + p->viscous;    // the viscosity comes before the constants of the law
+  at->law = p->m->only;
+  CQ_UNROLL for (int k = 0; k < FUSED_SLOTS; k++) at->c[k] = param(p->m, first + k, p->h);
+  EACH(i) EACH(j) at->f[i][j] = f[i][j];
+  if (!p->viscous) return;
+  at->extra[0] = param(p->m, CQ_PARAM_SLOTS, p->h);
+  EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
+}
+
+// P of one vector of particles, with their actuation stress. rate is read where a law is viscous.
 CQ_INLINE void piola_of(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                         Real p[CQ_DIM][CQ_DIM]) {
   if (at->kind < 0) {
     piola_of_any(at, f, rate, p);
   } else {
     MaterialPoint point;
-    point_of_fused(at->m, at->m->only, at->h, f, &point);
+    fused_point_at(at, f, rate, &point);
     material_piola_of(at->kind, &point, p);
+    if (at->viscous) viscous_piola(&point, p);
   }
   if (!at->m->actuation) return;
   Real sigma[CQ_SYM];
@@ -119,7 +135,7 @@ CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells
       CQ_UNROLL for (int last = 0; last < 2; last++) {
         const int32_t chunk = cells->chunk + 2 * q + last;
         const Matter m = matter_at(s, chunk);
-        const Point at = {s, &m, chunk, h, cells->kind, NONE_WANTED};
+        const Point at = {s, &m, chunk, h, cells->kind, viscous && one_is_viscous(&m), NONE_WANTED};
         Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
         deform(&at, slope[last], stretch, f);
         if (viscous) rate_in_space(speed[last], stretch, rate);
@@ -152,7 +168,7 @@ CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
       const Cells c = cells_of(s, cells, h);
-      const Point at = {s, &m, chunk, h, cells->kind, NONE_WANTED};
+      const Point at = {s, &m, chunk, h, cells->kind, one_is_viscous(&m), NONE_WANTED};
       Weights w;
       Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
       Real rate[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];

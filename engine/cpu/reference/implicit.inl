@@ -55,7 +55,7 @@ static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
       const Cells c = cells_of(s, cells, h);
-      const Point point = {s, &m, chunk, h, -1, NONE_WANTED};
+      const Point point = {s, &m, chunk, h, -1, 0, NONE_WANTED};
       const Real volume = param(&m, CQ_PARAM_VOLUME, h);
       Weights w;
       Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], none[CQ_DIM], psi;
@@ -84,7 +84,7 @@ static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double
     real *tensor = (real *)s->implicit.tensor + AT(chunk, TENSOR, 0);
     LANES_EACH(h) {
       const Cells c = cells_of(s, cells, h);
-      const Point point = {s, &m, chunk, h, -1, NONE_WANTED};
+      const Point point = {s, &m, chunk, h, -1, 0, NONE_WANTED};
       const Real scale = seconds * seconds * param(&m, CQ_PARAM_VOLUME, h);
       Weights w;
       Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], t[TENSOR], trace = r_set((real)0);

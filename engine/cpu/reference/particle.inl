@@ -132,7 +132,7 @@ static void set_kinds(cq_scene *s) {
     cells->viscous = cells->forced = 0;
     for (int32_t c = cells->chunk; c < cells->chunk + cells->chunks; c++) {
       const Matter m = matter_at(s, c);
-      const int fused = m.only && material_is_fused(m.only);
+      const int fused = m.only && material_has_fused_piola(m.only);
       const int kind = fused ? m.only->kind : -1;
       cells->kind = cells->kind == -2 || cells->kind == kind ? kind : -1;
       cells->forced |= (a->actuated[c] & forcing) != 0;
@@ -211,7 +211,7 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
       const Matter m = matter_at(s, chunk);
       LANES_EACH(h) {
         const Cells c = cells_of(s, &r->cells[k], h);
-        const Point at = {s, &m, chunk, h, -1, NONE_WANTED};
+        const Point at = {s, &m, chunk, h, -1, 0, NONE_WANTED};
         Weights w;
         Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], x[CQ_DIM];
         weights_of(&c, chunk, &w);

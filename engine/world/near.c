@@ -1,0 +1,172 @@
+// near: finds all nodes of surfaces that are near each other and were apart.
+#include "grids.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "touch.inl"
+
+// Nodes of surfaces by the cells of a box around them. Cells are as large as the search reaches, or larger where they
+// would be too many. Along the last axis they follow each other; in 2D there is one along the first axis.
+typedef struct {
+  const cq_rim *rim;
+  double reach;              // within which two are near
+  int32_t count, cells[3];
+  double size, low[3];
+  int32_t *start;            // {cells + 1} where the nodes of a cell begin in the order
+  int32_t *order, *cell;     // {count} nodes in the order of their cells; the cell of each
+  double *at;                // {count, 3} where they are, in that order
+} boxes;
+
+// Chooses the cells for nodes at places {count, dim}. Those that are not finite are found by the step itself.
+static void set_cells(boxes *b, int dim, const double *places) {
+  double high[3], all;
+  for (int i = 0; i < 3; i++) {
+    b->low[i] = INFINITY;
+    high[i] = -INFINITY;
+    for (int32_t k = 0; k < b->count && i >= 3 - dim; k++) {
+      const double x = places[(int64_t)k * dim + i - (3 - dim)];
+      if (!isfinite(x)) continue;
+      b->low[i] = fmin(b->low[i], x);
+      high[i] = fmax(high[i], x);
+    }
+    if (!(b->low[i] <= high[i])) b->low[i] = high[i] = 0;
+  }
+  b->size = b->reach / 2;
+  do {
+    b->size *= 2;
+    all = 1;
+    for (int i = 0; i < 3; i++) all *= floor((high[i] - b->low[i]) / b->size) + 1;
+  } while (all > 4.0 * b->count + 64);
+  for (int i = 0; i < 3; i++) b->cells[i] = (int32_t)((high[i] - b->low[i]) / b->size) + 1;
+}
+
+// The cell of a node.
+static int32_t cell_at(const boxes *b, int dim, const double *x) {
+  int32_t cell = 0;
+  for (int i = 0; i < 3; i++) {
+    const double at = i < 3 - dim ? 0 : (x[i - (3 - dim)] - b->low[i]) / b->size;
+    cell = cell * b->cells[i] + (at >= 0 && at < b->cells[i] ? (int32_t)at : 0);
+  }
+  return cell;
+}
+
+// Sorts nodes at places {count, dim} by their cells.
+static cq_status fill_boxes(boxes *b, int dim, const double *places) {
+  set_cells(b, dim, places);
+  const int32_t cells = b->cells[0] * b->cells[1] * b->cells[2];
+  b->start = calloc((size_t)cells + 1, sizeof *b->start);
+  b->order = malloc(((size_t)b->count + 1) * sizeof *b->order);
+  b->cell = malloc(((size_t)b->count + 1) * sizeof *b->cell);
+  b->at = calloc((size_t)b->count + 1, 3 * sizeof *b->at);
+  if (!b->start || !b->order || !b->cell || !b->at)
+    return cq_fail(CQ_MEMORY, "out of memory: surfaces of bodies");
+  for (int32_t k = 0; k < b->count; k++) b->start[b->cell[k] = cell_at(b, dim, places + (int64_t)k * dim)]++;
+  for (int32_t c = 1; c <= cells; c++) b->start[c] += b->start[c - 1];
+  for (int32_t k = b->count - 1; k >= 0; k--) {
+    const int32_t place = --b->start[b->cell[k]];
+    b->order[place] = k;
+    memcpy(b->at + (int64_t)place * 3, places + (int64_t)k * dim, (size_t)dim * sizeof *places);
+  }
+  return CQ_OK;
+}
+
+// Frees what fill_boxes allocated.
+static void free_boxes(boxes *b) {
+  free(b->start);
+  free(b->order);
+  free(b->cell);
+  free(b->at);
+}
+
+// Appends a pair of near nodes, the later one first.
+static cq_status add_pair(cq_near *near, int32_t a, int32_t b) {
+  if (near->count == near->room) {
+    const int32_t room = near->room ? 2 * near->room : 256;
+    int32_t *more = realloc(near->pair, 2 * (size_t)room * sizeof *more);
+    if (!more) return cq_fail(CQ_MEMORY, "out of memory: surfaces of bodies");
+    near->pair = more;
+    near->room = room;
+  }
+  near->pair[2 * near->count] = a > b ? a : b;
+  near->pair[2 * near->count++ + 1] = a > b ? b : a;
+  return CQ_OK;
+}
+
+// Adds the nodes that are near the one at a place in the order, of those from begin to end.
+static cq_status add_near(const boxes *b, int32_t place, int32_t begin, int32_t end, cq_near *near) {
+  const double *x = b->at + (int64_t)place * 3;
+  for (int32_t other = begin; other < end; other++) {
+    const double *y = b->at + (int64_t)other * 3, u = x[0] - y[0], v = x[1] - y[1], w = x[2] - y[2];
+    if (!(u * u + v * v + w * w < b->reach * b->reach)) continue;
+    const int32_t k = b->order[place], j = b->order[other];
+    const cq_status status = touch_apart(&b->rim[k], &b->rim[j]) ? add_pair(near, k, j) : CQ_OK;
+    if (status) return status;
+  }
+  return CQ_OK;
+}
+
+// Adds the nodes that are near the one at a place in the order and come after it there: in its own cell and the next
+// one, and in the three cells of each row that is beside its own and later.
+static cq_status add_after(const boxes *b, int32_t place, cq_near *near) {
+  static const int beside[4][2] = {{0, 1}, {1, -1}, {1, 0}, {1, 1}};
+  const int32_t cell = b->cell[b->order[place]], row = b->cells[2], along = cell % row, last = along + 1 < row;
+  const int32_t first = cell / row / b->cells[1], across = cell / row % b->cells[1];
+  cq_status status = add_near(b, place, place + 1, b->start[cell + last + 1], near);
+  for (int n = 0; n < 4 && !status; n++) {
+    const int32_t i = first + beside[n][0], j = across + beside[n][1];
+    if (i >= b->cells[0] || j < 0 || j >= b->cells[1]) continue;
+    const int32_t *start = b->start + ((int64_t)i * b->cells[1] + j) * row + along;
+    status = add_near(b, place, start[along ? -1 : 0], start[last + 1], near);
+  }
+  return status;
+}
+
+// The order of two pairs: by the first node, then by the second.
+static int before(const void *a, const void *b) {
+  const int32_t *p = a, *q = b;
+  const int first = (p[0] > q[0]) - (p[0] < q[0]);
+  return first ? first : (p[1] > q[1]) - (p[1] < q[1]);
+}
+
+// Has any surface node moved so far since the pairs were found that they must be found again? What all of them moved
+// together brings no two nearer.
+static int has_moved(const cq_near *near, const cq_model *m, const double *places, int32_t count) {
+  const double most = CQ_NEAR_WAY * m->dx;
+  double together[3] = {0};
+  if (!near->at) return 1;
+  for (int32_t k = 0; k < count; k++)
+    for (int i = 0; i < m->dim; i++)
+      together[i] += (places[(int64_t)k * m->dim + i] - near->at[(int64_t)k * m->dim + i]) / count;
+  for (int32_t k = 0; k < count; k++) {
+    double square = 0;
+    for (int i = 0; i < m->dim; i++) {
+      const double way = places[(int64_t)k * m->dim + i] - near->at[(int64_t)k * m->dim + i] - together[i];
+      square += way * way;
+    }
+    if (!(square <= most * most)) return 1;
+  }
+  return 0;
+}
+
+cq_status cq_near_update(cq_near *near, const cq_model *m, const cq_rim *rim, const double *places, int32_t count) {
+  if (!has_moved(near, m, places, count)) return CQ_OK;
+  const size_t numbers = (size_t)count * (size_t)m->dim;
+  double *at = realloc(near->at, (numbers ? numbers : 1) * sizeof *at);
+  if (!at) return cq_fail(CQ_MEMORY, "out of memory: surfaces of bodies");
+  near->at = at;
+  near->count = 0;
+  memcpy(at, places, numbers * sizeof *at);
+  boxes b = {.rim = rim, .reach = (CQ_NEAR_REACH + 2 * CQ_NEAR_WAY) * m->dx, .count = count};
+  cq_status status = fill_boxes(&b, m->dim, places);
+  for (int32_t place = 0; place < count && !status; place++) status = add_after(&b, place, near);
+  free_boxes(&b);
+  if (!status && near->count > 1) qsort(near->pair, (size_t)near->count, 2 * sizeof *near->pair, before);
+  return status;
+}
+
+void cq_near_free(cq_near *near) {
+  free(near->pair);
+  free(near->at);
+  *near = (cq_near){0};
+}
