@@ -99,6 +99,19 @@ describe("a run", function()
     for line in seen:gmatch "[^\r\n]+" do assert(#line <= 60 + 3, line) end
   end)
 
+  it("tells the time that a plan still takes by the work of its stages", function()
+    local progress = require("cq.run.progress").new(30)
+    local function tell(name, done, work, left)
+      progress.part = { name = name, number = 1, of = 2, done = done, total = 15, work = work, left = left }
+      progress.done = done - 1
+      progress:update(done)
+      progress.began = require("cq.base.engine").C.cq_clock() - 10 * progress.worked
+      return progress:text()
+    end
+    assert.matches("left 2:20, plan 22:20$", tell("coarse", 1, 1, 14 + 15 * 8))
+    assert.matches("left 18:40, plan 18:40$", tell("fine", 1, 8, 14 * 8))
+  end)
+
   it("goes on with --resume as if it had never stopped", function()
     cqlua { script(loop), "--out", out() .. "whole", "--iterations", "6" }
     local first = cqlua { script(loop), "--out", out(), "--iterations", "6", "--fail", "4" }

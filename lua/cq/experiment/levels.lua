@@ -50,6 +50,12 @@ function levels.of(run, level)
   return run.levels[key]
 end
 
+---The experiment of a level, or the run where that is not made yet.
+---@param run cq.Experiment
+---@param level table
+---@return cq.Experiment
+function levels.made(run, level) return run.levels and run.levels[words.of(whole(level))] or run end
+
 ---Was the experiment made by a function of a level?
 ---@param run cq.Experiment
 ---@return boolean

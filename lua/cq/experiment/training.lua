@@ -112,6 +112,39 @@ local function beginning(self, start, stage)
   return { run = own, params = T.leaves.snapshot(own.params) }
 end
 
+-- Has a start come to the end of a part? Within its stage it may go on, if it is kept.
+local function is_done(self, start, part)
+  if start.stage ~= part.stage then return start.stage > part.stage end
+  return start.ended or start.made >= part.last and part.last < self.plan.stages[part.stage].iterations
+end
+
+-- What an iteration of a stage takes: particles times engine steps. Levels that are not made yet count as the run's.
+local function work_of(self, stage)
+  local own = levels.made(self.run, stage.level)
+  return own.world.particle_count * own.steps * own.world.substeps
+end
+
+-- Work that is left of the plan after iteration i of the stage that a start is in.
+local function work_left(self, start, i)
+  local sum, before, is_later = 0, {}, false
+  for _, part in ipairs(self.parts) do
+    local first, work = before[part.stage] or 0, work_of(self, self.plan.stages[part.stage])
+    before[part.stage] = part.last
+    if is_later then
+      sum = sum + (part.last - first) * part.count * work
+    elseif part.stage == start.stage and i <= part.last then
+      is_later = true
+      sum = (part.last - i) * work
+      for _, other in ipairs(self.starts) do
+        if other ~= start and not other.dropped and not is_done(self, other, part) then
+          sum = sum + (part.last - math.max(first, other.stage == part.stage and other.made or 0)) * work
+        end
+      end
+    end
+  end
+  return sum
+end
+
 local ranked
 
 -- A stand-in for the run's folder, for the solver of one stage: rows of its history are counted and named as those of
@@ -132,7 +165,7 @@ local function folder_for(self, start, current, offset)
     folder.progress.part = (#plan.stages > 1 or #self.starts > 1) and { name = current.stage.name,
       number = plan.number[current.stage.name], of = #plan.stages,
       done = i, total = current.stage.iterations, start = #self.starts > 1 and start.number or nil,
-      starts = #self.starts } or nil
+      starts = #self.starts, work = work_of(self, current.stage), left = work_left(self, start, i) } or nil
     local best = current.solver and current.solver.best
     folder.progress.best = best and best.values.objective
     folder.shown = current.run                   -- whose present values a live page shows
@@ -275,12 +308,6 @@ local function keep_stage(self, number)
     optimizer = saved_plan.state(self) })
   saved_runs.write({ manifest = self.folder.manifest, path = function(_, name) return folder .. "/" .. name end },
     best.best, present(self, best).run)
-end
-
--- Has a start come to the end of a part? Within its stage it may go on, if it is kept.
-local function is_done(self, start, part)
-  if start.stage ~= part.stage then return start.stage > part.stage end
-  return start.ended or start.made >= part.last and part.last < self.plan.stages[part.stage].iterations
 end
 
 -- have all that are left come to the end of a part, and none further?

@@ -8,8 +8,8 @@ local option = require "cq.option"
 ---@field total integer
 ---@field done integer
 ---@field best number?         the least loss so far, where its user says it
----@field part table?          of a plan of several stages: name, number, of, done, total, and start, starts of a
----  tournament
+---@field part table?          of a plan of several stages: name, number, of, done, total, start and starts of a
+---  tournament, the work of an iteration, and that which is left of the plan
 local Progress = {}
 Progress.__index = Progress
 Progress.__name = "cq.Progress"
@@ -37,7 +37,7 @@ Progress.duration = duration
 function Progress.new(total, done)
   local now = engine.C.cq_clock()
   return setmetatable({
-    total = total, done = done or 0, first = done or 0, began = now, drawn = -math.huge,
+    total = total, done = done or 0, first = done or 0, began = now, drawn = -math.huge, worked = 0,
     columns = not option.program.quiet and host.terminal(2) or nil,
   }, Progress)
 end
@@ -56,7 +56,7 @@ local function standing(self, gradient)
 end
 
 -- The progress of a plan in one line: "binary 4/5 [===  ] 37/80 loss -0.312  left 0:21, plan 1:40".
-local function part_text(self, loss, rate, gradient)
+local function part_text(self, loss, elapsed, gradient)
   local part = self.part
   local name = ("%s %d/%d"):format(part.name, part.number, part.of)
   if part.start then name = ("%s, start %d/%d"):format(name, part.start, part.starts) end
@@ -65,9 +65,10 @@ local function part_text(self, loss, rate, gradient)
     part.total) }
   if loss then words[1] = ("%s loss %.6g"):format(words[1], loss) end
   words[2] = standing(self, gradient)
-  if rate then
-    words[#words + 1] = ("left %s, plan %s"):format(duration((part.total - part.done) / rate),
-      duration((self.total - self.done) / rate))
+  if self.worked > 0 and elapsed > 0 then
+    local each = elapsed / self.worked
+    words[#words + 1] = ("left %s, plan %s"):format(duration((part.total - part.done) * part.work * each),
+      duration(part.left * each))
   end
   return table.concat(words, "  ")
 end
@@ -76,7 +77,7 @@ end
 function Progress:text(loss, gradient)
   local elapsed = engine.C.cq_clock() - self.began
   local made = self.done - self.first
-  if self.part then return part_text(self, loss, made > 0 and elapsed > 0 and made / elapsed or nil, gradient) end
+  if self.part then return part_text(self, loss, elapsed, gradient) end
   local words = { ("%d/%d"):format(self.done, self.total) }
   if loss then words[#words + 1] = ("loss %.6g"):format(loss) end
   words[#words + 1] = standing(self, gradient)
@@ -99,6 +100,7 @@ end
 ---@param loss? number
 ---@param gradient? number    its norm
 function Progress:update(done, loss, gradient)
+  if self.part then self.worked = self.worked + (done - self.done) * self.part.work end
   self.done = done
   if option.program.quiet then return end
   local now = engine.C.cq_clock()
