@@ -275,6 +275,7 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
   for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
+      if (!is_used(s, chunk, h)) continue;
       const Cells c = cells_of(s, cells, h);
       const Point at = {s, &m, chunk, h, cells->kind, one_is_viscous(&m), wanted};
       Weights w;
@@ -368,6 +369,7 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
       real *from = (real *)s->adj + AT(chunk, FIELDS, 0);
       const Matter m = matter_at(s, chunk);
       LANES_EACH(h) {
+        if (!is_used(s, chunk, h)) continue;
         const Cells c = cells_of(s, &r->cells[k], h);
         const Point at = {s, &m, chunk, h, -1, 0, wanted};
         Weights w;

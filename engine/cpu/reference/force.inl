@@ -167,6 +167,7 @@ CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
   for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
+      if (!is_used(s, chunk, h)) continue;
       const Cells c = cells_of(s, cells, h);
       const Point at = {s, &m, chunk, h, cells->kind, one_is_viscous(&m), NONE_WANTED};
       Weights w;

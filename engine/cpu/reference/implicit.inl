@@ -54,6 +54,7 @@ static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32
   CHUNKS_EACH(s, range, cells, chunk) {
     const Matter m = matter_at(s, chunk);
     LANES_EACH(h) {
+      if (!is_used(s, chunk, h)) continue;
       const Cells c = cells_of(s, cells, h);
       const Point point = {s, &m, chunk, h, -1, 0, NONE_WANTED};
       const Real volume = param(&m, CQ_PARAM_VOLUME, h);
@@ -123,6 +124,7 @@ static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32
   slab_clear(s, range, 2);
   CHUNKS_EACH(s, range, cells, chunk) {
     LANES_EACH(h) {
+      if (!is_used(s, chunk, h)) continue;
       const Cells c = cells_of(s, cells, h);
       const real *tensor = tensor_of_chunk(s, chunk) + h;
       Weights w;
@@ -152,6 +154,7 @@ static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_
   slab_clear(s, range, 1);
   CHUNKS_EACH(s, range, cells, chunk) {
     LANES_EACH(h) {
+      if (!is_used(s, chunk, h)) continue;
       const Cells c = cells_of(s, cells, h);
       Weights w;
       Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
@@ -190,6 +193,7 @@ static void solve_assemble(cq_scene *s, int32_t share, int32_t shares) {
   for (int o = share; o < OFFSETS; o += shares)
     memset(to + o * MATRIX * nodes, 0, (size_t)(MATRIX * nodes) * sizeof *to);
   for (int32_t range = 0; range < s->ranges; range++) CHUNKS_EACH(s, range, cells, chunk) LANES_EACH(h) {
+    if (!is_used(s, chunk, h)) continue;
     const Cells c = cells_of(s, cells, h);
     const real *tensor = tensor_of_chunk(s, chunk) + h;
     Weights w;

@@ -141,7 +141,9 @@ static void fill_order(cq_reference *r, const sorted *o) {
       if (c >= r->node_count) break;
       for (int32_t at = o->start[c]; at < o->start[c + 1]; at++) {
         const int32_t p = o->list[at], chunk = cells->lattice ? o->corner[p] : at - o->start[c];
-        if (r->body_of[p] == cells->body) r->order[(int64_t)(cells->chunk + chunk) * CQ_CHUNK + lane] = p;
+        if (r->body_of[p] != cells->body) continue;
+        r->order[(int64_t)(cells->chunk + chunk) * CQ_CHUNK + lane] = p;
+        r->used[cells->chunk + chunk] |= (uint16_t)(1u << lane);
       }
     }
   }
@@ -281,6 +283,7 @@ static cq_status reserve(cq_scene *s) {
   const int ok = renew((void **)&r->order, slots, sizeof *r->order, "order of particles") &&
                  renew((void **)&r->cells, r->cells_count, sizeof *r->cells, "cells of bodies") &&
                  renew((void **)&r->cells_of_chunk, r->chunks, sizeof *r->cells_of_chunk, "cells of bodies") &&
+                 renew((void **)&r->used, r->chunks, sizeof *r->used, "cells of bodies") &&
                  renew((void **)&r->nodes, vectors, sizeof *r->nodes, "nodes of bodies") &&
                  renew((void **)&r->pin, r->node_count, sizeof *r->pin, "nodes of bodies") &&
                  renew((void **)&r->rim, s->model->particle_count, sizeof *r->rim, "surfaces of bodies") &&

@@ -68,7 +68,7 @@ cq_status cq_reference_reserve(cq_scene *s) {
 // Frees the reference grids of a scene.
 void cq_reference_destroy(cq_scene *s) {
   cq_reference *r = &s->reference;
-  void *owned[] = {r->positions, r->bodies, r->order, r->cells, r->cells_of_chunk, r->nodes, r->pin, r->rim,
+  void *owned[] = {r->positions, r->bodies, r->order, r->cells, r->cells_of_chunk, r->used, r->nodes, r->pin, r->rim,
                    r->origin, r->rest, r->rim_place, r->mass, r->inverse, r->place, r->fraction, r->start,
                    r->adj, r->force_adj, r->mass_adj, r->rest_adj, r->push, r->rim_at,
                    r->fraction_adj, r->place_adj, r->start_adj};

@@ -51,6 +51,7 @@ typedef struct cq_reference {
   cq_cells *cells;
   int32_t cells_count, cells_start[CQ_BLOCKS_MAX + 1];     // of each range
   int32_t *cells_of_chunk;   // {chunks}
+  uint16_t *used;            // {chunks} bit l: lane l has a particle
   cq_nodes *nodes;
   int32_t nodes_count, nodes_start[CQ_BLOCKS_MAX + 1];     // of each block, as many as there are ranges
   int64_t window[CQ_BLOCKS_MAX], window_size[CQ_BLOCKS_MAX];   // nodes that a range may scatter to

@@ -59,6 +59,11 @@ CQ_INLINE Cells cells_of(const cq_scene *s, const cq_cells *cells, const int h) 
   return (Cells){s, cells->node, {body->stride[0], CQ_DIM == 3 ? body->stride[1] : 0}, h};
 }
 
+// Has any lane of group h of a chunk a particle?
+CQ_INLINE int is_used(const cq_scene *s, const int32_t chunk, const int h) {
+  return CQ_LANES == CQ_CHUNK || (s->reference.used[chunk] >> h & ((1u << CQ_LANES) - 1)) != 0;
+}
+
 // first node of a row around the cells: place is 3 i + j, i and j from 0, or i in 2D
 CQ_INLINE int64_t row_of(const Cells *c, const int place) {
 #if CQ_DIM == 3
