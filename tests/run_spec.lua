@@ -101,6 +101,7 @@ describe("a run", function()
 
   it("tells the time that a plan still takes by the work of its stages", function()
     local progress = require("cq.run.progress").new(30)
+    progress.drawn = math.huge                    -- no line of its own
     local function tell(name, done, work, left)
       progress.part = { name = name, number = 1, of = 2, done = done, total = 15, work = work, left = left }
       progress.done = done - 1
