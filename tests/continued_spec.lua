@@ -262,6 +262,26 @@ describe("gradients through a state", function()
     end)
   end
 
+  it("are those of one rollout, of control steps one by one, some of which begin with a sort", function()
+    local world = scene.world(scene.robot())
+    local function run(p, steps, from)
+      return world:rollout { robot = not from and world.robot:with { velocity = p.velocity, young = p.young } or nil,
+        steps = steps, from = from, controller = cq.Controller.open_loop(p.u) }
+    end
+    local function cost(state) return state:moment(world.robot):sum() + state:deformations():square():sum() end
+    local params = { velocity = T.param { 1.2, 0.4 }, young = T.param(spread({ world.particle_count }, 8, 12)),
+      u = T.param(spread({ HALF, 2 }, -0.8, 0.8)) }
+    local whole_loss, whole = T.value_and_grad(function(p) return cost(run(p, HALF).state) end)(params)
+    local loss, each = T.value_and_grad(function(p)
+      local state
+      for _ = 1, HALF do state = run(p, 1, state).state end
+      return cost(state)
+    end)(params)
+    assert.equal(whole_loss, loss)
+    for key, grad in pairs(whole) do is_close(grad, each[key], 1e-10) end
+    world:close()
+  end)
+
   it("are cut where it is detached", function()
     local world = scene.world(scene.robot())
     local whole, cut = gradients(world, controlled(world), open(world), true)

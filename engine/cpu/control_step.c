@@ -553,29 +553,6 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
   return CQ_OK;
 }
 
-// to += from, unless to is NULL, and from = 0, of arrays of reals; a dual number of a test is two doubles
-static void pass(const cq_scene *s, void *to, void *from, int64_t reals) {
-  const int64_t size = s->kernels->real_bytes, count = reals * size / (size == 4 ? 4 : 8);
-  for (int64_t k = 0; k < count && to; k++) {
-    if (size == 4) ((float *)to)[k] += ((const float *)from)[k];
-    else ((double *)to)[k] += ((const double *)from)[k];
-  }
-  memset(from, 0, (size_t)(reals * size));
-}
-
-void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from) {
-  const int64_t slots = (int64_t)s->chunks * CQ_CHUNK;
-  if (cq_is_reference(s->model)) {
-    cq_worker alone = {.size = 1};
-    cq_reference_settle_adjoint(s, &alone);
-    pass(s, from ? from->reference.adj : NULL, s->reference.adj, 2 * s->model->dim * s->reference.node_count);
-    return;
-  }
-  pass(s, from ? from->adj : NULL, s->adj, slots * cq_scene_fields(s));
-  if (s->internal_adj)
-    pass(s, from ? from->internal_adj : NULL, s->internal_adj, slots * s->model->internal_count);
-}
-
 void cq_scene_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);

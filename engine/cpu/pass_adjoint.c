@@ -1,0 +1,38 @@
+// pass_adjoint: from the first state of a scene to the last one of the scene that it goes on from.
+#include "kernels.h"
+#include <string.h>
+
+// to += from, of reals; a dual number of a test is two doubles
+static void add_reals(const cq_scene *s, void *to, const void *from, int64_t reals) {
+  const int64_t size = s->kernels->real_bytes, count = reals * size / (size == 4 ? 4 : 8);
+  for (int64_t k = 0; k < count; k++) {
+    if (size == 4) ((float *)to)[k] += ((const float *)from)[k];
+    else ((double *)to)[k] += ((const double *)from)[k];
+  }
+}
+
+// to += from, unless there is no scene before, and from = 0, of adjoints of particles. A sort before the first step of
+// this scene leaves it in another order than the scene before ended in: particles are looked up.
+static void pass(const cq_scene *s, const cq_scene *before, void *to, void *from, int32_t fields) {
+  const int64_t size = s->kernels->real_bytes;
+  for (int64_t p = 0; p < s->model->particle_count && before; p++) {
+    const int64_t a = before->adj_arrangement->slot[p], b = s->adj_arrangement->slot[p];
+    for (int32_t f = 0; f < fields; f++)
+      add_reals(s, (char *)to + ((a / CQ_CHUNK * fields + f) * CQ_CHUNK + a % CQ_CHUNK) * size,
+                (const char *)from + ((b / CQ_CHUNK * fields + f) * CQ_CHUNK + b % CQ_CHUNK) * size, 1);
+  }
+  memset(from, 0, (size_t)((int64_t)s->chunks * CQ_CHUNK * fields * size));
+}
+
+void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from) {
+  if (cq_is_reference(s->model)) {
+    cq_worker alone = {.size = 1};
+    cq_reference_settle_adjoint(s, &alone);
+    const int64_t reals = 2 * s->model->dim * s->reference.node_count;
+    if (from) add_reals(s, from->reference.adj, s->reference.adj, reals);
+    memset(s->reference.adj, 0, (size_t)(reals * s->kernels->real_bytes));
+    return;
+  }
+  pass(s, from, from ? from->adj : NULL, s->adj, cq_scene_fields(s));
+  if (s->internal_adj) pass(s, from, from ? from->internal_adj : NULL, s->internal_adj, s->model->internal_count);
+}
