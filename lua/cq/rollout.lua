@@ -160,7 +160,6 @@ function Rollout:release()
   if self.back then is.fail("rollout:release: cannot be called from inside the rollout's own functions") end
   if self.entry then self.entry.owner[1] = nil end
   self.handle, self.entry = nil, nil
-  if self.companion then self.companion:release() end
 end
 
 ---The initial state, with gradients as the final one has them; readable at any time. In a batch, of every scene.

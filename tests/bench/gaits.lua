@@ -34,8 +34,10 @@ local ROWS = {
   { "crawler", APIC }, { "crawler --viscosity 0.05 --collisions", OWN },
   { "codesign", APIC }, { "codesign --law neo_hookean --viscosity 0.02 --refine 2 --collisions", OWN },
   { "diffmpm", APIC }, { "diffmpm --viscosity 0.02 --refine 4 --collisions", OWN },
-  { "terrain", APIC }, { "terrain --collisions", OWN },
-  { "rhino", APIC }, { "rhino --viscosity 0.05 --collisions", OWN }, { "creature", APIC }, { "cable_biped", APIC },
+  { "terrain", APIC }, { "terrain --viscosity 0.05 --collisions", OWN },
+  { "rhino", APIC }, { "rhino --viscosity 0.05 --collisions", OWN },
+  { "creature", APIC }, { "creature --viscosity 0.05 --collisions", OWN },
+  { "cable_biped", APIC }, { "cable_biped --viscosity 0.05 --collisions", OWN },
 }
 
 local name = cq.option("example", "walker2d")            -- any of examples/ that trains

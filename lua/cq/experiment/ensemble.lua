@@ -306,7 +306,6 @@ Rollouts.__index = Rollouts
 -- Frees the rollouts of all variants.
 function Rollouts:release()
   for _, whole in ipairs(self.wholes) do whole:release() end
-  if self.companion then self.companion:release() end
 end
 
 ---The objective and all constraints over the variants of an experiment, by name; mean and worst of its losses beside.

@@ -18,10 +18,9 @@ end
 ---@param steps? integer      the experiment's unless given
 ---@return table<string, cq.Tensor> numbers, cq.Rollout roll
 return function(run, params, steps)
+  local cost = passive.cost(run, params, steps)
   local found, roll = (run.ensemble and ensemble.numbers or of_one)(run, params, steps)
   if run.design and #run.constraints > 0 then found.task = found.objective:detach() end
-  local cost
-  cost, roll.companion = passive.cost(run, params, steps)
   if cost then found.objective, found.passive_cost = found.objective + cost, cost:detach() end
   return found, roll
 end

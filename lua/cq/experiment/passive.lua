@@ -54,16 +54,38 @@ end
 ---@return boolean
 function passive.is_charged(run) return (run.passive_weight or 0) > 0 and not run.extracted end
 
+-- Copies of params by which the loss without signals was differentiated, and by how much it is below that of the solid
+-- block; no copies where it is not, or where nothing is recorded.
+local function gain_over_block(run, params, steps)
+  local block, own = loss_of_block(run, params, steps), T.leaves.snapshot(params)
+  local record = T.tape.recording() and T.tape.new()
+  local loss, roll = T.tape.with(record or nil, passive.loss, run, own, steps)
+  local gain = block - loss:item()
+  local matters = record and gain > 0
+  if matters then record:backward(loss) end
+  roll:release()
+  return gain, matters and own
+end
+
 ---The stage's passive_weight times the gain, at least 0, of the body without signals over that of the solid block;
----nil where the stage has no weight.
+---nil where the stage has no weight. Its rollout is reversed at once, so that none is kept beside the objective's.
 ---@param run cq.Experiment
 ---@param params table
 ---@param steps? integer
----@return cq.Tensor? cost, cq.Rollout? roll     to be released with that of the objective
+---@return cq.Tensor? cost
 function passive.cost(run, params, steps)
   if not passive.is_charged(run) then return nil end
-  local block, loss, roll = loss_of_block(run, params, steps), passive.loss(run, params, steps)
-  return (block - loss):clamp(0) * run.passive_weight, roll
+  local gain, own = gain_over_block(run, params, steps)
+  local cost = T.tensor { math.max(0, gain) * run.passive_weight }:sum()
+  if not own then return cost end
+  local copy = T.leaves.pair(params, own)
+  return T.tape.custom { outputs = { cost }, name = "passive cost", backward = function(gradient)
+    local by = -run.passive_weight * gradient:item()
+    for _, leaf in ipairs(T.leaves.list(params)) do
+      local slope = copy[leaf.tensor] and copy[leaf.tensor].grad
+      if slope then leaf.tensor:accumulate(by * slope) end
+    end
+  end }
 end
 
 return passive

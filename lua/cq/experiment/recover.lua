@@ -1,6 +1,6 @@
 -- recover: an evaluation whose simulation fails is repeated with half of the last update, and half of that again; then
 -- with all of it and more substeps, which stay; and where that does not help either, without the update and with the
--- substeps of before, and the optimizer begins anew from there. Where nothing helps, the world has the substeps of before.
+-- substeps of before, and the optimizer begins anew from there. Where nothing helps, the substeps are those of before.
 local T = require "cq.tensor"
 local message = require "cq.base.message"
 local text = require "cq.base.text"
