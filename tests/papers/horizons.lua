@@ -4,6 +4,7 @@
 -- with windows of a quarter of the time, with the mean of four copies with noise, and with a decay; SHAC; PPO at its
 -- reference settings; CMA-ES on sines. All have the same number of control steps: --rollouts times the longer time, and
 -- one that is also made backward counts three times. A trial gives body lengths along x at the end, without noise.
+-- --ways shac,ppo runs these alone.
 local cq = require "cq"
 local is = require "cq.base.schema"
 local Cma = require "cq.study.cma"
@@ -154,7 +155,7 @@ end
 return cq.Study {
   name = "horizons-" .. name, maximize = "lengths",
   grid = { seed = cq.range(1, cq.option("last", 10)), times = { 1, 4 },
-    way = { "adam", "decay", "window", "smooth", "shac", "ppo", "cma" } },
+    way = cq.option("ways", { "adam", "decay", "window", "smooth", "shac", "ppo", "cma" }) },
   run = function(point, trial)
     local robot, world, length = robots[name]()
     local duration = point.times * T
