@@ -316,22 +316,28 @@ function scene.make(seed)
   memory = memory and math.floor(3.5 * memory.slice_bytes + memory.record_bytes) * batch
   local weigh = felt(draw)
   -- {scenes, ...} could be of control steps where there are as many of them; rank: of a scene's own shape
-  local function of_scenes(v, rank)
-    if not v or #v:shape() <= rank or batch ~= steps then return v end
+  local function of_scenes(v, rank, count)
+    if not v or #v:shape() <= rank or batch ~= count then return v end
     local shape = v:shape()
-    table.insert(shape, 2, steps)
+    table.insert(shape, 2, count)
     return v:unsqueeze(2):expand(shape)
   end
+  -- every third scene in two rollouts, of which the second goes on from the state of the first
+  local first = seed % 3 == 0 and steps > 1 and 1 + math.floor(seed / 3) % (steps - 1) or 0
   local function loss(p)
     local own = {}
     for k, body in ipairs(world.robots) do own[k] = next(p.bodies[k]) and body:with(p.bodies[k]) or body end
     local act, observer = controller(p.control)
-    local roll = world:rollout {
-      robot = own, steps = steps, batch = batch > 1 and batch or nil, controller = act, observer = observer,
-      running = cost, record = record, memory = memory,
-      gravity = of_scenes(p.world.gravity, 1), friction = p.world.friction,
-      wall_velocity = of_scenes(p.world.wall_velocity, 2),
-    }
+    local function roll_on(from, count)
+      return world:rollout {
+        robot = not from and own or nil, from = from, steps = count, batch = not from and batch > 1 and batch or nil,
+        controller = act, observer = observer, running = cost, record = record, memory = memory,
+        gravity = of_scenes(p.world.gravity, 1, count), friction = p.world.friction,
+        wall_velocity = of_scenes(p.world.wall_velocity, 2, count),
+      }
+    end
+    local begun = first > 0 and roll_on(nil, first) or nil
+    local roll = roll_on(begun and begun.state, steps - first)
     local s = roll.state
     local sum = weigh(s:positions(), "x") + 0.1 * weigh(s:velocities(), "v") + 0.1 * weigh(s:deformations(), "F")
       + s:moment(world.robots[1]):sum()
@@ -339,14 +345,17 @@ function scene.make(seed)
     for _, body in ipairs(world.robots) do
       for _, surface in ipairs(body.surfaces) do sum = sum + 30 * s:cavity_volume(surface.name):sum() end
     end
-    if roll.running then sum = sum + roll.running:sum() end
-    if roll.record then sum = sum + weigh(roll.record, "record") end
+    for k, part in ipairs { roll, begun } do
+      if part.running then sum = sum + part.running:sum() end
+      if part.record then sum = sum + weigh(part.record, "record" .. k) end
+    end
     return sum
   end
   for _, word in ipairs(wall_words) do words[#words + 1] = word end
   words[#words + 1] = control_word
   if batch > 1 then words[#words + 1] = "batch" end
   if memory then words[#words + 1] = "checkpoints" end
+  if first > 0 then words[#words + 1] = ("goes on after %d"):format(first) end
   if fields.formulation ~= "updated" then words[#words + 1] = "total Lagrangian" end
   if fields.collisions then
     words[#words + 1] = fields.collisions == true and "collisions" or "collisions with friction"
