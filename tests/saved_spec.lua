@@ -187,6 +187,29 @@ describe("a run that was saved", function()
     assert.same({ 30, 3 }, saved.controller.params.u:shape())
   end)
 
+  it("keeps the walls of a closed chamber, and refuses a file without them", function()
+    local hole = cq.Shape.box { at = { 0.1, 0.1 }, size = { 0.1, 0.1 } }
+    local ring = cq.Robot { shape = cq.Shape.box { name = "ring", size = { 0.3, 0.3 } } - hole, spacing = 1 / 40,
+      material = cq.Material.neo_hookean { young = 10, poisson = 0.3 },
+      actuators = cq.Actuator.follower_pressure { name = "air", surface = { inside = { 0.15, 0.15 } }, max = 2 } }
+    for _, formulation in ipairs { "updated", "total_lagrangian" } do
+      local world = cq.World { cells = { 24, 24 }, dx = 1 / 20, dt = 1e-2, substeps = 8, formulation = formulation,
+        ring:at { 0.4, 0.4 } }
+      local run = cq.Experiment { world = world, steps = 5,
+        controller = cq.Controller.open_loop { u = cq.ones { 5, 1 } },
+        objective = function(s) return -s:cavity_volume "air" end, trainable = { young = { min = 5, max = 20 } },
+        optimizer = cq.Optimizer.adam { rate = 0.1 } }
+      run:optimize { iterations = 2, folder = folder .. "/" .. formulation }
+      local saved = cq.load(folder .. "/" .. formulation)
+      assert.equal(run.best.loss, -saved:rollout().state:cavity_volume("air"):item())
+      assert.is_true(-run.best.loss > 0.0102)
+    end
+    local data = require("cq.saved.robot").data(ring, ring)
+    data.surfaces[1].chamber = nil
+    says(sentence(function() require("cq.saved.robot").make(data, "saved.bin") end),
+      "saved.bin: the file was made by a program that did not keep the walls of the chamber air")
+  end)
+
   it("keeps a body of a mesh, with its surface", function()
     local beast = cq.Creature.from_mesh { path = "../scenes/assets/creature.stl", length = 0.4, particles = 400 }
     local world = cq.World { cells = { 30, 20, 20 }, dx = 1 / 20, gravity = { 0, -2, 0 }, dt = 5e-3, substeps = 2,

@@ -91,19 +91,15 @@ local function carriers(robot, corner, size)
   return out
 end
 
----The surface of a chamber of a robot, from the walls that enclose it.
----@param robot cq.Robot
----@param walls { corner: number[], face: integer[], index: integer[] }   flat; faces from 1; particles at the walls from 0
----@return table      carriers: of each corner; face: flat, from 1; index: all particles that carry corners, from
----  0; matrix: from these to the corners
-function chamber.bind(robot, walls)
-  local volume = 0
-  for _, p in ipairs(walls.index) do volume = volume + robot.volume:data()[p] end
-  local size = (volume / #walls.index) ^ (1 / robot.dim)
-  local self = { face = walls.face, carriers = carriers(robot, walls.corner, size) }
+---The surface of a chamber, from the particles that carry its corners.
+---@param list { particle: integer[], weight: number[] }[]     of each corner; particles from 0
+---@param face integer[]       flat, from 1
+---@return table      carriers: the list; face; index: all particles that carry corners, from 0; matrix: from these to
+---  the corners
+function chamber.of(list, face)
+  local self = { face = face, carriers = list, index = {} }
   local of, row, column, value = {}, {}, {}, {}
-  self.index = {}
-  for c, carrier in ipairs(self.carriers) do
+  for c, carrier in ipairs(list) do
     for k, p in ipairs(carrier.particle) do
       if not of[p] then
         self.index[#self.index + 1] = p
@@ -112,8 +108,19 @@ function chamber.bind(robot, walls)
       row[#row + 1], column[#column + 1], value[#value + 1] = c, of[p], carrier.weight[k]
     end
   end
-  self.matrix = sparse { shape = { #self.carriers, #self.index }, row = row, column = column, value = value }
+  self.matrix = sparse { shape = { #list, #self.index }, row = row, column = column, value = value }
   return self
+end
+
+---The surface of a chamber of a robot, from the walls that enclose it.
+---@param robot cq.Robot
+---@param walls { corner: number[], face: integer[], index: integer[] }   flat; faces from 1; particles at the walls from 0
+---@return table      as chamber.of
+function chamber.bind(robot, walls)
+  local volume = 0
+  for _, p in ipairs(walls.index) do volume = volume + robot.volume:data()[p] end
+  local size = (volume / #walls.index) ^ (1 / robot.dim)
+  return chamber.of(carriers(robot, walls.corner, size), walls.face)
 end
 
 ---Fills the engine's description; what it points to lives as long as the list that is returned.

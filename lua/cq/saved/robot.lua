@@ -5,6 +5,7 @@ local T = require "cq.tensor"
 local field = require "cq.base.field"
 local materials = require "cq.material"
 local actuators = require "cq.actuator"
+local chamber = require "cq.actuator.chamber"
 local plain = require "cq.saved.plain"
 local robots = require "cq.robot"
 local values = require "cq.robot.values"
@@ -18,7 +19,7 @@ local as_they_are = {
   "pins", "wall_names",
 }
 
-local surface_fields = { "name", "closed", "area", "arm", "ends", "stress" }
+local surface_fields = { "name", "area", "stress" }
 
 -- ---- to data --------------------------------------------------------------------------------------------------------
 
@@ -56,10 +57,22 @@ local function of_cable(cable)
   return out
 end
 
+-- The faces of a chamber, and the particles that carry its corners, count of them for each.
+local function of_chamber(given)
+  local count, particle, weight = {}, {}, {}
+  for c, carrier in ipairs(given.carriers) do
+    count[c] = #carrier.particle
+    for k, p in ipairs(carrier.particle) do particle[#particle + 1], weight[#weight + 1] = p, carrier.weight[k] end
+  end
+  return { face = plain.numbers(given.face), count = plain.numbers(count), particle = plain.numbers(particle),
+    weight = T.tensor(weight) }
+end
+
 -- A surface under pressure as plain data.
 local function of_surface(surface)
   local out = { actuator = of_actuator(surface.actuator), index = plain.numbers(surface.index) }
   for _, name in ipairs(surface_fields) do out[name] = plain.copy(surface[name]) end
+  out.chamber = surface.chamber and of_chamber(surface.chamber)
   return out
 end
 
@@ -154,10 +167,25 @@ local function to_cable(data)
     end) }
 end
 
--- A surface with a pressure from saved data.
-local function to_surface(data)
+-- A chamber from saved data.
+local function to_chamber(data)
+  local particle, weight, list, at = plain.list(data.particle), data.weight:totable(), {}, 0
+  for c, count in ipairs(plain.list(data.count)) do
+    list[c] = { particle = { unpack(particle, at + 1, at + count) }, weight = { unpack(weight, at + 1, at + count) } }
+    at = at + count
+  end
+  return chamber.of(list, plain.list(data.face))
+end
+
+-- A surface with a pressure from saved data; what: whose it is, for errors.
+local function to_surface(data, what)
+  if not (data.chamber or data.area) then
+    is.fail("%s: the file was made by a program that did not keep the walls of the chamber %s; run:load reads it in its script",
+      what, data.name)
+  end
   local out = { actuator = to_actuator(data.actuator), index = plain.list(data.index) }
   for _, name in ipairs(surface_fields) do out[name] = data[name] end
+  out.chamber = data.chamber and to_chamber(data.chamber)
   return out
 end
 
@@ -199,7 +227,7 @@ function robot.make(data, what)
   for _, entry in ipairs(data.indices) do out:add_group(entry.name, entry.index:totable()) end
   out.actuators, out.forces = {}, {}
   out.stresses, out.cables = mapped(data.stresses, to_stress), mapped(data.cables, to_cable)
-  out.surfaces = mapped(data.surfaces, to_surface)
+  out.surfaces = mapped(data.surfaces, function(surface) return to_surface(surface, what) end)
   if next(data.values) then out.values = data.values end
   out.drawn = to_drawn(data.drawn)
   to_mesh(out, data)
