@@ -60,7 +60,8 @@ static cq_status choose_seeds(task *t, uint64_t seed) {
   }
 }
 
-// Assigns each point to the nearest centre; returns how many points changed their centre.
+// Assigns each point to the nearest centre, keeps its squared distance, and counts the points of each cluster. Returns
+// how many points changed their centre.
 static int64_t assign(task *t) {
   int64_t moved = 0;
   memset(t->size, 0, (size_t)t->k * sizeof *t->size);

@@ -237,7 +237,8 @@ static int open_listener(lua_State *lua) {
   return 1;
 }
 
-// poll(milliseconds): the command that was given meanwhile, if any; waits so long for something to come
+// poll(milliseconds): waits so long (0 unless given) for clients, accepts them and answers what they ask, which nothing
+// else does. Gives the command that one of them gave, or nothing.
 static int poll_listener(lua_State *lua) {
   char command[WORD + 1] = "";
   struct pollfd wanted[CLIENTS + 1] = { { .fd = here.socket, .events = POLLIN } };

@@ -86,7 +86,7 @@ end
 
 ---@class cq.Material.hyperelastic.def
 ---@field f_bar? number   against volumetric locking: the share, 0 to 1, of what a step changes the volume
----  by that is the mean over the cells around; 1 where bodies of a Poisson's ratio above 0.45 bend; on the CPU
+---  by that is the mean over the cells around; 1 where bodies of a Poisson's ratio from 0.45 on bend; on the CPU
 ---  only
 
 ---Constants of materials as robot:with takes them.

@@ -101,7 +101,7 @@ local function axis_value(self, y)
   return y > TINY and math.log10(y) or 0 / 0
 end
 
--- Widens a range so that it holds a value.
+-- Widens a range { lower, upper } so that it holds a value; NaN and infinite values are left out.
 local function extend(range, value)
   if finite(value) then range[1], range[2] = math.min(range[1], value), math.max(range[2], value) end
 end

@@ -261,8 +261,8 @@ local function cross(a, b)
   return T.stack({ part(2, 3), part(3, 1), part(1, 2) }, -1)
 end
 
----Angular momentum of a group, a robot, or the whole world, with that of the affine velocity C, about its own centre of
----mass or the origin [mass length^2/time].
+---Angular momentum of a group, a robot, or the whole world, with that of the affine velocity C [mass length^2/time],
+---about its own centre of mass, or the origin if about = "origin"; each group of a list about its own.
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@param options? { about?: "center"|"origin" }
 ---@return cq.Tensor     one number in 2D, {3} in 3D, with a row for each group of a list

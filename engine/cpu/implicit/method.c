@@ -473,9 +473,8 @@ static double follow_adj(solve *o, const cq_slice *out) {
   return o->sum[CQ_SUM_INERTIA] == 0 ? 0 : sqrt(o->sum[CQ_SUM_RESIDUAL] / o->sum[CQ_SUM_INERTIA]);
 }
 
-// Solves (H + T)^T y = b, with T the part of the second derivative that is not symmetric (pressure, friction,
-// impulses), as a fixed point: H y = b - T^T y until nothing changes. Leaves PRODUCT = H y, and y in STEP, with its
-// parts in held directions.
+// Solves (H + T)^T y = b, b in RESIDUAL and TRIAL, by H y = b - T^T y until nothing changes; T, of pressure, friction
+// and impulses, is not symmetric. out: the state after the step. Leaves H y in PRODUCT and y, held parts too, in STEP.
 static cg_end solve_adj(solve *o, const cq_slice *out) {
   enum { ROUNDS = 200 };
   const cq_integrator *set = &o->s->model->integrator;

@@ -452,7 +452,8 @@ static void cg_turn(cq_scene *s, int32_t block, double beta) {
     row_store(p + at, row_scale_add((real)beta, row_load(p + at), row_load(z + at)));
 }
 
-// the first direction becomes the step, where H is not positive along it
+// STEP = DIRECTION: where a solve ends with its first direction, along which H is not positive or which is no number,
+// and for steepest descent.
 static void take_direction(cq_scene *s, int32_t block) {
   ROWS_EACH(s, block, at)
     row_store(grid_vector(s, CQ_GRID_STEP) + at, row_load(grid_vector(s, CQ_GRID_DIRECTION) + at));

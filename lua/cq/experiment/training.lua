@@ -85,7 +85,7 @@ local function level_of(self, stage)
   return own
 end
 
--- A start with the values of the first one is the same training once more.
+-- Warns where a start has the values of the first one, as it is the same training once more.
 local function tell_equal(first, params, number)
   local found = T.leaves.pair(params, first)
   for _, leaf in ipairs(T.leaves.list(params)) do

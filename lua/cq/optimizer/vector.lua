@@ -31,7 +31,7 @@ function vector.of(params)
   return self
 end
 
----The present values, within bounds.
+---The present values, within bounds, as a new array.
 ---@return ffi.cdata*           double {count}
 function Vector:get()
   local out, at = ffi.new("double[?]", self.count), 0

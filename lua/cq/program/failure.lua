@@ -8,7 +8,8 @@ local own = debug.getinfo(1, "S").source:match "^(.*[/\\])program[/\\]" or "@"
 local driver = { [own .. "program/failure.lua"] = true, [own .. "program.lua"] = true,
   [own .. "program/prompt.lua"] = true }
 
--- A frame of the call stack in words.
+-- What a frame of the call stack runs: "main chunk", or "function" with its name, else with the file and line where it
+-- is defined.
 local function frame_name(info)
   if info.what == "main" then return "main chunk" end
   if info.name and info.namewhat ~= "" then return ("function %s"):format(info.name) end

@@ -120,7 +120,8 @@ end
 
 -- ---- search ---------------------------------------------------------------------------------------------------------
 
--- Does a text have a word that begins like this one? A symbol (E, nu, dt) must be a word of its own.
+-- Does a text in lower case have a word that begins like this one, an escaped pattern? One of at most two characters
+-- (E, nu, dt) must be a word of its own.
 local function has(where, word)
   return where:find("%f[%w]" .. word .. (#word <= 2 and "%f[^%w_]" or "")) ~= nil
 end
@@ -135,7 +136,6 @@ local function fields_of(entry)
   return fields
 end
 
--- everything that is said of an entry or a section, in lower case, made once
 -- What a search looks through for one entry of the reference: its name, its words, and those of its fields.
 local function document(name, lines, fields, returns)
   local parts = { table.concat(lines, " ") }

@@ -130,9 +130,9 @@ function page.check(path, what)
   if not path:match "%.html$" then is.fail("%s: path must end in .html, got %s", what, text.describe(path)) end
 end
 
----Refuses a path that cannot be written.
+---Raises an error if a path cannot be written, before anything is simulated; leaves a file that is there as it is.
 ---@param path string
----@param what string
+---@param what string           the function or command that the error names
 function page.require_writable(path, what)
   local problem = atomic_file.problem(path)
   if problem then is.fail("%s: %s cannot be written: %s", what, path, problem) end

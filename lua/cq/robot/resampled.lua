@@ -159,7 +159,8 @@ local function fill(robot, list, factor, out)
   for k = first + 1, #out.sources do out.volumes[k] = before / (#out.sources - first) end
 end
 
--- Places of new particles, for each the number of the old one that it replaces, and volumes.
+-- Fills the body with particles whose distance is `factor` times that of before: their places {n, dim}, the number of
+-- the old one that each replaces, and volumes {n} that sum to the old ones.
 local function sample(robot, factor)
   local out = { places = {}, sources = {}, volumes = {} }
   for _, list in ipairs(parts_of(robot)) do fill(robot, list, factor, out) end

@@ -72,7 +72,8 @@ end
 
 -- ---- bands ---------------------------------------------------------------------------------------------------------
 
--- The name whose curves are plotted: the first objective's, else the first one that has curves.
+-- The name whose curves are plotted: the first objective's if it has any, else the first by the alphabet; nil where no
+-- trial has reported.
 local function name_of(data)
   local first
   for _, row in ipairs(data.store.base:rows "SELECT DISTINCT name FROM report ORDER BY name DESC") do

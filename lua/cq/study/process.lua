@@ -256,8 +256,8 @@ function process.tell(line) return write_all(OUT, line .. "\n") end
 ---@return integer
 function process.threads() return #(host.entries "/proc/self/task" or { 0, 0 }) end
 
----Calls f in a forked copy of this process and waits for its end: gives its exit code, or nil and the signal that ended
----it.
+---Calls f in a forked copy of this process, whose output f must flush, and waits for its end. Gives its exit code (0,
+---or 1 after an error in f, which is not printed), or nil and the signal that ended it.
 ---@param f fun()
 ---@return integer? code, integer? signal
 function process.in_a_fork(f)
