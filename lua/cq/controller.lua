@@ -106,8 +106,8 @@ function Controller.require_params(params)
   end
 end
 
----The same controller with other parameters. Parameters that cq.load has read from a run of another kind of controller,
----or of another activation, are warned of.
+---The same controller with other parameters, whose tensors it shares; a rollout checks their shapes. Warns of those
+---that cq.load has read from a run of another kind of controller, or of another activation.
 ---@param params table<string, cq.Tensor>   with the names and shapes of controller.params
 ---@return cq.Controller
 function Controller:with(params)
@@ -118,7 +118,8 @@ function Controller:with(params)
   return out
 end
 
----Makes the parameters, for the observations of this observer in this world.
+---Makes the parameters, for the observations of this observer in this world, and keeps them in the controller; where it
+---has some already, gives those.
 ---@param world cq.World      that it will act in: it says how many signals there are
 ---@param observer? any       whose observations it will be given
 ---@param robot? cq.Robot     a variant, where the world's own robot cannot run without

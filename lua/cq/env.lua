@@ -102,7 +102,7 @@ local reset_spec = is.define("env:reset", { seed = is.integer { min = 0, max = 2
 ---@class env.reset.def
 ---@field seed? integer     of what reset draws in each scene; the first time 0, later the numbers go on, unless given
 
----Resets all scenes.
+---Begins an episode in all scenes, whose running ones are given up; env:step needs it first.
 ---@param options? env.reset.def
 ---@return cq.Tensor observation     {scenes, numbers}
 function Env:reset(options)

@@ -172,8 +172,8 @@ end
 -- ---- one evaluation -------------------------------------------------------------------------------------------------
 
 ---One scene of several, as an experiment of its own with the same parameters: to look at (scene:evaluate,
----scene:render), not to optimize.
----@param k integer
+---scene:render), not to optimize. Errors: an experiment of one scene.
+---@param k integer         from 1
 ---@return cq.Experiment
 function Experiment:scene(k)
   if not self.scenes then is.fail("run:scene: the experiment has one scene") end
@@ -313,7 +313,7 @@ function Experiment:evaluate(fields) return evaluate.run(self, fields) end
 
 ---A file in the folder of its run, which is made: the run of run:optimize, or the one that a loop of the user's has
 ---open; without a run, the folder that it would take. For what is written by other means than cqlua's.
----@param name string
+---@param name string       one that begins with /, ./ or ../ is given back as it is
 ---@return string
 function Experiment:path(name)
   return name:find "^%.?%.?/" and name or place.within(place.folder(self), name)
@@ -327,7 +327,7 @@ end
 ---run:scene(k):render draws another.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png
 ---@param options? run.render.def
----@return string? path
+---@return string? path      nil where nothing is drawn: with --render no, in cqlua check, after Ctrl-C
 function Experiment:render(path, options)
   local render = require "cq.experiment.render"
   local def = render.options(path, options, goals.places(self.objective and self.objective.goal))
@@ -359,10 +359,10 @@ function Experiment:export(options) return require "cq.experiment.export"(self, 
 ---Draws a page of figures: the design (opacity by density, colours by actuator), moments of its movement coloured by
 ---signals with the forces of walls as arrows, the objective over the iterations, the signals as a raster and the forces
 ---of walls over time. What there is none of is left out; run:report shows all numbers of the history. A name
----without a slash is in the run's folder. `--render no` leaves it out.
+---without a slash is in the run's folder. `--render no` leaves it out. Errors: an experiment of several scenes.
 ---@param path string        ends in .png
 ---@param options? run.figures.def
----@return string? path
+---@return string? path      nil where nothing is drawn: with --render no, in cqlua check, on all ranks but the first
 function Experiment:figures(path, options)
   is.argument("run:figures", "path", is.string(), path)
   if not path:match "%.png$" then is.fail("run:figures: path must end in .png, got %s", text.describe(path)) end

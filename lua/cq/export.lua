@@ -82,7 +82,7 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
----Writes a file, whole or not at all.
+---Writes a file, whole or not at all; none in cqlua check and on ranks but the first.
 ---@param what string           for the error
 ---@param path string
 ---@param content string
@@ -98,8 +98,8 @@ local function remove_others(folder, ending, count)
   end
 end
 
----A series of files, 00000.EXT and so on, in the folder named by the path. Closing it returns the path of their list,
----or else the folder.
+---A series of files, 00000.EXT and so on, in the folder named by the path without its ending. Closing it removes files
+---of a longer series that was there, and gives the path of their list, or the folder where the format has none.
 ---@param what string
 ---@param path string
 ---@param format table

@@ -56,7 +56,7 @@ end
 ---The same material with a bulk modulus of at most so many shear moduli at rest, 20 to 50 for silicones: their own is
 ---thousands of them, and explicit steps go with its root, conjugate gradients of implicit ones too. What that costs is
 ---told where the material is printed: how much a pull of one shear modulus changes the volume, 1 / (3 ratio). The shear
----modulus stays; one that is softer than the cap stays all the same.
+---modulus stays; one that is softer than the cap stays all the same. Errors: a law without a bulk or shear modulus.
 ---
 ---  local soft = cq.Material.mooney_rivlin { c10 = 23028, c01 = 1190, bulk = 8.7e8 }:capped(20)
 ---@param ratio number   above 2/3

@@ -182,7 +182,8 @@ local function moment_of(self, name, entry)
   return moment:data()
 end
 
----One step. Nothing is changed if a gradient is missing, of another shape, or not finite.
+---One step, after which parameters are moved into their bounds. A gradient that is missing, of another shape, or not
+---finite is an error, and changes nothing.
 ---@param params any       tensors in nested tables; changed in place
 ---@param grads any        of the same shape, from cq.value_and_grad
 function Optimizer:update(params, grads)
@@ -256,7 +257,8 @@ function Optimizer:state()
   return { kind = self.kind, iteration = self.iteration, moments = moments, norms = norms }
 end
 
----Goes on from a state of an optimizer of the same kind. Rate, clip and schedule stay.
+---Goes on from a copy of a state of optimizer:state. Rate, clip and schedule stay those of this one. Errors: a state of
+---another kind of optimizer, or a damaged one; nothing is changed then.
 ---@param state table
 function Optimizer:restore(state)
   if type(state) ~= "table" or type(state.moments) ~= "table" then

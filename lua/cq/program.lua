@@ -288,7 +288,7 @@ end
 ---Runs a script as the command line does; for subcommands that look at one.
 ---@param path string
 ---@param words string[]      its arguments
----@return boolean finished, string? problem     false after its error was told
+---@return boolean finished, string? problem     false and its error, which has been printed, where it failed
 function program.run_script(path, words)
   -- of ranks the first one alone listens
   if not option.program.serve or require("cq.ranks.mpi").launched_as() > 0 then return run_file(path, words) end

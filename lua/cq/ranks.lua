@@ -64,7 +64,8 @@ end
 ---All processes that mpirun has started, for scripts that ask at their top, before a world is made: cores and memory
 ---are split between those of one machine. From here on only the first one writes: the run's folder, files, pictures,
 ---and the terminal. Started without mpirun, this process is the only one, which is told.
----Errors: no MPI at hand, with the Debian package; an mpirun of another MPI; ranks with other scripts or options.
+---Errors: no MPI at hand, with the Debian package; an mpirun of another MPI; ranks with other scripts or options; a
+---world that was made before. A second call gives the same ranks.
 ---@return cq.Ranks
 function ranks.mpi()
   if current then return current end

@@ -69,7 +69,8 @@ function Group:__tostring()
 end
 
 ---Holds the particles of the group where they start, and with them every node that they touch: about 0.8 cells more of
----the body, 0.1 to 1.1 by where the group ends in its cell. Before the robot is put into a world.
+---the body, 0.1 to 1.1 by where the group ends in its cell. Gives the group.
+---Errors: a robot that is in a world already.
 ---@return cq.Group
 function Group:pin()
   local robot = self.robot
@@ -108,6 +109,7 @@ local function add_group(self, name, list)
 end
 
 ---The group of a name; its fields are name, particle_count and index, its methods pin() and particles().
+---Errors: no such group, with the names that there are.
 ---@param name string       of the shape's groups, or of the robot's own
 ---@return cq.Group
 function Robot:group(name)
@@ -356,7 +358,8 @@ local function with_values(self, made)
   return out
 end
 
----The robot moved by an offset, so that the origin of its shape comes to rest there.
+---A copy of the robot, moved by an offset: the origin of its shape, at 0 until then, lies there; a second call adds to
+---the first. Anchors of cables stay where they are in the world.
 ---@param offset number[]        {dim} [length]
 ---@return cq.Robot
 function Robot:at(offset)

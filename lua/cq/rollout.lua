@@ -155,7 +155,8 @@ function Rollout:adjoint_norms()
   return backward.norms(self) or is.fail "rollout:adjoint_norms: the device cuda does not know them; run on the CPU"
 end
 
----Gives the memory of the rollout back to the world at once, and not when it is collected.
+---Gives the memory of the rollout back to the world at once, and not when it is collected. After it the rollout's
+---states cannot be read, nor gradients taken. Errors: from within the rollout's own functions.
 function Rollout:release()
   if self.back then is.fail("rollout:release: cannot be called from inside the rollout's own functions") end
   if self.entry then self.entry.owner[1] = nil end
@@ -183,7 +184,7 @@ function Rollout:scene(k) return require "cq.rollout.scene"(self, k) end
 ---controller and the observer have the parameters that they have now.
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a name without a slash is in the run's folder
 ---@param options? rollout.render.def
----@return string? path
+---@return string? path      nil where nothing is drawn: with --render no, in cqlua check, on all ranks but the first
 function Rollout:render(path, options) return Rollout._film(self, path, options) end
 
 ---Runs once more and writes all frames for other programs: { format = "vtp" } particles for ParaView, a file for each
@@ -199,7 +200,7 @@ function Rollout:export(options) return require("cq.rollout.export").rollout(sel
 ---have the parameters that they have now.
 ---@param path string        ends in .html; a name without a slash is in the run's folder
 ---@param options? rollout.report.def
----@return string? path
+---@return string? path      nil where none is written: with --render no, in cqlua check, on all ranks but the first
 function Rollout:report(path, options) return Rollout._report(self, path, options) end
 
 -- ---- forward --------------------------------------------------------------------------------------------------------

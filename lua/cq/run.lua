@@ -183,7 +183,8 @@ function Run.read_history(folder)
   return History.rows(is.argument("cq.Run.read_history", "folder", is.string(), folder) .. "/history.csv")
 end
 
----Has a run saved in a folder what resuming needs? For scripts of several runs, of which some have not begun yet.
+---Has a run saved in a folder what resuming needs? False also where there is no folder. For scripts of several runs, of
+---which some have not begun yet.
 ---@param folder string
 ---@return boolean
 function Run.can_resume(folder)
@@ -197,7 +198,8 @@ end
 ---@return string?
 function Run.folder_of(folder, name) return name and (folder or place.default_folder()) .. "/" .. name or folder end
 
----The folder that a run takes where none is given: --out, else runs/<name of the script>.
+---The folder that a run takes where none is given: --out, else runs/<name of the script>, or runs/cqlua for a script
+---from standard input. It is not made.
 ---@return string
 function Run.default_folder() return place.default_folder() end
 
@@ -358,7 +360,7 @@ function Run:write(name, bytes)
   if not self.follows then atomic_file.write(self:path(name), bytes) end
 end
 
----A file in the run's folder.
+---The path of a file in the run's folder, which may not be there.
 ---@param name string
 ---@return string
 function Run:path(name) return self.folder .. "/" .. name end
@@ -402,7 +404,8 @@ local function append(self, row, what)
   self.done = row.iteration
 end
 
----Adds a line to the history and moves the progress on.
+---Adds a line to the history and moves the progress on. Errors: a finished run; an iteration up to the one after which
+---the run was resumed; a run that was resumed, before its script has read run.saved.
 ---@param fields table<string, any>   iteration (default: the next), loss, and whatever else: numbers, strings, tensors
 function Run:record(fields)
   local row = History.row(fields, "cq.Run:record")
@@ -412,7 +415,8 @@ function Run:record(fields)
   if Run.on_record then Run.on_record(self, row) end
 end
 
----Saves parameters and optimizer state, each file replaced in one step.
+---Saves parameters and optimizer state as params.bin and optimizer.bin, each replaced in one step, and every `keep`
+---iterations a copy that stays. Errors: those of run:record but for the iteration.
 ---@param iteration integer
 ---@param params table            as cq.save takes it
 ---@param optimizer? table        the optimizer's state
@@ -432,8 +436,8 @@ end
 ---@return boolean
 function Run:keeps(iteration) return self.keep ~= nil and iteration > 0 and iteration % self.keep == 0 end
 
----Saves if the last checkpoint is some seconds old; otherwise the values are saved if the run ends before the next
----checkpoint.
+---Saves if the last save is 5 s old or `keep` divides the iteration; otherwise keeps a copy of the values, which is saved
+---if the run ends before the next save.
 ---@param iteration integer
 ---@param params table            as cq.save takes it
 ---@param optimizer? table        the optimizer's state
@@ -447,7 +451,8 @@ function Run:checkpoint(iteration, params, optimizer)
     optimizer = tensor.leaves.snapshot(optimizer) }
 end
 
----Did the user ask to stop?
+---Did the user ask to stop, by Ctrl-C, or with --watch by saving the script? In the second case running rollouts are
+---stopped too.
 ---@return boolean
 function Run:interrupted()
   if watch.wants() then C.cq_interrupt(1) end
@@ -485,9 +490,10 @@ local function close_run(self, status, problem)
   if status == "interrupted" then tell_interruption(self) end
 end
 
----Saves, completes the manifest and closes the files.
----@param params? table
----@param optimizer? table
+---Saves, completes the manifest, which says "interrupted" after Ctrl-C, and closes and unlocks the folder.
+---Errors: a run that is finished already.
+---@param params? table         saved as of the last recorded iteration; else what the last checkpoint has kept
+---@param optimizer? table      saved with params
 function Run:finish(params, optimizer)
   if self.closed then schema.fail "run:finish: this run is finished already" end
   self.progress:close()

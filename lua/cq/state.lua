@@ -42,8 +42,9 @@ function state.new(roll, index)
     batch = roll.batch, batched = roll.batched, world = roll.world }, State)
 end
 
----The state of one scene of a batch: every readout is of that scene alone, without its dimension.
----@param k integer         from 1
+---The state of one scene of a batch: every readout is of that scene alone, without its dimension. Without a batch the
+---state itself.
+---@param k integer         from 1 to the scenes of the batch
 ---@return cq.State
 function State:scene(k)
   is.argument("state:scene", "k", is.integer { min = 1, max = self.batch }, k)
@@ -160,14 +161,15 @@ end
 ---energies are those of the material alone, without actuation. von_mises and speed have a kink where they
 ---are zero, with the derivative zero.
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
----@param field? cq.Quantity
+---@param field? cq.Quantity    "position" unless given
 ---@return cq.Tensor     {particles}, {particles, dim} or {particles, dim, dim}
 function State:gather(which, field)
   field = is.argument("state:gather", "field", field_kind, field)
   return read(self, "gather", field, "mass", which, "state:gather")
 end
 
----Second moment of position or velocity, the weighted mean of q q^T about the group's centre (or "origin").
+---Second moment of position [length^2] or velocity [length^2/time^2]: the mean of q q^T, weighed as state:center is,
+---about the group's own mean of q, or the origin if about = "origin".
 ---@param which string|string[]|integer[]|cq.Group|cq.Robot    a group or several, particles from 1, or a robot
 ---@param options? { field?: "position"|"velocity", about?: "center"|"origin", weight?: "mass"|"particle"|"volume" }
 ---@return cq.Tensor     {dim, dim}, with a row for each group of a list
@@ -236,7 +238,7 @@ local energy_kind = is.one_of { "total", "kinetic", "elastic", "potential", defa
 ---kinetic energy of total Lagrangian steps is that of the nodes: it also counts motion of a cell that is not affine,
 ---which particles do not see.
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
----@param kind? "total"|"kinetic"|"elastic"|"potential"
+---@param kind? "total"|"kinetic"|"elastic"|"potential"    "total", the sum, unless given
 ---@return cq.Tensor     one number, with a row for each group of a list
 function State:energy(which, kind)
   kind = is.argument("state:energy", "kind", energy_kind, kind)

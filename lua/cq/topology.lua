@@ -439,7 +439,7 @@ end
 ---@field at_least? number     share that must be: constraint void, on what is left of the block
 
 ---Bounds of the body's volume, as constraints for cq.Experiment. Nothing else keeps a design from becoming a small part
----on legs that are nearly void.
+---on legs that are nearly void. Errors: neither bound; at_least above at_most; at_most below what is always solid.
 ---@param fields design.volume.def
 ---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]
 function Topology:volume(fields)
@@ -500,7 +500,8 @@ local length_scale_spec = is.define("design:length_scale", {
 
 ---A bound of members that are thinner than a size, constraint member_size for cq.Experiment: the share of the solid
 ---that is gone when the body is eroded and dilated again by a disc (a ball) of that size, both as harmonic means
----(Svanberg, Svaerd, SMO 48, 2013). Corners of the body are thin too: a share of 0 is only kept by round ones.
+---(Svanberg, Svaerd, SMO 48, 2013). Corners of the body are thin too: a share of 0 is only kept by round ones. With
+---void = true it bounds thin holes and gaps in their place, as constraint gap_size.
 ---Errors: a size below three spacings, or above that of the block.
 ---@param fields design.length_scale.def
 ---@return { name: string, at_most: number, of: fun(params: table): cq.Tensor }[]

@@ -225,9 +225,9 @@ end
 ---2D mass/time^2. A 2D world is one of plane strain: a bar is stiffer than its Young's modulus, by 1 / (1 - nu^2).
 ---
 ---What the grid does to bodies with formulation = "updated": they share one velocity field, so that they press on each
----other from a gap of about two
----cells on, do not slide along each other, and hang together if they start within one and a half cells; a slow
----collision leaves a third to a half of the relative speed. Walls and pins act at nodes: see cq.Boundary and cq.Robot.
+---other from a gap of about two cells on, do not slide along each other, and hang together if they start within one and
+---a half cells; a slow collision leaves a third to a half of the relative speed. Walls and pins act at nodes: see
+---cq.Boundary and cq.Robot.
 ---
 ---float32 is for large strains: it knows the strain of a particle to about 2e-6, 0.2 % of a strain of 0.001. For small
 ---strains, and to check gradients, take precision = "float64", which takes twice as long.
@@ -292,7 +292,7 @@ function World:own()
   self.finalizer = proxy
 end
 
----Gives all memory back at once. Rollouts and states of the world cannot be used after.
+---Gives all memory back, once; its rollouts and states cannot be used after. Errors: while one of its rollouts runs.
 function World:close()
   if not self.owned.open then return end
   if self.within:is_inside() then is.fail("world:close: cannot be called from inside a rollout's own functions") end
@@ -351,8 +351,7 @@ local function another(self, robots, others)
   return World.new(nil, fields)
 end
 
----The same grid, walls and steps with other robots. What walls and steps are is not looked at
----anew: substeps stay as many.
+---The same grid, walls and steps with other robots; substeps stay as many.
 ---@param robots cq.Robot|cq.Robot[]
 ---@return cq.World
 function World:with_robots(robots)
@@ -519,7 +518,7 @@ end
 ---  world:render "start.png"
 ---@param path string        ends in .mp4, .mkv, .webm, .gif or .png; a name without a slash is in the run's folder
 ---@param options? world.render.def
----@return string? path
+---@return string? path      nil where nothing is drawn: with --render no, in cqlua check, on all ranks but the first
 function World:render(path, options)
   require_open(self, "world:render")
   return World._film(self, path, options)
@@ -542,7 +541,8 @@ local plan_spec = is.define("world:memory_plan", {
   steps = is.integer { min = 1, max = 2 ^ 31 - 1 }, batch = is.integer { min = 1, max = C.CQ_BATCH_MAX, default = 1 },
   memory = is.any { optional = true },
 })
----What a differentiable rollout would take: bytes, and how often control steps are made again for lack of memory.
+---What a differentiable rollout would take: bytes, and how often control steps are made again for lack of memory. The
+---engine takes that memory now, and keeps it for the next rollout.
 ---@param fields world.memory_plan.def
 ---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
 function World:memory_plan(fields)
@@ -562,8 +562,8 @@ function World:memory_plan(fields)
 end
 
 ---Seconds that the engine spent in each phase since the world was made, or since the last reset.
----@param reset? boolean     count anew from here
----@return table<string, number>
+---@param reset? boolean     gives these seconds, and counts from 0 again
+---@return table<string, number>    [s] by the name of the phase
 function World:timers(reset)
   require_open(self, "world:timers")
   local seconds, out = ffi.new("double[?]", C.CQ_PHASE_COUNT), {}

@@ -61,7 +61,7 @@ end
 -- The name of a file without its folder.
 local function file_of(path) return path:match "[^/]*$" end
 
----Puts what a run has left into the zoo of a source tree.
+---Puts what a run has left into the zoo of a source tree, rounded to float32, in the place of the robot that was there.
 ---Errors: a name that zoo/index.lua has not; a run of another script than that entry says, or whose controller or
 ---observer only its script can read; an installation.
 ---@param name string
