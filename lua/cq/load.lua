@@ -110,8 +110,8 @@ end
 
 -- ---- using it -------------------------------------------------------------------------------------------------------
 
----The rollout that was trained, in its own world, which the first call makes. Its steps, observer, controller and weight
----hold unless fields, those of world:rollout, say others.
+---The rollout that was trained, in its own world, which the first call makes. Its steps, observer, controller and
+---weight hold unless fields, those of world:rollout, say others.
 ---@param fields? world.rollout.def
 ---@return cq.Rollout
 function Saved:rollout(fields)

@@ -436,8 +436,8 @@ end
 ---@return boolean
 function Run:keeps(iteration) return self.keep ~= nil and iteration > 0 and iteration % self.keep == 0 end
 
----Saves if the last save is 5 s old or `keep` divides the iteration; otherwise keeps a copy of the values, which is saved
----if the run ends before the next save.
+---Saves if the last save is 5 s old or `keep` divides the iteration; otherwise keeps a copy of the values, which is
+---saved if the run ends before the next save.
 ---@param iteration integer
 ---@param params table            as cq.save takes it
 ---@param optimizer? table        the optimizer's state
