@@ -256,6 +256,18 @@ describe("a training over variants", function()
     mistake.says(mistake.of(go_on), "mean of 2 listed variants")
   end)
 
+  it("goes on within a stage that has variants of its own", function()
+    local function staged(path, iterations, resume)
+      local run = cq.Experiment(fields())
+      run:optimize { folder = folder .. path, resume = resume or false, plan = cq.Plan {
+        { name = "nominal", iterations = 1 },
+        { name = "all", iterations = iterations, variants = { {}, { change = { density = 0.1 } } } } } }
+      return run.loss_last
+    end
+    staged("/parts", 1)
+    assert.equal(staged("/whole", 3), staged("/parts", 3, true))
+  end)
+
   it("keeps constraints of all variants", function()
     local run = cq.Experiment(fields { variants = { {}, { change = { gravity = 0.1 } } }, reduce = "worst",
       constraints = { { name = "height", at_most = 1, terminal = function(s) return s:center("trunk")[2] end } } })

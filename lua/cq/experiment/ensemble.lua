@@ -97,6 +97,17 @@ function ensemble.with_reduce(own, reduce, what)
   return out
 end
 
+---The variants of a stage: its own, none where it says false, else the experiment's.
+---@param run cq.Experiment
+---@param stage cq.Plan.stage.def
+---@return table?               as from of
+function ensemble.of_stage(run, stage)
+  if stage.variants == nil and stage.reduce == nil then return run.own_ensemble end
+  local what = ("run:optimize: stage %q"):format(stage.name)
+  if stage.variants ~= nil then return ensemble.of(stage.variants, stage.reduce, what) end
+  return ensemble.with_reduce(run.own_ensemble, stage.reduce, what)
+end
+
 ---Refuses an experiment, or an optimizer, that an ensemble is nothing for.
 ---@param run cq.Experiment
 ---@param own table?            from of

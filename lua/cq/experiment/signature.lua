@@ -71,7 +71,7 @@ end
 ---@return cq.Signature
 return function(run, stage, optimizer)
   local problem = { ["control steps"] = word(run.steps), weight = run.weight,
-    scenes = run.scenes and word(run.scenes.count), variants = ensemble.words(run.ensemble) }
+    scenes = run.scenes and word(run.scenes.count), variants = ensemble.words(ensemble.of_stage(run, stage)) }
   add_world(problem, run.world)
   add_objective(problem, run.objective)
   add_policy(problem, "controller", run.controller, { "activation", "hidden", "count", "frequency", "hold" })

@@ -79,14 +79,6 @@ end
 
 -- ---- the body -------------------------------------------------------------------------------------------------------
 
--- The variants of a stage: its own, none where it says false, else the experiment's.
-local function ensemble_of(run, stage)
-  if stage.variants == nil and stage.reduce == nil then return run.own_ensemble end
-  local what = ("run:optimize: stage %q"):format(stage.name)
-  if stage.variants ~= nil then return ensemble.of(stage.variants, stage.reduce, what) end
-  return ensemble.with_reduce(run.own_ensemble, stage.reduce, what)
-end
-
 ---Refuses a stage that does not fit the experiment of its level.
 ---@param stage cq.Plan.stage.def
 ---@param run cq.Experiment
@@ -97,7 +89,7 @@ function stages.check(stage, run)
   end
   options.check(stage, run, optimizer)
   scenes.check_options(run, stage.options, what)
-  ensemble.check(run, ensemble_of(run, stage), optimizer, what)
+  ensemble.check(run, ensemble.of_stage(run, stage), optimizer, what)
   solve.check(optimizer, run.constraints, { stage.minimize }, what)
   free_of(stage, run)
 end
@@ -127,7 +119,7 @@ end
 function stages.new(stage, run, made, from)
   local own = levels.of(run, stage.level)
   options.begin(own, stage)
-  own.ensemble = ensemble_of(own, stage)
+  own.ensemble = ensemble.of_stage(own, stage)
   own.best, own.run = nil, run.run
   own.optimizer = stage.optimizer or run.base_optimizer
   if made then
