@@ -58,6 +58,7 @@ function passive.is_charged(run) return (run.passive_weight or 0) > 0 and not ru
 -- block; no copies where it is not, or where nothing is recorded.
 local function gain_over_block(run, params, steps)
   local block, own = loss_of_block(run, params, steps), T.leaves.snapshot(params)
+  for tensor, copy in pairs(T.leaves.pair(params, own)) do copy.requires_grad = tensor.requires_grad end
   local record = T.tape.recording() and T.tape.new()
   local loss, roll = T.tape.with(record or nil, passive.loss, run, own, steps)
   local gain = block - loss:item()
