@@ -26,7 +26,7 @@ static void set_cells(boxes *b, int dim, const double *places) {
     high[i] = -INFINITY;
     for (int32_t k = 0; k < b->count && i >= 3 - dim; k++) {
       const double x = places[(int64_t)k * dim + i - (3 - dim)];
-      if (!isfinite(x)) continue;
+      if (!(fabs(x) < 1e100)) continue;
       b->low[i] = fmin(b->low[i], x);
       high[i] = fmax(high[i], x);
     }

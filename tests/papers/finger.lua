@@ -169,11 +169,13 @@ function ways.cma(trial)
   return { error = error, least = least, rollouts = rollouts }
 end
 
+local WAYS = { "gradient", "ppo-1e-3", "ppo-3e-4", "ppo-3e-3", "shac", "cma" }
+
 return cq.Study {
   name = "finger-" .. goals, minimize = "error",
   grid = {
     seed = cq.range(cq.option("first", 1), cq.option("last", 10)),
-    way = cq.option("ways", { "gradient", "ppo-1e-3", "ppo-3e-4", "ppo-3e-3", "shac", "cma" }),
+    way = cq.option("ways", WAYS, is.list(is.one_of(WAYS))),
   },
   run = function(point, trial) return ways[point.way](trial) end,
 }

@@ -152,10 +152,12 @@ function ways.cma(case, trial)
   return -best.loss
 end
 
+local WAYS = { "adam", "decay", "window", "smooth", "shac", "ppo", "cma" }
+
 return cq.Study {
   name = "horizons-" .. name, maximize = "lengths",
   grid = { seed = cq.range(1, cq.option("last", 10)), times = { 1, 4 },
-    way = cq.option("ways", { "adam", "decay", "window", "smooth", "shac", "ppo", "cma" }) },
+    way = cq.option("ways", WAYS, is.list(is.one_of(WAYS))) },
   run = function(point, trial)
     local robot, world, length = robots[name]()
     local duration = point.times * T
