@@ -197,6 +197,17 @@ describe("cqlua compare", function()
     assert.equal(2, process.cqlua({ "compare", at "a" }).code)
     has(process.cqlua({ "compare", at "a", folder }).err, "is no folder of a run")
   end)
+
+  it("takes times for those of UTC, also where clocks are put forward meanwhile", function()
+    for _, name in ipairs { "a", "b" } do
+      host.make_folder(at(name))
+      process.write(at(name .. "/manifest.json"), json.encode(name == "a"
+        and { started = "2026-03-29T01:30:00Z", finished = "2026-03-29T03:30:00Z" }
+        or { started = "2028-02-27T23:00:00Z", finished = "2028-03-01T01:00:01Z" }))
+    end
+    local result = process.cqlua({ "compare", at "a", at "b" }, { before = "TZ=CET-1CEST,M3.5.0,M10.5.0/3" })
+    assert.matches("\ntime +2:00:00 +50:00:01\n", result.out)
+  end)
 end)
 
 describe("cqlua plot", function()

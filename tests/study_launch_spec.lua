@@ -45,7 +45,7 @@ describe("a server", function()
     assert.equal(2, result.code)
     has(result.err, "--store takes the address of a PostgreSQL server")
     local away = study("run", "--store", "postgresql://me:secret@/none?host=" .. folder).err
-    has(away, pcall(require("ffi").load, "libpq.so.5") and "cannot be used: " or "install the package libpq5")
+    has(away, pcall(require("ffi").load, "libpq.so.5") and "cannot be used: " or "install the Debian package libpq5")
     assert.is_nil(away:find("secret", 1, true))
   end)
 end)

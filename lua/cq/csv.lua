@@ -157,7 +157,8 @@ end
 ---@return string[]
 function methods:names() return { unpack(of(self, "names").names) } end
 
----The unit that stands behind the name of a column, as "mm" of "tip [mm]"; nil where there is none.
+---The unit that stands behind the name of a column, as "mm" of "tip [mm]"; nil where there is none. Errors: no such
+---column.
 ---@param name string
 ---@return string?
 function methods:unit(name)

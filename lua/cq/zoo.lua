@@ -21,6 +21,7 @@ local zoo = { folder = host.root .. "/zoo" }
 ---@return cq.Zoo.Entry[]
 function zoo.entries() return dofile(zoo.folder .. "/index.lua") end
 
+---The entry of a name. Errors: a name that zoo/index.lua does not have, with the names that it has.
 ---@param name string
 ---@return cq.Zoo.Entry
 function zoo.entry(name)
@@ -33,8 +34,9 @@ function zoo.entry(name)
     table.concat(names, ", "))
 end
 
+---The file of a robot of the zoo, for cq.load; it is not checked to exist.
 ---@param entry cq.Zoo.Entry
----@return string
+---@return string path
 function zoo.path(entry) return ("%s/%s.bin"):format(zoo.folder, entry.name) end
 
 ---Runs a robot of the zoo and returns its figure, to compare with the claimed one.

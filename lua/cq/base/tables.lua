@@ -1,4 +1,4 @@
--- tables: copies and sorted names of tables.
+-- tables: copies, sorted names and products of tables.
 local tables = {}
 
 ---A new table with the fields of several tables; later ones override earlier ones. nil counts as empty.
@@ -19,6 +19,15 @@ function tables.names(t)
   local out = {}
   for key in pairs(t or {}) do out[#out + 1] = tostring(key) end
   table.sort(out)
+  return out
+end
+
+---The product of a list of numbers; 1 for an empty one.
+---@param list number[]
+---@return number
+function tables.product(list)
+  local out = 1
+  for _, x in ipairs(list) do out = out * x end
   return out
 end
 

@@ -1,8 +1,9 @@
 -- zlib: bytes made smaller, by the system's libz, which is loaded when a report asks for it.
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local library = require "cq.base.library"
 
-ffi.cdef [[
+local declarations = [[
 typedef struct cq_z_stream {
   const uint8_t *next_in; unsigned int avail_in; unsigned long total_in;
   uint8_t *next_out; unsigned int avail_out; unsigned long total_out;
@@ -23,40 +24,29 @@ local DEFAULT, HUFFMAN_ONLY = 0, 2                     -- find repetitions, or o
 local CONTINUE, FINISH, STREAM_END = 0, 4, 1
 local MARGIN = 4096                                    -- bytes that a change of the strategy may take
 
-local library
-
--- loads zlib once; an error if the system has none
-local function load()
-  if library then return library end
-  for _, name in ipairs { "z", "libz.so.1" } do
-    local found, loaded = pcall(ffi.load, name)
-    if found then
-      library = loaded
-      return loaded
-    end
-  end
-  is.fail("a report needs the library libz, which was not found; install the Debian package zlib1g")
-end
+local Z                              ---@type ffi.namespace*  once it is loaded
 
 -- Bytes compressed by deflate: the first `noisy` of them by the given strategy, the rest by the default one.
 local function deflated(bytes, count, noisy, strategy)
-  local C, stream = load(), ffi.new "cq_z_stream"
+  Z = Z or library.load { names = { "z", "libz.so.1" }, declarations = declarations, package = "zlib1g",
+    purpose = "a report" }
+  local stream = ffi.new "cq_z_stream"
   -- Raises an error unless zlib returned the wanted status.
   local function check(status, wanted)
     if status ~= wanted then is.fail("zlib could not compress %d bytes: status %d", count, status) end
   end
-  check(C.deflateInit2_(stream, LEVEL, METHOD, WINDOW, MEMORY, strategy, C.zlibVersion(), ffi.sizeof(stream)), 0)
-  local room = tonumber(C.deflateBound(stream, count)) + MARGIN
+  check(Z.deflateInit2_(stream, LEVEL, METHOD, WINDOW, MEMORY, strategy, Z.zlibVersion(), ffi.sizeof(stream)), 0)
+  local room = tonumber(Z.deflateBound(stream, count)) + MARGIN
   local out = ffi.new("uint8_t[?]", room)
   stream.next_in, stream.avail_in, stream.next_out, stream.avail_out = bytes, noisy, out, room
   if noisy > 0 then
-    check(C.deflate(stream, CONTINUE), 0)
-    check(C.deflateParams(stream, LEVEL, DEFAULT), 0)
+    check(Z.deflate(stream, CONTINUE), 0)
+    check(Z.deflateParams(stream, LEVEL, DEFAULT), 0)
   end
   stream.avail_in = stream.avail_in + (count - noisy)
-  local status = C.deflate(stream, FINISH)
+  local status = Z.deflate(stream, FINISH)
   local size = tonumber(stream.total_out)
-  C.deflateEnd(stream)
+  Z.deflateEnd(stream)
   check(status, STREAM_END)
   return ffi.string(out, size)
 end

@@ -33,7 +33,7 @@ local function replayed(folder)
   end
   option.program.replay = true
   local code = require("cq.program").main(arguments)
-  local run = require("cq.experiment.untrained").replayed_of(folder)
+  local run = require("cq.experiment.untrained").replayed(folder)
   if run or code ~= 0 then return run, code end
   is.fail("cqlua robust: the script of %s has optimized no experiment of that folder", folder)
 end

@@ -1,4 +1,6 @@
 -- lattice: numbers of particles along each side of a creature's parts for a wanted total.
+local tables = require "cq.base.tables"
+
 local lattice = {}
 
 -- every way to count near a spacing: visit({ {nx, ny}, ... }, cost), cost: how far the cells are from equal squares
@@ -19,13 +21,6 @@ local function each_way(sizes, spacing, visit)
   along(1, 1, 0)
 end
 
--- The product of a list of numbers.
-local function product(list)
-  local out = 1
-  for _, x in ipairs(list) do out = out * x end
-  return out
-end
-
 ---Particles along each side of boxes, so that all of them together come as near as they can to a number, with
 ---cells as square as they can be.
 ---@param sizes { size: number[], times: integer }[]     boxes, and how often each is there
@@ -33,11 +28,11 @@ end
 ---@return integer[][]      for each of sizes
 function lattice.counts(sizes, particles)
   local volume = 0
-  for _, part in ipairs(sizes) do volume = volume + part.times * product(part.size) end
+  for _, part in ipairs(sizes) do volume = volume + part.times * tables.product(part.size) end
   local best, least_miss, least_cost = nil, math.huge, math.huge
   each_way(sizes, (volume / particles) ^ (1 / #sizes[1].size), function(counts, cost)
     local total = 0
-    for k, part in ipairs(sizes) do total = total + part.times * product(counts[k]) end
+    for k, part in ipairs(sizes) do total = total + part.times * tables.product(counts[k]) end
     local miss = math.abs(total - particles)
     if miss < least_miss or miss == least_miss and cost < least_cost then
       best, least_miss, least_cost = {}, miss, cost

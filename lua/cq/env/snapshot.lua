@@ -17,11 +17,12 @@ local function longest(length)
   return out
 end
 
----Notes the actions of a control step, and drops those before the running episodes.
+---Keeps the actions of a control step.
 ---@param self cq.Env
----@param u cq.Tensor
+---@param u cq.Tensor     {scenes, actions}
 function snapshot.note(self, u) self.acted[#self.acted + 1] = u:detach() end
 
+---Drops the actions of control steps before the longest running episode.
 ---@param self cq.Env
 function snapshot.trim(self)
   local extra = #self.acted - longest(self.length)
@@ -31,6 +32,9 @@ function snapshot.trim(self)
   self.acted = rest
 end
 
+---What snapshot.restore needs to go on from here: per scene the state of its random numbers before its episode was
+---drawn, control steps and return of the episode so far; all actions since the longest episode began; the step and the
+---observation to check against. Tables and tensors, which cq.save writes.
 ---@param self cq.Env
 ---@return table
 function snapshot.of(self)
@@ -86,8 +90,11 @@ local function repeat_steps(self, saved, count)
   return begun.state
 end
 
+---Brings an environment to a snapshot: draws its episodes again, and repeats their control steps in the engine. Warns
+---if the observation is not the saved one to the last bit.
+---Errors: no snapshot; another number of scenes or actions.
 ---@param self cq.Env
----@param saved table
+---@param saved table             of snapshot.of
 ---@param observe fun(self: cq.Env, state: cq.State): cq.Tensor
 function snapshot.restore(self, saved, observe)
   check(self, saved)

@@ -7,16 +7,9 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 
--- Tensors of nested parameters by their paths.
-local function by_path(params)
-  local out = {}
-  for _, leaf in ipairs(T.leaves.list(params)) do out[leaf.path] = leaf.tensor end
-  return out
-end
-
 -- The experiment's parameters with the values of an earlier run where names and shapes fit, and a note on the others.
 local function adopted(own, before)
-  local out, there, told, count = T.leaves.snapshot(own), by_path(before or {}), {}, 0
+  local out, there, told, count = T.leaves.snapshot(own), T.leaves.by_path(before or {}), {}, 0
   for _, leaf in ipairs(T.leaves.list(out)) do
     local other = there[leaf.path]
     if other and class.same_dims(other.dims, leaf.tensor.dims) then
@@ -34,7 +27,7 @@ end
 -- optimizer is another one.
 local function known(state, optimizer, params)
   if type(state) ~= "table" or state.kind ~= optimizer.kind or type(state.moments) ~= "table" then return nil end
-  local own, out = by_path(params), {}
+  local own, out = T.leaves.by_path(params), {}
   for name, moments in pairs(state.moments) do
     out[name] = {}
     for path, moment in pairs(moments) do

@@ -2,6 +2,7 @@
 local host = require "cq.host"
 local is = require "cq.base.schema"
 local levels = require "cq.experiment.levels"
+local option = require "cq.option"
 local signature = require "cq.run.signature"
 local signature_of = require "cq.experiment.signature"
 local text = require "cq.base.text"
@@ -57,6 +58,24 @@ local function tournament_of(plan)
     starts.iteration and (", iteration %d"):format(starts.iteration) or "")
 end
 
+---The seed of a plan's first start: --seed, or that of the design; start k has the seed k - 1 above it.
+---@param run cq.Experiment
+---@return integer
+function saved_plan.first_seed(run) return option.program.seed or run.design and run.design.seed or 0 end
+
+---The starts of a plan for the report: number, seed, least loss (nil before the first iteration), and whether the
+---tournament kept it. nil for a single start.
+---@param starts table[]          of a training, or of its saved state
+---@return { start: integer, seed: integer, loss: number?, kept: boolean }[]?
+function saved_plan.rows(starts)
+  local out = {}
+  for k, start in ipairs(starts) do
+    out[k] = { start = start.number, seed = start.seed, loss = start.best and start.best.loss,
+      kept = not start.dropped }
+  end
+  return #out > 1 and out or nil
+end
+
 ---The state of a training for Run:save, with that of an observer that learns.
 ---@param training cq.Training
 ---@return table
@@ -68,7 +87,7 @@ function saved_plan.state(training)
     starts[k].history = packed(start.history or {})
   end
   local observer = training.run.observer
-  return { plan = training.records, starts = starts, tournament = tournament_of(training.plan), seed = training.seed,
+  return { plan = training.records, starts = starts, tournament = tournament_of(training.plan),
     observer = observer and observer.state and observer:state() or nil,
     first = training.is_given and training.first or nil }
 end

@@ -49,7 +49,7 @@ local function restore(self)
     adopt(self, state)
     saved_plan.check(self.run, self.plan, self.folder.saved, self.folder.folder)
   end
-  self.starts, self.seed = saved_plan.starts(state, self.records), state.seed
+  self.starts = saved_plan.starts(state, self.records)
   local observer = self.run.observer
   if state.observer and observer and observer.restore then observer:restore(state.observer) end
   if state.first then self.first, self.is_given = state.first, true end
@@ -348,16 +348,6 @@ local function take_result(self)
   levels.become(self.run, stage.level)
 end
 
--- Number, seed, loss and fate of each start, for the report.
-local function rows_of(self)
-  local out = {}
-  for k, start in ipairs(self.starts) do
-    out[k] = { start = start.number, seed = start.seed, loss = start.best and start.best.loss,
-      kept = not start.dropped }
-  end
-  return out
-end
-
 ---The training of a run by its plan: its starts, parts and folder.
 ---@param run cq.Experiment
 ---@param def { plan: cq.Plan, on_iteration: function? }
@@ -368,9 +358,9 @@ function training.new(run, def, folder)
     on_iteration = def.on_iteration, starts = {}, solutions = {}, first = T.leaves.snapshot(run.params),
     is_given = levels.is_changed(run) }, Training)
   self.records = saved_plan.records(run, self.plan)
-  self.seed = option.program.seed or run.design and run.design.seed or 0
+  local seed = saved_plan.first_seed(run)
   for k = 1, def.plan.starts and def.plan.starts.count or 1 do
-    self.starts[k] = { number = k, seed = self.seed + k - 1, stage = 0, made = 0, history = {} }
+    self.starts[k] = { number = k, seed = seed + k - 1, stage = 0, made = 0, history = {} }
   end
   if folder.saved then
     restore(self)
@@ -397,7 +387,7 @@ local function finish(self)
   if best then saved_runs.write(folder, best.best, self.run) end
   folder:finish()
   return { loss = self.run.loss_last, best = self.run.best.loss, iterations = folder.done,
-    solution = self.solutions[best], starts = #self.starts > 1 and rows_of(self) or nil }
+    solution = self.solutions[best], starts = saved_plan.rows(self.starts) }
 end
 
 ---Carries the plan out and closes the folder.

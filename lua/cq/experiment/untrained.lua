@@ -5,18 +5,16 @@ local extracted = require "cq.experiment.extracted"
 local host = require "cq.host"
 local levels = require "cq.experiment.levels"
 local load = require "cq.load"
-local option = require "cq.option"
+local saved_plan = require "cq.experiment.saved_plan"
 local Run = require "cq.run"
 local Solution = require "cq.optimizer.solution"
 local warm = require "cq.experiment.warm"
 local T = require "cq.tensor"
 
----@class cq.Untrained
----@field replayed cq.Experiment?     that was looked at last
 local untrained = {}
 
--- those that were looked at, by the full paths of their folders
-local by_folder = {}
+-- Experiments that untrained.replay was given, by the full paths of their folders; the last one at "last".
+local replayed = {}
 
 -- The solution that a solve would report of the best point; nil where run:optimize reports none.
 local function solution_of(run, optimizer, best)
@@ -36,11 +34,11 @@ end
 -- The starts of a tournament for the report, all with the one loss that is known, since only the first was simulated;
 -- nil without a tournament.
 local function starts_of(run, plan, loss)
-  local starts, out = plan.starts, {}
-  if not starts or starts.count == 1 then return nil end
-  local seed = option.program.seed or run.design and run.design.seed or 0
-  for k = 1, starts.count do out[k] = { start = k, seed = seed + k - 1, loss = loss, kept = k <= starts.keep } end
-  return out
+  local starts, out, seed = plan.starts or { count = 1, keep = 1 }, {}, saved_plan.first_seed(run)
+  for k = 1, starts.count do
+    out[k] = { number = k, seed = seed + k - 1, best = { loss = loss }, dropped = k > starts.keep }
+  end
+  return saved_plan.rows(out)
 end
 
 ---Under cqlua check: a few control steps of each level, forward and backward.
@@ -69,12 +67,7 @@ end
 local function saved_starts(folder)
   local saved = Run.saved_in(folder)
   local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
-  local out = {}
-  for k, start in ipairs(state.starts or {}) do
-    out[k] = { start = start.number, seed = start.seed, loss = start.best and start.best.loss,
-      kept = not start.dropped }
-  end
-  return #out > 1 and out or nil
+  return saved_plan.rows(state.starts or {})
 end
 
 ---Puts an experiment into the state that a finished run has left, from the run's folder.
@@ -92,13 +85,13 @@ function untrained.replay(run, plan, folder)
   run.folder = folder
   run.best = { loss = found.loss, iteration = found.iteration, params = T.leaves.snapshot(run.params),
     values = found.values, feasible = found.feasible }
-  untrained.replayed, by_folder[host.resolve(folder)] = run, run
+  replayed.last, replayed[host.resolve(folder)] = run, run
   return result_of(run, plan, saved_starts(folder))
 end
 
----The experiment of a folder that was looked at.
----@param folder string
+---The experiment that untrained.replay was given for a folder; the last of all without one. nil: there was none.
+---@param folder? string
 ---@return cq.Experiment?
-function untrained.replayed_of(folder) return by_folder[host.resolve(folder)] end
+function untrained.replayed(folder) return replayed[folder and host.resolve(folder) or "last"] end
 
 return untrained

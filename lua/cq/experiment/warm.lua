@@ -103,13 +103,6 @@ local function transferred(run, saved, path, own, other)
   return other:gather(transfer.nearest(robot, there), axis)
 end
 
--- Tensors of nested parameters by path, and the paths in order.
-local function by_path(params)
-  local out, paths = {}, {}
-  for k, leaf in ipairs(T.leaves.list(params)) do out[leaf.path], paths[k] = leaf.tensor, leaf.path end
-  return out, paths
-end
-
 -- A saved tensor moved into the bounds of this experiment; a warning says how many values moved.
 local function bounded(saved, path, tensor, bounds)
   if not bounds or not (bounds.min or bounds.max) then return tensor end
@@ -127,8 +120,8 @@ end
 -- Copies saved parameters into those of the run with the same path, and tells which are lacking or unused. An error if
 -- there are none.
 local function take(run, saved)
-  local given, names = by_path(saved.parameters)
-  local own, own_names = by_path(run.params)
+  local given, names = T.leaves.by_path(saved.parameters)
+  local own, own_names = T.leaves.by_path(run.params)
   local new, lacking, unused = {}, {}, {}
   for _, path in ipairs(own_names) do
     local other, tensor = given[path], own[path]

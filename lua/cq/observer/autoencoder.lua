@@ -12,6 +12,7 @@
 -- fitted.
 local is = require "cq.base.schema"
 local method = require "cq.base.method"
+local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 local random = require "cq.random"
@@ -110,13 +111,6 @@ end
 
 local STRIDED = { stride = STRIDE, padding = PADDING }
 
--- The product of a list of sizes.
-local function product(shape)
-  local count = 1
-  for _, n in ipairs(shape) do count = count * n end
-  return count
-end
-
 -- Draws initial weights by He's rule, with biases of zero.
 local function draw(self)
   local weights, source, param = {}, random { seed = self.seed }, self.trainable and T.param or T.tensor
@@ -138,7 +132,7 @@ local function draw(self)
     -- each output of a transposed one has 2^dim times fewer taps
     layer("back" .. k, shape, after * area / STRIDE ^ #self.window, before)
   end
-  local flat, latent = product(shape_after(self, #self.layers)), self.latent
+  local flat, latent = tables.product(shape_after(self, #self.layers)), self.latent
   local hidden = self.dense > 0 and self.dense or flat
   if self.dense > 0 then
     layer("dense", { flat, hidden }, flat, hidden)

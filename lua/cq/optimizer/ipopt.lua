@@ -4,7 +4,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local external = require "cq.optimizer.external"
-local library = require "cq.optimizer.library"
+local library = require "cq.base.library"
 
 local DOUBLE = ffi.sizeof "double"
 

@@ -4,7 +4,7 @@ local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local text = require "cq.base.text"
 local external = require "cq.optimizer.external"
-local library = require "cq.optimizer.library"
+local library = require "cq.base.library"
 
 local declarations = [[
 typedef struct nlopt_opt_s *nlopt_opt;

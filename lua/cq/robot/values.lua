@@ -179,8 +179,8 @@ function values.check(robot, given)
   return out
 end
 
--- A mask {n} reshaped to {n, 1, ...}, so that it multiplies values {n, ...}, each of `rank` dimensions.
-local function aligned(mask, rank)
+-- A mask {n} as {n, 1, ...}, with `rank` dimensions of size 1, so that it multiplies values {n, ...}.
+local function unsqueeze_to(mask, rank)
   for _ = 1, rank do mask = mask:unsqueeze(-1) end
   return mask
 end
@@ -240,11 +240,11 @@ function values.spread(robot, name, placed)
   local n = count_of(robot, entry)
   local w = width(robot, entry)
   if given.groups then
-    local sum = values.base(robot, name) * aligned(given.rest, #w)
+    local sum = values.base(robot, name) * unsqueeze_to(given.rest, #w)
     for _, group in ipairs(given.groups) do
       local value = group.value
       if #w == 0 and value.rank == 1 then value = value:reshape {} end
-      sum = sum + value * aligned(group.mask, #w)
+      sum = sum + value * unsqueeze_to(group.mask, #w)
     end
     return sum
   end

@@ -190,7 +190,7 @@ local function has(run, name)
 end
 
 -- nil where the robot has a controller or a design, else why noise and latency cannot be tried.
-local function has_policy(run)
+local function without_policy(run)
   return not (run.controller or run.design) and "the robot has no controller" or nil
 end
 
@@ -220,7 +220,7 @@ relative("density", nil, above_nothing)
 relative("friction", function(run)
   return not has(run, "friction") and "no wall has friction" or nil
 end, is.number { min = -1 })
-relative("strength", has_policy)
+relative("strength", without_policy)
 relative("gravity", function(run) return not has(run, "gravity") and "there is no gravity" or nil end)
 add { name = "substeps", sizes = { 2, 4 }, allowed = is.integer { min = 1, max = 1024 },
   says = function(size) return "x" .. size end,
@@ -238,9 +238,9 @@ add { name = "precision", sizes = { 1 }, allowed = is.integer { min = 0, max = 1
   missing = function() return option.program.precision and "--precision is given" or nil end }
 add { name = "noise", sizes = { 0.05 }, allowed = is.number { min = 0 },
   says = function(size) return ("%g %% of a full signal"):format(100 * size) end,
-  missing = has_policy, draw = function() return 0.05 end }
+  missing = without_policy, draw = function() return 0.05 end }
 add { name = "latency", sizes = { 1 }, allowed = is.integer { min = 0, max = 1 },
-  says = function() return "1 control step" end, missing = has_policy,
+  says = function() return "1 control step" end, missing = without_policy,
   draw = function(u) return u < 0.5 and 1 or nil end }
 
 ---All changes at once, drawn at random.

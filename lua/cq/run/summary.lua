@@ -6,12 +6,14 @@ local read_file = require "cq.base.read_file"
 
 local summary = {}
 
--- A time such as "2026-11-24T23:00:00Z" in seconds, for differences: it is read as one of the local zone. nil for
--- another text.
+-- A time such as "2026-11-24T23:00:00Z" in seconds since a fixed day, whatever the local zone; nil for another text.
 local function seconds_of(date)
   local y, mo, d, h, mi, s = (date or ""):match "^(%d+)-(%d+)-(%d+)T(%d+):(%d+):(%d+)Z$"
   if not y then return nil end
-  return os.time { year = y, month = mo, day = d, hour = h, min = mi, sec = s }
+  -- years that begin in March, so that the leap day is their last
+  local years, months = y - (mo < "03" and 1 or 0), (mo + 9) % 12
+  local leaps = math.floor(years / 4) - math.floor(years / 100) + math.floor(years / 400)
+  return (((365 * years + leaps + math.floor((153 * months + 2) / 5) + d) * 24 + h) * 60 + mi) * 60 + s
 end
 
 -- The row of the least loss; nil where no row has one.

@@ -9,10 +9,11 @@
 local ffi = require "ffi"
 local C = require("cq.base.engine").C
 local is = require "cq.base.schema"
+local library = require "cq.base.library"
 local message = require "cq.base.message"
 local process = require "cq.study.process"
 
-ffi.cdef [[
+local declarations = [[
 typedef struct PGconn PGconn;
 typedef struct PGresult PGresult;
 PGconn *PQconnectdb(const char *address);
@@ -52,19 +53,7 @@ Postgres.__index = Postgres
 
 local postgres = {}
 
-local library
-
--- Loads libpq when it is first used.
-local function load_library()
-  if library then return library end
-  local found, problem = pcall(ffi.load, "libpq.so.5")
-  if not found then
-    is.fail("--store names a PostgreSQL server, and libpq.so.5 cannot be loaded (%s); install the package libpq5",
-      tostring(problem))
-  end
-  library = problem
-  return library
-end
+local P                              ---@type ffi.namespace*  once it is loaded
 
 -- A message of the server on one line.
 local function first_line(said) return (ffi.string(said):gsub("%s+", " "):gsub("^ ", ""):gsub(" $", "")) end
@@ -79,28 +68,30 @@ local function set_up(self)
   for _, sql in ipairs { "SET client_min_messages = error", "SET synchronous_commit = off",
     "CREATE SCHEMA IF NOT EXISTS " .. schema,
     "SET search_path = " .. schema } do
-    local result = library.PQexecParams(self.handle, sql, 0, nil, nil, nil, nil, 0)
-    local fine = library.PQresultStatus(result) == COMMAND
-    local said = first_line(library.PQresultErrorMessage(result))
-    library.PQclear(result)
+    local result = P.PQexecParams(self.handle, sql, 0, nil, nil, nil, nil, 0)
+    local fine = P.PQresultStatus(result) == COMMAND
+    local said = first_line(P.PQresultErrorMessage(result))
+    P.PQclear(result)
     -- two that make the schema at once: one of them is told that it is there
     if not fine and not said:find("pg_namespace", 1, true) then return said end
   end
 end
 
+---Connects to a server. Errors: no libpq; a server that cannot be reached or that refuses.
 ---@param address string       postgresql://user@host/database
 ---@param def { schema: string, patience?: number }
 ---@return cq.Postgres
 function postgres.open(address, def)
-  local pq = load_library()
-  local handle = pq.PQconnectdb(address)
+  P = P or library.load { names = { "libpq.so.5" }, declarations = declarations, package = "libpq5",
+    purpose = "--store names a PostgreSQL server" }
+  local handle = P.PQconnectdb(address)
   local self = setmetatable({
     address = address, path = address:gsub("://([^:/@]*):[^@]*@", "://%1@"), handle = handle, schema = def.schema,
     reconnects = 0, patience = def.patience or PATIENCE,
   }, Postgres)
-  local problem = pq.PQstatus(handle) ~= CONNECTED and first_line(pq.PQerrorMessage(handle)) or set_up(self)
+  local problem = P.PQstatus(handle) ~= CONNECTED and first_line(P.PQerrorMessage(handle)) or set_up(self)
   if problem then
-    pq.PQfinish(handle)
+    P.PQfinish(handle)
     is.fail("the server %s cannot be used: %s. Look at the address, and at the server", self.path, problem)
   end
   return self
@@ -111,9 +102,9 @@ local function reconnect(self)
   local began = process.now()
   message.note("the connection to %s was lost; trying again", self.path)
   while true do
-    library.PQreset(self.handle)
-    if library.PQstatus(self.handle) == CONNECTED and not set_up(self) then break end
-    local said = first_line(library.PQerrorMessage(self.handle))
+    P.PQreset(self.handle)
+    if P.PQstatus(self.handle) == CONNECTED and not set_up(self) then break end
+    local said = first_line(P.PQerrorMessage(self.handle))
     if process.now() - began > self.patience then
       is.fail("the server %s did not come back within %d s: %s. What was stored is kept; start again when it is there",
         self.path, self.patience, said)
@@ -151,23 +142,23 @@ local function execute(self, sql, ...)
   local name = self.prepared[sql]
   if not name then
     name = "s" .. self.count
-    local made = library.PQprepare(self.handle, name, own_sql(sql), 0, nil)
-    if library.PQresultStatus(made) ~= COMMAND then return made end
-    library.PQclear(made)
+    local made = P.PQprepare(self.handle, name, own_sql(sql), 0, nil)
+    if P.PQresultStatus(made) ~= COMMAND then return made end
+    P.PQclear(made)
     self.prepared[sql], self.count = name, self.count + 1
   end
-  return library.PQexecPrepared(self.handle, name, count, values, nil, nil, 0)
+  return P.PQexecPrepared(self.handle, name, count, values, nil, nil, 0)
 end
 
 -- the result of a statement that went well; the caller clears it
 local function result_of(self, sql, ...)
   while true do
     local result = execute(self, sql, ...)
-    local status = library.PQresultStatus(result)
+    local status = P.PQresultStatus(result)
     if status == COMMAND or status == TUPLES then return result end
-    local said = first_line(library.PQresultErrorMessage(result))
-    library.PQclear(result)
-    if library.PQstatus(self.handle) == CONNECTED then
+    local said = first_line(P.PQresultErrorMessage(result))
+    P.PQclear(result)
+    if P.PQstatus(self.handle) == CONNECTED then
       is.fail("the server %s refused a statement: %s", self.path, said)
     end
     reconnect(self)
@@ -178,8 +169,8 @@ end
 ---Runs a statement; how many rows it changed.
 function Postgres:run(sql, ...)
   local result = result_of(self, sql, ...)
-  local changed = tonumber(ffi.string(library.PQcmdTuples(result))) or 0
-  library.PQclear(result)
+  local changed = tonumber(ffi.string(P.PQcmdTuples(result))) or 0
+  P.PQclear(result)
   return changed
 end
 
@@ -187,20 +178,20 @@ end
 function Postgres:rows(sql, ...)
   local result, out = result_of(self, sql, ...), {}
   local names, types = {}, {}
-  for f = 0, library.PQnfields(result) - 1 do
-    names[f], types[f] = ffi.string(library.PQfname(result, f)), library.PQftype(result, f)
+  for f = 0, P.PQnfields(result) - 1 do
+    names[f], types[f] = ffi.string(P.PQfname(result, f)), P.PQftype(result, f)
   end
-  for r = 0, library.PQntuples(result) - 1 do
+  for r = 0, P.PQntuples(result) - 1 do
     local row = {}
-    for f = 0, library.PQnfields(result) - 1 do
-      if library.PQgetisnull(result, r, f) == 0 then
-        local text = ffi.string(library.PQgetvalue(result, r, f), library.PQgetlength(result, r, f))
+    for f = 0, P.PQnfields(result) - 1 do
+      if P.PQgetisnull(result, r, f) == 0 then
+        local text = ffi.string(P.PQgetvalue(result, r, f), P.PQgetlength(result, r, f))
         row[names[f]] = numeric[types[f]] and tonumber(text) or text
       end
     end
     out[#out + 1] = row
   end
-  library.PQclear(result)
+  P.PQclear(result)
   return out
 end
 
@@ -258,7 +249,7 @@ end
 
 -- Closes the connection.
 function Postgres:close()
-  if self.handle then library.PQfinish(self.handle) end
+  if self.handle then P.PQfinish(self.handle) end
   self.handle = nil
 end
 

@@ -6,8 +6,9 @@
 --   base:transaction(function() ... end)                                      all of it or nothing
 local ffi = require "ffi"
 local is = require "cq.base.schema"
+local library = require "cq.base.library"
 
-ffi.cdef [[
+local declarations = [[
 typedef struct sqlite3 sqlite3;
 typedef struct sqlite3_stmt sqlite3_stmt;
 const char *sqlite3_libversion(void);
@@ -52,21 +53,15 @@ Sqlite.__index = Sqlite
 
 local sqlite = {}
 
-local library
+local S                              ---@type ffi.namespace*  once it is loaded
 
--- Loads libsqlite3 when it is first used.
-local function load_library()
-  if library then return library end
-  local found, problem = pcall(ffi.load, "libsqlite3.so.0")
-  if not found then
-    is.fail("a study on this machine is kept by SQLite, and libsqlite3.so.0 cannot be loaded (%s); install the package "
-      .. "libsqlite3-0", tostring(problem))
+-- Loads libsqlite3 when it is first used; an error if it is missing or older than 3.35.
+local function load()
+  S = S or library.load { names = { "libsqlite3.so.0" }, declarations = declarations, package = "libsqlite3-0",
+    purpose = "a study on this machine is kept by SQLite" }
+  if S.sqlite3_libversion_number() < RETURNING then
+    is.fail("a study needs SQLite 3.35 or later; libsqlite3.so.0 here is %s", ffi.string(S.sqlite3_libversion()))
   end
-  if problem.sqlite3_libversion_number() < RETURNING then
-    is.fail("a study needs SQLite 3.35 or later; libsqlite3.so.0 here is %s", ffi.string(problem.sqlite3_libversion()))
-  end
-  library = problem
-  return library
 end
 
 local advice = {
@@ -82,7 +77,7 @@ local advice = {
 
 -- the sentence of a failed call; extended codes hold the plain one in their last byte
 local function fail(self, code)
-  local said = ffi.string(library.sqlite3_errmsg(self.handle))
+  local said = ffi.string(S.sqlite3_errmsg(self.handle))
   local known = advice[code % 256]
   is.fail("the study's file %s: %s (SQLite: %s)", self.path, known and known:format(self.patience)
     or "SQLite refused a statement", said)
@@ -98,14 +93,14 @@ end
 ---@return cq.Sqlite
 function sqlite.open(path, def)
   def = def or {}
-  local C = load_library()
+  load()
   local out = ffi.new "sqlite3 *[1]"
   local flags = def.read_only and READ_ONLY or READ_WRITE + (def.create and CREATE or 0)
-  local code = C.sqlite3_open_v2(path, out, flags, nil)
+  local code = S.sqlite3_open_v2(path, out, flags, nil)
   local self = setmetatable({ path = path, handle = out[0], statements = {}, patience = def.patience or PATIENCE },
     Sqlite)
   if code ~= OK then fail(self, code) end
-  C.sqlite3_busy_timeout(self.handle, self.patience * 1000)
+  S.sqlite3_busy_timeout(self.handle, self.patience * 1000)
   if not def.read_only then
     self:rows "PRAGMA journal_mode = WAL"
     self:rows "PRAGMA synchronous = NORMAL"
@@ -118,7 +113,7 @@ function Sqlite:statement(sql)
   local known = self.statements[sql]
   if known then return known end
   local out = ffi.new "sqlite3_stmt *[1]"
-  local code = library.sqlite3_prepare_v2(self.handle, sql, #sql, out, nil)
+  local code = S.sqlite3_prepare_v2(self.handle, sql, #sql, out, nil)
   if code ~= OK then fail(self, code) end
   self.statements[sql] = out[0]
   return out[0]
@@ -127,33 +122,33 @@ end
 -- Sets value number `index` of a statement, from 1.
 local function bind(statement, index, value)
   local kind = type(value)
-  if value == nil then return library.sqlite3_bind_null(statement, index) end
-  if kind == "string" then return library.sqlite3_bind_text(statement, index, value, #value, TRANSIENT) end
-  if value % 1 == 0 and math.abs(value) <= WHOLE then return library.sqlite3_bind_int64(statement, index, value) end
-  return library.sqlite3_bind_double(statement, index, value)
+  if value == nil then return S.sqlite3_bind_null(statement, index) end
+  if kind == "string" then return S.sqlite3_bind_text(statement, index, value, #value, TRANSIENT) end
+  if value % 1 == 0 and math.abs(value) <= WHOLE then return S.sqlite3_bind_int64(statement, index, value) end
+  return S.sqlite3_bind_double(statement, index, value)
 end
 
 -- Reads the value in column k of the present row of a statement.
 local function column(statement, k)
-  local kind = library.sqlite3_column_type(statement, k)
+  local kind = S.sqlite3_column_type(statement, k)
   if kind == NULL then return nil end
-  if kind == INTEGER then return tonumber(library.sqlite3_column_int64(statement, k)) end
-  if kind == FLOAT then return library.sqlite3_column_double(statement, k) end
-  return ffi.string(library.sqlite3_column_text(statement, k), library.sqlite3_column_bytes(statement, k))
+  if kind == INTEGER then return tonumber(S.sqlite3_column_int64(statement, k)) end
+  if kind == FLOAT then return S.sqlite3_column_double(statement, k) end
+  return ffi.string(S.sqlite3_column_text(statement, k), S.sqlite3_column_bytes(statement, k))
 end
 
 -- steps through a statement; each(names, count, statement) for every row
 local function each_row(self, sql, each, ...)
   local statement = self:statement(sql)
   for k = 1, select("#", ...) do bind(statement, k, (select(k, ...))) end
-  local count, names = library.sqlite3_column_count(statement), {}
-  for k = 0, count - 1 do names[k] = ffi.string(library.sqlite3_column_name(statement, k)) end
-  local code = library.sqlite3_step(statement)
+  local count, names = S.sqlite3_column_count(statement), {}
+  for k = 0, count - 1 do names[k] = ffi.string(S.sqlite3_column_name(statement, k)) end
+  local code = S.sqlite3_step(statement)
   while code == ROW do
     if each then each(names, count, statement) end
-    code = library.sqlite3_step(statement)
+    code = S.sqlite3_step(statement)
   end
-  library.sqlite3_reset(statement)
+  S.sqlite3_reset(statement)
   if code ~= DONE then fail(self, code) end
 end
 
@@ -163,7 +158,7 @@ end
 ---@return integer
 function Sqlite:run(sql, ...)
   each_row(self, sql, nil, ...)
-  return library.sqlite3_changes(self.handle)
+  return S.sqlite3_changes(self.handle)
 end
 
 ---All rows that a statement gives, as tables by the names of the columns.
@@ -211,7 +206,7 @@ end
 ---@return boolean
 function Sqlite:is_removed()
   local out = ffi.new "int[1]"
-  return library.sqlite3_file_control(self.handle, nil, HAS_MOVED, out) == OK and out[0] ~= 0
+  return S.sqlite3_file_control(self.handle, nil, HAS_MOVED, out) == OK and out[0] ~= 0
 end
 
 ---Writes all that is known into a new file.
@@ -227,8 +222,8 @@ function Sqlite:has_table(name) return self:value("SELECT 1 FROM sqlite_master W
 -- Frees all statements and closes the file.
 function Sqlite:close()
   if not self.handle then return end
-  for _, statement in pairs(self.statements) do library.sqlite3_finalize(statement) end
-  library.sqlite3_close_v2(self.handle)
+  for _, statement in pairs(self.statements) do S.sqlite3_finalize(statement) end
+  S.sqlite3_close_v2(self.handle)
   self.handle, self.statements = nil, {}
 end
 

@@ -252,7 +252,7 @@ function trial.replay(study, job)
   local self = described(study, job)
   self.report = function() end
   study.run(study:point(job.point), self)
-  return require("cq.experiment.untrained").replayed
+  return require("cq.experiment.untrained").replayed()
 end
 
 ---A trial on its own, outside of any store.

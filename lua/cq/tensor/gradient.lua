@@ -74,13 +74,10 @@ local function gradient_of(leaf)
   return class.wrap(t.adjoint, t.count, t.rank, t.dims)
 end
 
--- Arguments as a list with their number.
-local function pack(...) return { n = select("#", ...), ... } end
-
 -- Runs f on a tape and backward: the gradients of its first result by parameters in `list`, and all results.
 local function evaluate(f, list, p, ...)
   local record = tape.new()
-  local results = pack(tape.with(record, f, p, ...))
+  local results = tape.pack(tape.with(record, f, p, ...))
   local value = check_loss(results[1], list)
   record:backward(results[1])
   local grads = {}
@@ -151,7 +148,7 @@ end
 -- Runs f on a tape; values of its numbers by name, and gradients of the sums that plan asks for.
 local function evaluate_all(f, list, plan, what, p, ...)
   local run = { record = tape.new(), list = list, reached = {}, moved = {} }
-  local results = pack(tape.with(run.record, f, p, ...))
+  local results = tape.pack(tape.with(run.record, f, p, ...))
   local values, names = check_numbers(results[1], what)
   run.numbers, run.names = as_tensors(results[1]), names
   local passes, grads = plan(values, names, reached_of(run.numbers)), {}
@@ -196,7 +193,7 @@ end
 function gradient.part(f, list, p, ...)
   return isolated(list, function(...)
     local record = tape.new()
-    local results = pack(tape.with(record, f, p, ...))
+    local results = tape.pack(tape.with(record, f, p, ...))
     local value, adjoints = check_number("the objective", results[1]), {}
     if class.is_tensor(results[1]) then record:backward(results[1]) end
     for k, leaf in ipairs(list) do
@@ -218,7 +215,7 @@ end
 function gradient.parts(what, f, list, names, p, ...)
   return isolated(list, function(...)
     local run = { record = tape.new(), list = list, names = names, reached = {}, moved = {} }
-    local results, adjoints = pack(tape.with(run.record, f, p, ...)), {}
+    local results, adjoints = tape.pack(tape.with(run.record, f, p, ...)), {}
     local values = check_numbers(results[1], what)
     run.numbers = as_tensors(results[1])
     for k, name in ipairs(names) do

@@ -62,6 +62,16 @@ function leaves.list(value)
   return out
 end
 
+---The tensors of nested tables by their paths, and the paths in the order of leaves.list.
+---@param value any
+---@return table<string, cq.Tensor> tensors
+---@return string[] paths
+function leaves.by_path(value)
+  local out, paths = {}, {}
+  for k, leaf in ipairs(leaves.list(value)) do out[leaf.path], paths[k] = leaf.tensor, leaf.path end
+  return out, paths
+end
+
 ---The params of a table; all its tensors if there is no param.
 ---@param value any
 ---@param what string      for errors

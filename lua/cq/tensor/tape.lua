@@ -42,8 +42,9 @@ local function finish(before, ok, ...)
   return ...
 end
 
--- Arguments as a list with their number.
-local function pack(...) return { n = select("#", ...), ... } end
+---Arguments, or results of a call, as a list with their number, which counts nils.
+---@return { n: integer, [integer]: any }
+function tape.pack(...) return { n = select("#", ...), ... } end
 
 ---A handler for xpcall: what LuaJIT says of a yield that C code is in the way of, as a
 ---sentence at the line of the yield.
@@ -60,9 +61,9 @@ end
 -- Runs a function that a coroutine cannot be left in: whoever resumed it would go on with the recording of another, and
 -- one that is never resumed would leave it on for good. A yield cannot cross a function of C, and string.gsub is one.
 local function unyielding(f, ...)
-  local arguments, results = pack(...), nil
+  local arguments, results = tape.pack(...), nil
   -- Calls the user's function, and keeps its results.
-  local function call() results = pack(f(unpack(arguments, 1, arguments.n))) end
+  local function call() results = tape.pack(f(unpack(arguments, 1, arguments.n))) end
   local ok, problem = xpcall(string.gsub, tape.explain, ".", ".", call)
   if not ok then error(problem, 0) end
   return unpack(results, 1, results.n)
