@@ -230,7 +230,7 @@ int main(void) {
     says(of(new.export, new, folder .. "/a.py"), "path must end in .h (C99) or .lua, got")
     local mlp = controller_of "mlp"
     says(of(mlp.export, mlp, folder .. "/2-legs.h"), "name must be a word of letters, digits and _, got \"2-legs\"")
-    says(of(mlp.export, mlp, folder .. "/no/a.h"), "cannot be opened")
+    says(of(mlp.export, mlp, folder .. "/no/a.h"), "there is no folder")
     local custom = require("cq.controller").of(function() return cq.zeros { 2 } end, "test")
     says(of(custom.export, custom, folder .. "/a.h"),
       "is the script's own; mlp, linear, sines, open_loop and sums of these can be exported")

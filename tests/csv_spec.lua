@@ -97,7 +97,7 @@ describe("cq.csv", function()
     says(sentence(cq.csv.save, path, { { "x\ny", x } }), "must be one line")
     says(sentence(cq.csv.save, path, { { "#x", x } }), "does not begin with #")
     says(sentence(cq.csv.save, path, { { "x", x / 0 } }), "column x must be finite")
-    says(sentence(cq.csv.save, folder .. "/no/where.csv", { { "x", x } }), "cannot be opened: No such file")
+    says(sentence(cq.csv.save, folder .. "/no/where.csv", { { "x", x } }), "cannot be written: there is no folder")
     says(sentence(cq.csv.save, "a\0b", { { "x", x } }), "with a NUL byte at position 2")
     local full = process.cqlua({ "-e", ('cq.csv.save(%q, { { "x", cq.zeros { 9000 } } })'):format(path) },
       { before = "ulimit -f 8;" })

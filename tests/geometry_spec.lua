@@ -79,7 +79,7 @@ describe("an image file", function()
 
   it("is not written where it cannot be", function()
     local function black() return 0, 0, 0 end
-    fails("/none/a.png cannot be opened", image.write,
+    fails("/none/a.png cannot be written: there is no folder", image.write,
       { path = folder .. "/none/a.png", width = 4, height = 4, pixel = black })
     assert(process.read(folder .. "/none/a.png.part") == nil)
   end)

@@ -352,7 +352,7 @@ describe("the engine", function()
     local status = engine.C.cq_file_replace("/nowhere/at/all", "x", 1, 1)
     local fine, problem = pcall(function() engine.check(status, "saving") end)
     assert.is_false(fine)
-    assert.matches("^tests/host_spec.lua:%d+: saving: .*No such file", problem)
+    assert.matches("^tests/host_spec.lua:%d+: saving: .*there is no folder", problem)
   end)
 end)
 

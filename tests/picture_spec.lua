@@ -115,7 +115,7 @@ describe("a canvas", function()
     fails("samples must be", Picture.canvas, { samples = 9 })
     fails("at least 2 make one", function() Picture.canvas():line({ { 1, 1 } }, 1, "#000000") end)
     fails("at least 3 make one", function() Picture.canvas():polygon({ { 1, 1 }, { 2, 2 } }, "#000000") end)
-    fails("/none/a.png cannot be opened", function() Picture.canvas():write(folder .. "/none/a.png") end)
+    fails("/none/a.png cannot be written: there is no folder", function() Picture.canvas():write(folder .. "/none/a.png") end)
   end)
 end)
 

@@ -225,7 +225,7 @@ describe("what a report is made of", function()
     local roll = rollout(2, function() asked = asked + 1 end)
     local before = asked
     fails("rollout:report: path must end in .html, got \"a.png\"", function() roll:report "a.png" end)
-    fails("rollout:report: /nowhere/a.html cannot be written: No such file or directory",
+    fails("rollout:report: /nowhere/a.html cannot be written: there is no folder /nowhere",
       function() roll:report "/nowhere/a.html" end)
     fails("rollout:report: unknown field frame (did you mean frames?)", function()
       roll:report(folder .. "/a.html", { frame = 3 })
@@ -339,7 +339,7 @@ describe("cqlua report", function()
       { { "report", folder .. "/none" }, "there is no run .*/none: No such file" },
       { { "report" }, "report needs the folder of a run or of a study" },
       { { "report", folder, "--out", folder .. "/x.png" }, "report %-%-out must end in .html, got .*x.png" },
-      { { "report", folder, "--out", "/nowhere/x.html" }, "/nowhere/x.html cannot be written: No such file" },
+      { { "report", folder, "--out", "/nowhere/x.html" }, "/nowhere/x.html cannot be written: there is no folder" },
     }
     for _, case in ipairs(cases) do
       local told = process.cqlua(case[1])

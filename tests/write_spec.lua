@@ -165,7 +165,7 @@ describe("what the library writes", function()
     for _, name in ipairs(names) do
       local stem = name:gsub("%.", "%%.")
       local said = result.out:match("missing\t" .. stem .. "\t([^\n]*)")
-      assert.is_truthy(said and said:find "^false\t.*script%.lua:%d+: .*none/.*No such file", ("%s: %s"):format(name,
+      assert.is_truthy(said and said:find "^false\t.*script%.lua:%d+: .*none/.*there is no folder none", ("%s: %s"):format(name,
         tostring(said)))
       said = result.out:match("name\t" .. stem .. "\t([^\n]*)")
       assert.is_truthy(said and (in_current[name] and said:find "^true"

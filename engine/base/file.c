@@ -51,6 +51,15 @@ static int is_special(const char *path) {
   return stat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
 }
 
+// The sentence of a file that could not be replaced, with its reason in errno.
+static cq_status refuse(const char *path, const char *failed) {
+  int cause = errno;
+  const char *slash = strrchr(path, '/');
+  if (cause == ENOENT && slash)
+    return cq_fail(CQ_IO, "%s cannot be written: there is no folder %.*s", path, (int)(slash - path), path);
+  return cq_fail(CQ_IO, "%s cannot %s: %s; what stood there is unchanged", path, failed, strerror(cause));
+}
+
 cq_status cq_file_replace(const char *path, const void *bytes, int64_t size, int32_t durable) {
   if (is_special(path)) {
     const char *failed = write_file(path, bytes, size, 0);
@@ -70,7 +79,7 @@ cq_status cq_file_replace(const char *path, const void *bytes, int64_t size, int
   if (!failed && rename(beside, target) < 0) failed = "be replaced";
   cq_status status = CQ_OK;
   if (failed) {
-    status = cq_fail(CQ_IO, "%s cannot %s: %s; what stood there is unchanged", path, failed, strerror(errno));
+    status = refuse(path, failed);
     unlink(beside);
   } else if (durable) {
     flush_folder(beside);

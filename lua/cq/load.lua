@@ -94,8 +94,8 @@ end
 local function make(self, key)
   local fine, value = pcall(made[key], self)
   if fine then return value end
-  if value == is.failure and value:find(self.path, 1, true) then error(value, 0) end
-  local why = value == is.failure and ": " .. value:gsub("^[^:]*:%d+: ", "") or " of what it has"
+  if is.is_failure(value) and value:find(self.path, 1, true) then error(value, 0) end
+  local why = is.is_failure(value) and ": " .. value:gsub("^[^:]*:%d+: ", "") or " of what it has"
   is.fail("%s is damaged: its %s cannot be made%s", self.path, key, why)
 end
 

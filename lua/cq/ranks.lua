@@ -137,11 +137,7 @@ local function each_scene(self, count, mine, each)
   for scene = first + 1, last + 1 do
     local fine, problem = pcall(each, scene)
     if not fine then
-      if type(problem) == "string" then
-        local ours = problem == is.failure
-        problem = ("%s (scene %d of %d)"):format(problem, scene, count)
-        if ours then is.failure = problem end
-      end
+      if type(problem) == "string" then problem = is.with_more(problem, " (scene %d of %d)", scene, count) end
       if self.size == 1 then error(problem, 0) end
       mine.problem = tostring(problem)
       break

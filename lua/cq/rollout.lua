@@ -356,9 +356,7 @@ function rollout.guarded(self, f, ...)
     if ok then return ... end
     local problem = ...
     if self.phase and type(problem) == "string" then
-      local ours = problem == is.failure
-      problem = ("%s (in %s%s)"):format(problem, self.phase, when(self))
-      if ours then is.failure = problem end
+      problem = is.with_more(problem, " (in %s%s)", self.phase, when(self))
       self.phase = nil
     end
     error(problem, 0)

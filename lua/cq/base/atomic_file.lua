@@ -28,7 +28,11 @@ function atomic_file.problem(path)
   if host.kind(path) == "folder" then return "it is a folder" end
   local probe = atomic_file.of(path)
   local file, problem = io.open(probe, "wb")
-  if not file then return (tostring(problem):gsub("^.-: ", "", 1)) end
+  if not file then
+    local folder = path:match "^(.*)/"
+    if folder and folder ~= "" and not host.kind(folder) then return ("there is no folder %s"):format(folder) end
+    return (tostring(problem):gsub("^.-: ", "", 1))
+  end
   file:close()
   os.remove(probe)
 end

@@ -62,13 +62,40 @@ function schema.where()
   return schema.script and schema.script .. ": " or ""
 end
 
+local REMEMBERED = 256         -- at least so many of the last sentences are known
+local raised, raised_before, raised_count = {}, {}, 0
+
+---Remembers a sentence as one for the user: the program shows no frames of the library below it. More than the last one
+---are known, since tidying up after an error may fail too.
+---@param problem string
+---@return string problem
+function schema.remember(problem)
+  if raised_count == REMEMBERED then raised, raised_before, raised_count = {}, raised, 0 end
+  raised[problem], raised_count = true, raised_count + 1
+  return problem
+end
+
+---Is this the sentence of an error by schema.fail, and not one of Lua or of a user's function?
+---@param problem any
+---@return boolean
+function schema.is_failure(problem) return raised[problem] or raised_before[problem] or false end
+
+---A caught error with more said behind it; it stays what it was, a sentence for the user or another error.
+---@param problem string
+---@param format string       of what is added
+---@param ... any
+---@return string
+function schema.with_more(problem, format, ...)
+  local longer = problem .. format:format(...)
+  return schema.is_failure(problem) and schema.remember(longer) or longer
+end
+
 ---Raises an error at the user's line: what was wrong, what was got, what is allowed.
 ---@param format string
 ---@param ... any            for string.format; none: format is taken as it is
 function schema.fail(format, ...)
   local message = select("#", ...) > 0 and format:format(...) or format
-  schema.failure = schema.where() .. message          -- the program shows no library frames for these
-  error(schema.failure, 0)
+  error(schema.remember(schema.where() .. message), 0)
 end
 
 schema.describe = text.describe

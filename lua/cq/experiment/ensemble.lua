@@ -209,11 +209,7 @@ local function of_variant(own, k, f, ...)
   local function finish(fine, ...)
     if fine then return ... end
     local problem = ...
-    if type(problem) == "string" then
-      local ours = problem == is.failure
-      problem = ("%s (variant %d of %d)"):format(problem, k, own.count)
-      if ours then is.failure = problem end
-    end
+    if type(problem) == "string" then problem = is.with_more(problem, " (variant %d of %d)", k, own.count) end
     error(problem, 0)
   end
   return finish(pcall(f, ...))
@@ -273,7 +269,7 @@ end
 -- Is this the error of a drawn variant that cannot begin? A simulation that fails later may do so by an update of the
 -- parameters, which is the business of cq.experiment.recover.
 local function cannot_begin(own, problem)
-  return not own.listed and problem == is.failure and not recover.is_of_simulation(problem) and C.cq_interrupted() == 0
+  return not own.listed and is.is_failure(problem) and not recover.is_of_simulation(problem) and C.cq_interrupted() == 0
 end
 
 -- f(...), or nothing where a drawn variant cannot begin.

@@ -303,10 +303,8 @@ local function fail_evaluation(self, problem)
       self.best.iteration)
   end
   if type(problem) == "string" then
-    local ours = problem == is.failure
-    problem = ("%s (iteration %d of %d)"):format(problem, self.telling and self.noted or self.noted + 1,
+    problem = is.with_more(problem, " (iteration %d of %d)", self.telling and self.noted or self.noted + 1,
       self.iterations)
-    if ours then is.failure = problem end
   end
   error(problem, 0)
 end

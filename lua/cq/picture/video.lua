@@ -169,7 +169,8 @@ local function finish(self)
   if status ~= "0" or is_cut_short(log) then
     local said = log ~= "" and last_lines(log) or cannot_write(self) or "it said nothing"
     remove_files(self)
-    is.fail("cq.Picture.video: ffmpeg failed to make '%s' (exit code %s): %s", self.path, status or "unknown", said)
+    is.fail("cq.Picture.video: ffmpeg failed to make '%s'%s: %s", self.path,
+      status and (" (exit code %s)"):format(status) or "", said)
   end
   os.remove(self.log)
   os.remove(self.status)

@@ -130,7 +130,7 @@ function failure.handle(problem)
   end
   if is_sentence and wants_no_place(problem) then return problem end
   -- an error of the user's, or made for the user, needs none of the library's frames
-  local lines = frames(3, problem ~= schema.failure and is_within(problem))
+  local lines = frames(3, not schema.is_failure(problem) and is_within(problem))
   problem = with_tensor_hint(with_suggestion(problem))
   if #lines == 0 then return problem end
   return problem .. "\ntraceback:\n" .. table.concat(lines, "\n")

@@ -112,8 +112,7 @@ end
 ---@param problem string?
 function agreement.raise(problem)
   if not problem then return end
-  is.failure = problem                   -- the frames of this rank say nothing of it
-  error(problem, 0)
+  error(is.remember(problem), 0)         -- the frames of this rank say nothing of it
 end
 
 return agreement

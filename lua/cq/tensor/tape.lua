@@ -53,9 +53,8 @@ function tape.pack(...) return { n = select("#", ...), ... } end
 function tape.explain(problem)
   local crossed = type(problem) == "string" and problem:find("attempt to yield across C-call boundary", 1, true)
   if not crossed then return problem end
-  schema.failure = schema.where() .. "coroutine.yield: a coroutine cannot be left while a gradient is computed in it; "
-    .. "what it left would be lost to the gradient"
-  return schema.failure
+  return schema.remember(schema.where() .. "coroutine.yield: a coroutine cannot be left while a gradient is computed in "
+    .. "it; what it left would be lost to the gradient")
 end
 
 -- Runs a function that a coroutine cannot be left in: whoever resumed it would go on with the recording of another, and
