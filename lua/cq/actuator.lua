@@ -93,8 +93,8 @@ local function matrix_of(m, dim, name)
   return out
 end
 
----The stress of signal 1 as a matrix {dim, dim} in a row.
 ---@internal
+---The stress of signal 1 as a matrix {dim, dim} in a row. Errors: a direction of another dimension than the robot.
 ---@param dim integer
 ---@return number[]
 function Actuator:stress(dim)
@@ -188,8 +188,8 @@ end
 
 local isotropic = is.define("cq.Actuator.isotropic",
   { groups = groups { optional = true }, count = is.integer { min = 1, max = 65536, optional = true }, max = max })
----An equal stress in all directions: one signal for each group, or `count` signals, of which each particle has its
----own weights.
+---An equal stress in all directions: one signal for each group, or `count` signals, of which each particle has its own
+---weights. Errors: both of groups and count, or neither.
 ---@param fields cq.Actuator.isotropic.def
 ---@return cq.Actuator
 function actuator.isotropic(fields)

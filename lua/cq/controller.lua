@@ -100,6 +100,8 @@ local function tell_origin(self, params)
 end
 
 ---@internal
+---Refuses what is no table of tensors, for controller:with. Returns nothing.
+---@param params any
 function Controller.require_params(params)
   if type(params) ~= "table" or T.is_tensor(params) then
     is.fail("controller:with: needs a table of tensors, as controller.params, got %s", text.describe(params))
@@ -164,7 +166,7 @@ end
 
 ---@internal
 ---Called when a rollout begins. The first rollout sets the number of signals; later ones must have as many, and of a
----saved controller the same names.
+---saved controller the same names. Errors: another number of signals, or other names.
 function Controller:check_rollout(roll)
   if self.signal_names then require_names(self, roll.world) end
   if self.signals and self.signals ~= roll.signal_count then
@@ -281,7 +283,8 @@ function Network:check_rollout(roll)
   if self.params then require_layers(self, self.inputs) end
 end
 
--- signals {signals} of an observation {inputs}, or {batch, signals} of {batch, inputs}
+-- signals {signals} of an observation {inputs}, or {batch, signals} of {batch, inputs} Errors: another number of
+-- observations than before.
 function Network:act(observation)
   require_observation(self, observation)
   if observation.rank == 0 then observation = observation:reshape { 1 } end

@@ -99,7 +99,8 @@ local function remove_others(folder, ending, count)
 end
 
 ---A series of files, 00000.EXT and so on, in the folder named by the path without its ending. Closing it removes files
----of a longer series that was there, and gives the path of their list, or the folder where the format has none.
+---of a longer series that was there, and gives the path of their list, or the folder where the format has none. Errors:
+---the folder cannot be made.
 ---@param what string
 ---@param path string
 ---@param format table

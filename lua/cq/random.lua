@@ -101,7 +101,8 @@ local function pick(values, list)
   return out
 end
 
----Random entries of a list or tensor: one, or a list of `count`, none twice unless replace is true.
+---Random entries of a list or tensor: one, or a list of `count`, none twice unless replace is true. Errors: an empty
+---list; a count above its length without replace.
 ---@param values any[]|cq.Tensor     of a tensor: entries of its first dimension
 ---@param count? integer             none: one entry, and not a list of one
 ---@param opts? random.choice.def

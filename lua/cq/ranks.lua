@@ -36,6 +36,7 @@ local ranks = { class = Ranks }
 local current
 
 ---@internal
+---A cq.Ranks over processes that are already connected.
 ---@param processes table       with the operations of cq.Ranks.Mpi
 ---@return cq.Ranks
 function ranks.of(processes)
@@ -303,7 +304,7 @@ function Ranks:values_and_grads(count, names, f)
   end
 end
 
----f(scene) of each scene, one number, on all ranks; without gradients.
+---f(scene) of each scene, one number, on all ranks; without gradients. Errors: f gives no number.
 ---@param count integer         scenes
 ---@param f fun(scene: integer): cq.Tensor|number, ...   rollouts that it gives behind the number are released
 ---@return number[] values, number mean     the mean in the order of additions of value_and_grad
@@ -341,8 +342,8 @@ function Ranks:largest(list, count)
 end
 
 ---@internal
----A path at which this rank can read a file of the first rank; nil where there is no such file. Other ranks get a
----copy, and remove it.
+---A path at which this rank can read a file of the first rank; nil where there is no such file. Other ranks get a copy,
+---and remove it. Errors: the copy cannot be written.
 ---@param path string
 ---@return string?
 function Ranks:fetch(path)

@@ -105,8 +105,9 @@ function Rollout:require_live(step, what)
     step, control_step_of(self))
 end
 
----Before anything is added to the adjoint of the live state, or of the control step before it.
 ---@internal
+---Before anything is added to the adjoint of the live state, or of the control step before it. Errors: the rollout
+---still runs.
 function Rollout:ready_adjoint()
   if self.back then return end
   if not self.finished then
@@ -482,6 +483,7 @@ end
 ---
 ---The observer sees the state before each control step, running and record that after it. With a batch every result has
 ---the scene as its first dimension; without one there is no such dimension.
+---Errors: fields that are unknown or do not fit the world; a rollout inside one; a simulation that becomes unstable.
 ---@param world cq.World
 ---@param given world.rollout.def
 ---@return cq.Rollout

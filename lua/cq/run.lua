@@ -239,7 +239,8 @@ local function refuse_interrupted(folder)
 end
 
 ---Opens the folder, so that a run cannot fail for it later. Ranks but the first leave it alone. After Ctrl-C no run is
----opened: the script ends.
+---opened: the script ends. Errors: a folder that another process has locked, or that cannot be written; --resume with
+---nothing to resume; a script that cqlua study reads.
 ---@param def cq.Run.def
 ---@return cq.Run
 function Run.open(def)
@@ -290,7 +291,7 @@ local saved_fields = {
 }
 
 ---@internal
----What a run has saved in a folder to go on from, on all ranks; nil: nothing.
+---What a run has saved in a folder to go on from, on all ranks; nil: nothing. Errors: a file that no run has saved.
 ---@param folder string
 ---@param name? string        of the file, optimizer.bin unless given
 ---@return { iteration: integer, params: table, optimizer: any }?

@@ -41,7 +41,7 @@ local function product_back(node, gradient)
   C.cq_tensor_sparse_adj(self.raw, x.count / self.columns, both, class.adjoint(value), class.adjoint(x), gradient)
 end
 
----The product with the last dimension of a tensor, y = A x.
+---The product with the last dimension of a tensor, y = A x. Errors: another size.
 ---@param x cq.Tensor     {..., columns}
 ---@return cq.Tensor      {..., rows}
 function Sparse:product(x)
@@ -58,7 +58,7 @@ function Sparse:product(x)
   return out
 end
 
----The same entries with other values.
+---The same entries with other values. Errors: not one value for each entry.
 ---@param value cq.Tensor     {count} row after row
 ---@return cq.Sparse
 function Sparse:with(value)

@@ -43,7 +43,7 @@ function state.new(roll, index)
 end
 
 ---The state of one scene of a batch: every readout is of that scene alone, without its dimension. Without a batch the
----state itself.
+---state itself. Errors: a number beyond the batch.
 ---@param k integer         from 1 to the scenes of the batch
 ---@return cq.State
 function State:scene(k)
@@ -348,7 +348,7 @@ end
 
 ---Density [mass/length^dim] and momentum for each volume of a group, on the pixels of a window that moves with it: a
 ---picture for convolutions, differentiated to positions, velocities and masses. Particles are spread by quadratic
----splines; row 1 is the uppermost.
+---splines; row 1 is the uppermost. Errors: a size of another dimension than the world; unknown fields.
 ---@param which? string|string[]|integer[]|cq.Group|cq.Robot    all particles unless given
 ---@param options state.raster.def
 ---@return cq.Tensor     {channels, rows, columns}, in 3D {channels, depth, rows, columns}

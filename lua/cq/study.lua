@@ -240,6 +240,8 @@ function Study:point(numbers)
 end
 
 ---@internal
+---Does the sampler choose points by the results of earlier ones?
+---@return boolean
 function Study:adapts() return samplers[self.sampler].adapts == true end
 
 ---@internal

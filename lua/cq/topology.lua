@@ -224,6 +224,10 @@ local function new(_, fields)
 end
 
 ---@internal
+---Makes projection, interpolations and layout anew from their settings, and drops what was computed with the former
+---ones.
+---@param of_material table     fields of `material`, all set
+---@param of_layout table       fields of `layout`, all set
 function Topology:shape(of_material, of_layout)
   self.material, self.layout_def = of_material, of_layout
   self.projection = topology.projection { sharpness = of_material.sharpness, threshold = of_material.threshold }
@@ -300,8 +304,8 @@ end
 
 -- ---- the map --------------------------------------------------------------------------------------------------------
 
----The variables of this design among an experiment's parameters.
 ---@internal
+---The variables of this design among an experiment's parameters. Errors: one is missing, or has another shape.
 function Topology:own(params)
   if type(params) ~= "table" or T.is_tensor(params) then
     is.fail("design: params must be a table as design.params, got %s", text.describe(params))

@@ -81,7 +81,8 @@ local function distance(a, b)
   return square ^ 0.5
 end
 
----Finds the particles of a cable's path.
+---Finds the particles of a cable's path. Errors: two points that follow each other at one place; no point on the robot,
+---anchors alone.
 ---@param robot cq.Robot
 ---@param actuator cq.Actuator
 ---@param name string           of its signal

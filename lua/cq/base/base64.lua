@@ -7,6 +7,7 @@ local letter = ffi.new("uint8_t[64]", { LETTERS:byte(1, 64) })
 local PAD = ("="):byte()
 local base64 = {}
 
+---Bytes as base64 (RFC 4648), padded, in one line.
 ---@param bytes string
 ---@return string
 function base64.encode(bytes)

@@ -201,6 +201,7 @@ for kind = 0, tonumber(C.CQ_MATERIAL_COUNT) - 1 do
   field.laws[kind + 1] = law
 end
 
+---Names of fields for a sentence.
 ---@param list cq.FieldInfo[]
 ---@return string     "young and poisson"
 function field.names(list)

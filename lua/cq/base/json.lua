@@ -16,6 +16,7 @@ local function number(value)
   return exact:find "[ni]" and "null" or exact
 end
 
+---A value as JSON text, keys sorted. Errors: functions and other values that JSON lacks.
 ---@param value any          nil, boolean, number, string, list or table with string keys; an empty table is {}
 ---@param first? string[]    keys that come before the sorted others, at the top level
 ---@return string            one line

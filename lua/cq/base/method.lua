@@ -17,6 +17,7 @@ local function guarded(class, word, name, f)
   end
 end
 
+---Wraps methods of a class in place, so that a call with a dot instead of a colon is an error that says so.
 ---@param class table      with a __name
 ---@param word string      what users call an object of it in front of a colon
 ---@param names? string[]  of its methods; all of its functions unless given
@@ -30,7 +31,7 @@ function method.guard(class, word, names)
   for _, name in ipairs(names) do class[name] = guarded(class, word, name, class[name]) end
 end
 
----Methods of before, which tell their names of today.
+---Gives a class methods under their former names, each of which is an error that tells the present name.
 ---@param class table
 ---@param word string
 ---@param names table<string, string>    the new name by the old one

@@ -290,7 +290,7 @@ local function refuse(name, field, kind, value, detail, replaces)
   schema.fail("%s: %s must be %s, got %s%s", name, field, kind.label, got, hint)
 end
 
----Checks one value outside a definition, for positional arguments.
+---Checks one value outside a definition, for positional arguments. Errors: it is missing, or not of that kind.
 ---@param name string      of the function, "robot:at"
 ---@param argument string  its name, "offset"
 ---@param kind cq.Checker
@@ -348,6 +348,8 @@ function Schema:__call(given)
   return out
 end
 
+---Always an error: the field that the user gave and the schema lacks, its new name or a similar one, and the allowed
+---fields.
 function Schema:unknown(key, given)
   local value = given[key]
   local allowed = #self.names > 0 and "allowed are " .. table.concat(self.names, ", ") or "it takes none"

@@ -42,6 +42,7 @@ function text.is_instance(value, name)
   return class == name or (families ~= nil and families[name] == true)
 end
 
+---Is it a function, or a table with __call?
 function text.is_callable(value)
   if type(value) == "function" then return true end
   local meta = type(value) == "table" and getmetatable(value)

@@ -121,7 +121,7 @@ local arm = body.define("arm", {
 ---10, in space): in each link two chambers side by side, or 2 x 2 in space, then a block. Signals are those of the
 ---chambers from the root on. Groups: "link.1" with its chambers "link.1.chamber.1" and so on, and its block
 ---"link.1.block"; "hand", the last block; "root", which is pinned. Two links in space with 12 particles along each side
----have 17,280; in the plane with 14, 1,176.
+---have 17,280; in the plane with 14, 1,176. Errors: a root as long as a chamber.
 ---@param fields? cq.Creature.arm.def
 ---@return cq.Robot
 function block.arm(fields)

@@ -32,7 +32,8 @@ function body.block(name, at, size, count, spacing)
   return Shape.box { name = name, at = at, size = size, count = count and each, spacing = spacing }
 end
 
----The resolution of a creature's blocks: the given spacing or count along each side, else a default count.
+---The resolution of a creature's blocks: the given spacing or count along each side, else a default count. Errors: both
+---are given.
 ---@return integer? count, number? spacing
 function body.fineness(name, def, count)
   if def.count and def.spacing then is.fail("cq.Creature.%s: give either count or spacing, not both", name) end

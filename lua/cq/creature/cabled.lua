@@ -116,7 +116,8 @@ local finger = body.define("finger", fields_of({
 ---A finger that stands on its root, which is held. Of air chambers (ChainQueen, ICRA 2019, in its public release): two
 ---side by side under a head, groups "left", "right" and "head"; with 20 particles along each side 1,200, with 40 4,800.
 ---Of cables (Advanced soft robot modeling in ChainQueen, Robotica 2021, fig. 5): a strip with a cable up each side, 256
----particles, group "finger". "tip" is the head, or the end of the strip; "root" is pinned.
+---particles, group "finger". "tip" is the head, or the end of the strip; "root" is pinned. Errors: a root as high as
+---the finger.
 ---@param fields? cq.Creature.finger.def
 ---@return cq.Robot
 function cabled.finger(fields)

@@ -29,6 +29,7 @@ local function take_goal(self, scene, goal)
 end
 
 ---Calls the user's functions for the start of a scene, and notes its random numbers, so that it can be drawn again.
+---Errors: reset gives something else than a variant of the robot and a goal, or goals of different sizes.
 ---@param self cq.Env
 ---@param scene integer
 function fields.draw(self, scene)

@@ -47,7 +47,8 @@ local function flattened(given)
   return out
 end
 
----The user's constraints as a checked list.
+---The user's constraints as a checked list. Errors: a constraint with none, or several, of terminal, running and of;
+---unknown fields.
 ---@param given table[]
 ---@return cq.Constraint[] constraints    each with its functions, and at: its place among those that run
 function constrained.list(given)

@@ -316,6 +316,7 @@ function Rollouts:release()
 end
 
 ---The objective and all constraints over the variants of an experiment, by name; mean and worst of its losses beside.
+---Errors: no variant can begin.
 ---@param run cq.Experiment      with an ensemble
 ---@param params table
 ---@param steps? integer         the experiment's unless given

@@ -180,6 +180,8 @@ local function tell_difference(run, def, loss, finer)
   print(("%s%.6g with %d: they differ by %.2g%s"):format(told, finer, 2 * substeps, finer - loss, share))
 end
 
+---run:evaluate: simulates once, without gradients, by the parameters and changes given; with `converge` once more with
+---finer steps, and prints how far the losses differ. Errors: unknown fields; changes that do not fit the experiment.
 ---@param run cq.Experiment
 ---@param given? run.evaluate.def
 ---@return cq.Evaluation

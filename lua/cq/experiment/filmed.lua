@@ -20,6 +20,8 @@ local function draw(world, path, def, fields)
   end)
 end
 
+---rollout:render: repeats the rollout and draws it. Returns the path, or nil where --render=no leaves pictures out.
+---Errors: a batch.
 ---@param roll cq.Rollout
 ---@param path string
 ---@param options? rollout.render.def
@@ -41,6 +43,8 @@ local function steps_of(world, def)
   return 0
 end
 
+---world:render: simulates the world without a controller, unless options give one, and draws it. Returns the path, or
+---nil where --render=no leaves pictures out.
 ---@param world cq.World
 ---@param path string
 ---@param options? world.render.def

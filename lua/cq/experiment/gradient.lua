@@ -31,7 +31,7 @@ local spec = is.define("cq.Experiment: gradient", {
   estimate = is.one_of { "first", "mixed", optional = true },
 })
 
----Checks the user's gradient options.
+---Checks the user's gradient options. Errors: unknown fields; the estimate "mixed" without smooth.
 ---@param given table?
 ---@param world cq.World
 ---@return cq.Experiment.gradient.def
@@ -123,12 +123,14 @@ end
 local Growth = {}
 Growth.__index = Growth
 
+---An empty record of how gradients grow backward in time.
 ---@return cq.Growth
 function gradient.new_growth() return setmetatable({ norms = {}, factors = {} }, Growth) end
 
 -- Forgets the norms of earlier backward passes.
 function Growth:clear() self.norms = {} end
 
+---Keeps the larger norm for each control step. A rollout on CUDA, which has no norms, changes nothing.
 ---@param roll cq.Rollout     that was reversed
 function Growth:add(roll)
   local found = backward.norms(roll)

@@ -17,7 +17,7 @@ local function whole(level)
   return out
 end
 
----The experiment's fields at a level: calls the user's function.
+---The experiment's fields at a level: calls the user's function. Errors: it gives no table.
 ---@param problem fun(level: table): table
 ---@param level table
 ---@return table def
@@ -31,7 +31,7 @@ function levels.define(problem, level)
   return def
 end
 
----The experiment of a level.
+---The experiment of a level. It is made once. Errors: a level, where the experiment is no function of one.
 ---@param run cq.Experiment      the user's
 ---@param level table
 ---@return cq.Experiment
@@ -95,7 +95,8 @@ function levels.is_changed(run)
   return false
 end
 
----Initial values of another start of a plan, drawn by its seed.
+---Initial values of another start of a plan, drawn by its seed. Errors: the experiment is no function and has no
+---design, so that nothing would be drawn.
 ---@param run cq.Experiment      the user's
 ---@param level table
 ---@param seed integer
@@ -133,7 +134,8 @@ local function by_particle(value, from, to)
 end
 
 ---Parameters of an experiment interpolated from another level, differentiable: design variables and particle values
----from the nearest particle and time, others unchanged.
+---from the nearest particle and time, others unchanged. Errors: a parameter of another shape that is neither of
+---particles nor of time.
 ---@param from cq.Experiment
 ---@param params table         of it
 ---@param to cq.Experiment

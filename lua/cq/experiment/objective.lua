@@ -26,7 +26,7 @@ local spec = is.define("cq.Experiment: objective", {
   reduce = is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" },
 })
 
----The user's objective as a table of parts.
+---The user's objective as a table of parts. Errors: none of terminal, goal, running, effort and work; unknown fields.
 ---@param given cq.Experiment.objective.def|function
 ---@param world cq.World
 ---@return cq.Experiment.objective.def
@@ -45,8 +45,10 @@ local reductions = {
   min = function(x) return x:min() end, product = function(x) return x:prod() end,
 }
 
+---One number of the values of all control steps, by a name such as "sum" or "max", or by a function of the user's.
 ---@param how string|fun(values: cq.Tensor): cq.Tensor
 ---@param values cq.Tensor    {steps}
+---@return cq.Tensor     rank 0
 function objectives.reduce(how, values) return (reductions[how] or how)(values) end
 
 ---The result of a user's function as a tensor of rank 0; an error if it is no number.

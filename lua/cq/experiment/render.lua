@@ -146,7 +146,8 @@ function render.plan(options, run)
   return options
 end
 
----Checks the path and the options of a drawing function.
+---Checks the path and the options of a drawing function. Errors: an ending that no picture or film has; stills in a
+---film; unknown fields.
 ---@param path string
 ---@param given? run.render.def|world.render.def|rollout.render.def
 ---@param goals? number[][]       that are shown unless the options say which

@@ -61,6 +61,8 @@ end
 
 local function is_left_out() return render.is_left_out() or option.program.check end
 
+---run:report: simulates once and writes the page. Returns its path; nil after Ctrl-C and where --render=no leaves pages
+---out. Errors: a path that cannot be written; changes that do not fit the experiment.
 ---@param self cq.Experiment
 ---@param path string
 ---@param given? run.report.def
@@ -84,6 +86,8 @@ function reported.run(self, path, given)
   end, self.folder)
 end
 
+---rollout:report: repeats the rollout and writes the page. Returns its path, or nil where --render=no leaves pages out.
+---Errors: a batch; a path that cannot be written.
 ---@param roll cq.Rollout
 ---@param path string
 ---@param given? rollout.report.def

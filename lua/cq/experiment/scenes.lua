@@ -89,7 +89,8 @@ local function take_values(self, def, run, what)
   end
 end
 
----The experiment of scene k: the whole one's world, parameters and best, changed by the scene's own fields.
+---The experiment of scene k: the whole one's world, parameters and best, changed by the scene's own fields. Errors: the
+---user's function gives no table, or a robot beside a design.
 ---@param run cq.Experiment
 ---@param k integer
 ---@return cq.Experiment

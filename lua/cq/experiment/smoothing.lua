@@ -17,6 +17,8 @@ local spec = is.define("cq.Experiment: gradient.smooth", {
   samples = is.integer { min = 1, max = 65536 }, sigma = is.number { above = 0 },
 })
 
+---The fields of gradient = { smooth = ... }, with defaults. Errors: unknown fields; the estimate "mixed" with one
+---sample, since it needs a variance.
 ---@param given table
 ---@param estimate string
 ---@return cq.Experiment.gradient.smooth.def

@@ -202,7 +202,8 @@ function trainable.make(world, robot, given)
   return out, apply
 end
 
----Gives the weights of controller and observer the rates that the user named.
+---Gives the weights of controller and observer the rates that the user named. Errors: a policy without weights; weights
+---that are no params.
 ---@param params table
 ---@param given table
 function trainable.set_rates(params, given)
@@ -229,7 +230,8 @@ function trainable.moves_mass(params)
   return params.named ~= nil or robot.density ~= nil or robot.volume ~= nil
 end
 
----The robot with the values of the user's own, in the order of their names.
+---The robot with the values of the user's own, in the order of their names. Errors: the user's function gives no
+---variant of the robot that it was given.
 ---@param robot cq.Robot
 ---@param apply table<string, function>
 ---@param named table<string, cq.Tensor>?

@@ -25,6 +25,7 @@ local REACH = 2            -- spacings from which particles carry a corner; fart
 local Surface = { __name = "cq.export.Surface" }
 Surface.__index = Surface
 
+---Surfaces of bodies at one time, for the formats that write triangles; time 0 and float32 unless given.
 ---@param fields { bodies: cq.export.Body[], time: number?, precision: string? }
 ---@return cq.export.Surface
 function carried.surface(fields)

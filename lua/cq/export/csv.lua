@@ -9,6 +9,7 @@ local csv = { name = "csv", summary = "CSV with units; all frames: centres of gr
 -- A column's name with its unit, as a cell.
 local function head(name, unit, units) return table_of.cell(("%s [%s]"):format(name, columns.unit(unit, units))) end
 
+---A frame of particles as CSV: a line of names with units in brackets, then a line for each particle, 9 digits.
 ---@param frame cq.export.Frame
 ---@return string
 function csv.particles(frame)

@@ -97,6 +97,7 @@ function glb.moving(frames)
   return "glTF" .. bytes.of("uint32", { 2, 12 + #body }) .. body
 end
 
+---Surfaces as binary glTF that does not move.
 ---@param surface cq.export.Surface
 ---@return string
 function glb.surface(surface) return glb.moving { surface } end

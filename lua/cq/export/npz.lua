@@ -74,6 +74,7 @@ local function add_fields(files, frames)
   end
 end
 
+---A frame of particles as .npz of NumPy: time, position {n, dim}, and an array for each field.
 ---@param frame cq.export.Frame
 ---@return string
 function npz.particles(frame)

@@ -1,6 +1,7 @@
 -- obj: Wavefront's text files of surfaces, an object for each body.
 local obj = { name = "obj", summary = "Wavefront OBJ, surfaces; all frames: a file each" }
 
+---Surfaces as OBJ, an object for each body.
 ---@param surface cq.export.Surface
 ---@return string
 function obj.surface(surface)

@@ -45,6 +45,7 @@ local function put(rows, size, column, kind, n)
   for p = 0, n - 1 do ffi.cast(pointer, rows + p * size + column.offset)[0] = data[p * column.step + column.at] end
 end
 
+---A frame of particles as binary PLY, a vertex with all fields for each particle.
 ---@param frame cq.export.Frame
 ---@return string
 function ply.particles(frame)
@@ -62,6 +63,7 @@ function ply.particles(frame)
   return header(lines) .. ffi.string(rows, n * size)
 end
 
+---Surfaces as binary PLY, in one mesh whose vertices name their body.
 ---@param surface cq.export.Surface
 ---@return string
 function ply.surface(surface)

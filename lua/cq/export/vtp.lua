@@ -76,6 +76,7 @@ local function polydata(frame, points, counts, cells_xml)
     .. "\n</AppendedData>\n</VTKFile>\n"
 end
 
+---A frame of particles as VTK PolyData, a vertex cell for each particle.
 ---@param frame cq.export.Frame
 ---@return string
 function vtp.particles(frame)
@@ -86,6 +87,7 @@ function vtp.particles(frame)
   end)
 end
 
+---Surfaces as VTK PolyData, triangles with the number of the body at each vertex.
 ---@param surface cq.export.Surface
 ---@return string
 function vtp.surface(surface)

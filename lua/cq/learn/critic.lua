@@ -13,8 +13,9 @@ Critic.__index = Critic
 
 local critic = {}
 
+---A value function with random weights, its slowly following copy (`target`) and its Adam optimizer.
 ---@param source cq.Random
----@param inputs integer
+---@param inputs integer          observed numbers
 ---@param o { critic_hidden: integer[], critic_rate: number, target_weight: number, critic_passes: integer, critic_minibatches: integer, gradient_clip: number }
 ---@return cq.Critic
 function critic.new(source, inputs, o)
@@ -76,13 +77,15 @@ function Critic:fit(z, targets, random)
   return sum / made
 end
 
+---Copies of weights, target weights and moments, for saving.
 ---@return table
 function Critic:state()
   return { params = T.leaves.snapshot(self.params), target = T.leaves.snapshot(self.target),
     optimizer = self.optimizer:state() }
 end
 
----@param state table
+---Goes on from a saved state. Errors: other names or shapes of the weights.
+---@param state table             of Critic:state
 function Critic:restore(state)
   T.leaves.load(self.params, state.params, "learner:restore")
   self.target = T.leaves.snapshot(state.target)

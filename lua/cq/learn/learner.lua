@@ -36,9 +36,10 @@ function Learner:__tostring()
     text.count(self.updates_made, "update"))
 end
 
----@param kind string
----@param parts string[]
----@param kept string[]
+---A class of learners, which inherits from cq.Learner.
+---@param kind string             its name, "ppo"
+---@param parts string[]          fields that are objects with a state, saved and restored
+---@param kept string[]           other fields that are saved
 ---@return table
 function learner.subclass(kind, parts, kept)
   local out = setmetatable({ __name = "cq.Learner", __tostring = Learner.__tostring, kind = kind, parts = parts,
@@ -133,6 +134,7 @@ function learner.note_episodes(told, ended, info)
   if info.failed then told.failures = told.failures + info.failed:sum():item() end
 end
 
+---Sums over finished episodes (return, length, failures), before the first one.
 ---@return { count: number, sum: number, length: number, failures: number }
 function learner.no_episodes() return { count = 0, sum = 0, length = 0, failures = 0 } end
 
@@ -169,7 +171,8 @@ function Learner:state()
   return out
 end
 
----Continues from the state of a learner with the same definition.
+---Continues from the state of a learner with the same definition. Errors: no state; one of another learner or of
+---networks of other sizes.
 ---@param state table
 function Learner:restore(state)
   if type(state) ~= "table" or type(state.parts) ~= "table" then
@@ -256,8 +259,8 @@ function Learner:train(options)
   return self.history
 end
 
----The policy without noise as a controller on the environment's observations, clipped to [-1, 1]; a copy, which
----further training does not change.
+---The policy without noise as a controller on the environment's observations, clipped to [-1, 1]; a copy, which further
+---training does not change. Errors, when it acts: another number of observations than the environment has.
 ---@return cq.Controller
 function Learner:controller()
   local frozen = setmetatable({ params = T.leaves.snapshot(self.params), observations = self.observations

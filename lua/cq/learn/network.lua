@@ -37,6 +37,7 @@ function network.add(params, name, source, sizes, gain)
   end
 end
 
+---Widths of all layers of a network in one list: inputs, hidden layers, outputs.
 ---@param inputs integer
 ---@param hidden integer[]
 ---@param outputs integer

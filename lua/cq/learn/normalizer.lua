@@ -14,7 +14,8 @@ local normalizer = {}
 local EPSILON = 1e-8           -- added to the variance
 local LIMIT = 10               -- of scaled numbers
 
----@param width integer
+---A normalizer of observations that has seen none: mean 0, variance 1.
+---@param width integer           numbers of an observation
 ---@return cq.Normalizer
 function normalizer.new(width)
   return setmetatable({ mean = T.zeros { width }, variance = T.ones { width }, count = 1e-4 }, Normalizer)
@@ -44,6 +45,7 @@ function Normalizer:scale(numbers)
   return (numbers / (self.variance + EPSILON):sqrt()):clamp(-LIMIT, LIMIT)
 end
 
+---A copy that later updates of this one do not change.
 ---@return cq.Normalizer
 function Normalizer:copy()
   return setmetatable({ mean = self.mean, variance = self.variance, count = self.count }, Normalizer)
@@ -53,6 +55,7 @@ end
 ---@return { mean: cq.Tensor, variance: cq.Tensor, count: number }
 function Normalizer:state() return { mean = self.mean, variance = self.variance, count = self.count } end
 
+---Takes over saved mean, variance and count, without copying them.
 ---@param state { mean: cq.Tensor, variance: cq.Tensor, count: number }
 function Normalizer:restore(state) self.mean, self.variance, self.count = state.mean, state.variance, state.count end
 

@@ -67,7 +67,7 @@ local function fill(memory, bytes)
   return true
 end
 
----The next request; nil where the input ends.
+---The next request; nil where the input ends. Errors: bytes that are no frame.
 ---@return string? name, string? body
 function Frames:receive()
   local head = header()
@@ -93,7 +93,8 @@ local function put(file, memory, bytes)
   end
 end
 
----@param name string
+---Writes one message: a head with name and length, then the body. Errors: the other program is gone.
+---@param name string             at most 8 characters
 ---@param body string
 function Frames:send(name, body)
   local head = header()
@@ -149,7 +150,8 @@ function requests.step(env, body)
   return table.concat(parts)
 end
 
----Answers requests until the input ends. The first must be hello.
+---Answers requests until the input ends. The first must be hello. Requests that are wrong are answered with an error,
+---and the next one is read.
 ---@param frames cq.Frames
 ---@param env cq.Env
 function serve.run(frames, env)

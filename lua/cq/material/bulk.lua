@@ -3,6 +3,7 @@ local text = require "cq.base.text"
 
 local bulk = {}
 
+---The bulk modulus K = 2 G (1 + nu) / (3 (1 - 2 nu)), in the unit of the shear modulus; infinite at nu = 0.5.
 ---@param shear number
 ---@param poisson number
 ---@return number

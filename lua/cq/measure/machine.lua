@@ -17,6 +17,7 @@ function machine.facts()
   }
 end
 
+---The median of a list, which is not changed; the mean of the middle two of an even number.
 ---@param values number[]
 ---@return number
 function machine.median(values)
@@ -26,8 +27,9 @@ function machine.median(values)
   return quantile(sorted, 0.5)
 end
 
+---The least number of a list; nil for an empty one.
 ---@param values number[]
----@return number
+---@return number?
 function machine.least(values)
   local least = values[1]
   for _, value in ipairs(values) do least = math.min(least, value) end

@@ -243,6 +243,8 @@ local function columns(self, solver, lagrangian)
 end
 
 ---@internal
+---Iterates until the constraints are kept and the Lagrangian changes no more ("converged"), or the solver's iterations
+---are used up (nil).
 ---@param solver cq.Solver
 ---@return "converged"?
 function AugmentedLagrangian:minimise(solver)
@@ -269,11 +271,13 @@ function AugmentedLagrangian:minimise(solver)
 end
 
 ---@internal
+---optimizer:solve, as that of every optimizer.
 function AugmentedLagrangian:solve(params, f, options)
   return require("cq.optimizer.solve").run(self, params, f, options)
 end
 
 ---@internal
+---Always an error: this optimizer has no single steps.
 function AugmentedLagrangian.update()
   is.fail("cq.Optimizer.augmented_lagrangian has no update of its own, for it needs values of the constraints; "
     .. "call optimizer:solve, or give it to an experiment")
@@ -296,6 +300,8 @@ local function clear(self)
 end
 
 ---@internal
+---Multipliers, penalties, recent values and the inner optimizer's state, copied for saving.
+---@return table
 function AugmentedLagrangian:state()
   local out = { kind = self.kind, inner = self.inner:state(), rate = self.inner.rate, made = self.rate,
     recent = T.leaves.snapshot(self.recent), loops = self.loops, largest = self.largest }
@@ -304,6 +310,9 @@ function AugmentedLagrangian:state()
 end
 
 ---@internal
+---Goes on from a saved state; a rate that was slowed is slowed as much from another rate too. Errors: a state of
+---another optimizer.
+---@param state table             of AugmentedLagrangian:state
 function AugmentedLagrangian:restore(state)
   local problem = is.problem(state_fields, state)
   if problem then is.fail("optimizer:restore: the state is not of cq.Optimizer.augmented_lagrangian: %s", problem) end
@@ -315,6 +324,7 @@ function AugmentedLagrangian:restore(state)
 end
 
 ---@internal
+---Forgets multipliers, penalties, moments and the slowed rate.
 function AugmentedLagrangian:restart()
   clear(self)
   self.inner.rate = self.rate

@@ -168,6 +168,9 @@ end
 local Nlopt = external.class("cq.Nlopt", "nlopt", run, function(opt) N.nlopt_destroy(opt) end)
 
 ---@internal
+---Refuses constraints that the algorithm does not take: any for lbfgs, equalities for mma and ccsa.
+---@param constraints cq.Constraint[]
+---@param what string             for errors
 function Nlopt:check_constraints(constraints, what)
   local takes = algorithms[self.algorithm]
   for _, c in ipairs(constraints) do
@@ -181,6 +184,8 @@ function Nlopt:check_constraints(constraints, what)
 end
 
 ---@internal
+---Warns where slsqp, whose steps take time with the cube of the parameters, has more than 500.
+---@param count integer           numbers of all parameters
 function Nlopt:check_size(count)
   local dense = self.algorithm == "slsqp" or self.algorithm == "auglag" and self.inner == "slsqp"
   if count <= SLSQP_MANY or not dense then return end

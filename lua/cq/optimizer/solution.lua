@@ -29,8 +29,10 @@ Solution.__index = Solution
 
 local solution = {}
 
----@param solver cq.Solver
----@param status string
+---The result of a solve: its best point, each constraint's value, violation, multiplier and penalty there, and the
+---state to go on from.
+---@param solver cq.Solver        that has evaluated one point at least
+---@param status string           why it ended
 ---@return cq.Solution
 function solution.new(solver, status)
   local best, optimizer = solver.best, solver.optimizer

@@ -276,6 +276,8 @@ local function count_of(params)
   return count
 end
 
+---A solver of one problem, made of `def` itself, which it keeps and changes. Goes on from `saved`; else it restarts the
+---optimizer. Errors: a saved state of another problem.
 ---@param def cq.Solver.def
 ---@return cq.Solver
 function solver.new(def)

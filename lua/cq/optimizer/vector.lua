@@ -13,6 +13,8 @@ local vector = {}
 
 local DOUBLE = ffi.sizeof "double"
 
+---Trainable tensors in nested tables as one vector, with bounds for each number (infinite where there are none).
+---Errors: no tensor.
 ---@param params any
 ---@return cq.ParameterVector
 function vector.of(params)

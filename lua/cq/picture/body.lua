@@ -90,9 +90,12 @@ function Body:pose(x, F, level)
     "cq.Picture")
 end
 
----@param rgba ffi.cdata*     uint32_t[n]
+---Draws the surface of this body.
+---@param rgba ffi.cdata*     uint32_t[n], colours of all particles of the world, 0xRRGGBBAA
 ---@param blend boolean       colours pass into each other
 ---@param outline number      in the plane, 0: none [pixel]
+---@param canvas cq.Canvas
+---@param x ffi.cdata*        double[dim n], positions of all particles of the world
 function Body:draw(canvas, x, rgba, blend, outline)
   check(C.cq_picture_skin(canvas.handle, self.skin, x + self.dim * self.first, rgba + self.first, blend and 1 or 0,
     outline), "cq.Picture")

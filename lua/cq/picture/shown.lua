@@ -161,7 +161,8 @@ local function thinned(at, vector, every)
   return at:gather(keep, 1), vector:gather(keep, 1)
 end
 
----The arrows of a picture: a function of state and signals that returns their places and vectors.
+---The arrows of a picture: a function of state and signals that returns their places and vectors. Errors: neither
+---"velocity" nor a function; vectors of another number or dimension.
 ---@return function?
 function shown.arrows(given)
   if given == nil then return nil end
@@ -206,6 +207,7 @@ local function require_inside(list, world)
 end
 
 ---A function of state and signals that gives the list of goals, from what a user gave: a list, or such a function.
+---Errors: no list of places.
 ---@return function
 function shown.goals(given)
   if given == nil then return function() return {} end end

@@ -73,8 +73,8 @@ local function start(self, width, height)
   self.pipe, self.width, self.height = pipe, width, height
 end
 
----A film, or a folder of frames where ffmpeg is missing (a note says so). The kind is that of the file's
----name: mp4, mkv, webm or gif.
+---A film, or a folder of frames where ffmpeg is missing (a note says so). The kind is that of the file's name: mp4,
+---mkv, webm or gif. Errors: another ending; a file that cannot be written.
 ---@param fields cq.Picture.video.def
 ---@return cq.Video
 function video.new(fields)
@@ -97,7 +97,8 @@ end
 
 function Video:__tostring() return ("cq.Video { %s, %s }"):format(self.path, text.count(self.frames, "frame")) end
 
----Appends a picture.
+---Appends a picture. Errors: a picture of another size than the first; one of odd width or height; a film that is
+---closed.
 ---@param canvas cq.Canvas
 ---@return cq.Video
 function Video:add(canvas)
@@ -184,7 +185,8 @@ local function command_of(self)
     text.quoted(self.path))
 end
 
----Finishes the film. Gives its path, or that of the folder of frames where no film could be made.
+---Finishes the film. Gives its path, or that of the folder of frames where no film could be made. Errors: no frame was
+---added.
 ---@return string path
 function Video:close()
   if self.closed then return self.result end

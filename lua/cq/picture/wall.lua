@@ -30,7 +30,8 @@ local function from_struct(w, dim)
   return out
 end
 
----Walls as tables with the fields of cq_wall, from cq.Boundary objects or the engine's structs.
+---Walls as tables with the fields of cq_wall, from cq.Boundary objects or the engine's structs. Errors: an entry that
+---is neither.
 ---@param given table        a list, or one
 ---@param dim integer
 ---@param domain { dx: number?, size: number[] }
@@ -69,7 +70,7 @@ local function moved(w, way, dim)
   return out
 end
 
----Walls where they are now.
+---Walls where they are now. Errors: another number of offsets than walls, or of components than dimensions.
 ---@param walls table[]          of wall.list
 ---@param offset number[][]?     the way that each has made; nil: none
 ---@return table[]

@@ -42,6 +42,8 @@ function tree.owner(scene, count, size)
   return math.floor(((scene + 1) * parts(count, size) - 1) / count)
 end
 
+---A sum of vectors of all scenes, in the order of a binary tree over the scenes, so that its bits do not depend on the
+---number of ranks.
 ---@param count integer          scenes of all ranks
 ---@param length integer         of a vector
 ---@param ranks { rank: integer, size: integer, send: function, receive: function }

@@ -46,6 +46,8 @@ local function text_of(item, checker)
   return listed .. "; " .. said
 end
 
+---A field of a table for the reference, from its annotation and the schema's checker; the checker decides whether it is
+---optional and has the default.
 ---@param item cq.reference.Item?     its annotation
 ---@param name string
 ---@param checker? cq.Checker           of the schema

@@ -150,6 +150,7 @@ local function page(options) return setmetatable({ bold = options.bold }, Page) 
 -- A page as one text.
 local function concat(self) return table.concat(self, "\n") .. "\n" end
 
+---An entry of the reference as text for a terminal.
 ---@param entry cq.reference.Entry
 ---@param options { bold: boolean }
 ---@return string
@@ -171,6 +172,7 @@ function plain.uses(uses)
   return #uses > 0 and concat(out) or ""
 end
 
+---A section of the reference as text for a terminal.
 ---@param section cq.reference.Section
 ---@param options { bold: boolean }
 ---@return string

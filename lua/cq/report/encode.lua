@@ -79,6 +79,8 @@ local function fill(out, p, before)
   out.a[p], out.b[p], out.d[p] = x >= 0 and x or y >= 0 and y or z >= 0 and z or p - 1, -1, -1
 end
 
+---For each particle the neighbours of the lattice from which its position is predicted, so that only small differences
+---are stored.
 ---@param lattice cq.Report.lattice
 ---@return cq.Report.prediction
 function encode.prediction(lattice)

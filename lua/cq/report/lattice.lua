@@ -57,6 +57,8 @@ end
 ---@field outer_count integer
 ---@field before ffi.cdata*[]    {dim} of int32_t[count]: the place in `order` of the neighbour along -x, -y, -z; -1: none
 
+---Orders the particles of bodies by cells of their lattices, and finds each one's neighbours before it, and which lie
+---at the surface. In 2D all count as outer ones.
 ---@param rest ffi.cdata*        double[n dim] where the particles are undeformed
 ---@param dim integer
 ---@param bodies { first: integer, count: integer, spacing: number, loose: boolean|integer[] }[]   first from 0

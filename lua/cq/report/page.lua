@@ -38,6 +38,7 @@ end
 local Page = {}
 Page.__index = Page
 
+---An empty page, to which runs and curves are added.
 ---@param title string
 ---@return cq.Report.page
 function page.new(title)

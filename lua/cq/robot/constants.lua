@@ -55,7 +55,8 @@ local function fill(robot, material, index, count)
   end
 end
 
----Gives the particles of a robot their materials: one for all, or by group name, "default" for the rest.
+---Gives the particles of a robot their materials: one for all, or by group name, "default" for the rest. Errors: a
+---particle with no material, or with two.
 ---@param robot cq.Robot
 ---@param given cq.Material|table<string, cq.Material>
 function constants.set(robot, given)

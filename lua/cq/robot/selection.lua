@@ -18,7 +18,8 @@ local selection = {}
 
 -- ---- which robot ----------------------------------------------------------------------------------------------------
 
----The robot in the world that another one refers to: the same, the one it was made from, or a variant of it.
+---The robot in the world that another one refers to: the same, the one it was made from, or a variant of it. Errors: it
+---is in the world several times, or not at all.
 ---@param world cq.World
 ---@param robot cq.Robot
 ---@param what string

@@ -86,7 +86,8 @@ local function numbers_of(robot, which)
   return list
 end
 
----Makes a copy of a robot one of fewer particles.
+---Makes a copy of a robot one of fewer particles. Errors: a robot with cables or surfaces under pressure; a force
+---actuator that would have no particle.
 ---@param out cq.Robot       the copy
 ---@param robot cq.Robot
 ---@param which string|string[]|integer[]|cq.Group

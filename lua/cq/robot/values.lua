@@ -146,7 +146,8 @@ local function masks(robot, value, what)
   return out, rest
 end
 
----Checks the table that robot:with takes.
+---Checks the table that robot:with takes. Errors: an unknown field; values by group of what each particle or cable
+---needs its own; a field of actuators or cables that the robot lacks; other shapes.
 ---@param robot cq.Robot
 ---@param given table
 ---@return table<string, table>     by field: { tensor } or { groups, rest }

@@ -69,6 +69,7 @@ function backward.factor(self, i)
   return self.window > 0 and i > 0 and i % self.window == 0 and 0 or self.discount
 end
 
+---Norms of the adjoint state at each control step, after a backward pass.
 ---@param self cq.Rollout
 ---@return cq.Tensor?     {steps} or {steps, batch}; nil on CUDA
 function backward.norms(self)

@@ -86,6 +86,8 @@ function contact.rows(roll)
   return out
 end
 
+---Forces and torques on each wall and each group of pinned particles, from the engine's rows; fields are nil where the
+---world has no walls or no pins.
 ---@param rows cq.Tensor     of contact.rows
 ---@param world cq.World
 ---@return cq.Contact
@@ -154,7 +156,8 @@ end
 -- The adjoint of state:contact.
 local function read_back(node, gradient) node.a:contact_adjoint(node.extra, gradient) end
 
----What a wall, or pins, gave in the control step before a state.
+---What a wall, or pins, gave in the control step before a state. Errors: the rollout was not given contact = true; the
+---first state, before which no step was made; no such wall.
 ---@param state cq.State
 ---@param which any
 function contact.read(state, which)

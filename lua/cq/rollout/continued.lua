@@ -27,7 +27,8 @@ local function check_scenes(from, def)
   end
 end
 
----Takes what a definition leaves out from the rollout of its state: the batch, and the robots.
+---Takes what a definition leaves out from the rollout of its state: the batch, and the robots. Errors: a state of
+---another world, of another batch, or not the final one of its rollout; `scenes` without `from`.
 ---@param world cq.World
 ---@param def table            of world:rollout
 function continued.inherit(world, def)

@@ -28,7 +28,7 @@ local function by_scene(roll, shape)
   return shape
 end
 
----Takes observer and controller from the rollout's definition.
+---Takes observer and controller from the rollout's definition. Errors: a controller for robots without actuators.
 function control.prepare(self, def)
   self.observer = def.observer and observers.of(def.observer, "world:rollout")
   self.controller = def.controller and controllers.of(def.controller, "world:rollout")
@@ -192,7 +192,8 @@ function control.forces(self, state, signals, begun)
   return forces
 end
 
----The user's cost of all signals {steps, signals} or {steps, batch, signals}.
+---The user's cost of all signals {steps, signals} or {steps, batch, signals}. Errors: it gives no number, or not one
+---for each scene.
 ---@return cq.Tensor           one number, or {batch}
 function control.effort(self, signals)
   self.phase, self.at = "effort", nil

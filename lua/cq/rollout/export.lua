@@ -34,7 +34,8 @@ function out.fields(fields)
   return frame.fields(fields)
 end
 
----Checks what names the files, before anything runs: fills in path, format and as.
+---Checks what names the files, before anything runs: fills in path, format and as. Errors: neither format nor path; two
+---formats; an ending that no format has.
 ---@param what string
 ---@param def rollout.export.def
 function out.plan(what, def)
@@ -170,7 +171,8 @@ local function export_frames(what, def, simulate)
   return def.path, count
 end
 
----Writes all frames of what is simulated.
+---Writes all frames of what is simulated. Errors: more frames than the format takes; an interval longer than the
+---rollout.
 ---@param what string
 ---@param def rollout.export.def     planned
 ---@param world cq.World
@@ -206,6 +208,8 @@ end
 
 local spec = is.define("rollout:export", out.fields {})
 
+---rollout:export: repeats the rollout and writes a file for each frame. Errors: a batch; a format or quantities that
+---there are not; a path that cannot be written.
 ---@param roll cq.Rollout
 ---@param options rollout.export.def
 ---@return string path

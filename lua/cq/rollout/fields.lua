@@ -17,7 +17,8 @@ local fields = {}
 
 -- ---- the robots of a rollout ----------------------------------------------------------------------------------------
 
----For each robot of the world, the variant of it that was given, or itself.
+---For each robot of the world, the variant of it that was given, or itself. Errors: a variant of a robot that is not in
+---the world, or two of one.
 ---@param world cq.World
 ---@param given? cq.Robot|cq.Robot[]
 ---@return cq.Robot[]

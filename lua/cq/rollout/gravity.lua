@@ -46,7 +46,8 @@ local function of_tensor(world, value, steps, batch)
     shape_text(shape))
 end
 
----Takes time-dependent gravity out of a rollout's definition; nil: it is constant.
+---The series of gravity over a rollout's control steps, taken out of its definition; nil where gravity is constant, and
+---without steps, where def.gravity becomes that of the start. Errors: another shape; numbers that are not finite.
 ---@param world cq.World
 ---@param def table            of world:rollout; gravity is taken out of it
 ---@return { tensor: cq.Tensor, per_scene: boolean, each: cq.Tensor }?   each: by control step, tensor: as the engine takes it
@@ -83,6 +84,7 @@ function gravity.of_step(motion, step)
   return motion.each:slice(step, step, axis):squeeze(axis)
 end
 
+---Sets the gravity of an engine rollout from a pool; nil sets that of the world back.
 ---@param entry table          of the pool
 ---@param own cq.Series?        of collect
 function gravity.apply(entry, own) series.apply(entry, "gravity", own, C.cq_rollout_set_gravity) end

@@ -19,6 +19,7 @@ local function by_pieces(tensor, pieces, axis)
   return tensor:unsqueeze(axis + 1):expand(shape):reshape(rows)
 end
 
+---Values by control steps as the engine takes them: repeated for the pieces that each control step is cut into.
 ---@param world cq.World
 ---@param tensor cq.Tensor      by control steps, of each scene where per_scene
 ---@param per_scene boolean?

@@ -27,15 +27,16 @@ local function require_finite(tensor, what, time)
   return tensor
 end
 
----What a function of time gives {dim}.
 ---@internal
+---What a function of time gives {dim}. Errors: another shape.
 function wall_motion.ask(f, time, dim, what)
   local out = joined(f(time), what)
   if not same(out:shape(), { dim }) then is.fail("%s must give {%d}, got %s", what, dim, shape_text(out:shape())) end
   return require_finite(out, what, time)
 end
 
----The velocity of a wall of the world in the control step that begins at a time.
+---The velocity of a wall of the world in the control step that begins at a time. Errors: a displacement that is not
+---zero at time 0.
 ---@param wall cq.Boundary
 ---@param k integer             its place among the walls
 ---@param time number
@@ -103,7 +104,7 @@ local function of_tensor(world, value, steps, batch)
 end
 
 ---Moves wall_velocity out of a rollout's definition into a series over control steps; nil where every wall keeps one
----velocity.
+---velocity. Errors: a world without walls; another shape; numbers that are not finite.
 ---@param world cq.World
 ---@param def table            of world:rollout
 ---@return cq.Series?
@@ -161,6 +162,7 @@ function wall_motion.way(state, scene)
   return moves and out or nil
 end
 
+---Sets the velocities of walls of an engine rollout from a pool; nil sets those of the world back.
 ---@param entry table          of the pool
 ---@param own cq.Series?        of take_series
 function wall_motion.apply(entry, own) series.apply(entry, "wall_motion", own, C.cq_rollout_set_walls) end

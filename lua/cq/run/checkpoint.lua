@@ -5,12 +5,13 @@ local tensor = require "cq.tensor"
 
 local checkpoint = {}
 
+---The file of a checkpoint, whether it is there or not.
 ---@param folder string       of the run
 ---@param iteration integer
 ---@return string
 function checkpoint.path(folder, iteration) return ("%s/checkpoints/%06d.bin"):format(folder, iteration) end
 
----Writes a state to the folder of a run.
+---Writes a state to the folder of a run. Errors: the folder cannot be made, or the file not written.
 ---@param folder string
 ---@param state { iteration: integer, params: table, optimizer: table }
 function checkpoint.write(folder, state)

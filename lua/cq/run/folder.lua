@@ -33,7 +33,7 @@ end
 local locks = {}
 
 ---Locks a folder, so that two runs do not mix their files. A run of a script that went on without finishing it counts
----as over.
+---as over. Errors: another process holds the lock.
 function folder.lock(path)
   local lock = locks[path] or host.lock(path)
   if lock == false then
@@ -144,6 +144,7 @@ end
 
 ---What an earlier run left is never overwritten: its folder moves to NAME-earlier-1, -2, ... beside, with all that is
 ---in it, and the folder begins empty. What `stays` names goes back into it. The folder is locked before and after.
+---Errors: the folder cannot be moved.
 ---@param path string
 ---@param stays fun(name: string, moved: string): boolean   does this entry, which is at `moved` now, belong to the run
 ---  that begins?
@@ -217,7 +218,7 @@ function folder.check(path)
   if not fine then error(problem, 0) end
 end
 
----A new folder among the temporary ones.
+---A new folder among the temporary ones. Errors: TMPDIR cannot be written.
 ---@return string path
 function folder.scratch()
   local pattern = (os.getenv "TMPDIR" or "/tmp") .. "/cqlua-XXXXXX"

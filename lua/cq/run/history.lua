@@ -139,7 +139,7 @@ local function warn_of_gap(path, columns, lines, last, torn)
     torn ~= "" and "ends within a line" or "was lost or emptied", from, last)
 end
 
----Copies the lines up to an iteration into another file.
+---Copies the lines up to an iteration into another file. Errors: there is none, or it is not one of a run.
 ---@param path string
 ---@param to string
 ---@param last integer

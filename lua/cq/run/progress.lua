@@ -31,6 +31,7 @@ end
 ---@internal
 Progress.duration = duration
 
+---The progress line of a training; its clock starts now. Off a terminal, or with --quiet, it draws no bar.
 ---@param total integer       of the loop
 ---@param done? integer       already made, by a run that is resumed
 ---@return cq.Progress

@@ -70,6 +70,8 @@ function policy.observer_data(observer, robots, trained)
   return out
 end
 
+---The observer of a saved run. Errors: one that the script wrote itself; one that this program lacks; groups that the
+---robots lack.
 ---@param data table            from policy.observer_data
 ---@param robots cq.Robot[]     that groups are of
 ---@param what string           whose it is, for errors
@@ -128,6 +130,8 @@ function policy.words(data)
   return data.kind == "own" and "the script's own" or controllers.words(data.kind, data.fields)
 end
 
+---The controller of a saved run, with its parameters. Errors: one that the script wrote itself; one that this program
+---lacks; parameters of other shapes.
 ---@param data table            from policy.controller_data
 ---@param params? table<string, cq.Tensor>   nil: of a design, which has none for the controller
 ---@param what string           whose it is, for errors

@@ -113,7 +113,7 @@ local function union(list)
   return all_of(list)
 end
 
----Both shapes; a + b is the same.
+---Both shapes; a + b is the same. Errors: a shape of another dimension.
 ---@param other cq.Shape
 ---@return cq.Shape
 function Shape:union(other)
@@ -137,7 +137,7 @@ local function part_of(kind, self, inside, keep, lower, upper)
   }
 end
 
----This shape without the other; a - b is the same.
+---This shape without the other; a - b is the same. Errors: a shape of another dimension.
 ---@param other cq.Shape
 ---@return cq.Shape
 function Shape:difference(other)
@@ -148,7 +148,8 @@ function Shape:difference(other)
     function(x, y, z) return not b(x, y, z) end)
 end
 
----The points in both shapes, with the particles and groups of this one.
+---The points in both shapes, with the particles and groups of this one. Errors: shapes that do not meet, or of another
+---dimension.
 ---@param other cq.Shape
 ---@return cq.Shape
 function Shape:intersection(other)
@@ -341,8 +342,8 @@ local function numbered(shape, k)
   end })
 end
 
----Copies in a row, each moved on by step. Of a group "leg", copy 2 is the group "leg.2"; all together stay "leg". So
----it is with walls of chambers.
+---Copies in a row, each moved on by step. Of a group "leg", copy 2 is the group "leg.2"; all together stay "leg". So it
+---is with walls of chambers. Errors: a step of another dimension.
 ---@param fields shape.repeated.def
 ---@return cq.Shape
 function Shape:repeated(fields)

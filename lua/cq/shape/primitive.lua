@@ -94,7 +94,7 @@ function primitive.fill(self, spacing)
   return out
 end
 
----Finishes a primitive from its checked fields.
+---Finishes a primitive from its checked fields. Errors: a spacing of another dimension.
 function primitive.new(kind, self, lower, upper, exact, inside)
   self.kind, self.dim, self.lower, self.upper, self.exact, self.inside = kind, #lower, lower, upper, exact, inside
   -- The particles of the shape at a spacing.
@@ -256,7 +256,7 @@ local polygon = is.define("cq.Shape.polygon", with_common { points = is.list(is.
 ---@class cq.Shape.polygon.def : cq.Shape.part.def
 ---@field points number[][]   {n, 2} its corners in their order, three at least [length]
 
----A polygon (2D) through points; where it crosses itself, inside and outside alternate.
+---A polygon (2D) through points; where it crosses itself, inside and outside alternate. Errors: all points on one line.
 ---@param fields cq.Shape.polygon.def
 ---@return cq.Shape
 function primitive.polygon(fields)

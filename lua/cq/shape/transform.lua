@@ -204,7 +204,8 @@ local function range_of(height, shape)
 end
 
 ---The shape with every point raised by a function of x (and z), as ground by the height of a terrain. No volume
----changes, and a box keeps as many particles in each of its columns.
+---changes, and a box keeps as many particles in each of its columns. Errors: a shape with walls for a pressure, whose
+---areas would not follow.
 ---@param height fun(x: number, z: number?): number    [length]
 ---@return cq.Shape
 function Shape:raised(height)

@@ -175,6 +175,8 @@ end
 
 local spec = is.define("state:save", frame.fields { scene = is.integer { min = 1, optional = true } })
 
+---state:save: writes particles or surfaces of one scene in the format of the path's ending. Errors: an unknown ending;
+---a scene that the batch lacks; a path that cannot be written.
 ---@param state cq.State
 ---@param path string
 ---@param options? state.save.def

@@ -48,8 +48,10 @@ local function zeros(n)
   return out
 end
 
+---CMA-ES in the unit cube: mean at its centre, covariance the identity.
 ---@param n integer           dimensions
 ---@param size? integer       points of a generation
+---@return table                the Cma
 function Cma.new(n, size)
   local self = setmetatable({ n = n, size = size or Cma.population(n), sigma = SIGMA, generation = 0 }, Cma)
   self.mean, self.path_sigma, self.path_c = zeros(n), zeros(n), zeros(n)

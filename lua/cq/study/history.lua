@@ -3,8 +3,10 @@
 local History = {}
 History.__index = History
 
+---An empty history of a study's trials, filled from the store by later updates.
 ---@param study cq.Study
 ---@param store cq.Store
+---@return table                the History
 function History.new(study, store)
   return setmetatable({ study = study, store = store, serial = 0, rows = {}, finished = {}, by_number = {},
     running = {} }, History)

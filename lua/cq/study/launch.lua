@@ -88,7 +88,8 @@ local function array_limit()
   return math.max(1, (size or SLURM_DEFAULT) - 1)
 end
 
----Writes and submits arrays of workers; arrays over the site's limit are cut.
+---Writes and submits arrays of workers; arrays over the site's limit are cut. Errors: no sbatch on the path; sbatch
+---refuses.
 ---@param session cq.Session
 ---@param options { workers: integer, jobs: integer, sbatch: string? }
 ---@param ready fun()           makes what workers must find; not called where sbatch is not at hand

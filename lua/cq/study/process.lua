@@ -121,7 +121,8 @@ end
 local Child = { __name = "cq.Child" }
 Child.__index = Child
 
----Starts a child process: the same program on the same script, with pipes to and from it.
+---Starts a child process: the same program on the same script, with pipes to and from it. Errors: the system starts no
+---process.
 ---@param words string[]       its arguments
 ---@param threads integer      for matrix products: with one there are no others, and it can be copied (process.in_a_fork)
 ---@param log string           a file for what it prints
@@ -287,7 +288,7 @@ end
 ---@return boolean
 function process.make_folder(path) return F.mkdir(path, 511) == 0 end
 
----Sends what this process prints to a file from now on.
+---Sends what this process prints to a file from now on. Errors: the file cannot be written.
 ---@param path string
 function process.print_to(path)
   io.stdout:flush()

@@ -15,8 +15,10 @@ local BAR = 20                       -- [columns]
 
 local progress = {}
 
+---The progress of a study on the terminal; its clock starts now.
 ---@param study cq.Study
 ---@param store cq.Store
+---@return table                the Progress
 function progress.new(study, store)
   return setmetatable({
     study = study, store = store, began = process.now(), made = 0, drawn = 0, lines = 0,
@@ -104,6 +106,8 @@ local function table_rows(self, children)
   return rows
 end
 
+---Draws bar and running trials anew, or, off a terminal, prints a line; nothing with --quiet, or too soon after the
+---last time.
 ---@param children cq.Child[]
 function Progress:update(children)
   if option.program.quiet then return end

@@ -135,7 +135,8 @@ function report.show(session, number)
   end
 end
 
----Tries a trial outside of the study, once more or before the study has begun.
+---Tries a trial outside of the study, once more or before the study has begun. Errors: no such trial; one whose point
+---the sampler has yet to choose.
 ---@param session cq.Session
 ---@return integer? code
 function report.rerun(session, number)
@@ -166,7 +167,8 @@ function report.rerun(session, number)
     job.folder))
 end
 
----Renders a trial from its saved results without training: its function runs, and run:optimize loads instead.
+---Renders a trial from its saved results without training: its function runs, and run:optimize loads instead. Errors: a
+---trial that is not done, or that has optimized no experiment.
 ---@param session cq.Session
 ---@param number integer
 function report.render(session, number)

@@ -78,6 +78,7 @@ local function job_of(self, claimed)
   }
 end
 
+---The folder of a trial, whether it is there or not.
 ---@param number integer
 ---@return string
 function Runner:trial_folder(number) return ("%s/trials/%06d"):format(self.folder, number) end

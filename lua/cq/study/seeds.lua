@@ -28,7 +28,8 @@ local function saved_loss(trial)
   return saved and { loss = saved.result.loss }
 end
 
----The study of a script with the seeds first, first + 1, ...; first is --seed, or 1.
+---The study of a script with the seeds first, first + 1, ...; first is --seed, or 1. Errors, in a trial: the script
+---returns no table with a loss.
 ---@param path string       of the script
 ---@param count integer
 ---@return cq.Study

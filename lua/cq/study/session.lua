@@ -34,7 +34,7 @@ local function hashes(files)
   return out
 end
 
----Loads a study's script, and finds its folder and the address of its store.
+---Loads a study's script, and finds its folder and the address of its store. Errors: a script that returns no study.
 ---@param script string
 ---@param address? string      of a server that keeps the store
 ---@param count? integer       of seeds: the script trains one thing, and is run with each of them
@@ -90,7 +90,7 @@ function Session:changed(stored)
   return names[1] and names[1] .. ", which the script loads,"
 end
 
----The hash of the script's text.
+---The hash of the script's text. Errors: it cannot be read.
 ---@return string
 function Session:hash()
   local bytes, problem = read_file(self.script)
@@ -174,7 +174,8 @@ end
 ---@field force_new? boolean     what is there is moved away
 ---@field go_on? boolean         the script was changed, and what it gave before counts
 
----Opens the study's store, or makes it, and checks that the definition is the stored one.
+---Opens the study's store, or makes it, and checks that the definition is the stored one. Errors: the definition
+---differs and go_on is not set; a folder that cannot be made.
 ---@param def cq.Session.begin.def
 ---@return cq.Store
 function Session:begin(def)

@@ -174,7 +174,7 @@ function space.integer(min, max)
   return range("cq.Space.integer", "integer", min, max)
 end
 
----One of a list. A list of numbers has an order that plots show.
+---One of a list. A list of numbers has an order that plots show. Errors: no list, or an empty one.
 ---@param values any[]     at least one: numbers, strings, true and false, tables, functions
 ---@return cq.Parameter
 function space.choice(values)
@@ -185,7 +185,7 @@ function space.choice(values)
 end
 
 ---@internal
----A parameter of a grid: a list, or a tensor of rank 1.
+---A parameter of a grid: a list, or a tensor of rank 1. Errors: no list, or an empty one.
 ---@param name string
 ---@param given any
 ---@return cq.Parameter

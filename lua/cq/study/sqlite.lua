@@ -88,6 +88,8 @@ end
 ---@field read_only? boolean
 ---@field patience? number       [s] that a write waits for others
 
+---Opens a database; creates the file if def.create. Errors: no libsqlite3, or an old one; a file that is missing,
+---damaged, or locked for longer than def.patience [s].
 ---@param path string
 ---@param def? cq.Sqlite.def
 ---@return cq.Sqlite
@@ -108,7 +110,7 @@ function sqlite.open(path, def)
   return self
 end
 
--- Prepares an SQL statement, which is kept for the next call.
+-- Prepares an SQL statement, which is kept for the next call. Errors: SQL that the library refuses.
 function Sqlite:statement(sql)
   local known = self.statements[sql]
   if known then return known end

@@ -110,6 +110,8 @@ function store.is_server(path) return path:find "^postgres%a*://" ~= nil end
 ---@field schema? string        of the study on a server
 ---@field study? cq.Study        whose trials it holds
 
+---Opens the store of a study, and makes its tables where they are missing, unless it is only read. Errors: those of
+---sqlite.open and postgres.open; a damaged store.
 ---@param path string           of a file, or the address of a server
 ---@param def? cq.Store.def
 ---@return cq.Store
@@ -415,6 +417,7 @@ end
 ---@return table[]
 function Store:ranking() return select(self, "WHERE state = 'done' ORDER BY value, number") end
 
+---A trial's row: number, state, point, results. Errors: no such number.
 ---@param number integer
 ---@return table
 function Store:trial(number)

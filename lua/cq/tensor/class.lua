@@ -103,6 +103,7 @@ class.wrap = wrap
 
 local scalar_dims = {}
 
+---A new tensor of one number.
 ---@param value number
 ---@return cq.Tensor  rank 0
 function class.scalar(value)

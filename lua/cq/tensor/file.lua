@@ -66,6 +66,7 @@ function Writer:shape(t)
   for _, size in ipairs(t.dims) do self:u64(size) end
 end
 
+---Writes rank, dimensions and elements in float64.
 function Writer:tensor(t)
   self:shape(t)
   self:add(t, t.count * 8)
@@ -219,6 +220,7 @@ function Reader:check_room(bytes)
   end
 end
 
+---Reads a length and so many bytes. Errors: the file ends before.
 function Reader:string()
   local length = self:u32()
   self:check_room(length)
@@ -255,6 +257,7 @@ function Reader:into(memory, count)
   end
 end
 
+---Reads rank, dimensions and elements; NaN of any bits becomes the usual one. Errors: the file ends before.
 function Reader:tensor()
   local t = self:shape(8)
   self:into(t.pointer, t.count * 8)
@@ -312,6 +315,7 @@ end
 -- A key in words, for the path of an error.
 local function shown(key) return type(key) == "string" and key:gsub("[^%w_ -]", "?"):sub(1, 40) or tostring(key) end
 
+---Reads a byte as a boolean. Errors: neither 0 nor 1.
 function Reader:boolean()
   local value = self:u8()
   if value > 1 then self:damaged(("a boolean of %d"):format(value)) end
@@ -349,7 +353,7 @@ function Reader:table(path)
   return out
 end
 
--- Requires the checksum that follows.
+-- Requires the checksum that follows. Errors: it differs, so the file is damaged.
 function Reader:check_sum()
   local count, sum, at = self.at, CHECKSUM, 0
   ffi.copy(scratch, self:bytes(8), 8)
@@ -393,7 +397,7 @@ local function read_npy(handle, path)
 end
 
 ---Reads what save has written, and one array of NumPy's (.npy): floats and integers as a tensor. Params are params
----again, with their bounds.
+---again, with their bounds. Errors: a file that is missing, cut short, damaged, or of another kind.
 ---@param path string
 ---@return table|cq.Tensor
 function file.load(path)

@@ -37,7 +37,7 @@ local function infer(t, shape)
   return dims
 end
 
----The same elements in another shape of the same count; one size may be -1 for what is left.
+---The same elements in another shape of the same count; one size may be -1 for what is left. Errors: another count.
 ---@param shape integer[]   its sizes
 ---@return cq.Tensor
 function Tensor:reshape(shape)
@@ -71,7 +71,7 @@ function Tensor:unsqueeze(dim)
   return share(self, class.check_shape(dims, "unsqueeze"))
 end
 
----Without a dimension of size 1, or without all of these.
+---Without a dimension of size 1, or without all of these. Errors: the named one has another size.
 ---@param dim integer?     none: all of size 1
 ---@return cq.Tensor
 function Tensor:squeeze(dim)
@@ -133,7 +133,7 @@ local function pick(t, shape, from, offset)
   return out
 end
 
----Dimensions in another order.
+---Dimensions in another order. Errors: not each dimension once.
 ---@param order integer[]  each dimension once
 ---@return cq.Tensor
 function Tensor:permute(order)
@@ -150,7 +150,7 @@ function Tensor:permute(order)
   return pick(self, dims, from, 0)
 end
 
----Two dimensions exchanged; the last two if none are named.
+---Two dimensions exchanged; the last two if none are named. Errors: rank 0 or 1.
 ---@param i? integer
 ---@param j? integer
 ---@return cq.Tensor
@@ -164,7 +164,8 @@ function Tensor:transpose(i, j)
   return self:permute(order)
 end
 
----Repeats along dimensions of size 1, and along new ones in front.
+---Repeats along dimensions of size 1, and along new ones in front. Errors: a shape that another size than 1 would have
+---to stretch to.
 ---@param shape integer[]   sizes that it stretches to
 ---@return cq.Tensor
 function Tensor:expand(shape)
@@ -182,7 +183,7 @@ function Tensor:expand(shape)
   return pick(self, shape, from, 0)
 end
 
----Entries i to j along a dimension, both included. j = i - 1 gives none.
+---Entries i to j along a dimension, both included. j = i - 1 gives none. Errors: numbers beyond the entries.
 ---@param i integer    from 1, negative from the end
 ---@param j integer?   default the last
 ---@param dim integer? default 1
@@ -227,7 +228,7 @@ function class.element(t, index)
   return out
 end
 
----Iterates over the first dimension: for i, row in t:rows() do.
+---Iterates over the first dimension: for i, row in t:rows() do. Errors: rank 0.
 function Tensor:rows()
   class.check_tensor(self, "rows")
   if self.rank == 0 then fail("rows: a tensor of rank 0 has no rows") end
@@ -246,7 +247,8 @@ local function gather_back(node, gradient)
   C.cq_tensor_gather_adj(reduction.set_extent(e.outer, e.axis, e.inner), e.count, e.index, adjoint(node.a), gradient)
 end
 
----Entries by their numbers along a dimension; repeated ones get the sum of their gradients.
+---Entries by their numbers along a dimension; repeated ones get the sum of their gradients. Errors: no list; a number
+---beyond the entries.
 ---@param list integer[]|cq.Tensor  from 1, negative from the end
 ---@param dim integer?              default 1
 ---@return cq.Tensor
@@ -270,7 +272,7 @@ function Tensor:gather(list, dim)
   return out
 end
 
----n copies after one another along a dimension.
+---n copies after one another along a dimension. Errors: n is negative or no whole number.
 ---@param n integer
 ---@param dim integer?  default 1
 ---@return cq.Tensor
@@ -324,7 +326,8 @@ local function parts_of(list, what)
   return parts
 end
 
----Joins tensors along a dimension that they have; numbers and rank 0 count as {1}.
+---Joins tensors along a dimension that they have; numbers and rank 0 count as {1}. Errors: shapes that differ along
+---another dimension; an empty list.
 ---@param list (cq.Tensor|number)[]   of one shape but for this dimension
 ---@param dim integer?   default 1
 ---@return cq.Tensor
@@ -350,7 +353,7 @@ function layout.concat(list, dim)
   return assemble(parts, offsets, dims, dim, class.make(dims))
 end
 
----Joins tensors of one shape along a new dimension.
+---Joins tensors of one shape along a new dimension. Errors: shapes that differ; an empty list.
 ---@param list (cq.Tensor|number)[]
 ---@param dim integer?   of the result, default 1
 ---@return cq.Tensor

@@ -19,6 +19,8 @@ end
 -- an entry (LuaJIT bug 1510, mended in 2026): no parameter may be lost so.
 local following = next
 
+---The keys of a table that are numbers or strings: numbers ascending, then strings by the alphabet.
+---@param t table
 ---@return any[] keys
 ---@return integer others     keys that are neither numbers nor strings
 function leaves.sorted_keys(t)

@@ -135,7 +135,7 @@ function make.eye(n)
   return out
 end
 
----first, first + step, ... up to last, which is included when it is met.
+---first, first + step, ... up to last, which is included when it is met. Errors: a step of 0.
 ---@param first number
 ---@param last number?   left out: 1 to first
 ---@param step number?   default 1
@@ -167,7 +167,8 @@ local bounds = schema.define("cq.param", {
   rate = schema.number { above = 0, optional = true },
 })
 
----A trainable tensor, with bounds that optimizers keep by projection, and its own rate if it has one.
+---A trainable tensor, with bounds that optimizers keep by projection, and its own rate if it has one. Errors: a value
+---that is NaN or outside of the bounds; min above max.
 ---@param value number|table|cq.Tensor  where it starts; copied
 ---@param opts? cq.param.def      bounds and rate
 ---@return cq.Tensor
@@ -230,7 +231,7 @@ function Tensor:data()
   return pointer
 end
 
----The number of a tensor of one element.
+---The number of a tensor of one element. Errors: another count.
 ---@return number
 function Tensor:item()
   class.check_tensor(self, "item")
@@ -299,7 +300,7 @@ function Tensor:fill(value)
   return self
 end
 
----Takes the elements of another of the same shape, in place.
+---Takes the elements of another of the same shape, in place. Errors: another shape; a tensor that is recorded.
 ---@param other cq.Tensor
 function Tensor:copy_from(other)
   check_writable(self, "copy_from")

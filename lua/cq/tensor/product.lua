@@ -107,7 +107,8 @@ local function vector_product(a, b)
 end
 
 ---Matrix product. Vector times vector is a number, matrix {n, k} times vector {k} is {n}, vector {n} times matrix {n,
----k} is {k}; more dimensions in front are a batch, of both or of one.
+---k} is {k}; more dimensions in front are a batch, of both or of one. Errors: rank 0; inner sizes or batches that
+---differ.
 ---@param other cq.Tensor
 ---@return cq.Tensor
 function Tensor:matmul(other)
@@ -120,7 +121,7 @@ function Tensor:matmul(other)
   return matrix_product(a:unsqueeze(1), b):squeeze(-2)
 end
 
----Sum of products of two vectors of one size.
+---Sum of products of two vectors of one size. Errors: other ranks, or sizes that differ.
 ---@param other cq.Tensor
 ---@return cq.Tensor  rank 0
 function Tensor:dot(other)
@@ -158,7 +159,8 @@ for name, activation in pairs(activations) do
   end
 end
 
----activation(x:matmul(w) + b) as one operation, for the rows of x.
+---activation(x:matmul(w) + b) as one operation, for the rows of x. Errors: shapes that do not fit; an unknown
+---activation.
 ---@param w cq.Tensor     {inputs, outputs}
 ---@param b cq.Tensor     {outputs}
 ---@param activation? "relu"|"tanh"|"softplus"|"sigmoid"|"none"   none unless given

@@ -57,6 +57,7 @@ local function block(count, zeroed)
   return gc(pointer, finalizer_of(bytes))
 end
 
+---Memory for numbers of float64, all zero.
 ---@param count integer
 ---@return ffi.cdata*  zeros, freed when unreachable
 function storage.zeros(count)
@@ -64,6 +65,7 @@ function storage.zeros(count)
   return block(count, true)
 end
 
+---Memory for numbers of float64, with any values in it.
 ---@param count integer
 ---@return ffi.cdata*  anything, freed when unreachable
 function storage.empty(count)

@@ -145,8 +145,8 @@ end
 ---@field name? string                        for errors
 ---@field altered? string                     what makes its gradient another than that of what it computes, for cq.check_gradient
 
----Records an operation whose adjoint the caller provides. Outside of recording it does nothing; backward is not
----called if no gradient reached any output.
+---Records an operation whose adjoint the caller provides. Outside of recording it does nothing; backward is not called
+---if no gradient reached any output. Errors: no list of outputs, or no function backward.
 ---@param def cq.tape.custom.def
 ---@return cq.Tensor ...  the outputs
 function tape.custom(def)
@@ -209,6 +209,7 @@ end
 
 ---Carries gradients from outputs to everything that the recorded operations were made of, newest operation first, and
 ---empties the tape unless it is kept. Leaves, and tensors made under other tapes, keep what reaches them in .grad.
+---Errors: an output of more than one element without a gradient, or a gradient of another shape.
 ---@param outputs cq.Tensor|cq.Tensor[]
 ---@param grads cq.Tensor|(cq.Tensor|number|false)[]|nil  of the outputs; nil: 1, for outputs of one element
 ---@param keep? boolean       for another backward pass over the same operations; rollouts are not run again for it

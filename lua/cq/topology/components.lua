@@ -9,6 +9,8 @@ local components = {}
 ---@field row integer[]        of its entries, row after row
 ---@field column integer[]
 
+---Which particles touch: all pairs nearer than the radius, as a sparse matrix of distances with the row and column of
+---each entry.
 ---@param points cq.Tensor     {n, dim}
 ---@param radius number        particles nearer than this touch [length]
 ---@return cq.Topology.components.graph

@@ -20,6 +20,8 @@ discreteness.measures = {
 }
 discreteness.names = { "material", "layout", "sign", "magnitude" }
 
+---Constraints of design:discreteness, one for each of material, layout and pulses (two) that `def` bounds, by a share
+---of its largest value. Errors: none is bounded.
 ---@param design cq.Topology
 ---@param def design.discreteness.def
 ---@return table[]

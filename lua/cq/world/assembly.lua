@@ -93,7 +93,7 @@ function assembly.check_positions(what, world, position)
   end
 end
 
----The walls of a world as an array of the engine's structs.
+---The walls of a world as an array of the engine's structs. Errors: two walls of one name; a wall of another dimension.
 ---@return ffi.cdata* structs, table keep    memory that must live until the world is made
 function assembly.walls(walls, domain)
   local structs, keep = ffi.new("cq_wall[?]", math.max(#walls, 1)), {}
@@ -265,6 +265,7 @@ local function fill_bodies(def, robots, arrays)
 end
 
 ---Fills the engine's def from robots and walls. Sets first, signal_first, entry_first, entry_count of each robot.
+---Errors: a robot of another dimension than the world.
 ---@param def ffi.cdata*          cq_world_def, grid and time filled
 ---@param robots cq.Robot[]
 ---@param walls cq.Boundary[]

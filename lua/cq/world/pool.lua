@@ -10,7 +10,9 @@ Pool.__index = Pool
 
 local pool = {}
 
+---An empty pool of the engine's rollouts of a world, which are made on demand and used again.
 ---@param world { handle: ffi.cdata* }     cq_world of the engine
+---@return table                the Pool
 function pool.new(world)
   return setmetatable({ world = world, entries = {} }, Pool)
 end

@@ -14,8 +14,10 @@ local sites = {}
 
 local KEPT_MAX = 2            -- that nobody uses: a length that is trained visits one after the other
 
+---The engine's worlds for one world whose pins begin in other cells; none is made yet.
 ---@param world cq.World
 ---@param raw ffi.cdata*      cq_world_def that it was made from; its arrays live with the world's layout
+---@return table                the Sites
 function sites.new(world, raw)
   local self = setmetatable({ raw = raw, dim = world.dim, dx = world.dx, list = {} }, Sites)
   -- what raw points to; not the world itself, whose finalizer holds this
