@@ -219,7 +219,8 @@ local function y_ticks(self, f)
   return out
 end
 
--- Draws ticks along x. Long names stand in two rows by turns. Returns the pixels from one tick to the next.
+-- Draws ticks along x. Long names stand in two rows by turns. Returns the pixels from one tick to the next. Without
+-- names there is no such distance: nil.
 local function x_ticks(self, canvas, f)
   local out = {}
   for k, name in ipairs(self.x_names or {}) do out[k] = { x = f.x(k), text = name } end

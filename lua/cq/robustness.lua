@@ -55,8 +55,9 @@ local function require_uninterrupted()
   if C.cq_interrupted() ~= 0 then is.fail("cq.robustness: interrupted") end
 end
 
--- f(...), or why the simulation failed. The unchanged simulation succeeded, so the change is the cause: a body put
--- into a wall, or a grid that the function of a level refuses.
+-- f(...), or why the simulation failed. The unchanged simulation succeeded, so the change is the cause: a body put into
+-- a wall, or a grid that the function of a level refuses. Returns what f does, or nil and the reason. Errors other than
+-- sentences, and Ctrl-C, pass through.
 local function attempt(f, ...)
   local fine, found = pcall(f, ...)
   if fine then return found end

@@ -127,7 +127,7 @@ local function solid_values(robot)
   return out
 end
 
--- which particles are solid whatever the variables say: 1, or 0
+-- Which particles are solid whatever the variables say: {n}, 1 or 0; nil: no region is.
 local function solid_mask(robot, which, what)
   if not which then return nil end
   local index, count = robot:select(which, what or "cq.Topology: solid_region")

@@ -36,8 +36,9 @@ local function first_column(m)
   return b
 end
 
--- Weights of particles at places d from a corner, in units of the reach: phi (1, d) . M^-1 (1, 0), M the sum of
--- phi (1, d) (1, d)^T. ridge: added to M where the places do not span the space.
+-- Weights of particles at places d from a corner, in units of the reach: phi (1, d) . M^-1 (1, 0), M the sum of phi (1,
+-- d) (1, d)^T. ridge: added to M where the places do not span the space. nil: the places do not span the space, and
+-- there is no ridge.
 local function weights_at(places, dim, ridge)
   local m, phi = {}, {}
   for i = 1, dim + 1 do

@@ -37,7 +37,8 @@ local function engine_of()
   return name
 end
 
--- OpenBLAS's description of itself, e.g. "OpenBLAS 0.3.21 ... SkylakeX MAX_THREADS=64"; the tensors link it.
+-- OpenBLAS's description of itself, e.g. "OpenBLAS 0.3.21 ... SkylakeX MAX_THREADS=64"; the tensors link it. nil: the
+-- program is linked with another BLAS.
 local function openblas()
   ffi.cdef "char *openblas_get_config(void);"
   local found, config = pcall(function() return ffi.string(C.openblas_get_config()) end)

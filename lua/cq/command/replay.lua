@@ -29,7 +29,7 @@ local function replay(zoo, entry)
   return math.abs(figure - entry.claimed) <= TOLERANCE * math.abs(entry.claimed), saved
 end
 
--- Warns of robots that do not reach their figure, and gives the exit code 1 for them.
+-- Warns of robots that do not reach their figure, and gives the exit code 1 for them. nil: all reach it.
 local function tell_others(names)
   if #names == 0 then return end
   message.warn("%s: not what is claimed, by more than %d %%", table.concat(names, ", "), 100 * TOLERANCE)

@@ -103,7 +103,7 @@ end
 
 -- ---- cuts -----------------------------------------------------------------------------------------------------------
 
--- The box around some particles.
+-- The box around some particles. Returns its lower and its upper corner.
 local function bounds_of(sample, list)
   local x, dim, low, high = sample.position:data(), sample.dim, {}, {}
   for d = 1, dim do

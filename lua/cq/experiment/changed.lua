@@ -54,7 +54,7 @@ local function is_of(robot, world)
   return false
 end
 
--- The world with its first robot replaced.
+-- The world with its first robot replaced. Returns it, and that robot as it stands in it.
 local function with_first(world, robot)
   local robots = { robot }
   for k = 2, #world.robots do robots[k] = world.robots[k] end

@@ -63,7 +63,7 @@ function objectives.number(value, what)
   return T.as_tensor(value):reshape {}
 end
 
--- The state at the start, if the user's function takes it as its second argument.
+-- The state at the start, if the user's function takes it as its second argument. nil: it takes one argument.
 local function start_of(terminal, roll)
   local info = type(terminal) == "function" and debug.getinfo(terminal, "u")
   if info and info.nparams < 2 and not info.isvararg then return nil end

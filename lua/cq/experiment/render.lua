@@ -182,7 +182,8 @@ local function label_of(options, state)
   return options.label and { options.label, time } or time
 end
 
--- Evaluates a user's option (colour, arrows) at a state. An error names the function and the control step.
+-- Evaluates a user's option (colour, arrows) at a state. An error names the function and the control step. nil without
+-- such an option.
 local function read(options, name, f, state, u)
   if not f then return nil end
   local roll, given = state.roll, options[name]

@@ -16,7 +16,7 @@ local together = {}
 -- ---- observers and controllers --------------------------------------------------------------------------------------
 
 -- Calls f(k, memory) for each scene, which returns a row and its new memory. Returns the rows as one tensor {scenes,
--- ...} and the memories.
+-- ...} and the memories. The memories are nil if no scene has one.
 local function each_scene(count, memory, f)
   local rows, after = {}, {}
   for k = 1, count do
@@ -84,7 +84,7 @@ local function column(group, name)
   return out
 end
 
--- One observer for the scenes of a group, from the observer of each.
+-- One observer for the scenes of a group, from the observer of each. nil: they have none.
 local function observer_of(group)
   local list = column(group, "observer")
   if not list[1] then return nil end
@@ -93,7 +93,7 @@ local function observer_of(group)
   return is_ours and are_same(list) and list[1] or setmetatable({ list = list, observe = Observers.observe }, Observers)
 end
 
--- One controller for the scenes of a group, from the controller of each.
+-- One controller for the scenes of a group, from the controller of each. nil: they have none.
 local function controller_of(group)
   local list = column(group, "controller")
   if not list[1] then return nil end
@@ -109,7 +109,7 @@ end
 
 -- ---- costs ----------------------------------------------------------------------------------------------------------
 
--- One running cost for the scenes of a group, from the cost of each.
+-- One running cost for the scenes of a group, from the cost of each. nil: they have none.
 local function running_of(group)
   if not group[1].fields.running then return nil end
   return function(state, u)
@@ -119,7 +119,7 @@ local function running_of(group)
   end
 end
 
--- One record function for the scenes of a group.
+-- One record function for the scenes of a group. nil: they record nothing.
 local function record_of(group)
   if not group[1].fields.record then return nil end
   return function(state, u)
@@ -127,7 +127,7 @@ local function record_of(group)
   end
 end
 
--- One effort function for the scenes of a group.
+-- One effort function for the scenes of a group. nil: they have none.
 local function effort_of(group)
   if not group[1].fields.effort then return nil end
   return function(u)

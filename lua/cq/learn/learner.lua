@@ -204,7 +204,7 @@ local spec = is.define("learner:train", {
   on_update = is.callable { optional = true },
 })
 
--- Opens the training's folder, or resumes it.
+-- Opens the training's folder, or resumes it. nil: the training has no folder. Errors: resume without one.
 local function open(self, def)
   if not def.folder then
     if def.resume then is.fail "learner:train: resume needs the folder that the training has written" end

@@ -66,7 +66,8 @@ local function scaled_reward(self, reward, ended)
   return self.rewards:scale(reward)
 end
 
--- control steps of all scenes with the policy as it is
+-- Makes control steps of all scenes with the policy as it is, drawing actions. Returns observations, actions, log
+-- densities, values, rewards and ends as {steps, scenes, ...}, and the sums over episodes that ended.
 local function collect(self, steps)
   local rows = { observation = {}, action = {}, log_density = {}, value = {}, reward = {}, ended = {} }
   local told = learner.no_episodes()

@@ -71,7 +71,8 @@ function verification.cases(folder)
   return cases
 end
 
--- log of the ratio of the last two errors, by that of their resolutions
+-- The order of convergence of the last two errors: log of their ratio by log of that of the resolutions. nil with fewer
+-- errors, and where one is rounding alone.
 local function order_of(errors, refined)
   local n = #errors
   local before, last = errors[n - 1], errors[n]

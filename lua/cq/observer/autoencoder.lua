@@ -215,7 +215,8 @@ end
 
 -- ---- observing ------------------------------------------------------------------------------------------------------
 
----The mean of the latent vector, with gradients to the state; between looks that of the last one.
+---The mean of the latent vector, with gradients to the state; between looks that of the last one. Returns it, and as
+---memory of the next control step, where it looks less often than at each of them; else nil.
 function Autoencoder:observe(state, hidden)
   if hidden and state.step % self.every ~= 0 then return hidden, hidden end
   local picture = self:picture(state)
@@ -225,7 +226,7 @@ function Autoencoder:observe(state, hidden)
   return z, self.every > 1 and z or nil
 end
 
----The weights of the encoder, where they are trained with the controller's.
+---The weights of the encoder, where they are trained with the controller's. nil: they are not trained.
 function Autoencoder:parameters()
   if not self.trainable then return nil end
   local out = {}

@@ -46,7 +46,8 @@ function External:start()
   return x
 end
 
--- Evaluates the user's function at a new point.
+-- Evaluates the user's function at a new point. Returns the values and gradients of objective and constraints there;
+-- nil: no evaluation is left, or Ctrl-C.
 local function evaluate(self, x)
   local solver = self.solver
   if not solver:goes_on() then return nil end

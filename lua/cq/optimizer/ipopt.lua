@@ -175,7 +175,8 @@ local results = {
 
 local converged = { [0] = true, [1] = true, [6] = true }
 
--- solves from the present parameters; sets the message and the multipliers
+-- solves from the present parameters; sets the message and the multipliers Returns "converged" or "stopped"; nil: the
+-- evaluations were used up. Errors: IPOPT's own failures.
 local function run(self, work)
   prepare(self, work)
   local multipliers = ffi.new("double[?]", math.max(#work.constraints, 1))

@@ -99,7 +99,8 @@ local function stops(self)
     params = self.all, gradient = self.grads, world = run and run.world } }
 end
 
--- Evaluates; an evaluation that Ctrl-C interrupted is repeated when the user continues.
+-- Evaluates: values by name, gradients of each pass, and what else the user's function returned. One that Ctrl-C
+-- interrupted is repeated when the user continues. Errors of the user's function pass through.
 local function evaluate_with(self, run)
   while true do
     local fine, values, grads, more = pcall(function()

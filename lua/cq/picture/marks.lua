@@ -201,7 +201,7 @@ function marks.see_arrows(given, scene)
   return def, at, vector
 end
 
----Arrows of a frame, checked, with the scale that they have so far.
+---Arrows of a frame, checked, with the scale that they have so far. nil: the picture has none.
 function marks.arrows(given, scene)
   if not given then return nil end
   local def, at, vector = marks.see_arrows(given, scene)

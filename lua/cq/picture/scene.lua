@@ -347,7 +347,7 @@ end
 
 local LEVELS, HIDDEN = 8, 0.02
 
--- cells that are about as opaque as each other join; those that cannot be seen are left out
+-- The opacity of each particle in steps: 0 is not drawn, and cells of the same step join. nil: all are opaque.
 local function levels_of(self, pose)
   local opacity = pose.def.opacity
   if not opacity then return nil end

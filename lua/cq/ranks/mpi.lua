@@ -205,7 +205,7 @@ function Mpi:receive(data, count, from) run(self, self.object.cq_mpi_receive(dat
 ---A number that tells whether ranks have the same bytes.
 function Mpi:hash(data, bytes, seed) return self.object.cq_mpi_hash(data, bytes, seed) end
 
----Ends MPI; all ranks come here.
+---Ends MPI; all ranks come here. After a failure this process leaves without the others.
 function Mpi:close()
   -- mpirun sends one to those that are still here when the first of a failed job has gone
   hush_signals()

@@ -26,7 +26,7 @@ local function allowed_of(item, checker)
   return checker.label
 end
 
--- A default value as text.
+-- A default value as text. nil: it has none.
 local function default_text(value)
   if value == nil then return nil end
   if type(value) == "table" then

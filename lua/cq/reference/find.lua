@@ -172,7 +172,7 @@ local function documents(book)
   return out
 end
 
--- How well a document matches all words; nil when it lacks one.
+-- How well a document matches all words; nil when it lacks one. Returns it, and the fields that match, for display.
 local function score(doc, wanted)
   local total, fields = 0, {}
   for _, word in ipairs(wanted) do

@@ -125,7 +125,7 @@ local function result_of(path)
   return nil, (tostring(saved):gsub("^[^:]*:%d+: ", ""))
 end
 
--- the body of a run; a sentence where only its script can make it
+-- the body of a run; a sentence where only its script can make it Returns the film, or nil and the sentence.
 local function film_of(saved, def, page)
   local fine, film = pcall(folder.film, saved, def, page)
   if fine then return film end

@@ -68,7 +68,7 @@ end
 -- The initial memory, with that of the controller within.
 function Through:start() return { inner = self.inner.start and self.inner:start() or nil } end
 
--- The inner controller's signals after f.
+-- The inner controller's signals after f. Returns them, and the memory of both.
 function Through:act(observation, memory, time, step)
   local signals, after = self.inner:act(observation, memory.inner, time, step)
   local out, own = self.f(T.as_tensor(signals, "cq.robustness"), memory.own, step)

@@ -59,7 +59,9 @@ function continued.inherit(world, def)
   def.robot = def.robot or from.roll.again.robot
 end
 
--- The memory of the observer or controller at the end of the previous rollout, if it is the same object.
+-- The memory of the observer or controller at the end of the previous rollout, if it is the same object. nil: it is
+-- another, or had none. Errors: a memory by scenes where scenes are chosen; an acceleration that would need the
+-- velocity before.
 local function memory_of(self, def, name)
   local before = def.from.roll.carried
   if def[name] == nil or before[name] ~= def[name] then return nil end

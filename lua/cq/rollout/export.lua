@@ -69,7 +69,7 @@ end
 local readouts = { { method = "center", unit = "length", ending = "" }, { method = "velocity", unit = "length/time",
   ending = "velocity_" } }
 
--- columns that are read of each state; add(state) reads them
+-- The empty columns of a table of what is followed, and a function add(state) that appends a row to them.
 local function trajectory(world)
   local list, readers = { { name = "time", unit = "time", values = {} } }, {}
   for _, one in ipairs(followed(world)) do
@@ -133,7 +133,7 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
--- Writes all frames of a rollout into one table.
+-- Writes all frames of a rollout into one table. Returns the path and the number of rows.
 local function export_table(what, def, simulate, world)
   local list, read = trajectory(world)
   local roll = simulate(function(state)

@@ -94,7 +94,8 @@ local function is_batched(tensor, rank, batch, what)
   return true
 end
 
--- The values of all robots as one tensor; repeated over scenes if any of them differs by scene.
+-- The values of all robots as one tensor; repeated over scenes if any of them differs by scene. Returns it, and whether
+-- it has the dimension of scenes in front.
 local function join(parts, rank, batch, what)
   local any = false
   for _, part in ipairs(parts) do any = is_batched(part, rank, batch, what) or any end
@@ -126,7 +127,7 @@ local function gather(world, list, entry, batch)
   return join(parts, 1 + entry.rank, batch, entry.name)
 end
 
--- mass = density volume, when a robot has set either
+-- mass = density volume, when a robot has set either nil: neither was set.
 local function masses(world, list, _, batch)
   local given, any, parts = {}, false, {}
   for k in ipairs(world.robots) do
@@ -237,7 +238,8 @@ local function require_friction(world)
     table.concat(kinds, ", "))
 end
 
--- The value of a field of the world or its walls in a rollout's definition.
+-- The value of a field of the world or its walls in a rollout's definition. Returns it as {dim} or {walls, dim}, and
+-- whether a dimension of scenes stands in front; nil: it is not given.
 local function of_world(world, def, entry)
   local value, walls = def[entry.name], #world.walls
   if value == nil then return end

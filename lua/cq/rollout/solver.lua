@@ -73,7 +73,8 @@ local function warn_of_saddle(world, saddle)
     what)
 end
 
--- what the engine reports, by the name of its part
+-- What the implicit solver did in each substep, by the name of the part: {steps, substeps}, {steps, batch, substeps}
+-- with a batch. nil in explicit steps.
 local function read(roll)
   local from = C.cq_rollout_solver(roll.handle)
   if from == nil then return nil end

@@ -153,7 +153,8 @@ function History.copy(path, to, last)
   atomic_file.write(to, table.concat(lines, "\n") .. "\n", { durable = true })
 end
 
--- The rows of a resumed run up to its last iteration.
+-- The rows of a resumed run up to its last iteration. Returns names of columns (nil: there is no file) and lines of
+-- text. Errors: a file that is not one of a run.
 local function recorded(path, last)
   local file, columns, lines, torn, wrong = io.open(path), nil, {}, "", nil
   if file then

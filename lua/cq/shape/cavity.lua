@@ -7,7 +7,8 @@ local cavity = {}
 
 -- ---- lattices -------------------------------------------------------------------------------------------------------
 
--- spacing of coordinates along an axis: the least distance of two that differ
+-- The least coordinate of the particles along an axis; the least distance of two that differ, nil where none do; and
+-- the extent.
 local function spacing_along(x, list, dim, axis)
   local sorted = {}
   for k, p in ipairs(list) do sorted[k] = x[p * dim + axis] end

@@ -68,7 +68,7 @@ function cloud.add(self, volume, x, y, z)
   return n + 1
 end
 
----Coordinates of particle p, from 1.
+---Coordinates of particle p, from 1. Two in 2D, three in 3D.
 function cloud.at(self, p)
   local x, dim = self.position, self.dim
   local k = (p - 1) * dim

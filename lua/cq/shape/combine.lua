@@ -27,7 +27,7 @@ local function apart(a, b)
   return false
 end
 
--- The box around a list of shapes.
+-- The box around a list of shapes. Returns its lower and its upper corner.
 local function bounds(list)
   local lower, upper = {}, {}
   for d = 1, list[1].dim do
@@ -39,7 +39,7 @@ local function bounds(list)
   return lower, upper
 end
 
--- the sum of the parts' volumes, known while no two parts can overlap
+-- The sum of the parts' exact volumes; nil where one is not known, or where boxes of two parts overlap.
 local function exact_sum(list)
   local sum = 0
   for i, shape in ipairs(list) do
@@ -52,7 +52,8 @@ local function exact_sum(list)
   return sum
 end
 
--- The triangles of all shapes together, if all are meshes.
+-- The triangles of all shapes together, if all are meshes. Returns a function that gives corners {triangles, 3, 3} and
+-- their number; nil: a part is no mesh.
 local function surface_of(list)
   for _, shape in ipairs(list) do
     if not shape.surface then return nil end

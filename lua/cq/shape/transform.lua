@@ -51,7 +51,7 @@ local function wall_maps(a, inverted, det)
   return { area = map(cofactor, none), arm = map(a, none), mirrors = det < 0 }
 end
 
--- The box that holds a box after a linear map.
+-- The box that holds a box after a linear map. Returns its lower and its upper corner.
 local function map_box(a, b, lower, upper)
   local low, high = {}, {}
   for i = 1, #a do

@@ -134,7 +134,7 @@ local function groups_of(data)
   return { { text = "all trials", numbers = all }, { text = ("the best, trial %d"):format(best), numbers = { best } } }
 end
 
--- The plot of curves: medians of groups of trials with bands.
+-- The plot of curves: medians of groups of trials with bands. nil: no trial reported.
 local function bands(data)
   local name, series, all = name_of(data), {}, {}
   for k, group in ipairs(name and groups_of(data) or {}) do

@@ -66,6 +66,7 @@ end
 -- ---- who is who ----------------------------------------------------------------------------------------------------
 
 -- when a process began, in ticks since the machine did: a number of a process is given again, with another beginning
+-- nil: it has ended.
 local function beginning(pid)
   local file = io.open(("/proc/%d/stat"):format(pid))
   if not file then return nil end
@@ -199,7 +200,7 @@ end
 ---Sends a signal to the child process and its descendants.
 function Child:signal(number) F.kill(-self.pid, number) end
 
--- Waits for a child's end; gives its exit code or signal.
+-- Waits for a child's end; gives its exit code or signal. Returns the code, or nil and the signal.
 local function wait_for(pid)
   local status = ffi.new "int[1]"
   repeat local got = F.waitpid(pid, status, 0) until got == pid or ffi.errno() ~= EINTR

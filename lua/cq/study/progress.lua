@@ -52,7 +52,8 @@ end
 
 local states = { "running", "failed", "pruned", "lost" }
 
----How many trials are in which state: "12/256  done 10  running 2".
+---How many trials are in which state: "12/256  done 10  running 2". Returns it, and the number of trials that have
+---ended.
 function progress.counts(counts, total)
   local ended = counts.done + counts.failed + counts.pruned + counts.lost
   local words = { ("%d/%d"):format(ended, total), ("done %d"):format(counts.done) }

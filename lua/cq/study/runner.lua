@@ -44,7 +44,8 @@ end
 
 -- ---- claims --------------------------------------------------------------------------------------------------------
 
--- point and claim are one transaction: two replicates of a point cannot be drawn apart
+-- Claims the next trial for this worker and gives it a point, in one transaction, so that replicates of a point cannot
+-- draw it twice. nil: none is waiting.
 local function claim(self)
   local store, now = self.store, process.now()
   return store.base:transaction(function()

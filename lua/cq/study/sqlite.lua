@@ -130,7 +130,8 @@ local function bind(statement, index, value)
   return S.sqlite3_bind_double(statement, index, value)
 end
 
--- Reads the value in column k of the present row of a statement.
+-- Reads the value in column k of the present row of a statement. NULL is nil, a whole number or a real one a number,
+-- all else a string.
 local function column(statement, k)
   local kind = S.sqlite3_column_type(statement, k)
   if kind == NULL then return nil end

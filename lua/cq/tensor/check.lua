@@ -182,7 +182,8 @@ local function ends_of(value, h, is_last)
   if is_last then error(fine and minus or plus, 0) end
 end
 
--- A row for each step at which f can be computed; none after an error of `enough`.
+-- A row for each step at which f can be computed; none after an error of `enough`. Returns the rows, and the least
+-- relative error.
 local function rows_of(value, loss, analytic, steps, enough)
   local rows, best = {}, math.huge
   for i, h in ipairs(steps) do

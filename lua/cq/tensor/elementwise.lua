@@ -37,7 +37,8 @@ local function fill_strides(to, t, rank)
   end
 end
 
--- The layout of two tensors broadcast to one shape.
+-- The layout of two tensors broadcast to one shape. Returns it (one struct, used anew by each call) and the shape.
+-- Errors: sizes that differ and are not 1.
 local function general_layout(what, a, b)
   local rank = math.max(a.rank, b.rank)
   local dims = {}
