@@ -67,7 +67,8 @@ local function scaled_reward(self, reward, ended)
 end
 
 -- Makes control steps of all scenes with the policy as it is, drawing actions. Returns observations, actions, log
--- densities, values, rewards and ends as {steps, scenes, ...}, and the sums over episodes that ended.
+-- densities, rewards and ends as lists by step of {scenes, ...}, values with one step more, and the sums over episodes
+-- that ended.
 local function collect(self, steps)
   local rows = { observation = {}, action = {}, log_density = {}, value = {}, reward = {}, ended = {} }
   local told = learner.no_episodes()
