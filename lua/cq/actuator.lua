@@ -73,7 +73,8 @@ local function along_vector(v, dim, name)
   return out
 end
 
--- S from a symmetric matrix, given as rows.
+-- A symmetric matrix, given as rows, as one list of dim^2 numbers. Errors: an entry that is no number; a matrix that is
+-- not symmetric.
 local function matrix_of(m, dim, name)
   local out = {}
   for i = 1, dim do
@@ -288,8 +289,9 @@ function actuator.is_force(value)
   return type(value) == "table" and getmetatable(value) ~= Actuator and type(value.force) == "function"
 end
 
----Refuses what is neither a cq.Actuator nor a force actuator.
 ---@internal
+---Returns the actuator unchanged. Errors: neither a cq.Actuator nor a force actuator with particles, a whole number of
+---signals and a known `every`. name, index: for errors.
 function actuator.check(value, name, index)
   if text.is_instance(value, "cq.Actuator") then return value end
   if not actuator.is_force(value) then

@@ -86,7 +86,7 @@ function controller.mark(params, words, what)
   for _, leaf in ipairs(T.leaves.list(params)) do origins[leaf.tensor] = { words = words, what = what } end
 end
 
--- Warns of parameters that were trained with another controller.
+-- Warns of parameters that were trained with another controller. One warning at most.
 local function tell_origin(self, params)
   for _, name in ipairs(T.leaves.sorted_keys(params)) do
     local origin, own = origins[params[name]], nil
@@ -209,7 +209,8 @@ local function own_value(value, shape, what)
   return T.param(tensor, tensor.bounds)
 end
 
--- Drawn parameters, with the user's in place of those given by name.
+-- Drawn parameters, with the user's `init` in place of those that it names. Errors: a name or a shape that the
+-- controller lacks.
 local function with_own(self, params)
   tell_origin(self, self.init or {})
   local what, names = ("cq.Controller.%s: init"):format(self.family), T.leaves.sorted_keys(params)
@@ -229,7 +230,8 @@ local seed = is.integer { min = 0, optional = true }         -- the program's --
 local size = is.integer { min = 1, optional = true }
 local init = is.table { optional = true }                    -- first values by name; others are drawn
 
--- Makes initial weights for observations of this size.
+-- Makes initial weights for observations of this size. Sets self.params and self.inputs; init replaces those that it
+-- names.
 local function make_layers(self, inputs)
   local random, params, last = generator(self), {}, inputs
   for k, width in ipairs(self.hidden) do

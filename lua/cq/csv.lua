@@ -61,7 +61,8 @@ local function cells_of(self, line, number)
   return cells
 end
 
--- Reads the line of column names, with their units in brackets.
+-- Reads the line of column names, with their units in brackets, into names, units and empty columns. Errors: a name
+-- that is empty or comes twice; a line of numbers alone.
 local function read_header(self, line, number)
   self.separator = separator_of(line)
   local cells = cells_of(self, line, number)
@@ -79,7 +80,8 @@ local function read_header(self, line, number)
   end
 end
 
--- Reads a line of numbers.
+-- Appends a line of numbers to the columns. Errors: another number of cells than columns; a cell that is no finite
+-- number.
 local function read_row(self, line, number)
   local cells = cells_of(self, line, number)
   if #cells ~= #self.names then

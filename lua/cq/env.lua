@@ -58,7 +58,8 @@ local function check_finite(tensor, what)
   end
 end
 
--- Observations of all scenes {scenes, numbers}; refuses an observer with a memory.
+-- Observations of all scenes {scenes, numbers}, with the goals behind them. Errors: an observer with a memory; another
+-- shape; numbers that are not finite.
 local function observe(self, state)
   local z, memory = self.observer:observe(state)
   if memory ~= nil then
@@ -150,7 +151,7 @@ local function advance(self, u)
   end
 end
 
--- The result of a user's function as {scenes}: one number a scene.
+-- The result of a user's function as {scenes}: one number a scene. true and false are 1 and 0. Errors: another shape.
 local function by_scene(self, value, name)
   if type(value) == "boolean" then value = value and 1 or 0 end
   if type(value) ~= "number" and type(value) ~= "table" then

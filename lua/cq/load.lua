@@ -163,7 +163,8 @@ local function check(data, path)
   if problem then is.fail("cq.load: %s is damaged: %s", path, problem) end
 end
 
--- how long a rollout is, and the controller in words
+-- Notes the duration of a saved run [time] and its controller in words, and by which controller its parameters were
+-- trained.
 local function describe(self, data)
   local controller = data.controller
   self.duration = data.world and data.steps * data.world.fields.dt
@@ -178,7 +179,7 @@ local function describe(self, data)
   end
 end
 
--- A file's contents as an object, brought to the present version.
+-- A file's contents as a cq.Saved, brought to the present version. Errors: damaged; of a newer version.
 local function saved_of(data, path, folder)
   check(data, path)
   local fine = pcall(migrate.to, data, runs.version)

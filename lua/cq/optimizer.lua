@@ -109,7 +109,8 @@ local function require_free(x, path)
   end
 end
 
--- trainables with their gradients; a param without a gradient is a mistake
+-- Trainables with their gradients, { path, x, g } each. Errors: a param without a gradient; a gradient of another
+-- shape, or not finite.
 local function pairs_of(params, grads)
   local found = leaves.pair(params, grads)
   local out = {}
@@ -169,7 +170,7 @@ local function project(x)
   end
 end
 
--- The moments of a parameter, zero where the parameter is new.
+-- The numbers of a parameter's moment, zero where the parameter is new. Errors: another count than before.
 local function moment_of(self, name, entry)
   local moment = self.moments[name][entry.path]
   if not moment then

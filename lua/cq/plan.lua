@@ -55,7 +55,7 @@ local values = { clip = is.any_of { is.number { above = 0 }, is.one_of { "median
   is.callable() }, gradient_decay = is.any_of { is.number { above = 0, infinite = true }, is.one_of { "auto" },
   is.instance "cq.Schedule", is.callable() } }
 
--- Refuses options that no stage has.
+-- Returns the options unchanged. Errors: one that no stage has; a value that is neither allowed nor a schedule.
 local function check_options(given, what)
   for name, value in pairs(given) do
     if not is_known(name) then

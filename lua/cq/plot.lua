@@ -265,7 +265,7 @@ local function draw_axes(self, canvas, f)
   if self.y_label then canvas:text { x = 14, y = f.top - 12, size = 10, text = self.y_label } end
 end
 
--- Draws the band between a series' lower and upper curve.
+-- Draws the band between a series' lower and upper curve, where it has them; places that are not finite are left out.
 local function draw_band(self, canvas, f, s)
   if not s.lower then return end
   local points = {}
@@ -278,7 +278,7 @@ local function draw_band(self, canvas, f, s)
   if #points >= 3 then canvas:polygon(points, colour.number(s.colour, 0.18)) end
 end
 
--- pieces of the curve between numbers that cannot be shown
+-- Draws a curve in pieces, cut where a number is not finite; a single point is a dot.
 local function draw_curve(self, canvas, f, s)
   local piece = {}
   -- Draws the points since the last gap: as a line, or a single one as a dot.

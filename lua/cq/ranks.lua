@@ -155,7 +155,7 @@ local function release(...)
   end
 end
 
--- numbers of all scenes, from those of this rank {scene -> number}
+-- The numbers of all scenes, on all ranks, from those of the scenes of this rank, { [scene] = number }.
 local function gather(self, count, own)
   local most = math.ceil(count / self.size)
   local mine, all = ffi.new("double[?]", most), ffi.new("double[?]", most * self.size)

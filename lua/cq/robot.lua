@@ -248,7 +248,8 @@ local function bind(self, actuator, position)
   end
 end
 
--- Gives a robot its actuators: signals, stresses, forces, cables, surfaces.
+-- Gives a robot its actuators, one or a list: signals, stresses, forces, cables, surfaces. Errors: those of
+-- actuator.check and of each kind.
 local function set_actuators(self, given)
   self.signals, self.stresses, self.forces, self.cables, self.surfaces = {}, {}, {}, {}, {}
   self.weight_columns = 0
@@ -287,7 +288,7 @@ local spec = is.define("cq.Robot", {
   name = is.string { default = "robot" },
 })
 
--- Fills the shapes of a robot with particles, and makes their groups.
+-- Fills the shapes of a robot, one or a list, with particles, and sets its groups, walls and bounding box.
 local function sample(self, shape, spacing)
   if not text.is_instance(shape, "cq.Shape") then
     shape = #shape == 1 and shape[1] or require("cq.shape").union(shape)

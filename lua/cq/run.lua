@@ -104,7 +104,7 @@ local function current_ranks()
   return Ranks and Ranks.current()
 end
 
--- The manifest of a run: command line, options, version, machine.
+-- The manifest of a run: command line, options, version, machine. Plain data, for manifest.json.
 local function manifest_of(def, bytes)
   local words = { "cqlua" }
   for _, word in ipairs(script.arguments or {}) do words[#words + 1] = text.quoted(word) end
@@ -388,7 +388,8 @@ local function ready(self, what)
   keep_folder(self)
 end
 
--- checks a row of results, and writes it to the history
+-- Writes a row of results to the history. Errors: iteration or loss that is no number; an iteration that is recorded
+-- already.
 local function append(self, row, what)
   ready(self, what)
   for _, name in ipairs { "iteration", "loss" } do

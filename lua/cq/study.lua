@@ -62,7 +62,7 @@ local spec = is.define("cq.Study", {
   run = is.callable(),
 })
 
--- Names of parameters in a fixed order.
+-- The names of parameters by the alphabet. Errors: an entry without a name; none.
 local function sorted_names(given, field)
   local list = {}
   for name in pairs(given) do
@@ -113,7 +113,7 @@ local function objectives_of(def)
   return out
 end
 
--- How many points a study tries.
+-- How many points a study tries: all of a grid, or `trials`. Errors: a sampler without trials; a grid with a range.
 local function count_points(self, def)
   if self.sampler ~= "grid" then
     return def.trials or is.fail("cq.Study: trials is missing: how many points the sampler \"%s\" shall draw",

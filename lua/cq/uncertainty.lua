@@ -118,7 +118,8 @@ local function check_residuals(r, rows)
   return r
 end
 
--- Residuals at the estimate {N}, and columns of J.
+-- Residuals at the estimate {N}, and the columns of J, {N} each, by forward differences; parameters are restored.
+-- Errors: the number of residuals changes.
 local function by_differences(f, p, numbers, relative)
   local first, columns = check_residuals(T.tape.pause(f, p)):detach():copy(), {}
   for k, number in ipairs(numbers) do
@@ -236,7 +237,8 @@ local function inverse(columns, names)
   return out
 end
 
--- An estimate with the covariance of its numbers, as a cq.Uncertainty.
+-- A cq.Uncertainty from the covariance of an estimate's numbers: names, values, deviations in the shape of the
+-- parameters, correlations.
 local function make(params, numbers, covariance)
   local n = #numbers
   local self = { names = {}, values = {}, covariance = covariance, correlation = T.zeros { n, n } }

@@ -53,7 +53,7 @@ end
 -- Walls without a face yet: particles, area vectors, corners.
 local function no_walls() return { index = {}, area = {}, corner = {}, face = {} } end
 
--- the particles, area vectors, corners and faces of a wall, appended
+-- Appends a wall's particles (from 0), area vectors, corners and faces to `out`, and returns `out`.
 local function add_wall(out, wall, dim)
   for k, p in ipairs(wall.particle) do
     local n = #out.index + 1
@@ -76,7 +76,8 @@ local function check_closed(robot, name, wall, walls)
     .. "cut the shape there", WHAT, name, robot.name, math.sqrt(square), math.sqrt(square) / math.max(size, 1e-300))
 end
 
--- The walls of a mesh by their names.
+-- The walls of a robot by their names, one or a list, joined. Errors: a name that it has not, or twice; walls that are
+-- open.
 local function of_names(robot, given)
   local out, seen = no_walls(), {}
   out.closed = true

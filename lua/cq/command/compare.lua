@@ -105,7 +105,7 @@ local function counted(bytes)
   return out
 end
 
--- Lines of a text that another text lacks.
+-- Lines of a text that another text lacks. As "LINE: TEXT", blank ones left out; a line that occurs twice needs two.
 local function lacking(bytes, other)
   local counts, out, at = counted(other), {}, 0
   for line in (bytes .. "\n"):gmatch "([^\n]*)\n" do

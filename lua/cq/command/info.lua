@@ -25,7 +25,8 @@ local function instruction_sets()
   return found, all:match "model name%s*:%s*([^\n]*)"
 end
 
--- The description of a CPU world: instruction set, threads and precision.
+-- The engine that a CPU world has here in words: instruction set, threads and precision; the error where none can be
+-- made.
 local function engine_of()
   local cq = require "cq"
   local material = cq.Material.neo_hookean { young = 1, poisson = 0, density = 1 }

@@ -126,7 +126,8 @@ local function gather(program)
   return table.concat(lines, "\n"), total
 end
 
--- layers from x to out, by two arrays in turn
+-- The C lines of a network's layers, from the array x to the array out by way of h0 and h1 in turn. Returns the
+-- declaration of h0 and h1 as far as they are needed, and the calls.
 local function layers(program, inputs)
   local widest, lines, from = 0, {}, "x"
   for k, layer in ipairs(program.layers) do

@@ -44,7 +44,7 @@ local function group_name(entry)
   return table.concat(names, " and ")
 end
 
--- Names of clusters of particles: the mean place of each at rest.
+-- For each cluster of particles a name, "12 particles around X, Y at rest", for the comments of an exported controller.
 local function cluster_names(observer, world)
   local selection, out = observer:groups_of(world), {}
   local rest = world.layout.base.position
@@ -61,7 +61,7 @@ local function cluster_names(observer, world)
   return out
 end
 
--- A name for each row of an observation: groups or clusters.
+-- A name for each row of an observation: groups, clusters, or single particles.
 local function rows_of(observer, world)
   local out = {}
   if observer.family == "kmeans" then return cluster_names(observer, world) end

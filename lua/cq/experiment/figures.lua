@@ -118,7 +118,8 @@ local function opacity_of(density, dim)
   return dim == 3 and solid:sum():item() > 0 and solid or density
 end
 
--- Colours and opacities of a design, binary or soft.
+-- How a body of the design is coloured: its world, the signal of each particle (1: none) with the names, and, of a soft
+-- design, its opacity.
 local function look_of(self, def)
   local solid = def.solid
   if solid then
@@ -246,7 +247,7 @@ local function beside(page, row)
   page.height = page.height + tallest + GAP
 end
 
--- the page as one picture: rows of panels from top to bottom
+-- One canvas of the page's rows of panels, from top to bottom.
 local function assemble(page, width)
   local sheet = canvases.new { width = width, height = page.height + GAP, samples = SAMPLES }
   local y = GAP

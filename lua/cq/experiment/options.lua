@@ -53,7 +53,8 @@ local function problem_of(name, value, run)
   return field.outside(entry, tensor:min():item(), tensor:max():item())
 end
 
--- Refuses a value of an option that its field does not allow.
+-- Refuses a value of an option that the design, the optimizer, the gradient or the field of that name does not allow.
+-- Returns nothing.
 local function check_value(name, value, run, what)
   if kinds[name] then
     is.argument(what, "options." .. name, kinds[name], value)
@@ -147,7 +148,8 @@ local function set_rate(optimizer, rate)
   end
 end
 
--- Sets the rate, the clip or the penalties of an optimizer.
+-- Sets the rate, the clip ("none" takes it away) or all penalties of an optimizer. Errors: a value that it does not
+-- allow.
 local function set_optimizer(optimizer, name, value)
   if name == "rate" then
     set_rate(optimizer, is.argument("run:optimize", "options.rate", is.number { above = 0 }, value))
@@ -197,7 +199,7 @@ function options.fitting(given, run)
   return out
 end
 
--- Sets the limits of constraints for this iteration; says whether one changed.
+-- Sets the limits of constraints for this iteration; says whether one changed. Errors: a limit that is no number.
 local function set_limits(self, limits, i)
   local changed = false
   for _, c in ipairs(self.run.constraints) do
@@ -225,7 +227,7 @@ local function set_design(self)
   if run.extracted then run.extracted.design = run.design end
 end
 
--- Sets one option; true: the problem differs from before.
+-- Sets one option of an iteration. Returns whether losses of before and after are of two problems.
 local function set_one(self, name, value)
   local run = self.run
   if of_optimizer[name] then

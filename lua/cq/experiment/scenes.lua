@@ -60,7 +60,7 @@ local function require_plain(value, name, what)
   end
 end
 
--- Takes a scene's own observer or controller.
+-- Gives a scene its own observer and controller. Errors: one with weights, or beside weights of the experiment's.
 local function take_policy(self, def, run, what)
   if def.observer then
     self.observer = observers.of(def.observer, what)
@@ -76,7 +76,7 @@ local function take_policy(self, def, run, what)
   require_plain(self.controller:prepare(run.world, self.observer, self:robot_with(self.params)), "controller", what)
 end
 
--- Takes a scene's own values of the robot and the world.
+-- Gives a scene its own values of the world. Errors: one that is trained, or an option of the stage.
 local function take_values(self, def, run, what)
   self.of_scene = {}
   for _, entry in ipairs(field.of_world) do

@@ -85,7 +85,8 @@ local function draw(list, sigma, source)
   return out
 end
 
--- Calls f with noise added to the parameters, and restores them.
+-- f(...) with noise added to the parameters in place; they are restored to their bits, also after an error, which
+-- passes through. Returns what f does.
 local function with_noise(list, noise, f, ...)
   local before = {}
   for k, leaf in ipairs(list) do

@@ -53,7 +53,8 @@ local function is_named(path, name)
   return path:sub(1, #name) == name and (next_one == "" or next_one == "." or next_one == "[")
 end
 
--- The parameters that a stage trains; refuses names that fit none.
+-- The parameters that a stage trains, in the nesting of run.params. Errors: a name in `train` that fits none, or the
+-- design of an extracted body.
 local function free_of(stage, run)
   local all, chosen, used = T.leaves.trainable(run.params, "run:optimize"), {}, {}
   for _, leaf in ipairs(all) do

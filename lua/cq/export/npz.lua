@@ -60,7 +60,8 @@ local function add(files, name, values, kind)
   files[#files + 1] = { name = name:gsub("[^%w_]", "_"), content = npy.encode(values, kind) }
 end
 
--- integers do not change, and are there once
+-- Adds an array for each field: of several frames {frames, n, ...}. Integers do not change, so that they are of the
+-- first frame alone.
 local function add_fields(files, frames)
   for k, field in ipairs(frames[1].fields) do
     if field.integer then

@@ -85,7 +85,8 @@ local LEVEL = 0.5
 local OFF_LEVEL = 0.01     -- no node is nearer to the surface, for slivers are hard to print
 local APART = 1e-4         -- of the field of a part to that of the next, for none are the largest together
 
--- calls each(nodes) with the nodes of every simplex, counted from 0
+-- Calls each(nodes) for every simplex into which the cells of a grid are cut. nodes: numbers from 0, in one table that
+-- is used again.
 local function each_simplex(field, dim, each)
   local size, nodes = field.size, {}
   local step = { 1, size[1], size[1] * size[2] }
@@ -140,7 +141,7 @@ local function cell_faces(corner, nodes, dim)
     { a, b, B, A }, { b, c, C, B }, { c, a, A, C } }
 end
 
--- parts of which something is at one of some nodes
+-- The numbers of the parts that have material at one of these nodes at least.
 local function parts_at(fields, nodes)
   local out = {}
   for k, f in ipairs(fields) do

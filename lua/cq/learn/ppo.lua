@@ -107,7 +107,8 @@ end
 
 -- ---- training -------------------------------------------------------------------------------------------------------
 
--- The epochs of minibatches over one batch.
+-- Some epochs of minibatches over one batch. Returns sums of losses, KL divergence and share of clipped ratios over
+-- them, and their number (`made`).
 local function update(self, batch)
   local o, count = self.options, batch.advantage.count
   local size = count / o.minibatches

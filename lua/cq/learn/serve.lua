@@ -52,7 +52,7 @@ end
 
 local header = ffi.typeof "struct { char name[8]; uint64_t bytes; }"
 
--- fills memory; false where the input ends before its first byte
+-- Reads so many bytes from the input. false: it ends before the first of them. Errors: it ends within them.
 local function fill(memory, bytes)
   local done = 0
   while done < bytes do

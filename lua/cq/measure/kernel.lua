@@ -47,7 +47,8 @@ local STEP_READINGS, CONTROL_READINGS = 3, 4
 ---@return number
 function kernel.timer_cost(substeps) return kernel.reading() * (STEP_READINGS + CONTROL_READINGS / substeps) end
 
--- a rollout of the engine without Lua's rollout around it, for timing
+-- A rollout of the engine without Lua's rollout around it, begun with these velocities, for timing. Returns its handle
+-- and its memory plan.
 local function create(world, steps, velocity, memory)
   local def, out, plan = ffi.new "cq_rollout_def", ffi.new "cq_rollout *[1]", ffi.new "cq_plan"
   C.cq_rollout_def_init(def)

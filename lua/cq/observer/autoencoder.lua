@@ -176,7 +176,7 @@ function Autoencoder:encode(pictures)
   return both:slice(1, self.latent, 2), both:slice(self.latent + 1, 2 * self.latent, 2)
 end
 
--- Pictures from latent numbers, in units of each channel's scale.
+-- Pictures {n, channels, ...} from latent numbers {n, latent}, in units of each channel's scale.
 local function decode_scaled(self, z)
   local w = self.weights
   local deep = self.dense > 0 or #self.layers > 0

@@ -115,7 +115,8 @@ local function doubt(self, solver, grads)
   end
 end
 
--- With a gradient of each number alone, by which penalties are chosen.
+-- Evaluates with a gradient of each number alone, and chooses the penalties by their norms. Returns the Lagrangian and
+-- its gradient.
 local function evaluate_each(self, solver)
   local names = { "objective" }
   for _, c in ipairs(solver.constraints) do names[#names + 1] = c.name end

@@ -144,7 +144,7 @@ local function set_options(self, opt, constraints)
   end
 end
 
--- makes the IPOPT problem: bounds, constraints and the callbacks that evaluate them
+-- Makes the IPOPT problem in self.opt: bounds, constraints and the callbacks that evaluate them, which live as long.
 local function prepare(self, work)
   local n, list = work.count, work.constraints
   local callbacks = { value_of(work), constraints_of(work), gradient_of(work), jacobian_of(work), hessian() }

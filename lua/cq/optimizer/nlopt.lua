@@ -71,7 +71,7 @@ local function objective_of(self, work)
   end)
 end
 
--- A callback that gives NLopt the values and gradients of constraints.
+-- NLopt's callback for values and gradients of constraints, (value - limit) / scale; zeros once the solve is stopped.
 local function constraints_of(self, work, list)
   return ffi.cast("nlopt_mfunc", function(_, result, n, x, gradient)
     local entry = work:at(x)
@@ -107,7 +107,7 @@ local function make(self, algorithm, count)
   return opt
 end
 
--- makes the NLopt optimizer: bounds, constraints and the callbacks that evaluate them
+-- Makes the NLopt optimizer in self.opt: bounds, constraints and the callbacks that evaluate them, which live as long.
 local function prepare(self, work)
   self.opt, self.callbacks = make(self, self.algorithm, work.count), {}
   -- an objective that does not count is always the same

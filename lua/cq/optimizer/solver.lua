@@ -33,7 +33,7 @@ local solver = {}
 
 -- ---- evaluation -----------------------------------------------------------------------------------------------------
 
--- Refuses values of f that lack the objective or a constraint.
+-- Refuses values of f that lack the objective or a constraint, or have the name of another column of the history.
 local function check_names(self, values)
   local what = self.what
   if values.objective == nil then is.fail("%s: f must give a number named objective", what) end
@@ -181,7 +181,7 @@ local function kinds_of(constraints)
   return #out > 0 and table.concat(out, ", ") or "none"
 end
 
--- Refuses saved state of another optimizer, or of other constraints.
+-- Refuses saved state of another optimizer, of other constraints, or of another problem by its signature.
 local function require_same(self, saved)
   local made = type(saved) == "table" and saved.optimizer
   local kind, wanted = type(made) == "table" and made.kind, self.optimizer.kind
@@ -297,7 +297,7 @@ function solver.new(def)
   return self
 end
 
--- Saves, then raises the error that ended a solve.
+-- Saves what there is, then raises the error that ended a solve, with the iteration in its message.
 local function fail_evaluation(self, problem)
   local saved = self.run and pcall(self.save, self)
   if saved and self.best then

@@ -30,7 +30,8 @@ function legend.labels(scene, label)
   end
 end
 
--- draws the colour scale of actuation, from contraction to extension
+-- Draws the colour scale of actuation, from contraction to extension, with its right end at `right`. Returns the height
+-- for what comes below.
 local function actuation(canvas, right, y)
   local wide = 90
   canvas:rectangle(right - wide, y, wide, 8, HALO)

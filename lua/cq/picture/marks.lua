@@ -21,7 +21,7 @@ local goal_spec = is.define("cq.Picture goal", {
   at = is.any(), radius = is.number { above = 0, optional = true }, colour = colour.checker { default = paint.goal },
 })
 
--- A place {dim} from a user's list or tensor; refuses others.
+-- A place {dim} from a user's list or tensor; refuses others. Errors: other numbers than dim, or not finite.
 local function place(value, dim, what)
   if T.is_tensor(value) then value = value:totable() end
   if type(value) ~= "table" or #value ~= dim then
@@ -51,7 +51,7 @@ function marks.checked_goals(given, scene)
   return out
 end
 
--- a translucent disc with a rim and a point in its middle
+-- Draws each goal as a translucent disc with a rim, and a point in its middle. scale: pixels of a unit of length.
 function marks.flat_goals(canvas, goals, scale)
   for _, goal in ipairs(goals) do
     local x, y = goal.at[1], goal.at[2]
@@ -259,7 +259,7 @@ local function cone(list, axis, wide, narrow, tint)
   end
 end
 
----Triangles of the arrows of a scene of space.
+---Appends the triangles of arrows in space to `list`; arrows of less than a fiftieth of the longest are left out.
 function marks.solid_arrows(list, arrows)
   local x, v, tint = arrows.at:data(), arrows.vector:data(), colour.number(arrows.colour)
   local thick = THIN * arrows.longest * arrows.scale
@@ -282,7 +282,7 @@ end
 
 local HIDDEN = 0.6                    -- how visible an arrow is within a body
 
----Draws what of the arrows lies in bodies, pale.
+---Draws those parts of arrows that lie within or behind bodies as pale lines.
 function marks.hidden_arrows(canvas, arrows, pixels_of_length)
   local x, v = arrows.at:data(), arrows.vector:data()
   local width = math.max(1.5, 1.6 * THIN * arrows.longest * arrows.scale * pixels_of_length)

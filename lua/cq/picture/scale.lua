@@ -139,7 +139,7 @@ end
 local WIDE, HIGH = 180, 10          -- [pixel] of the bar
 local MARGIN = 6                    -- [pixel] between its numbers and the side of the picture, at least
 
--- Draws a colour bar with its numbers.
+-- Draws a colour bar with its numbers, with its right end at `right`. Returns the height for what comes below.
 local function bar(self, canvas, right, y, write)
   local step = ruler.step(self.upper - self.lower, 3)
   -- a number under the right end of the bar goes on beyond it, but not beyond the picture

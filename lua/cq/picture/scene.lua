@@ -153,7 +153,7 @@ local function wanted_shape(name, t, ...)
   end
 end
 
--- Bounding box of particles, which enlarges the given box.
+-- Enlarges a box { lower, upper } (a new one unless given) by particles, without those that are not finite; returns it.
 local function bounds(x, n, dim, box)
   box = box or { lower = {}, upper = {} }
   for d = 1, dim do
@@ -201,7 +201,7 @@ local function first_frame(self, x, n, F)
   self.view_height = math.min(tall, 1.25 * self.domain[2] / math.min(self.zoom, 1))
 end
 
--- particles that are not numbers any more do not move the camera
+-- The mean place of the particles that are finite; the middle of the domain where none is.
 local function centre_of(self, x)
   local dim, sum, count = self.dim, { 0, 0, self.dim == 3 and 0 or nil }, 0
   for p = 0, self.count - 1 do
@@ -314,7 +314,8 @@ end
 
 local EARLIER = 0.55       -- how pale the earliest of several moments is
 
--- one moment of a frame, checked: where particles are, and their colours
+-- A frame's fields, checked, as what is drawn: where particles are, their colours and marks. The first frame sets the
+-- number of particles and their sizes. Errors: other shapes; no particles.
 local function pose_of(self, def, pale)
   local n = self.count or (def.position.rank == 2 and def.position:size(1)) or 0
   wanted_shape("position", def.position, n, self.dim)

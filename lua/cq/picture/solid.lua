@@ -51,7 +51,7 @@ end
 
 local faces = { { 1, 2, 4, 3 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 4, 8, 7 }, { 1, 3, 7, 5 }, { 2, 4, 8, 6 } }
 
--- draws a list of triangles { p, q, r, colour }
+-- Draws a list of triangles { p, q, r, colour = }, corners in space.
 local function triangles(canvas, list)
   local n = #list
   if n == 0 then return end
@@ -116,7 +116,7 @@ function draw.half_space(canvas, scene, w, now, eye)
   plane(canvas, w.point, w.normal, scene.cell, w.normal[2] < 0.999 and 2 * scene.domain[1] or nil)
 end
 
--- Draws a box; of a hollow one, a room, the floor alone.
+-- Draws a box; of a hollow one, which is a room, only the floor.
 function draw.box(canvas, scene, w)
   if w.hollow then      -- of a room, the floor is seen
     return plane(canvas, { w.lower[1], w.lower[2], w.lower[3] }, { 0, 1, 0 }, scene.cell)
@@ -142,7 +142,7 @@ function draw.sphere(canvas, _, w)
     ffi.new("uint32_t[1]", colour.number(OBSTACLE))))
 end
 
--- Draws a height field as triangles.
+-- Draws a height field as chequered triangles.
 function draw.height_field(canvas, scene, w)
   local list, columns = {}, w.count[2]
   local tints = { [0] = colour.number(GROUND), colour.number "#d3d9df" }

@@ -16,7 +16,7 @@ local function list(array, n)
   return out
 end
 
--- The engine's struct of a wall as a Lua table.
+-- The engine's struct of a wall as a Lua table of the same fields, lists from 1.
 local function from_struct(w, dim)
   local out = {
     shape = names[w.shape], hollow = w.hollow ~= 0, point = list(w.point, dim), normal = list(w.normal, dim),

@@ -107,7 +107,7 @@ local function stop_words(stop)
   return list
 end
 
--- A stage as a sentence of a methods section.
+-- A stage as a sentence of a methods section. For print(plan).
 local function stage_words(number, stage, has_design)
   local list = level_words(stage.level)
   if has_design then list[#list + 1] = bodies[stage.body] end

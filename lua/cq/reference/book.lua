@@ -277,7 +277,8 @@ function Book:path_of(module)
   end
 end
 
--- Adds a field of cq, as cq.World, with its functions and families.
+-- Adds a field of cq, such as cq.World: what it is called with, its functions and families, and the class of its
+-- objects.
 function Book:add_noun(name, module)
   local path = self:path_of(module)
   local section = self:section("cq." .. name, path)
@@ -308,7 +309,7 @@ function Book:add_objects()
   end
 end
 
--- Adds the functions of cq that are no nouns.
+-- Adds the fields of cq that are no nouns: functions such as cq.grad, modules, and cq.Tensor.
 function Book:add_functions(cq, names)
   local section = self:section("cq", "lua/cq/init.lua")
   for _, name in ipairs(names) do

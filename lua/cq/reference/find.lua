@@ -101,7 +101,7 @@ local function summary_of(book, name)
   return prose.summary(section and plain.text_of(section) or entry.text)
 end
 
--- Pages for synonyms that other programs use.
+-- The pages to see for words that other programs use for something here, in the form of search's.
 local function by_other_words(book, wanted)
   local found = {}
   for _, row in ipairs(words) do
@@ -193,7 +193,7 @@ local function score(doc, wanted)
   return total, fields
 end
 
--- Pages that have all wanted words, the best first.
+-- The pages that have all wanted words, the best first: { name, summary, fields, points, order } each.
 local function search(docs, wanted)
   local hits = {}
   for order, doc in ipairs(docs) do

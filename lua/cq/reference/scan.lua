@@ -47,7 +47,7 @@ local SPACE, NEWLINE, DASH = (" \n-"):byte(1, 3)
 
 -- ---- one comment ----------------------------------------------------------------------------------------------------
 
--- Name, type and text of a ---@ line.
+-- Name, type, optional and text of a ---@field, ---@param or ---@return line, from what stands behind the tag.
 local function item_of(tag, text)
   local item = { text = "" }
   if tag ~= "return" then

@@ -90,7 +90,8 @@ function encode.prediction(lattice)
   return out
 end
 
--- The value of particle p predicted from its lattice neighbours before it (parallelogram rule).
+-- The integer value of particle p predicted from its lattice neighbours before it (parallelogram rule); 0 where it has
+-- none.
 local function predict(v, p, by)
   local a, b, c = by.a[p], by.b[p], by.c[p]
   if c >= 0 then return math.floor((v[a] + v[b] + v[c] - v[by.d[p]] + 1) / 2) end

@@ -168,7 +168,8 @@ local function extent_of(self)
   return short(math.sqrt(sum))
 end
 
--- Positions of all frames, rounded and compressed for the page.
+-- Positions of all frames, rounded to 16 bits and compressed. Returns origin, upper corner and size of a level along
+-- each axis, and the numbers of the page's pieces.
 local function positions_of(self, lattice, bodies, by, add)
   local dim, n, frames, order = self.world.dim, self.world.particle_count, self.positions, lattice.order
   local origin, upper, quantum, spacing = {}, {}, {}, math.huge
@@ -199,7 +200,7 @@ local function is_idle(self, channel)
   return true
 end
 
--- a number of each particle at each moment, or one that stays
+-- A number of each particle, rounded to 8 bits and compressed: of each frame, or of one where it stays (`still`).
 local function channel_of(self, channel, lattice, by, add)
   local n, frames, scale = self.world.particle_count, channel.frames, channel.scale
   scale.floor = scale.floor or shown.floor(channel.given, self.world)
@@ -257,7 +258,7 @@ local function radii_of(self, lattice, add)
   return { largest = short(most), shares = add(encode.bytes(out, n)) }
 end
 
--- Paths of cables, by the film's numbers of particles.
+-- For each cable its points: { particles = numbers in the film, from 0, anchor = a place }.
 local function cables_of(world, lattice)
   local at, out = {}, {}
   for k = 0, lattice.count - 1 do at[lattice.order[k]] = k end
@@ -314,7 +315,7 @@ local function way_of(dim, times, centres)
     follows = true }
 end
 
--- All curves of a film: centre, signals, wall forces.
+-- The curves under a film: way of the centre, and signals and forces of walls where there are any.
 local function curves_of(self, roll, times, centres)
   local world = self.world
   local out = { way_of(world.dim, times, centres) }

@@ -33,7 +33,7 @@ local function is_inside(taken, key, dim)
   return around(key, dim, function(one) return not taken[one] or nil end) == nil
 end
 
--- the nearest particle along -axis from p; nil: there is none
+-- The nearest particle along -axis from p, if it lies straight enough; nil: there is none.
 local function neighbour(rest, p, axis, key, dim, taken)
   local best, least = nil, math.huge
   around(key, dim, function(one)

@@ -123,7 +123,7 @@ local function is_torn(body, lattice, rest, positions, dim)
   return false
 end
 
--- The centres of faces {f, dim}.
+-- The centres of faces {count, dim}; faces: four numbers of vertices each, the last -1 in a triangle.
 local function centres(vertices, faces, count, dim)
   local out = T.zeros { count, dim }
   local x, y = out:data(), vertices:data()

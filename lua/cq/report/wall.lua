@@ -94,7 +94,7 @@ local function ball(out, w, size)
   return "solid"
 end
 
--- Adds the surface of a height field.
+-- Appends the surface of a height field, in 2D the area below it. Returns how it is to be drawn, "floor" or "solid".
 local function height_field(out, w, size)
   local rows = w.count[2]
   -- Where grid point (i, j) of a height field is.

@@ -18,7 +18,7 @@ local function flatten(value, into)
   return into
 end
 
--- the numbers that a particle of a material has of a constant
+-- The numbers that a particle of a material has of a constant, dim^rank of them. Errors: another count.
 local function numbers_of(robot, material, constant)
   local value, width = material[constant.name], robot.dim ^ constant.rank
   if value == nil then return field.fill(constant, 1, robot.dim):reshape { width }:totable() end

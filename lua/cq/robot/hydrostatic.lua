@@ -23,7 +23,7 @@ local spec = is.define("robot:hydrostatic", {
   surface = is.number { optional = true },
 })
 
--- The unit vector against gravity, and the size of gravity.
+-- The unit vector against gravity, and the size of gravity [length/time^2]. Errors: zero; another dimension.
 local function upward(robot, gravity)
   if #gravity ~= robot.dim then
     is.fail("robot:hydrostatic: gravity has %s, the robot is %dD", text.count(#gravity, "component"), robot.dim)
@@ -46,7 +46,7 @@ local function top_of(robot, up)
   return top
 end
 
--- where the weight of the liquid is too much for it
+-- Refuses a surface below all particles, and a depth that would compress the liquid by more than the allowed share.
 local function check(squeeze, depths, bulk)
   local s, depth = squeeze:max():item(), depths:max():item()
   if depth <= 0 then

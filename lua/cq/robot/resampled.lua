@@ -43,7 +43,7 @@ local function sides_of(robot, list)
   return sides, sum
 end
 
--- The box around some particles, whose sides include half a cell.
+-- The lower and upper corner of the box around some particles, with half a cell beyond their places.
 local function box_of(robot, sides, list)
   local x, dim, lower, upper = robot.position:data(), robot.dim, {}, {}
   for d = 1, dim do lower[d], upper[d] = math.huge, -math.huge end
@@ -234,7 +234,7 @@ local function with(one, fields)
   return out
 end
 
--- A cable goes through the same points, however fine the grid.
+-- A cable through the same points, each of the particles that come after those that it had.
 local function take_cable(cable, after)
   local points = {}
   for k, point in ipairs(cable.points) do

@@ -46,7 +46,7 @@ function selection.robot(world, robot, what)
   is.fail("%s: this robot is not in the world", what)
 end
 
--- the one robot of the world with a group of this name
+-- The one robot of the world with a group of this name. Errors: none has it, or several do.
 local function robot_with(world, name, what)
   local found
   for _, robot in ipairs(world.robots) do
@@ -90,7 +90,8 @@ local function append_name(world, list, name, what)
   append_group(list, robot, robot.group_table[name])
 end
 
--- Appends a particle by its number in the world from 1.
+-- Appends a particle, given by its number in the world from 1, to a list from 0. Errors: no such number; void that is
+-- left out.
 local function append_number(world, list, value, what)
   local part = world.part_of                     -- of a design's world, without void that is left out
   local count = part and part.count or world.particle_count

@@ -42,7 +42,7 @@ local function joints_of(robot, def, axis)
   return joints
 end
 
--- A user's numbers for sections or joints: one for each.
+-- A user's numbers for sections or joints as {count}; one number is for all sections. Errors: another count.
 local function row(value, count, name, noun)
   local tensor = T.as_tensor(value, "robot:stretched: " .. name)
   local is_one = tensor.rank == 0 or tensor.count == 1 and count == 1

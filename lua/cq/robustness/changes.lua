@@ -119,7 +119,7 @@ end
 -- The world's gravity or friction, where a rollout sets no other.
 local function own_value(world, name) return name == "gravity" and world.gravity_at or world.layout.base[name] end
 
--- Applies a change to the definition of world:rollout.
+-- Applies a change to the fields of world:rollout, in place: robots, friction, gravity, signals.
 local function adjust(change, seed, fields, world)
   fields.robot = change_robots(change, fields.robot, world)
   for _, name in ipairs { "friction", "gravity" } do

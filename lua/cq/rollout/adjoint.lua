@@ -182,7 +182,8 @@ local function after_step_adj(self, inner, i)
   for k = 0, signals.count - 1 do to[k] = to[k] + from[k] end
 end
 
--- effort once more, to the signals of all control steps
+-- Repeats the effort under a tape, and writes its gradient by all signals into back.grad_signals. Errors: it gives
+-- another number than in the rollout.
 local function effort_adj(self, inner)
   local grad = self.wanted.effort
   if not grad then return end

@@ -68,7 +68,8 @@ local function of_world(world, first, steps)
   return T.stack(rows, 1)
 end
 
--- {steps, walls, dim} by a function of time
+-- The velocities {steps, walls, dim} that a function of time gives; {dim} is for all walls. Errors: another shape; not
+-- finite.
 local function of_function(world, f, first, steps)
   local what, walls, rows = "world:rollout: wall_velocity", #world.walls, {}
   for i = 1, steps do

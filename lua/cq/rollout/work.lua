@@ -99,7 +99,7 @@ local function of_entries(state)
   return sum * volume * value(state.roll, "actuation_weight")
 end
 
--- The length of a cable's path through places x.
+-- The length of a cable's path through places x. [length], a tensor of rank 0, or {batch}; nil for a path of one point.
 local function length_of(x, entry)
   local length, before
   for _, point in ipairs(entry.cable.points) do

@@ -20,7 +20,7 @@ local fork = {}
 ---@field best? number       back to the best parameters, with so much of the rate
 ---@field folder string      of the fork
 
--- the state of an iteration that the parent has kept
+-- The saved state of a parent's iteration, its last unless given. Errors: nothing is saved, or no such iteration.
 local function state_of(parent, at)
   local last = parent .. "/optimizer.bin"
   local kept = at and checkpoint.path(parent, at)
@@ -48,7 +48,7 @@ local function clear_moments(made, parent)
   for name in pairs(made.moments) do made.moments[name] = {} end
 end
 
--- Sets each start of a saved plan back to its best parameters.
+-- Sets each start of a saved plan back to its best parameters, and clears its moments. Errors: a run without a plan.
 local function go_back(state, parent)
   local starts = type(state.optimizer) == "table" and state.optimizer.starts
   if type(starts) ~= "table" then
@@ -132,7 +132,7 @@ local function has(list, name)
   return false
 end
 
--- The arguments of a command line without some options and their values.
+-- The arguments of a command line without the named options and their values, "--name value" and "--name=value".
 local function without(arguments, names)
   local out, at = {}, 1
   while at <= #arguments do

@@ -80,7 +80,8 @@ function signature.add_params(out, params)
   end
 end
 
--- "rate was 0.1 and is 0.2"; empty: nothing differs
+-- What differs between two tables of words, as "rate was 0.1 and is 0.2, ..." by the alphabet; empty where nothing
+-- does.
 function signature.changes(before, now)
   local list = {}
   -- Notes a setting that changed.

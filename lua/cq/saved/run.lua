@@ -63,7 +63,7 @@ local function setting(experiment, params)
   return world, body, controller, design
 end
 
--- everything of an experiment that cq.load needs, as plain data
+-- Everything of an experiment that cq.load needs, as plain data of tensors, tables and words.
 local function describe(experiment, params, learned)
   local world, body, controller, design = setting(experiment, params)
   local out = {

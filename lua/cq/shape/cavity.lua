@@ -80,7 +80,8 @@ local function first_cell(lattice, is_within)
   end
 end
 
--- all empty cells that hang together with the first one
+-- The numbers of all empty cells connected with the first one, which are marked -1. Errors: the border of the lattice
+-- is reached, so that the cavity is open.
 local function flood(lattice, first, place, body)
   local stack, cells, cell = { first }, {}, lattice.cell
   cell[first] = -1

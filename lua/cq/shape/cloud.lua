@@ -55,7 +55,7 @@ function cloud.drop_group(self, name)
   end
 end
 
----Appends a particle; z is left out in 2D.
+---Appends a particle; z is left out in 2D. Returns its number, from 1.
 function cloud.add(self, volume, x, y, z)
   local n, position = self.count, self.position
   if self.dim == 2 then

@@ -122,7 +122,7 @@ function Shape:union(other)
   return union { self, other }
 end
 
--- A shape of the particles of another one that pass a test.
+-- A shape of those particles of another one that pass keep(x, y, z). Filling it is an error where none does.
 local function part_of(kind, self, inside, keep, lower, upper)
   return class.new {
     kind = kind, dim = self.dim, lower = lower or self.lower, upper = upper or self.upper, inside = inside,

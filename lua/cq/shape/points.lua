@@ -41,7 +41,7 @@ local function points_of(def)
   return points
 end
 
--- The volume of each point, from spacing or as given.
+-- The volume of each point {count}: spacing^dim, or as given. Errors: both or neither; another count; not above 0.
 local function volumes_of(def, count, dim)
   if (def.spacing == nil) == (def.volume == nil) then
     is.fail("cq.Shape.points: give either spacing or volume%s", def.spacing and ", not both" or "")

@@ -57,7 +57,7 @@ local function cells(self, spacing)
   return count
 end
 
--- visits the centres of all cells: visit(x, y, z, number)
+-- Calls visit(x, y, z, number) for the centre of each cell, the last axis fastest; number from 0; z is nil in 2D.
 local function each_cell(self, count, h, visit)
   local lower, k = self.lower, 0
   for i = 0, count[1] - 1 do
@@ -161,7 +161,7 @@ function primitive.box(fields)
   return primitive.new("box", self, at, upper, exact, inside)
 end
 
--- round shapes: inside where sum ((x - at) / radius)^2 < 1
+-- An ellipse or ellipsoid: inside where sum ((x - at) / radius)^2 < 1.
 local function round(kind, self, radii)
   local at = self.at
   local lower, upper = around(at, radii)

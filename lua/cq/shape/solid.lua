@@ -86,7 +86,7 @@ end
 local NOUNS = { [2] = { cells = "triangles", faces = "lines", rims = "ends" },
   [3] = { cells = "tetrahedra", faces = "triangles", rims = "edges" } }
 
--- Refuses a surface that cannot be a chamber.
+-- Refuses a wall that cannot be a chamber: filled, without faces, open, or around the outside.
 local function check_chamber(what, def, wall, dim)
   local info, nouns = wall.info, NOUNS[dim]
   -- Fails: this chamber of the file cannot be used.
@@ -138,7 +138,7 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- the faces of a wall, whose corners are nodes of the file
+-- Appends the faces of a wall, and its corners, each node of the file once.
 local function add_faces(one, body, wall)
   local dim, count = body.dim, tonumber(wall.info.face_count)
   local node, place, of = ffi.new("int32_t[?]", count * dim), ffi.new("double[?]", count * dim * dim), {}
@@ -152,7 +152,7 @@ local function add_faces(one, body, wall)
   end
 end
 
--- Adds a body's walls to the cloud of its particles.
+-- Adds a body's walls to the cloud of its particles: the particles beside each, their areas, arms and faces.
 local function add_walls(out, body)
   local solid, dim, scale = body.solid, body.dim, body.scale
   for _, wall in ipairs(body.walls) do
@@ -224,7 +224,8 @@ local function scale_of(what, def, info, dim)
   return def.length and def.length / longest or def.scale or 1
 end
 
--- a shape of the cells of a Gmsh file, scaled and placed
+-- A shape of the cells of a Gmsh file, scaled, with its lower corner at def.at. Errors: those of the file; a name that
+-- one of its groups has.
 local function new(what, def, dim)
   local solid, info = open(what, def.path, dim), ffi.new "cq_solid_info"
   C.cq_solid_describe(solid, info)

@@ -75,7 +75,7 @@ local function spacing_before(a, spacing)
   return out
 end
 
--- the shape under x -> A (x - about) + about + offset
+-- The shape under x -> A (x - about) + about + offset, with its particles, walls and volume; A is invertible.
 local function transformed(self, kind, a, about, offset)
   local dim, b = self.dim, {}
   for i = 1, dim do

@@ -43,7 +43,8 @@ local function dot(n, a, b)
   return sum
 end
 
--- Solves A y = b for one right side.
+-- Solves A y = b for one right side by preconditioned conjugate gradients; inverse: of the diagonal. Errors: A is not
+-- positive definite; no convergence.
 local function conjugate_gradients(self, inverse, b, y)
   local n = self.rows
   local r, z, p, ap = ffi.new("double[?]", n), ffi.new("double[?]", n), ffi.new("double[?]", n), ffi.new("double[?]", n)

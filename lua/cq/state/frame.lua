@@ -90,7 +90,8 @@ end
 
 local integers = { group = groups_of, body = bodies_of }
 
--- One field of a state; nil: a constant that no material has, an error if it was asked for.
+-- One field of a state for a file: its name, values {n, ...} and unit. nil: a constant that no material has; an error
+-- if it was asked for, as is an unknown name.
 local function field_of(state, name, scene, asked)
   if integers[name] then return integers[name](state) end
   if not units[name] then

@@ -27,7 +27,7 @@ end
 -- Is this program on the path?
 local function is_there(program) return output_of("command -v " .. program) ~= "" end
 
--- The command line of a worker.
+-- The command line of a worker, quoted for a shell, with this program's own options.
 local function command_of(session, options)
   local words = { quoted(host.executable), "study run", quoted(session.script), "--store " .. quoted(session.address) }
   if session.seeds then words[#words + 1] = "--seeds " .. session.seeds end
@@ -62,7 +62,7 @@ function launch.is_launched() return (os.getenv "SLURM_ARRAY_TASK_ID" or os.gete
 
 local SLURM_DEFAULT = 1001       -- MaxArraySize where a site says nothing; the largest index is one less
 
--- the job script of an array of so many workers
+-- The job script of a Slurm array of so many workers. Errors: a folder whose name #SBATCH cannot hold.
 local function job_script(session, options, count)
   local cores = option.program.threads > 0 and option.program.threads or options.jobs
   local folder = absolute(session.folder)

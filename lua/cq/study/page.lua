@@ -97,7 +97,7 @@ local function result_folder(path)
   end
 end
 
--- Adds the bodies of the best trials to the page.
+-- Adds the bodies of the best trials to the page, `bodies` at most; trials without a saved result are passed over.
 local function add_bodies(page, folder, best, bodies, def)
   for _, row in ipairs(best) do
     if #page.data.runs >= bodies then break end

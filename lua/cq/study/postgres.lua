@@ -131,7 +131,8 @@ local function word(value)
   return value
 end
 
--- sends a statement with its values; returns libpq's result
+-- Runs a statement with its values, which is prepared once. Returns libpq's result, whatever its status; the caller
+-- clears it.
 local function execute(self, sql, ...)
   local count = select("#", ...)
   local values, keep = ffi.new("const char *[?]", math.max(count, 1)), {}
@@ -150,7 +151,8 @@ local function execute(self, sql, ...)
   return P.PQexecPrepared(self.handle, name, count, values, nil, nil, 0)
 end
 
--- the result of a statement that went well; the caller clears it
+-- The result of a statement that went well; the caller clears it. Connects again as often as needed; within a
+-- transaction that raises Again. Errors: the server refuses it.
 local function result_of(self, sql, ...)
   while true do
     local result = execute(self, sql, ...)

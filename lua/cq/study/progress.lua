@@ -93,7 +93,7 @@ function Progress:clear()
   self.lines = 0
 end
 
--- The rows of trials that run now.
+-- A line for each running trial, at most as many as the screen is given: number, time, last report, point.
 local function table_rows(self, children)
   local rows, now = {}, process.now()
   for _, child in ipairs(children) do

@@ -116,7 +116,8 @@ local function flush(self, child)
   if #child.reports > 0 then self.store:report(child.claimed, self.worker, child.reports) end
 end
 
--- stores the end of a trial that its process has reported
+-- Stores the end of a trial that its process has reported, and frees the child for another one. What another process
+-- has claimed meanwhile is dropped.
 local function finish(self, child, ended)
   -- what a trial says whose folder was removed under it is nothing to keep
   if self.store:is_removed() then return end

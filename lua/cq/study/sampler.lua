@@ -87,7 +87,7 @@ samplers.tpe = {
   end,
 }
 
--- The state of CMA-ES after all whole generations that have ended.
+-- CMA-ES after all whole generations that have ended; a trial that failed counts as infinite.
 local function strategy(study, history)
   local cma = history.cma or Cma.new(#study.space)
   history.cma = cma

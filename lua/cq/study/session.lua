@@ -153,7 +153,7 @@ local function refuse_workers(store)
   end
 end
 
--- Is the stored study the same? An error says what differs.
+-- Refuses a stored study that differs: in its definition always, in script or options unless go_on is set.
 local function compare(self, stored, go_on)
   local study = self.study
   local changes = study:changes(stored)

@@ -298,7 +298,7 @@ local function parts_back(node, gradient)
   end
 end
 
--- parts placed into a new tensor at offsets along a dimension
+-- Copies parts into `out` at offsets along a dimension, recorded on the tape; returns `out`.
 local function assemble(parts, offsets, dims, dim, out)
   local wanted, places = false, {}
   local to = strides_of(dims)

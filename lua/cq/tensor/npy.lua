@@ -74,7 +74,7 @@ local function head_of(bytes, path)
   return head, first + size
 end
 
--- The shape in the head of a .npy file, and its count.
+-- The shape in the head of a .npy file, and its count. Errors: none; more dimensions or numbers than a tensor can have.
 local function shape_of(head, path)
   local inside, shape, count = head:match "'shape':%s*%(([^)]*)%)", {}, 1
   if not inside then fail("cq.load: the head of %s names no shape: %s", path, text.describe(head)) end

@@ -66,7 +66,7 @@ local function batched(dims, rows, columns)
   return out
 end
 
--- both of rank 2 or more
+-- The product of two tensors of rank 2 or more, with batches in front. Errors: sizes or batches that do not fit.
 local function matrix_product(a, b)
   local m, k, n = a.dims[a.rank - 1], a.dims[a.rank], b.dims[b.rank]
   if b.dims[b.rank - 1] ~= k then refuse(a, b) end

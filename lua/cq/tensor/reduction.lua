@@ -83,7 +83,8 @@ for rank = 1, C.CQ_TENSOR_RANK_MAX do
   for i = 1, rank do ones[rank][i] = 1 end
 end
 
--- Reduces a tensor over one dimension, a list of dimensions, or all.
+-- Reduces a tensor over one dimension, a list of dimensions, or all. keep: reduced ones stay, of size 1. Errors: a
+-- least or largest of nothing.
 local function reduce(op, what, t, dim, keep)
   class.check_tensor(t, what)
   if dim == nil then

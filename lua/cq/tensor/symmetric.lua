@@ -4,7 +4,7 @@ local symmetric = {}
 local SWEEPS = 50
 local TOLERANCE = 1e-28      -- squares beside the diagonal, of all squares
 
--- one rotation that makes a[p][q] zero; v collects the rotations
+-- One Jacobi rotation, in place, that makes a[p][q] of a symmetric matrix zero; v collects the rotations.
 local function rotate(a, v, p, q)
   if a[p][q] == 0 then return end
   local n = #a

@@ -16,7 +16,8 @@ local function harmonic(disc, x, outside)
   return disc.most / (disc.matrix:product(1 / (x + SOFT)) + disc.missing / (outside + SOFT)) - SOFT
 end
 
--- The density after erosion and dilation by the disc (a morphological opening).
+-- The density {n} after erosion and dilation by the disc (a morphological opening), by harmonic means. outside: the
+-- density beyond the block.
 local function opened(disc, x, outside)
   return 1 - harmonic(disc, 1 - harmonic(disc, x, outside), 1 - outside)
 end

@@ -135,7 +135,8 @@ local function remote_void(design, density)
   return gone
 end
 
--- A rollout without the remote void, its world and its definition.
+-- Runs the rollout without the remote void, and without void particles that fail. Returns it, its world and its
+-- definition. Errors: a solid particle fails.
 local function attempt(design, params, given, whole)
   local fields = tables.merged(given)
   local world, own, kept = whole, robot_in(design, whole), nil

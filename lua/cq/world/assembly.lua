@@ -62,7 +62,7 @@ local function is_held(robot, wall, struct, x, p, domain)
   return not wall:surrounds(struct, domain.dim, x + p * domain.dim, 0.501 * domain.dx)
 end
 
--- Refuses a robot with particles inside a wall.
+-- Refuses a robot with particles inside the solid of a wall, unless the wall clamps it, or they are held there.
 local function check_walls(what, robot, x, walls, structs, domain)
   for w, wall in ipairs(walls) do
     local p = not wall.clamp and wall:first_inside(structs[w - 1], domain.dim, x, robot.particle_count, function(p)
@@ -125,7 +125,8 @@ local function joined(robots, entry)
   if any then return #list == 1 and list[1] or T.concat(list, 1) end
 end
 
--- Collects the fields of all robots' particles for the engine.
+-- Joins the fields of all robots' particles in `base`, and points the engine's def at them; mass is density times
+-- volume.
 local function fill_fields(def, robots, base)
   for _, entry in ipairs(field.of_robot) do
     local is_listed = entry.owner == "particle" or entry.owner == "constant" or entry.owner == "cable"
@@ -138,7 +139,7 @@ local function fill_fields(def, robots, base)
   end
 end
 
--- material of each particle, laws shared between robots
+-- Sets the materials of the engine's def, equal ones of several robots once, and each particle's number among them.
 local function fill_materials(def, robots, arrays)
   local kinds, of = {}, {}
   arrays.material = ffi.new("int32_t[?]", def.particle_count)
@@ -227,7 +228,8 @@ local function fill_stresses(def, robots, arrays)
   return layout
 end
 
----Particles that force actuators push, each once: several actuators may share one.
+-- Sets the particles that force actuators push, each once, since several actuators may share one. Returns what rollouts
+-- need of the actuators.
 local function fill_forces(def, robots, arrays)
   local layout, of, list = { actuators = {} }, {}, {}
   for _, robot in ipairs(robots) do
