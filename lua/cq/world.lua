@@ -145,7 +145,7 @@ local function refuse_courant(self, raw, wanted)
     number, self.substeps_max, softer)
 end
 
--- Makes the engine's world; substeps "auto" are as many as the Courant number asks for. Errors: steps that are too long.
+-- Makes the engine's world, with as many substeps as the Courant number asks for if "auto". Errors: steps too long.
 local function create_stable(self, raw, def)
   local is_auto = def.substeps == "auto"
   create(self, raw, is_auto and 1 or def.substeps)
