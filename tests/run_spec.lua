@@ -417,6 +417,21 @@ describe("a folder", function()
     has(history, "\n100,0.01,100,100\n")
     assert(#history <= 8 * 1024, #history)
   end)
+
+  it("that is full ends the run all the same: what can be written is, and the rest is told", function()
+    local content = loop:gsub('if i == option%("fail", 0%) then error "the end" end', [[
+      if i == 3 then
+        -- no file can take the place of a folder
+        for _, name in ipairs { "manifest.json", "params.bin" } do
+          os.remove(run:path(name))
+          require("cq.host").make_folder(run:path(name))
+        end
+      end]])
+    local result = cqlua { script(content), "--out", out() }
+    assert.equal(1, result.code)
+    has(result.err, "params.bin cannot be replaced: Is a directory")
+    has(result.err, "kept in " .. out() .. ": the run up to iteration 4; the same command with --resume goes on from there")
+  end)
 end)
 
 describe("cq.log", function()

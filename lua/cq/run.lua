@@ -327,6 +327,7 @@ function Run:restore(def)
       def.state or "optimizer.bin")
   end
   self.done, self.resumed_at, gone_on = self.kept.iteration, self.kept.iteration, true
+  self.saved_iteration = self.done
   if def.state and not self.follows then set_back(self) end
   if not self.follows then checkpoint.remove_after(self.folder, self.done) end
   message.note("going on after iteration %d of the run in %s", self.done, self.folder)
@@ -427,6 +428,7 @@ function Run:save(iteration, params, optimizer)
   -- one file holds all that resuming needs, so that a crash between two files cannot mix two iterations
   local state = { iteration = iteration, params = params, optimizer = optimizer }
   tensor.save(self:path "optimizer.bin", state)
+  self.saved_iteration = iteration
   tensor.save(self:path "params.bin", params)
   if self:keeps(iteration) and not self.follows then checkpoint.write(self.folder, state) end
   self.saved_at, self.unsaved = C.cq_clock(), nil
@@ -470,16 +472,30 @@ local function tell_interruption(self)
   told_interruption = true
 end
 
+-- Says after an error what of the run is there to go on from.
+local function tell_failure(self)
+  if not (self.takes_resume and self.saved_iteration and host.kind(self:path "optimizer.bin")) then return end
+  message.note("kept in %s: the run up to iteration %d; the same command with --resume goes on from there",
+    self.folder, self.saved_iteration)
+end
+
 -- Ends a run in its folder, however it ended: saves the last checkpoint, completes the manifest, unlocks the folder.
+-- What cannot be written, as on a full disk, keeps nothing else from being done; its error is raised at the end.
 local function close_run(self, status, problem)
   self.progress:close()
-  local unsaved, saved, why = self.unsaved, true, nil
-  if unsaved then saved, why = pcall(self.save, self, unsaved.iteration, unsaved.params, unsaved.optimizer) end
+  local why
+  -- calls f, and keeps its error if it is the first
+  local function attempt(f, ...)
+    local fine, wrong = pcall(f, ...)
+    if not fine then why = why or wrong end
+  end
+  local unsaved = self.unsaved
+  if unsaved then attempt(self.save, self, unsaved.iteration, unsaved.params, unsaved.optimizer) end
   self.manifest.finished, self.manifest.status, self.manifest.problem = date(), status, problem
   self.manifest.iterations_done = self.done
-  keep_folder(self)
   if not self.follows then
-    write_manifest(self)
+    attempt(keep_folder, self)
+    attempt(write_manifest, self)
     self.history:close()
     folders.unlock(self.folder)
   end
@@ -487,7 +503,8 @@ local function close_run(self, status, problem)
   if option.program.check and not self.follows then folders.remove_scratch(self.folder) end
   if place.open == self then place.open = nil end
   finished[self.folder] = true
-  if not saved then error(why, 0) end
+  if status == "failed" then tell_failure(self) end
+  if why then error(why, 0) end
   last = self
   if status == "interrupted" then tell_interruption(self) end
 end
