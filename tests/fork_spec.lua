@@ -157,7 +157,17 @@ describe("cqlua resume", function()
     says(resume(at "a", "--as", at "d"), "was made by cqlua \"99.1.0\", this is " .. host.version,
       "; take a newer program")
     process.write(at "a/manifest.json", text:sub(1, 40))
-    says(resume(at "a", "--as", at "d"), "manifest.json is damaged")
+    says(resume(at "a", "--as", at "d"), "manifest.json is damaged: it is no JSON object")
+    for _, case in ipairs {
+      { '"started": "[^"]*"', '"started": 5', "started must be a string, got 5" },
+      { '"arguments": %[', '"arguments": [7, ', "argument 1 must be a string, got 7" },
+      { '"notes": {', '"notes": {"name": 3, ', "notes.name must be a string, got 3" },
+    } do
+      process.write(at "a/manifest.json", (text:gsub(case[1], case[2])))
+      for _, words in ipairs { { "resume", at "a", "--as", at "d" }, { "compare", at "a", at "b" }, { "plot", at "a" } } do
+        says(process.cqlua(words), "manifest.json is damaged: " .. case[3])
+      end
+    end
     assert.equal(before, process.read(at "a/optimizer.bin"))
   end)
 

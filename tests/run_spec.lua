@@ -159,6 +159,11 @@ describe("a run", function()
       "is damaged: line 3 has 5 cells, and its first line 4 columns")
     refused(function() return "epoch,loss\n1,2\n" end,
       "is no history of a run: its first line must begin with iteration,loss")
+    assert.equal(0, cqlua { script(loop), "--out", out() }.code)
+    os.remove(path)
+    require("cq.host").make_folder(path)
+    local again = cqlua { script(loop), "--out", out(), "--resume", "--iterations", "6" }
+    has(again.err, path .. " cannot be read: Is a directory")
   end)
 
   it("has nothing to resume in an empty folder", function()

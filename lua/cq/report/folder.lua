@@ -5,6 +5,7 @@ local is = require "cq.base.schema"
 local films = require "cq.report.film"
 local json = require "cq.base.json"
 local loads = require "cq.load"
+local manifests = require "cq.run.manifest"
 local message = require "cq.base.message"
 local read_file = require "cq.base.read_file"
 local Run = require "cq.run"
@@ -143,11 +144,7 @@ end
 function folder.read(path, def, page, with_body)
   path = path:gsub("(.)/+$", "%1")
   local saved, why = result_of(path)
-  local manifest = saved and saved.manifest
-  if not saved then
-    local fine, read = pcall(json.decode, read_file(path .. "/manifest.json") or "")
-    manifest = fine and type(read) == "table" and read or nil
-  end
+  local manifest = saved and saved.manifest or manifests.of(path)
   local history = path .. "/history.csv"
   if not saved and not host.kind(history) then is.fail("%s is no run: %s", path, why) end
   local run = { name = path:match "([^/]+)$":gsub("%.bin$", ""), folder = path, curves = {},

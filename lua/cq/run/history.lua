@@ -99,7 +99,9 @@ end
 -- result.
 local function read(file, last)
   file:seek "set"
-  local all, columns, lines, number = file:read "*a", nil, {}, 0
+  local all, refused = file:read "*a"
+  if not all then return nil, {}, "", "cannot be read: " .. tostring(refused) end
+  local columns, lines, number = nil, {}, 0
   for line in all:gmatch "([^\n]*)\n" do
     number, columns = number + 1, columns or split(line)
     local problem = problem_of(line, columns, number)

@@ -23,6 +23,31 @@ local function is_newer(one, other)
   return false
 end
 
+-- what others read of a manifest; a fork that has not begun has its parent alone
+local text_field, number_field, table_field = is.string { optional = true }, is.number { optional = true },
+  is.table { optional = true }
+local fields = {
+  command = text_field, script = text_field, script_hash = text_field, started = text_field, finished = text_field,
+  status = text_field, device = text_field, version = text_field, iterations = number_field,
+  iterations_done = number_field, resumed_at = number_field, arguments = table_field, options = table_field,
+  notes = table_field, sources = table_field, parent = table_field, prompt = table_field,
+}
+local of_parent = { folder = is.string(), iteration = is.integer { min = 0 }, set = is.table() }
+local of_notes = { name = is.string { optional = true }, world = is.string { optional = true } }
+
+-- Why this is no manifest, in words; nil: it is one.
+local function problem_of(found)
+  local said = is.problem(fields, found)
+  if said then return said end
+  for k, word in ipairs(found.arguments or {}) do
+    if type(word) ~= "string" then return ("argument %d must be a string, got %s"):format(k, text.describe(word)) end
+  end
+  said = found.parent and is.problem(of_parent, found.parent)
+  if said then return "parent." .. said end
+  said = found.notes and is.problem(of_notes, found.notes)
+  return said and "notes." .. said
+end
+
 ---The contents of a folder in words, for an error.
 ---@param folder string
 ---@return string
@@ -33,12 +58,14 @@ function manifest.contents(folder)
   return #names == 0 and "it is empty" or "it has " .. table.concat(names, ", ", 1, math.min(#names, 6))
 end
 
----The manifest of a folder, as far as it can be read; nil: there is none.
+---The manifest of a folder; nil: there is none that is whole.
 ---@param folder string
----@return table?
+---@return table?, string? problem     what is wrong with the one there
 function manifest.of(folder)
   local fine, found = pcall(json.decode, read_file(folder .. "/manifest.json") or "")
-  return fine and type(found) == "table" and found or nil
+  local problem = (not fine or type(found) ~= "table") and "it is no JSON object" or problem_of(found)
+  if problem then return nil, problem end
+  return found
 end
 
 ---The manifest of a run. Errors: no folder; one that is none of a run; a run of a newer program.
@@ -55,8 +82,8 @@ function manifest.read(folder, what)
     is.fail("%s: %s is no folder of a run: it lacks manifest.json; %s", what, folder,
       manifest.contents(folder))
   end
-  local found = manifest.of(folder)
-  if not found then is.fail("%s: %s/manifest.json is damaged: it is no JSON object", what, folder) end
+  local found, problem = manifest.of(folder)
+  if not found then is.fail("%s: %s/manifest.json is damaged: %s", what, folder, problem) end
   if found.version and is_newer(found.version, host.version) then
     is.fail("%s: the run in %s was made by cqlua %s, this is %s; take a newer program", what, folder,
       text.describe(found.version), host.version)
