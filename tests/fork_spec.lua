@@ -164,7 +164,8 @@ describe("cqlua resume", function()
       { '"notes": {', '"notes": {"name": 3, ', "notes.name must be a string, got 3" },
     } do
       process.write(at "a/manifest.json", (text:gsub(case[1], case[2])))
-      for _, words in ipairs { { "resume", at "a", "--as", at "d" }, { "compare", at "a", at "b" }, { "plot", at "a" } } do
+      local readers = { { "resume", at "a", "--as", at "d" }, { "compare", at "a", at "b" }, { "plot", at "a" } }
+      for _, words in ipairs(readers) do
         says(process.cqlua(words), "manifest.json is damaged: " .. case[3])
       end
     end
