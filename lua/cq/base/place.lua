@@ -29,6 +29,15 @@ function place.folder(run) return run and run.folder or place.open and place.ope
 ---@return boolean
 function place.is_left_out() return option.program.check or option.program.follows end
 
+---The first of FRONT1, FRONT2, ... that is neither a file nor a folder.
+---@param front string          a path without its number
+---@return string
+function place.unused(front)
+  local count = 1
+  while host.kind(front .. count) do count = count + 1 end
+  return front .. count
+end
+
 ---The path of a file in a folder; makes the folder. Errors: a folder that cannot be made.
 ---@param folder string
 ---@param name string

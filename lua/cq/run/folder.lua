@@ -4,6 +4,7 @@ local atomic_file = require "cq.base.atomic_file"
 local host = require "cq.host"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
+local place = require "cq.base.place"
 local read_file = require "cq.base.read_file"
 local schema = require "cq.base.schema"
 
@@ -135,13 +136,6 @@ function folder.is_changed(path)
   return false
 end
 
--- A free name beside a folder.
-local function name_beside(path)
-  local base, count = path:gsub("(.)/+$", "%1"), 1
-  while host.kind(("%s-earlier-%d"):format(base, count)) do count = count + 1 end
-  return ("%s-earlier-%d"):format(base, count)
-end
-
 ---What an earlier run left is never overwritten: its folder moves to NAME-earlier-1, -2, ... beside, with all that is
 ---in it, and the folder begins empty. What `stays` names goes back into it. The folder is locked before and after.
 ---Errors: the folder cannot be moved.
@@ -152,7 +146,7 @@ end
 function folder.move_earlier(path, stays, script)
   local refused = "the folder %s has an earlier run and cannot be moved to %s: %s; choose another folder with --out, or "
     .. "give --overwrite to lose the earlier run"
-  local earlier, moved = name_beside(path), nil
+  local earlier, moved = place.unused(path:gsub("(.)/+$", "%1") .. "-earlier-"), nil
   local problem = why_not_moved(path, script)
   if not problem then moved, problem = os.rename(path, earlier) end
   if not moved then schema.fail(refused, path, earlier, problem) end
@@ -189,9 +183,7 @@ end
 ---@param path string
 ---@return string kept
 function folder.keep_earlier(path)
-  local count = 1
-  while host.kind(("%s/earlier-%d"):format(path, count)) do count = count + 1 end
-  local kept = ("%s/earlier-%d"):format(path, count)
+  local kept = place.unused(path .. "/earlier-")
   folder.make(kept)
   for _, name in ipairs(left_in(path)) do
     if host.kind(path .. "/" .. name) == "file" then

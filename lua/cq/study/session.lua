@@ -10,6 +10,7 @@ local scripts = require "cq.base.script"
 local json = require "cq.base.json"
 local message = require "cq.base.message"
 local option = require "cq.option"
+local place = require "cq.base.place"
 local process = require "cq.study.process"
 local read_file = require "cq.base.read_file"
 local stores = require "cq.study.store"
@@ -131,9 +132,7 @@ end
 
 -- Moves the files of an earlier study aside, where they are kept.
 local function move_away(self, names)
-  local count = 1
-  while host.kind(("%s/earlier-%d"):format(self.folder, count)) do count = count + 1 end
-  local earlier = ("%s/earlier-%d"):format(self.folder, count)
+  local earlier = place.unused(self.folder .. "/earlier-")
   local made, problem = host.make_folder(earlier)
   for _, name in ipairs(names) do
     local path = self.folder .. "/" .. name

@@ -15,6 +15,7 @@ local host = require "cq.host"
 local is = require "cq.base.schema"
 local script = require "cq.base.script"
 local option = require "cq.option"
+local place = require "cq.base.place"
 local process = require "cq.study.process"
 local require_name = require "cq.study.column"
 local text = require "cq.base.text"
@@ -123,11 +124,7 @@ end
 
 -- Makes a trial's folder; files of an earlier attempt move to another name.
 local function make_folder(folder)
-  if host.kind(folder) then
-    local count = 1
-    while host.kind(("%s.earlier-%d"):format(folder, count)) do count = count + 1 end
-    os.rename(folder, ("%s.earlier-%d"):format(folder, count))
-  end
+  if host.kind(folder) then os.rename(folder, place.unused(folder .. ".earlier-")) end
   if process.make_folder(folder) then return end         -- its parents are there but for the first trial
   local made, problem = host.make_folder(folder)
   if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
