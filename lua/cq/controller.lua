@@ -285,7 +285,7 @@ function Network:check_rollout(roll)
   if self.params then require_layers(self, self.inputs) end
 end
 
--- signals {signals} of an observation {inputs}, or {batch, signals} of {batch, inputs} Errors: another number of
+-- Signals {signals} of an observation {inputs}, or {batch, signals} of {batch, inputs}. Errors: another number of
 -- observations than before.
 function Network:act(observation)
   require_observation(self, observation)
@@ -382,7 +382,8 @@ end
 
 local Sines = family("sines", { blind = true })
 
--- signals are known from here on, and so are the parameters
+-- Makes the parameters for the rollout's number of signals, which is known from here on, or checks that given ones have
+-- their shapes.
 function Sines:check_rollout(roll)
   Controller.check_rollout(self, roll)
   local phases = self.count * #self.frequency
@@ -442,7 +443,7 @@ local function first_signals(self)
   return T.param(u:expand { rows, self.signals }, { min = self.min, max = self.max })
 end
 
--- the row of the table of signals for a control step (from 1); each row is held for `hold` steps
+-- Signals {signals} of a control step, from 1, or {batch, signals}: a row of the table, each held for `hold` steps.
 function OpenLoop:act(_, _, _, step)
   local u, row = self.params.u, math.floor((step - 1) / self.hold) + 1
   if u.rank == 3 then return u:slice(row, row, 2):squeeze(2) end
@@ -554,7 +555,8 @@ end
 
 local Custom = family("custom", {})
 
--- Signals {signals} by the user's function; observation {numbers}, hidden: its memory, t: time, step: control step.
+-- Signals {signals}, and the memory after this step, by the user's function; observation {numbers}, hidden: the memory
+-- before, t: time, step: control step.
 function Custom:act(observation, hidden, t, step)
   if self.f then return self.f(observation, hidden, t, step) end
   return self.own:act(observation, hidden, t, step)

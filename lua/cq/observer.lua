@@ -49,8 +49,8 @@ end
 local Centroid = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Observer })
 Centroid.__index = Centroid
 
--- positions, then velocities, then accelerations of all groups; acceleration is the change of the mean velocity over
--- the last control step, and 0 at the first
+-- Positions, then velocities, then accelerations of all groups, in a row {k} or {batch, k}; acceleration is the change
+-- of the mean velocity over the last control step, 0 at the first. With accelerations also the memory of the velocity.
 function Centroid:observe(state, hidden)
   local groups, parts, after = self:groups_of(state.world), {}, nil
   local by = { weight = self.weight }
@@ -205,7 +205,7 @@ end
 local Particles = setmetatable({ __name = "cq.Observer", __tostring = Observer.__tostring }, { __index = Observer })
 Particles.__index = Particles
 
--- positions, then velocities of the group, as one row {k} or a row for each scene {batch, k}
+-- Positions, then velocities of the group, in a row {k} or {batch, k}.
 function Particles:observe(state)
   local parts = {}
   if self.position then parts[1] = row(state:gather(self.group), state) end
@@ -273,7 +273,7 @@ function Custom:parameters() return self.table and self.table.params end
 ---The same observer with other parameters, which its functions find in self.params.
 function Custom:with(params) return of_table(setmetatable({ params = params }, { __index = self.table })) end
 
--- calls the user's function or table: the observation, and the hidden state after it
+-- The observation by the user's function or table, and the memory after it.
 function Custom:observe(state, hidden)
   local observation, after
   if self.f then

@@ -195,7 +195,7 @@ local function convenient_globals()
   end })
 end
 
--- Opens a prompt whose globals also have the given ones.
+-- Runs a prompt whose globals are the given ones, cq, and Lua's; returns the statements that were typed.
 function script.prompt(globals)
   return require("cq.program.prompt").run(setmetatable(globals, { __index = convenient_globals() }))
 end

@@ -245,7 +245,7 @@ end
 function Study:adapts() return samplers[self.sampler].adapts == true end
 
 ---@internal
----The last trial that can be drawn, by what is known.
+---The number of the last trial that can be drawn by what is known; infinite for samplers that do not adapt.
 function Study:limit(history)
   local limit = samplers[self.sampler].limit
   return limit and limit(self, history) * self.repeats or math.huge

@@ -61,8 +61,9 @@ function figures.forces(roll)
   }
 end
 
--- Arrows for the force of each wall after a control step, at its centre of pressure; where a wall pushes at one end
--- and pulls at the other, that centre may be anywhere, and the arrow begins beside the bodies.
+-- Arrows for the force of each wall after a control step, at its centre of pressure; where a wall pushes at one end and
+-- pulls at the other, that centre may be anywhere, and the arrow begins beside the bodies. Returns a function of a
+-- state, which gives places and vectors {walls, dim}.
 function figures.arrows_of(found, world)
   return function(state)
     local at, vector, sides = {}, {}, nil

@@ -163,7 +163,8 @@ function scenes.map(run, f)
   return scenes.ranks():map(run.scenes.count, function(k) return f(run:scene(k), k) end)
 end
 
----run:check of the first scene, and checks of the fields that other scenes have of their own.
+---run:check of the first scene, and checks of the fields that other scenes have of their own. Returns the report of the
+---first.
 ---@param run cq.Experiment
 function scenes.each_checked(run)
   for k = 2, math.min(run.scenes.count, MOST_CHECKED) do run:scene(k) end

@@ -333,7 +333,7 @@ end
 ---@return boolean
 function Stage:is_over() return is_over(self) or self.solver ~= nil and self.solver.verdict ~= nil end
 
----Is most of its gain there without any signal? Says so: the design is paid for where its particles are.
+---Warns if a soft design has most of its gain without any signal, as it is paid for where its particles are.
 ---@param first number         loss at the first iteration of the training
 function Stage:warn_of_rest(first)
   local run, best = self.run, self.run.best

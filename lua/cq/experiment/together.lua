@@ -39,7 +39,7 @@ Observers.__index = Observers
 -- The initial memories of all scenes' observers.
 function Observers:start(world) return starts_of(self.list, world, 1) end
 
--- The observations of all scenes {scenes, ...}, each by its own observer.
+-- The observations of all scenes {scenes, ...}, each by its own observer, and their memories.
 function Observers:observe(state, memory)
   return each_scene(#self.list, memory, function(k, own) return self.list[k]:observe(state:scene(k), own) end)
 end
@@ -60,7 +60,7 @@ end
 -- The initial memories of all scenes' controllers.
 function Controllers:start() return starts_of(self.list) end
 
--- The signals of all scenes {scenes, signals}, each by its own controller.
+-- The signals of all scenes {scenes, signals}, each by its own controller, and their memories.
 function Controllers:act(observation, memory, time, step)
   return each_scene(#self.list, memory, function(k, own)
     local signals, after = self.list[k]:act(observation and observation[k], own, time, step)

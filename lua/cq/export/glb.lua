@@ -12,7 +12,7 @@ local glb = { name = "glb", most = 32,
 local Buffer = {}
 Buffer.__index = Buffer
 
--- a view and an accessor of it; its number from 0
+-- Appends bytes with a view and an accessor of them; returns the accessor's number, from 0.
 function Buffer:add(raw, accessor, target)
   self.parts[#self.parts + 1] = bytes.padded(raw, 4)
   self.views[#self.views + 1] = { buffer = 0, byteOffset = self.size, byteLength = #raw, target = target }
@@ -22,7 +22,8 @@ function Buffer:add(raw, accessor, target)
   return #self.accessors - 1
 end
 
--- places {v, 3}, with the least and the most of each axis in the digits of the file, as the format wants it
+-- Appends places {v, 3}, with the least and the most of each axis in the digits of the file, as the format wants it;
+-- returns the accessor's number.
 function Buffer:places(values)
   local raw = bytes.of("float32", values)
   local single = require("ffi").cast("const float *", raw)

@@ -110,7 +110,7 @@ local function bytes_of(tensor) return ffi.string(tensor.pointer, tensor.count *
 
 local requests = {}
 
--- Answers the first frame: refuses another version of the protocol, and describes the environment.
+-- Answers the first frame: refuses another version of the protocol, and describes the environment. Returns JSON.
 function requests.hello(env, body)
   local asked = #body == 8 and tonumber(ffi.cast("const uint64_t *", body)[0])
   if asked ~= serve.PROTOCOL then
@@ -124,7 +124,7 @@ function requests.hello(env, body)
   }
 end
 
--- Answers a reset, with or without a seed: the observations of all scenes.
+-- Answers a reset, with or without a seed: the observations of all scenes. Returns them as bytes of float64.
 function requests.reset(env, body)
   if #body ~= 0 and #body ~= 8 then
     refuse("reset takes a seed of 8 bytes, or nothing, got %d bytes", #body)

@@ -21,7 +21,8 @@ local spec = is.define("cq.Picture camera", {
   field_of_view = is.number { above = 0, below = 3, default = FIELD },
 })
 
----What a scene was given, checked: a camera that stays, or a function of the time and the centre of the bodies.
+---What a scene was given, checked: a camera that stays, or a function of the time and the centre of the bodies. Always
+---such a function is returned.
 function camera.check(given)
   if text.is_callable(given) then return given end
   if type(given) ~= "table" then

@@ -10,7 +10,7 @@ local OUTLINE = 1.4        -- [pixel] around bodies
 local RULER = 44           -- [pixel] of ground below the ruler's line
 local LABEL = 50           -- [pixel] above bodies that a line of the label takes
 
----What of the plane is seen: scale [pixel / length] and the lower left corner.
+---The part of the plane that is seen: { scale [pixel / length], left, bottom }.
 function flat.view(scene, centre, box)
   local size, ground = scene.domain, scene.ground
   local width, height = scene.width, scene.height
@@ -83,7 +83,7 @@ end
 -- its edge.
 local solid = {}
 
--- Outline and edge of a half-space within the window of a picture.
+-- Outline and edge of a half-space within the window of a picture, lists of points.
 function solid.half_space(w, window)
   local d = 1e3 * (window[3][1] - window[1][1])
   local t = { -w.normal[2], w.normal[1] }

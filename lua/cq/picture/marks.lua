@@ -119,7 +119,7 @@ local function cable_colour(scene, path, k)
   return scene.tension:colour_of(tension)
 end
 
----Lets the scale of tensions see those of a frame.
+---Widens the scale of tensions to those of a frame; returns whether any is known.
 function marks.see_tensions(scene, cables)
   local told = false
   for _, path in ipairs(cables) do

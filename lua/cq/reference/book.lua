@@ -151,7 +151,7 @@ local function place_of(f)
   return path, info.linedefined
 end
 
--- The annotation of a function; those that a module has made at run time are found by name.
+-- The annotation of a function; those that a module has made at run time are found by name. nil: it has none.
 function Book:annotated(value, key, path)
   local f = type(value) == "function" and value or getmetatable(value).__call
   local at, line = place_of(f)

@@ -146,7 +146,7 @@ function Back:reverse_engine_steps(step)
   end
 end
 
--- gradients of each actuator's forces at the beginning of the control step that was gone back over
+-- Gradients of each actuator's forces at the beginning of the control step that was reversed last.
 function Back:forces()
   local roll = self.roll
   local keep = roll.keep

@@ -121,7 +121,8 @@ function continued.again(self)
   return fields
 end
 
----Passes the adjoint of the first state to the rollout before, where that is differentiable: it is none of the robot's.
+---Passes the adjoint of the first state to the rollout before, where that is differentiable; then no gradient of the
+---robot's start comes of it.
 ---@param self cq.Rollout
 function continued.pass_adjoint(self)
   if not self.continues then return end

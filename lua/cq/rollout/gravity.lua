@@ -89,7 +89,7 @@ end
 ---@param own cq.Series?        of collect
 function gravity.apply(entry, own) series.apply(entry, "gravity", own, C.cq_rollout_set_gravity) end
 
--- Does anything want the gradient of gravity by control steps?
+-- The bit of the gradient of gravity by control steps, 0 where nothing wants it.
 function gravity.wanted(own) return series.wanted(own, "gravity") end
 
 -- Adds the engine's gradient of gravity by control steps to the tape's.

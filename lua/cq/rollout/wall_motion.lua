@@ -168,7 +168,7 @@ end
 ---@param own cq.Series?        of take_series
 function wall_motion.apply(entry, own) series.apply(entry, "wall_motion", own, C.cq_rollout_set_walls) end
 
--- Does anything want the gradient of wall velocities by control steps?
+-- The bit of the gradient of wall velocities by control steps, 0 where nothing wants it.
 function wall_motion.wanted(own) return series.wanted(own, "wall_velocity") end
 
 -- Adds the engine's gradient of wall velocities by control steps to the tape's.

@@ -9,7 +9,7 @@ local cavity = require "cq.shape.cavity"
 
 local cloud = {}
 
--- an empty cloud of particles, as shapes fill it
+-- An empty cloud of particles, which shapes fill.
 function cloud.new(dim)
   return {
     dim = dim, count = 0, position = {}, volume = {}, colour = {}, names = {}, groups = {}, walls = {}, wall_names = {},

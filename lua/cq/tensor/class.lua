@@ -179,7 +179,7 @@ local function is_tensor(value)
 end
 class.is_tensor = is_tensor
 
----Refuses anything that is not a tensor, for a method called with a dot or on something else.
+---Returns a tensor unchanged. Errors: anything else, as a method called with a dot has it.
 function class.check_tensor(value, what)
   if not is_tensor(value) then fail("%s: needs a tensor, got %s", what, schema.describe(value)) end
   return value

@@ -111,7 +111,8 @@ end
 local straight = { options = options, channels = "channels_out, channels_in", takes = 2,
   refusal = "does not fit into" }
 
--- The size of a strided convolution's result along an axis, from the size of its input.
+-- The size of a strided convolution's result along an axis, from the size of its input; 0 where the kernel does not
+-- fit.
 function straight.size(_, conv, d, width)
   conv.size[d] = width
   local room = width + 2 * conv.padding[d] - conv.dilation[d] * (conv.kernel[d] - 1) - 1

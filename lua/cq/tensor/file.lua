@@ -199,7 +199,7 @@ function Reader:fill(count, field)
   return tonumber(scratch[field])
 end
 
--- numbers of a file are not Lua's before their bits are
+-- Reads a number of float64; NaN of any bits becomes the usual one.
 function Reader:number()
   ffi.copy(scratch, self:bytes(8), 8)
   C.cq_tensor_canonical(1, scratch.numbers)
@@ -233,7 +233,8 @@ local UNIFORM_MOST = 2^26                -- equal numbers that a few bytes of a 
 local readers = {}
 for name, number in pairs(kinds) do readers[number] = name end
 
--- an empty tensor of the shape that comes, which takes so many bytes of the file for each number, or for all
+-- Reads rank and dimensions; returns a tensor of that shape with any values. Errors: fewer bytes left than `each` for
+-- an element, or than `whole`.
 function Reader:shape(each, whole)
   local rank, dims, count = self:u8(), {}, 1
   if rank > C.CQ_TENSOR_RANK_MAX then self:damaged(("a tensor of rank %d"):format(rank)) end

@@ -265,7 +265,7 @@ local function check_writable(t, what)
   end
 end
 
----Changes a number in place: t:set(value, i, j).
+---Changes a number in place: t:set(value, i, j). Returns the tensor.
 ---@param value number
 ---@param ... integer
 function Tensor:set(value, ...)
@@ -292,7 +292,7 @@ function class.set_element(t, index, value)
   ffi.copy(t.pointer + offset * count, value.pointer, count * 8)
 end
 
----Sets all elements in place.
+---Sets all elements in place. Returns the tensor.
 ---@param value number
 function Tensor:fill(value)
   check_writable(self, "fill")
@@ -300,7 +300,8 @@ function Tensor:fill(value)
   return self
 end
 
----Takes the elements of another of the same shape, in place. Errors: another shape; a tensor that is recorded.
+---Takes the elements of another of the same shape, in place. Errors: another shape; a tensor that is recorded. Returns
+---the tensor.
 ---@param other cq.Tensor
 function Tensor:copy_from(other)
   check_writable(self, "copy_from")

@@ -7,7 +7,8 @@ local within = {}
 
 local MAIN = "main"               -- what runs in no coroutine
 
--- Nobody is inside yet.
+-- Notes of which threads are inside of a rollout's own functions; none yet.
+---@return table                the Within
 function within.new()
   -- a coroutine that nobody can resume any more is forgotten
   return setmetatable({ threads = setmetatable({}, { __mode = "k" }) }, Within)
