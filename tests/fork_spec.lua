@@ -234,9 +234,22 @@ describe("cqlua plot", function()
     result = process.cqlua { "plot", at "a", "--column", "gradient", "--log-y", "--file", at "g.png" }
     assert.equal(0, result.code, result.err)
     assert.is_truthy(host.kind(at "g.png"))
-    has(process.cqlua({ "plot", at "a", "--column", "nothing" }).err, "has no numbers nothing yet")
+    has(process.cqlua({ "plot", at "a", "--column", "nothing" }).err, "has no finite numbers nothing yet")
     has(process.cqlua({ "plot", folder }).err, "is no folder of a run")
     has(process.cqlua({ "plot", at "a", "--file", folder .. "/no/a.png" }).err, "cannot be")
+  end)
+
+  it("knows losses that are no numbers, and lines without one", function()
+    trained "a"
+    -- The run's history is this, and what cqlua plot says of it.
+    local function says(lines, said)
+      process.write(at "a/history.csv", "iteration,loss,width\n" .. lines)
+      local result = process.cqlua { "plot", at "a" }
+      has(result.out .. result.err, said)
+    end
+    says("1,nan,\n2,0.5,\n3,0.7,\n", "iteration 3, loss 0.7, best 0.5 of iteration 2\n")
+    says("1,0.5,\n2,,7\n", "iteration 2, best 0.5 of iteration 1\n")
+    says("1,nan,\n2,nan,\n", "cqlua plot: the history of " .. at "a" .. " has no finite numbers loss yet")
   end)
 end)
 

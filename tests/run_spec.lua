@@ -157,6 +157,12 @@ describe("a run", function()
     end
     refused(function(all) return (all:gsub("\n2,", "\n2,7,")) end,
       "is damaged: line 3 has 5 cells, and its first line 4 columns")
+    refused(function(all) return (all:gsub("\n2,", "\nx,")) end,
+      'is damaged: line 3 has no number of an iteration but "x"')
+    refused(function(all) return (all:gsub("\n2,0.5", "\n2,half")) end, 'is damaged: line 3 has the loss "half"')
+    -- line ends of Windows
+    local _, whole = go_on_with(function(all) return (all:gsub("\n", "\r\n")) end)
+    has(whole, "iteration,loss,w.1,w.2\n1,1,1,1\n2,0.5,2,2\n")
     refused(function() return "epoch,loss\n1,2\n" end,
       "is no history of a run: its first line must begin with iteration,loss")
     assert.equal(0, cqlua { script(loop), "--out", out() }.code)

@@ -6,15 +6,23 @@ local message = require "cq.base.message"
 local scripts = require "cq.base.script"
 local summary = require "cq.run.summary"
 
--- A column of a run's history over its iterations; nil where it has no number.
+-- A column of a run's history over its iterations; nil where it has no finite number.
 local function series_of(run, column)
-  local x, y = {}, {}
+  local x, y, finite = {}, {}, false
   for _, row in ipairs(run.rows) do
-    if type(row[column]) == "number" and type(row.iteration) == "number" then
-      x[#x + 1], y[#y + 1] = row.iteration, row[column]
+    local value = row[column]
+    if type(value) == "number" then
+      x[#x + 1], y[#y + 1], finite = row.iteration, value, finite or value - value == 0
     end
   end
-  return #x > 0 and { name = run.folder, x = x, y = y } or nil
+  return finite and { name = run.folder, x = x, y = y } or nil
+end
+
+-- How far a run is, in a line: its last iteration and loss, and the best, where there are any.
+local function line_of(run)
+  local line = ("%s: %s, iteration %d"):format(run.folder, run.status, run.last.iteration)
+  if run.last.loss then line = ("%s, loss %.6g"):format(line, run.last.loss) end
+  return run.best and ("%s, best %.6g of iteration %d"):format(line, run.best.loss, run.best.iteration) or line
 end
 
 return {
@@ -32,10 +40,9 @@ return {
     for _, folder in ipairs(words) do
       local run = summary.of(folder, "cqlua plot")
       local one = series_of(run, column)
-      if not one then is.fail("cqlua plot: the history of %s has no numbers %s yet", run.folder, column) end
+      if not one then is.fail("cqlua plot: the history of %s has no finite numbers %s yet", run.folder, column) end
       series[#series + 1] = one
-      print(("%s: %s, iteration %d, loss %.6g, best %.6g of iteration %d"):format(run.folder, run.status,
-        run.last.iteration, run.last.loss, run.best.loss, run.best.iteration))
+      print(line_of(run))
     end
     local path = options.file or words[1] .. "/" .. column:gsub("[^%w_]", "_") .. ".png"
     if not path:match "%.png$" then scripts.misuse("--file must end in .png, got %s", path) end

@@ -84,14 +84,22 @@ end
 -- the iteration that a line is of; nil: it does not say
 local function iteration_of(line) return tonumber(line:match "^[^,]*") end
 
+-- Is a cell a number? LuaJIT reads nan and inf too.
+local function is_number(cell_of_line) return tonumber(cell_of_line) ~= nil end
+
 -- Why a line cannot be one of a run's history; nil if it can.
 local function problem_of(line, columns, number)
   local count = select(2, line:gsub(",", "")) + 1
+  local iteration, loss = line:match "^([^,]*),([^,]*)"
   if number == 1 and not line:match "^iteration,loss" then
     return "is no history of a run: its first line must begin with iteration,loss"
   elseif count ~= #columns then
     return ("is damaged: line %d has %s, and its first line %s"):format(number, text.count(count, "cell"),
       text.count(#columns, "column"))
+  elseif number > 1 and not is_number(iteration) then
+    return ("is damaged: line %d has no number of an iteration but %s"):format(number, text.describe(iteration))
+  elseif number > 1 and loss ~= "" and not is_number(loss) then
+    return ("is damaged: line %d has the loss %s"):format(number, text.describe(loss))
   end
 end
 
@@ -102,7 +110,8 @@ local function read(file, last)
   local all, refused = file:read "*a"
   if not all then return nil, {}, "", "cannot be read: " .. tostring(refused) end
   local columns, lines, number = nil, {}, 0
-  for line in all:gmatch "([^\n]*)\n" do
+  -- a spreadsheet may have saved it with the line ends of Windows
+  for line in all:gmatch "([^\n]-)\r?\n" do
     number, columns = number + 1, columns or split(line)
     local problem = problem_of(line, columns, number)
     if problem then return columns, lines, "", problem end

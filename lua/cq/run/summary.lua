@@ -16,11 +16,12 @@ local function seconds_of(date)
   return (((365 * years + leaps + math.floor((153 * months + 2) / 5) + d) * 24 + h) * 60 + mi) * 60 + s
 end
 
--- The row of the least loss; nil where no row has one.
+-- The row of the least loss; nil where no row has one. A loss that is not a number is none.
 local function best_of(rows)
   local best
   for _, row in ipairs(rows) do
-    if type(row.loss) == "number" and (not best or row.loss < best.loss) then best = row end
+    local loss = row.loss
+    if loss and loss == loss and (not best or loss < best.loss) then best = row end
   end
   return best
 end
