@@ -370,6 +370,7 @@ run:optimize { iterations = 3 }
     mistake.says(found.out, "kept of that gain")
     mistake.says(found.out, "together   median")
     mistake.says(found.out, "of 3 draws")
+    assert.is_nil(found.err:find("warning", 1, true), found.err)
     assert.equal(3, #json.decode(process.read(folder .. "/run/robustness.json")).draws)
     assert.equal(4, select(2, process.read(folder .. "/run/history.csv"):gsub("\n", "")))
     found = process.cqlua { "robust", "runner", "--draws", "1" , "--out", folder .. "/zoo" }
@@ -379,6 +380,8 @@ run:optimize { iterations = 3 }
     assert.equal("file", host.kind(folder .. "/zoo/robustness.json"))
     found = process.cqlua { "robust", "zoo/runer" }
     mistake.says(found.err, 'the zoo has no "runer" (did you mean runner?)')
+    found = process.cqlua { "robust", folder .. "/none" }
+    mistake.says(found.err, 'none", and there is no such folder; the zoo has biped')
     found = process.cqlua { "robust", folder .. "/run/saved.bin" }
     mistake.says(found.err, "saved.bin is a file, which has no objective; give the folder of a run")
     found = process.cqlua { "robust", folder }

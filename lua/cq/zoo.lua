@@ -21,7 +21,7 @@ local zoo = { folder = host.root .. "/zoo" }
 ---@return cq.Zoo.Entry[]
 function zoo.entries() return dofile(zoo.folder .. "/index.lua") end
 
----The entry of a name. Errors: a name that zoo/index.lua does not have, with the names that it has.
+---The entry of a name that is none of a folder. Errors: a name that zoo/index.lua does not have, with those it has.
 ---@param name string
 ---@return cq.Zoo.Entry
 function zoo.entry(name)
@@ -30,8 +30,8 @@ function zoo.entry(name)
     if entry.name == name then return entry end
     names[k] = entry.name
   end
-  is.fail("the zoo has no %s%s; it has %s", text.describe(name), text.suggestion(name, names),
-    table.concat(names, ", "))
+  is.fail("the zoo has no %s%s, and there is no such folder; the zoo has %s", text.describe(name),
+    text.suggestion(name, names), table.concat(names, ", "))
 end
 
 ---The file of a robot of the zoo, for cq.load; it is not checked to exist.

@@ -3,6 +3,7 @@ local host = require "cq.host"
 local is = require "cq.base.schema"
 local load = require("cq").load
 local runs = require "cq.saved.run"
+local text = require "cq.base.text"
 local T = require "cq.tensor"
 
 local failure = {}
@@ -56,7 +57,10 @@ function failure.is_in(folder) return host.kind(folder .. "/" .. runs.failure_na
 ---@return { world: cq.World, from: cq.State?, robots: cq.Robot[]?, signals: cq.Tensor, failure: cq.Failure, saved: cq.Saved }
 function failure.load(folder)
   local path = folder .. "/" .. runs.failure_name
-  if not failure.is_in(folder) then is.fail("cqlua replay: %s has no %s: its simulation did not fail", folder, runs.failure_name) end
+  if not failure.is_in(folder) then
+    is.fail("cqlua replay: %s has no %s: its simulation did not fail; cqlua report %s shows the run", folder,
+      runs.failure_name, text.quoted(folder))
+  end
   local saved = load(path)
   local found = type(saved.data) == "table" and saved.data.failure
   if type(found) ~= "table" or type(found.states) ~= "table" or not T.is_tensor(found.signals) then
