@@ -60,8 +60,8 @@ describe("a launch", function()
   local function launch_on_server(before)
     return process.cqlua({ process.write(folder .. "/launch.lua", ([[
       local launch = require "cq.study.launch"
-      local session = { address = "postgresql://me@server/studies", script = "s.lua", folder = %q,
-        study = { name = "s" } }
+      local session = setmetatable({ address = "postgresql://me@server/studies", script = "s.lua", folder = %q,
+        study = { name = "s" } }, require("cq.study.session").class)
       local function ready() print "made" end
       for _, start in ipairs {
         function() print(launch.slurm(session, { workers = 3, jobs = 2, ["go-on"] = true }, ready)[1]) end,

@@ -86,7 +86,7 @@ local function launch(session, options, words)
   local function ready() make_ready(session, options) end
   if options.launch == "slurm" then
     for _, line in ipairs(launcher.slurm(session, options, ready)) do print(line) end
-    print(("cqlua study status %s --store %s tells how far they are"):format(session.script, session.address))
+    print(session:command "status" .. " tells how far they are")
     return
   end
   local failed = launcher.ssh(session, options, hosts, ready)
@@ -164,8 +164,8 @@ function actions.retry(options, script)
     states[#states + 1] = state
   end
   local session = session_of(script, options)
-  print(("%s will be tried again by cqlua study run %s"):format(text.count(session:look(true):retry(states), "trial"),
-    script))
+  print(("%s will be tried again by %s"):format(text.count(session:look(true):retry(states), "trial"),
+    session:command "run"))
 end
 
 function actions.stop(options, script)

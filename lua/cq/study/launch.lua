@@ -105,7 +105,7 @@ function launch.slurm(session, options, ready)
   end
   if not is_there "sbatch" then
     is.fail("no scheduler is at hand: sbatch was not found. What would be submitted is in %s; submit it where Slurm "
-      .. "is, or work here with cqlua study run %s --jobs N", text.join(paths), session.script)
+      .. "is, or work here with %s --jobs N", text.join(paths), session:command "run")
   end
   ready()
   for _, path in ipairs(paths) do
@@ -131,7 +131,7 @@ function launch.ssh(session, options, hosts, ready)
   options.workers = options.workers or count
   if not is_there "parallel" then
     is.fail("GNU parallel was not found, which starts workers over ssh: install the package parallel, or start one "
-      .. "on each host by hand: cqlua study run %s --store %s", session.script, quoted(session.address))
+      .. "on each host by hand: %s", session:command "run")
   end
   local folder = make_folder(session)
   local numbers = {}

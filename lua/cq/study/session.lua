@@ -26,7 +26,7 @@ local text = require "cq.base.text"
 local Session = { __name = "cq.Session" }
 Session.__index = Session
 
-local session = {}
+local session = { class = Session }
 
 -- The hash of each file, by its name.
 local function hashes(files)
@@ -65,7 +65,7 @@ end
 
 ---A command of cqlua study on this study, as a user types it.
 ---@param name string         "show"
----@param what string         of what, as the number of a trial
+---@param what? string        of what, as the number of a trial
 ---@return string
 function Session:command(name, what)
   local words, out = { "cqlua study", name, text.quoted(self.script), what }, option.program.out
@@ -123,8 +123,8 @@ function Session:look(change)
   local store = is_there(self)
     and open_store(self, self:path(), { read_only = not change })
   if not store or not store.base:has_table "rung" then
-    is.fail("the study %s has not begun: there is no %s; begin it with cqlua study run %s", self.study.name,
-      self:path(), self.script)
+    is.fail("the study %s has not begun: there is no %s; begin it with %s", self.study.name, self:path(),
+      self:command "run")
   end
   self.store = store
   return self.store
@@ -143,11 +143,11 @@ local function move_away(self, names)
 end
 
 -- Refuses to begin anew while other workers are at work.
-local function refuse_workers(store)
+local function refuse_workers(self, store)
   for _, row in ipairs(store.base:rows [[SELECT worker, max(beat) AS beat FROM trial WHERE state = 'running'
     GROUP BY worker]]) do
     if not process.is_gone(row.worker) and row.beat > process.now() - stores.LOST then
-      is.fail("the study is at work (process %s): stop it first with cqlua study stop", row.worker)
+      is.fail("the study is at work (process %s): stop it first with %s", row.worker, self:command "stop")
     end
   end
 end
@@ -185,7 +185,7 @@ function Session:begin(def)
   if not self.address then filesystem.check(self.folder) end
   if def.force_new and is_there(self) then
     local old = open_store(self, self:path(), {})
-    refuse_workers(old)
+    refuse_workers(self, old)
     if self.address then message.note("its tables are now in the schema %s", old.base:move_away()) end
     old:close()
     move_away(self, { "study.sqlite", "study.sqlite-wal", "study.sqlite-shm", "trials", "plots", "processes.log" })
