@@ -21,6 +21,8 @@ if path ~= "" then
   end
   local seconds = clock() - began
   for _, one in ipairs(claimed) do
+    -- a worker that opens the store only now refuses trials that are done without a point
+    store:begin(one, "{}")
     assert(store:finish(one, name, { state = "done", result = { loss = 1 }, value = 1 }, 0))
   end
   print(#claimed, seconds)
