@@ -130,6 +130,7 @@ describe("cqlua env", function()
       local _, result = serve(script(), { HELLO, input })
       assert.equal(1, result.code)
       says(result.err, sentence)
+      assert.is_nil(result.err:find("traceback", 1, true), result.err)
     end
     ends("step", "the input ends within a frame")
     ends(frame("step", "123456789"):sub(1, -2), "the input ends within a frame")

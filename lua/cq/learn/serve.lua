@@ -5,6 +5,7 @@
 local ffi = require "ffi"
 local host = require "cq.host"
 local json = require "cq.base.json"
+local schema = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 
@@ -25,7 +26,7 @@ local LARGEST = 2 ^ 30             -- bytes of a frame; more is none
 local serve = { PROTOCOL = 1 }
 
 -- Raises an error for the other program, without a position in the script.
-local function refuse(...) error("cqlua env: " .. (...):format(select(2, ...)), 0) end
+local function refuse(...) error(schema.remember("cqlua env: " .. (...):format(select(2, ...))), 0) end
 
 -- The operating system's reason for the last failure.
 local function why() return ffi.string(F.strerror(ffi.errno())) end
