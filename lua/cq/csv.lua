@@ -241,13 +241,7 @@ local csv = { class = Csv }
 function csv.save(path, columns)
   is.argument("cq.csv.save", "path", is.string(), path)
   local heads, lists = checked(columns)
-  local lines = { table.concat(heads, ",") }
-  for row = 1, #lists[1] do
-    local cells = {}
-    for k, list in ipairs(lists) do cells[k] = ("%.17g"):format(list[row]) end
-    lines[row + 1] = table.concat(cells, ",")
-  end
-  atomic_file.write(path, table.concat(lines, "\n") .. "\n", { what = "cq.csv.save" })
+  atomic_file.write(path, table_of.columns(heads, lists, "%.17g"), { what = "cq.csv.save" })
   return path
 end
 

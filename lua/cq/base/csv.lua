@@ -58,6 +58,20 @@ function csv.read(text, columns, path)
   return rows
 end
 
+---Columns of numbers as text, below their heads.
+---@param heads string[]               cells
+---@param lists number[][]             the numbers of each column, as many in all
+---@param format string|string[]       of a number, for string.format; or one for each column
+---@return string
+function csv.columns(heads, lists, format)
+  local lines, cells = { table.concat(heads, ",") }, {}
+  for row = 1, #lists[1] do
+    for k, list in ipairs(lists) do cells[k] = (type(format) == "table" and format[k] or format):format(list[row]) end
+    lines[row + 1] = table.concat(cells, ",")
+  end
+  return table.concat(lines, "\n") .. "\n"
+end
+
 ---Rows as text, below their head.
 ---@param rows table<string, string>[]
 ---@param columns string[]

@@ -139,6 +139,19 @@ function text.suggest(word, known)
   return best
 end
 
+---Words with commas between them, so many in a line.
+---@param words string[]
+---@param count integer        of words in a line
+---@param indent string        before each line
+---@return string
+function text.wrapped(words, count, indent)
+  local lines = {}
+  for k = 1, #words, count do
+    lines[#lines + 1] = indent .. table.concat(words, ", ", k, math.min(k + count - 1, #words))
+  end
+  return table.concat(lines, ",\n")
+end
+
 ---" (did you mean x?)" or "".
 function text.suggestion(word, known)
   local best = text.suggest(word, known)

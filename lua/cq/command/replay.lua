@@ -1,7 +1,6 @@
 -- replay: trained robots that come with the program: what each does beside what it is claimed to do, and a film.
 --   cqlua replay                      what there is
 --   cqlua replay biped                runs it again, prints its figure, and draws runs/replay/biped.mp4
---   cqlua replay --all                all figures, without films
 --   cqlua replay runs/walk            a run that failed: its last states before, run again, and runs/walk/failure.mp4
 --   cqlua replay NAME --keep DIR      puts the best of a run's folder into zoo/NAME.bin, an entry of zoo/index.lua
 -- The exit code is 1 where a figure is not the claimed one.
@@ -27,13 +26,6 @@ local function replay(zoo, entry)
   local claimed = entry.says:match("%%[%d.]*f"):format(entry.claimed)
   print(("%s: %s; claimed %s (cqlua %s)"):format(entry.name, entry.says:format(figure), claimed, entry.made))
   return math.abs(figure - entry.claimed) <= TOLERANCE * math.abs(entry.claimed), saved
-end
-
--- Warns of robots that do not reach their figure, and gives the exit code 1 for them. nil: all reach it.
-local function tell_others(names)
-  if #names == 0 then return end
-  message.warn("%s: not what is claimed, by more than %d %%", table.concat(names, ", "), 100 * TOLERANCE)
-  return 1
 end
 
 -- Renders a trained robot as a video.
@@ -71,7 +63,6 @@ return {
   summary = "trained robots that come with the program, or a run's failure, run again and filmed",
   arguments = "[NAME|RUN]",
   options = {
-    all = is.boolean { default = false, help = "the figures of all" },
     keep = is.string { optional = true, help = "a run's folder, whose best takes the place of NAME" },
     render = is.one_of { "yes", "no", default = "yes", help = "no: without the film" },
   },
@@ -82,12 +73,6 @@ return {
     if options.keep then
       local path, bytes = zoo.keep(name, options.keep)
       return print(("%s: %d kB, from %s"):format(path, math.ceil(bytes / 1000), options.keep))
-    elseif options.all then
-      local others = {}
-      for _, entry in ipairs(zoo.entries()) do
-        if not replay(zoo, entry) then others[#others + 1] = entry.name end
-      end
-      return tell_others(others)
     elseif not name then
       return list(zoo)
     end
@@ -95,6 +80,8 @@ return {
     local entry = zoo.entry(name)
     local as_claimed, saved = replay(zoo, entry)
     if options.render ~= "no" then film(entry, saved) end
-    return tell_others(as_claimed and {} or { name })
+    if as_claimed then return end
+    message.warn("%s: not what is claimed, by more than %d %%", name, 100 * TOLERANCE)
+    return 1
   end,
 }

@@ -4,6 +4,7 @@
 -- Sums are of doubles, so that a network of hundreds of units agrees with the one in Lua to 1e-6.
 
 local is = require "cq.base.schema"
+local text = require "cq.base.text"
 
 -- A number as a C literal of a float.
 local function number(value)
@@ -11,21 +12,11 @@ local function number(value)
   return (word:find "[%.en]" and word or word .. ".0") .. "f"
 end
 
--- The numbers of a tensor as C text, some in a line.
-local function numbers(tensor)
-  local data, lines, line = tensor:data(), {}, {}
-  for k = 0, tensor.count - 1 do
-    line[#line + 1] = number(data[k])
-    if #line == 8 or k == tensor.count - 1 then
-      lines[#lines + 1], line = "  " .. table.concat(line, ", "), {}
-    end
-  end
-  return table.concat(lines, ",\n")
-end
-
 -- A tensor as a constant C array.
 local function array(name, tensor)
-  return ("static const float %s[%d] = {\n%s\n};\n"):format(name, tensor.count, numbers(tensor))
+  local words = tensor:flatten():totable()
+  for k, value in ipairs(words) do words[k] = number(value) end
+  return ("static const float %s[%d] = {\n%s\n};\n"):format(name, tensor.count, text.wrapped(words, 8, "  "))
 end
 
 local activations = {

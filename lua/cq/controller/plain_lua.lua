@@ -1,13 +1,11 @@
 -- plain_lua: a controller as a module of Lua 5.1 that needs nothing but math: its numbers as a table, and the step.
+local text = require "cq.base.text"
 
 -- the elements of a tensor as the text of a Lua table
 local function list(tensor)
-  local data, lines, line = tensor:data(), {}, {}
-  for k = 0, tensor.count - 1 do
-    line[#line + 1] = ("%.17g"):format(data[k])
-    if #line == 6 or k == tensor.count - 1 then lines[#lines + 1], line = "    " .. table.concat(line, ", "), {} end
-  end
-  return "{\n" .. table.concat(lines, ",\n") .. " }"
+  local words = tensor:flatten():totable()
+  for k, value in ipairs(words) do words[k] = ("%.17g"):format(value) end
+  return "{\n" .. text.wrapped(words, 6, "    ") .. " }"
 end
 
 local ACTIVATIONS = [[

@@ -51,8 +51,8 @@ end
 
 -- The particles, from 1, of the lowest share `def.bottom` of a body's height.
 local function bottom_of(sample, def)
-  local x, dim, low, high, out = sample.position:data(), sample.dim, math.huge, -math.huge, {}
-  for p = 0, sample.count - 1 do low, high = math.min(low, x[p * dim + 1]), math.max(high, x[p * dim + 1]) end
+  local x, dim, out = sample.position:data(), sample.dim, {}
+  local low, high = sample.position:min(1):get(2), sample.position:max(1):get(2)
   for p = 0, sample.count - 1 do
     if x[p * dim + 1] <= low + def.bottom * (high - low) then out[#out + 1] = p + 1 end
   end
@@ -105,15 +105,8 @@ end
 
 -- The box around some particles. Returns its lower and its upper corner.
 local function bounds_of(sample, list)
-  local x, dim, low, high = sample.position:data(), sample.dim, {}, {}
-  for d = 1, dim do
-    low[d], high[d] = math.huge, -math.huge
-    for _, p in ipairs(list) do
-      local value = x[(p - 1) * dim + d - 1]
-      low[d], high[d] = math.min(low[d], value), math.max(high[d], value)
-    end
-  end
-  return low, high
+  local x = sample.position:gather(list, 1)
+  return x:min(1):totable(), x:max(1):totable()
 end
 
 -- The chamber slot that a coordinate lies in, nil in a gap. Particles exactly on a cut are in neither, so that both

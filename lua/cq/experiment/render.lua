@@ -302,10 +302,8 @@ end
 
 -- How wide all bodies together are at a moment [length].
 local function width_of(one)
-  local x, least, most = one.position, math.huge, -math.huge
-  local data, dim = x:data(), x:size(2)
-  for p = 0, x:size(1) - 1 do least, most = math.min(least, data[dim * p]), math.max(most, data[dim * p]) end
-  return most - least
+  local x = one.position:slice(1, 1, 2)
+  return (x:max() - x:min()):item()
 end
 
 -- Do the bodies move so far between the moments that all of them can stand side by side in one picture?

@@ -13,22 +13,18 @@ local function head(name, unit, units) return table_of.cell(("%s [%s]"):format(n
 ---@param frame cq.export.Frame
 ---@return string
 function csv.particles(frame)
-  local heads, list = {}, {}
+  local heads, lists, formats = {}, {}, {}
   local fields = { { name = "position", unit = "length", values = frame.points }, unpack(frame.fields) }
   for _, field in ipairs(fields) do
     local names = columns.names(field, frame.dim)
+    local values = field.values:reshape { frame.points:size(1), #names }
     for k, name in ipairs(names) do
       heads[#heads + 1] = head(name, field.unit or "", frame.units):gsub(" %[%]$", "")
-      list[#list + 1] = { data = field.values:data(), at = k - 1, step = #names,
-        format = field.integer and "%d" or "%.9g" }
+      lists[#lists + 1] = values:slice(k, k, 2):flatten():totable()
+      formats[#formats + 1] = field.integer and "%d" or "%.9g"
     end
   end
-  local lines, cells = { table.concat(heads, ",") }, {}
-  for p = 0, frame.points:size(1) - 1 do
-    for k, column in ipairs(list) do cells[k] = column.format:format(column.data[p * column.step + column.at]) end
-    lines[p + 2] = table.concat(cells, ",")
-  end
-  return table.concat(lines, "\n") .. "\n"
+  return table_of.columns(heads, lists, formats)
 end
 
 ---Columns {rows} each, of one length.
@@ -36,15 +32,9 @@ end
 ---@param units? table<string, string>
 ---@return string
 function csv.trajectory(list, units)
-  local heads, lines = {}, {}
-  for k, column in ipairs(list) do heads[k] = head(column.name, column.unit, units) end
-  lines[1] = table.concat(heads, ",")
-  for row = 1, #list[1].values do
-    local cells = {}
-    for k, column in ipairs(list) do cells[k] = ("%.9g"):format(column.values[row]) end
-    lines[row + 1] = table.concat(cells, ",")
-  end
-  return table.concat(lines, "\n") .. "\n"
+  local heads, lists = {}, {}
+  for k, column in ipairs(list) do heads[k], lists[k] = head(column.name, column.unit, units), column.values end
+  return table_of.columns(heads, lists, "%.9g")
 end
 
 return csv

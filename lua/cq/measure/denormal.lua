@@ -13,18 +13,12 @@ local SPEED = { 0.3, -0.2 }
 
 -- {n, dim} the same velocity for all particles of the bar
 local function velocity_of(robot, speed)
-  local v = cq.zeros { robot.particle_count, 2 }
-  local data = v:data()
-  for k = 0, v.count - 1 do data[k] = speed[k % 2 + 1] end
-  return v
+  return cq.tensor(speed):expand { robot.particle_count, 2 }
 end
 
 -- {control steps, 1} one period of a sine: the end stretches, then contracts
 local function signals_of(steps)
-  local u = cq.zeros { steps, 1 }
-  local data = u:data()
-  for k = 0, steps - 1 do data[k] = math.sin(2 * math.pi * (k + 0.5) / CONTROL_STEPS) end
-  return u
+  return ((cq.arange(steps) - 0.5) * (2 * math.pi / CONTROL_STEPS)):sin():unsqueeze(2)
 end
 
 ---Times both bars, forward and backward. `ratio` divides the shortest time at rest by the shortest time in motion; the

@@ -45,15 +45,8 @@ end
 
 -- The lower and upper corner of the box around some particles, with half a cell beyond their places.
 local function box_of(robot, sides, list)
-  local x, dim, lower, upper = robot.position:data(), robot.dim, {}, {}
-  for d = 1, dim do lower[d], upper[d] = math.huge, -math.huge end
-  for _, p in ipairs(list) do
-    for d = 1, dim do
-      local at, half = x[(p - 1) * dim + d - 1], sides[d] / 2
-      lower[d], upper[d] = math.min(lower[d], at - half), math.max(upper[d], at + half)
-    end
-  end
-  return lower, upper
+  local x, half = robot.position:gather(list, 1), T.tensor(sides) / 2
+  return (x:min(1) - half):totable(), (x:max(1) + half):totable()
 end
 
 -- Does a group fill its bounding box? Then it is a block, with a lattice of its own up to its faces.

@@ -1,47 +1,38 @@
 -- save: a design, or the body that it becomes, as tables that other programs read.
+local csv = require "cq.base.csv"
 local export = require "cq.export"
 local is = require "cq.base.schema"
 local place = require "cq.base.place"
 local text = require "cq.base.text"
+local T = require "cq.tensor"
 
 local axes = { "x", "y", "z" }
 
--- Writes rows as the lines of a file.
-local function write(what, path, rows) export.write(what, path, table.concat(rows, "\n") .. "\n") end
-
--- x, y, density, actuator and the share of each signal, a line for each particle
+-- The table of a design's particles: x, y, density, actuator (0: none) and the share of each signal.
 local function particles(design, map)
-  local x, dim, signals = design.robot.position, design.robot.dim, design.signals
-  local head = {}
-  for d = 1, dim do head[d] = axes[d] end
-  head[#head + 1], head[#head + 2] = "density", "actuator"
-  for s = 1, signals do head[#head + 1] = "share_" .. s end
-  local rows, which = { table.concat(head, ",") }, map.shares:argmax(1)
-  for p = 1, map.density.count do
-    local row = {}
-    for d = 1, dim do row[d] = ("%.9g"):format(x:get(p, d)) end
-    row[#row + 1] = ("%.6g"):format(map.density:get(p))
-    row[#row + 1] = tostring(which:get(p) <= signals and which:get(p) or 0)
-    for s = 1, signals do row[#row + 1] = ("%.6g"):format(map.shares:get(s, p)) end
-    rows[#rows + 1] = table.concat(row, ",")
+  local heads, lists, formats = {}, {}, {}
+  -- Adds a column.
+  local function add(name, values, format)
+    heads[#heads + 1], lists[#lists + 1], formats[#formats + 1] = name, values:totable(), format
   end
-  return rows
+  local which = map.shares:argmax(1)
+  for d = 1, design.robot.dim do add(axes[d], design.robot.position:slice(d, d, 2):flatten(), "%.9g") end
+  add("density", map.density, "%.6g")
+  add("actuator", which * which:less_equal(design.signals), "%d")
+  for s = 1, design.signals do add("share_" .. s, map.shares[s], "%.6g") end
+  return csv.columns(heads, lists, formats)
 end
 
--- The lines of a table over time: names, then for each of `count` times, dt apart, the signals in row row_of(k) of
--- `values`.
-local function times(signals, count, dt, values, row_of)
-  local head = { "time" }
-  for s = 1, signals do head[s + 1] = "signal_" .. s end
-  local rows = { table.concat(head, ",") }
-  for k = 1, count do
-    local row = { ("%.9g"):format((k - 0.5) * dt) }
-    for s = 1, signals do row[s + 1] = ("%.9g"):format(values:get(row_of(k), s)) end
-    rows[#rows + 1] = table.concat(row, ",")
+-- The table of signals {times, signals} that hold for dt each [time], with the middle of it.
+local function signals(values, dt)
+  local heads, lists = { "time" }, { ((T.arange(values:size(1)) - 0.5) * dt):totable() }
+  for s = 1, values:size(2) do
+    heads[s + 1], lists[s + 1] = "signal_" .. s, values:slice(s, s, 2):flatten():totable()
   end
-  return rows
+  return csv.columns(heads, lists, "%.9g")
 end
 
+---Writes the tables of particles, pulses and signals. Errors: another ending than .csv; a path that cannot be written.
 ---@param what string       the method that saves, for errors
 ---@param design cq.Topology
 ---@param map { density: cq.Tensor, shares: cq.Tensor, amplitudes: cq.Tensor, signals: cq.Tensor }   as design:map gives it
@@ -54,10 +45,10 @@ return function(what, design, map, path, run)
   path = place.of(path, run)
   local front = path:sub(1, -5)
   local pulses, paths = design.pulses, { path, front .. "_pulses.csv", front .. "_signals.csv" }
-  write(what, paths[1], particles(design, map))
+  export.write(what, paths[1], particles(design, map))
   -- pulses that come again are there as often as they come
-  write(what, paths[2], times(design.signals, pulses.all, pulses.interval, map.amplitudes,
-    function(k) return (k - 1) % pulses.count + 1 end))
-  write(what, paths[3], times(design.signals, pulses.steps, pulses.control_dt, map.signals, function(k) return k end))
+  local all = map.amplitudes:repeated(math.ceil(pulses.all / pulses.count), 1):slice(1, pulses.all, 1)
+  export.write(what, paths[2], signals(all, pulses.interval))
+  export.write(what, paths[3], signals(map.signals, pulses.control_dt))
   return paths
 end
