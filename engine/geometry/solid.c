@@ -279,7 +279,7 @@ static cq_status make_surface(cq_solid *s, const char *path) {
   return status;
 }
 
-// in the plane: how often a ray to the right crosses the edges of the surface
+// Does a point of the plane lie in the body? A ray from it to the right crosses an odd number of edges then.
 static int inside_plane(const cq_solid *s, const double x[2]) {
   int crossings = 0;
   for (int32_t k = 0; k < s->face_count; k++) {

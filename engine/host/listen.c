@@ -55,7 +55,8 @@ static void leave(int k) {
   here.clients[k] = NULL;
 }
 
-// 0 where there is no memory, or the reader is too far behind
+// Appends bytes to what a client is to be sent; 0: there is no memory, or the reader is too far behind. Functions below
+// that queue something return the same.
 static int queue(client *c, const char *bytes, size_t size) {
   if (c->sent > 0) {
     memmove(c->out, c->out + c->sent, c->size - c->sent);

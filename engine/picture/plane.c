@@ -2,7 +2,7 @@
 #include "picture.h"
 #include "vector.h"
 
-// the colour of a plane, with so much of that of its lines
+// The colour of a plane moved by t towards that of its lines: t = 0 is the plane, 1 a line, negative away from it.
 static uint32_t mixed(const paving *g, double t) {
   uint32_t out = 0;
   for (int c = 0; c < 4; c++) out |= (uint32_t)(int)(g->tint[c] + t * g->line[c] + 0.5) << 8 * c;
@@ -16,7 +16,8 @@ static double line_share(double x, double half, double footprint, double per_foo
   return lesser(larger(part, 0), lesser(1, 2 * half * per_footprint));
 }
 
-// colour at grid coordinates a, b; the checkerboard and the lines fade where a footprint holds many of them
+// The colour at coordinates a, b of the plane; checkerboard and lines fade where a pixel (footprint, a length there)
+// holds many of them.
 static uint32_t tile(const paving *g, double a, double b, double footprint) {
   if (!(g->def.cell > 0)) return g->def.rgba;
   double f = footprint * g->per_cell, u = a * g->per_cell, v = b * g->per_cell, calm = 1 - smooth(0.15, 0.5, f);
