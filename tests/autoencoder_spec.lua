@@ -246,6 +246,18 @@ describe("an autoencoder that observes", function()
     assert.is_true(again.pictures:equal(eye.pictures))
     for name, value in pairs(eye.weights) do assert.is_true(value:equal(again.weights[name]), name) end
     mistake.fails("a state from autoencoder:state is wanted, got 3", function() again:restore(3) end)
+    -- one that is refused leaves the observer as it was
+    local function refused(change, sentence)
+      local state = small { collect = 1, replay = 8, seed = 5 }:state()
+      for name, value in pairs(change) do state[name] = value end
+      mistake.fails(sentence, function() again:restore(state) end)
+    end
+    refused({ made = "x" }, "made must be a whole number at least 0, got \"x\"")
+    refused({ made = 3 }, "of 3 pictures made, 3 must be there, and 0 are")
+    refused({ made = 3, pictures = T.ones { 2, 3, 8, 16 } }, "of 3 pictures made, 3 must be there, and 2 are")
+    refused({ weights = { w_conv1 = again.weights.w_conv1 } }, "weights must have")
+    for name, value in pairs(eye.weights) do assert.is_true(value:equal(again.weights[name]), name) end
+    assert.equal(8, again.collected)
   end)
 
   it("is kept by a run that goes on, with its pictures and its optimizer, to the last bit", function()
@@ -303,7 +315,11 @@ describe("what an autoencoder refuses", function()
     mistake.fails("latent vectors must be {n, ", function() small():decode(T.ones { 3 }) end)
     mistake.fails("pictures must be finite",
       function() small():fit { optimizer = adam(), pictures = T.zeros { 1, 3, 8, 16 } / 0 } end)
-    mistake.fails("weights must have", function() small { weights = { w_conv1 = T.ones { 2 } } } end)
+    mistake.fails("weights must have b_back1 {3}, got nil",
+      function() small { weights = { w_conv1 = T.ones { 2 } } } end)
+    mistake.fails("weights must be a table of tensors by name, got 3", function() small { weights = 3 } end)
+    mistake.fails("autoencoder:picture: state is missing", function() small():picture() end)
+    mistake.fails("autoencoder:picture: state must be a cq.State, got 3", function() small():picture(3) end)
     local w = scene.world(scene.robot())
     mistake.fails("window has 3 numbers, the world is 2D",
       function() cq.Observer.autoencoder({ window = { 8, 8, 8 } }):observe(w:rollout({ steps = 0 }).state) end)

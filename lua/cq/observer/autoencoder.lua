@@ -65,6 +65,7 @@ end
 ---@param state cq.State
 ---@return cq.Tensor     {channels, rows, columns}, or {batch, ...}; in 3D {channels, depth, rows, columns}
 function Autoencoder:picture(state)
+  is.argument("autoencoder:picture", "state", is.instance "cq.State", state)
   local dim = state.world.dim
   if #self.window ~= dim then
     is.fail("cq.Observer.autoencoder: window has %d numbers, the world is %dD", #self.window, dim)
@@ -203,14 +204,18 @@ end
 -- Copies weights into the autoencoder's own. `given` is a table of tensors by name, as weights of another one are; a
 -- missing one, or another shape, is an error.
 local function copy_weights(self, given)
-  for name, value in pairs(self.weights) do
-    local other = type(given) == "table" and given[name]
-    if not T.is_tensor(other) or table.concat(other:shape(), ", ") ~= table.concat(value:shape(), ", ") then
-      is.fail("cq.Observer.autoencoder: weights must have %s {%s}, got %s", name, table.concat(value:shape(), ", "),
-        text.describe(other or nil))
-    end
-    value:copy_from(other)
+  if type(given) ~= "table" or T.is_tensor(given) then
+    is.fail("cq.Observer.autoencoder: weights must be a table of tensors by name, got %s", text.describe(given))
   end
+  -- all are looked at before the first is taken over
+  for _, name in ipairs(tables.names(self.weights)) do
+    local wanted, other = shape_text(self.weights[name]:shape()), given[name]
+    if not T.is_tensor(other) or shape_text(other:shape()) ~= wanted then
+      is.fail("cq.Observer.autoencoder: weights must have %s %s, got %s", name, wanted,
+        T.is_tensor(other) and shape_text(other:shape()) or text.describe(other))
+    end
+  end
+  for name, value in pairs(self.weights) do value:copy_from(given[name]) end
 end
 
 -- ---- observing ------------------------------------------------------------------------------------------------------
@@ -370,19 +375,32 @@ function Autoencoder:state()
     random = self.random:state(), optimizer = self.optimizer and self.optimizer:state() or self.moments }
 end
 
+local state_fields = {
+  weights = is.table(), random = is.table(), made = is.integer { min = 0 }, fitted = is.boolean { optional = true },
+  pictures = is.tensor { optional = true }, optimizer = is.table { optional = true },
+}
+
 ---Goes on from a state of autoencoder:state, of one with the same definition: fits then give the same bits. The
 ---optimizer of the next fit goes on from the one before.
+---Errors: a state that is none, or of another definition; the observer is as it was then.
 ---@param state table
 function Autoencoder:restore(state)
   if type(state) ~= "table" or not state.random then
     is.fail("autoencoder:restore: a state from autoencoder:state is wanted, got %s", text.describe(state))
+  end
+  local problem = is.problem(state_fields, state)
+  if problem then is.fail("autoencoder:restore: this is no state from autoencoder:state: %s", problem) end
+  local count, wanted = state.pictures and check_pictures(self, state.pictures):size(1) or 0,
+    math.min(state.made, self.replay)
+  if count < wanted then
+    is.fail("autoencoder:restore: of %s made, %d must be there, and %d are", text.count(state.made, "picture"), wanted,
+      count)
   end
   copy_weights(self, state.weights)
   self.fitted, self.made, self.collected = state.fitted, state.made, math.min(state.made, self.replay)
   self.random:restore(state.random)
   self.optimizer, self.moments = nil, state.optimizer
   if not state.pictures then return end
-  check_pictures(self, state.pictures)
   reserve(self)
   for k = 1, self.collected do self.pictures[k] = state.pictures[k] end
 end
