@@ -50,8 +50,8 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count,
 
 // ---- their velocities -----------------------------------------------------------------------------------------------
 
-// Allocates an array of wall velocities by control step, {steps, batch, numbers of walls}, unless it is there; 0: no
-// memory.
+// Allocates an array of wall velocities by control step, {steps, batch, numbers of walls}, unless it is there;
+// 0: no memory.
 static int reserve(const cq_rollout *r, double **array) {
   return cq_step_rows_reserve(r, array, cq_wall_numbers(&r->world->model), "velocities of walls");
 }

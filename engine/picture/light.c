@@ -90,8 +90,8 @@ cq_status shadow_triangles(cq_picture *p, int64_t n, const double *corner, const
   return CQ_OK;
 }
 
-// The share of texels of the shadow map around x, in a disc wide enough to hide them, that the sun reaches; 1 beyond the
-// map. If all of the rim agrees, the inner ones are not read.
+// The share of texels of the shadow map around x, in a disc wide enough to hide them, that the sun reaches; 1 beyond
+// the map. If all of the rim agrees, the inner ones are not read.
 double sunlight(const space *s, const double x[3], double bias) {
   static const float disc[SUN_TAPS][2] = {
     { 6, 0 }, { 0, 6 }, { -6, 0 }, { 0, -6 }, { 4, 4 }, { -4, 4 }, { -4, -4 }, { 4, -4 },

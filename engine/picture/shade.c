@@ -29,8 +29,8 @@ static uint32_t lit(uint32_t rgba, const double factor[3], double shine) {
   return out;
 }
 
-// The colour of a body lit by a cool sky from above and a warm sun. n: normal, ray: from the eye; sky, sun: the shares of
-// both that reach it, 0 to 1.
+// The colour of a body lit by a cool sky from above and a warm sun. n: normal, ray: from the eye; sky, sun: the shares
+// of both that reach it, 0 to 1.
 uint32_t lit_body(const cq_picture *p, const double n[3], const double ray[3], double sky, double sun, uint32_t rgba) {
   const space *s = p->space;
   double facing = larger(dot3(n, s->light), 0), shine = 0, factor[3];

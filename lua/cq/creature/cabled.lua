@@ -20,7 +20,8 @@ local cabled = {}
 
 local CONTRACTION = 0.4      -- of law "contract", unless the user says it
 
--- Adds to a creature's own fields those that finger and biped share: drive, fineness, material.
+-- Adds to a creature's own fields, in place, the checkers of those that finger and biped share; stiffness: the default
+-- of its cables. Returns them.
 local function fields_of(own, stiffness)
   own.drive = is.one_of { "pressure", "cables", default = "pressure" }
   own.count, own.spacing = is.integer { min = 1, optional = true }, is.number { above = 0, optional = true }

@@ -147,7 +147,8 @@ end
 
 -- ---- the stretch ----------------------------------------------------------------------------------------------------
 
----Positions in the robot's own coordinates {n, dim}, stretched before or not.
+-- The positions {n, dim} in the robot's own coordinates, with what an earlier robot:stretched gave them. Errors:
+-- positions given by robot:with.
 local function own_position(robot)
   local given = robot.values and robot.values.position
   if given and given.relative then return given.tensor end
