@@ -89,7 +89,8 @@ local function result_of(case, run, history)
   return result
 end
 
--- Constraints alone, until they are kept, and then all, in so many evaluations together.
+-- A plan of two stages: constraints alone, until they are kept, and then all, in `count` evaluations together; folder:
+-- of the run, whose history tells how many the first has used.
 local function two_stages(count, folder)
   local used
   return cq.Plan {

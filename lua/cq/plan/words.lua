@@ -5,7 +5,8 @@ local tables = require "cq.base.tables"
 
 local words = {}
 
----A value of a stage as a word.
+---A value of a stage as a word for records and prints: numbers, strings, classes and lists by signature.word, "a
+---function", infinity as "none", other tables as "name value, ...".
 ---@param value any
 ---@return string
 function words.of(value)

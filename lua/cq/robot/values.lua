@@ -124,7 +124,8 @@ local function is_by_group(value)
   return type(value) == "table" and not T.is_tensor(value) and type(next(value)) == "string"
 end
 
--- a mask {n} for each group named, and that of the rest; groups must not overlap
+-- A list of { name, mask {n} } for the groups named, by the alphabet, and the mask of the particles in none. Errors: a
+-- particle in two of them.
 local function masks(robot, value, what)
   local n, taken = robot.particle_count, {}
   local rest = T.ones { n }

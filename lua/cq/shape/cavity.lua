@@ -191,7 +191,8 @@ end
 ---@field list integer[]         the particles that count, from 0
 ---@field size number            of a cell where one layer of particles does not say it [length]
 
----The walls of the closed cavity at a place, between its cells and those of particles.
+---The walls of the closed cavity at a place, between its cells and those of particles. Errors: the place is within the
+---body; the cavity is open.
 ---@param body cq.Cavity.body
 ---@param place number[]|fun(x: number, y: number, z: number?): boolean   or a function that is true within it
 ---@return cq.Wall?         nil: the function is true of no empty cell

@@ -34,7 +34,9 @@ local function axis_of(wall)
   end
 end
 
--- A plane from the node nearest to its last one, which may be beside a body, unless that is out of its surface.
+-- Where a plane along an axis stands on the finer grid, as a table with point; empty for a slanted plane. It acts from
+-- its last node on the coarse grid, so it moves to the nearest finer node, but not beyond its own surface, since a body
+-- may lie there.
 local function finer_plane(wall, world, finer)
   local axis, side = axis_of(wall)
   if not axis then return {} end
