@@ -206,6 +206,11 @@ describe("a mesh file", function()
     fails("in line 1", open, obj "f 1 2 9\nv 0 0 0\nv x 0 0\nv 0 1 1\n")
     fails("has '3,5' in line 2", open, stl "solid a\nvertex 1 2 3,5\n")
     fails("more than 3 numbers for a vertex in line 2", open, stl "solid a\nvertex 1 2 3 4\n")
+    -- cut between two corners, within a word, and before the first corner of the next facet
+    local facet = "facet normal 0 0 1\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n"
+    for _, rest in ipairs { "facet normal 0 0 1\nvertex 0 0 0\n", "fac", "facet normal 0 0" } do
+      fails("is cut off in a facet", open, stl("solid a\n" .. facet .. rest))
+    end
     fails("a byte of zero", open, stl "solid a\nvertex 1 2 3\0\n")
     os.execute(("mkdir '%s/b.obj'"):format(folder))
     fails("it is a folder", open, folder .. "/b.obj")
@@ -220,6 +225,8 @@ describe("a mesh file", function()
     end
     assert.equal(1, tonumber(described(
       open(stl "\239\187\191solid a\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).triangle_count))
+    local facet = "facet normal 0 0 1\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n"
+    assert.equal(1, tonumber(described(open(stl(("solid a\n" .. facet .. "endsolid a\n"):upper()))).triangle_count))
     -- no part was begun here
     assert.equal(1, described(open(stl "solid-state\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 1\nendfacet\n")).part_count)
   end)

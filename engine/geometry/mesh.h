@@ -61,7 +61,7 @@ size_t mesh_text_mark(const mesh_text *text);             // bytes of a mark of 
 // Returns to the first line. CQ_INVALID if the text holds a zero byte.
 cq_status mesh_text_begin(mesh_text *text);
 char *mesh_text_line(mesh_text *text);                    // without its first blanks and its end; NULL after the last
-int mesh_text_is(const char *line, const char *keyword);  // does it begin with this word
+int mesh_text_is(const char *line, const char *keyword);  // does it begin with this word, in any case
 int mesh_text_word(char **at, const char **word);         // the length of the next word; 0: there is none
 // The line without blanks around it, cut to the length of a name.
 void mesh_text_rest(const char *line, char name[MESH_PART_NAME]);

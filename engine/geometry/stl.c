@@ -2,6 +2,7 @@
 #include "mesh.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 // [byte] of a binary file; a record is normal, three corners, two spare bytes
 enum { HEADER = 84, RECORD = 50 };
@@ -53,11 +54,18 @@ static cq_status end_facet(cq_mesh *m, const mesh_text *text, facet *f) {
   return status ? status : mesh_add(m, f->corner, m->part_count - 1, -1);
 }
 
+// Where a line of a text STL file may be the last: not in a facet, nor in a word that is cut.
+typedef enum place { IN_FACET, BETWEEN_FACETS, AFTER_SOLID } place;
+
 // Reads the triangles of an STL file of text.
 static cq_status read_text(cq_mesh *m, mesh_text *text) {
   facet f = { .have = 0 };
+  place at = BETWEEN_FACETS;
   cq_status status = mesh_text_begin(text);
   for (char *line; !status && (line = mesh_text_line(text));) {
+    if (mesh_text_is(line, "endsolid")) at = AFTER_SOLID;
+    else if (mesh_text_is(line, "solid") || mesh_text_is(line, "endfacet")) at = BETWEEN_FACETS;
+    else if (*line && at != AFTER_SOLID) at = IN_FACET;
     if (mesh_text_is(line, "solid")) {
       char name[MESH_PART_NAME] = "";
       sscanf(line + 5, " %63s", name);
@@ -68,7 +76,7 @@ static cq_status read_text(cq_mesh *m, mesh_text *text) {
       status = end_facet(m, text, &f);
     }
   }
-  return !status && f.have ? cq_fail(CQ_IO, "mesh '%s' is cut off in a facet", text->path) : status;
+  return !status && at == IN_FACET ? cq_fail(CQ_IO, "mesh '%s' is cut off in a facet", text->path) : status;
 }
 
 cq_status mesh_read_stl(cq_mesh *m, const char *path) {
@@ -80,7 +88,7 @@ cq_status mesh_read_stl(cq_mesh *m, const char *path) {
     size_t wanted = HEADER + (size_t)count * RECORD;
     // some binary files begin with solid as well: their length decides
     if (length >= HEADER && length == wanted) status = read_binary(m, text.bytes, count);
-    else if (!strncmp(text.bytes + mark, "solid", 5)) status = read_text(m, &text);
+    else if (!strncasecmp(text.bytes + mark, "solid", 5)) status = read_text(m, &text);
     else if (length >= HEADER)
       status = cq_fail(CQ_IO, "mesh '%s' is cut off or no STL file: %u triangles take %zu bytes, it has %zu", path,
                        count, wanted, length);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 static const long FILE_MAX = 1L << 30;     // [byte]
@@ -93,7 +94,7 @@ void mesh_text_rest(const char *line, char name[MESH_PART_NAME]) {
 
 int mesh_text_is(const char *line, const char *keyword) {
   size_t n = strlen(keyword);
-  return !strncmp(line, keyword, n) && (!line[n] || strchr(BLANK, line[n]));
+  return !strncasecmp(line, keyword, n) && (!line[n] || strchr(BLANK, line[n]));
 }
 
 // strtod takes the decimal point of the locale, and hexadecimal, infinite and undefined numbers
