@@ -248,7 +248,7 @@ local spec = is.define("cq.robustness", { params = evaluate.params_kind,
 
 ---Measures how much of its gain a trained robot keeps when its stiffness (all moduli of its materials), its density,
 ---friction of walls, strength of actuators and gravity are 5 and 10 % less and more; with 2 and 4 times the substeps;
----on a grid of 0.8 times the cell size, or as near to it as puts the ground on a node, with the bodies sampled anew (by
+---on a grid of 0.8 times the cell size, or as near to it as puts the ground on a node, with the bodies resampled (by
 ---the experiment's function of a level, if it has one); moved by half a cell; in the other precision; with noise of 5 %
 ---of a full signal; with signals that come one control step late; and with all of these drawn at once, but
 ---precision. All robots of the world are changed alike. What shares a world and its steps is simulated in one batch.

@@ -379,7 +379,7 @@ function World:variant(change)
 end
 
 ---@internal
----The same world on a finer grid, with its bodies sampled anew.
+---The same world on a finer grid, with its bodies resampled.
 ---@param factor number       of the size of its cells
 ---@return cq.World           with sources: for each particle the number of the one here that it takes the place of
 function World:refined(factor)

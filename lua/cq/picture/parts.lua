@@ -16,7 +16,7 @@ function parts.groups(world)
   return out
 end
 
----Colours of all particles whose shape was drawn.
+---Colours of the particles whose shape was drawn, 0xRRGGBB by their number in the world from 1; others have none.
 function parts.drawn(world)
   local out = {}
   for _, robot in ipairs(world.robots) do

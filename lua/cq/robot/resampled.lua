@@ -276,7 +276,7 @@ end
 ---@return cq.Robot out      with sources: for each particle the number of the one that it takes the place of
 function resampled.make(out, robot, factor)
   if #robot.surfaces > 0 then
-    is.fail("%s has surfaces under pressure, which are those of its particles: they cannot be sampled anew", robot.name)
+    is.fail("%s has surfaces under pressure, which are those of its particles: they cannot be resampled", robot.name)
   end
   local position, sources, volume = sample(robot, factor)
   local after = successors(robot, position, sources)

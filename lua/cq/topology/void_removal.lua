@@ -161,7 +161,8 @@ local function attempt(design, params, given, whole)
   end
 end
 
----A rollout of a design, without void that it fails by.
+---A rollout of a design, without void that it fails by. With on_step it is run once before to find that void, so that
+---on_step sees no rollout that fails.
 ---@param design cq.Topology
 ---@param params table       of the design
 ---@param fields table       as world:rollout takes them
