@@ -90,15 +90,20 @@ describe("a plot", function()
     local methods = getmetatable(Plot { series = { { y = { 1, 2 } } } }).__index
     local text, seen = methods.text, {}
     methods.text = function(self, fields)
-      if fields.align == "centre" then seen[#seen + 1] = { text = fields.text, x = fields.x } end
+      if fields.align == "centre" then seen[#seen + 1] = { text = fields.text, x = fields.x, y = fields.y } end
       return text(self, fields)
     end
+    -- short names stand in one row, longer ones in two by turns
+    Plot { width = 480, height = 320, x_names = { "1", "2", "3" }, series = { { y = { 1, 2, 3 } } } }
+    assert.equal(seen[1].y, seen[2].y)
+    seen = {}
     local fine, canvas = pcall(Plot, { width = 480, height = 320, x_names = { "a", "b", ("long "):rep(20) .. "ends" },
       series = { { x = { 1, 3 }, y = { 1, 2 }, points = true, colour = "#dc1e1e" } } })
     methods.text = text
     assert(fine, canvas)
     assert.same({ "a", "b" }, { seen[1].text, seen[2].text })
     assert.matches("^%.%..*ends$", seen[3].text)
+    assert(seen[2].y > seen[1].y and seen[3].y == seen[1].y)
     local h = heights(canvas)
     assert.is_number(h[math.floor(seen[1].x)])
     assert.is_number(h[math.floor(seen[3].x)])

@@ -219,8 +219,7 @@ local function y_ticks(self, f)
   return out
 end
 
--- Draws ticks along x. Long names stand in two rows by turns. Returns the pixels from one tick to the next. Without
--- names there is no such distance: nil.
+-- The ticks along x, places and texts; and where they are names, the pixels from one to the next, else nil.
 local function x_ticks(self, canvas, f)
   local out = {}
   for k, name in ipairs(self.x_names or {}) do out[k] = { x = f.x(k), text = name } end
@@ -243,6 +242,14 @@ local function cut(canvas, name, room)
   return short
 end
 
+-- Do names stand in two rows by turns, as one of them is wider than its room in one?
+local function is_crowded(canvas, ticks, pitch)
+  for _, tick in ipairs(ticks) do
+    if canvas:text_width(tick.text, 9) > pitch - 6 then return true end
+  end
+  return false
+end
+
 -- Draws axes, ticks and the lines of the grid.
 local function draw_axes(self, canvas, f)
   local grid = colour.number("#24303c", 0.10)
@@ -252,9 +259,10 @@ local function draw_axes(self, canvas, f)
     canvas:text { x = f.left - 10, y = y + 4, size = 9, align = "right", colour = paint.faint, text = tick.text }
   end
   local ticks, pitch = x_ticks(self, canvas, f)
+  local in_turns = pitch and is_crowded(canvas, ticks, pitch)
   for k, tick in ipairs(ticks) do
     canvas:line({ { tick.x, f.top }, { tick.x, f.bottom } }, 1, grid)
-    canvas:text { x = tick.x, y = f.bottom + (pitch and k % 2 == 0 and 34 or 20), size = 9, align = "centre",
+    canvas:text { x = tick.x, y = f.bottom + (in_turns and k % 2 == 0 and 34 or 20), size = 9, align = "centre",
       colour = paint.faint, text = pitch and cut(canvas, tick.text, 2 * pitch - 6) or tick.text }
   end
   canvas:line({ { f.left, f.top }, { f.left, f.bottom }, { f.right, f.bottom } }, 1.5, paint.faint)
