@@ -60,6 +60,12 @@ describe("cqlua replay", function()
     local outside = process.cqlua { "replay", "../evil", "--keep", zoo.folder .. "/crawler.bin" }
     assert.equal(1, outside.code)
     says(outside.err, 'the zoo has no "../evil"')
+    for _, words in ipairs { { "replay", "crawler" }, { "robust", "crawler", "--draws", "0" } } do
+      words[#words + 1] = "--out=/dev/null/x"
+      local nowhere = process.cqlua(words)
+      assert.equal(1, nowhere.code)
+      says(nowhere.err, "the folder /dev/null/x cannot be written: Not a directory; choose another with --out")
+    end
     local kept = process.cqlua { "replay", "biped", "--keep", "/nowhere" }
     assert.equal(1, kept.code)
     says(kept.err, "No such file")

@@ -31,7 +31,7 @@ end
 -- Renders a trained robot as a video.
 local function film(entry, saved)
   local folder = option.program.out or "runs/replay"
-  host.make_folder(folder)
+  require("cq.run.folder").make(folder)
   saved.made_world:render(("%s/%s.mp4"):format(folder, entry.name), {
     steps = saved.steps, controller = saved.controller, observer = saved.observer,
   })

@@ -43,7 +43,7 @@ local function of_zoo(name)
   local zoo = require "cq.zoo"
   local entry = zoo.entry(name)
   local folder = option.program.out or "runs/robust/" .. name
-  host.make_folder(folder)
+  require("cq.run.folder").make(folder)
   return require("cq").load(zoo.path(entry)), zoo.objective(entry), folder
 end
 
