@@ -279,6 +279,20 @@ describe("a study", function()
     assert.same({ "8", "2", "2", "4", "8" }, steps)
   end)
 
+  it("warns where a pruner had nothing to compare", function()
+    for report, warned in pairs { heigth = true, height = false } do
+      script(([[return cq.Study { name = "a", maximize = "height", pruner = cq.Pruner.median {},
+        grid = { x = { 1, 2 } }, run = function(p, trial)
+          trial.report(1, { %s = p.x })
+          return { height = p.x }
+        end }]]):format(report))
+      local result = study("run", "--force-new")
+      fine(result)
+      local said = result.err:find("had nothing to compare: no trial has reported height at one of its steps", 1, true)
+      assert.equal(warned, said ~= nil, result.err)
+    end
+  end)
+
   it("gives up a trial whose process is killed too often, and says so", function()
     script [[return cq.Study { name = "a", retries = 1, grid = { n = { 1, 2, 3 } }, run = function(p)
       if p.n == 2 then require("ffi").C.kill(require("ffi").C.getpid(), 9) end

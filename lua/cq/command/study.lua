@@ -40,6 +40,14 @@ local function print_all(lines) for _, line in ipairs(lines) do print(line) end 
 
 local actions = {}
 
+-- Warns of a pruner that had nothing to compare: a misspelt name, or steps that it does not look at.
+local function tell_idle_pruner(study, store, counts)
+  if not study.pruner or counts.done == 0 or store:has_compared() then return end
+  local name = study.objectives[1].name
+  message.warn("%s had nothing to compare: no trial has reported %s at one of its steps; trial.report(step, { %s = ... })"
+    .. " does", tostring(study.pruner), name, name)
+end
+
 -- works on a store until nothing is left to do; how that ended, and the counts of all states
 local function work(session, store, options)
   local runners = require "cq.study.runner"
@@ -52,6 +60,7 @@ local function work(session, store, options)
     script = session:hash(),
   }:run()
   local counts, summary = store:counts(), require "cq.study.summary" (session.study, store)
+  if outcome == "finished" then tell_idle_pruner(session.study, store, counts) end
   store:close()
   return outcome, counts, summary
 end

@@ -137,6 +137,10 @@ function Store:close() self.base:close() end
 ---@return boolean
 function Store:is_removed() return self.base:is_removed() end
 
+---Has any trial reported a value at a step where the pruner compares?
+---@return boolean
+function Store:has_compared() return self.base:value "SELECT 1 FROM rung LIMIT 1" ~= nil end
+
 ---Writes the known content to the file's old place, unless another file is there.
 ---@return string sentence      what came of it
 function Store:keep_anew()
