@@ -16,7 +16,6 @@
 -- Pins hold every node that their particles touch, and so a little of the body beyond: the free part of a beam is 0.1
 -- to 1.1 cells shorter than drawn, 0.8 where its pinned part ends at a node.
 local method = require "cq.base.method"
-local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
@@ -25,6 +24,7 @@ local cables = require "cq.actuator.cable"
 local constants = require "cq.robot.constants"
 local field = require "cq.base.field"
 local hydrostatic = require "cq.robot.hydrostatic"
+local selection = require "cq.robot.selection"
 local stretched = require "cq.robot.stretched"
 local surfaces = require "cq.actuator.surface"
 local transfer = require "cq.robot.transfer"
@@ -92,18 +92,11 @@ end
 
 -- ---- groups ---------------------------------------------------------------------------------------------------------
 
--- Particle numbers from 1 as an array from 0, and their count.
-local function index_of(list)
-  local index = ffi.new("int32_t[?]", math.max(#list, 1))
-  for k, i in ipairs(list) do index[k - 1] = i - 1 end
-  return index, #list
-end
-
 -- Adds a group; refuses a name that is taken, and one without particles.
 local function add_group(self, name, list)
   if self.group_table[name] then is.fail("cq.Robot: there are two groups with the name \"%s\"", name) end
   if #list == 0 then is.fail("cq.Robot: group \"%s\" has no particles", name) end
-  local index, count = index_of(list)
+  local index, count = selection.index_of(list)
   self.group_table[name] = setmetatable({ name = name, robot = self, index = index, particle_count = count }, Group)
   self.group_names[#self.group_names + 1] = name
 end
@@ -155,7 +148,7 @@ function Robot:select(which, what)
       list[#list + 1] = particle_number(self, entry, what)
     end
   end
-  return index_of(list)
+  return selection.index_of(list)
 end
 
 -- particles where the user's function of the coordinates is true

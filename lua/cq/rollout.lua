@@ -25,6 +25,7 @@ local states = require "cq.state"
 local contact = require "cq.rollout.contact"
 local solver = require "cq.rollout.solver"
 local gravity = require "cq.rollout.gravity"
+local series = require "cq.rollout.series"
 local wall_motion = require "cq.rollout.wall_motion"
 local work = require "cq.rollout.work"
 local tree = require "cq.rollout.tree"
@@ -139,8 +140,8 @@ end
 function Rollout:begin_adjoint()
   self:require_live(self.steps, "world:rollout")
   if self.adjoint_begun then return end
-  C.cq_rollout_want(self.handle, fields.wanted(self.set) + wall_motion.wanted(self.wall_motion)
-    + gravity.wanted(self.gravity))
+  C.cq_rollout_want(self.handle, fields.wanted(self.set) + series.wanted("wall_velocity", self.wall_motion)
+    + series.wanted("gravity", self.gravity))
   engine.check(C.cq_rollout_begin_adjoint(self.handle), "world:rollout")
   self.adjoint_begun = true
 end
@@ -429,8 +430,8 @@ local function new(world, def, on)
   self.handle, self.differentiable = self.entry.handle, on ~= nil
   fields.apply(world, self.entry, self.set)
   backward.apply(self, def.gradient)
-  wall_motion.apply(self.entry, self.wall_motion)
-  gravity.apply(self.entry, self.gravity)
+  series.apply(self.entry, "wall_velocity", self.wall_motion)
+  series.apply(self.entry, "gravity", self.gravity)
   self.keep = control.keep(self, on ~= nil)
   return self
 end

@@ -5,6 +5,7 @@ local is = require "cq.base.schema"
 local T = require "cq.tensor"
 local cables = require "cq.actuator.cable"
 local field = require "cq.base.field"
+local selection = require "cq.robot.selection"
 local values = require "cq.robot.values"
 local tables = require "cq.base.tables"
 
@@ -192,9 +193,7 @@ local function renewed(index, count, after)
     end
   end
   table.sort(list)
-  local out = ffi.new("int32_t[?]", math.max(#list, 1))
-  for k, p in ipairs(list) do out[k - 1] = p - 1 end
-  return out, #list
+  return selection.index_of(list)
 end
 
 -- Copies constants and values of the old particles to the new ones that replace them.

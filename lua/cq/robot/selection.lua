@@ -8,6 +8,16 @@ Selection.__index = Selection
 
 local selection = {}
 
+---Particle numbers from 1 as the engine's array from 0.
+---@param list integer[]
+---@return ffi.cdata* index       int32_t[count]
+---@return integer count
+function selection.index_of(list)
+  local index = ffi.new("int32_t[?]", math.max(#list, 1))
+  for k, p in ipairs(list) do index[k - 1] = p - 1 end
+  return index, #list
+end
+
 ---@class cq.Selection
 ---@field count integer            groups, each a row of a readout
 ---@field single boolean           one group, not as a list

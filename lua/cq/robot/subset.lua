@@ -3,6 +3,7 @@ local ffi = require "ffi"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local field = require "cq.base.field"
+local selection = require "cq.robot.selection"
 local values = require "cq.robot.values"
 local tables = require "cq.base.tables"
 
@@ -12,9 +13,7 @@ local subset = {}
 local function kept(index, count, place)
   local list = {}
   for k = 0, count - 1 do list[#list + 1] = place[index[k] + 1] end
-  local out = ffi.new("int32_t[?]", math.max(#list, 1))
-  for k, p in ipairs(list) do out[k - 1] = p - 1 end
-  return out, #list
+  return selection.index_of(list)
 end
 
 -- The particle values of a subset: its own constants, and those set by robot:with.

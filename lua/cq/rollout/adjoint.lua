@@ -9,9 +9,8 @@ local control = require "cq.rollout.control"
 local continued = require "cq.rollout.continued"
 local states = require "cq.state"
 local contact = require "cq.rollout.contact"
-local gravity = require "cq.rollout.gravity"
 local solver = require "cq.rollout.solver"
-local wall_motion = require "cq.rollout.wall_motion"
+local series = require "cq.rollout.series"
 local work = require "cq.rollout.work"
 local tree = require "cq.rollout.tree"
 local unstable = require "cq.rollout.unstable"
@@ -278,8 +277,8 @@ local function reverse(self, wanted)
   self.phase = nil
   continued.pass_adjoint(self)
   fields.push_gradients(self.handle, self.set)
-  wall_motion.push(self.handle, self.wall_motion)
-  gravity.push(self.handle, self.gravity)
+  series.push(self.handle, "wall_velocity", self.wall_motion)
+  series.push(self.handle, "gravity", self.gravity)
   solver.add_adjoint(self)
   self.reversed = true
   if self.on_reversed then self.on_reversed(self) end

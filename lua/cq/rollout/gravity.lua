@@ -1,12 +1,10 @@
 -- gravity: accelerations that change from one control step to the next, as of a table that tilts or a launch. They are
 -- given to a rollout as a tensor or a function of time, or belong to the world; the engine gives their gradient.
 local is = require "cq.base.schema"
-local text = require "cq.base.text"
 local T = require "cq.tensor"
 local series = require "cq.rollout.series"
 local wall_motion = require "cq.rollout.wall_motion"
 local shape_text = require("cq.tensor.class").shape_text
-local C = require("cq.base.engine").C
 
 local gravity = {}
 
@@ -46,33 +44,25 @@ local function of_tensor(world, value, steps, batch)
     shape_text(shape))
 end
 
+local sources = {
+  world = function(world, first, steps)
+    return world.gravity_at and of_function(world, world.gravity_at, first, steps, "cq.World: gravity")
+  end,
+  call = function(world, f, first, steps) return of_function(world, f, first, steps, "world:rollout: gravity") end,
+  tensor = of_tensor,
+}
+
 ---The series of gravity over a rollout's control steps, taken out of its definition; nil where gravity is constant, and
 ---without steps, where def.gravity becomes that of the start. Errors: another shape; numbers that are not finite.
 ---@param world cq.World
----@param def table            of world:rollout; gravity is taken out of it
----@return { tensor: cq.Tensor, per_scene: boolean, each: cq.Tensor }?   each: by control step, tensor: as the engine takes it
+---@param def table            of world:rollout
+---@return cq.Series?
 function gravity.collect(world, def)
-  local value = def.gravity
-  local tensor, per_scene
-  local called = text.is_callable(value) and not T.is_tensor(value)
-  local first = def.from and def.from.step or 0
-  if def.steps == 0 then      -- that of the start
-    if called then def.gravity = gravity.at(value, first * world.control_dt, world.dim, "world:rollout: gravity") end
-    return nil
+  if def.steps > 0 then return series.take(world, def, "gravity", sources) end
+  if series.is_called(def.gravity) then
+    local time = (def.from and def.from.step or 0) * world.control_dt
+    def.gravity = gravity.at(def.gravity, time, world.dim, "world:rollout: gravity")
   end
-  if value == nil then
-    tensor = world.gravity_at and of_function(world, world.gravity_at, first, def.steps, "cq.World: gravity")
-  elseif called then
-    tensor = of_function(world, value, first, def.steps, "world:rollout: gravity")
-  else
-    tensor, per_scene = of_tensor(world, value, def.steps, def.batch)
-  end
-  if not tensor then return nil end
-  if not tensor:finite() then is.fail("world:rollout: gravity must be finite") end
-  def.gravity = nil
-  local own = series.new(world, tensor, per_scene)
-  own.each = tensor
-  return own
 end
 
 ---Gravity in a control step {dim}, or of each scene {batch, dim}.
@@ -83,16 +73,5 @@ function gravity.of_step(motion, step)
   local axis = motion.per_scene and 2 or 1
   return motion.each:slice(step, step, axis):squeeze(axis)
 end
-
----Sets the gravity of an engine rollout from a pool; nil sets that of the world back.
----@param entry table          of the pool
----@param own cq.Series?        of collect
-function gravity.apply(entry, own) series.apply(entry, "gravity", own, C.cq_rollout_set_gravity) end
-
--- The bit of the gradient of gravity by control steps, 0 where nothing wants it.
-function gravity.wanted(own) return series.wanted(own, "gravity") end
-
--- Adds the engine's gradient of gravity by control steps to the tape's.
-function gravity.push(handle, own) series.push(handle, own, C.cq_rollout_gravity_gradient) end
 
 return gravity

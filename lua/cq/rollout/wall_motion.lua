@@ -6,7 +6,6 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local series = require "cq.rollout.series"
 local class = require "cq.tensor.class"
-local C = require("cq.base.engine").C
 
 local wall_motion, same, shape_text = {}, class.same_dims, class.shape_text
 
@@ -104,6 +103,8 @@ local function of_tensor(world, value, steps, batch)
   end
 end
 
+local sources = { world = of_world, call = of_function, tensor = of_tensor }
+
 ---Moves wall_velocity out of a rollout's definition into a series over control steps; nil where every wall keeps one
 ---velocity. Errors: a world without walls; another shape; numbers that are not finite.
 ---@param world cq.World
@@ -111,27 +112,13 @@ end
 ---@return cq.Series?
 function wall_motion.take_series(world, def)
   local value = def.wall_velocity
-  local tensor, per_scene
   if value ~= nil and #world.walls == 0 then
     is.fail("world:rollout: wall_velocity is given, but the world has no walls")
   end
-  local called = text.is_callable(value) and not T.is_tensor(value)
-  local first = def.from and def.from.step or 0
-  if def.steps == 0 and (value == nil or called) then      -- nothing moves, and no time is asked for
-    def.wall_velocity = nil
-    return nil
+  if def.steps > 0 or value ~= nil and not series.is_called(value) then
+    return series.take(world, def, "wall_velocity", sources)
   end
-  if value == nil then
-    tensor = of_world(world, first, def.steps)
-  elseif called then
-    tensor = of_function(world, value, first, def.steps)
-  else
-    tensor, per_scene = of_tensor(world, value, def.steps, def.batch)
-  end
-  if not tensor then return nil end
-  if not tensor:finite() then is.fail("world:rollout: wall_velocity must be finite") end
-  def.wall_velocity = nil
-  return series.new(world, tensor, per_scene)
+  def.wall_velocity = nil                                  -- nothing moves, and no time is asked for
 end
 
 ---Displacement of each wall since the start, {walls}{dim}; nil: no wall has moved.
@@ -162,16 +149,5 @@ function wall_motion.way(state, scene)
   end
   return moves and out or nil
 end
-
----Sets the velocities of walls of an engine rollout from a pool; nil sets those of the world back.
----@param entry table          of the pool
----@param own cq.Series?        of take_series
-function wall_motion.apply(entry, own) series.apply(entry, "wall_motion", own, C.cq_rollout_set_walls) end
-
--- The bit of the gradient of wall velocities by control steps, 0 where nothing wants it.
-function wall_motion.wanted(own) return series.wanted(own, "wall_velocity") end
-
--- Adds the engine's gradient of wall velocities by control steps to the tape's.
-function wall_motion.push(handle, own) series.push(handle, own, C.cq_rollout_walls_gradient) end
 
 return wall_motion

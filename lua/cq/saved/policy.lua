@@ -70,6 +70,15 @@ function policy.observer_data(observer, robots, trained)
   return out
 end
 
+-- The constructor of a saved observer or controller. Errors: one that the script wrote itself, or that this program
+-- lacks.
+local function family_of(families, noun, data, what)
+  if data.kind == "own" then
+    is.fail("%s: its %s is the script's own (%s); run:load reads this in that script", what, noun:lower(), data.where)
+  end
+  return rawget(families, data.kind) or is.fail("%s: this program has no cq.%s.%s", what, noun, data.kind)
+end
+
 ---The observer of a saved run. Errors: one that the script wrote itself; one that this program lacks; groups that the
 ---robots lack.
 ---@param data table            from policy.observer_data
@@ -77,13 +86,10 @@ end
 ---@param what string           whose it is, for errors
 ---@return cq.Observer
 function policy.observer(data, robots, what)
-  if data.kind == "own" then
-    is.fail("%s: its observer is the script's own (%s); run:load reads this in that script", what, data.where)
-  end
-  if not rawget(observers, data.kind) then is.fail("%s: this program has no cq.Observer.%s", what, data.kind) end
+  local observer = family_of(observers, "Observer", data, what)
   local fields = plain.copy(data.fields)
   fields.groups, fields.group = to_groups(data.groups, robots), to_groups(data.group, robots)
-  return observers[data.kind](fields)
+  return observer(fields)
 end
 
 -- ---- controllers ----------------------------------------------------------------------------------------------------
@@ -137,10 +143,7 @@ end
 ---@param what string           whose it is, for errors
 ---@return cq.Controller
 function policy.controller(data, params, what)
-  if data.kind == "own" then
-    is.fail("%s: its controller is the script's own (%s); run:load reads this in that script", what, data.where)
-  end
-  if not rawget(controllers, data.kind) then is.fail("%s: this program has no cq.Controller.%s", what, data.kind) end
+  local controller = family_of(controllers, "Controller", data, what)
   local out
   if data.kind == "sum" then
     local parts = {}
@@ -151,7 +154,7 @@ function policy.controller(data, params, what)
   elseif data.kind == "open_loop" then
     out = controllers.open_loop { u = data.u or params.u, hold = data.fields.hold }
   else
-    out = controllers[data.kind](plain.copy(data.fields)):with(params)
+    out = controller(plain.copy(data.fields)):with(params)
   end
   out.signal_names, out.of = data.signals, what
   return out
