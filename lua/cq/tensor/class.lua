@@ -167,6 +167,8 @@ function class.check_shape(shape, what)
 end
 
 ---"{2, 3}".
+---@param dims integer[]
+---@return string
 function class.shape_text(dims)
   return "{" .. table.concat(dims, ", ") .. "}"
 end
@@ -180,12 +182,18 @@ end
 class.is_tensor = is_tensor
 
 ---Returns a tensor unchanged. Errors: anything else, as a method called with a dot has it.
+---@param value any
+---@param what string          for the error
+---@return cq.Tensor
 function class.check_tensor(value, what)
   if not is_tensor(value) then fail("%s: needs a tensor, got %s", what, schema.describe(value)) end
   return value
 end
 
 ---A dimension counted from 1, or from the end by a negative one.
+---@param rank integer
+---@param dim any
+---@param what string          for the error
 ---@return integer
 function class.check_dim(rank, dim, what)
   if type(dim) ~= "number" or dim % 1 ~= 0 or dim == 0 or dim > rank or dim < -rank then
@@ -197,6 +205,9 @@ function class.check_dim(rank, dim, what)
 end
 
 ---The index as an offset from 0, or an error.
+---@param size integer         of the dimension
+---@param index any            from 1, or from the end by a negative one
+---@param what string          for the error
 ---@return integer
 function class.check_index(size, index, what)
   if type(index) ~= "number" or index % 1 ~= 0 or index == 0 or index > size or index < -size then
@@ -208,6 +219,9 @@ function class.check_index(size, index, what)
 end
 
 ---Are these two lists of sizes the same?
+---@param a integer[]
+---@param b integer[]
+---@return boolean
 function class.same_dims(a, b)
   if a == b then return true end
   if #a ~= #b then return false end

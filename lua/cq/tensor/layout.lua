@@ -229,6 +229,7 @@ function class.element(t, index)
 end
 
 ---Iterates over the first dimension: for i, row in t:rows() do. Errors: rank 0.
+---@return fun(): integer?, cq.Tensor?
 function Tensor:rows()
   class.check_tensor(self, "rows")
   if self.rank == 0 then fail("rows: a tensor of rank 0 has no rows") end

@@ -181,6 +181,9 @@ function make.param(value, opts)
 end
 
 ---Why a tensor cannot be a param within bounds; nil: it can.
+---@param t cq.Tensor
+---@param min? number
+---@param max? number
 ---@return string?
 function make.why_no_param(t, min, max)
   if min and max and min > max then return ("min %g is above max %g"):format(min, max) end
@@ -195,6 +198,11 @@ function make.why_no_param(t, min, max)
 end
 
 ---The tensor itself as a param; its elements are within the bounds.
+---@param t cq.Tensor
+---@param min? number
+---@param max? number
+---@param rate? number         of its own
+---@return cq.Tensor
 function make.as_param(t, min, max, rate)
   rawset(t, "trainable", true)
   rawset(t, "bounds", { min = min, max = max, rate = rate })
@@ -265,9 +273,10 @@ local function check_writable(t, what)
   end
 end
 
----Changes a number in place: t:set(value, i, j). Returns the tensor.
+---Changes a number in place: t:set(value, i, j).
 ---@param value number
 ---@param ... integer
+---@return cq.Tensor    itself
 function Tensor:set(value, ...)
   check_writable(self, "set")
   schema.argument("set", "value", schema.any_of { schema.number { infinite = true }, schema.tensor() }, value)
@@ -292,8 +301,9 @@ function class.set_element(t, index, value)
   ffi.copy(t.pointer + offset * count, value.pointer, count * 8)
 end
 
----Sets all elements in place. Returns the tensor.
+---Sets all elements in place.
 ---@param value number
+---@return cq.Tensor    itself
 function Tensor:fill(value)
   check_writable(self, "fill")
   C.cq_tensor_fill(self.count, schema.argument("fill", "value", schema.number { infinite = true }, value), self.pointer)
@@ -303,6 +313,7 @@ end
 ---Takes the elements of another of the same shape, in place. Errors: another shape; a tensor that is recorded. Returns
 ---the tensor.
 ---@param other cq.Tensor
+---@return cq.Tensor    itself
 function Tensor:copy_from(other)
   check_writable(self, "copy_from")
   class.check_tensor(other, "copy_from")
