@@ -112,6 +112,7 @@ local function contents(path)
   return all
 end
 
+-- Reads a file into the data of a cq.Csv. Errors: those of cq.csv.
 ---@param path string
 local function read(path)
   local all = contents(path)

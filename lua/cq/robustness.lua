@@ -89,7 +89,8 @@ local function define(one)
   return one.run:rollout_def(one.params, one.fields, one.policy)
 end
 
--- Observers and controllers of an experiment are the same in all of its simulations, so that these share a batch.
+-- The observer and controller of one simulation, the same objects for all of its experiment and body, so that these
+-- share a batch. known: those made so far.
 local function policy_of(known, one)
   local key = one.fields.body or one.run
   known[key] = known[key] or one.run:policy(one.params, one.fields.body)

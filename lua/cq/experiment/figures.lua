@@ -35,7 +35,7 @@ figures.spec = is.define("run:figures", {
 
 -- ---- what walls give ------------------------------------------------------------------------------------------------
 
--- the mean over a window around each control step {steps, ...}
+-- The mean of x over the control steps up to `half` before and after each, {steps, ...}; fewer at both ends.
 local function smooth(x, half)
   local steps = x:size(1)
   local sums = T.concat({ T.zeros { 1, x.count / steps }, x:reshape { steps, x.count / steps }:cumsum(1) }, 1)

@@ -118,6 +118,7 @@ function Recover:evaluate(evaluate, params)
     pcall(evaluate, params))
 end
 
+---The recovery of an experiment's evaluations, with def.halvings of an update and def.substeps times the substeps.
 ---@param def { halvings: integer, substeps: integer }
 ---@param refine fun(factor: integer?, most: integer): integer?   gives the simulation more substeps, and says how many; nil:
 ---  it has `most` times those at first already. Without a factor it gives it `most`

@@ -31,6 +31,7 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field threads integer       of a child
 ---@field script string?        the hash of the script
 
+-- A runner of a study's trials in child processes, made of `def` itself; none is started yet.
 ---@param def cq.Runner.def
 ---@return cq.Runner
 local function new(def)

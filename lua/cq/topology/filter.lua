@@ -62,6 +62,7 @@ local function new(fields)
   return self
 end
 
+---The filtered values, each the weighted mean over the radius.
 ---@param x cq.Tensor     {..., n}
 ---@return cq.Tensor      {..., n}
 function Filter:__call(x) return self.matrix:product(T.as_tensor(x)) end

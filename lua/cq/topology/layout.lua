@@ -19,6 +19,7 @@ local spec = is.define("cq.Topology.layout", { sharpness = is.number { above = 0
 ---@return cq.Topology.Layout
 local function new(fields) return setmetatable(spec(fields), Layout) end
 
+---The shares of the signals, for each particle a sum of 1.
 ---@param z cq.Tensor     {signals + 1, n}
 ---@return cq.Tensor      {signals + 1, n}
 function Layout:__call(z) return (T.as_tensor(z) * self.sharpness):softmax(1) end

@@ -29,6 +29,7 @@ function material.projection(fields) return setmetatable(projection_spec(fields)
 -- tanh of a number, with the tensors' digits.
 local function tanh(x) return T.tensor(x):tanh():item() end
 
+---The projected values, in the shape of x.
 ---@param x cq.Tensor
 ---@return cq.Tensor
 function Projection:__call(x)
@@ -62,6 +63,7 @@ local interpolation_spec = is.define("cq.Topology.interpolation", {
 ---@return cq.Topology.Interpolation
 function material.interpolation(fields) return setmetatable(interpolation_spec(fields or {}), Interpolation) end
 
+---The shares of the solid's value, in the shape of the density.
 ---@param density cq.Tensor
 ---@return cq.Tensor
 function Interpolation:__call(density)
