@@ -359,6 +359,13 @@ describe("cqlua report", function()
     assert.matches("one/history.csv ends within a line, which is left out", told.err)
     local data = json.decode((process.read(folder .. "/one/report.html"):match 'id="data">([^<]*)<'))
     assert.same({ 1, 2 }, data.curves[1].series[1].x)
+    -- its body is shown all the same
+    process.write(path, (lines:gsub("\n2,", "\n2,7,")))
+    told = process.cqlua { "report", folder .. "/one", "--frames", "2" }
+    assert.equal(0, told.code, told.err)
+    assert.matches("warning: one: its curves are not shown: .*one/history.csv is damaged: line 3 has", told.err)
+    data = json.decode((process.read(folder .. "/one/report.html"):match 'id="data">([^<]*)<'))
+    assert.is_table(data.runs[1].film)
     local saved = cq.load(folder .. "/one/saved.bin")
     saved.data.version = 99
     cq.save(folder .. "/one/saved.bin", saved.data)

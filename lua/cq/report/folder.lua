@@ -133,6 +133,16 @@ local function film_of(saved, def, page)
   return nil, (tostring(film):gsub("^[^:]*:%d+: ", ""))
 end
 
+-- The curves of a run's history. One that is damaged is an error where the run has nothing else to show, else a
+-- warning.
+local function curves_of(path, name, has_more)
+  local fine, rows = pcall(Run.read_history, path)
+  if fine then return folder.curves(rows) end
+  if not has_more then error(rows, 0) end
+  message.warn("%s: its curves are not shown: %s", name, (rows:gsub("^[^:/]*:%d+: ", "")))
+  return nil, {}
+end
+
 ---Reads a run's folder, or a file that cq.load reads.
 ---Errors: no run there; a run of a newer program.
 ---@param path string
@@ -151,7 +161,7 @@ function folder.read(path, def, page, with_body)
     script = read_file(path .. "/script.lua"), robustness = folder.robustness(path),
     facts = folder.facts(manifest or {}, saved and saved.result) }
   local loss
-  if host.kind(history) then loss, run.curves = folder.curves(Run.read_history(path)) end
+  if host.kind(history) then loss, run.curves = curves_of(path, run.name, saved) end
   if with_body and saved and saved.data.world then
     run.film, why = film_of(saved, def, page)
   elseif saved and not saved.data.world then
