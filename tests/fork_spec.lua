@@ -161,6 +161,7 @@ describe("cqlua resume", function()
     for _, case in ipairs {
       { '"started": "[^"]*"', '"started": 5', "started must be a string, got 5" },
       { '"arguments": %[', '"arguments": [7, ', "argument 1 must be a string, got 7" },
+      { '"arguments": %[', '"arguments": [null, ', "argument 1 must be a string, got nil" },
       { '"notes": {', '"notes": {"name": 3, ', "notes.name must be a string, got 3" },
     } do
       process.write(at "a/manifest.json", (text:gsub(case[1], case[2])))

@@ -39,8 +39,11 @@ local of_notes = { name = is.string { optional = true }, world = is.string { opt
 local function problem_of(found)
   local said = is.problem(fields, found)
   if said then return said end
-  for k, word in ipairs(found.arguments or {}) do
-    if type(word) ~= "string" then return ("argument %d must be a string, got %s"):format(k, text.describe(word)) end
+  local words = found.arguments or {}
+  for k = 1, table.maxn(words) do          -- null is a hole
+    if type(words[k]) ~= "string" then
+      return ("argument %d must be a string, got %s"):format(k, text.describe(words[k]))
+    end
   end
   said = found.parent and is.problem(of_parent, found.parent)
   if said then return "parent." .. said end
