@@ -221,7 +221,7 @@ local function sum_up(self)
   local kept = {}
   for _, draw in ipairs(self.draws) do kept[#kept + 1] = draw.kept end
   table.sort(kept)
-  self.worst, self.median = kept[1], #kept > 0 and quantile(kept, 0.5) or nil
+  self.worst, self.median = kept[1], #kept > 0 and quantile.of(kept, 0.5) or nil
 end
 
 -- ---- experiments and artefacts --------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ end
 table.sort(kept)
 table.sort(losses)
 print(("  within 5 %%  kept: median %.0f %%, worst %.0f %%; loss: median %.5f, worst %.5f; of %d draws"):format(
-  100 * quantile(kept, 0.5), 100 * kept[1], quantile(losses, 0.5), losses[draws], draws))
+  100 * quantile.of(kept, 0.5), 100 * kept[1], quantile.of(losses, 0.5), losses[draws], draws))
 if example ~= "balancer" then return end
 
 -- mean distance of the tip in each fifth of the time [mm]

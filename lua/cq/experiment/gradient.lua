@@ -4,6 +4,7 @@ local backward = require "cq.rollout.backward"
 local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local options = require "cq.experiment.options"
+local quantile = require "cq.base.quantile"
 local ranks = require "cq.ranks"
 local smoothing = require "cq.experiment.smoothing"
 local text = require "cq.base.text"
@@ -152,13 +153,6 @@ function Growth:columns(run)
   return { adjoint = most, adjoint_growth = gradient.growth(self.norms, run.world.control_dt) }
 end
 
--- The median of a list.
-local function median(values)
-  local sorted = { unpack(values) }
-  table.sort(sorted)
-  return 0.5 * (sorted[math.floor((#sorted + 1) / 2)] + sorted[math.ceil((#sorted + 1) / 2)])
-end
-
 ---Warns once, where the adjoint grows too much in most of the latest iterations.
 ---@param run cq.Experiment
 ---@param iteration integer
@@ -168,7 +162,7 @@ function Growth:warn(run, iteration, columns)
   local duration, precision = run.steps * run.world.control_dt, run.world.precision
   table.insert(self.factors, math.exp(columns.adjoint_growth * duration))
   if #self.factors > LATEST then table.remove(self.factors, 1) end
-  local factor = median(self.factors)
+  local factor = quantile.median(self.factors)
   if #self.factors < LATEST or factor <= RESOLVED[precision] then return end
   self.is_told = true
   local shorter = ("%.2g"):format(duration / 8)

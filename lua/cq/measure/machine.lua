@@ -17,15 +17,7 @@ function machine.facts()
   }
 end
 
----The median of a list, which is not changed; the mean of the middle two of an even number.
----@param values number[]
----@return number
-function machine.median(values)
-  local sorted = {}
-  for i, value in ipairs(values) do sorted[i] = value end
-  table.sort(sorted)
-  return quantile(sorted, 0.5)
-end
+machine.median = quantile.median
 
 ---The least number of a list; nil for an empty one.
 ---@param values number[]

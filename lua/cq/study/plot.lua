@@ -100,8 +100,8 @@ local function band_of(data, name, numbers)
     if #values > 0 then
       table.sort(values)
       local k = #band.x + 1
-      band.x[k], band.y[k], band.lower[k], band.upper[k] = step, quantile(values, 0.5), quantile(values, LOWER),
-        quantile(values, UPPER)
+      band.x[k], band.y[k], band.lower[k], band.upper[k] = step, quantile.of(values, 0.5), quantile.of(values, LOWER),
+        quantile.of(values, UPPER)
     end
   end
   return #band.x > 0 and band or nil

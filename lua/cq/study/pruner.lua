@@ -33,9 +33,7 @@ function Pruner:ends(value, others)
   if value ~= value then return true end
   if self.kind == "median" then
     if #others < self.trials then return false end
-    local sorted = table.move(others, 1, #others, 1, {})
-    table.sort(sorted)
-    return value > quantile(sorted, 0.5)
+    return value > quantile.median(others)
   end
   -- asynchronous successive halving: among the best 1 / reduction of all that have come so far, this one included; as
   -- long as fewer than `reduction` have come, only the best goes on

@@ -25,7 +25,8 @@ end
 
 -- Median and range of 90 % of a list, in words.
 local function range_of(list)
-  return ("%.4g, 90 %% from %.4g to %.4g"):format(quantile(list, 0.5), quantile(list, 0.05), quantile(list, 0.95))
+  return ("%.4g, 90 %% from %.4g to %.4g"):format(quantile.of(list, 0.5), quantile.of(list, 0.05),
+    quantile.of(list, 0.95))
 end
 
 -- A line for each number, over all seeds.
