@@ -192,6 +192,12 @@ function Run.can_resume(folder)
 end
 
 ---@internal
+---Does a run go on in its folder: as its definition says, else by --resume?
+---@param given boolean?
+---@return boolean
+function Run.resumes(given) return given or given == nil and option("resume", false) end
+
+---@internal
 ---The folder of a run: the given or the script's one; with a name, its subfolder.
 ---@param folder? string
 ---@param name? string
@@ -253,7 +259,7 @@ function Run.open(def)
   refuse_interrupted(folder)
   local takes_resume = def.resume ~= false
   if def.resume == nil then
-    def.resume = option("resume", false)
+    def.resume = Run.resumes()
     -- of several runs of a script, those after the one that was interrupted have not begun
     def.fresh = def.fresh or gone_on
   end

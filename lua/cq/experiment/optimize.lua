@@ -113,10 +113,8 @@ local function open(run, plan, def, from)
     def.resume = true
     def.state, before = saved_plan.file_before(plan, from)
   end
-  local resumes = def.resume
-  if resumes == nil then resumes = option("resume", false) end
   local name = def.state or "optimizer.bin"
-  local saved = resumes and runs.saved_in(folder, name)
+  local saved = runs.resumes(def.resume) and runs.saved_in(folder, name)
   if saved then
     saved_plan.check_file(saved.optimizer, folder .. "/" .. name)
     settings(run, plan, (manifests.of(folder) or {}).parent, saved_plan.next_stage(run, plan, saved.optimizer))

@@ -6,6 +6,7 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local plain = require "cq.saved.plain"
 local policy = require "cq.saved.policy"
+local Run = require "cq.run"
 local selection = require "cq.robot.selection"
 local signature = require "cq.run.signature"
 local stages = require "cq.experiment.stage"
@@ -182,9 +183,8 @@ end
 ---@param run cq.Experiment
 ---@param def run.optimize.def
 function warm.begin(run, def)
-  local from, resume = option("from", ""), def.resume
-  if resume == nil then resume = option("resume", false) end
-  if from == "" or resume then return end
+  local from = option("from", "")
+  if from == "" or Run.resumes(def.resume) then return end
   local named = def.name and from .. "/" .. def.name
   from = named and host.kind(named .. "/saved.bin") and named or from
   warm.take(run, from)
