@@ -208,8 +208,8 @@ end
 
 local spec = is.define("rollout:export", out.fields {})
 
----rollout:export: repeats the rollout and writes a file for each frame. Errors: a batch; a format or quantities that
----there are not; a path that cannot be written.
+---rollout:export: repeats the rollout and writes its frames: a file for each, or one of all where the format has that.
+---Errors: a batch; a format or quantities that there are not; a path that cannot be written.
 ---@param roll cq.Rollout
 ---@param options rollout.export.def
 ---@return string path

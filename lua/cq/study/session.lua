@@ -173,8 +173,8 @@ end
 ---@field force_new? boolean     what is there is moved away
 ---@field go_on? boolean         the script was changed, and what it gave before counts
 
----Opens the study's store, or makes it, and checks that the definition is the stored one. Errors: the definition
----differs and go_on is not set; a folder that cannot be made.
+---Opens the study's store, or makes it, and checks that the definition is the stored one. Errors: another
+---definition; another script or other options, unless def.go_on is set; a folder that cannot be made.
 ---@param def cq.Session.begin.def
 ---@return cq.Store
 function Session:begin(def)
