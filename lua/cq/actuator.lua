@@ -51,8 +51,8 @@ function Actuator:signals()
   return self.count or self.groups and #self.groups or 1
 end
 
--- The direction tensor S of a stress u S in `dim` dimensions, row-major: of an axis "x" its unit matrix, of a vector n
--- n^T, of a symmetric matrix itself.
+-- The direction tensor S of a stress u S along an axis "x", "y" or "z": 1 at its place on the diagonal, dim^2 numbers
+-- row by row. Errors: "z" in 2D.
 local function along_axis(axis, dim, name)
   local i = ({ x = 1, y = 2, z = 3 })[axis]
   if i > dim then is.fail("%s: axis must be \"x\" or \"y\" in 2D, got \"z\"", name) end
@@ -61,7 +61,7 @@ local function along_axis(axis, dim, name)
   return out
 end
 
--- S = n n^T of a vector, normalized.
+-- The direction tensor of a vector, S = n n^T, with n of length 1. Errors: the zero vector.
 local function along_vector(v, dim, name)
   local square = 0
   for i = 1, dim do square = square + v[i] * v[i] end

@@ -116,7 +116,7 @@ local ranges = { min = "at least %s", above = "above %s", max = "at most %s", be
 local range_order = { "min", "above", "max", "below" }
 local number_options = { min = 1, above = 1, max = 1, below = 1, infinite = 1, default = 1, optional = 1, help = 1 }
 
--- " at least 0 and below 1", from the options
+-- " at least 0 and below 1" from the options min, above, max and below; empty without any.
 local function range_label(options)
   local parts = {}
   for _, key in ipairs(range_order) do

@@ -122,7 +122,8 @@ end
 local MOST = 20              -- lines of a script that are shown
 local BODIES = 4             -- of the first runs, on a page
 
--- Calls each(sign, line) for lines that only the first script has (-), and lines that only the second has (+).
+-- Calls each(sign, line) for lines of a script that the other has not: "-" of the first, "+" of the second; of many the
+-- first ones, and a line with the number of the rest. Nothing if a run has no script.
 local function each_change(one, other, each)
   if not one.script or not other.script then return end
   local changes = { { "-", lacking(one.script, other.script) }, { "+", lacking(other.script, one.script) } }

@@ -214,7 +214,8 @@ local function set_limits(self, limits, i)
   return changed
 end
 
--- Gives the design its options of this iteration: sharpness, filter radius, ...
+-- Sets run.design to the user's design with the options of this iteration, such as sharpness and filter radius; to the
+-- design itself without any.
 local function set_design(self)
   local changes, run = {}, self.run
   for name, place in pairs(of_design) do

@@ -106,7 +106,7 @@ function Scale:see(values, n)
   set_range(self)
 end
 
----The engine's colour of a number.
+---The packed colour of a number, of a category by its number from 1; NaN has the colour of a body.
 function Scale:colour_of(value)
   if value ~= value then return colour.number(paint.body) end
   if self.categories then

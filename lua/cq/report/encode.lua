@@ -28,7 +28,7 @@ local function packed(bytes, count, noisy) return base64.encode(zlib.compress(by
 ---@return string
 function encode.bytes(bytes, count) return packed(bytes, count) end
 
----Whole numbers of 32 bits, as differences.
+---Whole numbers of 32 bits as compressed text: differences of one to the next, which are small.
 ---@param numbers ffi.cdata*   int32_t[count]
 ---@param count integer
 ---@return string
