@@ -211,8 +211,8 @@ static cq_status begin(cq_rollout *r, const cq_rollout *from, const int32_t *sce
 
 cq_status cq_rollout_begin(cq_rollout *r) { return begin(r, NULL, NULL); }
 
-// After a failure scenes may stand in the middle of a control step. Their states can be read, but no control step can
-// begin there.
+// Fails: a control step cannot begin after a failure, since scenes may stand in the middle of one; their states can be
+// read.
 static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
 }

@@ -105,7 +105,8 @@ cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t pe
   return CQ_OK;
 }
 
-// Where one velocity holds for all times, the place of a wall is that velocity times the time.
+// Refuses to go on from a rollout whose walls keep other velocities: where one velocity holds for all times, the place
+// of a wall is that velocity times the time.
 static cq_status check_moving(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   const cq_model *m = &r->world->model;
   const int changes = r->track.velocity != NULL, changed = from->track.velocity != NULL;

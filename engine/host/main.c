@@ -42,7 +42,7 @@ static int find_root(const char *executable, char root[PATH_MAX]) {
   return has_library(root);
 }
 
-// For errors in program.lua itself, which catches and reports those of a script.
+// Lua: an error message with the stack; for errors in program.lua itself, which catches and reports those of a script.
 static int add_traceback(lua_State *lua) {
   const char *message = lua_tostring(lua, 1);
   luaL_traceback(lua, lua, message ? message : "an error that is not a string", 1);

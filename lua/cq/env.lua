@@ -134,8 +134,9 @@ local function check_actions(self, actions)
   return check_finite(u, "env:step: actions"):clamp(-1, 1)
 end
 
--- One control step of all scenes. Where the simulation of a scene fails, the step is made once more with that scene
--- reset, so that the others complete theirs.
+-- Makes one control step of all scenes; where the simulation of one fails, repeats it with that scene reset, so that
+-- the others complete theirs. Returns the state, and { [scene] = true } for those that failed. Errors: other than a
+-- scene's failure; one that fails again.
 local function advance(self, u)
   local failed, map = {}, nil
   while true do
@@ -172,7 +173,8 @@ local function mask_of(self, set)
   return out
 end
 
--- which episodes end: by terminate or a failure, or by their length
+-- Which episodes end: terminated {scenes}, by terminate or a failure, and truncated {scenes}, by their length; and the
+-- scenes to go on from, 0 for a restart, or nil if none ends.
 local function ends(self, after, failed)
   local told = self.terminate and by_scene(self, self.terminate(after, self.goals), "terminate"):detach()
   if told then check_finite(told, "cq.Env: terminate") end

@@ -160,7 +160,7 @@ end
 ---  void. Particles of a lattice are connected by the faces of their cells, others nearer than 1.5 spacings
 ---@field seed? integer                of the pulses' first values; the program's --seed, or 0, unless given
 
--- which particles touch, of a block that is one piece by that
+-- The graph of the block's particles that touch. Errors: the block is in pieces.
 local function whole_graph(self)
   local n, graph, largest = self.robot.particle_count, components.touching(self.robot, self.spacing)
   if largest < n then

@@ -119,7 +119,7 @@ local function fill_base(self, def)
   if #self.walls > 0 then base.friction, base.wall_velocity = T.tensor(friction), T.tensor(velocity) end
 end
 
--- Where forces are evaluated at every engine step, an engine step is a control step of the engine.
+-- Makes the engine's world, whose control step is an engine step where forces are evaluated at every engine step.
 local function create(self, raw, substeps)
   self.substeps, self.pieces = substeps, self.layout.force.stepped and substeps or 1
   raw.dt, raw.substeps = self.control_dt / self.pieces, substeps / self.pieces

@@ -212,7 +212,8 @@ function cable.fill(def, robots, dx)
   return layout
 end
 
--- (E60), (E62) the tension of each segment: of a spring at the first point, and less by friction at every turn
+-- (E60), (E62) The tension of each segment of a cable, a list: of a spring at the first point, and less by friction at
+-- every turn. u: the signal.
 local function tensions(path, dim, values, offset, slope, u)
   local x, directions, total = path.points, {}, 0
   for s = 1, path.count - 1 do

@@ -51,7 +51,8 @@ local reductions = is.one_of { "mean", "worst" }
 
 -- ---- what users give ------------------------------------------------------------------------------------------------
 
--- How losses of variants become one: a name, or a table with a quantile.
+-- Returns how losses of variants become one, a name or a table with a quantile, with defaults. Errors: another name;
+-- unknown fields.
 local function check_reduce(given, what)
   if type(given) == "table" then return reduce_spec(given) end
   return is.argument(what, "reduce", reductions, given)
@@ -86,7 +87,7 @@ function ensemble.of(variants, reduce, what)
   return out
 end
 
----The same ensemble with another reduction of losses.
+---A copy of an ensemble, or of one without variants, with another reduction of losses. Errors: no such reduction.
 ---@param own table?            from of
 ---@param reduce any
 ---@param what string
@@ -173,7 +174,8 @@ local function generator_of(own, k, iteration)
   return random { seed = (seed % ITERATIONS * ITERATIONS + (own.fixed and 0 or iteration)) * MOST + k - 1 }
 end
 
--- What the user gives for variant k: a checked definition, or an experiment.
+-- What the user's function gives for variant k in an iteration: a checked definition, or an experiment. Errors:
+-- something else; a change that cannot be made; other constraints.
 local function given_for(run, k, iteration)
   local own = run.ensemble
   local given = own.each(generator_of(own, k, iteration), k)

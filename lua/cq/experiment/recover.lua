@@ -74,8 +74,9 @@ local function tried(self, state)
     self.factor)
 end
 
--- Where Ctrl-C ends it, or an error of the user's, the parameters stay as the update had made them: a run that goes on
--- halves them again.
+-- Passes on the results of an evaluation; after a failed simulation tries again, by half of the update, more substeps,
+-- or without the update. Another error, and Ctrl-C, pass through with the parameters as the update had made them, so
+-- that a run that goes on halves them again.
 local function attempt(self, evaluate, params, state, fine, ...)
   if fine then
     self.before = T.leaves.snapshot(params)

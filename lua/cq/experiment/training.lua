@@ -196,7 +196,8 @@ local function conclude(self, start, current, part)
   self.folder.progress.total = self.folder.iterations
 end
 
--- After Ctrl-C it waits for the run to be gone on with.
+-- Ends a stage that is over: warns of a passive gain, and calls on_end, once. After Ctrl-C it is left to the run that
+-- goes on.
 local function end_of_stage(self, start, current)
   local run, stage, plan = current.run, current.stage, self.plan
   if not start.over or C.cq_interrupted() ~= 0 then return end

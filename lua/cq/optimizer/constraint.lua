@@ -73,7 +73,8 @@ function constraint.violation(c, value)
   return c.equal and math.abs(value - c.limit) or math.max(0, value - c.limit)
 end
 
----How well named numbers keep all constraints.
+---The violation of each constraint by named numbers, and over those beyond their tolerance, relative to their scales,
+---the worst and the sum of all; feasible: none is.
 ---@param list cq.Constraint[]
 ---@param values table<string, number>
 ---@return { feasible: boolean, worst: number, all: number, [integer]: number }   worst and sum of the violations, each by its

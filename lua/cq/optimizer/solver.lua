@@ -92,7 +92,7 @@ local function next_stage(self, judged)
   self.stage = self.minimize[self.stage_at] or "done"
 end
 
--- After Ctrl-C: is this the end?
+-- After Ctrl-C asks whether to go on; returns whether the solve ends here.
 local function stops(self)
   local run = self.experiment
   return pause.stops { iteration = self.evaluations, run = self.run, globals = { run = run or self.run,

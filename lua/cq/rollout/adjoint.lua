@@ -87,7 +87,8 @@ local function require_back(roll, status)
   unstable.raise(roll, status)
 end
 
----What later control steps gave the live state falls by its share of a decay, or is cut.
+---Multiplies the adjoint of the live state by the decay of a control step, or cuts it at a window's end; exact
+---gradients stay.
 function Back:discount()
   if self.roll.is_exact then return end
   require_back(self.roll, C.cq_rollout_discount(self.roll.handle))

@@ -103,7 +103,8 @@ local function source_of(self)
   return from
 end
 
----To the first state of a rollout.
+---Puts the engine into the first state of a rollout: that of its robots, or of the rollout that it goes on from.
+---Returns a cq_status.
 ---@param self cq.Rollout
 ---@return integer status     cq_status
 function continued.begin(self)
@@ -150,7 +151,8 @@ function continued.forget(self, before)
   self.continues, self.started, self.carried = nil, self, carried
 end
 
----What observer and controller remember at the end, as tensors of their own.
+---What a rollout that goes on from this one takes over: observer, controller and their memories at the end, without
+---gradients.
 ---@param self cq.Rollout
 ---@param hidden table         after the last control step
 ---@param def table            of world:rollout

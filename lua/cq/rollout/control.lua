@@ -146,7 +146,8 @@ local function force_of(force, signals, state)
   return f
 end
 
----What observer and controller make of a state.
+---The signals {signals} or {batch, signals} that observer and controller give for a state, zeros without a controller,
+---and their memories after it. Errors: numbers that are not finite, or of another shape.
 ---@return cq.Tensor signals         {signals} or {batch, signals}
 ---@return table hidden        for the next step
 function control.answer(self, state, hidden)

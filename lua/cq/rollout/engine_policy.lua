@@ -71,7 +71,7 @@ function EnginePolicy:forward(roll, first, count)
   return C.cq_rollout_run_policy(roll.handle, self.def, count, outputs)
 end
 
----Before the first control step back.
+---Clears the gradients of weights and biases, before the first control step goes backward.
 function EnginePolicy:begin_adjoint()
   for _, layer in ipairs(self.given) do
     ffi.fill(layer.grad_w:data(), layer.grad_w.count * 8)
@@ -79,14 +79,14 @@ function EnginePolicy:begin_adjoint()
   end
 end
 
----The last control steps before the live state, back.
+---Takes the last `count` control steps before the live state backward, and adds to the gradients of weights and biases.
 ---@param grad ffi.cdata*?     double {count, batch, signals}: what reaches the signals from elsewhere
 ---@return integer status     cq_status
 function EnginePolicy:adjoint(roll, count, grad)
   return C.cq_rollout_run_policy_adjoint(roll.handle, self.def, count, grad)
 end
 
----After the last one: the gradients to weights and biases.
+---Hands the gradients of weights and biases to the tape, after the last control step went backward.
 function EnginePolicy:end_adjoint()
   for _, layer in ipairs(self.given) do
     layer.w:accumulate(layer.grad_w)

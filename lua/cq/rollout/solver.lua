@@ -53,7 +53,7 @@ local function first_step(part)
   return step
 end
 
--- Once for a world, and to cq.check_gradient each time.
+-- Notes for cq.check_gradient that no set of contacts fits in some step, and warns of it, once for a world.
 local function tell_unsettled(world, unsettled)
   if unsettled:max():item() == 0 then return end
   local where = world.def.statics and "world:settle" or ("control step %d"):format(first_step(unsettled))
@@ -64,7 +64,8 @@ local function tell_unsettled(world, unsettled)
     world.def.statics and "settle" or "rollout: " .. where)
 end
 
--- once for a world: its gradients are another's than of a minimum, or rounding says so
+-- Warns, once for a world, where the adjoint's linear solve met a negative second derivative, so that gradients may be
+-- of no minimum.
 local function warn_of_saddle(world, saddle)
   if world.saddle_told or saddle:max():item() == 0 then return end
   world.saddle_told = true
@@ -95,7 +96,8 @@ local function read(roll)
   return out
 end
 
----Of all steps of a rollout; nil where they are explicit.
+---The report of the implicit solver over all steps of a rollout (roll.solver), with warnings; nil where steps are
+---explicit.
 ---@param roll cq.Rollout
 ---@return cq.SolverReport?
 function solver.of(roll)

@@ -83,7 +83,7 @@ local function or_precise(world)
     or ""
 end
 
--- of world:settle, which has no time that could be shorter
+-- Raises the error of world:settle, or of its adjoint, that the engine's health tells.
 local function raise_settle(self, health)
   local scene = self.batched and (" of scene %d"):format(health.scene + 1) or ""
   if health.bad == C.CQ_HEALTH_NOT_CONVERGED then
@@ -126,7 +126,7 @@ local function raise_solver(self, health, at)
     at, health.value, world.substeps, cavity_of(self, health, 1.1))
 end
 
--- of a robot on a grid of its own shape
+-- Raises the error of surfaces that meet in total Lagrangian steps, with both particles and what to do.
 local function raise_touching(self, health, at)
   -- The robot that a particle belongs to, and the particle in words: "particle 5 of NAME".
   local function name(particle)

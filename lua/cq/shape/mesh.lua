@@ -57,7 +57,8 @@ local function cut(self, lower, upper)
   return { lower[1], lower[2] }, { upper[1], upper[2] }
 end
 
--- Groups of the particles of a cloud, by the named parts that they are in.
+-- Adds a group to a cloud for each named part that particles lie in; a part without particles becomes a chamber where
+-- it is a cavity, else a note tells that it is no group.
 local function mark(self, out, parts, within)
   for _, entry in ipairs(parts) do
     local group, known = cloud.group(out, entry.name), {}

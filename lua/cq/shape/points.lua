@@ -20,7 +20,7 @@ local spec = is.define("cq.Shape.points", {
   name = is.string { optional = true },
 })
 
--- The user's points as a tensor; refuses other shapes.
+-- The user's points as a tensor {n, dim}. Errors: other shapes; a point that is not finite; two in one place.
 local function points_of(def)
   local points = T.as_tensor(def.points):detach()
   if points.rank ~= 2 or points:size(1) < 1 or points:size(2) < 2 or points:size(2) > 3 then

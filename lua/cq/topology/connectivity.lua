@@ -19,7 +19,8 @@ local FLOOR = 1e-9            -- conduction of void: what touches only void is c
 local REACH = 30              -- extents of the body that heat goes through solid before it has leaked
 local CORE = 0.5              -- the core is denser than this share of the densest particle
 
--- who touches whom: entries of the matrix, those of particles with themselves apart
+-- The graph of the particles that touch, with the matrix of pairs without those of particles with themselves, and the
+-- leak of the diffusion. Errors: none touches another.
 local function touching(design, radius)
   local points = design.robot.position
   local graph = radius and components.graph(points, radius) or components.touching(design.robot, design.spacing)
