@@ -216,7 +216,8 @@ local function bind_single(self, actuator)
   list[#list + 1], self.signals[#self.signals + 1] = one, name
 end
 
--- what the engine needs of each signal: a stress and its particles, or the particles of a force actuator
+-- Adds an actuator to a robot: its signals' names, and for each a stress with its particles, or a force actuator's
+-- particles, a cable or a surface.
 local function bind(self, actuator, position)
   if actuators.is_force(actuator) then
     local index, count = self:select(actuator.particles, ("cq.Robot: particles of force actuator %d"):format(position))

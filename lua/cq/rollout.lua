@@ -107,8 +107,8 @@ function Rollout:require_live(step, what)
 end
 
 ---@internal
----Before anything is added to the adjoint of the live state, or of the control step before it. Errors: the rollout
----still runs.
+---Begins the backward pass of the rollout, unless it is begun, before anything is added to the adjoint of its states.
+---Errors: the rollout still runs.
 function Rollout:ready_adjoint()
   if self.back then return end
   if not self.finished then

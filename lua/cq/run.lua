@@ -236,7 +236,7 @@ local function open_folder(self, def)
   begun[self.folder] = true
 end
 
--- After Ctrl-C no further run begins: the script ends, and the folder stays as it is.
+-- Ends the script after Ctrl-C, so that no further run begins; the folder stays as it is.
 local function refuse_interrupted(folder)
   if C.cq_interrupted() == 0 then return end
   engine.interruption = ("interrupted before the run in %s began"):format(folder)

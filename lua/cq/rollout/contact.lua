@@ -156,8 +156,9 @@ end
 -- The adjoint of state:contact.
 local function read_back(node, gradient) node.a:contact_adjoint(node.extra, gradient) end
 
----What a wall, or pins, gave in the control step before a state. Errors: the rollout was not given contact = true; the
----first state, before which no step was made; no such wall.
+---The impulse, its normal and tangential parts and its center, that a wall or pins gave in the control step before a
+---state. Errors: the rollout was not given contact = true; the first state, before which no step was made; no such
+---wall.
 ---@param state cq.State
 ---@param which any
 function contact.read(state, which)

@@ -8,7 +8,7 @@ local shape_text = require("cq.tensor.class").shape_text
 
 local gravity = {}
 
----What a function of time gives {dim}.
+---Calls a function of time and returns its value as {dim}. Errors: another shape.
 ---@param f fun(time: number): any
 ---@param time number
 ---@param dim integer

@@ -27,7 +27,7 @@ local function require_finite(tensor, what, time)
 end
 
 ---@internal
----What a function of time gives {dim}. Errors: another shape.
+---Calls a function of time and returns its value as {dim}. Errors: another shape.
 function wall_motion.ask(f, time, dim, what)
   local out = joined(f(time), what)
   if not same(out:shape(), { dim }) then is.fail("%s must give {%d}, got %s", what, dim, shape_text(out:shape())) end
