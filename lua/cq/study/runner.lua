@@ -189,7 +189,7 @@ end
 -- The child says that it takes no trial after this one.
 function hear.last(_, child) child.leaving = true end
 
--- The first objective of a trial, signed so that less is better.
+-- The first objective of a trial, signed so that less is better; nil if its results lack it.
 local function first_value(self, numbers)
   local first = self.study.objectives[1]
   return numbers[first.name] and numbers[first.name] * first.sign

@@ -139,7 +139,8 @@ end
 ---@class cq.SpaceModule
 local space = { class = Parameter }
 
--- A parameter that takes numbers between min and max. name: of its constructor, for errors.
+-- A parameter that takes numbers between min and max. name: of its constructor, for errors. Errors: min not below max;
+-- a logarithmic one that does not lie above 0.
 local function range(name, kind, min, max)
   is.argument(name, "min", is.number(), min)
   is.argument(name, "max", is.number(), max)
