@@ -148,7 +148,8 @@ static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, d
   return status ? status : cq_rollout_forward(r, &(cq_controls){.count = 1, .signals = w->signals});
 }
 
-// grad_outputs {batch, outputs} NULL: none
+// Adjoint of policy_step. grad_outputs: what reaches the outputs of the last layer from elsewhere, {batch, outputs}, or
+// NULL. Adds to the gradients of the layers.
 static cq_status policy_step_adj(cq_rollout *r, const cq_policy *p, const Work *w, const double *grad_outputs) {
   const cq_backend *b = r->world->backend;
   cq_status status = cq_rollout_backward(r, &(cq_controls){.count = 1, .grad_signals = w->signals});

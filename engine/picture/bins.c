@@ -21,7 +21,8 @@ static int is_place(const double *x, int dim) {
   return 1;
 }
 
-// Sorts particles into bins of a size, for bins_visit.
+// Sorts particles into bins of a size, for bins_visit; larger ones where there would be many more than particles.
+// Places that are not finite are in none.
 cq_status bins_fill(bins *b, int32_t dim, int32_t n, const double *position, double size) {
   double upper[3] = { 0 };
   *b = (bins){ .dim = dim, .count = { 1, 1, 1 }, .size = size };

@@ -17,7 +17,7 @@ void cq_tensor_sparse(const cq_sparse *a, int64_t batch, const double *value, co
     }
 }
 
-// dL/dx_c(e) += value_e dL/dy_r, dL/dvalue_e += x_c(e) dL/dy_r
+// Adjoint of cq_tensor_sparse, y = A x: dL/dx_c(e) += value_e dL/dy_r, dL/dvalue_e += x_c(e) dL/dy_r, as far as wanted.
 void cq_tensor_sparse_adj(const cq_sparse *a, int64_t batch, const double *const value_x[2], double *grad_value,
                           double *grad_x, const double *grad_y) {
   const double *value = value_x[0], *x = value_x[1];
