@@ -197,6 +197,18 @@ describe("a run", function()
     has(result.err, "stopping at the next iteration")
     has(process.read(out() .. "/manifest.json"), '"status": "interrupted"')
 
+    -- a terminal that is closed; nohup lets the run go on
+    local function hang_up(before, iterations)
+      return cqlua({ path, "--out", out(), "--overwrite", "--iterations", iterations },
+        { before = before, after = ("& pid=$!; %s; kill -HUP $pid; wait $pid"):format(wait_ready()) })
+    end
+    os.remove(out() .. "/ready")
+    assert.equal(130, hang_up("", "1000").code)
+    has(process.read(out() .. "/manifest.json"), '"status": "interrupted"')
+    os.remove(out() .. "/ready")
+    assert.equal(0, hang_up("nohup", "6").code)
+    has(process.read(out() .. "/manifest.json"), '"status": "finished"')
+
     os.remove(out() .. "/ready")
     local deaf = process.write(folder .. "/deaf.lua", "io.open('" .. out()
       .. "/ready', 'w'):close()\nlocal x = 0\nwhile true do x = x + 1 end")

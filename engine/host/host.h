@@ -13,7 +13,7 @@ void cq_host_open_pairs(lua_State *lua);
 void cq_host_push_listener(lua_State *lua);
 // Starts the program again with other kernels of OpenBLAS, where that does not know the processor (blas.c).
 void cq_host_choose_blas(const char *executable, char **argv);
-// Ctrl-C and SIGTERM: the first asks running loops to stop and save, the second ends the program.
+// Ctrl-C, SIGTERM and SIGHUP: the first asks running loops to stop and save, the second ends the program.
 void cq_host_catch_signals(void);
 
 #endif

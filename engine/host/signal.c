@@ -1,4 +1,5 @@
-// Ctrl-C: the first asks running loops to stop at the next iteration and save, the second ends the program.
+// Ctrl-C, SIGTERM and SIGHUP: the first asks running loops to stop at the next iteration and save, the second ends the
+// program.
 #include "host.h"
 #include <signal.h>
 #include <stddef.h>
@@ -19,6 +20,9 @@ void cq_host_catch_signals(void) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, NULL);
   sigaction(SIGTERM, &action, NULL);
+  // a terminal that is closed, as by a lost connection; nohup has it ignored
+  struct sigaction before;
+  if (sigaction(SIGHUP, NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
   // a file that grows over its limit is an error of that write, not a core dump
   signal(SIGXFSZ, SIG_IGN);
 }

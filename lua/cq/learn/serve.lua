@@ -20,7 +20,7 @@ void *signal(int number, void *handler);
 
 local F = ffi.C
 local IN, OUT, ERR, EINTR = 0, 1, 2, 4
-local SIGINT, SIGTERM = 2, 15
+local SIGHUP, SIGINT, SIGTERM = 1, 2, 15
 local LARGEST = 2 ^ 30             -- bytes of a frame; more is none
 
 local serve = { PROTOCOL = 1 }
@@ -39,10 +39,10 @@ local Frames = {}
 Frames.__index = Frames
 
 ---Frames over standard input and output. What the script prints goes to standard error from now on. Nothing is there to
----be saved, so Ctrl-C and SIGTERM end the program at once.
+---be saved, so Ctrl-C, SIGTERM and SIGHUP end the program at once.
 ---@return cq.Frames
 function serve.frames()
-  for _, number in ipairs { SIGINT, SIGTERM } do F.signal(number, nil) end
+  for _, number in ipairs { SIGHUP, SIGINT, SIGTERM } do F.signal(number, nil) end
   io.stdout:flush()
   local out = F.dup(OUT)
   if out < 0 or F.dup2(ERR, OUT) < 0 then

@@ -121,12 +121,12 @@ end
 ---@return cq.Ranks.Mpi
 function mpi.begin() return begin(load_object()) end
 
-local SIGINT, SIGTERM = 2, 15
+local SIGHUP, SIGINT, SIGTERM = 1, 2, 15
 
--- Lets SIGINT and SIGTERM, by which the launcher ends a job, ask this process to stop after its iteration, without
--- printing anything.
+-- Lets the signals by which the launcher ends a job ask this process to stop after its iteration, without printing
+-- anything.
 local function hush_signals()
-  for _, number in ipairs { SIGINT, SIGTERM } do
+  for _, number in ipairs { SIGHUP, SIGINT, SIGTERM } do
     ffi.C.signal(number, ffi.cast("void (*)(int)", engine.C.cq_interrupt))
   end
 end
