@@ -235,7 +235,8 @@ describe("cqlua plot", function()
     result = process.cqlua { "plot", at "a", "--column", "gradient", "--log-y", "--file", at "g.png" }
     assert.equal(0, result.code, result.err)
     assert.is_truthy(host.kind(at "g.png"))
-    has(process.cqlua({ "plot", at "a", "--column", "nothing" }).err, "has no finite numbers nothing yet")
+    has(process.cqlua({ "plot", at "a", "--column", "gradent" }).err,
+      "has no column gradent (did you mean gradient?); it has ", ", gradient, ")
     has(process.cqlua({ "plot", folder }).err, "is no folder of a run")
     has(process.cqlua({ "plot", at "a", "--file", folder .. "/no/a.png" }).err, "cannot be")
   end)

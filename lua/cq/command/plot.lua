@@ -5,6 +5,7 @@ local is = require "cq.base.schema"
 local message = require "cq.base.message"
 local scripts = require "cq.base.script"
 local summary = require "cq.run.summary"
+local text = require "cq.base.text"
 
 -- A column of a run's history over its iterations; nil where it has no finite number.
 local function series_of(run, column)
@@ -16,6 +17,21 @@ local function series_of(run, column)
     end
   end
   return finite and { name = run.folder, x = x, y = y } or nil
+end
+
+-- Says why a column cannot be drawn: it has no numbers, or there is none of this name, and then which there are.
+local function refuse(run, column)
+  local seen, names = {}, {}
+  for _, row in ipairs(run.rows) do
+    for name in pairs(row) do seen[name] = true end
+  end
+  for name in pairs(seen) do names[#names + 1] = name end
+  table.sort(names)
+  if seen[column] or #names == 0 then
+    is.fail("cqlua plot: the history of %s has no finite numbers %s yet", run.folder, column)
+  end
+  is.fail("cqlua plot: the history of %s has no column %s%s; it has %s", run.folder, column,
+    text.suggestion(column, names), table.concat(names, ", "))
 end
 
 -- How far a run is, in a line: its last iteration and loss, and the best, where there are any.
@@ -40,7 +56,7 @@ return {
     for _, folder in ipairs(words) do
       local run = summary.of(folder, "cqlua plot")
       local one = series_of(run, column)
-      if not one then is.fail("cqlua plot: the history of %s has no finite numbers %s yet", run.folder, column) end
+      if not one then refuse(run, column) end
       series[#series + 1] = one
       print(line_of(run))
     end
