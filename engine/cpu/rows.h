@@ -195,6 +195,17 @@ ROW_INLINE void stream_end(void) {
 #endif
 }
 
+#if CQ_LANES == 16
+// A vector from two places in memory, eight lanes of each; and back.
+ROW_INLINE Real r_join(const real *p, const real *q) {
+  return (Real)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(q), 1);
+}
+ROW_INLINE void r_split(real *p, real *q, Real x) {
+  _mm256_storeu_ps(p, _mm512_castps512_ps256((__m512)x));
+  _mm256_storeu_ps(q, _mm512_extractf32x8_ps((__m512)x, 1));
+}
+#endif
+
 // A Real from its quads, without a detour through memory.
 ROW_INLINE Real real_join(const Quad q[QUADS]) {
 #if CQ_LANES == 16

@@ -35,7 +35,7 @@ static void reference_pulled(const cq_scene *s, const int32_t slot, Pulled *p) {
   }
   p->stride[0] = body->stride[0];
   p->stride[1] = CQ_DIM == 3 ? body->stride[1] : 0;
-  p->node = cells->node + slot % CQ_CHUNK - p->stride[0] - p->stride[1] - 1;
+  p->node = cq_cells_node(cells, slot % CQ_CHUNK) - p->stride[0] - p->stride[1] - 1;
 }
 
 // Computes where the points of cables are in a state.

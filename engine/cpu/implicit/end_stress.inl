@@ -122,7 +122,7 @@ CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], c
 
 // The second derivative of the energy for the particles at h, of any materials; actuation stress adds the map C -> C F
 // sigma F^T.
-CQ_INLINE void tensor_of(const Matter *m, const int h, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
+CQ_RARE void tensor_of(const Matter *m, const int h, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                          Real t[TENSOR]) {
   Real trial[CQ_DIM][CQ_DIM];
   mat_mul(a, f, trial);

@@ -180,6 +180,7 @@ CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
   Wanted wanted = wanted_of(s);
   wanted.start = wanted.place = 0;
   LANES_EACH(h) {
+    if (!has_any(cells, h)) continue;
     const Cells c = cells_of(s, cells, h);
     Across have, want, flow;
     Along from, back, flows;
@@ -225,23 +226,21 @@ CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
 // ---- particles anywhere, and their places on the grid ---------------------------------------------------------------
 
 // Adds to fraction_adj the gradient of the particles' places in their cells, by N and by grad N: value and slope are
-// what these scatter to the nodes, or gather from them.
-CQ_RARE void place_adj(const Cells *c, const real *data, const int32_t chunk, const Real value[CQ_DIM],
+// what these scatter to the nodes, or gather from them; around: what those have.
+CQ_RARE void place_adj(const Cells *c, const Around *around, const int32_t chunk, const Real value[CQ_DIM],
                        const Real slope[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = c->s;
-  const int h = c->h;
   static const real bend[3] = SPLINE_BEND;
   const real dx = (real)s->model->dx, by = (real)(1 / s->model->dx);
-  real *out = (real *)s->reference.fraction_adj + AT(chunk, CQ_DIM, 0) + h;
+  real *out = (real *)s->reference.fraction_adj + AT(chunk, CQ_DIM, 0) + c->h;
   Weights w;
   weights_of(c, chunk, &w);
   for (int k = 0; k < (CQ_DIM == 3 ? 27 : 9); k++) {
     const int at[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
-    const int64_t node = row_of(c, k / 3) + k % 3 - 1;
     Real alpha = r_set((real)0), beta[CQ_DIM];
     EACH(j) beta[j] = alpha;
     EACH(i) {
-      const Real x = r_loadu(nodes_of(s, data, i) + node + h);
+      const Real x = around->at[i][k / 3][k % 3];
       alpha += x * value[i];
       EACH(j) beta[j] += x * slope[i][j];
     }
@@ -271,12 +270,20 @@ CQ_RARE void place_adj(const Cells *c, const real *data, const int32_t chunk, co
 // and of velocities.
 CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
   const Wanted wanted = wanted_of(s);
-  const real *u = nodes_of(s, in->data, U), *v = nodes_of(s, in->data, W), *force_adj = (real *)s->reference.force_adj;
-  for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
-    const Matter m = matter_at(s, chunk);
-    LANES_EACH(h) {
+  LANES_EACH(h) {
+    if (!has_any(cells, h)) continue;
+    const Cells c = cells_of(s, cells, h);
+    Around u, v, force, give_u, give_v;
+    around_load(&c, nodes_of(s, in->data, U), &u);
+    around_load(&c, (const real *)s->reference.force_adj, &force);
+    around_clear(&give_u);
+    if (cells->viscous) {
+      around_load(&c, nodes_of(s, in->data, W), &v);
+      around_clear(&give_v);
+    }
+    for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
       if (!is_used(s, chunk, h)) continue;
-      const Cells c = cells_of(s, cells, h);
+      const Matter m = matter_at(s, chunk);
       const Point at = {s, &m, chunk, h, cells->kind, one_is_viscous(&m), wanted};
       Weights w;
       Deformed d;
@@ -285,28 +292,30 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
       EACH(i) none[i] = r_set((real)0);
       EACH(i) EACH(j) grad_rate[i][j] = r_set((real)0);
       weights_of(&c, chunk, &w);
-      field_at(&c, u, &w, value, slope);
+      field_at(&u, &w, value, slope);
       deform(&at, slope, d.stretch, d.f);
       if (cells->viscous) {
-        field_at(&c, v, &w, value, slope);
+        field_at(&v, &w, value, slope);
         rate_in_space(slope, d.stretch, d.rate);
       }
-      field_at(&c, force_adj, &w, value, slope);
+      field_at(&force, &w, value, slope);
       particle_adj(&at, &d, slope, value, grad_stretch, grad_rate);
       if (cells->viscous) {
         deformed_rate_adj(&at, &d, grad_rate, grad_stretch, back);
-        field_give(&slab[1], &c, &w, none, back);
-        if (wanted.place) place_adj(&c, v, chunk, none, back);
+        field_give(&give_v, &w, none, back);
+        if (wanted.place) place_adj(&c, &v, chunk, none, back);
       }
-      field_give(&slab[0], &c, &w, none, grad_stretch);
+      field_give(&give_u, &w, none, grad_stretch);
       if (!wanted.place) continue;
-      place_adj(&c, u, chunk, none, grad_stretch);
+      place_adj(&c, &u, chunk, none, grad_stretch);
       Real p[CQ_DIM][CQ_DIM];
       piola_again(&at, d.f, d.rate, p);
       given_of(&at, p, slope);
       force_of(&m, h, d.f, value);
-      place_adj(&c, force_adj, chunk, value, slope);
+      place_adj(&c, &force, chunk, value, slope);
     }
+    around_give(&slab[0], &c, &give_u);
+    if (cells->viscous) around_give(&slab[1], &c, &give_v);
   }
 }
 
@@ -362,42 +371,49 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
   const cq_reference *r = &s->reference;
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
   const Wanted wanted = wanted_of(s);
-  const real *u = nodes_of(s, in->data, U), *v = nodes_of(s, in->data, W);
   slab_clear(s, range, 2);
-  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {
+  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) LANES_EACH(h) {
+    if (!has_any(&r->cells[k], h)) continue;
+    const Cells c = cells_of(s, &r->cells[k], h);
+    Around u, v, give_u, give_v;
+    around_load(&c, nodes_of(s, in->data, U), &u);
+    around_load(&c, nodes_of(s, in->data, W), &v);
+    around_clear(&give_u);
+    around_clear(&give_v);
     for (int32_t chunk = r->cells[k].chunk; chunk < r->cells[k].chunk + r->cells[k].chunks; chunk++) {
+      if (!is_used(s, chunk, h)) continue;
       real *from = (real *)s->adj + AT(chunk, FIELDS, 0);
       const Matter m = matter_at(s, chunk);
-      LANES_EACH(h) {
-        if (!is_used(s, chunk, h)) continue;
-        const Cells c = cells_of(s, &r->cells[k], h);
-        const Point at = {s, &m, chunk, h, -1, 0, wanted};
-        Weights w;
-        Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
-        Real rate[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM], grad_stretch[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
-        weights_of(&c, chunk, &w);
-        field_at(&c, u, &w, value, slope);
-        deform(&at, slope, stretch, f);
-        field_at(&c, v, &w, value, slope);
-        rate_in_space(slope, stretch, rate);
-        load_matrix(from, F, h, grad);
-        deform_adj(&at, stretch, grad, grad_stretch);
-        load_matrix(from, C, h, grad);
-        rate_in_space_adj(stretch, rate, grad, back, grad_stretch);
-        load_vector(from, X, h, value);
-        field_give(&slab[0], &c, &w, value, grad_stretch);
-        if (wanted.place) {
-          place_adj(&c, u, chunk, value, grad_stretch);
-          real *place = (real *)r->place_adj + AT(chunk, CQ_DIM, 0) + h;
-          EACH(i) add_real(place + i * CQ_CHUNK, value[i]);
-        }
-        load_vector(from, V, h, value);
-        field_give(&slab[1], &c, &w, value, back);
-        if (wanted.place) place_adj(&c, v, chunk, value, back);
+      const Point at = {s, &m, chunk, h, -1, 0, wanted};
+      Weights w;
+      Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
+      Real rate[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM], grad_stretch[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
+      weights_of(&c, chunk, &w);
+      field_at(&u, &w, value, slope);
+      deform(&at, slope, stretch, f);
+      field_at(&v, &w, value, slope);
+      rate_in_space(slope, stretch, rate);
+      load_matrix(from, F, h, grad);
+      deform_adj(&at, stretch, grad, grad_stretch);
+      load_matrix(from, C, h, grad);
+      rate_in_space_adj(stretch, rate, grad, back, grad_stretch);
+      load_vector(from, X, h, value);
+      field_give(&give_u, &w, value, grad_stretch);
+      if (wanted.place) {
+        place_adj(&c, &u, chunk, value, grad_stretch);
+        real *place = (real *)r->place_adj + AT(chunk, CQ_DIM, 0) + h;
+        EACH(i) add_real(place + i * CQ_CHUNK, value[i]);
       }
-      memset(from, 0, sizeof(real) * FIELDS * CQ_CHUNK);
+      load_vector(from, V, h, value);
+      field_give(&give_v, &w, value, back);
+      if (wanted.place) place_adj(&c, &v, chunk, value, back);
     }
+    around_give(&slab[0], &c, &give_u);
+    around_give(&slab[1], &c, &give_v);
   }
+  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++)
+    memset((real *)s->adj + AT(r->cells[k].chunk, FIELDS, 0), 0,
+           sizeof(real) * FIELDS * CQ_CHUNK * (size_t)r->cells[k].chunks);
 }
 
 // Scales the adjoint of the nodes' displacements and velocities by a factor.

@@ -117,6 +117,7 @@ CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells
   const real *u = nodes_of(s, in->data, U), factor = slope_factor(s);
   Real smallest = r_set((real)1);
   LANES_EACH(h) {
+    if (!has_any(cells, h)) continue;
     const Cells c = cells_of(s, cells, h);
     Across have, flow;
     Along from, flows;
@@ -164,20 +165,25 @@ CQ_RARE Real lattice_forces_viscous(cq_scene *s, const cq_slice *in, const cq_ce
 // Particles anywhere, of any kind of law: gathering costs more than to ask for it.
 CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   Real smallest = r_set((real)1);
-  for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
-    const Matter m = matter_at(s, chunk);
-    LANES_EACH(h) {
+  LANES_EACH(h) {
+    if (!has_any(cells, h)) continue;
+    const Cells c = cells_of(s, cells, h);
+    Around u, v, given;
+    around_load(&c, nodes_of(s, in->data, U), &u);
+    if (cells->viscous) around_load(&c, nodes_of(s, in->data, W), &v);
+    around_clear(&given);
+    for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
       if (!is_used(s, chunk, h)) continue;
-      const Cells c = cells_of(s, cells, h);
+      const Matter m = matter_at(s, chunk);
       const Point at = {s, &m, chunk, h, cells->kind, one_is_viscous(&m), NONE_WANTED};
       Weights w;
       Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM];
       Real rate[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM];
       weights_of(&c, chunk, &w);
-      field_at(&c, nodes_of(s, in->data, U), &w, value, slope);
+      field_at(&u, &w, value, slope);
       deform(&at, slope, stretch, f);
       if (cells->viscous) {
-        field_at(&c, nodes_of(s, in->data, W), &w, value, slope);
+        field_at(&v, &w, value, slope);
         rate_in_space(slope, stretch, rate);
       }
       piola_of(&at, f, rate, p);
@@ -185,8 +191,9 @@ CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
       smallest = r_pick(smallest - jac, jac, smallest);
       given_of(&at, p, slope);
       force_of(&m, h, f, value);
-      field_give(slab, &c, &w, value, slope);
+      field_give(&given, &w, value, slope);
     }
+    around_give(slab, &c, &given);
   }
   return smallest;
 }

@@ -1,21 +1,26 @@
 // implicit: the loops over particles of implicit steps (E125 to E127). F^ is that of the displacements u + seconds v,
 // which spread has made of a vector v; the rest of the method is ../implicit.
 
-// what cells are in such a loop
-#define CHUNKS_EACH(s, range, cells, chunk)                                                                            \
+// the vectors of cells of a range, and then their chunks
+#define CELLS_EACH(s, range, cells)                                                                                    \
   for (const cq_cells *cells = (s)->reference.cells + (s)->reference.cells_start[range],                               \
                       *stop_ = (s)->reference.cells + (s)->reference.cells_start[(range) + 1];                         \
-       cells < stop_; cells++)                                                                                         \
-    for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++)
+       cells < stop_; cells++)
+#define CHUNKS_OF(cells, chunk) for (int32_t chunk = (cells)->chunk; chunk < (cells)->chunk + (cells)->chunks; chunk++)
 
 // The time over which the solve moves nodes: a step of backward Euler, half of one of the midpoint rule.
 CQ_INLINE real solve_seconds(const cq_scene *s) { return (real)cq_solve_seconds(s->model); }
 
-// stretch and F of a vector of particles where the vector of the method leads
-CQ_INLINE void deform_moved(const Point *at, const Cells *c, const Weights *w, Real stretch[CQ_DIM][CQ_DIM],
-                            Real f[CQ_DIM][CQ_DIM]) {
+// The displacements around cells where the vector of the method leads.
+CQ_INLINE void moved_load(const Cells *c, Around *u) {
+  around_load(c, nodes_of(c->s, c->s->reference.moved->data, U), u);
+}
+
+// stretch and F of a vector of particles by the displacements around them
+CQ_INLINE void deform_by(const Point *at, const Around *u, const Weights *w, Real stretch[CQ_DIM][CQ_DIM],
+                         Real f[CQ_DIM][CQ_DIM]) {
   Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM];
-  field_at(c, nodes_of(at->s, at->s->reference.moved->data, U), w, value, slope);
+  field_at(u, w, value, slope);
   deform(at, slope, stretch, f);
 }
 
@@ -25,11 +30,13 @@ static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32
   const Slab slab = slab_at(s, range, 0);
   (void)in, (void)at;
   slab_clear(s, range, 1);
-  CHUNKS_EACH(s, range, cells, chunk) {
-    if (!cells->forced) continue;
-    const Matter m = matter_at(s, chunk);
-    LANES_EACH(h) {
-      const Cells c = cells_of(s, cells, h);
+  CELLS_EACH(s, range, cells) LANES_EACH(h) {
+    if (!cells->forced || !has_any(cells, h)) continue;
+    const Cells c = cells_of(s, cells, h);
+    Around given;
+    around_clear(&given);
+    CHUNKS_OF(cells, chunk) {
+      const Matter m = matter_at(s, chunk);
       Weights w;
       Real force[CQ_DIM], none[CQ_DIM][CQ_DIM], still[CQ_DIM][CQ_DIM];
       EACH(i) EACH(j) {
@@ -39,8 +46,9 @@ static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32
       weights_of(&c, chunk, &w);
       force_of(&m, h, still, force);   // pressure of open surfaces, which asks for F, is refused by the model
       EACH(i) force[i] = seconds * force[i];
-      field_give(&slab, &c, &w, force, none);
+      field_give(&given, &w, force, none);
     }
+    around_give(&slab, &c, &given);
   }
 }
 
@@ -51,25 +59,30 @@ static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32
   double energy = 0, inverted = 0;
   (void)in, (void)at;
   slab_clear(s, range, 1);
-  CHUNKS_EACH(s, range, cells, chunk) {
-    const Matter m = matter_at(s, chunk);
-    LANES_EACH(h) {
+  CELLS_EACH(s, range, cells) LANES_EACH(h) {
+    if (!has_any(cells, h)) continue;
+    const Cells c = cells_of(s, cells, h);
+    Around u, given;
+    moved_load(&c, &u);
+    around_clear(&given);
+    CHUNKS_OF(cells, chunk) {
       if (!is_used(s, chunk, h)) continue;
-      const Cells c = cells_of(s, cells, h);
+      const Matter m = matter_at(s, chunk);
       const Point point = {s, &m, chunk, h, -1, 0, NONE_WANTED};
       const Real volume = param(&m, CQ_PARAM_VOLUME, h);
       Weights w;
       Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], none[CQ_DIM], psi;
       weights_of(&c, chunk, &w);
-      deform_moved(&point, &c, &w, stretch, f);
+      deform_by(&point, &u, &w, stretch, f);
       end_stress_of(&m, h, f, p, &psi);
       energy += lanes_total(volume * psi);
       inverted += lanes_total(r_pick(mat_det(f), r_set((real)0), r_set((real)1)));
       given_of(&point, p, f);
       EACH(i) none[i] = r_set((real)0);
       EACH(i) EACH(j) f[i][j] = seconds * f[i][j];
-      field_give(&slab, &c, &w, none, f);
+      field_give(&given, &w, none, f);
     }
+    around_give(&slab, &c, &given);
   }
   sum[CQ_SUM_ENERGY] += energy;
   sum[CQ_SUM_INVERTED] += inverted;
@@ -80,17 +93,19 @@ static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double
   const real seconds = solve_seconds(s);
   double stiffness = 0;
   (void)in;
-  CHUNKS_EACH(s, range, cells, chunk) {
-    const Matter m = matter_at(s, chunk);
-    real *tensor = (real *)s->implicit.tensor + AT(chunk, TENSOR, 0);
-    LANES_EACH(h) {
-      const Cells c = cells_of(s, cells, h);
+  CELLS_EACH(s, range, cells) LANES_EACH(h) {
+    const Cells c = cells_of(s, cells, h);
+    Around u;
+    moved_load(&c, &u);
+    CHUNKS_OF(cells, chunk) {
+      const Matter m = matter_at(s, chunk);
       const Point point = {s, &m, chunk, h, -1, 0, NONE_WANTED};
       const Real scale = seconds * seconds * param(&m, CQ_PARAM_VOLUME, h);
+      real *tensor = (real *)s->implicit.tensor + AT(chunk, TENSOR, 0);
       Weights w;
       Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], t[TENSOR], trace = r_set((real)0);
       weights_of(&c, chunk, &w);
-      deform_moved(&point, &c, &w, stretch, f);
+      deform_by(&point, &u, &w, stretch, f);
       EACH(i) EACH(j) f[i][j] = r_set((real)(i == j));
       if (s->reference.started)
         load_matrix((const real *)s->reference.start + AT(chunk, CQ_DIM * CQ_DIM, 0), 0, h, f);
@@ -122,10 +137,14 @@ static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32
   const real rounds = (real)(2 / (s->model->dx * MATRIX * cq_solve_seconds(s->model)));
   (void)in;
   slab_clear(s, range, 2);
-  CHUNKS_EACH(s, range, cells, chunk) {
-    LANES_EACH(h) {
+  CELLS_EACH(s, range, cells) LANES_EACH(h) {
+    if (!has_any(cells, h)) continue;
+    const Cells c = cells_of(s, cells, h);
+    Around first, second;   // entries 0 to dim - 1, and the others
+    around_clear(&first);
+    around_clear(&second);
+    CHUNKS_OF(cells, chunk) {
       if (!is_used(s, chunk, h)) continue;
-      const Cells c = cells_of(s, cells, h);
       const real *tensor = tensor_of_chunk(s, chunk) + h;
       Weights w;
       Real trace = r_set((real)0);
@@ -141,9 +160,11 @@ static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32
             give[e] += slope[j] * slope[l] * r_load(tensor + tensor_at(a * CQ_DIM + j, b * CQ_DIM + l) * CQ_CHUNK);
         }
         for (int e = 0; e < 4; e++)
-          add_to(slab_array(&slab[e / CQ_DIM], k % 3, e % CQ_DIM) + h + row_of(&c, k / 3), give[e]);
+          (e < CQ_DIM ? &first : &second)->at[e % CQ_DIM][k / 3][k % 3] += give[e];
       }
     }
+    around_give(&slab[0], &c, &first);
+    around_give(&slab[1], &c, &second);
   }
 }
 
@@ -152,18 +173,23 @@ static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_
   const Slab slab = slab_at(s, range, 0);
   (void)in, (void)from;
   slab_clear(s, range, 1);
-  CHUNKS_EACH(s, range, cells, chunk) {
-    LANES_EACH(h) {
+  CELLS_EACH(s, range, cells) LANES_EACH(h) {
+    if (!has_any(cells, h)) continue;
+    const Cells c = cells_of(s, cells, h);
+    Around v, given;
+    around_load(&c, nodes_of(s, s->reference.moved->data, W), &v);
+    around_clear(&given);
+    CHUNKS_OF(cells, chunk) {
       if (!is_used(s, chunk, h)) continue;
-      const Cells c = cells_of(s, cells, h);
       Weights w;
       Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], out[CQ_DIM][CQ_DIM];
       weights_of(&c, chunk, &w);
-      field_at(&c, nodes_of(s, s->reference.moved->data, W), &w, value, slope);
+      field_at(&v, &w, value, slope);
       tensor_multiply(tensor_of_chunk(s, chunk), h, slope, out);
       EACH(i) value[i] = r_set((real)0);
-      field_give(&slab, &c, &w, value, out);
+      field_give(&given, &w, value, out);
     }
+    around_give(&slab, &c, &given);
   }
 }
 
@@ -192,7 +218,8 @@ static void solve_assemble(cq_scene *s, int32_t share, int32_t shares) {
     }
   for (int o = share; o < OFFSETS; o += shares)
     memset(to + o * MATRIX * nodes, 0, (size_t)(MATRIX * nodes) * sizeof *to);
-  for (int32_t range = 0; range < s->ranges; range++) CHUNKS_EACH(s, range, cells, chunk) LANES_EACH(h) {
+  for (int32_t range = 0; range < s->ranges; range++)
+  CELLS_EACH(s, range, cells) CHUNKS_OF(cells, chunk) LANES_EACH(h) {
     if (!is_used(s, chunk, h)) continue;
     const Cells c = cells_of(s, cells, h);
     const real *tensor = tensor_of_chunk(s, chunk) + h;
@@ -209,11 +236,11 @@ static void solve_assemble(cq_scene *s, int32_t share, int32_t shares) {
           EACH(j) half[i][m][l] += slope[a][j] * r_load(tensor + tensor_at(i * CQ_DIM + j, m * CQ_DIM + l) * CQ_CHUNK);
         }
       last = a;
-      real *at = to + offset_of(a, b) * MATRIX * nodes + row_of(&c, a / 3) + a % 3 - 1 + h;
+      real *at = to + offset_of(a, b) * MATRIX * nodes + row_of(&c, a / 3) + a % 3 - 1;
       EACH(i) EACH(m) {
         Real sum = half[i][m][0] * slope[b][0];
         CQ_UNROLL for (int l = 1; l < CQ_DIM; l++) sum += half[i][m][l] * slope[b][l];
-        add_to(at + (i * CQ_DIM + m) * nodes, sum);
+        cells_add(&c, is_whole(&c), at + (i * CQ_DIM + m) * nodes, sum);
       }
     }
   }

@@ -83,14 +83,20 @@ static cq_status sort_cells(cq_scene *s, const double *positions, sorted *o) {
   return CQ_OK;
 }
 
-// How many chunks the particles of sixteen cells from a node on need. Sets `lattice` if each particle is at a corner
+// eight cells along the last axis
+typedef struct {
+  int64_t node;              // of the first
+  int32_t chunks, lattice;
+} run;
+
+// How many chunks the particles of a run of cells from a node on need. Sets `lattice` if each particle is at a corner
 // of its own, and no corner is empty in all cells.
 static int32_t chunks_of(const cq_model *m, const sorted *o, int64_t node, int64_t last, int32_t *lattice) {
   const int32_t corners = 1 << m->dim;
   uint32_t seen = 0;
   int32_t most = 0;
   *lattice = 1;
-  for (int64_t c = node; c < node + CQ_CHUNK && c < last; c++) {
+  for (int64_t c = node; c < node + CQ_REFERENCE_RUN && c < last; c++) {
     uint32_t here = 0;
     if (o->start[c + 1] - o->start[c] > most) most = o->start[c + 1] - o->start[c];
     for (int32_t k = o->start[c]; k < o->start[c + 1]; k++) {
@@ -111,39 +117,97 @@ static int64_t end_of(const cq_reference *r, int32_t body) {
   return body + 1 < r->body_count ? r->bodies[body + 1].first : r->node_count;
 }
 
-// All vectors of cells, in the order of their nodes; into r->cells where that is not NULL. Returns how many chunks.
+// Appends a vector of one run of cells, or of two where b is not NULL; into r->cells where that is not NULL. Lanes
+// without a run stand beside those of the first. Returns how many chunks there are then.
+static int32_t add_cells(cq_reference *r, int32_t body, int32_t chunk, const run *a, const run *b) {
+  const int32_t chunks = b && b->chunks > a->chunks ? b->chunks : a->chunks;
+  if (r->cells)
+    r->cells[r->cells_count] =
+        (cq_cells){.node = {a->node, b ? b->node : a->node + CQ_REFERENCE_RUN}, .body = body, .chunk = chunk,
+                   .chunks = chunks, .runs = b ? 2 : 1, .lattice = a->lattice, .kind = -1};
+  r->cells_count++;
+  return chunk + chunks;
+}
+
+// runs that wait for one of as many chunks, the oldest first
+typedef struct {
+  run runs[32];
+  int count;
+} queue;
+
+// Where in a queue the run is that is most like another one: of the same kind, and of about as many chunks, or of as
+// many where `exactly`; -1 if there is none.
+static int alike(const queue *q, const run *like, int exactly) {
+  int best = -1;
+  for (int k = 0; k < q->count; k++) {
+    const int off = abs(q->runs[k].chunks - like->chunks);
+    if (q->runs[k].lattice != like->lattice || (exactly && off)) continue;
+    if (best < 0 || off < abs(q->runs[best].chunks - like->chunks)) best = k;
+  }
+  return best;
+}
+
+// Takes a run out of a queue.
+static run take(queue *q, int k) {
+  const run taken = q->runs[k];
+  q->count--;
+  memmove(&q->runs[k], &q->runs[k + 1], (size_t)(q->count - k) * sizeof *q->runs);
+  return taken;
+}
+
+// A vector of the oldest run of a queue and of what is most like it; as add_cells.
+static int32_t add_oldest(cq_reference *r, int32_t body, int32_t chunk, queue *q) {
+  const run first = take(q, 0);
+  const int k = alike(q, &first, 0);
+  if (k < 0) return add_cells(r, body, chunk, &first, NULL);
+  const run other = take(q, k);
+  return add_cells(r, body, chunk, &first, &other);
+}
+
+// All vectors of cells, about in the order of their nodes; into r->cells where that is not NULL. A run meets one of as
+// many chunks that is not far behind, for empty lanes cost as much as full ones. Returns how many chunks.
 static int32_t make_cells(const cq_model *m, cq_reference *r, const sorted *o) {
+  enum { FAR = 256 };        // nodes, beside two planes
   int32_t chunks = 0;
   r->cells_count = 0;
-  for (int32_t b = 0; b < r->body_count; b++)
+  for (int32_t b = 0; b < r->body_count; b++) {
+    queue q = {.count = 0};
     for (int64_t node = r->bodies[b].first, end = end_of(r, b); node < end; node++) {
       if (o->start[node + 1] == o->start[node]) continue;
-      int32_t lattice;
-      const int32_t needed = chunks_of(m, o, node, end, &lattice);
-      if (r->cells)
-        r->cells[r->cells_count] =
-            (cq_cells){.node = node, .body = b, .chunk = chunks, .chunks = needed, .lattice = lattice, .kind = -1};
-      r->cells_count++;
-      chunks += needed;
-      node += CQ_CHUNK - 1;
+      run here = {.node = node};
+      here.chunks = chunks_of(m, o, node, end, &here.lattice);
+      while (q.count == (int)(sizeof q.runs / sizeof *q.runs) ||
+             (q.count && node - q.runs[0].node > FAR + 2 * r->bodies[b].stride[0]))
+        chunks = add_oldest(r, b, chunks, &q);
+      const int k = alike(&q, &here, 1);
+      if (k < 0) {
+        q.runs[q.count++] = here;
+      } else {
+        const run other = take(&q, k);
+        chunks = add_cells(r, b, chunks, &other, &here);
+      }
+      node += CQ_REFERENCE_RUN - 1;
     }
+    while (q.count) chunks = add_oldest(r, b, chunks, &q);
+  }
   return chunks;
 }
 
-// Gives each particle its slot in the chunks of its row of cells; -1 marks an empty slot.
+// Gives each particle its slot in the chunks of its vector of cells; -1 marks an empty slot.
 static void fill_order(cq_reference *r, const sorted *o) {
   for (int64_t slot = 0; slot < (int64_t)r->chunks * CQ_CHUNK; slot++) r->order[slot] = -1;
   for (int32_t k = 0; k < r->cells_count; k++) {
-    const cq_cells *cells = &r->cells[k];
+    cq_cells *cells = &r->cells[k];
     for (int32_t c = cells->chunk; c < cells->chunk + cells->chunks; c++) r->cells_of_chunk[c] = k;
-    for (int lane = 0; lane < CQ_CHUNK; lane++) {
-      const int64_t c = cells->node + lane;
-      if (c >= r->node_count) break;
+    for (int lane = 0; lane < cells->runs * CQ_REFERENCE_RUN; lane++) {
+      const int64_t c = cq_cells_node(cells, lane);
+      if (c >= r->node_count) continue;
       for (int32_t at = o->start[c]; at < o->start[c + 1]; at++) {
         const int32_t p = o->list[at], chunk = cells->lattice ? o->corner[p] : at - o->start[c];
         if (r->body_of[p] != cells->body) continue;
         r->order[(int64_t)(cells->chunk + chunk) * CQ_CHUNK + lane] = p;
         r->used[cells->chunk + chunk] |= (uint16_t)(1u << lane);
+        cells->used |= 1u << lane;
       }
     }
   }
@@ -183,8 +247,11 @@ static void find_windows(cq_scene *s) {
       const cq_body *body = &r->bodies[r->cells[k].body];
       int64_t reach = 1;
       for (int i = 0; i < s->model->dim - 1; i++) reach += body->stride[i];
-      if (r->cells[k].node - reach < low) low = r->cells[k].node - reach;
-      if (r->cells[k].node + reach + CQ_CHUNK > high) high = r->cells[k].node + reach + CQ_CHUNK;
+      for (int half = 0; half < 2; half++) {
+        const int64_t node = r->cells[k].node[half];
+        if (node - reach < low) low = node - reach;
+        if (node + reach + CQ_REFERENCE_RUN > high) high = node + reach + CQ_REFERENCE_RUN;
+      }
     }
     r->window[range] = low;
     r->window_size[range] = high > low ? high - low : 0;
@@ -250,10 +317,11 @@ static void find_rim(cq_scene *s, const sorted *o) {
   cq_reference *r = &s->reference;
   r->rim_count = 0;
   for (int32_t k = 0; k < r->cells_count; k++)
-    for (int64_t c = r->cells[k].node; c < r->cells[k].node + CQ_CHUNK && c < r->node_count; c++) {
+    for (int lane = 0; lane < CQ_CHUNK; lane++) {
+      if (!(r->cells[k].used >> lane & 1)) continue;
       const cq_body *body = &r->bodies[r->cells[k].body];
+      const int64_t c = cq_cells_node(&r->cells[k], lane);
       int open = 0;
-      if (o->start[c + 1] == o->start[c]) continue;
       for (int i = 0; i < m->dim; i++)
         for (int side = -1; side <= 1; side += 2) {
           const int64_t beside = c + side * body->stride[i];

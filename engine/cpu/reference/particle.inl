@@ -92,7 +92,7 @@ static void set_places(cq_scene *s) {
   for (int32_t k = 0; k < r->cells_count; k++) {
     const cq_cells *cells = &r->cells[k];
     for (int32_t slot = cells->chunk * CQ_CHUNK; slot < (cells->chunk + cells->chunks) * CQ_CHUNK; slot++) {
-      const int64_t node = cells->node + slot % CQ_CHUNK;
+      const int64_t node = cq_cells_node(cells, slot % CQ_CHUNK);
       const int here = r->order[slot] >= 0;
       EACH(i) {
         const real x = *slot_at((real *)r->seen->data, FIELDS, slot, X + i);
@@ -119,7 +119,7 @@ static void set_places(cq_scene *s) {
 #endif
 }
 
-// Notes for each row of cells which fused law its particles share, if any, and whether they have viscosity or given
+// Notes for each vector of cells which fused law its particles share, if any, and whether they have viscosity or given
 // forces, by which the passes choose their loops.
 static void set_kinds(cq_scene *s) {
   const cq_reference *r = &s->reference;
@@ -166,7 +166,7 @@ static void give_mass(cq_scene *s, cq_slice *out, const Placed *p) {
 static Placed placed_at(const cq_scene *s, const cq_cells *cells, const int32_t slot) {
   Placed p;
   p.slot = slot;
-  p.node = cells->node + slot % CQ_CHUNK;
+  p.node = cq_cells_node(cells, slot % CQ_CHUNK);
   p.body = &s->reference.bodies[cells->body];
   placed_weights(s, &p);
   return p;
@@ -205,27 +205,28 @@ static void prepare(cq_scene *s, cq_slice *out) {
 // State of the particles of a range, from displacements and velocities of the nodes, for readouts.
 static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
   const cq_reference *r = &s->reference;
-  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {
+  for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) LANES_EACH(h) {
+    const Cells c = cells_of(s, &r->cells[k], h);
+    Around u, v;
+    around_load(&c, nodes_of(s, in->data, U), &u);
+    around_load(&c, nodes_of(s, in->data, W), &v);
     for (int32_t chunk = r->cells[k].chunk; chunk < r->cells[k].chunk + r->cells[k].chunks; chunk++) {
       real *to = (real *)r->seen->data + AT(chunk, FIELDS, 0);
       const Matter m = matter_at(s, chunk);
-      LANES_EACH(h) {
-        const Cells c = cells_of(s, &r->cells[k], h);
-        const Point at = {s, &m, chunk, h, -1, 0, NONE_WANTED};
-        Weights w;
-        Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], x[CQ_DIM];
-        weights_of(&c, chunk, &w);
-        field_at(&c, nodes_of(s, in->data, U), &w, value, slope);
-        deform(&at, slope, stretch, f);
-        load_vector((const real *)r->place + AT(chunk, CQ_DIM, 0), 0, h, x);
-        EACH(i) x[i] += value[i];
-        store_vector(to, X, h, x);
-        store_matrix(to, F, h, f);
-        field_at(&c, nodes_of(s, in->data, W), &w, value, slope);
-        store_vector(to, V, h, value);
-        rate_in_space(slope, stretch, f);
-        store_matrix(to, C, h, f);
-      }
+      const Point at = {s, &m, chunk, h, -1, 0, NONE_WANTED};
+      Weights w;
+      Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM], stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], x[CQ_DIM];
+      weights_of(&c, chunk, &w);
+      field_at(&u, &w, value, slope);
+      deform(&at, slope, stretch, f);
+      load_vector((const real *)r->place + AT(chunk, CQ_DIM, 0), 0, h, x);
+      EACH(i) x[i] += value[i];
+      store_vector(to, X, h, x);
+      store_matrix(to, F, h, f);
+      field_at(&v, &w, value, slope);
+      store_vector(to, V, h, value);
+      rate_in_space(slope, stretch, f);
+      store_matrix(to, C, h, f);
     }
   }
 }

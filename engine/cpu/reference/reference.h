@@ -19,17 +19,25 @@ enum {
   CQ_REFERENCE_FIELDS = 2,   // of a node in a slice: displacement and velocity, dim numbers each
   CQ_REFERENCE_SHIFTS = 3,   // arrays of a slab: from cells to the node before, at, and after them along the last axis
   CQ_REFERENCE_VECTOR = 16,  // nodes of a vector
+  CQ_REFERENCE_RUN = 8,      // cells in a row among those of a vector
 };
 
-// Sixteen cells along the last axis, a lane each, and the chunks that hold their particles: the k-th chunk holds the
-// k-th particle of every cell. A cell is what lies nearest to its node.
+// Two runs of eight cells along the last axis, a lane each, and the chunks that hold their particles: the k-th chunk
+// holds the k-th particle of every cell. A cell is what lies nearest to its node.
 typedef struct cq_cells {
-  int64_t node;              // of the first cell
+  int64_t node[2];           // of the first cell of each run
   int32_t body, chunk, chunks;
+  int32_t runs;              // 1: lanes 8 to 15 have no particle
+  uint32_t used;             // bit l: lane l has a particle
   int32_t lattice;           // 1: particles are a lattice of two along each axis of a cell, in the order of its corners
   int32_t kind;              // law of all its particles where that is one with a fused form, else -1
   int32_t viscous, forced;   // some material is viscous; some particle has a force
 } cq_cells;
+
+// The node of the cell in a lane.
+static inline int64_t cq_cells_node(const cq_cells *cells, int lane) {
+  return cells->node[lane / CQ_REFERENCE_RUN] + lane % CQ_REFERENCE_RUN;
+}
 
 // Sixteen nodes with mass among them.
 typedef struct cq_nodes {

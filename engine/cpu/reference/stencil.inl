@@ -1,9 +1,11 @@
-// stencil: between the nodes of a reference grid and the particles of sixteen cells in a row, a lane each. The nodes of
-// neighbouring lanes are neighbours too, so that all loads are contiguous.
+// stencil: between the nodes of a reference grid and the particles of two runs of eight cells, a lane each. The nodes
+// of neighbouring lanes of a run are neighbours too, so that a vector is one load, or two.
 //
 // What cells give to nodes goes to the slab of their range. Along the last axis a cell reaches the node before its own,
 // its own, and the one after; each of the three has an array of its own, which is indexed by the cell. So no two stores
 // of a vector overlap, and the pass over nodes adds the arrays with a shift of one (node.inl).
+
+#include "../rows.h"
 
 enum {
   U = 0, W = CQ_DIM,         // components of a node in a slice: displacement, velocity
@@ -46,17 +48,47 @@ CQ_INLINE const real *nodes_of(const cq_scene *s, const void *data, const int co
   return (const real *)data + component * s->reference.node_count;
 }
 
-// Cells of a row from lane h on, and where they lie among the nodes.
+// Cells from lane h on, and where they lie among the nodes.
 typedef struct {
   const cq_scene *s;
-  int64_t node, stride[2];   // of the row's first cell; along the first axis, in 3D along the second one
+  int64_t node, apart;       // of the cell in lane h; from there to that in lane 8, where vectors hold both runs
+  int64_t stride[2];         // along the first axis, in 3D along the second one
   int h;
 } Cells;
 
-// The cells of lane group h in a run of cells: first node, and strides of the body's grid.
+// The cells of lane group h of a vector of cells.
 CQ_INLINE Cells cells_of(const cq_scene *s, const cq_cells *cells, const int h) {
   const cq_body *body = &s->reference.bodies[cells->body];
-  return (Cells){s, cells->node, {body->stride[0], CQ_DIM == 3 ? body->stride[1] : 0}, h};
+  const int64_t apart = cells->node[1] - cells->node[0];
+  return (Cells){s, cq_cells_node(cells, h), apart, {body->stride[0], CQ_DIM == 3 ? body->stride[1] : 0}, h};
+}
+
+// Do the nodes of a vector follow each other? Asked for once for many of them.
+CQ_INLINE int is_whole(const Cells *c) { return CQ_LANES <= CQ_REFERENCE_RUN || c->apart == CQ_REFERENCE_RUN; }
+
+// What nodes have, from that of the cell in lane h; whole: is_whole.
+CQ_INLINE Real cells_load(const Cells *c, const int whole, const real *p) {
+#if CQ_LANES == 16
+  if (!whole) return r_join(p, p + c->apart);
+#endif
+  (void)c, (void)whole;
+  return r_loadu(p);
+}
+// Adds to what nodes have. The two runs have no node in common.
+CQ_INLINE void cells_add(const Cells *c, const int whole, real *p, const Real x) {
+#if CQ_LANES == 16
+  if (!whole) {
+    r_split(p, p + c->apart, r_join(p, p + c->apart) + x);
+    return;
+  }
+#endif
+  (void)c, (void)whole;
+  r_storeu(p, r_loadu(p) + x);
+}
+
+// Has any lane of group h of a vector of cells a particle?
+CQ_INLINE int has_any(const cq_cells *cells, const int h) {
+  return CQ_LANES == CQ_CHUNK || (cells->used >> h & ((1u << CQ_LANES) - 1)) != 0;
 }
 
 // Has any lane of group h of a chunk a particle?
@@ -64,7 +96,7 @@ CQ_INLINE int is_used(const cq_scene *s, const int32_t chunk, const int h) {
   return CQ_LANES == CQ_CHUNK || (s->reference.used[chunk] >> h & ((1u << CQ_LANES) - 1)) != 0;
 }
 
-// first node of a row around the cells: place is 3 i + j, i and j from 0, or i in 2D
+// the node of lane h in a row around the cells: place is 3 i + j, i and j from 0, or i in 2D
 CQ_INLINE int64_t row_of(const Cells *c, const int place) {
 #if CQ_DIM == 3
   return c->node + (place / 3 - 1) * c->stride[0] + (place % 3 - 1) * c->stride[1];
@@ -116,18 +148,49 @@ CQ_INLINE void weights_of(const Cells *c, const int32_t chunk, Weights *w) {
   EACH(i) axis_of(r_load(fraction + i * CQ_CHUNK), inv_dx, &w->axis[i]);
 }
 
-// sum of N a, and of a (x) grad N, over the nodes: data holds the components of a field one after the other
-CQ_INLINE void field_at(const Cells *c, const real *data, const Weights *w, Real value[CQ_DIM],
-                        Real slope[CQ_DIM][CQ_DIM]) {
+// A vector field at the nodes around a group of cells, or what is given to them: component, row (row_of), node of three
+// in a row. It is held beside the particles of the cells, for as many as there are.
+typedef struct {
+  Real at[CQ_DIM][PLACES][3];
+} Around;
+
+// Loads the nodes around cells; data: the components of a field, one after the other.
+CQ_INLINE void around_load_as(const Cells *c, const int whole, const real *data, Around *a) {
+  CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_ROLL for (int place = 0; place < PLACES; place++) {
+    const real *row = nodes_of(c->s, data, i) + row_of(c, place);
+    CQ_UNROLL for (int k = 0; k < 3; k++) a->at[i][place][k] = cells_load(c, whole, row + k - 1);
+  }
+}
+CQ_INLINE void around_load(const Cells *c, const real *data, Around *a) {
+  if (is_whole(c)) around_load_as(c, 1, data, a);
+  else around_load_as(c, 0, data, a);
+}
+// Nothing at the nodes around cells.
+CQ_INLINE void around_clear(Around *a) {
+  for (int k = 0; k < CQ_DIM * PLACES * 3; k++) (&a->at[0][0][0])[k] = r_set((real)0);
+}
+// Adds what the nodes around cells were given to a slab.
+CQ_INLINE void around_give_as(const Slab *slab, const Cells *c, const int whole, const Around *a) {
+  CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_ROLL for (int k = 0; k < 3; k++) {
+    real *to = slab_array(slab, k, i);
+    CQ_UNROLL for (int place = 0; place < PLACES; place++)
+      cells_add(c, whole, to + row_of(c, place), a->at[i][place][k]);
+  }
+}
+CQ_INLINE void around_give(const Slab *slab, const Cells *c, const Around *a) {
+  if (is_whole(c)) around_give_as(slab, c, 1, a);
+  else around_give_as(slab, c, 0, a);
+}
+
+// Values and slopes at one vector of particles: sum of N a, and of a (x) grad N, over the nodes.
+CQ_INLINE void field_at(const Around *around, const Weights *w, Real value[CQ_DIM], Real slope[CQ_DIM][CQ_DIM]) {
   EACH(i) {
-    const real *at = nodes_of(c->s, data, i) + c->h;
 #if CQ_DIM == 3
     Real n = r_set((real)0), g0 = n, g1 = n, g2 = n;
     CQ_UNROLL for (int a = 0; a < 3; a++) {
       Real nn = r_set((real)0), nd = nn, dn = nn;
       CQ_UNROLL for (int b = 0; b < 3; b++) {
-        const real *row = at + row_of(c, 3 * a + b);
-        const Real x = r_loadu(row - 1), y = r_loadu(row), z = r_loadu(row + 1);
+        const Real *row = around->at[i][3 * a + b], x = row[0], y = row[1], z = row[2];
         const Real v = w->axis[2].w[0] * x + w->axis[2].w[1] * y + w->axis[2].w[2] * z;
         const Real d = w->axis[2].d[0] * x + w->axis[2].d[1] * y + w->axis[2].d[2] * z;
         nn += w->axis[1].w[b] * v;
@@ -146,8 +209,7 @@ CQ_INLINE void field_at(const Cells *c, const real *data, const Weights *w, Real
 #else
     Real n = r_set((real)0), g0 = n, g1 = n;
     CQ_UNROLL for (int a = 0; a < 3; a++) {
-      const real *row = at + row_of(c, a);
-      const Real x = r_loadu(row - 1), y = r_loadu(row), z = r_loadu(row + 1);
+      const Real *row = around->at[i][a], x = row[0], y = row[1], z = row[2];
       const Real v = w->axis[1].w[0] * x + w->axis[1].w[1] * y + w->axis[1].w[2] * z;
       const Real d = w->axis[1].d[0] * x + w->axis[1].d[1] * y + w->axis[1].d[2] * z;
       n += w->axis[0].w[a] * v;
@@ -161,25 +223,21 @@ CQ_INLINE void field_at(const Cells *c, const real *data, const Weights *w, Real
   }
 }
 
-// Adds lanes to memory that need not be aligned.
-CQ_INLINE void add_to(real *at, const Real x) { r_storeu(at, r_loadu(at) + x); }
-
-// The transpose of field_at: scatters N value + slope grad N to the nodes.
-CQ_INLINE void field_give(const Slab *slab, const Cells *c, const Weights *w, const Real value[CQ_DIM],
+// The transpose of field_at: adds N value + slope grad N to what the nodes are given.
+CQ_INLINE void field_give(Around *around, const Weights *w, const Real value[CQ_DIM],
                           const Real slope[CQ_DIM][CQ_DIM]) {
+  const Axis *last = &w->axis[LAST];
   EACH(i) CQ_UNROLL for (int k = 0; k < 3; k++) {
-    real *at = slab_array(slab, k, i) + c->h;
-    const Axis *last = &w->axis[LAST];
     const Real v = last->w[k] * value[i] + last->d[k] * slope[i][LAST], d0 = last->w[k] * slope[i][0];
 #if CQ_DIM == 3
     const Real d1 = last->w[k] * slope[i][1];
     CQ_UNROLL for (int b = 0; b < 3; b++) {
       const Real n = w->axis[1].w[b] * v + w->axis[1].d[b] * d1, d = w->axis[1].w[b] * d0;
       CQ_UNROLL for (int a = 0; a < 3; a++)
-        add_to(at + row_of(c, 3 * a + b), w->axis[0].w[a] * n + w->axis[0].d[a] * d);
+        around->at[i][3 * a + b][k] += w->axis[0].w[a] * n + w->axis[0].d[a] * d;
     }
 #else
-    CQ_UNROLL for (int a = 0; a < 3; a++) add_to(at + row_of(c, a), w->axis[0].w[a] * v + w->axis[0].d[a] * d0);
+    CQ_UNROLL for (int a = 0; a < 3; a++) around->at[i][a][k] += w->axis[0].w[a] * v + w->axis[0].d[a] * d0;
 #endif
   }
 }
@@ -241,34 +299,44 @@ typedef struct {
 } Across;
 
 // Loads the nodes around a group of cells, summed along the first axis for both places of a particle.
-CQ_INLINE void across_load(const Cells *c, const real *data, Across *out) {
+CQ_INLINE void across_load_as(const Cells *c, const int whole, const real *data, Across *out) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) {
-    const real *at = nodes_of(c->s, data, i) + c->node + c->h;
+    const real *at = nodes_of(c->s, data, i) + c->node;
     CQ_UNROLL for (int j = 0; j < ROW; j++) {
 #if CQ_DIM == 3
       const real *row = at + (j / 3 - 1) * c->stride[1] + j % 3 - 1;
 #else
       const real *row = at + j - 1;
 #endif
-      const Real x = r_loadu(row - c->stride[0]), y = r_loadu(row), z = r_loadu(row + c->stride[0]);
+      const Real x = cells_load(c, whole, row - c->stride[0]), y = cells_load(c, whole, row);
+      const Real z = cells_load(c, whole, row + c->stride[0]);
       both_values(x, y, z, &out->n[i][j][0], &out->n[i][j][1]);
       both_slopes(x, y, z, &out->d[i][j][0], &out->d[i][j][1]);
     }
   }
 }
 
+CQ_INLINE void across_load(const Cells *c, const real *data, Across *out) {
+  if (is_whole(c)) across_load_as(c, 1, data, out);
+  else across_load_as(c, 0, data, out);
+}
+
 // Adjoint of across_load: adds to the nodes of a slab.
-CQ_INLINE void across_store(const Slab *slab, const Cells *c, const Across *in) {
+CQ_INLINE void across_store_as(const Slab *slab, const Cells *c, const int whole, const Across *in) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int j = 0; j < ROW; j++) {
 #if CQ_DIM == 3
-    real *row = slab_array(slab, j % 3, i) + c->node + (j / 3 - 1) * c->stride[1] + c->h;
+    real *row = slab_array(slab, j % 3, i) + c->node + (j / 3 - 1) * c->stride[1];
 #else
-    real *row = slab_array(slab, j, i) + c->node + c->h;
+    real *row = slab_array(slab, j, i) + c->node;
 #endif
     Real node[3];
     both_give(in->n[i][j], in->d[i][j], node);
-    CQ_UNROLL for (int a = 0; a < 3; a++) add_to(row + (a - 1) * c->stride[0], node[a]);
+    CQ_UNROLL for (int a = 0; a < 3; a++) cells_add(c, whole, row + (a - 1) * c->stride[0], node[a]);
   }
+}
+CQ_INLINE void across_store(const Slab *slab, const Cells *c, const Across *in) {
+  if (is_whole(c)) across_store_as(slab, c, 1, in);
+  else across_store_as(slab, c, 0, in);
 }
 
 // What is left along the last axis: values, and slopes along each axis before, for each place along the second one.
