@@ -10,6 +10,7 @@ local atomic_file = require "cq.base.atomic_file"
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local locate = require "cq.base.locate"
+local read_file = require "cq.base.read_file"
 local table_of = require "cq.base.csv"
 local T = require "cq.tensor"
 
@@ -101,13 +102,7 @@ end
 
 -- all bytes of a file; path as given, or beside the script
 local function contents(path)
-  local found = locate(path)
-  local file, problem = io.open(found, "rb")
-  local all
-  if file then
-    all, problem = file:read "*a"
-    file:close()
-  end
+  local all, problem = read_file(locate(path))
   if not all then is.fail("cq.csv: cannot read '%s': %s", path, (tostring(problem):gsub("^.-: ", "", 1))) end
   return all
 end
