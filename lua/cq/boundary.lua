@@ -133,17 +133,10 @@ local function unit(v, what)
   return out
 end
 
--- Refuses two tables of which one is longer than the other.
-local function same_size(name, first, a, second, b)
-  if #a ~= #b then
-    is.fail("cq.Boundary.%s: %s has %s and %s has %d", name, first, text.count(#a, "component"), second, #b)
-  end
-end
-
 -- Refuses a wall whose lower corner is not below its upper one along every axis.
 local function ordered(self, name)
   if not (self.lower and self.upper) then return end
-  same_size(name, "lower", self.lower, "upper", self.upper)
+  is.same_size("cq.Boundary." .. name, "lower", self.lower, "upper", self.upper)
   for i, low in ipairs(self.lower) do
     if low >= self.upper[i] then
       is.fail("cq.Boundary.%s: upper must be above lower on every axis, got %s and %s on axis %d", name,
@@ -206,7 +199,7 @@ end)
 ---@return cq.Boundary
 boundary.half_plane = family("half_plane", { point = point(), normal = point() }, function(self, name)
   self.shape = "half_space"
-  same_size(name, "point", self.point, "normal", self.normal)
+  is.same_size("cq.Boundary." .. name, "point", self.point, "normal", self.normal)
   self.normal = unit(self.normal, "cq.Boundary.half_plane: normal")
 end)
 

@@ -32,18 +32,10 @@ local C = require("cq.base.engine").C
 local Material = { __name = "cq.Material" }
 Material.__index = Material
 
--- a number, or the numbers of a vector or matrix
-local function value_text(value)
-  if type(value) == "number" then return text.number(value) end
-  local parts = {}
-  for k, part in ipairs(value) do parts[k] = value_text(part) end
-  return "{" .. table.concat(parts, ", ") .. "}"
-end
-
 function Material:__tostring()
   local parts = {}
   -- Adds a constant and its value to the text.
-  local function add(name) parts[#parts + 1] = ("%s %s"):format(name, value_text(self[name])) end
+  local function add(name) parts[#parts + 1] = ("%s %s"):format(name, text.numbers(self[name])) end
   for _, constant in ipairs(self.constants) do
     if self[constant.name] ~= nil then add(constant.name) end
   end

@@ -24,14 +24,6 @@ local between = {
   cosine = function(from, to, t) return to + (from - to) * 0.5 * (1 + math.cos(math.pi * t)) end,
 }
 
--- A number or a list of numbers as text.
-local function words(value)
-  if type(value) ~= "table" then return text.number(value) end
-  local list = {}
-  for k, x in ipairs(value) do list[k] = text.number(x) end
-  return "{" .. table.concat(list, ", ") .. "}"
-end
-
 ---The value at an iteration of a stage.
 ---@param i integer         from 1
 ---@param count integer     iterations of the stage
@@ -53,14 +45,14 @@ end
 function Schedule:__tostring()
   if self.kind == "steps" then
     local list = {}
-    for k, value in ipairs(self.values) do list[k] = words(value) end
+    for k, value in ipairs(self.values) do list[k] = text.numbers(value) end
     return "in steps " .. table.concat(list, ", ")
   end
   local part = ""
   if self.begin > 0 or self.finish < 1 then
     part = (" from %s to %s of the stage"):format(text.number(self.begin), text.number(self.finish))
   end
-  return ("%s to %s (%s%s)"):format(words(self.from), words(self.to), self.kind, part)
+  return ("%s to %s (%s%s)"):format(text.numbers(self.from), text.numbers(self.to), self.kind, part)
 end
 
 -- ---- constructors ---------------------------------------------------------------------------------------------------
@@ -78,7 +70,7 @@ local function ends(kind)
     local self = spec(fields)
     local a, b = self.from, self.to
     if type(a) ~= type(b) or type(a) == "table" and #a ~= #b then
-      is.fail("%s: from and to must both be numbers, or lists of as many, got %s and %s", name, words(a), words(b))
+      is.fail("%s: from and to must both be numbers, or lists of as many, got %s and %s", name, text.numbers(a), text.numbers(b))
     end
     if self.begin >= self.finish then
       is.fail("%s: begin must be before finish, got %s and %s", name, text.number(self.begin), text.number(self.finish))

@@ -27,6 +27,15 @@ function colour.parse(value, what)
   return r, g, b, a
 end
 
+---Colours as lists { red, green, blue, alpha } in 0..255.
+---@param list string[]
+---@return number[][]
+function colour.list(list)
+  local out = {}
+  for k, value in ipairs(list) do out[k] = { colour.parse(value, "colour") } end
+  return out
+end
+
 ---A colour of red, green, blue and opacity in 0..255 as the engine's number 0xRRGGBBAA.
 ---@return number
 function colour.pack(r, g, b, a)

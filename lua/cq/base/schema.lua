@@ -306,6 +306,17 @@ function schema.argument(name, argument, kind, value)
   return value
 end
 
+---Refuses two vectors of different numbers of components.
+---@param name string          of what they are given to
+---@param first string         name of a
+---@param a any[]
+---@param second string        name of b
+---@param b any[]
+function schema.same_size(name, first, a, second, b)
+  if #a == #b then return end
+  schema.fail("%s: %s has %s and %s has %d", name, first, text.count(#a, "component"), second, #b)
+end
+
 ---Why a table that was read from a file does not fit the fields, in words; nil: it fits.
 ---@param fields table<string, cq.Checker>
 ---@param value any

@@ -61,6 +61,16 @@ function text.article(noun)
   return (noun:match "^[aeiouAEIOU]" and "an " or "a ") .. noun
 end
 
+---A number, or numbers in nested lists, as text: 3, {1, 2}.
+---@param value number|table
+---@return string
+function text.numbers(value)
+  if type(value) == "number" then return text.number(value) end
+  local parts = {}
+  for k, part in ipairs(value) do parts[k] = text.numbers(part) end
+  return "{" .. table.concat(parts, ", ") .. "}"
+end
+
 ---"{ 0.5, 2 }": a place as a script writes it.
 ---@param place number[]
 function text.place(place)

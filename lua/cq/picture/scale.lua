@@ -19,13 +19,8 @@ local spec = is.define("cq.Picture scale", {
   floor = is.number { above = 0, optional = true },
 })
 
--- The colours of a scale's stops as numbers.
-local function parsed(list)
-  local out = {}
-  for k, stop in ipairs(list) do out[k] = { colour.parse(stop, "scale") } end
-  return out
-end
-local palettes = { rising = parsed(paint.scale), signed = parsed(paint.signed), tension = parsed(paint.tension) }
+local palettes = { rising = colour.list(paint.scale), signed = colour.list(paint.signed),
+  tension = colour.list(paint.tension) }
 
 -- The colour at a place from 0 to 1 on a palette, between the first and the last of its colours.
 local function at(stops, place)

@@ -369,14 +369,9 @@ end
 ---Colours of the page that are those of pictures.
 ---@return table
 function film.palettes()
-  -- Colours of a palette as red, green, blue.
-  local function rgb(list)
-    local out = {}
-    for k, stop in ipairs(list) do out[k] = { colour.parse(stop, "palette") } end
-    return out
-  end
-  return { rising = rgb(paint.scale), signed = rgb(paint.signed), tension = rgb(paint.tension),
-    categories = rgb(paint.categories), actuation = rgb { paint.negative, paint.positive }, lines = paint.lines }
+  return { rising = colour.list(paint.scale), signed = colour.list(paint.signed), tension = colour.list(paint.tension),
+    categories = colour.list(paint.categories), actuation = colour.list { paint.negative, paint.positive },
+    lines = paint.lines }
 end
 
 return film

@@ -124,13 +124,6 @@ local function around(centre, reach)
   return lower, upper
 end
 
--- Refuses two vectors with different numbers of components.
-local function agree(kind, first, a, second, b)
-  if #a ~= #b then
-    is.fail("cq.Shape.%s: %s has %s and %s has %d", kind, first, text.count(#a, "component"), second, #b)
-  end
-end
-
 local box = is.define("cq.Shape.box", with_common {
   at = point { optional = true }, size = point { above = 0 },
   count = is.vector { size = { 2, 3 }, integer = true, min = 1, optional = true },
@@ -148,9 +141,9 @@ local box = is.define("cq.Shape.box", with_common {
 function primitive.box(fields)
   local self = box(fields)
   local at, size = self.at or (#self.size == 2 and { 0, 0 } or { 0, 0, 0 }), self.size
-  agree("box", "size", size, "at", at)
+  is.same_size("cq.Shape.box", "size", size, "at", at)
   if self.count then
-    agree("box", "size", size, "count", self.count)
+    is.same_size("cq.Shape.box", "size", size, "count", self.count)
     if self.spacing then is.fail("cq.Shape.box: give either count or spacing, not both") end
   end
   local upper, exact = {}, 1
@@ -217,7 +210,7 @@ end
 function primitive.ellipse(fields)
   local self = ellipse(fields)
   self.at = self.at or (#self.radii == 2 and { 0, 0 } or { 0, 0, 0 })
-  agree("ellipse", "radii", self.radii, "at", self.at)
+  is.same_size("cq.Shape.ellipse", "radii", self.radii, "at", self.at)
   return round("ellipse", self, self.radii)
 end
 
@@ -235,7 +228,7 @@ local capsule = is.define("cq.Shape.capsule",
 function primitive.capsule(fields)
   local self = capsule(fields)
   local a, b, r = self.from, self.to, self.radius
-  agree("capsule", "from", a, "to", b)
+  is.same_size("cq.Shape.capsule", "from", a, "to", b)
   local lower, upper, length2 = {}, {}, 0
   for d = 1, #a do
     lower[d], upper[d], length2 = math.min(a[d], b[d]) - r, math.max(a[d], b[d]) + r, length2 + (b[d] - a[d])^2
