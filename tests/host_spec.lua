@@ -299,6 +299,11 @@ describe("a command", function()
   end)
 
   it("refuses what it does not declare", function()
+    for _, name in ipairs { "accuracy", "bench", "info" } do
+      local stray = cqlua { name, "block" }
+      assert.equal(2, stray.code)
+      has(stray.err, ("%s takes options alone, got block; cqlua %s --help lists them"):format(name, name))
+    end
     local result = cqlua { "info", "--jsn" }
     assert.equal(2, result.code)
     has(result.err, "info has no option --jsn (did you mean json?)")

@@ -301,7 +301,10 @@ end
 
 -- a command's run gives an exit code, none for 0
 local function run_command(parsed)
-  local code = FAILED
+  local code, stray = FAILED, not parsed.command.arguments and parsed.positional[1]
+  if stray then
+    misuse("%s takes options alone, got %s; cqlua %s --help lists them", parsed.name, stray, parsed.name)
+  end
   option.set_given(parsed.given)
   local finished = run(function() code = parsed.command.run(parsed.options, parsed.positional) or FINISHED end)
   return finished and code or FAILED
