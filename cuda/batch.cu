@@ -149,6 +149,8 @@ static cq_status alloc_adjoint(cq_device *d) {
     status = cq_pool_take(pool, cq_cable_grads(d) * doubles, "adjoint cables", &d->grad_cables);
   if (!status)
     status = cq_pool_take(pool, (size_t)d->control_rows * controls * doubles, "adjoint signals", &d->grad_controls);
+  const size_t norms = batch * (size_t)(d->control_rows + CQ_NORM_PORTIONS);
+  if (!status) status = cq_pool_take(pool, norms * doubles, "norms of adjoints", &d->norms);
   return status ? status : alloc_gradients(d);
 }
 
@@ -185,8 +187,8 @@ void cq_cuda_destroy(cq_device *d) {
                         d->sums,           d->impulse,       d->impulse_rows,
                         d->impulse_before, d->grad_walls,    d->totals,
                         d->grad_weight,    d->share,         d->grad_controls,
-                        d->cable_work,     d->grad_cables,   d->given.cable[0],
-                        d->given.cable[1], d->given.cable[2]};
+                        d->norms,          d->cable_work,    d->grad_cables,
+                        d->given.cable[0], d->given.cable[1], d->given.cable[2]};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_pool_give(pool, owned[k]);
   cq_pinned_give(d->uploads);
   cq_pinned_give(d->progress);

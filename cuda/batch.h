@@ -180,6 +180,7 @@ struct cq_device {
   // {batch, 3 cables}, then of the running control step {batch, cables}, {batch, pulled, dim}
   cq_memory *grad_cables;
   cq_memory *grad_controls;  // {control_rows, batch, actuators}, then {control_rows, batch, forces, dim}
+  cq_memory *norms;          // {control_rows, batch} of the adjoint, then {batch, CQ_NORM_PORTIONS} of a square
   double *gradient_memory;   // of the host
   cq_gradients *gradients;   // {batch}
 };

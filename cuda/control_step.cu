@@ -353,6 +353,29 @@ static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   return CQ_OK;
 }
 
+// The adjoint of the state after control step `at`, the last of the call or not, as rules have it. Its norms go to a row.
+static cq_status follow_rules(cq_device *d, const cq_adjoint_rules *rules, int32_t at, int32_t last, int32_t row) {
+  const double factor = last ? 1 : cq_adjoint_factor(rules, at + 1);
+  cq_status status = factor == 1 ? CQ_OK : cq_cuda_discount_adjoint(d, factor);
+  if (status || !rules->norms) return status;
+  const size_t batch = (size_t)d->batch;
+  double *norms = (double *)d->norms->data;
+  cq_norming n = {d->batch,    d->particles, d->internals, d->adj->data, cq_internal_of(d, d->adj),
+                  NULL,        NULL,         0,            rules->most,  norms + (size_t)d->control_rows * batch,
+                  norms + (size_t)row * batch};
+  if (d->reference) cq_cuda_reference_norm(d, &n);
+  d->kernels->norm(d->context->stream, cq_cuda_blocks(d, d->slots, 256), &n);
+  return cq_cuda_check(cudaGetLastError(), "the norm of the adjoint");
+}
+
+// Copies the norms of the adjoint to the host, behind all that was launched.
+static cq_status fetch_norms(cq_device *d, double *to, int32_t rows) {
+  const size_t count = (size_t)rows * (size_t)d->batch;
+  return cq_cuda_check(
+      cudaMemcpyAsync(to, d->norms->data, count * sizeof *to, cudaMemcpyDeviceToHost, d->context->stream),
+      "bringing the norms of the adjoint");
+}
+
 // Copies the gradients of signals and forces to the host, through pinned memory where they fit, and waits for all that
 // was launched.
 static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad_forces, int32_t rows) {
@@ -393,11 +416,14 @@ cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *
   for (int32_t i = c->count - 1; i >= first && !status; i--) {
     set_controls(d, c, i);
     d->control_row = i - first;
-    status = reverse_step(d, records[i]->steps);
+    if (c->rules) status = follow_rules(d, c->rules, c->at + i, i == c->count - 1, i - first);
+    if (!status) status = reverse_step(d, records[i]->steps);
     if (!status && c->policy_run) status = cq_cuda_policy_adj(d, c->policy_run, c->at + i);
   }
   if (status) return status;
   if (c->policy_run) status = cq_cuda_policy_end_adj(d, c->policy_run);
+  if (!status && c->rules && c->rules->norms)
+    status = fetch_norms(d, c->rules->norms + (int64_t)(c->at + first) * d->batch, count);
   if (!status)
     status = fetch_controls(d, c->grad_signals ? c->grad_signals + (size_t)first * cq_signal_count(d) : NULL,
                             c->grad_forces ? c->grad_forces + (size_t)first * cq_force_count(d) : NULL, count);

@@ -34,6 +34,7 @@
 #include "resident.inl"
 #include "sort.inl"
 #include "actuation.inl"
+#include "norm.inl"
 #include "cable.inl"
 #include "readout.inl"
 #include "hull.inl"
@@ -194,6 +195,12 @@ static void launch_store_state(cudaStream_t stream, int32_t blocks, const cq_sto
 static void launch_store_params_adj(cudaStream_t stream, int32_t blocks, const cq_storing *s) {
   CQ_LAUNCH(store_params_adj, blocks, SLOT_THREADS, stream, *s);
 }
+// Launches the norms of all scenes, and what scales adjoints down where there is a limit.
+static void launch_norm(cudaStream_t stream, int32_t blocks, const cq_norming *n) {
+  CQ_LAUNCH(square_portions, n->batch * CQ_NORM_PORTIONS, SUM_THREADS, stream, *n);
+  CQ_LAUNCH(add_portions, (n->batch + SLOT_THREADS - 1) / SLOT_THREADS, SLOT_THREADS, stream, *n);
+  if (n->most < INFINITY) CQ_LAUNCH(limit_norms, blocks, SLOT_THREADS, stream, *n);
+}
 // Launches adj *= factor for `count` numbers of an adjoint.
 static void launch_discount(cudaStream_t stream, int32_t blocks, void *adj, int64_t count, double factor) {
   CQ_LAUNCH(discount_reals, blocks, SLOT_THREADS, stream, adj, count, factor);
@@ -254,7 +261,7 @@ const cq_cuda_kernels CQ_TABLE = {
     launch_velocity, launch_g2p_adj, launch_grid_adj, launch_step_adj, launch_p2g_adj,
     launch_resident, launch_resident_adj, room,
     launch_box, launch_key, launch_move, launch_load, launch_store_state, launch_store_params_adj,
-    launch_discount,
+    launch_discount, launch_norm,
     launch_load_actuation, launch_load_actuation_adj, launch_pull_cables, launch_pull_cables_adj,
     launch_reference_begin, launch_reference_observe, launch_reference_settle, launch_reference_finish,
     launch_repel, launch_cell_forces, launch_node_move, launch_node_impulse, launch_touch, launch_reference_pulled,

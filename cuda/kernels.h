@@ -46,6 +46,7 @@ typedef struct cq_cuda_kernels {
   void (*store_state)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
   void (*store_params_adj)(cudaStream_t stream, int32_t blocks, const cq_storing *storing);
   void (*discount)(cudaStream_t stream, int32_t blocks, void *adj, int64_t count, double factor);   // of the live state
+  void (*norm)(cudaStream_t stream, int32_t blocks, const cq_norming *norming);   // and the limit to it
 
   // From the controls to stresses and forces of particles; and back, to the gradients of signals, weights and forces.
   // actuation lies in device memory.

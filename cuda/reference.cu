@@ -448,6 +448,11 @@ cq_status cq_cuda_reference_discount(cq_device *d, double factor) {
   return cq_cuda_check(cudaGetLastError(), "the decay of the adjoint");
 }
 
+void cq_cuda_reference_norm(const cq_device *d, cq_norming *n) {
+  const cq_shapes *shapes = &d->reference->shapes;
+  n->nodes = shapes->adj, n->node_scene = shapes->scene, n->node_count = shapes->nodes;
+}
+
 cq_status cq_cuda_reference_settle(cq_device *d) {
   cq_reference *r = d->reference;
   if (!r->read) return CQ_OK;

@@ -131,6 +131,19 @@ typedef struct cq_part {
   int64_t out;                   // where its first group, or first particle, is in out
 } cq_part;
 
+// The norms of the adjoint of the state of all scenes: of particles and, with total Lagrangian steps, of nodes.
+enum { CQ_NORM_PORTIONS = 32 };  // of a scene, whose squares are added up by a block each
+typedef struct cq_norming {
+  int32_t batch, particles, internals;   // scenes; particles and internal variables of one
+  void *adj, *internal;          // {fields, slots}, {internals, slots}
+  void *nodes;                   // {2, node_count} Nodes; NULL: there are none
+  const int32_t *node_scene;     // {node_count / CQ_TILE_NODES}
+  int32_t node_count;
+  double most;                   // longer ones are scaled to it; INFINITY: any
+  double *portions;              // {batch, CQ_NORM_PORTIONS}
+  double *norms;                 // {batch}
+} cq_norming;
+
 // A readout of all scenes. Sums have a fixed order: of portions, then over those of a group.
 typedef struct cq_reading {
   int32_t kind;                  // cq_readout_kind

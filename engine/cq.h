@@ -317,11 +317,11 @@ cq_status cq_rollout_begin_adjoint(cq_rollout *rollout);
 // Which gradients will be read from the next cq_rollout_begin_adjoint on: bit (1 << cq_field) of each. Default: all.
 void cq_rollout_want(cq_rollout *rollout, uint64_t fields);
 // How the adjoint of the state goes from one control step of a call to the one before: times discount (1 unless set);
-// not at all at multiples of window (0: everywhere); with a norm of at most `most` for each scene (INFINITY: any; else
-// CQ_UNSUPPORTED on CUDA). cq_rollout_discount does it once between two calls, but for the norm.
+// not at all at multiples of window (0: everywhere); with a norm of at most `most` for each scene (INFINITY: any).
+// cq_rollout_discount does it once between two calls, but for the norm.
 cq_status cq_rollout_set_adjoint(cq_rollout *rollout, double discount, int32_t window, double most);
 cq_status cq_rollout_discount(cq_rollout *rollout);
-// {steps, B} norms of the adjoint of the state after each control step that was reversed; NULL: not known (CUDA).
+// {steps, B} norms of the adjoint of the state after each control step that was reversed; NULL: forward only.
 const double *cq_rollout_adjoint_norms(const cq_rollout *rollout);
 // Reverses the last `count` control steps; the live state is then the one before them. grad_signals {count, B,
 // actuators} and grad_forces {count, B, force_count, dim}, in the order of time, are overwritten; NULL: not wanted.

@@ -156,6 +156,28 @@ local function square(t) return t:square():sum():item() end
 print(("%.15g %.15g %.15g"):format(square(grads.u[2]), square(grads.u[9]), square(grads.velocity)))
 ]]
 
+-- Three scenes whose adjoints are cut to the mean of their norms: norms before, norms as they are cut, gradients.
+local limited = [[
+local cq, T, scene, spread = require "cq", require "cq.tensor", require "tests.scene", require "tests.spread"
+local material = "MATERIAL" == "plastic" and cq.Material.von_mises { young = 10, poisson = 0.3, yield_stress = 0.2,
+  hardening = 0.5 } or nil
+local world = scene.world(scene.robot { material = material }, { formulation = "FORMULATION" })
+local function go(clip)
+  local roll
+  local _, grads = T.value_and_grad(function(q)
+    roll = world:rollout { steps = 9, batch = 3, gradient = { clip = clip }, memory = cq.option("memory", "1 GiB"),
+      controller = cq.Controller.open_loop(q.u) }
+    return roll.state:velocity("trunk"):slice(1, 1, -1):sum() + roll.state:center("foot"):square():sum()
+  end)({ u = T.param(spread({ 3, 9, 2 }, -0.8, 0.8)) })
+  return roll:adjoint_norms(), grads.u
+end
+local norms = go()
+local cut, grad = go(norms:mean():item())
+local weight = spread(norms:shape(), 1, 2)
+assert((cut - norms):norm():item() > 1e-3 * norms:norm():item())
+print(("%.15g %.15g %.15g"):format((norms * weight):sum():item(), (cut * weight):sum():item(), grad:square():sum():item()))
+]]
+
 -- two blocks that fly at each other on grids of their own
 local colliding = [[
 local cq, T = require "cq", require "cq.tensor"
@@ -324,6 +346,12 @@ print(fits, tostring(problem):find("out of memory: grids of bodies", 1, true) ~=
   end)
 
   it("lets its adjoint decay as one on the CPU does", function() same_numbers(decaying, 1e-12) end)
+
+  it("cuts its adjoint to a norm as one on the CPU does", function()
+    for _, case in ipairs { { "updated", "elastic" }, { "updated", "plastic" }, { "total_lagrangian", "elastic" } } do
+      same_numbers((limited:gsub("FORMULATION", case[1]):gsub("MATERIAL", case[2])), 1e-12)
+    end
+  end)
 
   it("makes all control steps in one call where nobody looks, with the bits of step by step", function()
     local content = "local blind = require 'tests.blind'\nprint(blind.compare 'cuda', #blind.failures 'cuda')"

@@ -77,7 +77,7 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
     r->track.solver = cq_alloc(solved, sizeof(double), "reports of the solver");
     if (!r->track.solver) status = CQ_MEMORY;
   }
-  if (!status && def->differentiable && b->adjoint_norms) {
+  if (!status && def->differentiable) {
     r->rules.norms = cq_alloc((size_t)def->steps * (size_t)def->batch, sizeof(double), "norms of adjoints");
     if (!r->rules.norms) status = CQ_MEMORY;
   }
@@ -351,9 +351,6 @@ cq_status cq_rollout_set_adjoint(cq_rollout *r, double discount, int32_t window,
   if (!(discount >= 0 && discount <= 1)) return cq_fail(CQ_INVALID, "a discount must be 0 to 1, got %g", discount);
   if (window < 0) return cq_fail(CQ_INVALID, "a window must be 0 control steps or more, got %d", window);
   if (!(most > 0)) return cq_fail(CQ_INVALID, "the largest norm of the adjoint must be above 0, got %g", most);
-  if (most < INFINITY && !r->world->backend->adjoint_norms)
-    return cq_fail(CQ_UNSUPPORTED, "the device %s does not know norms of adjoints, so that it cannot limit them",
-                   r->world->backend->name);
   r->rules.discount = discount, r->rules.window = window, r->rules.most = most;
   return CQ_OK;
 }

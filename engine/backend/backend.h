@@ -62,6 +62,19 @@ typedef struct cq_wall_track {
   double *grad_gravity;                  // backward: the same, overwritten; NULL: not wanted
 } cq_wall_track;
 
+// How the adjoint of the state goes from one control step to the one before it.
+typedef struct cq_adjoint_rules {
+  double discount;   // factor between two control steps
+  int32_t window;    // control steps: none goes from one at a multiple of it to the one before; 0: all do
+  double most;       // norm of each scene's, which is scaled to it where it is larger; INFINITY: any
+  double *norms;     // {steps, batch} after each control step, before they are scaled; NULL: not asked for
+} cq_adjoint_rules;
+
+// The factor between control step `at` and the one before it.
+static inline double cq_adjoint_factor(const cq_adjoint_rules *rules, int32_t at) {
+  return rules->window && at && at % rules->window == 0 ? 0 : rules->discount;
+}
+
 // The input of consecutive control steps. A device runs at least one of them unless it fails, and says how many
 // (steps_done).
 typedef struct cq_controls {
@@ -74,6 +87,9 @@ typedef struct cq_controls {
   const cq_policy_run *policy_run;
   double *policy_signals;                // {count, batch, actuators}
   const cq_wall_track *track;            // of the whole rollout
+  // backward, NULL: exact. Between two of the control steps a device takes the factor; before each it notes the norms,
+  // and scales what is longer than the most.
+  const cq_adjoint_rules *rules;
 } cq_controls;
 
 // numbers that a policy gives for a scene
@@ -118,8 +134,6 @@ typedef struct cq_backend {
   cq_status (*read)(cq_device *device, const cq_readout *readout, int64_t count, double *out);
   cq_status (*read_adjoint)(cq_device *device, const cq_readout *readout, int64_t count, const double *grad_out);
 
-  // OPTIONAL: norms {B} of the adjoint of the live state; one above most is scaled to it
-  cq_status (*adjoint_norms)(cq_device *device, double most, double *norms);
   // OPTIONAL: 1: takes a policy in controls; else api asks it step by step
   int32_t runs_policies;
   // OPTIONAL: 1: takes gravity of each control step from the track

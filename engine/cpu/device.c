@@ -406,12 +406,6 @@ static cq_status discount_adjoint(cq_device *device, double factor) {
   return run(device, discount_scene, &factor, NULL);
 }
 
-// The norm of each scene's adjoint; adjoints longer than `most` are scaled down to it.
-static cq_status adjoint_norms(cq_device *device, double most, double *norms) {
-  for (int32_t s = 0; s < device->batch; s++) norms[s] = cq_scene_limit_adj(&device->scenes[s], most);
-  return CQ_OK;
-}
-
 // In the order of the scenes, for several may have gone on from one.
 static cq_status pass_adjoint(cq_device *device, cq_device *from, const int32_t *scene) {
   for (int32_t s = 0; s < device->batch; s++)
@@ -422,7 +416,11 @@ static cq_status pass_adjoint(cq_device *device, cq_device *from, const int32_t 
 // Reverses the last of the given control steps, in all scenes.
 static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records,
                          int32_t *steps_done) {
+  const cq_adjoint_rules *rules = controls->rules;
   one_step last = step_of(device, controls, records, controls->count - 1);
+  for (int32_t s = 0; s < device->batch && rules && rules->norms; s++)
+    rules->norms[(int64_t)(controls->at + controls->count - 1) * device->batch + s] =
+        cq_scene_limit_adj(&device->scenes[s], rules->most);
   const cq_status status = run(device, reverse_scene, &last, &device->context->backward);
   *steps_done = !status;
   return status;
@@ -452,7 +450,7 @@ const cq_backend *cq_backend_cpu(void) {
       .begin_adjoint = begin_adjoint, .reverse = reverse, .finish = finish, .gradients = gradients,
       .read = cq_device_read, .read_adjoint = cq_device_read_adjoint, .changes_gravity = 1,
       .begin_from = begin_from, .pass_adjoint = pass_adjoint,
-      .discount_adjoint = discount_adjoint, .adjoint_norms = adjoint_norms,
+      .discount_adjoint = discount_adjoint,
   };
   return &cpu;
 }

@@ -290,20 +290,6 @@ static cq_status record_block(cq_memo *memo, int64_t i) {
   return run_to(memo, i + 1, block, NULL);
 }
 
-double cq_adjoint_factor(const cq_adjoint_rules *rules, int32_t at) {
-  return rules->window && at && at % rules->window == 0 ? 0 : rules->discount;
-}
-
-// Applies the rules (decay, clip, window) to the adjoint before control step at - 1 is reversed. first: the first step
-// of a call, whose decay was applied already.
-static cq_status follow_rules(const cq_memo *memo, const cq_adjoint_rules *rules, int first) {
-  const cq_backend *b = backend_of(memo);
-  const double factor = first ? 1 : cq_adjoint_factor(rules, memo->at);
-  const cq_status status = factor == 1 ? CQ_OK : b->discount_adjoint(memo->def.device, factor);
-  if (status || !rules->norms) return status;
-  return b->adjoint_norms(memo->def.device, rules->most, rules->norms + (int64_t)(memo->at - 1) * memo->def.batch);
-}
-
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, const cq_adjoint_rules *rules) {
   const int32_t count = wanted->count;
   if (!memo->def.differentiable)
@@ -321,15 +307,16 @@ cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *wanted, const cq_adj
     const int32_t i = memo->at - 1;
     cq_status status = i < memo->recorded_begin || i >= memo->recorded_end ? record_block(memo, i) : CQ_OK;
     if (status) return status;
-    // One by one where something is done to the adjoint between two of them; else all that are recorded.
-    const int32_t begin = first > memo->recorded_begin ? first : memo->recorded_begin;
-    const int32_t from = rules && (rules->discount != 1 || rules->window || rules->norms) ? i : begin;
+    const int32_t from = first > memo->recorded_begin ? first : memo->recorded_begin;
     cq_controls controls = controls_of(memo, from, memo->at - from);
     controls.grad_signals = at_step(wanted->grad_signals, memo->def.signals, from - first);
     controls.grad_forces = at_step(wanted->grad_forces, memo->def.forces, from - first);
     controls.policy_run = wanted->policy_run;
+    controls.rules = rules;
     int32_t steps_done = 0;
-    if (rules) status = follow_rules(memo, rules, memo->at == last);
+    // the last state of the call had its factor before
+    const double factor = rules && memo->at < last ? cq_adjoint_factor(rules, memo->at) : 1;
+    if (factor != 1) status = backend_of(memo)->discount_adjoint(memo->def.device, factor);
     if (status) return status;
     status = backend_of(memo)->reverse(memo->def.device, &controls, &memo->records[from % memo->block], &steps_done);
     if (status) return status;

@@ -26,16 +26,6 @@ cq_status cq_memo_begin(cq_memo *memo);               // the device has begun: p
 const cq_plan *cq_memo_plan(const cq_memo *memo);
 double *cq_memo_forces(cq_memo *memo);                // {steps, batch, ...} that it keeps; NULL: forward only
 int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
-// How the adjoint of the state goes from one control step to the one before it.
-typedef struct cq_adjoint_rules {
-  double discount;   // factor between two control steps
-  int32_t window;    // control steps: none goes from one at a multiple of it to the one before; 0: all do
-  double most;       // norm of each scene's, which is scaled to it where it is larger; INFINITY: any
-  double *norms;     // {steps, batch} after each control step, before they are scaled; NULL: not asked for
-} cq_adjoint_rules;
-
-// The factor between control step `at` and the one before it.
-double cq_adjoint_factor(const cq_adjoint_rules *rules, int32_t at);
 // Control steps forward from the live state and back from it, of which there are as many, with controls as
 // cq_rollout_run, cq_rollout_run_policy and their adjoints have them.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);

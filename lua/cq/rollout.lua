@@ -149,12 +149,12 @@ end
 ---The norm of the derivative of the objective by the state after each control step, as the last backward pass had it:
 ---of positions, velocities, C and F and what flows of all particles together, each in its unit. Where it grows towards
 ---the start, early actions count for more, or are seen through something chaotic.
----Errors: without a backward pass, after release, and on CUDA.
+---Errors: without a backward pass, and after release.
 ---@return cq.Tensor     {steps}, or {steps, batch}
 function Rollout:adjoint_norms()
   if not self.handle then is.fail "rollout:adjoint_norms: this rollout was released, or its world closed" end
   if not self.reversed then is.fail "rollout:adjoint_norms: no backward pass has gone through this rollout" end
-  return backward.norms(self) or is.fail "rollout:adjoint_norms: the device cuda does not know them; run on the CPU"
+  return backward.norms(self)
 end
 
 ---Gives the memory of the rollout back to the world at once, and not when it is collected. After it the rollout's

@@ -88,23 +88,24 @@ static void count_mark_destroy(cq_device *d, cq_mark *mark) {
 static void count_resume(cq_device *d, const cq_mark *mark) { d->at = mark->at; }
 static int64_t count_mark_bytes(const cq_device *d) { return (void)d, MARK_BYTES; }
 static int64_t count_record_bytes(const cq_device *d) { return (void)d, RECORD_BYTES; }
+static cq_status count_discount(cq_device *d, double factor) {
+  d->errors += factor != 0.5;
+  d->halved++;
+  return CQ_OK;
+}
+
 static cq_status count_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *made) {
   count_call(d);
   *made = c->count < BACKWARD_MOST ? c->count : BACKWARD_MOST;
   for (int i = c->count - 1; i >= c->count - *made; i--) {
     const int step = records[i]->step;
+    if (c->rules && i < c->count - 1) count_discount(d, cq_adjoint_factor(c->rules, c->at + i + 1));
     d->errors += d->at != step + 1 && d->reversed == 0;
     d->errors += c->signals[i] != 100 + step || c->forces[i] != 200 + step;
     c->grad_signals[i] = ldexp(step, -d->halved);
     d->at = step;
     d->reversed++;
   }
-  return CQ_OK;
-}
-
-static cq_status count_discount(cq_device *d, double factor) {
-  d->errors += factor != 0.5;
-  d->halved++;
   return CQ_OK;
 }
 

@@ -131,11 +131,11 @@ function gradient.new_growth() return setmetatable({ norms = {}, factors = {} },
 -- Forgets the norms of earlier backward passes.
 function Growth:clear() self.norms = {} end
 
----Keeps the larger norm for each control step. A rollout on CUDA, which has no norms, changes nothing.
+---Keeps the larger norm for each control step.
 ---@param roll cq.Rollout     that was reversed
 function Growth:add(roll)
   local found = backward.norms(roll)
-  for k = 1, found and roll.steps or 0 do
+  for k = 1, roll.steps do
     self.norms[k] = math.max(self.norms[k] or 0, roll.batched and found[k]:max():item() or found:get(k))
   end
 end

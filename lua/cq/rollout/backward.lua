@@ -71,10 +71,9 @@ end
 
 ---Norms of the adjoint state at each control step, after a backward pass.
 ---@param self cq.Rollout
----@return cq.Tensor?     {steps} or {steps, batch}; nil on CUDA
+---@return cq.Tensor     {steps} or {steps, batch}
 function backward.norms(self)
   local norms = C.cq_rollout_adjoint_norms(self.handle)
-  if norms == nil then return nil end
   local out, pieces = T.zeros { self.steps, self.batch }, self.world.pieces
   for i = 0, self.steps - 1 do
     for scene = 0, self.batch - 1 do
