@@ -1,5 +1,5 @@
-// norm: the norm of each scene's adjoint, and adjoints scaled down to the longest one that is allowed. Portions of a scene
-// have a block each, and are added up in order, so that a norm does not depend on the GPU.
+// norm: the norm of each scene's adjoint, and adjoints scaled down to the longest one that is allowed. Portions of a
+// scene have a block each, and are added up in order, so that a norm does not depend on the GPU.
 
 #define NODE_NUMBERS 4   // reals of a node, of which the first CQ_DIM are used
 

@@ -175,7 +175,8 @@ local norms = go()
 local cut, grad = go(norms:mean():item())
 local weight = spread(norms:shape(), 1, 2)
 assert((cut - norms):norm():item() > 1e-3 * norms:norm():item())
-print(("%.15g %.15g %.15g"):format((norms * weight):sum():item(), (cut * weight):sum():item(), grad:square():sum():item()))
+local function sum(t) return t:sum():item() end
+print(("%.15g %.15g %.15g"):format(sum(norms * weight), sum(cut * weight), sum(grad:square())))
 ]]
 
 -- two blocks that fly at each other on grids of their own
