@@ -353,7 +353,7 @@ static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   return CQ_OK;
 }
 
-// The adjoint of the state after control step `at`, the last of the call or not, as rules have it; its norms go to a row.
+// The adjoint after control step `at`, the last of the call or not, as rules have it; its norms go to a row.
 static cq_status follow_rules(cq_device *d, const cq_adjoint_rules *rules, int32_t at, int32_t last, int32_t row) {
   const double factor = last ? 1 : cq_adjoint_factor(rules, at + 1);
   cq_status status = factor == 1 ? CQ_OK : cq_cuda_discount_adjoint(d, factor);
