@@ -65,7 +65,7 @@ for k = 1, option("count", 300) do
   }
   for look, f in pairs(looks) do
     local fine, problem = xpcall(f, function(p)
-      return p == require("cq.base.schema").failure and "told" or debug.traceback(tostring(p))
+      return require("cq.base.schema").is_failure(p) and "told" or debug.traceback(tostring(p))
     end)
     if session.store then pcall(session.store.close, session.store) end
     session.store = nil
