@@ -299,6 +299,20 @@ describe("cq.load", function()
     data.version, data.parameters = 1, nil
     T.save(path, data)
     says(sentence(function() cq.load(path) end), "is damaged: parameters must be a table, got nil")
+    -- files that another program has written
+    process.write(path, bytes)
+    local function of_another(change, problem)
+      local other = T.load(path)
+      change(other.robots[1], other)
+      T.save(folder .. "/other.bin", other)
+      says(sentence(function() return cq.load(folder .. "/other.bin").robot end), problem)
+    end
+    of_another(function(robot) robot.particle_count = "x" end, 'particle_count must be a whole number at least 1, got "x"')
+    of_another(function(robot) robot.constants.position = 3 end, "position must be a tensor, got 3")
+    of_another(function(robot) robot.law = T.zeros { 2 } end, "law must have ")
+    of_another(function(robot) robot.indices[1].name = true end, "name must be a string, got true")
+    of_another(function(robot) robot.stresses[1].scale = nil end, "scale must be a finite number, got nil")
+    of_another(function(_, file) file.controller.signals = "x" end, "signals must be a list")
   end)
 
   it("reads files of earlier versions", function()

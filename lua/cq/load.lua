@@ -146,7 +146,9 @@ local file_fields = {
   controller = is.table { optional = true },
 }
 
-local controller_fields = { kind = is.string(), fields = is.table() }
+local controller_fields = {
+  kind = is.string(), fields = is.table(), signals = is.list(is.string(), { optional = true }),
+}
 
 -- requires a file of this format, of a version that this program reads
 local function check(data, path)

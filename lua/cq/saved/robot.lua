@@ -10,6 +10,7 @@ local plain = require "cq.saved.plain"
 local robots = require "cq.robot"
 local values = require "cq.robot.values"
 local tables = require "cq.base.tables"
+local text = require "cq.base.text"
 
 local robot = {}
 
@@ -206,6 +207,40 @@ local function to_drawn(tensor)
   return out
 end
 
+local list_of_tables, count_field = is.list(is.table()), is.integer { min = 0 }
+local robot_fields = {
+  dim = is.integer { min = 2, max = 3 }, particle_count = is.integer { min = 1 }, actuator_count = count_field,
+  weight_columns = count_field, signals = is.list(is.string()), constants = is.table(), law = is.tensor(),
+  laws = list_of_tables, indices = list_of_tables, stresses = list_of_tables, cables = list_of_tables,
+  surfaces = list_of_tables, values = is.table(),
+}
+local index_fields = { name = is.string(), index = is.tensor() }
+local stress_fields = { signal = count_field, scale = is.number(), stress = is.list(is.number()) }
+
+local of_particle = { state = true, particle = true, constant = true }
+
+-- Refuses data that is none of a robot: a file that another program wrote, since a damaged one has another checksum.
+local function require_whole(data, what)
+  -- Fails where a part of the data has a problem.
+  local function check(problem)
+    if problem then is.fail("%s: the robot's data are damaged: %s", what, problem) end
+  end
+  check(is.problem(robot_fields, data))
+  for _, entry in ipairs(data.indices) do check(is.problem(index_fields, entry)) end
+  for _, entry in ipairs(data.stresses) do check(is.problem(stress_fields, entry)) end
+  check(data.law.count ~= data.particle_count
+    and ("law must have %d entries, got %d"):format(data.particle_count, data.law.count))
+  for name, tensor in pairs(data.constants) do
+    local owner = field.by_name[name] and field.by_name[name].owner
+    local rows = of_particle[owner] and data.particle_count or owner == "cable" and #data.cables
+    if not T.is_tensor(tensor) then
+      check(("%s must be a tensor, got %s"):format(name, text.describe(tensor)))
+    elseif rows and tensor:size(1) ~= rows then
+      check(("%s must have %s, got %d"):format(name, text.count(rows, "row"), tensor:size(1)))
+    end
+  end
+end
+
 ---The robot of a file, as it was placed. All robots made from one entry share their particles, so that references to
 ---it work in worlds that hold any of them.
 ---@param data table           from robot.data
@@ -216,6 +251,7 @@ function robot.make(data, what)
     is.fail("%s: the robot %s has forces of the script's own (%s); run:load reads this in that script", what, data.name,
       data.own)
   end
+  require_whole(data, what)
   local out = setmetatable({ group_table = {}, group_names = {} }, robots.class)
   out.root = out
   for _, name in ipairs(as_they_are) do out[name] = plain.copy(data[name]) end
