@@ -312,6 +312,7 @@ describe("cq.load", function()
     of_another(function(robot) robot.law = T.zeros { 2 } end, "law must have ")
     of_another(function(robot) robot.indices[1].name = true end, "name must be a string, got true")
     of_another(function(robot) robot.stresses[1].scale = nil end, "scale must be a finite number, got nil")
+    of_another(function(robot) robot.stresses[1].stress = {} end, "stress must be a list of at least 1")
     of_another(function(_, file) file.controller.signals = "x" end, "signals must be a list")
   end)
 

@@ -211,11 +211,13 @@ local list_of_tables, count_field = is.list(is.table()), is.integer { min = 0 }
 local robot_fields = {
   dim = is.integer { min = 2, max = 3 }, particle_count = is.integer { min = 1 }, actuator_count = count_field,
   weight_columns = count_field, signals = is.list(is.string()), constants = is.table(), law = is.tensor(),
-  laws = list_of_tables, indices = list_of_tables, stresses = list_of_tables, cables = list_of_tables,
+  laws = is.list(is.table(), { min = 1 }), indices = list_of_tables, stresses = list_of_tables, cables = list_of_tables,
   surfaces = list_of_tables, values = is.table(),
 }
 local index_fields = { name = is.string(), index = is.tensor() }
-local stress_fields = { signal = count_field, scale = is.number(), stress = is.list(is.number()) }
+local stress_fields = {
+  signal = count_field, scale = is.number(), shift = is.number(), stress = is.list(is.number(), { min = 1 }),
+}
 
 local of_particle = { state = true, particle = true, constant = true }
 
