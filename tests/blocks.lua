@@ -2,25 +2,12 @@
 -- above it may be a comment, which no reader sees, with one or several of these, between semicolons:
 --
 --   <!-- continues -->                 after the blocks above it, with their locals, up to one that does not continue
---   <!-- runs with: NAME -->           with the globals that set_up.NAME below gives
 --   <!-- fails with: TEXT -->          and the error must hold this text
 --
 -- Each runs as a user would run it, with two iterations; its lines have the numbers that they have in the document.
 local process = require "tests.process"
 
 local blocks = {}
-
----What blocks are given as globals, by the name in their comment: functions of the library that give tables.
-blocks.set_up = {
-  -- for a loop of one's own with the robot and the world of the block above
-  parameters = function(cq)
-    local controller = cq.Controller.linear { inputs = 8, signals = 4 }
-    return {
-      observer = cq.Observer.kmeans { clusters = 2, velocity = true }, controller = controller,
-      params = { young = cq.param(10), density = cq.param(1), net = controller.params },
-    }
-  end,
-}
 
 local function marks_of(line)
   local marks, inside = {}, line:match "^<!%-%-%s*(.-)%s*%-%->$"
@@ -31,7 +18,7 @@ local function marks_of(line)
   return marks
 end
 
-local known = { continues = true, ["runs with"] = true, ["fails with"] = true }
+local known = { continues = true, ["fails with"] = true }
 
 ---The blocks of a document: { path, first, last, lines, marks, before }. `before` is the block that it continues.
 ---@param path string
@@ -73,24 +60,12 @@ local function script_of(block)
     at = at.before
   end
   for n = 1, block.last do lines[n] = "" end
-  local prefix = { 'require("cq.option").set_silently("render", "no") ' }
   for _, part in ipairs(chain) do
     for k, line in ipairs(part.lines) do lines[part.first + k - 1] = shortened(line) end
-    local name = part.marks["runs with"]
-    if name then
-      assert(blocks.set_up[name], ("%s:%d: no set-up is called %s"):format(block.path, part.first, name))
-      prefix[#prefix + 1] = ('require("tests.blocks").give(%q) '):format(name)
-    end
   end
   assert(lines[1] == "", block.path .. ": a block in the first line")
-  lines[1] = table.concat(prefix)
+  lines[1] = 'require("cq.option").set_silently("render", "no")'
   return table.concat(lines, "\n") .. "\n"
-end
-
----Makes globals of what a set-up gives.
----@param name string
-function blocks.give(name)
-  for key, value in pairs(blocks.set_up[name](require "cq")) do rawset(_G, key, value) end
 end
 
 -- a study that a script returned, run: each of its trials must come to its end
