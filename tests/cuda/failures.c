@@ -387,6 +387,8 @@ static const struct { const char *name, *what;
                 {"read_adj", "a policy"},
                 {"store_params_adj", "adding up gradients"},
                 {"sum_tiles", "adding up gradients"},
+                {"square_portions", "the norm of the adjoint"},
+                {"add_portions", "the norm of the adjoint"},
                 {"store_state_adj", "storing gradients"}};
 enum { LAUNCHES = sizeof launches / sizeof *launches };
 
