@@ -34,7 +34,8 @@ local function silicone(stiffness)
     bulk = BULK * 2 * (C10 + C01) * stiffness }
 end
 
--- one finger that hangs from the height 0, its stiff side towards the axis at a distance
+-- One finger that hangs from the height 0, its stiff side towards the axis, at a distance [m] from it. spacing: of
+-- particles [mm].
 local function hanging(dim, spacing, distance)
   local finger = require("scenes.soft_finger").lattice(dim, spacing)
   if dim == 2 then return finger:rotate(-math.pi / 2):translate { distance, 0 } end

@@ -81,7 +81,8 @@ static void patch_of(const Liquid *q, const int64_t p, Patch *out) {
   }
 }
 
-// the box of its nodes, with memory for them; 0 without memory
+// Opens the liquid of the material `law` at a state: the box of nodes that its particles reach, with memory for them,
+// which the scene owns and the next liquid takes over, so only one is open at a time. 0 if there is no memory.
 static int open_liquid(cq_scene *s, Liquid *q, const cq_slice *in, const int32_t law) {
   int64_t upper[CQ_DIM];
   q->s = s;

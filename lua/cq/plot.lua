@@ -201,7 +201,8 @@ local function log_ticks(low, high)
   return out
 end
 
--- ticks from the lowest on whose numbers do not run together
+-- The ticks {at, text} of the vertical axis, in rising order, without those whose number would run into that of the
+-- last one kept; the lowest stays. f: the frame, whose f.y gives the pixel of a value.
 local function thinned(ticks, f)
   local out = {}
   for _, tick in ipairs(ticks) do

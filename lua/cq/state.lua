@@ -87,7 +87,8 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
--- A function that checks the options of a readout.
+-- A function that checks the options of the readout `what` and returns them with their defaults, also where none are
+-- given. allowed: a checker for each option by its name.
 local function options_of(what, allowed)
   local spec = is.define(what, allowed)
   local none = spec {}

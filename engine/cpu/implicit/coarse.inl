@@ -194,7 +194,8 @@ static void sum_flush(const cq_coarse *m, CoarseSum *of, double *matrix) {
   of->count = 0;
 }
 
-// Adds a cell's block to the sums of its coarse nodes; flushes these first if the nodes before were others.
+// Adds a cell's block to the sums of its coarse nodes, and empties the cell for the next one. If the sums are of other
+// coarse nodes, they are added to the matrix first.
 static void coarse_flush(const cq_scene *s, CoarseCell *cell, CoarseSum *to, double *matrix) {
   CoarseReach reach;
   memset(&reach, 0, sizeof reach);   // the hats behind the last one have no slope

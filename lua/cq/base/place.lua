@@ -49,8 +49,9 @@ function place.within(folder, name)
   return path
 end
 
----The path that a file is written to: a name without a slash is in the run's folder. Makes the folder, unless files
----are left out.
+---The path that a file is written to. A path with a slash stays as it is. A name without one is in the run's folder,
+---which is made, unless files are left out; without a run, in that of the open run or of the script. Errors: a folder
+---that cannot be made.
 ---@param path string
 ---@param run? { folder: string? }    whose folder takes a name
 ---@return string

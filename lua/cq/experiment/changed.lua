@@ -62,8 +62,10 @@ local function with_first(world, robot)
   return world, world.robots[1]
 end
 
--- The place of a binary body in a world: that of the block that it was cut from, or its own if it stands there.
-local function place_body(run, body, params, world)
+-- World and robot for a binary body. Without a world, or with a variant of the body's own: that one, and the body with
+-- the values that the experiment trains. With another world: its robot where the body stands there, else that world
+-- with the body in the place of the block that it was cut from. Errors: a body of another design; neither stands there.
+local function world_and_robot(run, body, params, world)
   if not world or world.variant_of == body.world then
     extracted.require_own(run, body, "cq.Experiment")
     return world or body.world, extracted.robot(run, body, params)
@@ -89,9 +91,9 @@ function changed.place(run, def, params)
   local world, robot = def.world or run.world, def.robot
   if def.body then
     if robot then is.fail("give either body or robot, not both") end
-    return place_body(run, def.body, params, def.world)
+    return world_and_robot(run, def.body, params, def.world)
   end
-  if run.extracted and not robot then return place_body(run, run.extracted, params, def.world) end
+  if run.extracted and not robot then return world_and_robot(run, run.extracted, params, def.world) end
   local is_own = not def.world or world.variant_of == run.world
   if is_own and not robot then return world, run:robot_with(params) end
   robot = robot or world.robot

@@ -275,7 +275,8 @@ local function each_frame(options, simulate, frame)
   end)
 end
 
--- Draws a video and returns its path; an error discards it. simulate: runs the rollout whose states are drawn.
+-- Draws a video and returns its path; an error discards the video and is raised again. simulate(on_step) runs the
+-- rollout and calls on_step(state, signals) as it goes; it runs twice where the whole film determines a scale.
 local function film(path, options, simulate)
   local scene
   local video = require("cq.picture").video { path = path, fps = options.fps, keep_frames = options.keep_frames }

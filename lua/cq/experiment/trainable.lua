@@ -154,7 +154,8 @@ local function with_apply(given, what)
   return param_of(def.init, { min = def.min, max = def.max, rate = def.rate }, what)
 end
 
--- The error of a trainable name that neither robot nor world has, with a suggestion.
+-- Raises the error of a name in `given`, the user's table of trainables, that neither robot nor world has, with a
+-- suggestion.
 local function unknown(name, given)
   is.fail("cq.Experiment: trainable has no %s%s; allowed are %s, controller and observer for the rate of their weights, and any name with apply",
     text.describe(name), type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))

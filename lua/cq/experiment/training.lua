@@ -68,7 +68,8 @@ local function restore_substeps(self, start)
   end
 end
 
--- Notes how many substeps each level uses, where a failed simulation raised them.
+-- Notes in start.substeps, by level, how many substeps each level uses now, where a failed simulation raised them; for
+-- restore_substeps. start: one of the starts of the training.
 local function keep_substeps(self, start)
   start.substeps = {}
   for key, own in pairs(self.run.levels or {}) do

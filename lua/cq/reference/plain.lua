@@ -65,7 +65,8 @@ local function names_of(list)
   return names
 end
 
--- Lists fields: name and type on one line, the description below it.
+-- Appends the fields of a table: name and type on one line, the description below it. Before them a line for its
+-- nameless items, where it has such. given: { fields, items? }, items a text.
 function Page:table(given)
   local column = column_of(names_of(given.fields))
   if given.items then self:row("1, 2, ...", given.items .. "; without a name", column) end

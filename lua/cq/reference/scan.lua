@@ -179,7 +179,7 @@ function scan.is_record(class)
   return class ~= nil and (class.name:find "%.def$" or class.name:find "Options$") ~= nil
 end
 
----Annotated fields of a class, its parents' after its own.
+---Annotated fields of a class, its own before its parents'; of two with one name the first one alone.
 ---@param classes table<string, cq.reference.Class>
 ---@param class cq.reference.Class
 ---@return cq.reference.Item[]

@@ -41,7 +41,8 @@ local function points_of(def)
   return points
 end
 
--- The volume of each point {count}: spacing^dim, or as given. Errors: both or neither; another count; not above 0.
+-- The volume of each point {count}: spacing^dim, or as given, one number for all or {count}. Errors: both or neither;
+-- another count; not above 0.
 local function volumes_of(def, count, dim)
   if (def.spacing == nil) == (def.volume == nil) then
     is.fail("cq.Shape.points: give either spacing or volume%s", def.spacing and ", not both" or "")
