@@ -24,7 +24,7 @@ another program, or data of an experiment. `cqlua verify` runs them in the sourc
   not keep its promise stays here, with the reason below its table and the largest error that it may have (*at most*).
 
 What robots that were trained keep at parts of their step, by updated and total Lagrangian steps, is a
-[table of its own](gaits.md).
+[table of its own](../tests/bench/gaits.md).
 ]]
 
 local SHOWN = { "method", "quantity", "exact", "ours", "refined", "error", "order", "promise", "kept" }

@@ -8,7 +8,7 @@
 -- substeps; --collisions lets surfaces push each other apart (total_lagrangian). Other options are the example's, such
 -- as --iterations. A row of the table is replaced by a later one of the same example, steps and seed.
 -- --kept tests/bench/kept.csv: also what is kept of the gain by cq.robustness, in percent, with --draws of all at once.
--- --example all: each row of both tables of docs/gaits.md of seed 0, one after another; hours.
+-- --example all: each row of both tables of tests/bench/gaits.md of seed 0, one after another; hours.
 local cq = require "cq"
 local atomic_file = require "cq.base.atomic_file"
 local changes = require "cq.robustness.changes"
@@ -25,7 +25,7 @@ local examples = {
 }
 local PARTS = { 2, 4, 8 }
 local HEAD = "example,steps,seed,iterations,way,way_2,way_4,way_8,minutes,seconds"
--- rows of docs/gaits.md of seed 0, and the steps that each is trained with
+-- rows of tests/bench/gaits.md of seed 0, and the steps that each is trained with
 local ALL, APIC, OWN = { "apic", "decay", "total_lagrangian" }, { "apic" }, { "total_lagrangian" }
 local ROWS = {
   { "quadruped --iterations 20", ALL }, { "biped --particles 20 --iterations 40 --viscosity 0.05", ALL },

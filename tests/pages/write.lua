@@ -14,7 +14,7 @@ function write.pages()
   return {
     ["README.md"] = marks.fill("README.md", { results = results.headlines(rows) }),
     ["docs/results.md"] = marks.fill("docs/results.md", { results = results.all(rows) }),
-    ["docs/gaits.md"] = marks.fill("docs/gaits.md", { gaits = gaits.table(), kept = gaits.kept() }),
+    ["tests/bench/gaits.md"] = marks.fill("tests/bench/gaits.md", { gaits = gaits.table(), kept = gaits.kept() }),
     ["docs/examples.md"] = marks.fill("docs/examples.md", { examples = examples.table() }),
   }
 end
