@@ -8,7 +8,9 @@ CQ_GPU double direction_at(const cq_actuation *d, const int32_t actuator, const 
   return d->direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
 
-// The stress, force and pressure of each particle by the present signals, as a kernel.
+// Kernel, at the begin of a run of engine steps: writes for each particle what its actuators give by the present
+// signals: the actuation stress sigma, the force that the script gives and, with pressed surfaces, the pressure times
+// area. All engine steps of the run read it.
 CQ_KERNEL load_actuation(const cq_frame *s, const cq_actuation *d) {
   const int rows = d->surface_start ? (int)ACTUATION_FIELDS : (int)PRESSURE;
   SLOTS_EACH(slot, s->slots) {
@@ -31,7 +33,9 @@ CQ_KERNEL load_actuation(const cq_frame *s, const cq_actuation *d) {
   }
 }
 
-// Each entry's weight gradient and its share of its signal's gradient; and the forces. grad_weight is added to.
+// Adjoint of load_actuation for entries (a particle, its actuator and a weight) and for the script's forces. A thread
+// for each entry adds dL/dweight to grad_weight and writes its share of dL/dsignal, which actuation_signals sums; a
+// thread for each force writes dL/dforce.
 CQ_KERNEL actuation_shares(const cq_frame *s, const cq_actuation *d) {
   const int64_t entries = s->batch * d->entries, all = entries + (int64_t)s->batch * d->forces;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
@@ -70,7 +74,8 @@ CQ_GPU double block_sum(double *shared, const double value) {
   return shared[threadIdx.x];   // its own: no barrier
 }
 
-// dL/d(signal) of an actuator by its pressures, summed over every SUM_THREADS-th surface entry
+// A thread's part of dL/dsignal of an actuator that presses on surfaces: of the entries threadIdx.x, threadIdx.x +
+// SUM_THREADS, ... of its surface, the area times dL/d(pressure times area).
 CQ_GPU double pressure_share(const cq_frame *s, const cq_actuation *d, const int64_t scene, const int64_t actuator) {
   double sum = 0;
   for (int64_t k = d->surface_by_start[actuator] + threadIdx.x; k < d->surface_by_start[actuator + 1];

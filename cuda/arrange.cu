@@ -13,7 +13,7 @@ static const char *const what = "sorting";
 // Blocks of a launch whose threads walk over all particle slots.
 static int32_t blocks_of(const cq_device *d) { return cq_cuda_blocks(d, d->slots, 256); }
 
-// The arguments of sorting kernels for the live state.
+// The arguments of the kernels that sort particles, for the positions of the live state.
 static cq_sorting sorting_of(const cq_device *d) {
   const cq_model *m = d->model;
   cq_sorting s = {};
@@ -36,7 +36,8 @@ static cq_sorting sorting_of(const cq_device *d) {
   return s;
 }
 
-// Copies the counts that sorting has found, to or from the device.
+// Copies what sorting has found (the box around the particles, counts of tiles) from the device to the host or back, by
+// the kind of copy.
 static cq_status copy_found(cq_device *d, cudaMemcpyKind kind) {
   const cq_status status =
       kind == cudaMemcpyHostToDevice
@@ -48,7 +49,8 @@ static cq_status copy_found(cq_device *d, cudaMemcpyKind kind) {
   return cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
 }
 
-// Extends the box of the particles by one tile on every side.
+// Sets the window of sorting, a box of tiles: the tiles lower to upper, between which all particles are, and one more
+// on each side, since particles reach the nodes of neighbours.
 static void set_window(cq_sorting *s, const int32_t lower[3], const int32_t upper[3]) {
   for (int i = 0; i < s->dim; i++) {
     s->lower[i] = lower[i] - 1;
@@ -121,7 +123,8 @@ static cq_status find_tiles(cq_device *d, cq_sorting *s, int32_t *outside) {
   return status;
 }
 
-// Makes an arrangement of the tiles that were found, and the order of its particles.
+// Makes a new arrangement: the list of the tiles that were found, with their neighbours, and for each slot of the
+// device's arrays which particle of the user's it holds. The caller owns it.
 static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangement **out) {
   cq_status status = cq_cuda_arrangement_create(d, out);
   if (status) return status;
@@ -144,7 +147,7 @@ static cq_status make_arrangement(cq_device *d, const cq_sorting *s, cq_arrangem
   return cq_cuda_check(cudaGetLastError(), what);
 }
 
-// Moves state and constants into the new order.
+// Copies the live state into `next`, and constants into `to`, with the particles in the new order of `to`.
 static cq_status move_all(cq_device *d, const cq_arrangement *to, const cq_slice *next) {
   const cq_arrangement *from = d->arrangement;
   const cq_moving m = {{d->live->memory->data, from->params, cq_internal_of(d, d->live->memory)},

@@ -4,7 +4,8 @@
 #include "../engine/world/constants.h"
 #include <string.h>
 
-// Blocks of a launch whose threads walk over `count` items.
+// The number of thread blocks for a kernel whose threads walk over `count` items: one item for each thread, but at most
+// 16 blocks for each processor of the GPU.
 int32_t cq_cuda_blocks(const cq_device *d, int64_t count, int32_t threads) {
   const int64_t blocks = (count + threads - 1) / threads, most = 16 * (int64_t)d->context->processors;
   return (int32_t)(blocks < 1 ? 1 : blocks < most ? blocks : most);
@@ -262,17 +263,17 @@ typedef struct Source {
   size_t step;               // bytes from scene to scene
 } Source;
 
-// Where the arrays of a field are, scene after scene.
+// Where the arrays of one field (CQ_FIELD_...) of all scenes are on the host.
 static Source value_of(const cq_values *values, int32_t field) {
   return {(const char *)&values->value[field], sizeof *values};
 }
-// The array of one scene, among those of all scenes that a field is loaded from.
+// The host array of one scene, of a field that value_of has found.
 static const double *array_of(const Source *source, int32_t scene) {
   return *(const double *const *)(source->at + (size_t)scene * source->step);
 }
 
-// Copies an array {count} of each scene, or of the first scene if all share one, to device memory, which is made larger
-// where needed.
+// Copies an array of `count` numbers of each scene to device memory, or one array if all scenes share it; `to` is made
+// larger where needed. every: numbers from one scene's array to the next, 0 where they share one. what: for errors.
 static cq_status upload_values(cq_device *d, const Source *source, int64_t count, const char *what, cq_memory **to,
                                int64_t *every) {
   int32_t scenes = 1;
@@ -342,7 +343,7 @@ static cq_status load_internals(cq_device *d, cq_memory **work) {
 // Where a material constant goes on the device.
 static Target param_of(const cq_device *d, int32_t which) { return {d->arrangement->params, d->params, which, 1}; }
 
-// Have all scenes the same constants?
+// Have all scenes the same material constants, so that one copy serves them all?
 static int32_t shared_constants(const cq_device *d, const cq_values *values) {
   for (int32_t s = 1; s < d->batch; s++)
     for (int32_t f = CQ_FIELD_YOUNG; f < CQ_FIELD_ACTUATION_WEIGHT; f++)
@@ -350,7 +351,8 @@ static int32_t shared_constants(const cq_device *d, const cq_values *values) {
   return 1;
 }
 
-// the slots of all scenes, or of the first if all have the same constants
+// Computes from the user's constants (E, nu, ...) those that material laws work with (slots), and sends them to the
+// device: of all scenes, or once where they are the same.
 static cq_status load_slots(cq_device *d, const cq_values *values, cq_memory **work) {
   const int64_t n = d->particles, slots = d->model->slot_count;
   const int32_t scenes = shared_constants(d, values) ? 1 : d->batch;
@@ -406,7 +408,9 @@ static cq_status load_globals(cq_device *d, const cq_values *values) {
   return status;
 }
 
-// loads the state of step 0 from the user's values; it is the live state then
+// Loads what the user has set for the start, in the user's order of particles: positions, velocities, C, F, masses,
+// volumes, constants and internal variables. Then sorts them, or makes the nodes of reference grids, and keeps this
+// state to begin from again.
 static cq_status load_start(cq_device *d, const cq_values *values) {
   cq_memory *work = NULL;
   const Source mass = value_of(values, CQ_FIELD_MASS), volume = value_of(values, CQ_FIELD_VOLUME);

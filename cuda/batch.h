@@ -191,7 +191,7 @@ enum { CQ_STAGING = 8192 };  // doubles
 static inline int32_t cq_global_count(const cq_device *d) { return CQ_AT_FRICTION + 4 * d->model->wall_count; }
 // Numbers of a scene that are summed over all particles and nodes: gravity, damping, and 7 for each wall.
 static inline int32_t cq_sum_count(const cq_device *d) { return CQ_AT_FRICTION + 7 * d->model->wall_count; }
-// numbers of a wall's contacts, of all walls and groups of pins of a scene
+// Numbers of contact impulses of one scene in a control step: those of all walls and all groups of pins.
 static inline int32_t cq_impulse_count(const cq_device *d) {
   return d->model->contact_count * cq_contact_width(d->model->dim);
 }
@@ -202,7 +202,7 @@ static inline size_t cq_motion_most(const cq_device *d) { return 6 * (size_t)d->
 static inline size_t cq_motion_count(const cq_device *d) {
   return d->track && d->track->velocity ? cq_motion_most(d) : 0;
 }
-// where the internal variables of particles begin, and all of these [bytes]
+// Bytes from the begin of a state to the internal variables of materials, which follow x, v, F and C of all particles.
 static inline size_t cq_internal_offset(const cq_device *d) {
   return (size_t)d->fields * (size_t)d->stride * d->real_bytes;
 }
@@ -238,7 +238,7 @@ static inline double *cq_upload_controls(const cq_device *d, cq_upload *u) {
 static inline int64_t cq_total_params(const cq_device *d) { return (int64_t)d->batch * cq_sum_count(d); }
 // Where the gradients of the initial state begin among the sums on the device.
 static inline int64_t cq_total_state(const cq_device *d) { return cq_total_params(d) + (int64_t)d->params * d->slots; }
-// numbers of the gradients of cables: of their values, and all
+// Numbers of the gradients of the cables' own values: stiffness, rest length and friction of all scenes.
 static inline size_t cq_cable_values(const cq_device *d) {
   return 3 * (size_t)d->batch * (size_t)d->model->cables.count;
 }
@@ -261,7 +261,8 @@ cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase);
 cq_status cq_cuda_timer_end(cq_context *c);
 void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset);   // waits for the last lap
 
-// is the velocity of nodes before walls kept for the adjoint, or on the spatial grid their momentum?
+// Must the record of an engine step keep what its nodes had for the adjoint: the velocity before walls on reference
+// grids, the momentum on the spatial grid?
 static inline int32_t cq_cuda_keeps_grid(const cq_device *d) {
   return !d->reference || d->model->wall_count + d->model->pin_count > 0;
 }

@@ -4,13 +4,13 @@
 
 enum { CABLE_THREADS = 128 };
 
-// one of a scene's numbers of a cable: stiffness, rest length, friction
+// The stiffness (which = 0), rest length (1) or friction (2) of a cable in a scene.
 CQ_GPU double cable_value(const cq_pulling *c, const int which, const int64_t scene, const int32_t cable) {
   return c->value[which][scene * c->value_stride[which] + cable];
 }
 
-// Cable k of a scene: stiffness, rest length, friction, signal, how its free length follows from the signal (offset,
-// slope), and its number of points.
+// Cable k of a scene, as the formulas of physics/drive take it: stiffness, rest length, friction, signal, how its free
+// length follows from the signal (offset, slope), and its number of points.
 CQ_GPU Cable cable_of(const cq_actuation *d, const int64_t scene, const int32_t k) {
   const cq_pulling *c = &d->cables;
   return {cable_value(c, 0, scene, k), cable_value(c, 1, scene, k), cable_value(c, 2, scene, k),
@@ -25,8 +25,8 @@ CQ_GPU Chamber chamber_of(const cq_actuation *d, const int64_t scene, const int3
           (int32_t)(c->face_start[k + 1] - c->face_start[k])};
 }
 
-// Forces of chambers at points x. With grad (dL/dforce) the adjoint: share gets dL/d(pressure) of each point's
-// chamber.
+// Sets the force on each point of a scene's chambers to that of its pressure, at places x. With grad it is the adjoint:
+// `force` then holds dL/dforce, grad gets dL/dx, and share dL/d(pressure) by each point.
 CQ_GPU void push_points(const cq_actuation *d, const int64_t scene, const double *x, double *force, double *grad,
                         double *share) {
   const cq_pulling *c = &d->cables;
@@ -45,7 +45,8 @@ CQ_GPU void push_points(const cq_actuation *d, const int64_t scene, const double
   }
 }
 
-// where the points of a scene are in state `in`: x {points, dim}
+// Computes where the points of a scene's cables and chambers are in state `in`: weighted means of particles, or anchors
+// in the world. Writes x {points, dim}; all threads of the block call it.
 CQ_GPU void place_points(const cq_frame *s, const cq_actuation *d, const int64_t scene, const void *in, double *x) {
   const cq_pulling *c = &d->cables;
   for (int64_t point = threadIdx.x; point < c->points; point += CABLE_THREADS) {
@@ -61,8 +62,8 @@ CQ_GPU void place_points(const cq_frame *s, const cq_actuation *d, const int64_t
   __syncthreads();
 }
 
-// The forces of cables and chambers in state k, added to the forces that the script gives: overwrites
-// the forces of pulled particles.
+// Kernel: forces of cables and chambers for the places of state k. Sets the force of each particle that one pulls on to
+// the script's force plus these; the next scatter reads it.
 static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int32_t k) {
   const cq_pulling *c = &d->cables;
   if (s->progress->over) return;
@@ -90,8 +91,9 @@ static __global__ void pull_cables(const cq_frame *s, const cq_actuation *d, int
   }
 }
 
-// The adjoint of this step's forces of particles becomes that of the points of cables and chambers; the rows of
-// particles are then cleared, since each step has other forces.
+// First part of pull_cables_adj: turns dL/dforce of the pulled particles into dL/dforce of the points of cables and
+// chambers, by the weights of particles in points. Adds it up for the script's own forces too, and clears the
+// particles' rows, since each engine step has forces of its own.
 CQ_GPU void take_forces(const cq_frame *s, const cq_actuation *d, const int64_t scene) {
   const cq_pulling *c = &d->cables;
   for (int64_t point = threadIdx.x; point < c->points; point += CABLE_THREADS) {
@@ -116,7 +118,8 @@ CQ_GPU void take_forces(const cq_frame *s, const cq_actuation *d, const int64_t 
   __syncthreads();
 }
 
-// The adjoint of pull_cables: after that of scattering state k, to the adjoint of its positions.
+// Adjoint of pull_cables: from dL/dforce of particles in state k to the gradients of signals and constants of cables
+// and chambers, and of positions, which are added to the adjoint of state k.
 static __global__ void pull_cables_adj(const cq_frame *s, const cq_actuation *d, int32_t k) {
   const cq_pulling *c = &d->cables;
   for (int64_t scene = blockIdx.x; scene < s->batch; scene += gridDim.x) {

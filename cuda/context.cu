@@ -54,7 +54,8 @@ static cq_status upload_materials(cq_context *c) {
   return status;
 }
 
-// Copies the actuation entries to the device sorted by actuator, and by particle within one.
+// Copies the actuation entries (particle, actuator, weight) to the device sorted by actuator, and by particle within
+// one: the order in which the adjoint sums a signal's gradient.
 static cq_status upload_by_actuator(cq_context *c) {
   const cq_model *m = c->model;
   const size_t entries = (size_t)m->actuation_count;
@@ -128,7 +129,8 @@ static cq_status upload_cables(cq_context *c) {
   return status;
 }
 
-// entries by particle, and by actuator in the order of the particles
+// Copies the entries of pressed surfaces (particle, actuator, area vector) to the device in two orders: by particle for
+// the forces, by actuator for the gradients of signals.
 static cq_status upload_surfaces(cq_context *c) {
   const cq_model *m = c->model;
   const cq_surfaces *s = &m->surfaces;
@@ -183,7 +185,8 @@ static cq_status upload_drive(cq_context *c) {
   return status ? status : UPLOAD(c, m->force_particle, m->force_count, "forces", d->force_particle);
 }
 
-// The way that CQLUA_CUDA_RUN asks for: tests and measurements compare them.
+// Reads CQLUA_CUDA_RUN, by which tests and benches choose how engine steps are launched: `auto`, `launches` (a kernel
+// for each pass) or `grid` (one kernel for many steps). Errors: another word, or a GPU without the kernels of `grid`.
 static cq_status choose_way(cq_context *c) {
   static const char *const names[] = {"auto", "launches", "grid"};
   const char *chosen = getenv("CQLUA_CUDA_RUN");
@@ -228,7 +231,8 @@ void cq_cuda_context_destroy(cq_context *c) {
   cq_free(c);
 }
 
-// Threads and instruction sets mean nothing on a GPU. A value that the CPU refuses is refused here too.
+// Refuses what a GPU does not do (pressure_smoothing, f_bar), and values of threads and instruction set that the CPU
+// would refuse, though a GPU makes no use of them.
 static cq_status check_choices(const cq_model *m) {
   if (m->threads < 0) return cq_fail(CQ_INVALID, "threads is %d; it must be 0 (all cores) or more", m->threads);
   if (m->simd != 0 && m->simd != 1 && m->simd != 3 && m->simd != 4)

@@ -48,7 +48,8 @@ static void set_controls(cq_device *d, const cq_controls *c, int32_t i) {
   d->control_step = c->at + i;
 }
 
-// index of the control step of an engine step, counted from that of the live state
+// Which control step of a chain an engine step belongs to: 0 for that of the live state. It is the row of signals,
+// forces and impulses.
 static int32_t row_of(const cq_device *d, const Chain *c, int32_t substep) {
   return substep / d->model->substeps - c->at / d->model->substeps;
 }
@@ -146,7 +147,8 @@ static cq_status keep_impulses(cq_device *d, const Chain *c, int32_t made) {
   return !status && (c->at + made) % substeps ? cq_cuda_impulse_keep(d, rows) : status;
 }
 
-// Makes the last good state live, and sorts its particles if engine steps were launched beyond it.
+// Ends a chain after the GPU is done: makes its last good state live, and sorts its particles if engine steps were
+// launched beyond it, which stopped because a tile's particles had moved too far.
 static cq_status conclude(cq_device *d, Chain *c) {
   const cq_progress p = *d->progress;
   const int32_t failed = p.bad < c->sent && p.bad <= p.stop, made = failed             ? p.bad
@@ -236,7 +238,7 @@ static size_t actuation_bytes(const cq_device *d) {
   return (size_t)d->actuation_fields * (size_t)d->stride * d->real_bytes;
 }
 
-// Clears the sums of the tiles of an arrangement.
+// Reserves and clears the sums of wall, gravity and damping gradients that the tiles of an arrangement collect.
 static cq_status begin_sums(cq_device *d, const cq_arrangement *a) {
   const size_t bytes = (size_t)a->block_count * (size_t)cq_sum_count(d) * sizeof(double);
   const cq_status status = cq_pool_reserve(&d->context->pool, &d->sums, bytes, "gradients of gravity and walls");
@@ -273,7 +275,8 @@ cq_status cq_cuda_discount_adjoint(cq_device *d, double factor) {
   return status || !d->reference ? status : cq_cuda_reference_discount(d, factor);
 }
 
-// Adds the gradients of constants, gravity and walls to arrays that do not depend on the order of particles.
+// Adds the gradients that follow the arrangement (of constants by slot; of gravity, damping and walls by tile) to
+// arrays in the user's order, before the arrangement changes and at the end.
 static cq_status store_params_adj(cq_device *d) {
   const cq_arrangement *a = d->adj_arrangement;
   cudaStream_t stream = d->context->stream;
@@ -293,7 +296,8 @@ static void swap(cq_memory **a, cq_memory **b) {
   *b = other;
 }
 
-// Moves the adjoint to the order of particles that the engine step before had.
+// Moves the adjoint from the order of particles after a sorting to that before it, `to`, when the reverse pass comes to
+// an engine step of the earlier arrangement.
 static cq_status cross_sorting(cq_device *d, cq_arrangement *to) {
   cq_status status = cq_cuda_timer_begin(d->context, CQ_PHASE_SORT);
   if (!status) status = cq_cuda_walls_sum(d);
@@ -335,7 +339,8 @@ static cq_status run_backward(cq_device *d, const cq_step_record *records, int32
   return status ? status : cq_cuda_timer_end(d->context);
 }
 
-// Reverses one control step. Its gradients of signals and forces stay on the GPU.
+// Reverses one control step from the records of its engine steps, run by run, then its actuation. dL/d(signals, forces)
+// stay on the GPU, in the present row, until fetch_controls.
 static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   cq_status status = d->reference ? cq_cuda_reference_settle(d) : CQ_OK;
   for (int32_t end = d->model->substeps; end > 0 && !status;) status = run_backward(d, records, end, &end);
@@ -353,7 +358,8 @@ static cq_status reverse_step(cq_device *d, const cq_step_record *records) {
   return CQ_OK;
 }
 
-// The adjoint after control step `at`, the last of the call or not, as rules have it; its norms go to a row.
+// Applies the options of an adjoint after control step `at` was reversed: discounts it, except after the call's last
+// step; writes its norm of each scene to row `row`; and scales scenes down that are above the largest norm allowed.
 static cq_status follow_rules(cq_device *d, const cq_adjoint_rules *rules, int32_t at, int32_t last, int32_t row) {
   const double factor = last ? 1 : cq_adjoint_factor(rules, at + 1);
   cq_status status = factor == 1 ? CQ_OK : cq_cuda_discount_adjoint(d, factor);
@@ -401,7 +407,8 @@ static cq_status fetch_controls(cq_device *d, double *grad_signals, double *grad
   return CQ_OK;
 }
 
-// The adjoint of the last of some control steps, from their records; sets how many of them it made.
+// Reverses control steps, the last of `c` first, as many as one batch of launches holds; sets how many. Gradients of
+// their signals and forces come to the host.
 cq_status cq_cuda_reverse(cq_device *d, const cq_controls *c, cq_record *const *records, int32_t *steps_done) {
   const int64_t most = work_ahead / d->slots / d->model->substeps;
   int32_t count = c->count < d->control_rows ? c->count : d->control_rows;

@@ -95,7 +95,8 @@ static void find_failed_particle(cq_device *d, const State *before, const State 
   d->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// Begins a copy to the host. The caller waits for all copies. NULL without memory.
+// Begins to copy a state to the host and sets q to read it there; the caller waits for the copy and frees q. No slice:
+// q is empty. Errors: no memory.
 static cq_status fetch(cq_device *d, const cq_slice *slice, State *q) {
   q->data = NULL;
   if (!slice) return CQ_OK;

@@ -22,7 +22,8 @@ typedef struct Hull {
 // Node `first` of an array of nodes.
 CQ_GPU const Node *nodes_at(const void *data, const int64_t first) { return (const Node *)data + first; }
 
-// a vector field over nodes to the hull of a tile; all threads of a block call it
+// Copies a vector field of the nodes around a tile of a reference grid to shared memory; 0 where there is no node. All
+// threads of the block call it.
 CQ_GPU void hull_load(const cq_shapes *r, Hull *hull, const Node *field, const int32_t tile) {
   for (int n = (int)threadIdx.x; n < HULL_NODES; n += CELL_THREADS) {
     const int32_t node = r->hull[(int64_t)tile * HULL_NODES + n];
@@ -129,8 +130,8 @@ CQ_GPU void scatter_begin(const cq_shapes *r, Scatter *s, const int32_t tile) {
     s->start[c] = r->cell_start[(int64_t)tile * (HULL_CELLS + 1) + c];
 }
 
-// Puts what this thread's particle scatters into shared memory: slope, value, and its place in the cell. value NULL:
-// zeros.
+// Stores what this thread's particle will scatter to nodes in its column of shared memory: a matrix that goes by grad N
+// (slope), a vector that goes by N (value, NULL: zeros), and its place in the cell.
 CQ_GPU void scatter_put(Scatter *s, const real fraction[CQ_DIM], const real *value, const real slope[CQ_DIM][CQ_DIM]) {
   const int at = column_of((int)threadIdx.x);
   EACH(i) EACH(j) s->rows[i * CQ_DIM + j][at] = slope[i][j];
@@ -138,7 +139,8 @@ CQ_GPU void scatter_put(Scatter *s, const real fraction[CQ_DIM], const real *val
   EACH(i) s->rows[ROW_FRACTION + i][at] = fraction[i];
 }
 
-// Scatters the particles [begin, end) of one cell to plane x of the cell's nodes.
+// Sums what the particles [begin, end) of one cell give to the nodes of one of the cell's three planes along x: N value
+// + slope grad N. sums: of the plane's nodes.
 CQ_GPU void scatter_plane(const Scatter *s, const real inv_dx, const int begin, const int end, const int x,
                           real sums[ROWS_Y][3][CQ_DIM]) {
   for (int k = begin; k < end; k++) {
@@ -163,7 +165,8 @@ CQ_GPU void scatter_plane(const Scatter *s, const real inv_dx, const int begin, 
   }
 }
 
-// All particles of a round, which are the tile's from `from` on, to the sums. All threads of a block call it.
+// Adds what the particles of a round have stored by scatter_put to the tile's sums: those from number `from` of the
+// tile's `count` on, one for each thread. All threads of the block call it.
 CQ_GPU void scatter_round(Scatter *s, const real inv_dx, const int32_t from, const int32_t count) {
   const int32_t to = from + CELL_THREADS < count ? from + CELL_THREADS : count;
   __syncthreads();
@@ -189,7 +192,8 @@ CQ_GPU void scatter_round(Scatter *s, const real inv_dx, const int32_t from, con
   __syncthreads();
 }
 
-// Moves the sums to the arena of the tile, and clears them. first: it overwrites the arena, else adds.
+// Writes the tile's sums to its arena in global memory and clears them, after the last round. first: overwrites the
+// arena, else adds to it.
 CQ_GPU void scatter_end(Scatter *s, Node *arena, const int first) {
   CQ_GLOBAL(arena);
   for (int n = (int)threadIdx.x; n < HULL_NODES; n += CELL_THREADS) {
@@ -209,7 +213,8 @@ CQ_GPU Node *arena_at(const cq_shapes *r, const int field, const int32_t tile) {
   return (Node *)r->arena[field] + (int64_t)tile * HULL_NODES;
 }
 
-// The sum of what the tiles around a node have scattered to it.
+// What a node of a reference grid gets in all: the sum of its entries in the arenas of the tiles around it, always in
+// the same order.
 CQ_GPU Node given_to(const cq_shapes *r, const int field, const int32_t node) {
   Node sum = {{0, 0, 0, 0}}, part[GIVEN];
   const Node *arena = (const Node *)r->arena[field];

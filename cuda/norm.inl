@@ -3,7 +3,8 @@
 
 #define NODE_NUMBERS 4   // reals of a node, of which the first CQ_DIM are used
 
-// The sum of squares that one thread finds in a portion of a scene.
+// One thread's part of the squared norm of a scene's adjoint: of every so many-th particle of portion `portion` the
+// squares of all state fields and internal variables, and of the nodes of reference grids.
 CQ_GPU double square_share(const cq_norming *n, const int32_t scene, const int32_t portion) {
   double sum = 0;
   for (int32_t k = portion * SUM_THREADS + (int32_t)threadIdx.x; k < n->particles;
@@ -25,7 +26,7 @@ CQ_GPU double square_share(const cq_norming *n, const int32_t scene, const int32
   return sum;
 }
 
-// The squares of all portions, a block each.
+// Kernel: the sum of squares of each portion of each scene's adjoint, a block for each. A scene has CQ_NORM_PORTIONS.
 CQ_KERNEL square_portions(const cq_norming n) {
   CQ_SHARED(double, shared, SUM_THREADS);
   for (int32_t b = (int32_t)blockIdx.x; b < n.batch * CQ_NORM_PORTIONS; b += (int32_t)gridDim.x) {
@@ -34,7 +35,7 @@ CQ_KERNEL square_portions(const cq_norming n) {
   }
 }
 
-// The norms, a thread for each scene.
+// Kernel: the norm of each scene's adjoint, the root of the sum of its portions; a thread for each scene.
 CQ_KERNEL add_portions(const cq_norming n) {
   SLOTS_EACH(scene, n.batch) {
     double sum = 0;
@@ -43,7 +44,7 @@ CQ_KERNEL add_portions(const cq_norming n) {
   }
 }
 
-// Scales the adjoint of scenes whose norm is above the most.
+// Kernel: scales the adjoint of each scene whose norm is above the largest one allowed (n.most) down to it.
 CQ_KERNEL limit_norms(const cq_norming n) {
   SLOTS_EACH(slot, n.batch * n.particles) {
     const double norm = n.norms[slot / n.particles];

@@ -18,7 +18,7 @@ struct cq_list {
 
 // ---- lists ----------------------------------------------------------------------------------------------------------
 
-// Frees a list of groups of particles.
+// Frees a list of groups of particles, on the device and on the host.
 static void list_free(cq_device *d, cq_list *l) {
   if (!l) return;
   cq_pool_give(&d->context->pool, l->memory);
@@ -30,7 +30,7 @@ void cq_cuda_lists_destroy(cq_device *d) {
   for (int32_t k = 0; k < CQ_LISTS_MAX; k++) list_free(d, d->lists[k]);
 }
 
-// Is this the list of the readout's groups?
+// Is this kept list made of the same groups of particles as the readout, so that its tables can be used again?
 static int32_t is_list_of(const cq_list *l, const cq_readout *r, int64_t listed) {
   if (l->groups != r->group_count || l->listed != listed) return 0;
   for (int32_t g = 0; g <= l->groups; g++)
@@ -44,7 +44,8 @@ typedef struct Tables {
   cq_portion *portion;
 } Tables;
 
-// Sets the addresses of the tables of a list from `at` on; returns their bytes.
+// Divides one piece of memory, from `at` on, among the tables of a list of groups: sets their addresses in t, and
+// returns the bytes they take in all. It is called for the host's piece and for the device's.
 static size_t lay_out(const cq_list *l, char *at, Tables *t) {
   const size_t listed = (size_t)l->listed, size = sizeof(int32_t);
   t->portion = (cq_portion *)at;
@@ -71,7 +72,8 @@ static void cut_portions(const cq_list *l, const Tables *t) {
   t->portion_start[l->groups] = count;
 }
 
-// the places of each particle, in the order of the list; number: of each particle of a scene, or -1
+// Makes the table from a particle to its places in the list, by which the adjoint of a readout adds up: place_start and
+// place. number: by particle of a scene, its index among the distinct listed ones, or -1.
 static void invert(const cq_list *l, const Tables *t, const int32_t *number) {
   memset(t->place_start, 0, ((size_t)l->distinct_count + 1) * sizeof(int32_t));
   for (int32_t k = 0; k < l->listed; k++) t->place_start[number[t->list[k]] + 1]++;
@@ -202,7 +204,8 @@ static void fill_parts(const cq_readout *readout, int32_t dim, cq_reading *r) {
   }
 }
 
-// the arrays from which the kernels fill the point of a derived quantity
+// Sets where a reading's kernels find what derived quantities are computed from: constants, materials and internal
+// variables of particles.
 static void fill_points(const cq_device *d, cq_reading *r) {
   const cq_model *m = d->model;
   r->params = d->arrangement->params;
@@ -224,7 +227,8 @@ static void fill_weights(const cq_device *d, int32_t weighting, cq_reading *r) {
   r->weight_stride = by_mass ? d->given.mass_stride : d->given.volume_stride;
 }
 
-// Takes memory for the sums, the result and its adjoint.
+// Prepares a readout of a state for the GPU: finds or uploads its list of particles, describes its quantities in r, and
+// reserves device memory in `room` for sums, result and gradient. It launches nothing.
 cq_status cq_cuda_reading(cq_device *d, const cq_readout *readout, int64_t count, const cq_slice *state,
                           cq_memory **room, cq_reading *r) {
   cq_list *l = NULL;

@@ -10,7 +10,8 @@ CQ_GPU double weight_of(const cq_reading *r, const int64_t scene, const int32_t 
 // Is this part of a readout computed from the state, as a stress is, and not a field of it?
 CQ_GPU int is_derived(const cq_part *part) { return part->quantity >= CQ_STATE_FIELD_COUNT; }
 
-// component i of a quantity of the particle at a place of the list
+// Component i of a quantity of the particle at place `place` of the list: read from the state, or computed before by
+// read_derive.
 CQ_GPU double value_at(const cq_reading *r, const int64_t scene, const int64_t place, const cq_part *part,
                        const int32_t i) {
   if (is_derived(part)) return r->derived[(scene * r->listed + place) * r->derived_width + part->first + i];
@@ -18,7 +19,7 @@ CQ_GPU double value_at(const cq_reading *r, const int64_t scene, const int64_t p
   return (double)slot_in(r->state, FIELDS, slot)[(part->first + i) * CQ_GROUP];
 }
 
-// the part that component c, which is not the weight, belongs to
+// Which quantity of a readout its component c belongs to; component 0 is the weight and belongs to none.
 CQ_GPU const cq_part *part_of(const cq_reading *r, const int32_t c) {
   const cq_part *part = r->part;
   while (c >= part->component + part->components) part++;
@@ -59,7 +60,8 @@ CQ_RARE void readout_point(const cq_reading *r, const int32_t slot, ReadoutPoint
   readout_as(at, material, constant);
 }
 
-// by: dL/d(quantity) of a particle; id: its number in the order of the user
+// Adjoint of a derived quantity of one particle, such as its stress: from by = dL/d(quantity) to the gradients of its
+// state, constants and internal variables. id: its number in the user's order.
 CQ_RARE void derived_adj(const cq_reading *r, const int64_t id, const int32_t quantity, const real by[READOUT_WIDTH]) {
   ReadoutPoint at, grad;
   const int32_t slot = r->adj_slot_of[id];
@@ -83,7 +85,8 @@ CQ_RARE void derived_adj(const cq_reading *r, const int64_t id, const int32_t qu
 // __grid_constant__: pointers walk over the parts of a reading where it lies; else each
 // thread would copy it to its stack.
 
-// Computes derived quantities, a thread for each {scene, place in the list}.
+// Kernel: computes the quantities that are no state fields (stress, energy, ...) for each particle of the list in each
+// scene, for the sums and gathers after it.
 CQ_KERNEL read_derive(const __grid_constant__ cq_reading r) {
   const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.listed : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {
@@ -141,7 +144,8 @@ CQ_KERNEL read_groups(const __grid_constant__ cq_reading r, int32_t components) 
   }
 }
 
-// Gathers computed quantities of single particles.
+// Kernel of a readout without groups: copies each quantity of each listed particle of each scene to its place in the
+// result.
 CQ_KERNEL read_gather(const __grid_constant__ cq_reading r) {
   const int64_t all = is_computed(&r) ? (int64_t)r.batch * r.listed : 0;
   for (int64_t n = (int64_t)blockIdx.x * SLOT_THREADS + threadIdx.x; n < all; n += (int64_t)gridDim.x * SLOT_THREADS) {

@@ -37,7 +37,8 @@ static cq_status send_pieces(cq_device *d, const Piece *pieces, int32_t count, c
   return status ? status : cq_cuda_check(cudaStreamSynchronize(d->context->stream), what);
 }
 
-// doubles {count, dim} as reals {.., width} of nodes, or {dim, slots} of slots
+// A host copy of doubles {count, dim} as the device keeps vectors of nodes: four reals for each, in the device's
+// precision. The caller frees it; NULL if there is no memory.
 static void *reals_of_nodes(const cq_device *d, const double *from, int64_t count) {
   const int32_t dim = d->model->dim;
   char *to = (char *)cq_alloc((size_t)count * 4, d->real_bytes, what);
@@ -96,7 +97,8 @@ static cq_status send_tables(cq_device *d, const cq_shapes_layout *l) {
   return status;
 }
 
-// Memory of collisions, cleared: the first state is 1.
+// Reserves memory for finding surfaces that are near each other, in worlds with collisions, and clears it; the number
+// of a check begins at 1, so that zeros are of none.
 static cq_status reserve_near(cq_device *d) {
   cq_reference *r = d->reference;
   cq_shapes *s = &r->shapes;
@@ -114,7 +116,8 @@ static cq_status reserve_near(cq_device *d) {
                 : cq_cuda_check(cudaMemsetAsync(r->near->data, 0, r->near->bytes, d->context->stream), what);
 }
 
-// Work memory for the layout: arenas, the table of surfaces, adjoints.
+// Reserves the device memory that a layout needs in each step: the arenas of tiles, the table of surface places, and
+// the adjoints of nodes.
 static cq_status reserve(cq_device *d) {
   cq_reference *r = d->reference;
   cq_shapes *s = &r->shapes;
@@ -327,7 +330,8 @@ static void node_at(const cq_device *d, const void *state, int32_t node, double 
 
 #include "../engine/world/touch.inl"
 
-// The first pair of rim cells, in the order of the user, of which one lies in the other; pair stays if there is none.
+// In a world with collisions: the first pair of surface nodes that are nearer than collisions may let them come, in the
+// user's order. pair is left as it is where there is none.
 static cq_status find_meeting(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                               int32_t pair[2]) {
   static const double rounding = 1e-4;   // cells
@@ -393,7 +397,8 @@ static cq_status find_touch(cq_device *d, const void *state, int64_t step) {
   return status;
 }
 
-// Surfaces meet in a state, or a particle has left the world.
+// Finds on the host why the surface check stopped a run: two surfaces that meet in this state, or a particle outside of
+// the world; fails with its sentence.
 static cq_status diagnose_surfaces(cq_device *d, const cq_slice *state) {
   void *data = cq_alloc(cq_slice_size(d), 1, "looking for what failed");
   const cq_slice *particles;

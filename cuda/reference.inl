@@ -4,7 +4,8 @@
 
 // ---- forces ---------------------------------------------------------------------------------------------------------
 
-// Particle p as any elastic law sees it: F, constants, and the rate if the law is viscous.
+// Fills `at`, the argument of an elastic law, for particle p: deformation gradient f, its constants, the step, and the
+// velocity gradient `rate` if the law is viscous.
 CQ_GPU void elastic_point(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                           const real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   const real *params = slot_in(s->params, s->param_count, p);
@@ -16,7 +17,7 @@ CQ_GPU void elastic_point(const cq_frame *s, const int32_t p, const real f[CQ_DI
   if (at->law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
 }
 
-// The first Piola-Kirchhoff stress P of particle p by its law, whichever that is.
+// The first Piola-Kirchhoff stress P of particle p by a law that is not inlined into the kernel (material_is_fused).
 CQ_RARE void piola_of_any(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                           const real rate[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
@@ -27,7 +28,7 @@ CQ_RARE void piola_of_any(const cq_frame *s, const int32_t p, const real f[CQ_DI
 // Has the material of particle p a viscosity?
 CQ_GPU int is_viscous(const cq_frame *s, const int32_t p) { return s->materials[s->material[p]].viscous; }
 
-// P of particle p, with its actuation stress.
+// The first Piola-Kirchhoff stress P of particle p by its law, plus that of its actuation. m: its constants and F.
 CQ_GPU void piola_of(const cq_frame *s, const Matter *m, const int32_t p, const real rate[CQ_DIM][CQ_DIM],
                      real out[CQ_DIM][CQ_DIM]) {
   if (material_is_fused(m->point.law))
@@ -40,7 +41,8 @@ CQ_GPU void piola_of(const cq_frame *s, const Matter *m, const int32_t p, const 
   actuation_piola(m->point.f, sigma, out);
 }
 
-// Velocity gradient in space of a particle, where its material is viscous.
+// The velocity gradient in space at a particle, which viscous laws need: the gradient of the hull's velocities v in the
+// undeformed body, times the inverse of the stretch.
 CQ_GPU void rate_of(const Hull *v, const int corner, const Axes *a, const real stretch[CQ_DIM][CQ_DIM],
                     real rate[CQ_DIM][CQ_DIM]) {
   real value[CQ_DIM], slope[CQ_DIM][CQ_DIM];
@@ -55,7 +57,8 @@ typedef struct AroundCell {
   Axes axes;
 } AroundCell;
 
-// - V P F0^T and the force of a particle. Returns det F.
+// What particle p gives to the nodes around it: slope = -V P F0^T, which goes by grad N, and its force (script,
+// pressure, cables), which goes by N. Returns det F.
 CQ_GPU real force_of(const cq_frame *s, const int32_t p, const AroundCell *at, real slope[CQ_DIM][CQ_DIM],
                      real force[CQ_DIM]) {
   const cq_shapes *r = s->shapes;
@@ -122,7 +125,8 @@ CQ_GPU StepWalls walls_of(const cq_frame *s, const int32_t scene, const int32_t 
           (double)(s->step + k - s->wall_step) * s->scales_8.dt, s->scales_8.dt, s->scales_8.dx};
 }
 
-// A node of the reference grid before contacts: mass, velocity, pin, walls, and its places before and after the step.
+// Fills m for a node of a reference grid before contacts: scene, mass, velocity v, pin, the walls of the step, and its
+// places before the step and after it without contacts.
 CQ_GPU void mover_of(const cq_frame *s, const int32_t k, const int32_t node, const real mass, const real v[CQ_DIM],
                      Mover *m) {
   const cq_shapes *r = s->shapes;
@@ -183,7 +187,8 @@ CQ_RARE void hold_node(const cq_frame *s, const Mover *m, real v[CQ_DIM], real m
 // Can a wall or a pin hold this node?
 CQ_GPU int may_hold(const cq_frame *s, const int32_t node) { return s->wall_count || s->shapes->pin[node]; }
 
-// (E115) velocity before walls: d (v + dt f / m + dt g)
+// (E115) The velocity of a node after step k if nothing held it, d (v + dt f / m + dt g): f sums what particles and
+// near surfaces give, d is the damping. mass: of the node, with 1 / m behind it.
 CQ_GPU void velocity_before(const cq_frame *s, const int32_t k, const int32_t node, const Node mass, real v[CQ_DIM]) {
   const cq_shapes *r = s->shapes;
   const int32_t scene = r->scene[node / CQ_TILE_NODES];
@@ -374,7 +379,8 @@ CQ_KERNEL reference_starts(const __grid_constant__ cq_shapes r, const void *give
       slot_in(given, FIELDS, p)[(F + i * CQ_DIM + j) * CQ_GROUP];
 }
 
-// a vector field at a particle, read from where all nodes lie
+// Value and gradient of a field of all nodes at particle p, read from global memory: for kernels that run once and do
+// not load a tile's hull.
 CQ_GPU void global_at(const cq_shapes *r, const Node *field, const int32_t p, const real inv_dx, real value[CQ_DIM],
                       real slope[CQ_DIM][CQ_DIM]) {
   const int32_t *hull = r->hull + r->corner[p];

@@ -22,7 +22,8 @@ CQ_RARE Touch step_impulse_adj(const cq_frame *s, const Mover *m, const StepCont
   return grad;
 }
 
-// Reverses contact j of a node. grad_wall is written. Returns the wall; -1: a pin, or none.
+// Reverses contact j of a node: grad, dL/d(velocities and places) after it, becomes that before it; grad_wall gets the
+// gradient of its wall. Returns the wall's number; -1: a pin, or no such contact.
 CQ_RARE int32_t step_contact_back(const cq_frame *s, const Mover *m, const int32_t j, MoverGrad *grad,
                                   WallGrad *grad_wall) {
   const real still[CQ_DIM] = {0};
@@ -90,7 +91,9 @@ CQ_RARE void step_contacts_back(const cq_frame *s, const Mover *m, const int32_t
   }
 }
 
-// given: vector fields that the arenas hold, which are added to the adjoint
+// Adjoint of node_move in step k: from gradients of nodes after the step to gradients of forces and of nodes before it,
+// with those of walls, gravity and damping. given: how many fields that tiles have left in their arenas are added
+// first, 1: of displacements, 2: of velocities too.
 static __global__ void __launch_bounds__(CQ_TILE_NODES, 1) node_move_adj(const cq_frame *s, int32_t k, int32_t given) {
   CQ_SHARED(Shared, shared, 1);
   const cq_shapes *r = s->shapes;
@@ -259,7 +262,8 @@ CQ_GPU void piola_of_adj(const cq_frame *s, const Matter *m, const int32_t p, co
     slot_in(s->actuation_adj, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP] += grad_sigma[k];
 }
 
-// Adjoint of force_of for one particle. out: gradient of grad u; back: gradient of grad v.
+// Adjoint of force_of for particle p: from the gradients of what nodes got (in at->want) to those of its constants and
+// actuation, of the displacement gradient (out) and of the velocity gradient (back).
 CQ_GPU void force_of_adj(const cq_frame *s, const int32_t p, const AroundCell *at, real out[CQ_DIM][CQ_DIM],
                          real back[CQ_DIM][CQ_DIM]) {
   const cq_shapes *r = s->shapes;
@@ -347,8 +351,8 @@ static __global__ void __launch_bounds__(CELL_THREADS, CQ_REAL_BYTES == 4 ? 2 : 
 
 // ---- readouts, and the first state ----------------------------------------------------------------------------------
 
-// From what readouts gave to the particles of a state, adj {fields, slots}, to the arenas of both fields; adj is
-// cleared.
+// Moves dL/d(x, v, F, C) of particles, as readouts and cables leave them in adj {fields, slots}, to the nodes that the
+// particles follow: into the arenas of displacements and velocities. Clears adj.
 CQ_GPU void settle_tiles(const cq_shapes *r, const void *state, void *adj, Hull *u, Hull *v, Scatter *scatter) {
   const real inv_dx = (real)(1 / r->dx);
   for (int32_t t = (int32_t)blockIdx.x; t < r->tiles; t += (int32_t)gridDim.x) {
@@ -391,7 +395,7 @@ CQ_GPU void settle_tiles(const cq_shapes *r, const void *state, void *adj, Hull 
   }
 }
 
-// Moves gradients of particle fields, as readouts leave them, to the nodes and constants of the reference grids.
+// Kernel: settle_tiles for a state between control steps, after readouts have added their gradients.
 static __global__ void __launch_bounds__(CELL_THREADS) reference_settle(const __grid_constant__ cq_shapes r,
                                                                        const void *state, void *adj) {
   CQ_SHARED(Hull, u, 1);
@@ -399,8 +403,7 @@ static __global__ void __launch_bounds__(CELL_THREADS) reference_settle(const __
   CQ_SHARED(Scatter, scatter, 1);
   settle_tiles(&r, state, adj, u, v, scatter);
 }
-// Moves gradients of particles that cables gave to state k, in the middle of a run, to the nodes of the reference
-// grids.
+// Kernel: settle_tiles for state k in the middle of a run, after cables have added their gradients of positions.
 static __global__ void __launch_bounds__(CELL_THREADS) cell_settle(const cq_frame *s, int32_t k) {
   CQ_SHARED(Hull, u, 1);
   CQ_SHARED(Hull, v, 1);
@@ -408,7 +411,8 @@ static __global__ void __launch_bounds__(CELL_THREADS) cell_settle(const cq_fram
   settle_tiles(s->shapes, s->substeps[k].in, s->adj, u, v, scatter);
 }
 
-// m = sum N m_p and v = p / m of every node, backward
+// Kernel, once at the end of the reverse pass: nodes began with v = p / m, so that each mass gets -v . dL/dv / m;
+// reference_given takes the gradients of masses and momenta on to particles.
 CQ_KERNEL reference_masses(const __grid_constant__ cq_shapes r, const void *state) {
   for (int32_t node = (int32_t)(blockIdx.x * GRID_THREADS + threadIdx.x); node < r.nodes;
        node += (int32_t)gridDim.x * GRID_THREADS) {

@@ -6,7 +6,8 @@
 // The distance below which surfaces push each other apart [length].
 CQ_GPU double near_reach(const cq_shapes *r) { return CQ_NEAR_REACH * r->dx; }
 
-// The cell of a place; 0: the place is none, which the step finds itself.
+// The cell of the search grid that the place x lies in; returns 0 where x is not finite or absurdly far away, which the
+// step reports by itself.
 CQ_GPU int near_cell(const cq_shapes *r, const double *x, int64_t cell[3]) {
   int good = 1;
   cell[2] = 0;
@@ -69,7 +70,8 @@ CQ_GPU int near_pair(const cq_shapes *r, const int32_t a, const int32_t b, Colli
   return collision_near(c);
 }
 
-// Of the rims near rim a with a number above last the lowest, -1: there is none.
+// The lowest number above `last` of the surface nodes that are near node a and may push it; -1: there is none. Called
+// again and again it lists the neighbours in one order, whatever order the table was filled in.
 CQ_GPU int32_t near_after(const cq_shapes *r, const unsigned check, const int32_t a, const int32_t last) {
   int32_t found = r->rims;
   int64_t cell[3];

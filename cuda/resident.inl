@@ -23,7 +23,8 @@ CQ_GPU Round<THREADS> round_of(Own<THREADS> *own) {
   return {own->give, own->sums, own->start, own->list, own->filled};
 }
 
-// Copies the frame to shared memory and clears the sums there. All threads of the block call it.
+// Copies the frame of a run to the block's shared memory, so that it is not loaded again after every barrier, and
+// clears the block's work memory for scattering.
 template <int THREADS>
 CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
   static_assert(sizeof *given % sizeof(int32_t) == 0, "copied by words");
@@ -36,7 +37,8 @@ CQ_GPU void own_begin(Own<THREADS> *own, const cq_frame *given) {
 
 // ---- forward: passes are called and not inlined, so that each has all registers -------------------------------------
 
-// The transfer pass of step k within the resident kernel.
+// The particle pass of engine step k within the resident kernel, as a call: inlined, its registers would count for the
+// whole kernel.
 template <int GATHER, int SCATTER>
 CQ_RARE void call_transfer(Own<TRANSFER_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);
@@ -78,7 +80,7 @@ static __global__ void __launch_bounds__(TRANSFER_THREADS, 2) resident(const cq_
 // ---- backward -------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2   // in 3D launches are faster (run.cu)
-// The adjoint of the transfer pass of step k within the resident kernel.
+// The adjoint of the particle pass of engine step k within the resident kernel, as a call.
 template <int P2G, int G2P>
 CQ_RARE void call_transfer_adj(Own<ADJ_THREADS> *own, const int32_t k) {
   CQ_BLOCKS_OWN(own);

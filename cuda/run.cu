@@ -96,7 +96,7 @@ static void fill_world(const cq_device *d, cq_frame *f) {
   f->global_stride = cq_global_count(d);
 }
 
-// Sets the reference grids of a run, for total Lagrangian worlds; NULL for others.
+// Points the frame of a run at the reference grids in total Lagrangian worlds, and sets it to NULL in others.
 static void fill_shapes(const cq_device *d, cq_upload *on_device, cq_upload *u) {
   cq_reference *r = d->reference;
   u->frame.shapes = NULL;
@@ -263,8 +263,8 @@ static void place_cables(cq_device *d, const cq_upload *u, int32_t k) {
 // valid.
 static int32_t reads_contact(const cq_device *d) { return d->track->impulse != NULL; }
 
-// With cables, G2P and the P2G of the next engine step are two launches, because the pull of cables is computed from
-// all particles between them.
+// Launches `count` engine steps of a world with cables or chambers. G2P and the P2G of the next step are two launches
+// there, because the pull of cables is computed from all particles between them.
 static void launch_forward_cables(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   cudaStream_t stream = d->context->stream;
   load_actuation(d, u);
@@ -291,7 +291,8 @@ static void launch_backward_cables(cq_device *d, const cq_upload *u, Sizes sizes
   }
 }
 
-// Total Lagrangian steps: forces of the cells, then the nodes; cables and chambers are placed by the nodes before.
+// Launches `count` total Lagrangian steps: forces of the cells, then the nodes. Cables and chambers take their places
+// from the nodes before each step.
 static void launch_forward_reference(cq_device *d, const cq_upload *u, Sizes sizes, int32_t count) {
   const cq_cuda_kernels *kernels = d->kernels;
   cudaStream_t stream = d->context->stream;
@@ -454,7 +455,8 @@ cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
                 : launch_passes(d, &d->backward[count], launch_backward, count);
 }
 
-// From gradients of actuation stress and cable forces to those of signals and script forces.
+// Launches the adjoint of a control step's actuation: gradients of actuation stress and cable forces, summed over its
+// engine steps, to those of signals, weights and the script's forces.
 cq_status cq_cuda_run_load_actuation_adj(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   const int64_t shares = d->batch * (d->model->actuation_count + d->model->force_count);
@@ -462,7 +464,8 @@ cq_status cq_cuda_run_load_actuation_adj(cq_device *d) {
   return cq_cuda_check(cudaGetLastError(), "the adjoint of the controls");
 }
 
-// Makes the scatter of the step that failed once more, to find the particle.
+// Makes the scatter of the step that failed once more, so that a state is at hand in which cq_cuda_diagnose finds the
+// particle.
 cq_status cq_cuda_run_probe(cq_device *d) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   load_actuation(d, u);

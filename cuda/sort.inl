@@ -8,7 +8,8 @@ enum { SLOT_THREADS = 256 };
   for (int32_t p = (int32_t)(blockIdx.x * SLOT_THREADS + threadIdx.x); p < (count);                                    \
        p += (int32_t)gridDim.x * SLOT_THREADS)
 
-// Finds the base cell of a particle. Returns 0 where it is not in the world, or not finite.
+// The cell, in the order of the grid, at which the 3^dim nodes around a particle begin. Returns 0 where it is outside
+// of the world or not finite.
 CQ_GPU int base_of(const cq_sorting *s, const int32_t p, int32_t base[CQ_DIM]) {
   int inside = 1;
   EACH(i) {
@@ -50,7 +51,7 @@ CQ_KERNEL find_box(const cq_sorting s) {
   }
 }
 
-// Finds the tile and cell of each particle, its key for sorting.
+// Kernel: the tile and cell of each particle, and its rank in the tile, by which it is sorted.
 CQ_KERNEL find_keys(const cq_sorting s) {
   SLOTS_EACH(p, s.slots) {
     int32_t base[CQ_DIM], key = s.order[p] / s.particles, cell = 0;

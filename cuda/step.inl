@@ -47,7 +47,8 @@ CQ_RARE void pressure_load(const cq_frame *s, const int32_t p, const real f[CQ_D
   pressure_force(f, pressure, force);
 }
 
-// Loads the constants, actuation and internal variables of particle p, for its law at deformation gradient f.
+// Fills m with what P2G of particle p needs beside its state: mass, volume, the constants of its law, its deformation
+// gradient f, and the force on it, that of pressure included.
 CQ_GPU void matter_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM], Matter *m) {
   const real *params = slot_in(s->params, s->param_count, p);
   m->mass = params[CQ_PARAM_MASS * CQ_GROUP];
@@ -79,7 +80,7 @@ CQ_RARE void point_load(const cq_frame *s, const void *state, const int32_t p, c
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
-// Kirchhoff stress tau of particle p by the plain form of its law; returns det F.
+// Kirchhoff stress tau of particle p by a law that is not inlined into the kernel; returns det F.
 CQ_RARE real stress_of_plain(const cq_frame *s, const void *state, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                              real tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
@@ -115,7 +116,8 @@ CQ_GPU void sigma_load(const cq_frame *s, const int32_t p, real sigma[CQ_SYM]) {
       slot_in(s->actuation, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP];
 }
 
-// Kirchhoff stress with actuation of a particle of a state; returns det F
+// Kirchhoff stress tau of particle p by its law, plus that of actuation; `kept` holds what the adjoint uses again.
+// Returns det F.
 CQ_GPU real stress_of(const cq_frame *s, const Matter *m, const void *state, const int32_t p, MaterialKept *kept,
                       real tau[CQ_DIM][CQ_DIM]) {
   const int fused = material_is_fused(m->point.law);
@@ -151,7 +153,8 @@ CQ_GPU void source_of(const Matter *m, const State *q, const Place *at, const re
   EACH(i) EACH(j) p->tau[i][j] = tau[i][j];
 }
 
-// Makes the state of a particle after a step. Returns 0 where it is not finite, or out of the world.
+// G2P of one particle: reads the tile's nodes and makes its state after the step in `next`. Returns 0 where that is not
+// finite, or outside of the world.
 CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile, const void *in, const int32_t p,
                 State *next) {
   const GridStep step = grid_step_of(s);
@@ -169,7 +172,8 @@ CQ_GPU int move(const cq_frame *s, const Node region[NODES], const cq_tile *tile
   return in_world(s, inv_dx, next->x) && poison == 0;
 }
 
-// Computes the terms that a particle scatters to its nodes. Returns 0 if the particle is inverted.
+// The first half of P2G of one particle: computes momentum, mass and the affine term that it gives to its nodes;
+// scatter sums them. Returns 0 if the particle is inverted (det F <= 0).
 CQ_GPU int give_to_grid(const cq_frame *s, const void *state, const int32_t p, const State *q, const Place *at,
                         Exchange *give) {
   const GridStep step = grid_step_of(s);

@@ -2,7 +2,8 @@
 // does what lies between two grid passes: the adjoint of scattering in step k, then that of gathering in step k - 1.
 // AGAIN: there are too few registers to keep the state over the walk through the stencil, so it is loaded twice.
 
-// Returns p itself, hidden from the compiler, which then loads from it a second time instead of keeping registers.
+// Returns p, in a way that the compiler cannot see through: it then loads from p a second time where that is needed,
+// and does not keep the values in registers.
 CQ_GPU int32_t opaque(int32_t p) {
   CQ_OPAQUE(p);
   return p;
@@ -13,7 +14,8 @@ CQ_GPU void add_param(const cq_frame *s, const int which, const int32_t p, const
   slot_in(s->params_adj, s->param_count, p)[which * CQ_GROUP] += value;
 }
 
-// Adds the gradients of constants and internal variables of a particle to those of the run.
+// Adds the gradients of one particle's constants and internal variables, as a law's adjoint leaves them in grad, to
+// those of the run.
 CQ_RARE void point_add(const cq_frame *s, const int32_t p, MaterialPoint *grad) {
   const cq_material *law = &s->materials[s->material[p]];
   for (int k = 0; k < s->param_count - CQ_PARAM_SLOTS; k++)
@@ -102,7 +104,8 @@ CQ_GPU void stress_of_adj(const cq_frame *s, const Matter *m, const Around *of, 
       grad_sigma[k];
 }
 
-// adjoint of pressure_load: the gradient of the pressure times area is added to actuation_adj
+// Adjoint of pressure_load: from dL/dforce to dL/dF, added to grad_f, and to dL/d(pressure times area), added to
+// actuation_adj.
 CQ_RARE void pressure_load_adj(const cq_frame *s, const int32_t p, const real f[CQ_DIM][CQ_DIM],
                                real grad_f[CQ_DIM][CQ_DIM], const real grad_force[CQ_DIM]) {
   real pressure[CQ_DIM], grad_pressure[CQ_DIM] = {0};

@@ -20,7 +20,8 @@ enum { X = 0, V = CQ_DIM, C = 2 * CQ_DIM, F = 2 * CQ_DIM + CQ_DIM * CQ_DIM };   
 enum { SIGMA = 0, FORCE = CQ_SYM, PRESSURE = CQ_SYM + CQ_DIM };
 enum { FIELDS = 2 * CQ_DIM + 2 * CQ_DIM * CQ_DIM, ACTUATION_FIELDS = CQ_SYM + 2 * CQ_DIM };
 
-// the first field of a slot in an array {fields, slots}; the next field is CQ_GROUP further
+// The address of a particle's first field in an array {fields, slots}; its next field is CQ_GROUP numbers further, so
+// that neighbouring threads read neighbouring numbers.
 CQ_GPU real *slot_in(const void *data, const int fields, const int32_t slot) {
   CQ_GLOBAL(data);
   return (real *)data + CQ_SLOT_AT(fields, (uint32_t)slot);
@@ -44,7 +45,8 @@ typedef struct Place {
   real f[CQ_DIM], arm[CQ_DIM];
 } Place;
 
-// Finds a particle's place in the region of its tile. 0: its stencil reaches out of the region, or it is not finite.
+// Finds where a particle at x lies among the nodes of its tile's region. Returns 0 where some of its nodes are outside
+// of that region, so that particles must be sorted, or x is not finite.
 CQ_GPU int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], Place *p) {
   int inside = 1;
   EACH(i) {
@@ -58,7 +60,8 @@ CQ_GPU int place(const cq_tile *tile, const real inv_dx, const real x[CQ_DIM], P
   return inside;
 }
 
-// A part of a tile's particles, as a tile of its own. Parts are counted through all tiles.
+// The particles that one block works on, as a tile: a tile's particles are divided among several blocks, its parts.
+// part: counted through all tiles.
 CQ_GPU cq_tile part_of_tile(const cq_frame *s, const int32_t part) {
   const cq_tile *tiles = s->tiles;
   CQ_GLOBAL(tiles);
@@ -71,7 +74,8 @@ CQ_GPU cq_tile part_of_tile(const cq_frame *s, const int32_t part) {
   return tile;
 }
 
-// coordinates of a node counted through a cube with the last axis fastest; unsigned, for which powers of two are shifts
+// The coordinates of node number `node` of a cube of side^dim nodes whose last axis is fastest. Unsigned, so that
+// powers of two become shifts.
 CQ_GPU void node_at(const int node, const int side, int at[CQ_DIM]) {
   const unsigned n = (unsigned)node, s = (unsigned)side;
   at[LAST] = (int)(n % s);

@@ -8,8 +8,8 @@ enum { SURFACES_AT_EDGE = 1, SURFACES_TOO_MANY = 2 };
 // way: after which surfaces are looked at within a run [cells], as on the CPU
 #define CHECKED_WAY 0.25
 
-// Are surfaces checked for contact after substep k? After the last of a run they are. All threads of a block call it,
-// and one of them finds out.
+// Are surfaces looked at for contact after substep k? After the last of a run, and whenever something may have moved
+// CHECKED_WAY cells since the last look. All threads of a block call it.
 CQ_GPU int is_checked(const cq_frame *s, const int32_t k, int32_t *shared) {
   if (k < 0 || k == s->count - 1) return 1;
   if (threadIdx.x == 0) {
@@ -43,8 +43,7 @@ CQ_GPU void rim_places(const cq_shapes *r, const Node *state, const int32_t rim,
   touch_place(CQ_DIM, r->dx, at, before, after, places);
 }
 
-// A cell of a scene in this check, and a place in it; of two in a cell the check finds the one that comes first. Newer
-// checks have smaller numbers, so that what older ones left counts as nothing.
+// The key of a cell of a scene in the hash table of surface places.
 CQ_GPU unsigned long long touch_key(const cq_shapes *r, const int32_t scene, const int64_t cell) {
   int64_t cells = 1;
   EACH(i) cells *= r->cells[i];
@@ -93,8 +92,8 @@ CQ_GPU const Node *state_after(const cq_frame *s, const int32_t k) {
   return nodes_at(k < 0 ? s->substeps[0].in : s->substeps[k].out, 0);
 }
 
-// Nothing is entered, and then nothing meets, after a step that failed by itself: what it left is no state. Only
-// touch_meet may name another failure, so that all threads here see the same.
+// Kernel: enters the surface places of the state after step k into the table of cells, of which each keeps the place
+// with the lowest number. It does nothing after a step that failed by itself, since its state is none.
 static __global__ void __launch_bounds__(SLOT_THREADS) touch_enter(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);
@@ -114,7 +113,8 @@ static __global__ void __launch_bounds__(SLOT_THREADS) touch_enter(const cq_fram
   });
 }
 
-// Do two places of rims in one cell touch? With collisions surfaces that are not stretched push each other apart.
+// Do two surface places that lie in one cell touch? Neighbours in the body cannot. With collisions only surfaces that
+// are stretched over more than a cell can: others push each other apart.
 CQ_RARE int do_touch(const cq_shapes *r, const Node *state, const int32_t a, const int32_t b) {
   if (!touch_apart(&r->rim[a], &r->rim[b])) return 0;
   if (!r->push) return 1;
@@ -130,8 +130,8 @@ CQ_GPU void fail_state(const cq_frame *s, const int32_t k) {
   atomicMin(&s->progress->bad, s->first + (k < 0 ? 0 : k));
 }
 
-// Names the first state whose surfaces touch, or have more places than the table, and one with a particle out of the
-// world. The host finds which it is.
+// Kernel: compares each surface place with the first one of its cell and ends the run at the first state in which two
+// touch, in which there are more places than the table holds, or a particle has left the world. The host finds which.
 static __global__ void __launch_bounds__(SLOT_THREADS) touch_meet(const cq_frame *s, int32_t k) {
   const cq_shapes *r = s->shapes;
   const unsigned check = (unsigned)(s->shapes->check + k);

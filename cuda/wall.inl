@@ -119,7 +119,8 @@ CQ_RARE Node node_contacts(const cq_frame *s, const int64_t n, const int32_t k, 
 
 // ---- impulses -------------------------------------------------------------------------------------------------------
 
-// index of the impulse of a wall, or of a group of pins, among those of all
+// Where the numbers of the impulse of a wall (0 or more), or of a group of pins (negative), begin among those of a
+// scene.
 CQ_GPU int32_t impulse_at(const cq_frame *s, const int32_t wall) {
   return (wall < 0 ? s->impulse_count : 0) + CONTACT_WIDTH * wall;
 }

@@ -91,8 +91,8 @@ CQ_GPU void store_counts(const cq_sorting *s, const Before all) {
   s->found->ring = all.ring;
 }
 
-// Writes the kind of each tile in the place of its number, and the sum over the block. With one block scan_sums is not
-// needed.
+// Kernel: counts the tiles with particles and the ring tiles of each portion of the window, the first of three that
+// number them.
 template <int DIM>
 CQ_KERNEL scan_parts(const cq_sorting s) {
   CQ_SHARED(Before, shared, THREADS);
@@ -109,7 +109,8 @@ CQ_KERNEL scan_parts(const cq_sorting s) {
   if (gridDim.x == 1) store_counts(&s, sum);
 }
 
-// Exclusive prefix sum over the totals of all blocks, by one block.
+// Kernel: from the counts of portions to the numbers at which each begins, an exclusive prefix sum in one block; the
+// second of three.
 CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
   CQ_SHARED(Before, shared, THREADS);
   Before *part = (Before *)s.partial, all = {0, 0, 0};
@@ -124,7 +125,7 @@ CQ_KERNEL scan_sums(const cq_sorting s, int32_t parts) {
   if (threadIdx.x == 0) store_counts(&s, all);
 }
 
-// Numbers the tiles that are needed: prefix sums over portions of all tiles in the box.
+// Kernel: the number of each tile that is needed, from where its portion begins; the third of three.
 CQ_KERNEL scan_tiles(const cq_sorting s) {
   CQ_SHARED(Before, shared, THREADS);
   Before mine = {0, 0, 0}, item[ITEMS], sum;

@@ -13,7 +13,8 @@ void cq_gravity_close(cq_rollout *r) {
   cq_free(r->track.grad_gravity);
 }
 
-// Allocates an array of gravity by control step, {steps, batch, dim}, unless it is there; 0: no memory.
+// Allocates a rollout's array of gravity by control step, {steps, batch, dim}, unless it is there already; 0: there is
+// no memory.
 static int reserve(const cq_rollout *r, double **array) {
   return cq_step_rows_reserve(r, array, r->world->model.dim, "gravity of control steps");
 }

@@ -57,7 +57,8 @@ typedef struct Work {
   double *signals;           // {batch, actuators}; backward their gradient
 } Work;
 
-// Allocates what a control step of a policy needs: inputs, outputs and activations of its layers.
+// Allocates the work memory of a policy in w: readouts of all scenes, and inputs, outputs and activations of its layers
+// for one.
 static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   *w = (Work){.inputs = p->layers[0].in, .outputs = cq_policy_outputs(p)};
   w->signal_count = r->world->model.actuator_count;
@@ -104,7 +105,7 @@ static void load_inputs_adj(cq_rollout *r, const cq_policy *p, const Work *w, in
   }
 }
 
-// A layer as the argument of cq_tensor_dense.
+// A layer of a policy as the argument of cq_tensor_dense, which multiplies by its weights.
 static cq_dense dense_of(const cq_layer *l) {
   return (cq_dense){.rows = 1, .in = l->in, .out = l->out, .activation = l->activation};
 }
@@ -134,8 +135,8 @@ static void network_adj(const cq_policy *p, const Work *w) {
   }
 }
 
-// One control step: observation, network, signals of all scenes {batch, signals}, then the engine's steps. outputs: of
-// the last layer, kept for the backward pass.
+// Makes one control step by the policy: reads the observation, evaluates the network for each scene, and runs the
+// engine with its signals {batch, signals}. outputs: those of the last layer, kept for the reverse pass.
 static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, double *outputs) {
   cq_status status = read_state(r, p, w);
   for (int32_t s = 0; s < r->def.batch && !status; s++) {

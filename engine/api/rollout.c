@@ -14,7 +14,7 @@ int64_t cq_field_count(const cq_world *world, int32_t field) { return cq_model_f
 // The name of a field, for error sentences.
 static const char *field_name(int32_t field) { return cq_field_describe(field)->name; }
 
-// Sets all values of a rollout to those of its world.
+// Points all fields of a rollout, in all scenes, at the values of its world, which hold until the user sets others.
 static void set_defaults(cq_rollout *r) {
   const cq_model *m = &r->world->model;
   for (int32_t w = 0; w < m->wall_count; w++) {
@@ -113,7 +113,8 @@ const double *cq_rollout_solver(const cq_rollout *r) { return r->track.solver; }
 
 void cq_rollout_plan(const cq_rollout *r, cq_plan *plan) { *plan = *cq_memo_plan(r->memo); }
 
-// The nodes that pins hold were found when the world was made: a pinned particle may move within its cell only.
+// Refuses a start in which a pinned particle lies in another cell than in the world's definition: the nodes that pins
+// hold were found when the world was made.
 static cq_status check_pins(const cq_model *m, const double *position) {
   for (int64_t k = 0; k < m->pin_count; k++)
     for (int i = 0; i < m->dim; i++) {
@@ -211,8 +212,8 @@ static cq_status begin(cq_rollout *r, const cq_rollout *from, const int32_t *sce
 
 cq_status cq_rollout_begin(cq_rollout *r) { return begin(r, NULL, NULL); }
 
-// Fails: a control step cannot begin after a failure, since scenes may stand in the middle of one; their states can be
-// read.
+// Fails: no control step can be made after a failed one, since scenes may stand in the middle of it; their states can
+// still be read.
 static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
 }
@@ -250,7 +251,8 @@ cq_status cq_rollout_pass_adjoint(cq_rollout *r, cq_rollout *from, const int32_t
   return status ? status : r->world->backend->pass_adjoint(r->device, from ? from->device : NULL, scene);
 }
 
-// Checks numbers {count, width}, a row for each control step. `what` names one number in the sentence, `kind` all.
+// Refuses numbers {count, width}, a row for each control step, that are not finite. `what` names one of them in the
+// sentence ("signal"), `kind` all of them.
 static cq_status check_finite(const cq_rollout *r, const char *what, const char *kind, const double *number,
                               const int64_t shape[2]) {
   for (int64_t k = 0; number && k < shape[0] * shape[1]; k++)

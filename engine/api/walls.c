@@ -68,7 +68,8 @@ static cq_status reserve_motion(cq_rollout *r) {
 // Length of a control step [time].
 static double control_dt(const cq_rollout *r) { return r->world->model.dt * r->world->model.substeps; }
 
-// the displacement of wall number k (of walls and axes) in a scene, at the live state
+// How far wall number k (counted over walls and axes) of a scene has moved from where the world has it, at the live
+// state [length].
 static double place_now(const cq_rollout *r, int64_t scene, int64_t k) {
   const int64_t numbers = cq_wall_numbers(&r->world->model), at = cq_rollout_at(r);
   const int64_t row = ((at ? at - 1 : 0) * r->def.batch + scene) * numbers + k;

@@ -21,7 +21,7 @@ static const struct { int8_t dim, nodes, simplex; } TYPE[TYPES] = {
 // The file being read: where, its version times ten (22, 40, 41), and what it says.
 typedef struct gmsh { gmsh_scan scan; int version; gmsh_file *file; } gmsh;
 
-// A new last item of a list, of `size` bytes; NULL: there is no memory.
+// Appends an item of `size` bytes to a list and returns its address; NULL: there is no memory.
 void *gmsh_push(gmsh_list *list, size_t size) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? 2 * list->capacity : 64;
@@ -35,14 +35,15 @@ void *gmsh_push(gmsh_list *list, size_t size) {
   return (char *)list->item + (size_t)list->count++ * size;
 }
 
-// A new last item of a list; NULL, and the scan fails, where there is no memory.
+// gmsh_push, which fails the scan where there is no memory.
 static void *push(gmsh *g, gmsh_list *list, size_t size) {
   void *item = g->scan.status ? NULL : gmsh_push(list, size);
   if (!item && !g->scan.status) g->scan.status = CQ_MEMORY;
   return item;
 }
 
-// A count that more bytes than are left would be needed for is refused before anything is read by it.
+// Refuses a count in the file for which more bytes would be needed than are left, `least` for each, before memory is
+// taken for it. Returns the count, or 0.
 static int64_t check_count(gmsh *g, int64_t count, size_t least, const char *what) {
   gmsh_scan *s = &g->scan;
   const size_t left = (size_t)(s->end - s->at);

@@ -31,7 +31,7 @@ static void skip_space(gmsh_scan *s) {
   for (; s->at < s->end && *s->at && strchr(SPACE, *s->at); s->at++) s->line += *s->at == '\n';
 }
 
-// the next word; 0, and the sentence, at the end of the file
+// Finds the next word between blanks; 0, and the scan fails, at the end of the file.
 static int next_word(gmsh_scan *s, const char **word) {
   if (s->status) return 0;
   skip_space(s);
@@ -48,7 +48,7 @@ static void refuse_word(gmsh_scan *s, const char *word, int length, const char *
             s->section ? s->section : "", wanted);
 }
 
-// Reads a whole number of at most 18 digits.
+// Reads a whole number of at most 18 digits, so that it fits an int64_t.
 static int64_t whole(gmsh_scan *s) {
   const char *word = NULL;
   int length = next_word(s, &word);

@@ -89,7 +89,8 @@ static cq_status cut_off(const char *path) {
   return cq_fail(CQ_IO, "image '%s' is damaged or cut off: it ends within a chunk", path);
 }
 
-// checks the chunk at the file's place: its name, and how many bytes it holds
+// Reads the PNG chunk at the file's place and checks its checksum; gives its name and how many bytes it holds. Errors:
+// the file ends within it; a wrong checksum.
 static cq_status read_chunk(FILE *file, const char *path, unsigned char name[4], uint32_t *length) {
   unsigned char head[8], part[4096];
   if (fread(head, 1, sizeof head, file) != sizeof head) return cut_off(path);
@@ -130,7 +131,7 @@ static cq_status check_chunks(FILE *file, const char *path, png *p) {
   return status;
 }
 
-// a file that is fine as far as can be known before it is decoded
+// Opens a PNG file and checks all that can be known before it is decoded; the caller closes it.
 static cq_status open_checked(const char *path, FILE **file, png *p) {
   *p = (png){ .packed = 0 };
   cq_status status = open_png(path, file);

@@ -32,7 +32,8 @@ typedef struct task {
   int32_t *label;                // {n}
 } task;
 
-// each next seed is a point drawn with probability proportional to its squared distance from the seeds before
+// Chooses the first centres (k-means++): the first at random among the points, each next one with a probability
+// proportional to the squared distance from the nearest centre before it.
 static cq_status choose_seeds(task *t, uint64_t seed) {
   uint64_t state = seed;
   int64_t pick = (int64_t)(draw(&state) * (double)t->n);
@@ -103,7 +104,8 @@ static void move_centres(task *t) {
     for (int32_t d = 0; d < t->dim; d++) t->centre[c * t->dim + d] /= (double)t->size[c];
 }
 
-// Numbers clusters by their centres, first coordinate first, so that a label says where the cluster lies.
+// Numbers the clusters in the order of their centres, by the first coordinate first, so that equal inputs give equal
+// labels and a label says where the cluster lies.
 static void number_by_place(task *t, int32_t *rank) {
   for (int32_t a = 0; a < t->k; a++) {
     rank[a] = 0;

@@ -109,7 +109,7 @@ static cq_status measure(cq_mesh *m) {
 
 typedef struct edge { double low[3], high[3]; int32_t turn; } edge;
 
-// Compares two points for sorting: -1, 0 or 1, by x, then y, then z.
+// Compares two corners for sorting, by x, then y, then z: -1, 0 or 1. Equal corners are one vertex.
 static int order(const double a[3], const double b[3]) {
   for (int d = 0; d < 3; d++)
     if (a[d] != b[d]) return a[d] < b[d] ? -1 : 1;
@@ -123,7 +123,7 @@ static int compare_edges(const void *x, const void *y) {
   return first ? first : order(a->high, b->high);
 }
 
-// Does triangle t belong to this group or material? -1: to any.
+// Does triangle t belong to part `part`, a group or a material of the file? -1: to any.
 static int is_of(const cq_mesh *m, int64_t t, int32_t part) {
   return part < 0 || m->part[t] == part || m->material[t] == part;
 }
@@ -168,14 +168,14 @@ static cq_status find_patches(cq_mesh *m) {
 
 // ---- bins -----------------------------------------------------------------------------------------------------------
 
-// the bin of x among count bins along an axis; never decreases with x, so that a triangle's bins hold
-// those of all points in its shadow
+// The bin that coordinate x lies in, of `count` along an axis. It never decreases with x, so that the bins of a
+// triangle hold all points in its shadow.
 static int32_t bin_of(const cq_mesh *m, int32_t count, int axis, double x) {
   double width = m->upper[axis] - m->lower[axis], i = width > 0 ? floor((x - m->lower[axis]) / width * count) : 0;
   return i < 0 ? 0 : i >= count ? count - 1 : (int32_t)i;
 }
 
-// the shadow of a triangle along an axis: least and greatest u, then v
+// The box that triangle t covers when seen along an axis: least and greatest u, then v, of the two other axes.
 static void shadow(const cq_mesh *m, int64_t t, int axis, double extent[4]) {
   const double *c = m->corner + 9 * t;
   for (int k = 0; k < 2; k++) {
@@ -185,19 +185,19 @@ static void shadow(const cq_mesh *m, int64_t t, int axis, double extent[4]) {
   }
 }
 
-// the bins of a grid that a shadow touches: u0, u1, v0, v1
+// Which bins of a grid a triangle's shadow touches: u0, u1, v0, v1.
 static void touched(const cq_mesh *m, const mesh_grid *g, int axis, const double extent[4], int32_t range[4]) {
   for (int k = 0; k < 4; k++) range[k] = bin_of(m, k < 2 ? g->u : g->v, (axis + 1 + k / 2) % 3, extent[k]);
 }
 
-// how often a width can be halved so that the shadow touches no more than four of its bins
+// How often a grid's bin width can be halved so that a shadow of this extent still touches no more than four bins.
 static int level_of(double width, double extent, int most) {
   int level = 0;
   while (level < most && extent * (double)(2 << level) <= 3 * width) level++;
   return level;
 }
 
-// the grid of a shadow by its levels along u and v, 0: the squares
+// Which of the grids of bins a triangle is listed in, by the size of its shadow along u and v; 0: that of squares.
 static int grid_of(const cq_mesh *m, int axis, const mesh_grid *squares, const double extent[4]) {
   int32_t r[4];
   touched(m, squares, axis, extent, r);
@@ -211,7 +211,8 @@ static int grid_of(const cq_mesh *m, int axis, const mesh_grid *squares, const d
   return 1 + level[0] * MESH_LEVELS + level[1];
 }
 
-// Lays out the grids that hold a triangle, and the squares. number: of a grid by its levels. Gives the count of bins.
+// Sets up the bins for rays along an axis: the squares, and each further grid that some triangle belongs to by its
+// shadow. number: from a grid's levels to its index. Returns the count of all bins.
 static int32_t lay_out(const cq_mesh *m, mesh_bins *b, int axis, int32_t number[1 + MESH_LEVELS * MESH_LEVELS]) {
   double side = ceil(sqrt((double)m->triangle_count));
   int32_t squares = side < MESH_BINS_MAX ? (int32_t)side : MESH_BINS_MAX, bins = squares * squares;
@@ -315,7 +316,7 @@ static int inside(const cq_mesh *m, int32_t part, const double x[3]) {
 
 static double dot(const double a[3], const double b[3]) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
-// The squared distance from x to the segment from a to b.
+// The squared distance from a point x to the segment between a and b.
 static double to_segment(const double x[3], const double a[3], const double b[3]) {
   double along[3], from[3];
   for (int d = 0; d < 3; d++) {

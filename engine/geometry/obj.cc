@@ -37,7 +37,7 @@ struct obj {
 
 // ---- lines ----------------------------------------------------------------------------------------------------------
 
-// x, y, z; then nothing, a weight, a colour, or both
+// Checks a line "v": three numbers, then nothing, a weight, a colour, or both. They stay in o.number for add_vertex.
 cq_status check_vertex(obj &o, char *numbers) {
   int count = mesh_text_numbers(&o.text, numbers, 7, o.number);
   if (count < 0) return CQ_IO;
@@ -48,7 +48,8 @@ cq_status check_vertex(obj &o, char *numbers) {
   return CQ_OK;
 }
 
-// "7", "7/1", "7//2" or "7/1/2"; the first number is the vertex: from 1, or negative, back from those above the line
+// Checks one corner of a line "f": "7", "7/1", "7//2" or "7/1/2". The first number is the vertex: counted from 1, or,
+// if negative, backward from those above the line.
 cq_status check_corner(const obj &o, const char *word, int length) {
   char *end;
   long long number = strtoll(word, &end, 10);
@@ -67,6 +68,7 @@ cq_status check_corner(const obj &o, const char *word, int length) {
   return CQ_OK;
 }
 
+// Checks a line "f": at least three corners of vertices that exist.
 cq_status check_face(const obj &o, char *corners) {
   const char *word;
   int count = 0;
@@ -104,11 +106,13 @@ protected:
 
 // ---- what the loader finds ------------------------------------------------------------------------------------------
 
+// Callback of the loader: appends the vertex that check_vertex has read.
 void add_vertex(void *user, tinyobj::real_t, tinyobj::real_t, tinyobj::real_t, tinyobj::real_t) {
   obj &o = *static_cast<obj *>(user);
   o.vertex.insert(o.vertex.end(), o.number, o.number + 3);
 }
 
+// Callback of the loader: appends a face, and begins a part of the mesh where its group has none yet.
 void add_face(void *user, tinyobj::index_t *index, int count) {
   obj &o = *static_cast<obj *>(user);
   if (o.status) return;
@@ -127,6 +131,7 @@ std::string trimmed(const char *words) {
   return name;
 }
 
+// Callback of the loader for a line "g": the name that the part of the next faces has.
 void begin_group(void *user, const char **names, int count) {
   obj &o = *static_cast<obj *>(user);
   std::string all;
@@ -135,12 +140,14 @@ void begin_group(void *user, const char **names, int count) {
   o.begun = false;
 }
 
+// Callback of the loader for a line "o": it names the part of the next faces, as a group does.
 void begin_object(void *user, const char *name) {
   obj &o = *static_cast<obj *>(user);
   o.name = trimmed(name);
   o.begun = false;
 }
 
+// Callback of the loader for a line "usemtl": finds or adds the material of the next faces.
 void use_material(void *user, const char *words, int) {
   obj &o = *static_cast<obj *>(user);
   std::string name = trimmed(words);
@@ -152,12 +159,14 @@ void use_material(void *user, const char *words, int) {
 
 // ---- triangles ------------------------------------------------------------------------------------------------------
 
+// The squared distance of two vertices.
 double distance2(const double *a, const double *b) {
   double sum = 0;
   for (int d = 0; d < 3; d++) sum += (a[d] - b[d]) * (a[d] - b[d]);
   return sum;
 }
 
+// Adds a triangle of three of a face's corners to the mesh, in the face's group and material.
 cq_status add_triangle(obj &o, const face &f, int a, int b, int c) {
   const int *v = &o.corner[f.first];
   double corner[9];
@@ -178,6 +187,7 @@ cq_status cut(obj &o, const face &f) {
   return status;
 }
 
+// Runs the file through the loader, which calls back for each vertex, face, group and material.
 cq_status load(obj &o) {
   lines buffer(o);
   std::istream stream(&buffer);
@@ -193,6 +203,8 @@ cq_status load(obj &o) {
   return cq_fail(CQ_IO, "mesh '%s' cannot be read: %s", o.text.path, problem.c_str());
 }
 
+// Reads the whole file: counts its vertices, loads it, and cuts its faces into triangles. Parts are first the groups,
+// then the materials.
 cq_status read(obj &o) {
   cq_status status = mesh_text_begin(&o.text);
   if (status) return status;

@@ -69,7 +69,7 @@ static cq_status add_cells(const gmsh_file *file, const int32_t *cell_of, gmsh_l
   return CQ_OK;
 }
 
-// the first tuple of a face's nodes; how many cells have it
+// How many cells have this face, 0 to 2; `first` gets where they stand in the sorted list of cells' faces.
 static int32_t cells_with(const cq_solid *s, const gmsh_element *face, const solid_tuple **first) {
   solid_tuple key = { .node = { -1, -1, -1, -1 } };
   const solid_tuple *end = s->tuple + (size_t)s->cell_count * ((size_t)s->dim + 1), *at;

@@ -20,7 +20,8 @@ static int by_rim(const void *a, const void *b) {
   return (p->face > q->face) - (p->face < q->face);
 }
 
-// The rims of faces, sorted: {count * dim}.
+// The edges of a wall's faces, `dim` of each, sorted so that faces that share an edge are neighbours in the list {count
+// * dim}. The caller frees it.
 static rim *rims_of(const cq_solid *s, const int32_t *face, int32_t count) {
   rim *list = cq_alloc((size_t)count + 1, (size_t)s->dim * sizeof *list, "walls of a mesh");
   for (int32_t k = 0; k < count && list; k++) {
@@ -63,7 +64,8 @@ static int by_place(const void *a, const void *b) {
   return (p->root > q->root) - (p->root < q->root);
 }
 
-// The piece of every face, by the first of its faces.
+// Joins the faces of the surface that share an edge into pieces: root_of(parent, f) is then the first face of the piece
+// of f.
 static cq_status join_faces(const cq_solid *s, int32_t *parent) {
   const int32_t end = s->face_count * s->dim;
   rim *list = rims_of(s, s->face, s->face_count);
@@ -114,7 +116,8 @@ static int32_t measure_pieces(const cq_solid *s, const int32_t *parent, piece *l
   return count;
 }
 
-// Appends the cavities to the walls: {faces} place: of a face's piece among them, or -1.
+// Makes each cavity a wall of the body and appends it to the others. parent: a face's piece; list: the pieces; place:
+// of a face's piece among the cavities, -1: it is none.
 static cq_status append(cq_solid *s, const int32_t *parent, const piece *list, int32_t *place) {
   const int32_t before = s->wall_count ? s->wall[s->wall_count - 1].first + s->wall[s->wall_count - 1].count : 0;
   solid_wall *wall = cq_alloc((size_t)(s->wall_count + s->cavity_count), sizeof *wall, "walls of a mesh");
@@ -163,7 +166,8 @@ cq_status solid_find_cavities(cq_solid *s) {
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// Rims along which a wall is open, and the place of the first.
+// Counts the edges along which a wall is open, since a pressure needs a closed one, and finds the place of the first
+// for the error.
 static cq_status find_open(const cq_solid *s, const solid_wall *w, cq_solid_wall_info *info) {
   const int32_t end = w->count * s->dim;
   if (!end) return CQ_OK;

@@ -23,7 +23,7 @@ struct cq_memo {
 
 static const cq_backend *backend_of(const cq_memo *memo) { return memo->def.backend; }
 
-// Frees the checkpoint at the end of the forward pass.
+// Frees the checkpoint that the forward pass left at its end, the state that the reverse pass begins with.
 static void drop_end(cq_memo *memo) {
   if (memo->end) backend_of(memo)->mark_destroy(memo->def.device, memo->end);
   memo->end = NULL;
@@ -66,7 +66,8 @@ cq_status cq_memo_create(const cq_memo_def *def, cq_memo **out) {
   return CQ_OK;
 }
 
-// control steps that are run forward in all, for a block size and a number of checkpoints
+// How many control steps are run forward in all to reverse `steps` of them, the first pass included, with blocks of so
+// many control steps and so many checkpoints.
 static int64_t forward_steps(int64_t steps, int64_t block, int64_t marks) {
   const int64_t blocks = (steps + block - 1) / block;
   // every block is recorded once; the first pass is the first of the advances
@@ -95,7 +96,8 @@ static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces)
                  least.number, least.unit, record.number, record.unit, mark.number, mark.unit, has.number, has.unit);
 }
 
-// Block size and number of checkpoints with the fewest steps made again within the budget.
+// Chooses the block size and the number of checkpoints that fit into the budget of memory and repeat the fewest control
+// steps.
 static cq_status make_plan(cq_memo *memo) {
   cq_plan *plan = &memo->plan;
   const int64_t steps = memo->def.steps, forces = steps * memo->def.forces * (int64_t)sizeof(double);
@@ -149,7 +151,7 @@ static cq_status reserve(cq_memo *memo) {
   return CQ_OK;
 }
 
-// a checkpoint of the live state, which is at a block start
+// Takes a checkpoint of the live state, which is at the begin of a block.
 static cq_status push_mark(cq_memo *memo) {
   const cq_status status = backend_of(memo)->mark_create(memo->def.device, &memo->marks[memo->mark_count]);
   if (!status) memo->mark_at[memo->mark_count++] = memo->at;
@@ -181,7 +183,8 @@ static const double *given_at(const double *given, int64_t width, int32_t steps)
   return given ? given + steps * width : NULL;
 }
 
-// the controls of `count` control steps, the first of which is `from`
+// The arguments of a device for `count` control steps from number `from` on, of those that the memo was given: their
+// signals and forces.
 static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count) {
   const cq_controls *given = &memo->given;
   return (cq_controls){.at = from,
@@ -191,7 +194,7 @@ static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count)
                        .forces = given_at(given->forces, memo->def.forces, from - given->at)};
 }
 
-// room for the records of control steps of one block, from the live state on
+// Makes room for the records of the next `count` control steps, which are within one block.
 static cq_status take_records(cq_memo *memo, int32_t count) {
   for (int64_t i = memo->at; i < memo->at + count; i++) {
     cq_record **slot = &memo->records[i % memo->block];
@@ -243,7 +246,7 @@ static cq_status run_to(cq_memo *memo, int64_t end, int64_t last, const cq_polic
   return status;
 }
 
-// copies `count` numbers, unless the caller wrote them here in the first place
+// Copies `count` numbers into the memo's own array, unless the caller has written them there in the first place.
 static void keep(double *to, const double *from, int64_t count) {
   if (count && to != from) memcpy(to, from, (size_t)count * sizeof *to);
 }
@@ -278,7 +281,8 @@ cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
   return status;
 }
 
-// Makes the records of the block that holds step i, up to i; the live state is then i + 1 again.
+// Runs the block that holds control step i again from its checkpoint, up to i, and keeps the records, so that i and
+// those before it can be reversed. The live state is then i + 1 again.
 static cq_status record_block(cq_memo *memo, int64_t i) {
   const int64_t block = i / memo->block;
   while (memo->mark_count && memo->mark_at[memo->mark_count - 1] > block * memo->block)

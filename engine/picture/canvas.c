@@ -118,7 +118,7 @@ typedef struct developing {
   uint8_t *rgba;
 } developing;
 
-// sums of the samples of a pixel: two of its four numbers in each word, in 16 bits
+// Sums the samples of the pixel at x, y: red and blue in one word, green and alpha in another, 16 bits each.
 static void sum_samples(const cq_picture *p, int32_t x, int32_t y, uint32_t *red_blue, uint32_t *green_alpha) {
   *red_blue = *green_alpha = 0;
   for (int32_t j = 0; j < p->samples; j++) {

@@ -12,7 +12,7 @@ static int ascending(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-// adds the span x0..x1 of one band to a row of coverage
+// Adds a filled span from x0 to x1 [samples] to a row of the coverage mask, parts of samples at both ends included.
 static void add_span(uint8_t *mask, int32_t w, double x0, double x1) {
   if (x0 < 0) x0 = 0;
   if (x1 > w) x1 = w;

@@ -53,7 +53,7 @@ static double cell_volume(const lattice *l, const double *axis) {
 typedef struct near_one { double distance; int32_t particle; } near_one;
 typedef struct near_list { near_one of[NEAR_MAX]; int count; int32_t self; const uint8_t *loose; } near_list;
 
-// Callback of bins_visit: lists a particle near another one, with its distance.
+// Callback of bins_visit: lists a particle near the one that is looked at, with its distance.
 static void note(void *context, int32_t particle, double distance) {
   near_list *list = context;
   if (particle == list->self || !(distance > 0) || (list->loose && list->loose[particle]) || list->count == NEAR_MAX)
@@ -68,7 +68,8 @@ static int nearer(const void *a, const void *b) {
   return (x->particle > y->particle) - (x->particle < y->particle);
 }
 
-// axes in the order and the directions of the world's, so that all lattices of a scene are numbered alike
+// Puts the axes of a lattice into the order and directions nearest to the world's, so that all lattices of a scene are
+// numbered alike.
 static void order_axes(double *axis, int dim) {
   for (int d = 0; d < dim; d++) {
     int best = d;
@@ -191,7 +192,7 @@ static void find(const finder *f, int32_t *queue) {
 //      p '     ' q
 typedef struct meeting { const finder *f; int32_t p, d, side, best; double off; } meeting;
 
-// bins_visit: finds the particle of another lattice whose cell touches p's at its open side.
+// Callback of bins_visit: looks for the particle of another lattice whose cell touches that of p at its open side.
 static void note_meeting(void *context, int32_t q, double distance) {
   meeting *m = context;
   const lattice *l = m->f->l;

@@ -9,7 +9,8 @@ static uint32_t mixed(const paving *g, double t) {
   return out;
 }
 
-// how much of a footprint of this width lies on lines of half width around the multiples of 1
+// How much of a pixel's footprint, as wide as it is, lies on lines of half width `half` around the whole numbers:
+// antialiasing of a grid.
 static double line_share(double x, double half, double footprint, double per_footprint) {
   double distance = fabs(x - floor_of(x + 0.5));
   double part = (half + 0.5 * footprint - distance) * per_footprint;

@@ -55,7 +55,8 @@ static void ray_at(const cq_picture *p, double x, double y, double ray[3]) {
   for (int d = 0; d < 3; d++) ray[d] = s->forward[d] + a * s->right[d] + b * s->up[d];
 }
 
-// x, y: on the canvas [sample]; wide: what is looked at [sample]
+// The colour of the ground at x, y of the canvas [sample], `wide` samples wide, lit by sun and sky (sky: the share that
+// reaches it). number: of the ground.
 static uint32_t shade_plane(const cq_picture *p, uint32_t number, double x, double y, double wide, double sky) {
   const space *s = p->space;
   const paving *g = &s->planes[number];

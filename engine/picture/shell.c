@@ -108,7 +108,8 @@ static void find_least(void *context, int32_t particle, double distance) {
   g->least = fmin(g->least, distance);
 }
 
-// bins_visit: bonds a vertex with a near particle, by a weight that falls with the distance.
+// Callback of bins_visit: bonds the present vertex of a mesh with a near particle, by a weight that falls with the
+// distance.
 static void gather(void *context, int32_t particle, double distance) {
   gathering *g = context;
   double share = 1 - distance / g->reach;

@@ -120,7 +120,8 @@ static void carry(const cq_skin *s, const double *x, const double *F, int32_t p,
   }
 }
 
-// do p and its neighbour along an axis say the same of the side between them?
+// Is the lattice torn between particle p and its neighbour q along axis d: do both, by their places and F, disagree on
+// where the side between them is?
 static int is_torn(const cq_skin *s, const double *x, const double *F, int32_t p, int32_t q, int d) {
   int dim = s->dim;
   const double *axis = s->lattice.axis + ((size_t)p * (size_t)dim + (size_t)d) * (size_t)dim;
@@ -148,7 +149,8 @@ static void break_links(cq_skin *s, int32_t p) {
   }
 }
 
-// finds torn links and particles that are alone; 1: not the same as before
+// Finds the links of the lattice that are torn at places x and deformations F, and the particles that are alone then.
+// Returns 1 if that changed, so that the surface must be made again.
 static int find_torn(cq_skin *s, const double *x, const double *F) {
   memset(s->broken_now, 0, (size_t)s->n * sizeof *s->broken_now);
   for (int32_t p = 0; p < s->n; p++)

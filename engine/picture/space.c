@@ -118,7 +118,7 @@ static void to_world(const space *s, double a, double b, double c, double out[3]
   for (int d = 0; d < 3; d++) out[d] = a * s->right[d] + b * s->up[d] + c * s->forward[d];
 }
 
-// a far ball: a disc with the depth and the normals of a ball
+// Draws rows [first, last) of a ball that is far from the camera: a disc with the depths and normals of a ball.
 static void far_ball(cq_picture *p, const globe *g, int32_t first, int32_t last) {
   space *s = p->space;
   double k = s->focal / g->c[2], cx = 0.5 * p->w + k * g->c[0], cy = 0.5 * p->h - k * g->c[1], r = k * g->radius,
@@ -138,7 +138,7 @@ static void far_ball(cq_picture *p, const globe *g, int32_t first, int32_t last)
   }
 }
 
-// a near one: each ray against the sphere, |t d - c| = radius with d = (sx, sy, 1)
+// Draws rows [first, last) of a ball near the camera exactly: each ray t (sx, sy, 1) against |t d - c| = radius.
 static void near_ball(cq_picture *p, const globe *g, int32_t first, int32_t last) {
   space *s = p->space;
   const double *c = g->c, radius = g->radius;

@@ -33,7 +33,7 @@ static void join(int32_t *parent, int32_t a, int32_t b) {
   else parent[a] = b;
 }
 
-// the neighbour that a particle hangs together with; -1: there is none
+// The neighbour of particle p at a side of its cell that it still hangs together with; -1: none, or the link is torn.
 static int32_t neighbour(const cq_skin *s, int32_t p, int side) {
   if (s->broken[p] >> side & 1) return -1;
   int32_t q = s->lattice.link[(size_t)p * 2 * (size_t)s->dim + (size_t)side];
@@ -69,7 +69,7 @@ static void join_corners(const cq_skin *s, int32_t *parent) {
   }
 }
 
-// corners of a side of a cell, in their order around it seen from outside
+// The four corners (in the plane two) of a side of a cell, in their order around it seen from outside.
 static void side_corners(int d, int side, int corner[4]) {
   int a = (d + 1) % 3, b = (d + 2) % 3, base = side ? 1 << d : 0;
   int ring[4] = { base, base | 1 << a, base | 1 << a | 1 << b, base | 1 << b };
@@ -131,7 +131,8 @@ static void add_cells(cq_skin *s) {
 
 // ---- vertices -------------------------------------------------------------------------------------------------------
 
-// numbers the vertices that faces and outline need: `number` of a corner's root, -1 where nobody does
+// Numbers the vertices that faces and outline need. number: of a corner's root in the union of corners, -1 where no
+// face has it.
 static void number_vertices(cq_skin *s, int32_t *parent, int32_t *number) {
   int32_t all = s->n << s->dim;
   for (int32_t k = 0; k < all; k++) number[k] = -1;

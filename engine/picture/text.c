@@ -44,7 +44,8 @@ static void dash(const pen *k, const double a[2], const double b[2]) {
   mask_capsule(k->picture, p, q, a[0] == b[0] && a[1] == b[1] ? 1.3 * k->radius : k->radius);
 }
 
-// one arc of a quadratic B-spline: from the middle of a b (or a itself) by b to the middle of b c (or c)
+// Draws one arc of a quadratic B-spline stroke through control points: from the middle of a b (or a itself) by b to the
+// middle of b c (or c itself).
 static void arc(const pen *k, const double a[2], const double b[2], const double c[2]) {
   double last[2] = { a[0], a[1] };
   for (int i = 1; i <= CURVE_STEPS; i++) {

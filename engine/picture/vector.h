@@ -34,7 +34,8 @@ static inline int normalize3(double v[3]) {       // 0 if it has no direction
   return 1;
 }
 
-// two directions across n, the first as near to hint as can be; 0 if hint lies along n
+// Finds two directions perpendicular to n and to each other, the first as near to `hint` as can be; 0 if hint lies
+// along n.
 static inline int across3(const double n[3], const double hint[3], double first[3], double second[3]) {
   double along = dot3(hint, n);
   for (int d = 0; d < 3; d++) first[d] = hint[d] - along * n[d];

@@ -36,7 +36,7 @@ static cq_status check_weight(const point_list *of, int32_t point, double weight
                  weight, any ? "finite" : "above 0 and at most 1");
 }
 
-// Refuses a point of a cable with wrong particles or weights.
+// Refuses a point of a cable or a chamber whose particles do not exist or whose weights are wrong.
 static cq_status check_point(const cq_world_def *def, const point_list *of, int32_t point) {
   const int64_t begin = of->start[point], end = of->start[point + 1];
   double sum = 0;
@@ -170,7 +170,8 @@ static void copy_all(const cq_world_def *def, cq_cables *c) {
   }
 }
 
-// pairs by particle, in the order of the points; first: {n} zeros
+// Sorts the pairs of a particle and a point that it carries by particle, and in the order of the points within one, so
+// that each particle sums its forces in one order. first: work, {n} zeros.
 static void sort_pulls(cq_cables *c, int64_t particle_count, int64_t *first) {
   for (int64_t k = 0; k < c->pairs; k++) first[c->particle[k]]++;
   int64_t sum = 0;
@@ -353,7 +354,7 @@ typedef struct nodes {
   double *mass, *share;       // {size}, {size, dim}
 } nodes;
 
-// first node of a particle and the weights of three nodes along each axis
+// The first of the three nodes around x along each axis, and their quadratic B-spline weights w[axis][node].
 static void weights_of(const cq_model *m, const double *x, int32_t base[3], double w[3][3]) {
   for (int i = 0; i < m->dim; i++) {
     base[i] = (int32_t)floor(x[i] / m->dx - 0.5);
@@ -364,7 +365,7 @@ static void weights_of(const cq_model *m, const double *x, int32_t base[3], doub
   }
 }
 
-// node k of 3^dim around a particle: its index in the window, -1 outside of it, and its weight
+// Node k of the 3^dim around a particle: its index in the box of nodes n, -1 outside of it, and its weight.
 static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3], double w[3][3], int k,
                        double *weight) {
   int64_t at = 0;
@@ -378,7 +379,8 @@ static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3],
   return at;
 }
 
-// Lays a box of nodes around the particles that cables act on, and gathers the mass of each node.
+// Lays a box of nodes around the particles that cables act on and computes the mass of each node, on which the
+// frequency of a cable depends.
 static cq_status open_nodes(const cq_model *m, const double *const *v, nodes *n) {
   const int corners = m->dim == 3 ? 27 : 9;
   int32_t base[3], upper[3] = {0};
@@ -405,8 +407,8 @@ static cq_status open_nodes(const cq_model *m, const double *const *v, nodes *n)
   return CQ_OK;
 }
 
-// Adds a pull at a point to the shares of its nodes; or, d NULL, takes them: sum |q|^2 / m of
-// those of this point, set to zero.
+// With a pull d at a point: adds to each node around it its share of the pull. Without d: returns the sum of |share|^2
+// / mass over the nodes of this point, and sets their shares to zero.
 static double point_nodes(const cq_model *m, const double *position, nodes *n, int64_t point, const double *d) {
   const cq_cables *c = &m->cables;
   const int corners = m->dim == 3 ? 27 : 9;
@@ -430,7 +432,7 @@ static double point_nodes(const cq_model *m, const double *position, nodes *n, i
   return sum;
 }
 
-// places of the points of a cable, {points, dim} from begin on; returns its span
+// Writes the places of a cable's points {points, dim} into x; returns the length of the path along them.
 static double lay_points(const cq_model *m, const double *position, int64_t begin, int64_t end, double *x) {
   double span = 0;
   for (int64_t point = begin; point < end; point++) {
@@ -442,7 +444,8 @@ static double lay_points(const cq_model *m, const double *position, int64_t begi
   return span;
 }
 
-// Pull at point k of a path {count, dim} for a tension of 1, and 1/a + 1/b of its segments.
+// How the cable of a path {count, dim} pulls its point k with a tension of 1: writes the vector, and returns 1/a + 1/b
+// of the segments beside it.
 static double pull_of(const cq_model *m, const double *x, int64_t k, int64_t count, double pull[3]) {
   double inverse = 0;
   memset(pull, 0, 3 * sizeof *pull);
@@ -455,7 +458,8 @@ static double pull_of(const cq_model *m, const double *x, int64_t k, int64_t cou
   return inverse;
 }
 
-// the square of one cable's Courant number; x: work for its points
+// The square of the Courant number of one cable as a spring between nodes of the grid, for the world's step; x: work
+// memory for its points.
 static double courant_of(const cq_model *m, const double *const *v, nodes *n, int32_t index, double *x) {
   const cq_cables *c = &m->cables;
   const int64_t begin = c->start[index], count = c->start[index + 1] - begin;

@@ -66,7 +66,8 @@ cq_status cq_field_check(int32_t field, const char *name, int64_t index, double 
 
 // ---- slots ----------------------------------------------------------------------------------------------------------
 
-// fields of the elasticity that Lame's constants of a material come from
+// Which two fields the user gives the elasticity of a material by: Young's modulus and Poisson's ratio, or another
+// pair.
 static void elasticity_fields(const cq_material *material, int32_t field[2]) {
   const int moduli = material->elasticity == CQ_ELASTICITY_SHEAR_BULK;
   field[0] = moduli ? CQ_FIELD_SHEAR : CQ_FIELD_YOUNG;

@@ -123,7 +123,7 @@ static cq_status check_thickness(const cq_world_def *def) {
   return CQ_OK;
 }
 
-// What steps on reference grids do not do.
+// Refuses what total Lagrangian steps do not do: laws that flow, smoothing of pressure, liquids and the like.
 static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   static const char instead[] = "take formulation = \"updated\"";
   if (def->formulation != CQ_FORMULATION_UPDATED && def->formulation != CQ_FORMULATION_TOTAL_LAGRANGIAN)
@@ -230,7 +230,7 @@ static cq_status check_materials(const cq_world_def *def) {
   return CQ_OK;
 }
 
-// Is a constant one of some material here?
+// Does any material of this world have the constant (CQ_FIELD_...)?
 static int is_taken(const cq_world_def *def, int32_t field) {
   for (int32_t k = 0; k < def->material_count; k++)
     if (cq_material_takes(&def->materials[k], field)) return 1;

@@ -18,7 +18,8 @@ typedef struct {
   double *at;                // {count, 3} where they are, in that order
 } boxes;
 
-// Chooses the cells for nodes at places {count, dim}. Those that are not finite are found by the step itself.
+// Chooses the size and number of search cells for surface nodes at places {count, dim}, so that near ones are in the
+// same or neighbouring cells. Places that are not finite are left out; the step itself finds those.
 static void set_cells(boxes *b, int dim, const double *places) {
   double high[3], all;
   for (int i = 0; i < 3; i++) {
@@ -41,7 +42,7 @@ static void set_cells(boxes *b, int dim, const double *places) {
   for (int i = 0; i < 3; i++) b->cells[i] = (int32_t)((high[i] - b->low[i]) / b->size) + 1;
 }
 
-// The cell of a node.
+// The number of the search cell that a node at x lies in.
 static int32_t cell_at(const boxes *b, int dim, const double *x) {
   int32_t cell = 0;
   for (int i = 0; i < 3; i++) {
@@ -93,7 +94,7 @@ static cq_status add_pair(cq_near *near, int32_t a, int32_t b) {
   return CQ_OK;
 }
 
-// Adds the nodes that are near the one at a place in the order, of those from begin to end.
+// Adds to the list those nodes of the sorted order [begin, end) that are near the one at index `place`.
 static cq_status add_near(const boxes *b, int32_t place, int32_t begin, int32_t end, cq_near *near) {
   const double *x = b->at + (int64_t)place * 3;
   for (int32_t other = begin; other < end; other++) {
@@ -106,8 +107,8 @@ static cq_status add_near(const boxes *b, int32_t place, int32_t begin, int32_t 
   return CQ_OK;
 }
 
-// Adds the nodes that are near the one at a place in the order and come after it there: in its own cell and the next
-// one, and in the three cells of each row that is beside its own and later.
+// Adds the nodes that are near the one at index `place` of the sorted order and come after it there, so that each pair
+// is found once: in the rest of its own cell, in the next one, and in the three cells of each later row beside it.
 static cq_status add_after(const boxes *b, int32_t place, cq_near *near) {
   static const int beside[4][2] = {{0, 1}, {1, -1}, {1, 0}, {1, 1}};
   const int32_t cell = b->cell[b->order[place]], row = b->cells[2], along = cell % row, last = along + 1 < row;
@@ -129,8 +130,8 @@ static int before(const void *a, const void *b) {
   return first ? first : (p[1] > q[1]) - (p[1] < q[1]);
 }
 
-// Has any surface node moved so far since the pairs were found that they must be found again? What all of them moved
-// together brings no two nearer.
+// Has any surface node moved so far since the near pairs were found that they must be found again? A motion that all
+// nodes share does not count: it brings no two nearer.
 static int has_moved(const cq_near *near, const cq_model *m, const double *places, int32_t count) {
   const double most = CQ_NEAR_WAY * m->dx;
   double together[3] = {0};

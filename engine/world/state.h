@@ -18,7 +18,8 @@ static inline int32_t cq_state_width(int32_t field, int32_t d) {
   return rank[field] == 2 ? d * d : d;
 }
 
-// Reals of one particle before this field; of a whole particle for CQ_STATE_FIELD_COUNT.
+// Where a state field begins in a particle's numbers: x, v, C and F stand one after another. Of CQ_STATE_FIELD_COUNT
+// the number of all.
 static inline int32_t cq_state_offset(int32_t field, int32_t d) {
   int32_t offset = 0;
   for (int32_t f = 0; f < field; f++) offset += cq_state_width(f, d);
@@ -41,7 +42,8 @@ static inline int32_t cq_quantity_width(int32_t quantity, int32_t d) {
   }
 }
 
-// What a readout gives of one group, or of one particle of a gather: of all its quantities.
+// Numbers that a readout gives for each group, or for each particle of a gather: the sum of the widths of its
+// quantities (fields, a bit for each).
 static inline int32_t cq_readout_width(int32_t kind, uint32_t fields, int32_t d) {
   int32_t sum = 0;
   for (int32_t q = 0; q < CQ_QUANTITY_COUNT; q++)

@@ -26,8 +26,8 @@ typedef struct {
 
 enum { STEP_CONTACTS = 6 };       // most normals of one wall: those that hold a node, and those to which it comes
 
-// A node's place relative to a wall that has moved since the world was made. seconds: since the wall has had its
-// present velocity.
+// The place of a node relative to a wall that has moved since the world was made, as the wall's shape is asked.
+// seconds: how long the wall has had its present velocity.
 CQ_INLINE void wall_sees(const StepWalls *s, const int32_t w, const double seconds, const wall_real place[3],
                          wall_real x[3]) {
   x[2] = 0;
@@ -120,7 +120,7 @@ CQ_INLINE real step_share(const StepWalls *s, const StepContact *c, const real v
   return depth / way;
 }
 
-// A contact to the mean velocity of a node in the step.
+// Changes a node's mean velocity over the step by one contact, for the share of the step in which the contact holds it.
 CQ_INLINE void step_contact(const StepWalls *s, const StepContact *c, const ContactLaw *law, const real v[CQ_DIM],
                             real mean[CQ_DIM]) {
   real held[CQ_DIM], towards;

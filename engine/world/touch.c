@@ -8,8 +8,8 @@
 
 // ---- how stiff ------------------------------------------------------------------------------------------------------
 
-// The modulus by which surfaces push each other apart: that of a particle's material times the stiffness of
-// collisions.
+// The stiffness [stress] with which the surface of a particle is pushed away by another one: a modulus of its material
+// times the world's stiffness of collisions.
 static double push_modulus(const cq_model *m, int64_t particle) {
   double slot[CQ_SLOTS_MAX];
   cq_constants_of(m, (const double *const *)m->value, particle, slot);
@@ -32,7 +32,8 @@ typedef struct {
   int32_t rim;               // the first one in it
 } bucket;
 
-// Enters surface place k into a cell of the table; returns the first one there.
+// Enters surface place k under its cell into the hash table; returns the place that was there first, k itself if none
+// was.
 static int32_t enter(bucket *table, int64_t size, int64_t cell, int32_t k) {
   int64_t at = (int64_t)((uint64_t)cell * 0x9e3779b97f4a7c15u >> 20) & (size - 1);
   while (table[at].cell >= 0 && table[at].cell != cell) at = (at + 1) & (size - 1);

@@ -38,7 +38,7 @@ typedef struct node_list {
   int64_t count, capacity;
 } node_list;
 
-// Appends a node that a wall holds to the list, with its column.
+// Appends one held node, with the wall and normal that hold it, to the list; `column` is that of its x and y.
 static cq_status push(node_list *list, int64_t column, const cq_wall_node *node) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? list->capacity * 2 : 4096;
@@ -55,7 +55,8 @@ static cq_status push(node_list *list, int64_t column, const cq_wall_node *node)
   return CQ_OK;
 }
 
-// every node of the padded grid against every wall that stays, in the order column, z, wall
+// Lists the nodes that walls at rest hold: every node of the padded grid against every such wall, in the order column,
+// z, wall.
 static cq_status gather_walls(const cq_model *m, node_list *list) {
   const cq_wall_map *map = &m->map;
   const int32_t last = m->dim - 1;
@@ -83,7 +84,7 @@ static cq_status gather_walls(const cq_model *m, node_list *list) {
   return CQ_OK;
 }
 
-// all nodes that a pinned particle touches; of repeats the first group's is kept when the map is built
+// Lists all nodes around pinned particles. A node may come several times; the map keeps the one of the first group.
 static cq_status gather_pins(const cq_model *m, node_list *list) {
   const cq_wall_map *map = &m->map;
   for (int64_t k = 0; k < m->pin_count; k++) {

@@ -38,7 +38,8 @@ CQ_WALL void sphere_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   for (int i = 0; i < dim; i++) grad_x[i] += turn * (grad_n[i] - along / r2 * (x[i] - w->point[i]));
 }
 
-// Normals along which a box, solid or hollow, holds a point; returns their number.
+// The normals along which a box (a body, or a room seen from within) holds a point: one for each face that does.
+// Returns their number.
 CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                             wall_real normals[3][3]) {
   int32_t count = 0;
@@ -68,7 +69,8 @@ CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const w
   return 1;
 }
 
-// index and fraction of a coordinate in equally spaced samples, held at the ends
+// Where coordinate x lies among `count` samples spaced evenly from `origin` on: the index of the sample before it and
+// the fraction of the way to the next. Beyond the ends the last one counts.
 CQ_WALL void sample_at(wall_real x, double origin, double spacing, int32_t count, int32_t *index, wall_real *fraction) {
   wall_real s = (x - origin) / spacing;
   if (!(s >= 0)) s = 0;     // where it is not finite too, as that of a node may be in a step that fails
@@ -101,7 +103,7 @@ CQ_WALL wall_cell height_cell(const cq_wall *w, int32_t dim, const wall_real x[3
   return c;
 }
 
-// the gradient of (y - height): a normal that has no unit length, and its length
+// The gradient of y - height(x, z) in a cell: the normal of the ground before it has unit length. Returns its length.
 CQ_WALL wall_real height_rise(const cq_wall *w, int32_t dim, const wall_cell *c, wall_real rise[3]) {
   const wall_real sx = ((1 - c->b) * (c->h10 - c->h00) + c->b * (c->h11 - c->h01)) / w->height_spacing[0];
   wall_real sz = 0;

@@ -62,9 +62,10 @@ local function with_first(world, robot)
   return world, world.robots[1]
 end
 
--- World and robot for a binary body. Without a world, or with a variant of the body's own: that one, and the body with
--- the values that the experiment trains. With another world: its robot where the body stands there, else that world
--- with the body in the place of the block that it was cut from. Errors: a body of another design; neither stands there.
+-- The world and the robot of a rollout with an extracted body. With no world, or a variant of the body's own: that one,
+-- and the body with the values that the experiment trains. With another world: if the body stands there, the body
+-- there; else that world with the body in the place of the design's block. Errors: a body of another design; neither
+-- body nor block stands there.
 local function world_and_robot(run, body, params, world)
   if not world or world.variant_of == body.world then
     extracted.require_own(run, body, "cq.Experiment")
@@ -108,7 +109,8 @@ end
 ---@return integer
 function changed.steps(run, def, what) return steps_in(run, def, def.world or run.world, what) end
 
----Moves the changes out of a table that has other fields too.
+---Moves the fields that are changes (friction, gravity, world, ...) out of a table that has other fields too, into one
+---of their own.
 ---@param def table           of a definition with changed.fields
 ---@return run.changes.def
 function changed.take(def)

@@ -25,7 +25,7 @@ local constrained = {}
 ---  the whole rollout
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of what running gave {steps}
 
--- The fields of a constraint.
+-- The schema of a constraint's fields, of which `reduce` says how a running one becomes a number.
 local function spec_of(reduce)
   local fields = {
     terminal = is.callable { optional = true }, running = is.callable { optional = true },

@@ -25,7 +25,7 @@ evaluate.params_kind = is.any_of { is.one_of { "best", "last" }, is.tensor(), is
 local spec = is.define("run:evaluate", changed.fields { params = evaluate.params_kind,
   converge = is.boolean { default = false } })
 
--- One tensor of all numbers as the table of parameters.
+-- Splits one tensor of all numbers, in their order, into the table of the experiment's parameters.
 local function unpacked(run, all, what)
   local list, count, at = T.leaves.list(run.params), 0, 0
   for _, leaf in ipairs(list) do count = count + leaf.tensor.count end
@@ -42,7 +42,8 @@ end
 -- The path of an entry of a nested table.
 local function join(path, key) return path == "" and tostring(key) or path .. "." .. tostring(key) end
 
--- a value of the user's in the place of a tensor
+-- A value that the user gives in the place of a parameter's tensor, as a tensor of its shape. path: of the parameter,
+-- for errors.
 local function fitted(tensor, value, path, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("%s: params.%s must be a number, a list or a tensor, got %s", what, path, text.describe(value))
@@ -119,7 +120,7 @@ local function require_free(run)
   end
 end
 
--- Loss, parts and constraints of one scene.
+-- Loss, parts of the objective and constraints of one rollout, as numbers by name, and the rollout.
 local function one(run, params, def)
   local roll = run:rollout(params, def)
   local loss, parts = objectives.loss(run.objective, roll)
@@ -156,7 +157,7 @@ local function world_of(run, def)
   return def.world or body and body.world or run.world
 end
 
--- the loss with twice as many substeps, or why its simulation failed
+-- The loss with twice as many substeps; or nil and the sentence why that simulation failed.
 local function finer_loss(run, params, def)
   local finer = tables.merged(def)
   local fine, found = pcall(function()

@@ -179,7 +179,7 @@ end
 
 -- ---- how it was found -----------------------------------------------------------------------------------------------
 
--- One column of a history, nan where a row lacks it; nil if all rows do.
+-- One column of a history, nan in rows that lack it; nil if all rows do.
 local function column(rows, name)
   local out, any = {}, false
   for k, row in ipairs(rows) do
@@ -219,7 +219,7 @@ function figures.loss_lines(rows, iteration, y, dropped)
   return series
 end
 
--- starts that were left out in the tournament of a run
+-- Which starts of a run's plan its tournament has left out: true by their numbers.
 local function dropped_in(folder)
   local saved, out = require("cq.run").saved_in(folder), {}
   local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
@@ -227,7 +227,7 @@ local function dropped_in(folder)
   return out
 end
 
--- the objective over the iterations of the run; nil where nothing was optimised
+-- The panel of the objective over the iterations of the run; nil where nothing was optimized.
 local function objective_panel(self, size)
   local folder = self.folder
   if not folder or not host.kind(folder .. "/history.csv") then return nil end
@@ -240,7 +240,7 @@ end
 
 -- ---- the page -------------------------------------------------------------------------------------------------------
 
--- appends a row of panels, drawn side by side, to the page
+-- Appends a row of panels, to be drawn side by side, to the page, and makes the page higher by the tallest.
 local function beside(page, row)
   page.rows[#page.rows + 1] = row
   local tallest = 0
@@ -263,7 +263,7 @@ local function assemble(page, width)
   return sheet
 end
 
--- a line above everything, smaller where it would be wider than the page
+-- The panel of the page's title, in smaller letters where it would be wider than the page.
 local function title_panel(title, width)
   local canvas, size = canvases.new { width = width, height = 26, samples = SAMPLES }, 13
   size = math.min(size, size * (width - 8) / math.max(1, canvas:text_width(title, size)))
@@ -271,7 +271,8 @@ local function title_panel(title, width)
   return canvas
 end
 
--- the rollout that is shown, its world and its signals
+-- Completes the fields that the user gave to figures: the body, the world and the parameters that the page shows, and
+-- simulate, which runs their rollout.
 local function subject(self, def)
   def.body = def.body or def.params == "best" and self.extracted and self.body or nil
   def.solid, def.world = def.body, def.body and def.body.world or self.world

@@ -34,7 +34,8 @@ end
 
 local of_rollout = { "robot", "controller", "observer", "contact", "gravity", "damping", "friction", "wall_velocity" }
 
--- control steps, by number or by time; a picture may be of the start
+-- The number of control steps that world:render simulates, given by `steps` or `duration`; 0 for a single picture
+-- without either, of the start.
 local function steps_of(world, def)
   if def.steps and def.duration then is.fail "world:render: give either duration or steps, not both" end
   if def.duration then return control_steps(def.duration, world, "world:render: duration") end

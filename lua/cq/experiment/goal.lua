@@ -15,8 +15,8 @@ local spec = is.define("cq.Experiment: goal", {
   velocity_weight = is.number { min = 0, default = 0 },
 }, nil, is.renamed { rest = "velocity_weight" })
 
----Checks a goal: inside of the world, and of particles that exist. Errors: no `of`; a place outside of the world or of
----another dimension.
+---Checks the goal of an objective: a place inside of the world, for particles that exist. Returns it with defaults, and
+---the place as a tensor. Errors: no `of`; a place outside of the world or of another dimension.
 ---@param given cq.Experiment.goal.def
 ---@param world cq.World
 ---@return table

@@ -50,7 +50,7 @@ function levels.of(run, level)
   return run.levels[key]
 end
 
----The experiment of a level, or the run where that is not made yet.
+---The experiment of a level if it was made already, else the run that was given: for looking at it without making one.
 ---@param run cq.Experiment
 ---@param level table
 ---@return cq.Experiment

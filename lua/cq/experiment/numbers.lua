@@ -3,7 +3,8 @@ local constrained = require "cq.experiment.constrained"
 local ensemble = require "cq.experiment.ensemble"
 local passive = require "cq.experiment.passive"
 
--- The numbers of an experiment (loss, and constraints) at its parameters, from one rollout.
+-- The loss and the constraints of an experiment at its present parameters, as tensors by name, and the rollout they are
+-- from.
 local function of_one(run, params, steps)
   local roll = run:rollout(params, { steps = steps })
   roll.on_reversed = run.on_reversed

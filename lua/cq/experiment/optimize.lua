@@ -129,7 +129,7 @@ local function open(run, plan, def, from)
   return opened
 end
 
--- opens the folder of a run, or resumes it, with the notes that describe the experiment
+-- Opens the folder of a run, or resumes it, and writes into its manifest what describes the experiment.
 local function begin(experiment, def, plan)
   return open(experiment, plan, {
     iterations = plan:iterations(), folder = def.folder, resume = def.resume, fresh = def.name ~= nil,

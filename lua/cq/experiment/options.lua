@@ -36,7 +36,8 @@ local a_rate = is.number { above = 0 }
 local kinds = { rate = a_rate, penalty = a_rate, passive_weight = is.number { min = 0 },
   clip = is.any_of { is.number { above = 0 }, is.one_of { "median", "none" } } }
 
--- values that are known before the stage begins: constants, and the ends of a schedule
+-- Those values of an option that are known before the stage begins, to be checked early: a constant, or the ends of a
+-- schedule; none of a function.
 local function known_values(option)
   if text.is_instance(option, "cq.Schedule") then return { option:at(1, 2), option:at(2, 2) } end
   return not text.is_callable(option) and { option } or {}
@@ -179,7 +180,8 @@ function options.keep(run)
   end
 end
 
----An experiment at the begin of a stage, without options of any.
+---Puts an experiment at the begin of a stage into the state without any stage's options: no decay of the adjoint, the
+---design as the user made it.
 ---@param run cq.Experiment
 ---@param stage cq.Plan.stage.def
 function options.begin(run, stage)
@@ -228,7 +230,8 @@ local function set_design(self)
   if run.extracted then run.extracted.design = run.design end
 end
 
--- Sets one option of an iteration. Returns whether losses of before and after are of two problems.
+-- Sets one option by its name at an iteration: of the optimizer, a limit, the design or the rollout. Returns whether
+-- the problem changed, so that losses before and after cannot be compared.
 local function set_one(self, name, value)
   local run = self.run
   if of_optimizer[name] then

@@ -24,7 +24,7 @@ local function set(params, values)
   for _, leaf in ipairs(T.leaves.list(params)) do leaf.tensor:copy_from(found[leaf.tensor]:detach()) end
 end
 
--- moves parameters halfway back to their values before the update
+-- Moves the parameters halfway back to the values `before` the last update.
 local function halve(params, before)
   local found = T.leaves.pair(params, before)
   for _, leaf in ipairs(T.leaves.list(params)) do

@@ -182,8 +182,8 @@ local function label_of(options, state)
   return options.label and { options.label, time } or time
 end
 
--- Evaluates a user's option (colour, arrows) at a state. An error names the function and the control step. nil without
--- such an option.
+-- Evaluates an option that the user gave as a function of the state (colour, arrows); an error names the option and the
+-- control step. nil: the user gave none.
 local function read(options, name, f, state, u)
   if not f then return nil end
   local roll, given = state.roll, options[name]
@@ -203,7 +203,8 @@ local function scaled(options, state, u)
   }
 end
 
--- Everything that a picture shows of a state.
+-- All that a picture shows of one state: places, colours, arrows, tensions and the label, so that the state itself may
+-- change.
 local function moment(options, state, u)
   local out = scaled(options, state, u)
   out.deformation, out.actuation, out.time = state:deformations(), shown.actuation(state, u), state.time
@@ -250,8 +251,8 @@ end
 
 local LOWEST = 64                 -- [pixel] that a picture may be high
 
--- Height of a picture of some width that shows all bodies at these moments; nil: the scene's own. least: lower bound
--- of height over width.
+-- The height of a picture of this width that shows all bodies at these moments [pixel]; nil: leave it to the scene.
+-- least: smallest height over width.
 local function height_of(world, moments, width, least)
   if world.dim == 3 then return least and math.max(LOWEST, math.floor(width * 3 / 8) * 2) or nil end
   local share = math.min(math.max(aspect_of(moments), least or 0.36), 0.75)

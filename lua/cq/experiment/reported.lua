@@ -23,7 +23,7 @@ local reported = {}
 ---@class run.report.def : rollout.report.def, run.changes.def
 ---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
 
--- Adds a film's fields to a schema.
+-- The schema of a page: the fields given, and those of a film.
 local function fields(others)
   for name, kind in pairs(films.fields()) do others[name] = kind end
   return others

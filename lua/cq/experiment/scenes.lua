@@ -155,7 +155,7 @@ function scenes.passes(run, plan, numbers)
   end
 end
 
----One number of each scene, and their mean.
+---f of each scene, one number, and the mean of all; ranks share the work.
 ---@param run cq.Experiment
 ---@param f fun(scene: cq.Experiment, k: integer): cq.Tensor|number, ...   rollouts behind the number are released
 ---@return number[] values, number mean

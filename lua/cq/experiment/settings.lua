@@ -4,7 +4,7 @@ local message = require "cq.base.message"
 local text = require "cq.base.text"
 local tables = require "cq.base.tables"
 
--- names of fields that can be changed, and their checkers
+-- The fields of an optimizer that a fork may change, with the checkers of their values.
 local function fields_of(optimizer)
   local known = is.registry["cq.Optimizer." .. optimizer.kind]
   return known and known.fields or {}

@@ -32,7 +32,8 @@ end
 
 -- ---- estimates ------------------------------------------------------------------------------------------------------
 
--- the mean of samples, each a list of tensors, and the variance of that mean, summed over all numbers
+-- The mean of samples, each a list of tensors, and the variance of that mean, summed over all numbers: by it two
+-- estimates are weighed.
 local function mean_and_variance(samples)
   local n, mean, square = #samples, {}, 0
   for k in ipairs(samples[1]) do

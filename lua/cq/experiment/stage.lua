@@ -153,7 +153,8 @@ end
 
 -- ---- when it ends ---------------------------------------------------------------------------------------------------
 
--- The number that a stage minimizes at an iteration; infinite for a point that violates constraints that must hold.
+-- The one number that a stage compares iterations by, in a row of its history: loss or violation; infinite where
+-- constraints that must hold do not.
 local function measure(self, row)
   if self.stage.minimize == "violation" then return row.violation end
   return (row.violation or 0) > 0 and math.huge or row.loss
@@ -184,8 +185,8 @@ end
 
 -- ---- its iterations -------------------------------------------------------------------------------------------------
 
--- What the solver evaluates by: a function of `what`, for errors, and a plan of backward passes. It gives a function of
--- the parameters that returns values, gradients and the rollout.
+-- What an optimizer of this stage calls: a function (what, plan), with `what` for errors and a plan of backward passes.
+-- It gives a function of the parameters that returns values, gradients and the rollout.
 local function evaluator_of(self)
   local run = self.run
   return function(what, plan)
@@ -228,7 +229,8 @@ local function take_best(self)
   end
 end
 
--- multiplies substeps by a factor, up to `most` times the first number; returns the new number, nil if that is beyond
+-- Multiplies the substeps of an experiment by a factor, but to no more than `most` times those it began with; returns
+-- the new number, nil if it is at that limit already.
 local function refine(run, factor, most)
   if not factor then return stages.set_substeps(run, most) end
   run.first_substeps = run.first_substeps or run.world.substeps
@@ -247,7 +249,8 @@ function stages.set_substeps(run, substeps)
   if run.extracted then run.extracted.world:set_substeps(substeps) end
 end
 
--- Adds what a stage knows of an iteration to its row of the history, and calls the user's on_iteration.
+-- After an iteration of a stage: makes its row of loss, constraints and violation, notes it if it is the best, and
+-- calls the user's on_iteration.
 local function note(self, i, values, on_iteration)
   local run, row = self.run, { iteration = i, loss = values.objective }
   for name, value in pairs(values) do

@@ -161,7 +161,8 @@ local function unknown(name, given)
     text.describe(name), type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))
 end
 
--- a value of the robot or of the world, or a cq.param of the user's in its place
+-- The parameter of one entry of `trainable`: a field of the robot or of the world by its name, or a cq.param of the
+-- user's in its place.
 local function of_field(world, robot, name, entry, what)
   if T.is_tensor(entry) then
     if not entry.trainable then

@@ -185,8 +185,8 @@ local function folder_for(self, start, current, offset)
   return proxy
 end
 
--- After a part of a stage: notes the best result, the parameters and the substeps of a start, and whether its stage is
--- over. What a stage that stops early leaves out is taken from the iterations of the run.
+-- After a part of a stage: notes the start's best result, parameters and substeps, and whether the stage is over;
+-- iterations that an early stop saves are taken off the run's total.
 local function conclude(self, start, current, part)
   start.best = current.run.best
   if not current.solver then start.params = T.leaves.snapshot(current.run.params) end
@@ -208,7 +208,7 @@ local function end_of_stage(self, start, current)
   start.ended = C.cq_interrupted() == 0
 end
 
--- trains a stage of the plan from one start, new or resumed, up to the iterations of this part
+-- Trains one start in the stage of a part of the plan, new or resumed, up to the part's last iteration.
 local function train(self, part, start)
   local stage, goes_on = self.plan.stages[part.stage], start.stage == part.stage
   local own = level_of(self, stage)
@@ -287,7 +287,7 @@ local function stage_folder(self, stage)
   return ("%s/stages/%s"):format(self.folder.folder, self.plan.stages[stage].name)
 end
 
--- The stage that a start is in, with the experiment as that stage has left it.
+-- The stage that a start is in, with the experiment put into the state in which that stage left it.
 local function present(self, start)
   if self.current and self.current_start == start then return self.current end
   local stage = self.plan.stages[start.stage]
@@ -312,7 +312,7 @@ local function keep_stage(self, number)
     best.best, present(self, best).run)
 end
 
--- have all that are left come to the end of a part, and none further?
+-- Have all starts that are still in come to the end of a part, and none gone beyond? Then its tournament can be held.
 local function are_at_end(self, part)
   for _, start in ipairs(self.starts) do
     local is_there = start.stage == part.stage and start.made <= part.last

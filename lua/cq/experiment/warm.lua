@@ -86,13 +86,14 @@ end
 
 -- ---- parameters -----------------------------------------------------------------------------------------------------
 
--- which dimension of a value is that of particles; nil: none
+-- Which dimension of a parameter's tensor counts particles; nil: none does.
 local function particle_axis(path, tensor, count)
   local axis = path == "design.layout" and 2 or (path:match "^robot%." or path == "design.density") and 1
   return axis and tensor.rank >= axis and tensor:size(axis) == count and axis or nil
 end
 
--- Saved values of particles, taken from the nearest particles of the earlier world.
+-- A saved parameter for particles as one of this experiment's robot: each particle takes the value of the nearest one
+-- of the earlier world.
 local function transferred(run, saved, path, own, other)
   local robot = run.design and run.design.robot or selection.robot(run.world, run.robot, "run:load")
   local there = saved.data.robots and saved.robot
@@ -118,8 +119,7 @@ local function bounded(saved, path, tensor, bounds)
   return out
 end
 
--- Copies saved parameters into those of the run with the same path, and tells which are lacking or unused. An error if
--- there are none.
+-- Copies the saved parameters whose path the run has too, and prints which are missing or unused. Errors: none fits.
 local function take(run, saved)
   local given, names = T.leaves.by_path(saved.parameters)
   local own, own_names = T.leaves.by_path(run.params)

@@ -3,7 +3,8 @@ local T = require "cq.tensor"
 
 local network = {}
 
--- weights {inputs, outputs} whose shorter sides are orthonormal, times a gain (Saxe et al. 2014), by Gram and Schmidt
+-- Random weights {inputs, outputs} whose shorter sides are orthonormal, times a gain (Saxe et al. 2014), by Gram and
+-- Schmidt.
 local function orthogonal(source, inputs, outputs, gain)
   local long, short = math.max(inputs, outputs), math.min(inputs, outputs)
   local rows = source:normal({ short, long }):totable()

@@ -18,7 +18,7 @@ local function mean_of(params, z) return network.evaluate(params, "mean", z, "ta
 -- The critic's value of normalised observations.
 local function value_of(params, z) return network.evaluate(params, "value", z, "tanh"):squeeze(-1) end
 
--- The mean action of the policy for normalised observations.
+-- The mean action of the policy for normalised observations, by the present parameters: what acts without noise.
 function Ppo:mean(z) return mean_of(self.params, z) end
 
 local LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
@@ -92,7 +92,8 @@ local function collect(self, steps)
   return rows, told
 end
 
--- advantages by generalized advantage estimation (Schulman et al. 2016, eq. 16), and the targets of the value
+-- The advantage of each action by generalized advantage estimation (Schulman et al. 2016, eq. 16), and the targets that
+-- the critic is trained to, both {steps, scenes}. rows: from collect.
 local function estimate(rows, steps, gamma, lambda)
   local advantage, target, next_one = {}, {}, 0
   for t = steps, 1, -1 do

@@ -41,7 +41,8 @@ function shac.loss(window, gamma, value)
   return -total:sum() / (scenes * steps)
 end
 
--- actions of a window, with noise that gradients go through
+-- A function from observations to the actions of a window, by parameters p: tanh(mean + deviation noise). The noise
+-- does not depend on p, so that gradients go through.
 local function policy(self, p)
   return function(z)
     local u = mean_of(p, learner.seen(self, z, false))

@@ -6,7 +6,7 @@ local text = require "cq.base.text"
 
 local cases = {}
 
--- a pattern as shells have it, * for any text and ? for any character, as a Lua pattern for whole names
+-- Translates a pattern as shells have it (* any text, ? any character) into a Lua pattern for whole names.
 local function glob(wanted)
   return "^" .. wanted:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0"):gsub("%*", ".*"):gsub("%?", ".") .. "$"
 end

@@ -8,7 +8,7 @@ local T = require "cq.tensor"
 
 local failure = {}
 
--- functions of time that were sampled at control steps begin later
+-- Cuts the samples of functions of time within a saved world, so that they begin `steps` control steps later.
 local function later(data, steps)
   if type(data) ~= "table" or T.is_tensor(data) then return end
   for _, value in pairs(data) do
@@ -46,7 +46,7 @@ local function robots_of(world, state)
   return robots
 end
 
----Has a folder what comes before a failure?
+---Has a run's folder the record of a failed simulation (failure.bin)?
 ---@param folder string
 ---@return boolean
 function failure.is_in(folder) return host.kind(folder .. "/" .. runs.failure_name) == "file" end

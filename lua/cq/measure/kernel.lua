@@ -83,7 +83,7 @@ local function create_kept(world, fields)
   return (create(world, steps, fields.velocity, memory)), steps
 end
 
--- what the adjoint starts from: the mean position of a group, or of all particles
+-- The readout from which the backward pass starts: the mean position of a group, or of all particles.
 local function readout_of(world, group)
   local n = group and group.particle_count or world.particle_count
   local particles, start = ffi.new("int32_t[?]", n), ffi.new("int64_t[2]", { 0, n })
@@ -114,7 +114,7 @@ local function forward(handle, steps, signals)
   return done(handle) - start
 end
 
--- seconds of a backward pass, from the gradient of a readout
+-- Seconds that a backward pass over all control steps takes, from the gradient of a readout.
 local function backward(handle, steps, readout)
   engine.check(C.cq_rollout_begin_adjoint(handle), "bench")
   engine.check(C.cq_rollout_read_adjoint(handle, readout.def, readout.grad), "bench")

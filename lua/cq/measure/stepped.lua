@@ -19,7 +19,7 @@ local function environment(robot, world)
     reward = function(state, _, next) return (next:center(robot) - state:center(robot)):slice(1, 1, -1):flatten() end }
 end
 
--- seconds of some control steps forward, and of a window forward and backward
+-- Seconds that some control steps of an environment take forward, and as a window for gradients forward and backward.
 local function piece(env, policy, control_steps)
   local start, z = C.cq_clock(), env.observation
   for _ = 1, control_steps do z = env:step(policy:act(z)) end

@@ -121,7 +121,7 @@ end
 -- A number with four digits; "failed" for NaN.
 local function short(x) return x == x and ("%.4g"):format(x) or "failed" end
 
--- a list as one cell of the table, with numbers by format(value)
+-- A list of numbers as one cell of the table, each by format(value).
 local function joined(list, format)
   local out = {}
   for k, value in ipairs(list) do out[k] = type(value) == "number" and format(value) or tostring(value) end

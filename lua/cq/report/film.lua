@@ -93,7 +93,8 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- the spacing of a body's lattice: the largest, for parts may have been filled more closely along some axes
+-- The distance of neighbours in a body's lattice, by the largest of its particles' volumes, for some parts may have
+-- been filled more closely.
 local function spacing_of(volume, body, dim)
   local most, data = 0, volume:data()
   for p = body.first - 1, body.first + body.count - 2 do most = math.max(most, data[p]) end
@@ -143,10 +144,10 @@ end
 
 -- ---- what the page is given -----------------------------------------------------------------------------------------
 
--- A number with so many digits (6).
+-- A number rounded to `digits` digits (6), so that its text is short.
 local function short(x, digits) return tonumber((("%%.%dg"):format(digits or 6)):format(x)) end
 
--- the box that all moments lie in, along an axis
+-- The least and the largest coordinate of all particles over all frames along axis d.
 local function range(frames, n, dim, d)
   local lower, upper = math.huge, -math.huge
   for _, x in ipairs(frames) do
@@ -158,7 +159,7 @@ local function range(frames, n, dim, d)
   return lower, upper
 end
 
--- how large the bodies are at first: the diagonal of the box around them
+-- The size of the bodies at first: the diagonal of the box around all particles.
 local function extent_of(self)
   local sum, dim = 0, self.world.dim
   for d = 0, dim - 1 do
@@ -189,7 +190,8 @@ local function positions_of(self, lattice, bodies, by, add)
   return { origin = origin, upper = upper, quantum = quantum, pieces = pieces }
 end
 
--- Is a channel the signal of particles that have none, as in a robot moved by cables?
+-- Is this the channel of the particles' own signals in a world where these are 0 throughout, as of a robot moved by
+-- cables? The page leaves it out.
 local function is_idle(self, channel)
   if channel.given ~= "signal" then return false end
   for _, values in ipairs(channel.frames) do
@@ -226,7 +228,7 @@ local function channel_of(self, channel, lattice, by, add)
     signal = channel.given == "signal" or nil }
 end
 
--- red, green and blue of each particle, as pictures have them
+-- Stores the colours of particles, as pictures have them, as a text of the page: all red values, then green, then blue.
 local function colours_of(self, lattice, add)
   local base = paint.base(self.world.particle_count, parts.groups(self.world), parts.drawn(self.world))
   local count = lattice.count
@@ -246,7 +248,7 @@ local function groups_of(world)
   return out
 end
 
--- radii of particles as drawn: a share of the largest in 8 bits, or one for all
+-- Radii with which particles are drawn: one for all, or a text with each as a share of the largest in 8 bits.
 local function radii_of(self, lattice, add)
   local n, volume, dim = lattice.count, self.volume:data(), self.world.dim
   local least, most, out = math.huge, 0, ffi.new("uint8_t[?]", n)
@@ -289,7 +291,7 @@ local function add_curves(out, def, rows, names, dt)
   out[#out + 1] = { title = def.title, unit = def.unit, x = x, x_label = "time", series = series, follows = true }
 end
 
--- the mean place of the particles at each moment, {x, y, z}
+-- The mean place of the particles at each moment, {x, y, z}, for the curves below the film.
 local function centres_of(self)
   local n, dim, out = self.world.particle_count, self.world.dim, {}
   for k, x in ipairs(self.positions) do

@@ -116,7 +116,7 @@ function folder.film(saved, def, page)
   return film:finish(roll, function(content) return page:add(content) end)
 end
 
--- a result, or why there is none to be shown
+-- What cq.load reads of a run's folder; or nil and the sentence why there is nothing to show.
 local function result_of(path)
   local fine, saved = pcall(loads, path)
   if fine then return saved end
@@ -126,7 +126,7 @@ local function result_of(path)
   return nil, (tostring(saved):gsub("^[^:]*:%d+: ", ""))
 end
 
--- the body of a run; a sentence where only its script can make it Returns the film, or nil and the sentence.
+-- Adds the film of a run's body to the page; or nil and the sentence where only the run's script can make the body.
 local function film_of(saved, def, page)
   local fine, film = pcall(folder.film, saved, def, page)
   if fine then return film end
@@ -174,7 +174,7 @@ function folder.read(path, def, page, with_body)
   return run, loss
 end
 
--- names that tell runs apart: the end of their paths that differs
+-- Names for runs: the ends of their paths from where these differ on.
 local function tell_apart(runs)
   local seen = {}
   for _, run in ipairs(runs) do seen[run.name] = (seen[run.name] or 0) + 1 end

@@ -7,7 +7,7 @@ local STRAIGHT = 0.25                -- how far beside an axis its neighbour may
 
 local lattice = {}
 
--- The cell of a place; it rises with z, y, x.
+-- The key of the lattice cell that particle `at` rests in: a number that rises with z, then y, then x.
 local function cell_of(rest, at, from, dim, spacing)
   local key = 0
   for d = dim, 1, -1 do

@@ -26,7 +26,7 @@ end
 
 local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;" }
 
--- a script element ends at the first </script>, whatever it holds
+-- A script element of HTML with this content, in which </script> must not occur: the element would end there.
 local function element(kind, id, content)
   return ('<script type="%s" id="%s">%s</script>\n'):format(kind, id, content)
 end
@@ -56,7 +56,7 @@ function Page:add(content)
   return #self.texts
 end
 
--- runs side by side: a row for each fact that differs, or for all of a run alone
+-- The table of facts of runs beside each other: a row for each fact that differs; of a run alone, all.
 local function side_by_side(runs)
   local names, heads, rows = {}, { "" }, {}
   for k, run in ipairs(runs) do
@@ -106,12 +106,12 @@ function page.json(data)
   end))
 end
 
--- Bytes in words.
+-- A number of bytes in words, as "1.2 MB".
 local function size_of(bytes)
   return bytes < 1e5 and ("%.0f kB"):format(bytes / 1e3) or ("%.1f MB"):format(bytes / 1e6)
 end
 
--- "3125 particles x 60 frames" of each body
+-- The bodies of a page in words, "3125 particles x 60 frames" each.
 local function bodies_of(data)
   local out = {}
   for _, run in ipairs(data.runs) do

@@ -24,7 +24,7 @@ local HEAVY = 16             -- the largest weight
 
 -- ---- the particles of a vertex --------------------------------------------------------------------------------------
 
--- coordinates of `way` along each of a simplex's axes, and what is left of it; `way` is changed
+-- Coordinates of the vector `way` along each of a simplex's orthonormal axes; `way` becomes what is left of it.
 local function project(axes, way)
   local along = {}
   for k, axis in ipairs(axes) do
@@ -104,7 +104,8 @@ end
 
 -- ---- a body ---------------------------------------------------------------------------------------------------------
 
--- is a particle of a body ever far from a neighbour that it was close to?
+-- Does any particle of a body ever come far from a neighbour that it was close to? Such a body has no surface that
+-- holds.
 local function is_torn(body, lattice, rest, positions, dim)
   for d = 1, dim do
     for k = 0, lattice.count - 1 do
@@ -150,7 +151,8 @@ local function kept(body, lattice, position, dim)
   return list, x
 end
 
--- appends the surface of a body to `out`; marks particles that are drawn alone
+-- Appends the surface of one body to `out`, and marks in `drawn` the particles that belong to none and are drawn as
+-- balls.
 local function add(out, drawn, body, lattice, position, dim)
   local info, skin = ffi.new "cq_skin_info", drawn.skin
   drawn:pose(drawn.at, nil, nil)

@@ -54,7 +54,7 @@ end
 ---Removes what killed runs were writing here.
 function folder.sweep(path) atomic_file.sweep(path) end
 
----Makes one that was removed while its run went on.
+---Makes a run's folder again if it was removed while the run went on.
 ---@return boolean made      false: it is there
 function folder.restore(path)
   if host.kind(path) == "folder" then return false end
@@ -72,7 +72,8 @@ local files = {
 }
 local of_stage = { "state.bin", "saved.bin" }
 
--- All files of a run in a folder, each subfolder after its contents; a user's own files are not listed.
+-- All files of a run in a folder, as paths, each subfolder after its contents, so that they can be removed in this
+-- order. A user's own files are not listed.
 local function left_in(path)
   local out = {}
   -- Lists a file of the folder, if it is there.
@@ -113,7 +114,7 @@ function folder.has_run(path)
   return false
 end
 
--- does a folder hold a path, which may be the folder itself?
+-- Is `inner` the folder itself or a path within it?
 local function holds(path, inner)
   local outer, resolved = host.resolve(path), host.resolve(inner)
   return outer and resolved and (resolved .. "/"):sub(1, #outer + 1) == outer .. "/"

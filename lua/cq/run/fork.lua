@@ -74,7 +74,7 @@ local function composed(before, now)
   return tonumber(number) and times .. text.number(tonumber(number) * factor) or now
 end
 
--- a fork of which no iteration was made, as its options were refused
+-- Is this the folder of a fork of which no iteration was made, because its options were refused? It may be used again.
 local function is_untouched(folder)
   local own = manifests.of(folder)
   local parent = own and own.parent

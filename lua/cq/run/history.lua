@@ -62,7 +62,8 @@ function History.row(fields, where)
   return row
 end
 
----Names in the order they are shown: iteration, epoch, loss, the others sorted.
+---The names of a row's values in the order in which they are shown: iteration, epoch, loss, then the others by the
+---alphabet.
 function History.order(row)
   local names, rank = {}, { iteration = 1, epoch = 2, loss = 3 }
   for name in pairs(row) do names[#names + 1] = name end
@@ -81,7 +82,7 @@ local function split(line)
   return cells
 end
 
--- the iteration that a line is of; nil: it does not say
+-- The iteration of a line of history.csv, its first cell; nil if that is no number.
 local function iteration_of(line) return tonumber(line:match "^[^,]*") end
 
 -- Is a cell a number? LuaJIT reads nan and inf too.

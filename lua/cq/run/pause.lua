@@ -41,7 +41,8 @@ local function prompt(about)
   end
 end
 
----After Ctrl-C: asks whether the run shall stop; false without Ctrl-C.
+---After Ctrl-C at a terminal: asks whether the run shall go on, stop, or open a prompt. True: it shall stop. False
+---without Ctrl-C.
 ---@param about { iteration: integer, run: cq.Run?, globals: table }   globals: what the prompt has at hand
 ---@return boolean
 function pause.stops(about)

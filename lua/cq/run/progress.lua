@@ -43,13 +43,13 @@ function Progress.new(total, done)
   }, Progress)
 end
 
--- iterations a second, or seconds an iteration where that reads better
+-- The speed of a training in words: iterations a second, or seconds an iteration where that reads better.
 local function rate_text(rate)
   if rate >= 1 then return ("%.1f/s"):format(rate) end
   return ("%.1f s each"):format(1 / rate)
 end
 
--- "best -0.33  gradient 0.02"; nil: nothing is known of either
+-- What is known of a training in words: "best -0.33  gradient 0.02"; nil: nothing yet.
 local function standing(self, gradient)
   local best = self.best and ("best %.6g"):format(self.best)
   local norm = gradient and ("gradient %.3g"):format(gradient)

@@ -8,7 +8,8 @@ Cma.__index = Cma
 local SIGMA = 0.3            -- first step size, of a cube of side 1
 local ATTEMPTS = 100         -- draws of a point outside of the cube, before it is moved to its side
 
--- weights of the better half, and the rates of learning that follow from them
+-- Sets the weights of the better half of a generation, the learning rates that follow from them, and the mean length of
+-- a random step (chi).
 local function constants(self)
   local n, size = self.n, self.size
   local half = math.floor(size / 2)
@@ -66,14 +67,14 @@ end
 ---@return integer
 function Cma.population(n) return 4 + math.floor(3 * math.log(n)) end
 
--- C = B diag(axes^2) B^T
+-- Computes the eigenvectors B and axes of the covariance matrix: C = B diag(axes^2) B^T.
 local function decompose(self)
   local values, basis = symmetric.eigen(self.covariance)
   self.basis = basis
   for i = 1, self.n do self.axes[i] = math.sqrt(math.max(values[i], 1e-30)) end
 end
 
--- a point from the distribution: mean + sigma B D z with z normal
+-- Draws a point of the distribution: mean + sigma B D z, with z normal.
 local function draw(self, random)
   local n, z, x = self.n, {}, {}
   for i = 1, n do z[i] = self.axes[i] * random:normal() end
@@ -100,7 +101,9 @@ function Cma:ask(random)
   return x
 end
 
--- p_sigma <- (1 - c) p_sigma + sqrt(c (2 - c) mu) C^-1/2 step; the step size follows its length
+-- Updates the step size after a generation whose mean moved by `step`: p_sigma <- (1 - c) p_sigma + sqrt(c (2 - c) mu)
+-- C^-1/2 step; sigma grows where this path is longer than that of random steps. Returns whether the path is short
+-- enough for the covariance to follow it.
 local function adapt_sigma(self, step)
   local n, c = self.n, self.c_sigma
   local factor, length = math.sqrt(c * (2 - c) * self.mu), 0
@@ -121,7 +124,7 @@ local function adapt_sigma(self, step)
   return length / math.sqrt(1 - (1 - c) ^ (2 * self.generation)) < (1.4 + 2 / (n + 1)) * self.chi
 end
 
--- rank one from the path of the mean, rank mu from the steps of the better half
+-- Updates the covariance after a generation: rank one by the path of the mean, rank mu by the steps of the better half.
 local function adapt_covariance(self, steps, step, moves)
   local n, c_c, c_1, c_mu = self.n, self.c_c, self.c_1, self.c_mu
   local factor = moves and math.sqrt(c_c * (2 - c_c) * self.mu) or 0

@@ -12,7 +12,7 @@ function History.new(study, store)
     running = {} }, History)
 end
 
--- a point in the unit cube, by the order of the space
+-- A stored point, values by parameter, as coordinates in the unit cube in the order of the space.
 local function coordinates(study, point)
   local x = {}
   for d, entry in ipairs(study.space) do x[d] = entry.parameter:unit(point[entry.name]) end

@@ -6,7 +6,7 @@ local importance = {}
 
 local MOST = 8               -- bins of a range
 
--- ranks from 1, the mean rank where values are equal
+-- The rank of each value in a list, from 1; equal values have the mean of their ranks.
 local function ranks(values)
   local order, out = {}, {}
   for k = 1, #values do order[k] = k end
@@ -21,7 +21,7 @@ local function ranks(values)
   return out
 end
 
--- which bin each point is in: values of a choice, or equal shares along a range
+-- Which bin each point is in by one parameter: one for each value of a choice, or equal shares of a range.
 local function bins(parameter, xs)
   local out = {}
   if parameter.kind == "choice" then return xs, #parameter.values end

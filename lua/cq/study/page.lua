@@ -13,14 +13,15 @@ local POINTS = 200              -- of a curve of one trial
 -- A number with six digits.
 local function short(x) return type(x) == "number" and tonumber(("%.6g"):format(x)) or x end
 
--- the value of a parameter as its definition tells it
+-- The value of a parameter for the table of a page, as its definition shows it.
 local function value_of(parameter, x)
   if x == nil then return "" end
   if parameter.values then return parameter.values[x] or x end
   return short(x)
 end
 
--- the table: { columns, rows, axes, objective, sign }; numbers of columns from 0
+-- The page's table of trials: { columns, rows, axes, objective, sign }, where axes and objective are columns, counted
+-- from 0.
 local function table_of(rows, stored)
   local columns, axes = { "trial", "state" }, {}
   for _, parameter in ipairs(stored.space) do
@@ -62,7 +63,7 @@ local function progress_of(rows, objective)
       { name = "each trial", y = values, points = true } } }
 end
 
--- the first two objectives of the trials that are done, against each other
+-- The values of the first two objectives of finished trials against each other, for the plot of their trade-off.
 local function objectives_of(rows, objectives)
   local x, y, a, b = {}, {}, objectives[1].name, objectives[2].name
   for _, row in ipairs(rows) do

@@ -17,7 +17,8 @@ local MOST = 8                                  -- points with a band of their o
 local LOWER, UPPER = 0.05, 0.95
 local WIDE = 100             -- positive values whose largest is so many times the least are shown by their logarithm
 
--- the trials that are done, with the value of the first objective as the user names it; the best first
+-- What all plots show: the finished trials of a study with the value of the first objective in the user's sign, the
+-- best first.
 local function data_of(study, store)
   local first = study.objectives[1]
   local data = { study = study, store = store, label = first.name, done = {} }
@@ -83,7 +84,8 @@ local function name_of(data)
   return first
 end
 
--- median and quantiles at each step, of trials that came so far; nil where none has reported
+-- Median and quantiles of a reported value at each step over the trials `numbers` that came so far; nil where none has
+-- reported.
 local function band_of(data, name, numbers)
   local at, steps = {}, {}
   for _, number in ipairs(numbers) do

@@ -65,8 +65,8 @@ end
 
 -- ---- who is who ----------------------------------------------------------------------------------------------------
 
--- when a process began, in ticks since the machine did: a number of a process is given again, with another beginning
--- nil: it has ended.
+-- When a process began, in ticks since the machine did; nil: it has ended. Numbers of processes are used again, so
+-- number and begin together name one.
 local function beginning(pid)
   local file = io.open(("/proc/%d/stat"):format(pid))
   if not file then return nil end
@@ -104,7 +104,7 @@ end
 -- The operating system's words for an error number.
 local function problem_of(number) return ffi.string(F.strerror(number or ffi.errno())) end
 
--- ends of a pipe: read and write, closed in other processes
+-- Makes a pipe that programs started later do not inherit; returns its ends for reading and writing.
 local function pipe()
   local files = ffi.new "int[2]"
   if F.pipe2(files, O_CLOEXEC) ~= 0 then is.fail("no pipe to a trial's process can be made: %s", problem_of()) end

@@ -63,7 +63,8 @@ function progress.counts(counts, total)
   return table.concat(words, "  "), ended
 end
 
--- the first line: counts, best trial, rate and time left Returns it, and the share of the study that has ended.
+-- The first line of the display: counts, best trial, rate and time left. Returns it, and the share of the study that
+-- has ended.
 function Progress:head()
   local counts = self.store:counts()
   local line, ended = progress.counts(counts, self.study:count())

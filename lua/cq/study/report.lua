@@ -17,7 +17,7 @@ local report = {}
 
 -- ---- status --------------------------------------------------------------------------------------------------------
 
--- a line for each process that runs trials, with its last sign of life
+-- A line for each process that runs trials of the study, with its name and the time of its last sign of life.
 local function workers(store)
   local out, now = {}, process.now()
   for _, row in ipairs(store.base:rows [[SELECT worker, count(*) AS trials, max(beat) AS beat FROM trial

@@ -95,7 +95,8 @@ local function idle_child(self)
   return child
 end
 
--- claims as long as there are jobs free; false when nothing could be claimed
+-- Claims trials while there are free jobs, and hands each to a child process; ends where nothing can be claimed, and
+-- asks the store again some time later.
 local function start_trials(self)
   while self.busy < self.jobs do
     if not self.waiting and process.now() < (self.look_at or 0) then return end
@@ -170,7 +171,7 @@ function hear.report(_, child, rest)
   if name == child.objective then child.last.value = value end
 end
 
--- message of a trial: shall it go on? The pruner answers.
+-- A child asks whether its trial, which has a value at a step, shall go on; the pruner's answer goes back to it.
 function hear.ask(self, child, rest)
   local step, value = rest:match "^([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
@@ -266,7 +267,7 @@ local function tick(self)
   self.progress:update(self.children)
 end
 
--- nothing at work, and nothing that this worker or another could still do
+-- Is nothing at work here, and does no trial wait, or was the order given to stop?
 local function is_over(self)
   if self.busy > 0 then return false end
   if self.stopping then return true end
@@ -274,7 +275,7 @@ local function is_over(self)
   return self.store:counts().waiting == 0
 end
 
--- ends the processes; trials that were running wait again, as if they had not begun
+-- Ends all child processes; their trials wait again, as if they had not begun.
 local function end_children(self)
   for _, child in ipairs(self.children) do
     child:dismiss()                      -- one that has nothing to do ends by itself
@@ -297,7 +298,8 @@ local function end_children(self)
   end
 end
 
--- the loop of a worker, until the study is over, stopped or removed
+-- The loop of a worker: starts trials, reads messages, keeps the store alive, until the study is over, stopped or
+-- removed.
 local function work(self)
   self.waiting = true
   while C.cq_interrupted() == 0 do

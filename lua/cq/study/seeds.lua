@@ -21,7 +21,7 @@ local function report_history(trial)
   end
 end
 
--- the numbers of a script that returns none: the best loss that its experiment has saved
+-- The result of a script that returns none: the best loss that the run in its trial's folder has saved.
 local function saved_loss(trial)
   local path = trial.folder .. "/saved.bin"
   local saved = host.kind(path) and require "cq.load" (path)

@@ -75,7 +75,7 @@ local advice = {
   [NOTADB] = "it is no SQLite file; choose another place with --out",
 }
 
--- the sentence of a failed call; extended codes hold the plain one in their last byte
+-- Raises the sentence of a failed SQLite call. An extended code holds the plain one in its last byte.
 local function fail(self, code)
   local said = ffi.string(S.sqlite3_errmsg(self.handle))
   local known = advice[code % 256]
@@ -140,7 +140,7 @@ local function column(statement, k)
   return ffi.string(S.sqlite3_column_text(statement, k), S.sqlite3_column_bytes(statement, k))
 end
 
--- steps through a statement; each(names, count, statement) for every row
+-- Runs a statement with its values and calls each(names, count, statement) for every row.
 local function each_row(self, sql, each, ...)
   local statement = self:statement(sql)
   for k = 1, select("#", ...) do bind(statement, k, (select(k, ...))) end

@@ -80,7 +80,8 @@ local function require_sound(self)
   end
 end
 
--- numbers by name, from the JSON in a cell of the table trial
+-- The numbers by name that a cell of the table trial holds as JSON; a damaged one is an error that names row and
+-- column.
 local function numbers_of(self, row, column)
   local fine, numbers = pcall(json.decode, row[column])
   fine = fine and type(numbers) == "table"
@@ -392,7 +393,7 @@ function Store:counts()
   return out
 end
 
--- a row of the table trial with its JSON read and checked
+-- A row of the table trial with its JSON (point, results) read and checked.
 local function decoded(self, row)
   local point, study = row.point, self.study
   row.point, row.result = point and numbers_of(self, row, "point"), row.result and numbers_of(self, row, "result")
@@ -403,7 +404,7 @@ local function decoded(self, row)
   return row
 end
 
--- trials as a condition or an order says, whole rows
+-- All whole rows of the table trial that `which`, an SQL condition or order, picks.
 local function select(self, which, ...)
   local rows = self.base:rows("SELECT * FROM trial " .. which, ...)
   for _, row in ipairs(rows) do decoded(self, row) end

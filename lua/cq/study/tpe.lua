@@ -12,7 +12,7 @@ local CANDIDATES = 24
 local SHARE, MOST = 0.1, 25  -- of the points, those that count as the better ones, and how many at most
 local NARROWEST = 0.01       -- least deviation of a normal density where there are many points
 
--- the normal distribution by Abramowitz and Stegun's 7.1.26 for erf, to 1.5e-7
+-- The standard normal distribution function at x, by Abramowitz and Stegun's 7.1.26 for erf, to 1.5e-7.
 local function below(x)
   local z = math.abs(x) / math.sqrt(2)
   local t = 1 / (1 + 0.3275911 * z)
@@ -21,7 +21,8 @@ local function below(x)
   return x > 0 and 1 - tail / 2 or tail / 2
 end
 
--- a deviation for each point along one coordinate: the distance to the farther of its two neighbours
+-- The deviation of the kernel around each point along coordinate d: the distance to the farther of its two neighbours,
+-- or ends of [0, 1), there, but not less than a share that falls with the number of points.
 local function widths(points, d)
   local order, out, n = {}, {}, #points
   for k = 1, n do order[k] = k end
@@ -89,7 +90,8 @@ local function add_range(self, logs, d, at)
   end
 end
 
--- the logarithm of the density at x, but for a constant that is the same for all x
+-- The logarithm of a density at x, up to a constant that is the same for all x: only differences of two densities
+-- count.
 function Density:log(x)
   local logs, most, total = {}, -math.huge, #self.points + 1
   for k = 1, total do logs[k] = 0 end
@@ -100,7 +102,7 @@ function Density:log(x)
   return most + math.log(all / total)
 end
 
--- a point: a kernel around an earlier point, or a uniform one
+-- Draws a point from a density: from the kernel around an earlier point, or uniformly.
 function Density:draw(random)
   local total = #self.points + 1
   local k = place_of(random:uniform(), total) + 1
@@ -148,8 +150,8 @@ function tpe.fronts(list)
   return rank
 end
 
--- the sum of the distances to both neighbours along each objective, so that the ends of a front and its wide gaps come
--- first
+-- For each point of a Pareto front the sum of the distances to both neighbours along each objective, so that the ends
+-- and points in wide gaps come first.
 local function crowding(list)
   local out = {}
   for _, entry in ipairs(list) do out[entry] = 0 end
@@ -170,7 +172,7 @@ end
 
 -- done ones by their value, or by front and crowding; then pruned ones, the farthest first; then failed ones
 local classes = { done = 1, pruned = 2, failed = 3 }
--- points from best to worst: by value, or by Pareto front and crowding
+-- The finished points from best to worst: by value, or with several objectives by Pareto front and then by crowding.
 local function sorted(points)
   local done, rank, crowd = {}, nil, nil
   for _, entry in ipairs(points) do

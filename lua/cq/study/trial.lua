@@ -48,7 +48,7 @@ local function number_of(value, what)
   return value
 end
 
--- named values as a list in order; a single number is the first objective
+-- What a study's function returned, as a list of named numbers in order; a single number is the first objective.
 local function named(study, value)
   if type(value) ~= "table" or text.class_of(value) then value = { [study.objectives[1].name] = value } end
   local list = {}
@@ -168,7 +168,7 @@ end
 
 -- ---- running -------------------------------------------------------------------------------------------------------
 
--- a trial as its script sees it; without fields, that of a script that runs outside of a study
+-- The trial object that the user's function is given; without fields, that of a script that runs outside of a study.
 local function described(study, given)
   return setmetatable({
     number = given.number or 1, seed = given.seed or study.seed, replicate = given.replicate or 1,
@@ -176,7 +176,7 @@ local function described(study, given)
   }, Trial)
 end
 
--- "done" and its numbers, "pruned", or "failed" and the sentence
+-- Calls the user's function at a point. Returns "done" and its numbers, "pruned", or "failed" and the sentence.
 local function try(study, job, keep, ask)
   local self = described(study, job)
   self.report = reporter(study, self, keep, ask)
@@ -214,7 +214,8 @@ local function can_resume(folder)
   return false
 end
 
--- a trial from its job, with its folder and files; keep and ask as above
+-- Runs a trial from its job: makes its folder, calls the function, and writes history and manifest. keep stores a
+-- reported value, ask says whether the trial goes on.
 local function carry_out(study, job, keep, ask)
   if study.resumes and not job.alone and can_resume(job.folder) then
     option.set_silently("resume", true)

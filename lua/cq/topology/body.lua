@@ -79,7 +79,8 @@ end
 
 local surface_spec = is.define("body:save_surface", { thickness = is.number { above = 0, optional = true } })
 
--- 1 for the particles that follow a signal (0: none), of all that the design has
+-- A row {n} of 1 for the particles that follow a signal (0: those that follow none), over all particles of the design's
+-- block.
 local function followers(self, signal)
   local out = T.zeros { self.total }
   for k, a in ipairs(self.actuator) do

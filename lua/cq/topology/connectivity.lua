@@ -19,8 +19,8 @@ local FLOOR = 1e-9            -- conduction of void: what touches only void is c
 local REACH = 30              -- extents of the body that heat goes through solid before it has leaked
 local CORE = 0.5              -- the core is denser than this share of the densest particle
 
--- The graph of the particles that touch, with the matrix of pairs without those of particles with themselves, and the
--- leak of the diffusion. Errors: none touches another.
+-- The graph of the design's particles that are nearer than the radius: its matrix without the pairs of particles with
+-- themselves, and the rate at which diffused heat leaks. Errors: none touches another.
 local function touching(design, radius)
   local points = design.robot.position
   local graph = radius and components.graph(points, radius) or components.touching(design.robot, design.spacing)
@@ -36,7 +36,8 @@ local function touching(design, radius)
   return graph
 end
 
--- the largest part that hangs together, of what is denser than half of the densest particle: 1, or 0
+-- A row {n}: 1 for the particles of the largest connected part among those denser than half of the densest, else 0.
+-- Heat begins there.
 local function core_of(graph, density)
   return components.largest(graph, density:greater(CORE * density:max():item()))
 end

@@ -11,7 +11,7 @@ local sparse = require "cq.sparse"
 
 local SOFT = 1e-3             -- of the harmonic mean: how void counts as nothing
 
--- the mean of the disc around each particle; beyond the block everything has the same density
+-- The harmonic mean of x over the disc around each particle; beyond the block everything has the value `outside`.
 local function harmonic(disc, x, outside)
   return disc.most / (disc.matrix:product(1 / (x + SOFT)) + disc.missing / (outside + SOFT)) - SOFT
 end
@@ -22,7 +22,7 @@ local function opened(disc, x, outside)
   return 1 - harmonic(disc, 1 - harmonic(disc, x, outside), 1 - outside)
 end
 
--- the particles of a disc as wide as members must be, around each of them
+-- The averaging matrix of a disc as wide as members must be, around each particle of the design. what: for errors.
 local function disc_of(design, size, what)
   local points, spacing = design.robot.position, design.spacing
   if size < 3 * spacing * (1 - 1e-6) then

@@ -14,7 +14,7 @@ local function rounded(self, amplitudes)
   return amplitudes + (whole - amplitudes:detach())
 end
 
--- signals of all control steps, on the tape that the rollout is on
+-- Computes the signals of all control steps before a rollout, on its tape, so that act only reads them.
 function PulseController:check_rollout(roll)
   local sizes, of = { self.pulses.count, roll.signal_count }, { "pulses", "signals" }
   fit.require("pulses:controller", self.params, { { name = "sign", sizes = sizes, of = of },

@@ -19,7 +19,7 @@ local spec = is.define("cq.Topology.pulses", {
   period = is.number { above = 0, optional = true },
 }, nil, is.renamed { every = "interval", height = "gain" })
 
--- How often a part goes into a whole; refuses a part that does not.
+-- How often the time `part` goes into the time `whole`; an error names both where it does not.
 local function times(whole, part, what, of)
   local count = math.floor(whole / part + 0.5)
   if count < 1 or math.abs(whole / part - count) > 1e-6 * count then
@@ -29,7 +29,7 @@ local function times(whole, part, what, of)
   return count
 end
 
--- which of a period's pulses each of all is {all, count}
+-- A matrix {all, count} that repeats the `count` pulses of a period over all pulses of the rollout.
 local function repeated(all, count)
   local out = T.zeros { all, count }
   for k = 1, all do out:set(1, k, (k - 1) % count + 1) end

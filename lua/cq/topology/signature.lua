@@ -4,7 +4,7 @@ local text = require "cq.base.text"
 -- A number with nine digits.
 local function digits(x) return ("%.9g"):format(x) end
 
--- numbers of the particles of a mask, those in a row as "81 to 100"
+-- The particles of a mask by their numbers, with runs as "81 to 100".
 local function numbers_of(mask)
   local words, first = {}, nil
   for p = 1, mask.count + 1 do

@@ -23,7 +23,8 @@ local function mirrored(points, d, at)
   return out
 end
 
--- by a quarter about an axis through the middle: from x to y about z, from y to z about x, from z to x about y
+-- The points turned by a quarter about axis d through their middle: from x to y about z, from y to z about x, from z to
+-- x about y.
 local function turned(points, d)
   local out = points:detach():copy()
   local x, dim, first, second = out:data(), points:size(2), d % 3 + 1, (d + 1) % 3 + 1
@@ -48,14 +49,15 @@ local function partners(design, image)
   return out
 end
 
--- A permutation of signals applied twice.
+-- A permutation of signals applied twice: list k to map[map[k]].
 local function again(map)
   local out = {}
   for k = 1, #map do out[k] = map[map[k]] end
   return out
 end
 
--- the signal that each one, and none, becomes in the image, which is itself after `order` images
+-- For each signal, and for "none", the one that it becomes in the image of the body. Errors: a permutation that `order`
+-- images do not bring back to itself.
 local function exchange(design, given, order)
   local count, out = design.signals, {}
   for k = 1, count do out[k] = given[k] or k end
@@ -73,7 +75,8 @@ local function exchange(design, given, order)
   return out
 end
 
--- {n}, or {signals + 1, n}, made equal to its image; sums of two numbers are the same in either order
+-- Makes a field {n}, or {signals + 1, n}, equal to its image: the mean of both. A sum of two numbers is the same in
+-- either order, so both have the same bits.
 local function fold(mirror, x)
   local image = x:gather(mirror.partner, -1)
   if x.rank == 2 and mirror.signals then image = image:gather(mirror.signals, 1) end
@@ -93,8 +96,8 @@ local function mirror_of(design, def, d)
     words = def.axis .. (def.signals and " " .. table.concat(def.signals, " ") or "") }
 end
 
--- turns by half of a whole one, then by a quarter: of what is its own image after half of one, a sum with its image
--- after a quarter is of two numbers again
+-- The images of a block that looks the same after a quarter turn: half a turn first, then a quarter, so that each sum
+-- is of two numbers only.
 local function turns_of(design, def, d)
   if d ~= 3 and design.robot.dim == 2 then
     is.fail("cq.Topology: a block in the plane turns about z alone, got symmetry.axis = %q with an order", def.axis)
@@ -116,7 +119,7 @@ local function turns_of(design, def, d)
   return turns, words
 end
 
--- two mirrors of a body, which must give the same in either order
+-- Refuses two mirrors whose images depend on the order in which they are applied.
 local function check_pair(a, b)
   if a.axis == b.axis then is.fail("cq.Topology: symmetry over %s is given twice", a.axis) end
   for k in ipairs(a.signals and b.signals or {}) do

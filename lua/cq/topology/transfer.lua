@@ -3,7 +3,7 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local transfer = require "cq.robot.transfer"
 
--- of each pulse the number of the one at its time, or at that time of a period
+-- For each pulse of one design the number of the pulse of another one at its time, or at that time of a period.
 local function same_time(pulses, others)
   local out = {}
   for k = 1, pulses.count do

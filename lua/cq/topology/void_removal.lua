@@ -53,8 +53,9 @@ local function leave_out(design, density, gone, p, radii)
   return true
 end
 
--- Where the particles of the design's world are in that of the rest: what a script says of them by number is of those.
--- kept: their numbers in the order of the rest; place: from a number to that in the rest, nil: it is left out.
+-- How particles are numbered in a rollout of the design's world with only the particles `kept` of its body: kept, the
+-- world's numbers in the order of the rest, and place, from a number of the world to that in the rest, nil where it is
+-- left out.
 local function part_of(design, kept)
   local own, all, place = design.robot, {}, {}
   for _, robot in ipairs(design.world.robots) do
@@ -75,7 +76,8 @@ local function robot_in(design, world)
   end
 end
 
--- the body of the design among the robots of a rollout, and a function that puts another in its place
+-- The design's body among the robots that a rollout is given, and a function that returns these robots with another in
+-- its place.
 local function body_of(design, given)
   if text.is_instance(given, "cq.Robot") then return given, function(body) return body end end
   for k, robot in ipairs(given) do
@@ -107,7 +109,7 @@ local function rest_of(design, body, gone, whole, with_body)
   return world, world.robots[last.at], with_body(body:subset(kept)), kept
 end
 
--- the particles of the design's body by which the last rollout failed: one, or two that met
+-- The particles of the design's body by which the last rollout failed, by the design's numbers: one, or two that met.
 local function culprits_of(robot, kept)
   local out = {}
   for _, culprit in ipairs(failures.culprits) do
