@@ -8,29 +8,12 @@
 -- Size: 1,600 particles, 500 x 10 steps, 650 iterations of a start. Time: 3.5 min of one core for a start.
 local cq = require "cq"
 
-local function walker(level)
-  local k = level.coarsen                                               -- 1, or as a stage says
-  local dx, duration = 0.01 * k, cq.option("duration", 0.5)
-  local block = cq.Robot {
-    shape     = cq.Shape.box { size = { 0.2, 0.2 }, spacing = dx / 2 },
-    material  = cq.Material.neo_hookean { young = 1e5, poisson = 0.4, density = 1000 },
-    actuators = cq.Actuator.isotropic { count = cq.option("signals", 4), max = 1e4 },
-  }
-  local world = cq.World {
-    cells = { (duration > 0.5 and 200 or 100) / k, 100 / k }, dx = dx, gravity = { 0, -9.8 }, dt = 1e-3 * k,
-    substeps = 10, walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 3 * dx },
-    block:at { 0.1, 3 * dx },
-  }
-  return {
-    world = world, duration = duration, design = cq.Topology { world = world, duration = duration, connected = true },
-    objective = { running = function(state) return -world.control_dt * state:velocity(block)[1] end },
-  }
-end
-
 local count = cq.option("starts", 4)
 local plan = cq.Plan.topology { starts = { count = count, keep = math.min(2, count), at = "binary" } }
 print(plan)
-local run = cq.Experiment(walker)
+local run = cq.Experiment(require "scenes.topology_walker" {
+  duration = cq.option("duration", 0.5), signals = cq.option("signals", 4),
+})
 run:optimize { plan = plan }
 print(run:evaluate(), run.body)
 run.body:save "walker.csv"

@@ -21,7 +21,7 @@ local function small_env()
     terminate = function(after) return after:center("trunk"):slice(1, 1, -1):flatten():greater(0.4503) end }
 end
 
-local options = { clip = 0.2, value_clip = true, value_weight = 0.5, entropy_weight = 0.01 }
+local options = { clip = 0.2, entropy_weight = 0.01 }
 
 -- small parameters and a minibatch in which ratios and values are clipped on both sides
 local function problem()

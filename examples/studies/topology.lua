@@ -5,6 +5,7 @@
 -- Expect: 15 trials by the default plan; slices.png of the plot has all of them.
 -- Size: 1,600 particles, 15 trials of 250 to 1,000 x 10 steps. Time: 20 min of two cores.
 local cq = require "cq"
+local walker = require "scenes.topology_walker"
 
 local cases = {
   ["0.25 s, 4"] = { duration = 0.25, signals = 4 }, ["0.5 s, 4"] = { duration = 0.5, signals = 4 },
@@ -14,28 +15,6 @@ local cases = {
 local names = {}
 for name in pairs(cases) do names[#names + 1] = name end
 table.sort(names)
-
-local function walker(case)
-  return function(level)
-    local k, duration = level.coarsen, case.duration
-    local dx = 0.01 * k
-    local block = cq.Robot {
-      shape     = cq.Shape.box { size = { 0.2, 0.2 }, spacing = dx / 2 },
-      material  = cq.Material.neo_hookean { young = 1e5, poisson = 0.4, density = 1000 },
-      actuators = cq.Actuator.isotropic { count = case.signals, max = 1e4 },
-    }
-    local world = cq.World {
-      cells = { (duration > 0.5 and 200 or 100) / k, 100 / k }, dx = dx, gravity = { 0, -9.8 }, dt = 1e-3 * k,
-      substeps = 10, walls = cq.Boundary.box { kind = "sticky", separable = true, inset = 3 * dx },
-      block:at { 0.1, 3 * dx },
-    }
-    return {
-      world = world, duration = duration,
-      design = cq.Topology { world = world, duration = duration, connected = true },
-      objective = { running = function(state) return -world.control_dt * state:velocity(block)[1] end },
-    }
-  end
-end
 
 return cq.Study {
   name = "topology", repeats = cq.option("repeats", 3), minimize = "loss", grid = { case = names },

@@ -11,18 +11,19 @@ local T = require "cq.tensor"
 local Critic = {}
 Critic.__index = Critic
 
-local critic = {}
+-- rate of Adam at the start of a training, and the share of itself that the copy keeps after a window
+local critic, TARGET_KEEPS = { RATE = 2e-3 }, 0.2
 
 ---A value function with random weights, its slowly following copy (`target`) and its Adam optimizer.
 ---@param source cq.Random
 ---@param inputs integer          observed numbers
----@param o { critic_hidden: integer[], critic_rate: number, target_weight: number, critic_passes: integer, critic_minibatches: integer, gradient_clip: number }
+---@param o { critic_hidden: integer[], critic_passes: integer, critic_minibatches: integer }
 ---@return cq.Critic
 function critic.new(source, inputs, o)
   local params = {}
   network.add(params, "value", source, network.sizes(inputs, o.critic_hidden, 1), 1)
   return setmetatable({ params = params, target = T.leaves.snapshot(params), options = o,
-    optimizer = optimizer.adam { rate = o.critic_rate, beta1 = 0.7, beta2 = 0.95, clip = o.gradient_clip } }, Critic)
+    optimizer = optimizer.adam { rate = critic.RATE, beta1 = 0.7, beta2 = 0.95, clip = 1 } }, Critic)
 end
 
 -- V(z) {rows} of observations z {rows, numbers}.
@@ -72,7 +73,7 @@ function Critic:fit(z, targets, random)
     end
   end
   for name, tensor in pairs(self.params) do
-    self.target[name] = o.target_weight * self.target[name] + (1 - o.target_weight) * tensor:detach()
+    self.target[name] = TARGET_KEEPS * self.target[name] + (1 - TARGET_KEEPS) * tensor:detach()
   end
   return sum / made
 end

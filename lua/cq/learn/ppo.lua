@@ -31,11 +31,11 @@ end
 
 -- ---- the loss -------------------------------------------------------------------------------------------------------
 
----The loss of a minibatch: -L^CLIP + value_weight L^VF - entropy_weight S of Schulman et al., eq. 9, with advantages
----normalized in the minibatch and the value clipped as the policy is.
+---The loss of a minibatch: -L^CLIP + L^VF / 2 - entropy_weight S of Schulman et al., eq. 9, with advantages normalized
+---in the minibatch and the value clipped as the policy is.
 ---@param params table<string, cq.Tensor>
 ---@param batch { observation: cq.Tensor, action: cq.Tensor, log_density: cq.Tensor, advantage: cq.Tensor, target: cq.Tensor, value: cq.Tensor }   rows of a minibatch
----@param options table     clip, value_clip, value_weight, entropy_weight
+---@param options table     clip, entropy_weight
 ---@return cq.Tensor loss
 ---@return { policy: cq.Tensor, value: cq.Tensor, log_ratio: cq.Tensor } parts
 function ppo.loss(params, batch, options)
@@ -46,21 +46,17 @@ function ppo.loss(params, batch, options)
   local clip = options.clip
   local policy = -(a * ratio):minimum(a * ratio:clamp(1 - clip, 1 + clip)):mean()
   local v = value_of(params, batch.observation)
-  local off = (v - batch.target):square()
-  if options.value_clip then
-    off = off:maximum((batch.value + (v - batch.value):clamp(-clip, clip) - batch.target):square())
-  end
-  local value = 0.5 * off:mean()
+  local near = batch.value + (v - batch.value):clamp(-clip, clip)
+  local value = 0.5 * (v - batch.target):square():maximum((near - batch.target):square()):mean()
   local entropy = (params.log_deviation + 0.5 + LOG_ROOT_2_PI):sum()
-  return policy + options.value_weight * value - options.entropy_weight * entropy,
+  return policy + 0.5 * value - options.entropy_weight * entropy,
     { policy = policy, value = value, log_ratio = log_ratio }
 end
 
 -- ---- experience -----------------------------------------------------------------------------------------------------
 
--- Rewards divided by the standard deviation of the discounted return so far, or as they are without normalization.
+-- Rewards divided by the standard deviation of the discounted return so far, within +-10.
 local function scaled_reward(self, reward, ended)
-  if not self.rewards then return reward end
   self.discounted = self.discounted * self.options.gamma * (1 - ended) + reward
   self.rewards:update(self.discounted:unsqueeze(2))
   return self.rewards:scale(reward)
@@ -158,7 +154,7 @@ function Ppo:iterate()
   for _, name in ipairs { "observation", "action", "log_density", "value", "advantage", "target" } do
     batch[name] = learner.flatten(T.stack(rows[name], 1))
   end
-  if o.anneal then self.optimizer.rate = o.rate * (1 - self.updates_made / self.updates) end
+  self.optimizer.rate = o.rate * (1 - self.updates_made / self.updates)
   local sums = update(self, batch)
   return learner.complete(self, {
     policy_loss = sums.policy / sums.made, value_loss = sums.value / sums.made, kl = sums.kl / sums.made,
@@ -172,14 +168,11 @@ local spec = is.define("cq.Learner.ppo", {
   env = is.table(), steps = is.integer { min = 1 }, batch = is.integer { min = 2, default = 2048 },
   minibatches = is.integer { min = 1, default = 32 }, epochs = is.integer { min = 1, default = 10 },
   hidden = is.list(is.integer { min = 1 }, { default = { 64, 64 } }),
-  rate = is.number { above = 0, default = 3e-4 }, anneal = is.boolean { default = true },
+  rate = is.number { above = 0, default = 3e-4 },
   gamma = is.number { min = share.min, max = share.max, default = 0.99 },
   lambda = is.number { min = share.min, max = share.max, default = 0.95 },
-  clip = is.number { above = 0, default = 0.2 }, value_clip = is.boolean { default = true },
-  value_weight = is.number { min = 0, default = 0.5 }, entropy_weight = is.number { min = 0, default = 0 },
-  gradient_clip = is.number { above = 0, default = 0.5 },
-  normalize_observations = is.boolean { default = true }, normalize_rewards = is.boolean { default = true },
-  seed = is.integer { min = 0, max = 2 ^ 31, default = 0 },
+  clip = is.number { above = 0, default = 0.2 }, entropy_weight = is.number { min = 0, default = 0 },
+  normalize_observations = is.boolean { default = true }, seed = is.integer { min = 0, max = 2 ^ 31, default = 0 },
 })
 
 ---@class cq.Learner.ppo.def
@@ -189,17 +182,12 @@ local spec = is.define("cq.Learner.ppo", {
 ---@field minibatches? integer    of an epoch
 ---@field epochs? integer         of an update
 ---@field hidden? integer[]       units of the hidden layers, with tanh, of the policy and of the value
----@field rate? number            of Adam, whose epsilon is 1e-5
----@field anneal? boolean         the rate falls linearly to 0
+---@field rate? number            of Adam at the start, from where it falls linearly to 0
 ---@field gamma? number           discount of a control step
 ---@field lambda? number          of generalized advantage estimation
----@field clip? number            of the ratio of densities
----@field value_clip? boolean     the value moves no further than clip in an update either
----@field value_weight? number    of the loss of the value
+---@field clip? number            of the ratio of densities, and of the value's moves in an update
 ---@field entropy_weight? number  of the entropy of the policy, which is a bonus
----@field gradient_clip? number   largest norm of the gradient
 ---@field normalize_observations? boolean   by their running mean and deviation, within +-10
----@field normalize_rewards? boolean        by the running deviation of the discounted return, within +-10
 ---@field seed? integer           of weights, actions, minibatches and the environment
 
 -- Refuses a batch that the scenes or the minibatches do not divide, or that is larger than all steps.
@@ -228,8 +216,8 @@ function ppo.new(fields)
   network.add(self.params, "value", self.random, network.sizes(inputs, o.hidden, 1), 1)
   self.params.log_deviation = T.param(T.zeros { signals })
   self.seen, self.discounted = T.zeros { o.env.scenes, inputs }, T.zeros { o.env.scenes }
-  self.rewards = o.normalize_rewards and normalizer.new(1)
-  self.optimizer = optimizer.adam { rate = o.rate, epsilon = 1e-5, clip = o.gradient_clip }
+  self.rewards = normalizer.new(1)
+  self.optimizer = optimizer.adam { rate = o.rate, epsilon = 1e-5, clip = 0.5 }
   return self
 end
 

@@ -82,8 +82,8 @@ end
 -- the row of the history.
 function Shac:iterate()
   local o, started, window = self.options, C.cq_clock(), nil
-  local fraction = o.anneal and 1 - self.updates_made / self.updates or 1
-  self.optimizer.rate, self.critic.optimizer.rate = o.rate * fraction, o.critic_rate * fraction
+  local left = 1 - self.updates_made / self.updates
+  self.optimizer.rate, self.critic.optimizer.rate = o.rate * left, critic.RATE * left
   local loss = learner.descend(self.optimizer, self.params, function(p)
     window = self.env:window { controller = policy(self, p), steps = self.horizon }
     check_reach(window)
@@ -104,14 +104,11 @@ end
 local spec = is.define("cq.Learner.shac", {
   env = is.table(), steps = is.integer { min = 1 }, horizon = is.integer { min = 1, default = 32 },
   hidden = is.list(is.integer { min = 1 }, { default = { 128, 64, 32 } }),
-  rate = is.number { above = 0, default = 2e-3 }, anneal = is.boolean { default = true },
-  deviation = is.number { min = 0, default = 0.37 },
+  rate = is.number { above = 0, default = 2e-3 }, deviation = is.number { min = 0, default = 0.37 },
   gamma = is.number { min = 0, max = 1, default = 0.99 }, lambda = is.number { min = 0, max = 1, default = 0.95 },
-  gradient_clip = is.number { above = 0, default = 1 },
   critic_hidden = is.list(is.integer { min = 1 }, { default = { 64, 64 } }),
-  critic_rate = is.number { above = 0, default = 2e-3 }, critic_passes = is.integer { min = 1, default = 16 },
+  critic_passes = is.integer { min = 1, default = 16 },
   critic_minibatches = is.integer { min = 1, default = 4 },
-  target_weight = is.number { min = 0, max = 1, default = 0.2 },
   normalize_observations = is.boolean { default = true }, seed = is.integer { min = 0, max = 2 ^ 31, default = 0 },
 })
 
@@ -120,17 +117,13 @@ local spec = is.define("cq.Learner.shac", {
 ---@field steps integer           of all scenes together, rounded down to whole windows
 ---@field horizon? integer        control steps of a window, at most those of an episode
 ---@field hidden? integer[]       units of the hidden layers of the policy, with elu
----@field rate? number            of Adam for the policy, with betas .7 and .95
----@field anneal? boolean         both rates fall linearly to 0
+---@field rate? number            of Adam (betas .7 and .95) for the policy at the start, from where it falls linearly to 0
 ---@field deviation? number       of the noise before tanh at the start, which is trained; 0: no noise
 ---@field gamma? number           discount of a control step
 ---@field lambda? number          of the targets of the value
----@field gradient_clip? number   largest norm of both gradients
 ---@field critic_hidden? integer[]     units of the hidden layers of the value, with elu
----@field critic_rate? number          of Adam for the value
 ---@field critic_passes? integer       over a window, after each
 ---@field critic_minibatches? integer  of a pass
----@field target_weight? number   what the copy of the value keeps of itself after a window
 ---@field normalize_observations? boolean   by their running mean and deviation, which stand still within a window
 ---@field seed? integer           of weights, noise, minibatches and the environment
 
@@ -165,7 +158,7 @@ function shac.new(fields)
   local self, inputs, signals = learner.new(Shac, o, o.horizon)
   if o.deviation > 0 then self.params.log_deviation = T.param(T.full({ signals }, math.log(o.deviation))) end
   self.critic = critic.new(self.random, inputs, o)
-  self.optimizer = optimizer.adam { rate = o.rate, beta1 = 0.7, beta2 = 0.95, clip = o.gradient_clip }
+  self.optimizer = optimizer.adam { rate = o.rate, beta1 = 0.7, beta2 = 0.95, clip = 1 }
   return self
 end
 
