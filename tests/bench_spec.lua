@@ -12,7 +12,7 @@ local all = {
   "2d-1600", "2d-1600-substeps1", "2d-6400", "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated",
   "2d-6400-averaged", "3d-8000-averaged", "3d-8000-float64",
   "3d-64000", "3d-512000", "decay-2d-6400", "decay-3d-8000", "decay-3d-64000",
-  "tl-2d-6400", "tl-2d-6400-jittered", "tl-3d-64000", "rest", "biped", "env-64",
+  "tl-2d-6400", "tl-2d-6400-jittered", "tl-3d-64000", "biped", "env-64",
   "implicit-2d-6400", "implicit-2d-6400-rest", "implicit-3d-8000", "implicit-3d-8000-rest",
   "implicit-2d-6400-float64", "implicit-3d-8000-float64",
 }
@@ -79,13 +79,6 @@ describe("bench", function()
         assert(entry[part] * entry.explicit < entry.phase_ns[part] * entry.particles * 1e-9, part)
       end
     end
-  end)
-
-  it("tells how much longer what is at rest takes than what moves", function()
-    local ratio = results("--case", "rest")[1].motion_ratio
-    assert(ratio.forward > 0 and ratio.backward > 0)
-    local result = cqlua { "bench", "--case", "rest", "--steps", "10", "--repeat", "1" }
-    assert.matches("rest +3840 float32 +10 .* and [%d.]+ times as long as in motion\n", result.out)
   end)
 
   it("takes threads, precision and repetitions", function()
@@ -181,31 +174,6 @@ describe("the kernels' timing", function()
     local few = steps(3e6)
     assert(few > 5 and few < 50, few .. " steps")
     assert.equal(100, steps(1e9))
-    world:close()
-  end)
-end)
-
-describe("the resting bar", function()
-  it("is at rest where the wave from its driven end has not come, in states and gradients", function()
-    local scene = require "scenes.resting_bar" { length = 40, substeps = 2 }
-    local world = cq.World(scene.world)
-    local function moved(group)
-      local v = world:rollout { steps = 3, controller = function() return cq.ones { 1 } end }.state:velocity(group)
-      return v:abs():sum():item()
-    end
-    assert(moved(scene.driven) > 0, "the driven end rests")
-    assert.equal(0, moved(scene.far))
-    local _, grad = cq.value_and_grad(function(p)
-      return world:rollout { robot = scene.robot:with { velocity = p.velocity }, steps = 3,
-        controller = function() return cq.ones { 1 } end }.state:center(scene.far)[1]
-    end) { velocity = cq.param(cq.zeros { scene.robot.particle_count, 2 }) }
-    local function reached(group)
-      local sum = 0
-      for _, p in ipairs(scene.robot:group(group):particles()) do sum = sum + math.abs(grad.velocity[p][1]:item()) end
-      return sum
-    end
-    assert(reached(scene.far) > 0, "the loss depends on nothing")
-    assert.equal(0, reached(scene.driven))
     world:close()
   end)
 end)

@@ -1,6 +1,5 @@
 -- denormal: what numbers next to zero cost. A block of 1,600 particles in 2D without weight that moves so slowly that
--- its numbers have no full digits, over the same block at speed 1; and the resting bar of `cqlua bench` over the same
--- bar in motion.
+-- its numbers have no full digits, over the same block at speed 1.
 --   build/cqlua tests/bench/denormal.lua --threads 1 [--rounds N] [--out DIR]
 -- leaves denormal.csv in DIR. Ratios are those of the shortest times of all rounds, whose cases take turns, and of the
 -- time on the core: so neighbours change little, and one thread is all that can be measured.
@@ -8,7 +7,6 @@ local cq = require "cq"
 local host = require "cq.host"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
-local denormal = require "cq.measure.denormal"
 
 local rounds = cq.option("rounds", 10)
 local REPEATS = 5
@@ -33,7 +31,7 @@ local function time(precision, speed)
   return { machine.least(timing.forward), machine.least(timing.backward) }
 end
 
-local rows, ratios = {}, {}
+local rows = {}
 for _, case in ipairs(cases) do
   local least = {}
   for _ = 1, rounds do
@@ -47,14 +45,6 @@ for _, case in ipairs(cases) do
     rows[#rows + 1] = ("block,%s,%g,%.2f,%.2f"):format(case.precision, case.speeds[k], there, back)
   end
 end
-for k = 1, rounds do
-  local ratio = denormal.time(nil, REPEATS).ratio
-  for way, value in pairs(ratio) do
-    ratios[way] = ratios[way] or {}
-    ratios[way][k] = value
-  end
-end
-rows[#rows + 1] = ("rest,float32,,%.2f,%.2f"):format(machine.median(ratios.forward), machine.median(ratios.backward))
 
 local facts = machine.facts()
 local head = ("%s, %d cores, %s, %s, %s; %s"):format(facts.processor, facts.cores, facts.system, facts.compiler,

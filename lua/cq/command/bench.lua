@@ -3,13 +3,12 @@
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise,
 -- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; some of them with transfers that keep
 -- unresolved motion (decay-*); the same blocks on a grid of their own shape (tl-*), as a lattice and jittered, whose
--- backward pass leaves out the gradients of positions and of first deformations; a long bar at rest whose one end is
--- actuated, beside the same bar in motion; the biped as a whole program, with its observer and its network; 64
--- scenes of it that an environment steps together; and stiff blocks with implicit steps of 100 or 1,000 times the
--- explicit one, whose parts (a product with the second derivative, tensors, assembly) are told in explicit steps of
--- the same scene. The memo of every step is written, and particles are sorted as often as they must be; where memory
--- is short there are fewer steps, and the table says how many. --device, --threads, --precision and --simd hold for
--- all cases; a case that needs what the device does not offer is left out, with the reason.
+-- backward pass leaves out the gradients of positions and of first deformations; the biped as a whole program, with its
+-- observer and its network; 64 scenes of it that an environment steps together; and stiff blocks with implicit steps of
+-- 100 or 1,000 times the explicit one, whose parts (a product with the second derivative, tensors, assembly) are told
+-- in explicit steps of the same scene. The memo of every step is written, and particles are sorted as often as they
+-- must be; where memory is short there are fewer steps, and the table says how many. --device, --threads, --precision
+-- and --simd hold for all cases; a case that needs what the device does not offer is left out, with the reason.
 -- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3
 -- % of the time of the smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 %
 -- with 100 particles). The last line says what they took.
@@ -26,7 +25,6 @@ local cases = require "cq.measure.cases"
 local implicit = require "cq.measure.implicit"
 local kernel = require "cq.measure.kernel"
 local machine = require "cq.measure.machine"
-local denormal = require "cq.measure.denormal"
 local stepped = require "cq.measure.stepped"
 local whole = require "cq.measure.whole"
 
@@ -58,7 +56,6 @@ local all = {
     formulation = "total_lagrangian" },
   { name = "tl-3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, formulation = "total_lagrangian",
     jitter = 0 },
-  { name = "rest", time = denormal.time, dim = 2 },
   { name = "biped", time = whole.time, dim = 2, repeats = 3 },
   { name = "env-64", time = stepped.time, dim = 2, repeats = 3 },
   { name = "implicit-2d-6400", time = implicit.time, dim = 2, side = 80, cells = { 100, 120 }, steps = 10, repeats = 3,
@@ -118,7 +115,7 @@ local function measure(case, steps, given)
     backward_best_mps = work / machine.least(result.backward) / 1e6,
     timer_share = result.device ~= "cuda" and result.timers * result.steps / math.min(machine.median(result.forward),
       machine.median(result.backward)),
-    share = result.share, motion_ratio = result.ratio, paper_frame_ms = case.paper, phase_ns = {},
+    share = result.share, paper_frame_ms = case.paper, phase_ns = {},
   }
   for name, value in pairs(result.solver or {}) do out[name] = value end
   for name, seconds in pairs(result.phases) do out.phase_ns[name] = seconds / (work * repeats) * 1e9 end
@@ -154,8 +151,6 @@ end
 
 -- The last cell of a case's row.
 local function remark(result)
-  local ratio = result.motion_ratio
-  if ratio then return ("%.2f and %.2f times as long as in motion"):format(ratio.forward, ratio.backward) end
   if result.hessian_product then return solver_text(result) end
   return result.share and share_text(result.share) or ""
 end

@@ -83,11 +83,11 @@ local function create_kept(world, fields)
   return (create(world, steps, fields.velocity, memory)), steps
 end
 
--- The readout from which the backward pass starts: the mean position of a group, or of all particles.
-local function readout_of(world, group)
-  local n = group and group.particle_count or world.particle_count
+-- The readout from which the backward pass starts: the mean position of all particles.
+local function readout_of(world)
+  local n = world.particle_count
   local particles, start = ffi.new("int32_t[?]", n), ffi.new("int64_t[2]", { 0, n })
-  for p = 0, n - 1 do particles[p] = group and group.index[p] or p end
+  for p = 0, n - 1 do particles[p] = p end
   local def = ffi.new "cq_readout"
   C.cq_readout_init(def)
   def.group_count, def.group_start, def.particles = 1, start, particles
@@ -107,10 +107,10 @@ local function done(handle)
 end
 
 -- Seconds that a forward pass takes.
-local function forward(handle, steps, signals)
+local function forward(handle, steps)
   engine.check(C.cq_rollout_begin(handle), "bench")
   local start = done(handle)
-  engine.check(C.cq_rollout_run(handle, steps, signals, nil), "bench")
+  engine.check(C.cq_rollout_run(handle, steps, nil, nil), "bench")
   return done(handle) - start
 end
 
@@ -153,16 +153,14 @@ end
 ---counted. The memo of every step is written, and sorting as often as it is needed; what comes before the first
 ---step and after the last is not.
 ---@param world cq.World
----memory: for the memo [bytes]; signals {steps, actuators}, where there are actuators; group: the adjoint starts from
----its mean position, from that of all particles unless given.
----@param fields { velocity: cq.Tensor, steps: integer, repeats: integer, memory?: number, signals?: cq.Tensor, group?: cq.Group }
+---@param fields { velocity: cq.Tensor, steps: integer, repeats: integer, memory?: number }   memory: for the memo [bytes]
 ---@return cq.measure.Timing
 function kernel.time(world, fields)
   local handle, steps = create_kept(world, fields)
-  local readout, out = readout_of(world, fields.group), { steps = steps, forward = {}, backward = {} }
+  local readout, out = readout_of(world), { steps = steps, forward = {}, backward = {} }
   out.phases, out.back = {}, {}
   for k = 0, fields.repeats do
-    local there = forward(handle, steps, fields.signals and fields.signals:data())
+    local there = forward(handle, steps)
     local ahead = kernel.take_timers(world)
     local back = backward(handle, steps, readout)
     local behind = kernel.take_timers(world)
