@@ -5,12 +5,8 @@ local fails = require("tests.sentence").fails
 local mistake = require "tests.sentence"
 local plans = require "tests.plans"
 local scratch = require "tests.scratch"
+local says = mistake.refuses
 local adam, block, whole_plan = plans.adam, plans.block, plans.whole
-
-local function says(f, ...)
-  local message = mistake.of(f)
-  for _, part in ipairs { ... } do mistake.says(message, part) end
-end
 
 describe("cq.Plan", function()
   it("reads like a methods section", function()

@@ -1,17 +1,12 @@
 -- resumed_plan: plans that are interrupted and gone on with, repeated from a stage on, and tournaments.
 local cq = require "cq"
 local C = require("cq.base.engine").C
-local mistake = require "tests.sentence"
+local says = require("tests.sentence").refuses
 local plans = require "tests.plans"
 local scratch = require "tests.scratch"
 local source = require "tests.source"
 local host = require "cq.host"
 local adam, bits, block, files_of, whole_plan = plans.adam, plans.bits, plans.block, plans.files_of, plans.whole
-
-local function says(f, ...)
-  local message = mistake.of(f)
-  for _, part in ipairs { ... } do mistake.says(message, part) end
-end
 
 describe("run:optimize with a plan", function()
   local folder

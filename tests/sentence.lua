@@ -21,6 +21,10 @@ function sentence.says(text, ...)
   end
 end
 
+---f fails, and its sentence contains each of these parts.
+---@param f function
+function sentence.refuses(f, ...) sentence.says(sentence.of(f), ...) end
+
 ---f, called with the rest, fails with a sentence that holds this part, at the line of the user: one of the file that
 ---calls this, or of this one, which calls f, where f is the library's own.
 ---@param part string

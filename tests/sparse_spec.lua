@@ -3,12 +3,7 @@ local cq = require "cq"
 local T = require "cq.tensor"
 local differences = require "tests.differences"
 local spread = require "tests.spread"
-local mistake = require "tests.sentence"
-
-local function says(f, ...)
-  local message = mistake.of(f)
-  for _, part in ipairs { ... } do mistake.says(message, part) end
-end
+local says = require("tests.sentence").refuses
 
 -- entries in no order, two of them at one place, and an empty row
 local function matrix(value)

@@ -6,12 +6,8 @@ local mistake = require "tests.sentence"
 local plans = require "tests.plans"
 local process = require "tests.process"
 local scratch = require "tests.scratch"
+local says = mistake.refuses
 local adam, bits, block = plans.adam, plans.bits, plans.block
-
-local function says(f, ...)
-  local message = mistake.of(f)
-  for _, part in ipairs { ... } do mistake.says(message, part) end
-end
 
 describe("a stage of a plan", function()
   local folder

@@ -8,18 +8,13 @@ local derivative = require "tests.derivative"
 local differences = require "tests.differences"
 local process = require "tests.process"
 local spread = require "tests.spread"
-local mistake = require "tests.sentence"
+local says = require("tests.sentence").refuses
 
 local block = block_design.robot
 local world_of = block_design.world
 local design_of = block_design.make
 local variables = block_design.variables
 local soft = block_design.material
-
-local function says(f, ...)
-  local message = mistake.of(f)
-  for _, part in ipairs { ... } do mistake.says(message, part) end
-end
 
 describe("parts of a design", function()
   it("filter: the weighted mean of the particles nearer than the radius, on no lattice too", function()

@@ -7,16 +7,11 @@ local derivative = require "tests.derivative"
 local process = require "tests.process"
 local scratch = require "tests.scratch"
 local spread = require "tests.spread"
-local mistake = require "tests.sentence"
+local says = require("tests.sentence").refuses
 local values = require "cq.robot.values"
 
 local design_of = block_design.make
 local variables = block_design.variables
-
-local function says(f, ...)
-  local message = mistake.of(f)
-  for _, part in ipairs { ... } do mistake.says(message, part) end
-end
 
 describe("an experiment with a design", function()
   local folder
