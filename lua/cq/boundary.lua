@@ -334,7 +334,7 @@ end
 
 -- ---- where it is solid, to find robots that start inside ------------------------------------------------------------
 
--- height of a field at a point, linear between samples and held at the ends
+-- The height of a terrain at a point x (in 3D also z), linear between its samples and constant beyond its ends.
 local function height_at(wall, dim, x, z)
   -- Linear interpolation in a height field: the index of the column below a coordinate, the weight of the next column,
   -- and its index.

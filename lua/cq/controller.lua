@@ -39,7 +39,7 @@ function Controller:__tostring()
     or "not prepared")
 end
 
--- a class of controllers, such as mlp, that inherits the methods of cq.Controller
+-- Makes a class of controllers, such as mlp, with methods of its own beside those of cq.Controller.
 local function family(name, methods)
   methods.__name, methods.family, methods.__tostring = "cq.Controller", name, Controller.__tostring
   methods.__index = methods
@@ -191,7 +191,8 @@ local function generator(self)
   return require("cq.random") { seed = self.seed }
 end
 
--- deviation sqrt(2 / (in + out)) (Glorot, Bengio 2010), or sqrt(2 / in) before relu (He et al. 2015)
+-- Draws the initial weights {inputs, outputs} of a dense layer: normal, with a deviation of sqrt(2 / (in + out))
+-- (Glorot, Bengio 2010), or sqrt(2 / in) before relu (He et al. 2015).
 local function weights(random, inputs, outputs, activation)
   local deviation = activation == "relu" and math.sqrt(2 / inputs) or math.sqrt(2 / (inputs + outputs))
   return T.param(random:normal({ inputs, outputs }, { deviation = deviation }))
@@ -251,7 +252,7 @@ local function sizes_of_layer(self, k, inputs)
   return k == 1 and (inputs or false) or hidden[k - 1], k > #hidden and (self.signals or false) or hidden[k]
 end
 
--- have the parameters w1, b1, w2, ... the shapes of this network's layers?
+-- Do the parameters w1, b1, w2, ... have the shapes of this network's layers for so many inputs?
 local function layers_fit(self, inputs)
   for k = 1, #self.hidden + 1 do
     local w, b, rows, columns = self.params["w" .. k], self.params["b" .. k], sizes_of_layer(self, k, inputs)
@@ -450,7 +451,7 @@ function OpenLoop:act(_, _, _, step)
   return u[row]
 end
 
--- the shape of signals that a user has given, {steps, signals} or {batch, steps, signals}
+-- Checks the signals u of an open loop, {steps / hold, signals} or with the batch before it, and returns their shape.
 local function shape_of_signals(params)
   local u = params.u
   if not T.is_tensor(u) or u.rank ~= 2 and u.rank ~= 3 then

@@ -28,7 +28,7 @@ local inside = setmetatable({}, { __mode = "k" })
 local SEPARATORS = { ",", ";", "\t" }
 local BOM = "\239\187\191"
 
--- a finite number as it is written in decimals; nil: something else, as nan, 0x10 or 1,5
+-- The number in a cell, written in decimals and finite; nil for all else, such as nan, 0x10 or 1,5.
 local function number_of(cell)
   local number = not cell:find "[^%d%.eE%+%-]" and tonumber(cell)
   return number and number - number == 0 and number or nil
@@ -40,7 +40,7 @@ local function describe(cell)
     .. (cell:find "^[%+%-]?%d*,%d+$" and "; decimals stand after a point" or "")
 end
 
--- the name and the unit of a column: "tip [mm]", "tip (mm)"
+-- The name and the unit in the head of a column, as of "tip [mm]" or "tip (mm)".
 local function name_of(cell)
   local name, unit = cell:match "^(.-)%s*%[([^%[%]]*)%]$"
   if not name then name, unit = cell:match "^(.-)%s*%(([^%(%)]*)%)$" end
@@ -100,7 +100,7 @@ local function read_row(self, line, number)
   self.rows = self.rows + 1
 end
 
--- all bytes of a file; path as given, or beside the script
+-- All bytes of a file, whose path is as given or beside the script.
 local function contents(path)
   local all, problem = read_file(locate(path))
   if not all then is.fail("cq.csv: cannot read '%s': %s", path, (tostring(problem):gsub("^.-: ", "", 1))) end
@@ -184,7 +184,7 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
--- names and lists of numbers, all as long as the first
+-- Checks columns before they are written: names, and lists of numbers that are all as long as the first.
 local function checked(columns)
   if type(columns) ~= "table" or getmetatable(columns) or #columns == 0 then
     is.fail("cq.csv.save: columns must be a list, as { { \"time [s]\", times } }, got %s", text.describe(columns))

@@ -90,7 +90,7 @@ function export.write(what, path, content)
   if not place.is_left_out() then atomic_file.write(path, content, { what = what }) end
 end
 
--- numbered files of an earlier export that had more frames
+-- Removes the numbered files of an earlier export that had more frames than `count`.
 local function remove_others(folder, ending, count)
   for _, name in ipairs(host.entries(folder) or {}) do
     local number = name:match("^(%d+)%." .. ending .. "$")

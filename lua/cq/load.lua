@@ -54,14 +54,14 @@ function made.robots(self)
   return out
 end
 
--- the first robot of the file, moved back to the origin
+-- The first robot of a saved file, moved back to the origin, where scripts make robots.
 function made.robot(self)
   local robot, back = self.robots[self.data.robots.first], {}
   for d, offset in ipairs(robot.offset) do back[d] = -offset end
   return robot:at(back)
 end
 
--- the table of fields for cq.World, with the robots of the file
+-- The fields for cq.World that a saved file has, with its robots.
 function made.world(self)
   require_world(self)
   local out = worlds.fields(self.data.world)
@@ -69,14 +69,14 @@ function made.world(self)
   return out
 end
 
--- the file's observer with its trained parameters; nil: the file has none
+-- The observer of a saved file with its trained parameters; nil: the file has none.
 function made.observer(self)
   require_world(self)
   local observer = self.data.observer and policy.observer(self.data.observer, self.robots, self.path)
   return observer and self.parameters.observer and observer:with(self.parameters.observer) or observer
 end
 
--- the file's controller with its trained parameters; nil: the file has none
+-- The controller of a saved file with its trained parameters; nil: the file has none.
 function made.controller(self)
   require_world(self)
   if not self.data.controller then return nil end
@@ -150,7 +150,7 @@ local controller_fields = {
   kind = is.string(), fields = is.table(), signals = is.list(is.string(), { optional = true }),
 }
 
--- requires a file of this format, of a version that this program reads
+-- Refuses a file of another format, or of a version that this program does not read.
 local function check(data, path)
   if type(data.version) == "number" and data.version > runs.version then
     is.fail("cq.load: %s has version %d, this program (%s) reads up to version %d; take a newer program", path,

@@ -129,7 +129,7 @@ local material = { class = Material }
 
 -- ---- which constants ------------------------------------------------------------------------------------------------
 
--- in how many sets of a law a constant is
+-- Counts in how many sets of constants of a law (such as young and poisson, or shear and bulk) each constant is.
 local function occurrences(law)
   local count = {}
   for _, choice in ipairs(law.choices) do
@@ -138,7 +138,7 @@ local function occurrences(law)
   return count
 end
 
--- of each set of a law the constants that not every one has
+-- For each set of constants of a law those that are not in every set: the user chooses between them.
 local function alternatives(law)
   local count, out = occurrences(law), {}
   for k, choice in ipairs(law.choices) do
@@ -166,7 +166,7 @@ local function choose(what, law, given)
   is.fail("%s: give %s; got %s", what, table.concat(wanted, ", or "), #got > 0 and text.join(got) or "none of them")
 end
 
--- a checker for every field that the constructor of a law takes
+-- The checkers of all fields that the constructor of a law takes.
 local function checkers(law)
   local out = { density = field.checker(field.by_name.density, true),
     viscosity = field.checker(field.by_name.viscosity, true) }
@@ -325,7 +325,7 @@ local elastomer = is.define("cq.Material.elastomer", {
   f_bar = is.number { min = 0, max = 1, default = 0 },
 })
 
--- names are the same whatever their case, spaces and dashes
+-- A trade name without capitals, spaces and dashes, so that a user may write it in any way.
 local function plain(name) return (name:lower():gsub("[%s%-_]", "")) end
 
 -- The constants of a silicone by its trade name.

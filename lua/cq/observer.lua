@@ -32,7 +32,7 @@ local function row(tensor, state)
   return tensor:flatten()
 end
 
--- the observation, then what a clock shows, the same for all scenes
+-- The observation, followed by what the observer's clock shows, which is the same for all scenes.
 local function with_clock(self, observation, state)
   if not self.clock then return observation end
   local waves = {}
@@ -69,7 +69,7 @@ function Centroid:observe(state, hidden)
   return with_clock(self, #parts == 1 and parts[1] or T.concat(parts, -1), state), after
 end
 
--- the field of a readout that gives positions, then velocities
+-- The quantity that an observer of positions, velocities or both reads from a state.
 local function field_of(self) return self.position and (self.velocity and "motion" or "position") or "velocity" end
 
 ---The engine's readouts of the observation, and of the part whose change over a control step is observed; nil for a

@@ -55,7 +55,8 @@ rules.momentum = {
   end,
 }
 
--- what is added to the root of a mean square, which may be in units of the gradient
+-- The number that Adam adds to the root of a mean square, so that it never divides by 0: epsilon, or that share of the
+-- gradient's root mean square.
 local function added(self, mean_square)
   if not self.relative_epsilon then return self.epsilon end
   return mean_square > 0 and self.epsilon * math.sqrt(mean_square) or math.huge      -- without a gradient: no step
@@ -101,7 +102,7 @@ rules.adam_per_tensor = {
 
 -- ---- update ---------------------------------------------------------------------------------------------------------
 
--- the backward pass still needs the numbers that the forward pass computed
+-- Refuses to change a parameter whose numbers a backward pass still needs.
 local function require_free(x, path)
   if class.locked[x] or x.requires_grad and tensor.tape.recording() then
     is.fail("optimizer:update: %s cannot be changed while a gradient is computed; update after cq.value_and_grad "
@@ -300,7 +301,7 @@ local other_names = {
   max_norm = "clip", grad_clip = "clip",
 }
 
--- a kind of optimizer: its constructor, with the fields common to all and its own
+-- Makes a kind of optimizer: its constructor, with the fields that all have and its own.
 local function family(kind, own)
   local fields = {
     rate = is.number { above = 0 },

@@ -71,7 +71,7 @@ local told = {}
 
 local switches = { ["true"] = true, ["false"] = false, yes = true, no = false, on = true, off = false }
 
--- the text of an option as the type that is wanted; nil when it is none
+-- The text of an option as a value of the wanted type; nil where it is none.
 local function convert(typed, wanted)
   if wanted == "boolean" then
     if type(typed) == "boolean" then return typed end

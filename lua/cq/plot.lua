@@ -106,7 +106,8 @@ local function extend(range, value)
   if finite(value) then range[1], range[2] = math.min(range[1], value), math.max(range[2], value) end
 end
 
--- the smallest and largest of all curves, with a little air above and below
+-- Sets the ranges of both axes: the smallest and the largest numbers of all curves, with a little space above and
+-- below.
 local function find_ranges(self)
   local xs, ys = { math.huge, -math.huge }, { math.huge, -math.huge }
   for _, s in ipairs(self.series) do
@@ -233,7 +234,7 @@ local function x_ticks(self, canvas, f)
   return out
 end
 
--- the end of a name, as much of it as fits
+-- The end of a name, as much of it as fits into the room [pixel].
 local function cut(canvas, name, room)
   local short = name
   while #name > 1 and canvas:text_width(short, 9) > room do
@@ -304,7 +305,7 @@ local function draw_curve(self, canvas, f, s)
   flush()
 end
 
--- on the line of the title, or below it where both do not fit
+-- Draws the names of the curves on the line of the title, or below it where both do not fit.
 local function draw_legend(canvas, f)
   for k, line in ipairs(f.names) do
     local x, y = f.right, f.beside_title and 30 or 52 + f.line * (#f.names - k)

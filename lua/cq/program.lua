@@ -81,14 +81,14 @@ local function load_command(name)
   return command
 end
 
--- the first word that is no option: a script, or a subcommand
+-- Takes the first word that is no option: the name of a subcommand, else a script.
 local function take_target(parsed, word)
   parsed.name = word
   parsed.command = word ~= "-" and load_command(word) or nil
   if parsed.command then parsed.options = {} end
 end
 
--- the command line in parts: command, script, its arguments, options given, code of -e
+-- The command line in parts: command, script, its arguments, the options given, and the code of -e.
 local function parse(arguments)
   local parsed = { code = {}, given = {}, positional = {} }
   -- Is this an option without a value?
@@ -169,7 +169,7 @@ local function print_command_help(parsed)
   print "\nand those of the program, such as --device and --threads: cqlua --help"
 end
 
--- the comment at the head of a script is its help
+-- Prints the comment at the head of a script as its help.
 local function print_script_help(path)
   script.require(path)
   local file, problem = io.open(path)
@@ -187,7 +187,7 @@ end
 
 -- ---- running --------------------------------------------------------------------------------------------------------
 
--- globals for -e and -i: cq is loaded when it is first used
+-- The globals of -e and -i: those there are, and cq, which is loaded when it is first used.
 local function convenient_globals()
   return setmetatable({}, { __index = function(_, key)
     if key == "cq" then return require "cq" end
@@ -206,7 +206,7 @@ local function interrupted()
   return engine ~= nil and engine.C.cq_interrupted() ~= 0
 end
 
--- did the script end because a rollout gave up when the user asked to stop? That is what was wanted, and no error
+-- Did the script end because a rollout gave up when the user asked to stop? The user wanted that, and it is no error.
 local function gave_up(problem)
   local sentence = interrupted() and package.loaded["cq.base.engine"].interruption
   return sentence and problem:find(sentence, 1, true) ~= nil
@@ -217,7 +217,7 @@ local function explain(problem)
   return type(problem) == "table" and problem.misuse and problem or failure.handle(problem)
 end
 
--- the folder of a run is left in order, however the script ended; false when even that failed
+-- Leaves the folder of a run in order, however the script ended; false where that failed too.
 local function close_run(problem)
   local Run = package.loaded["cq.run"]
   if not Run then return true end
@@ -235,7 +235,7 @@ local function close_ranks(problem)
   return fine and not failed, failed
 end
 
--- did the script end because a new version of it waits?
+-- Did the script end so that its new version can be run (--watch)?
 local function wants_reload()
   local watch = package.loaded["cq.base.watch"]
   return watch ~= nil and watch.wanted
@@ -257,7 +257,7 @@ local function attempt(chunk, ...)
   return false, sentence
 end
 
--- runs a script's chunk, and closes its runs and ranks; returns success, or false and the problem
+-- Runs a script's chunk, then closes its runs and ranks; returns success, or false and the problem.
 local function run(chunk, ...)
   local finished, problem = attempt(chunk, ...)
   local all, other = close_ranks(not finished and (problem or "its run could not be closed") or nil)
@@ -299,7 +299,7 @@ function program.run_script(path, words)
   return finished, why
 end
 
--- a command's run gives an exit code, none for 0
+-- Runs a subcommand; returns its exit code, 0 where it gives none.
 local function run_command(parsed)
   local code, stray = FAILED, not parsed.command.arguments and parsed.positional[1]
   if stray then
@@ -319,7 +319,7 @@ local function check_device()
   end
 end
 
--- does what the command line asks for: version, help, code, command, script or prompt; returns the exit code
+-- Does what the command line asks for: version, help, code, command, script or prompt. Returns the exit code.
 local function dispatch(parsed, arguments)
   if parsed.version then
     print(("cqlua %s (%s)"):format(host.version, jit.version))

@@ -151,7 +151,7 @@ function Robot:select(which, what)
   return selection.index_of(list)
 end
 
--- particles where the user's function of the coordinates is true
+-- The numbers of those particles for which the user's function of the coordinates is true.
 local function where(self, predicate)
   local x, dim, list = self.position:data(), self.dim, {}
   for p = 0, self.particle_count - 1 do

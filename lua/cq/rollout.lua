@@ -254,7 +254,7 @@ local function show(self, state, signals)
   self.on_step(state, signals)
 end
 
--- user functions see the state after control step i, with the signals of that step
+-- Calls the user's functions with the state after control step i and the signals of that step.
 local function after_step(self, i)
   if not (self.running_cost or self.recorder or self.on_step or self.work_asked) then return end
   local state, signals = states.new(self, i + 1), self.keep:signals_at(i)

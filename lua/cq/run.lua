@@ -127,7 +127,7 @@ local function write_manifest(self)
   atomic_file.write(self:path "manifest.json", json.encode(self.manifest, manifest_keys) .. "\n", { durable = true })
 end
 
--- the Lua files that the script has loaded, each under its name; and their hashes
+-- Writes the Lua files that the script has loaded into the run's folder, and their hashes by name into the manifest.
 local function write_sources(self)
   local sources = {}
   for name, bytes in pairs(script.sources()) do
@@ -141,7 +141,7 @@ local function write_sources(self)
   self.manifest.sources = next(sources) and sources or nil
 end
 
--- writes what a run is known by: sources, manifest and script
+-- Writes the description of a run into its folder: sources, manifest and script.
 local function describe(self)
   if self.follows then return end
   write_sources(self)

@@ -24,7 +24,7 @@ local C, tape = engine.C, T.tape
 local Sparse = { __name = "cq.Sparse" }
 Sparse.__index = Sparse
 
--- start {rows + 1} and column {count} are int64_t[], from 0
+-- A sparse matrix in compressed rows: start {rows + 1} and column {count} are int64_t[], from 0.
 local function new(rows, columns, start, column, value)
   local raw = ffi.new("cq_sparse", { rows = rows, columns = columns, start = start, column = column })
   -- the struct only points to the lists: they live as long as this table
@@ -163,7 +163,7 @@ local function check_points(t, what, dim)
   if not t:finite() then is.fail("cq.sparse.neighbours: %s must be finite everywhere", what) end
 end
 
--- 1 over the sum of each row, for each of its entries
+-- For each entry 1 over the sum of its row, by which rows then add up to 1.
 local function share_rows(self)
   local value, sums = self.value:copy(), self:product(T.ones { self.columns })
   local to, sum = value:data(), sums:data()

@@ -215,7 +215,7 @@ function State:von_mises(which, options)
   return read(self, "mean", "von_mises", options_for.von_mises(options).weight, which, "state:von_mises")
 end
 
--- gravity of this rollout, to be multiplied with {dim} or {groups, dim} of each scene
+-- The gravity of this rollout in a shape that multiplies {dim} or {groups, dim} of each scene.
 local function gravity_of(self, rank)
   local set, changes = self.roll.set.gravity, self.roll.gravity
   local g = set and set.tensor or self.world.layout.base.gravity
@@ -256,7 +256,7 @@ function State:momentum(which) return read(self, "sum", "velocity", "mass", whic
 -- Component i of the last dimension.
 local function component(t, i) return t:slice(i, i, -1):squeeze(-1) end
 
--- a x b of the last dimension: one number in 2D
+-- The cross product of a and b along the last dimension: in 2D one number.
 local function cross(a, b)
   -- Component (i, j) of the cross product of a and b.
   local function part(i, j) return component(a, i) * component(b, j) - component(a, j) * component(b, i) end
@@ -287,7 +287,7 @@ local raster_spec = is.define("state:raster", {
   channels = is.one_of { "density", "momentum", "both", default = "both" },
 })
 
--- particle numbers of all groups of a selection, from 1
+-- The particle numbers of all groups of a selection in one list, from 1.
 local function numbers_of(selection)
   if not selection.numbers then
     selection.numbers = {}
@@ -296,7 +296,7 @@ local function numbers_of(selection)
   return selection.numbers
 end
 
--- are these all particles of the world in their order?
+-- Does a selection hold all particles of the world in their order?
 local function is_everything(selection, world)
   if selection.everything == nil then
     selection.everything = selection.total == world.particle_count
@@ -317,7 +317,7 @@ local function masses_of(self, selection)
   return mass
 end
 
--- the mean position of all groups of a selection together
+-- The mean position of the particles of all groups of a selection together.
 local function center_of(self, selection)
   if not selection.single then
     selection.whole = selection.whole or self.world:remember_selection(numbers_of(selection))
@@ -326,7 +326,7 @@ local function center_of(self, selection)
   return read(self, "mean", "position", "mass", selection, "state:raster")
 end
 
--- the middle of the window {dim}, with the batch in front where it moves
+-- The middle of the raster's window {dim}, with the batch in front where it follows the body.
 local function window_center(self, center, selection)
   if center == nil then return center_of(self, selection) end
   if T.is_tensor(center) or type(center) == "table" and type(center[1]) == "number" and not getmetatable(center) then

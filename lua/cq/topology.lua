@@ -100,7 +100,7 @@ local spec = is.define("cq.Topology", {
 ---@field period? number            after which the pulses come again; a multiple of interval [time]
 ---@field initial_deviation? number   standard deviation of the first values; 0.1
 
--- the block's signals must be those that every particle can follow
+-- Refuses a block whose actuators are not signals that every particle could follow: the design chooses among them.
 local function check_actuators(robot)
   local fine = #robot.stresses > 0 and #robot.forces == 0 and #robot.stresses == robot.actuator_count
   for _, stress in ipairs(robot.stresses) do fine = fine and stress.weighed end
@@ -170,7 +170,7 @@ local function whole_graph(self)
   return graph
 end
 
--- edge of the square, or cube, that has the mean or the sum of all particles' volumes
+-- The edge of the square, or cube, that has the mean or the sum of all particles' volumes, by `reduce`.
 local function size_of(robot, reduce)
   local volume = robot.volume[reduce](robot.volume):item()
   return robot.dim == 2 and math.sqrt(volume) or volume ^ (1 / 3)

@@ -67,7 +67,7 @@ local spec = is.define("cq.World", {
   device = is.one_of { "auto", "cpu", "cuda", default = "cpu" },
 }, is.instance "cq.Robot")
 
--- the program's options win over the script
+-- A world's definition with the program's options (--device, --precision, ...), which win over the script's fields.
 local function with_options(def)
   local program = option.program
   if program.precision then def.precision = program.precision end
@@ -130,7 +130,7 @@ local function create(self, raw, substeps)
   self.courant, self.residual_decay = C.cq_world_courant(self.handle, 0), C.cq_world_residual_decay(self.handle)
 end
 
--- refuses substeps that are too few, or that would be more than there may be
+-- Fails: the substeps given are too few for a stable step, or those needed are more than there may be.
 local function refuse_courant(self, raw, wanted)
   C.cq_world_destroy(self.handle)
   self.handle = nil
@@ -581,7 +581,7 @@ function World:info()
   }
 end
 
--- the kinds of steps that are not the usual ones
+-- The kinds of steps of a world that are not the usual ones, in words.
 local function steps_of(def)
   return (def.formulation == "total_lagrangian" and ", total Lagrangian" or "")
     .. (def.integrator and (", %s"):format((def.integrator.scheme:gsub("_", " "))) or "")

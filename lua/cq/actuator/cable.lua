@@ -101,7 +101,7 @@ function cable.bind(robot, actuator, name)
   return out
 end
 
--- length of a cable at rest: the sum of the distances between its points [length]
+-- The length of a cable's path at rest [length]: the sum of the distances between its points.
 local function span(robot, one)
   local sum = 0
   for k = 2, #one.points do sum = sum + distance(place_of(robot, one.points[k - 1]), place_of(robot, one.points[k])) end
@@ -121,7 +121,7 @@ function cable.measure(robot)
     T.tensor(friction)
 end
 
--- length of a path through particles at other places, by operations on the recording tape
+-- The length of a cable's path with particles at other places, by tensor operations, so that gradients go through it.
 local function span_at(one, position)
   local places, dim = {}, position:size(2)
   for k, point in ipairs(one.points) do

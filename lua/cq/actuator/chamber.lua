@@ -13,7 +13,7 @@ local chamber = {}
 local REACH = 2                    -- of the particles that carry a corner, in spacings of particles
 local WIDEN, TRIES = 1.4, 6        -- where these do not span the space around the corner
 
--- solves M w = (1, 0, ...) in place for a small matrix; nil where it is singular
+-- Solves M w = (1, 0, ...) for a small matrix, which is overwritten; nil where M is singular.
 local function first_column(m)
   local n, b = #m, {}
   for i = 1, n do b[i] = i == 1 and 1 or 0 end

@@ -115,7 +115,8 @@ local function winding(robot, wall, place)
   return sum / (dim == 2 and 2 * math.pi or 4 * math.pi)
 end
 
--- the closed wall of a mesh around a place; nil: the robot has no mesh
+-- The wall of the robot's mesh that closes around a place, for a pressure there; nil: the robot has no mesh. Errors: no
+-- wall of the mesh closes around it.
 local function of_mesh(robot, place)
   local meshed
   for _, name in ipairs(robot.wall_names) do
@@ -246,7 +247,7 @@ end
 
 -- ---- the volume of a cavity -----------------------------------------------------------------------------------------
 
--- the surface that a user means: its actuator, or its name
+-- The pressed surface of a world that the user means by its actuator or by its name.
 local function find(world, which)
   local names = {}
   for _, entry in ipairs(world.layout.surface.list) do
@@ -257,7 +258,7 @@ local function find(world, which)
     #names == 0 and "is none" or (#names == 1 and "is " or "are ") .. table.concat(names, ", "))
 end
 
--- {..., m} of positions {..., m, dim}, for each axis
+-- The coordinates of positions {..., m, dim} apart: a tensor {..., m} for each axis.
 local function coordinates(x, dim)
   local out = {}
   for i = 1, dim do out[i] = x:slice(i, i, -1):squeeze(-1) end

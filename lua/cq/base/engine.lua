@@ -18,7 +18,7 @@ local C = ffi.C
 ---@field unsupported string?     what the last call said that asked for what its device does not offer
 local engine = { C = C, declarations = declarations }
 
--- a symbol that the program was built without, as nil
+-- A function of the engine by its name; nil where the program was built without it.
 local function symbol(name)
   local found, value = pcall(function() return C[name] end)
   return found and value or nil

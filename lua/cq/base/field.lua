@@ -36,7 +36,7 @@ local owners = {
 
 -- ---- fields ---------------------------------------------------------------------------------------------------------
 
--- the row of a field in the engine's list (engine/lists.h), as a Lua table
+-- The row of a field in the engine's list of fields (engine/lists.h) as a Lua table: name, unit, bounds, default.
 local function read(id)
   local info = C.cq_field_describe(id)
   return {

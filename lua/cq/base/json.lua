@@ -109,7 +109,7 @@ local function read_table(line, at)
   end)
 end
 
--- reads the value at a position of a line: the value, and the position after it
+-- Reads the JSON value that begins at a position of a line; returns it and the position behind it.
 function read(line, at)
   at = blank(line, at)
   local c = line:sub(at, at)

@@ -7,7 +7,7 @@ local text = require "cq.base.text"
 
 local method = {}
 
--- the method f with a check that it is called with a colon on an object of the class
+-- Wraps a method f of a class, so that a call with a dot in place of a colon is an error that says so.
 local function guarded(class, word, name, f)
   return function(self, ...)
     if not text.is_instance(self, class.__name) then

@@ -217,7 +217,7 @@ local function check_csv(path)
   if problem then script.misuse("--csv cannot write %s: %s", path, problem) end
 end
 
--- a table of results for other programs: phases in nanoseconds per particle-step, and the machine in every row
+-- Writes all results as a CSV table: a row for each case, with phases in nanoseconds a particle-step and the machine.
 local function write_csv(path, results)
   local facts, phases, head = machine.facts(), kernel.phases(), {}
   for _, name in ipairs(columns) do head[#head + 1] = name end
@@ -235,7 +235,7 @@ local function write_csv(path, results)
   atomic_file.write(path, table.concat(lines), { what = "--csv" })
 end
 
--- a case in a precision that was asked for twice is measured once
+-- The chosen cases, each once: with --precision two cases may be the same.
 local function without_doubles(chosen)
   if not option.program.precision then return chosen end
   local out = {}

@@ -37,7 +37,7 @@ local function film(entry, saved)
   })
 end
 
--- the last control steps before a failure, as a film of two seconds
+-- Renders the last control steps before a failed simulation, which its run has saved, as a film of two seconds.
 local function film_of_failure(folder, found)
   local steps = #found.failure.states - 1
   if steps < 1 then return end

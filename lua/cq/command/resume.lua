@@ -22,7 +22,7 @@ local function settings(given)
   return out
 end
 
--- The options of script and program as words of a command line.
+-- The options of script and program that the user has typed, as words of a command line.
 local function typed()
   local out = {}
   for name, value in pairs(option.given()) do

@@ -48,7 +48,7 @@ local function tell_idle_pruner(study, store, counts)
     .. " does", tostring(study.pruner), name, name)
 end
 
--- works on a store until nothing is left to do; how that ended, and the counts of all states
+-- Works on a store of trials until none is left; returns how that ended, and the counts of trials in each state.
 local function work(session, store, options)
   local runners = require "cq.study.runner"
   -- one who starts a worker by hand takes back that all were to stop

@@ -141,7 +141,7 @@ function bodies.network(program)
   return ("  float x[%d];\n%s%s\n%s\n"):format(inputs, hidden, lines, calls)
 end
 
--- C statements that compute signals from sines of the time
+-- The C statements of a controller of sines: signals from the time.
 function bodies.sines(program)
   local count = #program.frequency * program.phases
   local _, calls = layers(program, count)
@@ -157,7 +157,7 @@ function bodies.sines(program)
 ]]):format(count, count, program.phases, program.phases, program.phases, calls)
 end
 
--- C statements that interpolate a table of signals in time
+-- The C statements of a controller that plays a table of signals, interpolated in time.
 function bodies.table(program)
   local rows, signals = program.values:size(1), program.values:size(2)
   local body = ([[
@@ -180,7 +180,7 @@ end
 
 -- ---- the file -------------------------------------------------------------------------------------------------------
 
--- C arrays of weights, table values and frequencies
+-- The C arrays of numbers that an exported program holds: weights, table values, frequencies.
 local function constants(program)
   local parts = {}
   for k, layer in ipairs(program.layers or {}) do
@@ -211,7 +211,8 @@ local function functions(program)
   return table.concat(parts, "\n")
 end
 
--- types and functions of a program, all of whose names begin with @
+-- The C types and functions of an exported program; their names begin with @, which each export replaces by its own
+-- prefix.
 local function definitions(program)
   return table.concat({
     type_of_input(program), type_of_state(program), constants(program), functions(program),

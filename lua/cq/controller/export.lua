@@ -111,7 +111,7 @@ end
 
 local describe = {}
 
--- fills a program, the description that every export writes, from a network
+-- Fills `program`, the description from which all languages are written, from a network and its observer.
 function describe.mlp(self, program, world, observer)
   require_used(self, world, observer, true)
   local first = self.params.w1

@@ -1,7 +1,7 @@
 -- plain_lua: a controller as a module of Lua 5.1 that needs nothing but math: its numbers as a table, and the step.
 local text = require "cq.base.text"
 
--- the elements of a tensor as the text of a Lua table
+-- The elements of a tensor as the text of a Lua table.
 local function list(tensor)
   local words = tensor:flatten():totable()
   for k, value in ipairs(words) do words[k] = ("%.17g"):format(value) end
@@ -64,7 +64,7 @@ function steps.network(program)
   return table.concat(lines, "\n")
 end
 
--- Lua statements that compute signals from sines of the time
+-- The Lua statements of a controller of sines: signals from the time.
 function steps.sines(program)
   return ([[
   local x = {}
@@ -74,7 +74,7 @@ function steps.sines(program)
   return network(x)]]):format(program.phases - 1, program.phases)
 end
 
--- Lua statements that interpolate a table of signals in time
+-- The Lua statements of a controller that plays a table of signals, interpolated in time.
 function steps.table(program)
   local rows, signals = program.values:size(1), program.values:size(2)
   return ([[
@@ -118,7 +118,7 @@ local function inputs(program, path)
   return table.concat(lines, "\n")
 end
 
--- a module's text from its table M to the end
+-- The text of the exported Lua module, from its table M to its end.
 local function module(program)
   local names = {}
   for k, name in ipairs(program.signals) do names[k] = ("%q"):format((name:gsub("%c", " "))) end

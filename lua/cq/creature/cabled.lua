@@ -52,7 +52,7 @@ local function check_drive(name, def, given)
   end
 end
 
--- a cable up one side: points from one height to another, so many
+-- The definition of a cable up one side of a block at x: `points` of them from height `from` to height `to`.
 local function cable(def, name, x, from, to, points)
   local path, contraction = {}, def.contraction
   if def.law == "contract" then contraction = contraction or CONTRACTION end

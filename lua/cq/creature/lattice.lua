@@ -3,7 +3,8 @@ local tables = require "cq.base.tables"
 
 local lattice = {}
 
--- every way to count near a spacing: visit({ {nx, ny}, ... }, cost), cost: how far the cells are from equal squares
+-- Calls visit(counts, cost) for every way to fill blocks of these sizes by whole numbers of cells near a spacing; cost:
+-- how far these cells are from equal squares.
 local function each_way(sizes, spacing, visit)
   local counts = {}
   -- visits every choice of particle counts near size / spacing, along axis d of block `part` and all that follow

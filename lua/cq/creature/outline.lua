@@ -49,7 +49,7 @@ end
 ---@field spacing? number        of the particles; or particles [length]
 ---@field axis? "x"|"y"|"z"      along which the chambers act
 
--- the definition of a creature from a file: the fields common to meshes and images, and its own
+-- The schema of a creature that is read from a file, mesh or picture: common fields, and those given.
 local function define(name, fields)
   fields.path = is.string()
   fields.particles = is.integer { min = 4, optional = true }
@@ -66,7 +66,8 @@ local function check_fineness(def, name)
   end
 end
 
--- the spacing that the user gave, or that the number of particles wants
+-- The spacing of a creature's particles: the one that the user gave, or the one by which `particles` of them fill the
+-- shape.
 local function spacing_of(def, shape) return def.spacing or lattice.spacing(shape, def.particles) end
 
 -- ---- meshes ---------------------------------------------------------------------------------------------------------

@@ -60,7 +60,8 @@ local function check(self, saved)
   end
 end
 
--- the control steps since the longest running episode began; scenes that began later wait at their start
+-- Repeats the control steps since the longest running episode began, from a saved snapshot; scenes whose episodes began
+-- later wait at their start.
 local function repeat_steps(self, saved, count)
   local roll = self.world:rollout { steps = 0, batch = self.scenes, robot = self.bodies }
   roll.first = saved.step - count

@@ -3,7 +3,7 @@ local columns = {}
 
 local AXES = { "x", "y", "z" }
 
--- names of the components of a number, a vector or a matrix {dim, dim}
+-- The endings of column names for the components of a quantity: a number, a vector, or a matrix {dim, dim}.
 local function endings(dims, dim)
   local out = {}
   if #dims == 0 or #dims == 1 and dims[1] == 1 then return { "" } end

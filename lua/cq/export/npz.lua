@@ -31,7 +31,7 @@ end
 
 local VERSION, DATE = 20, 0x21               -- of the format; 1 January 1980, so that equal arrays are equal files
 
--- what the head of a file and its entry in the list have in common
+-- The fields that the head of a file in a ZIP archive and its entry in the archive's list have in common.
 local function described(name, content)
   return bytes.of("uint16", { VERSION, 0, 0, 0, DATE }) .. bytes.of("uint32", { crc32(content), #content, #content })
     .. bytes.of("uint16", { #name, 0 })

@@ -32,7 +32,8 @@ local function mixed(a, b, t)
   return out
 end
 
--- where the edge of two corners, of which a field is above zero at one, crosses the field's plane
+-- The point where the edge between corners a and b is cut, between a value above zero at one and one below at the
+-- other; `known` keeps those of earlier edges.
 local function crossing(known, a, b, cut, at_a, at_b)
   local nodes, cuts = merged(a.nodes, b.nodes), merged(merged(a.cuts, b.cuts, true), { cut })
   local name = table.concat(nodes, " ") .. "|" .. table.concat(cuts, " ")

@@ -14,14 +14,14 @@ local kinds = {
 }
 local faces_of = ffi.typeof "struct __attribute__((packed)) { uint8_t count; int32_t corner[3]; }[?]"
 
--- the text in front of the data of a .ply file
+-- The text in front of the data of a .ply file, from its lines.
 local function header(lines)
   table.insert(lines, 1, "ply\nformat binary_little_endian 1.0\ncomment cqlua")
   lines[#lines + 1] = "end_header"
   return table.concat(lines, "\n") .. "\n"
 end
 
--- the columns of a frame: a word of the format, a name, and where the numbers are
+-- The columns of a frame in a .ply file: for each a word of the format, a name, and where its numbers are.
 local function list_columns(frame)
   local out = {}
   -- Adds a column to the file for each component of a field.

@@ -18,7 +18,8 @@ local WIDE = 1.8           -- the same where particles are on none, so that ther
 local OFF = 0.05           -- spacings that particles of a lattice may be off it
 local PAD = 2              -- nodes around the body, at which nothing of it is left
 
--- nodes {count, dim} along x, y (and z), from the lower corner; the first particle lies on a node
+-- The places {count, dim} of the nodes of a lattice with spacing h around particles, the first of which lies on a node;
+-- and how many nodes it has along x, y and z.
 local function lattice(position, h)
   local dim, lower, upper = position:size(2), position:min(1), position:max(1)
   local size, origin, count = { 1, 1, 1 }, {}, 1

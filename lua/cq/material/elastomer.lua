@@ -23,7 +23,8 @@
 
 local table_of = {}
 
--- adds a silicone to the table of elastomers: constants [Pa], density [kg/m3], stretch up to which they were fitted
+-- Adds a silicone to the table of elastomers: its constants [Pa], density [kg/m3], and the stretch up to which they
+-- were fitted.
 local function silicone(name, c10, c20, deviation, density, stretch)
   table_of[#table_of + 1] = { name = name, law = "yeoh", constants = { c10 = c10, c20 = c20 }, density = density,
     stretch = stretch or 3,

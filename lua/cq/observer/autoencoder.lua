@@ -36,14 +36,14 @@ end
 
 -- ---- pictures -------------------------------------------------------------------------------------------------------
 
--- Channels of the pictures; velocity has one for each axis.
+-- The number of channels of the pictures: velocity has one for each axis, others one.
 local function channel_count(self)
   local count = 0
   for _, name in ipairs(self.channels) do count = count + (name == "velocity" and #self.window or 1) end
   return count
 end
 
--- the shape of a picture, as tensors have it, after so many convolutions
+-- The shape {channels, height, width} of a picture after the first `layers` convolutions.
 local function shape_after(self, layers)
   local out = { layers > 0 and self.layers[layers] or channel_count(self) }
   for d = #self.window, 1, -1 do out[#out + 1] = self.window[d] / STRIDE ^ layers end
@@ -270,7 +270,8 @@ end
 
 -- ---- fitting --------------------------------------------------------------------------------------------------------
 
--- root mean square of velocity, along all axes together, and of density over the pixels that hold mass
+-- Sets the scales that pictures are divided by: root mean squares of velocity, all axes together, and of density, over
+-- the pixels that hold mass.
 local function measure_scale(self, pictures)
   local dim = #self.window
   local present = pictures:abs():max(2):greater(0):sum():item()

@@ -43,7 +43,8 @@ local function term_of(self, c, value)
   return (weight * weight - l * l) / (2 * t), weight
 end
 
--- the Lagrangian, and the weights of all numbers in it
+-- The augmented Lagrangian for the present values, and its derivatives by the objective and each constraint: the
+-- weights of their gradients.
 local function lagrangian_of(self, solver, values)
   local factor = solver.stage == "objective" and 1 or 0
   local sum, weights = factor * values.objective, { objective = factor }
@@ -158,7 +159,7 @@ local function mean(list, from, to)
   return sum / (to - from + 1)
 end
 
--- keeps the Lagrangian and the constraints of this iteration, from which the end of an inner loop is judged
+-- Keeps the Lagrangian and the constraints of an iteration, from which the end of an inner loop is judged.
 local function see(self, solver, lagrangian)
   self.seen[#self.seen + 1] = lagrangian
   for _, c in ipairs(solver.constraints) do
@@ -167,7 +168,7 @@ local function see(self, solver, lagrangian)
   end
 end
 
--- does the inner loop make no more progress?
+-- Does the inner loop make no more progress, so that multipliers can be updated?
 local function is_settled(self)
   local seen, w = self.seen, self.window
   if #seen >= (self.inner_iterations or math.huge) then return true end
@@ -176,7 +177,7 @@ local function is_settled(self)
   return math.abs(now - before) <= self.tolerance * math.abs(before)
 end
 
--- how far a constraint is from where it should be: violated, or left with a multiplier above 0
+-- How far a constraint is from where it should be: its violation, or its slack where its multiplier is still above 0.
 local function distance(self, c, value)
   if self.form == "violation" or c.equal then return constraint.violation(c, value) end
   return math.abs(math.max(value - c.limit, -self.multipliers[c.name] / self.penalties[c.name]))
@@ -234,7 +235,8 @@ end
 
 -- ---- an optimizer ---------------------------------------------------------------------------------------------------
 
--- what the history of a run shows of this optimizer, by column
+-- The columns of a run's history that this optimizer adds: Lagrangian, norm of the gradient, inner loop, multipliers
+-- and penalties.
 local function columns(self, solver, lagrangian)
   local row = { lagrangian = lagrangian, gradient = self.inner.norm, loop = self.loops }
   for _, c in ipairs(solver.constraints) do
@@ -271,6 +273,7 @@ function AugmentedLagrangian:minimise(solver)
   end
 end
 
+---optimizer:solve for this optimizer: minimizes under constraints by inner loops with fixed multipliers.
 ---@internal
 ---optimizer:solve, as that of every optimizer.
 function AugmentedLagrangian:solve(params, f, options)

@@ -78,7 +78,7 @@ local function constraints_of(work)
   end)
 end
 
--- asked for its places once, without values; it is dense
+-- IPOPT's callback for the gradients of constraints. It is first asked for their places alone: the matrix is dense.
 local function jacobian_of(work)
   return ffi.cast("ipopt_eval_jac_g", function(n, x, _, m, _, ...)
     local row, column, values = ...
@@ -175,8 +175,8 @@ local results = {
 
 local converged = { [0] = true, [1] = true, [6] = true }
 
--- solves from the present parameters; sets the message and the multipliers Returns "converged" or "stopped"; nil: the
--- evaluations were used up. Errors: IPOPT's own failures.
+-- Solves by IPOPT from the present parameters; sets the message and the multipliers. Returns "converged" or "stopped";
+-- nil: the evaluations were used up. Errors: IPOPT's own failures.
 local function run(self, work)
   prepare(self, work)
   local multipliers = ffi.new("double[?]", math.max(#work.constraints, 1))

@@ -96,7 +96,7 @@ local function add_constraints(self, work, equal)
   add(self.opt, #list, callback, nil, tolerance)
 end
 
--- a new NLopt optimizer with its tolerances, for `count` parameters
+-- A new NLopt optimizer with these tolerances, for `count` parameters.
 local function make(self, algorithm, count)
   local opt = N.nlopt_create(N.nlopt_algorithm_from_string(algorithms[algorithm].name), count)
   if opt == nil then

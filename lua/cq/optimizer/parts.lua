@@ -7,7 +7,8 @@ local leaves = require "cq.tensor.leaves"
 
 local parts = {}
 
--- the names of the parameters' parts that hold tensors, each of which has an optimizer here, and no others
+-- The names of the parts of the parameters that hold tensors; refuses a part without an optimizer here, and an
+-- optimizer without a part.
 local function names_of(self, params)
   if type(params) ~= "table" or getmetatable(params) then
     is.fail("optimizer:update: an optimizer of parts takes a table of parts, got %s", text.describe(params))

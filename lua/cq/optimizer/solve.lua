@@ -66,7 +66,7 @@ local function named(f)
   return function(...) return name(f(...)) end
 end
 
--- the run that a solve writes its folder by; nil without a folder
+-- The run in whose folder a solve is recorded; nil where it has no folder.
 local function open(def)
   if not def.folder then
     if def.resume then

@@ -52,7 +52,7 @@ local function ahead_of(walls)
   return { flat * math.cos(azimuth + turn), AHEAD[2], flat * math.sin(azimuth + turn) }
 end
 
--- how far away from a target the whole of a box is seen
+-- How far from its target a camera must be to see a whole box.
 local function distance(box, target, aspect, ahead)
   local forward, right = { -ahead[1], -ahead[2], -ahead[3] }, { ahead[3], 0, -ahead[1] }
   local length = math.sqrt(dot(right, right))

@@ -42,7 +42,7 @@ function flat.view(scene, centre, box)
   return { scale = scale, left = size[1] / 2 - width / scale / 2, bottom = bottom }
 end
 
--- part of the window behind a line: where (x - point) . normal <= 0
+-- The part of the picture's window that lies behind a line, where (x - point) . normal <= 0, as a polygon.
 local function clip(window, point, normal)
   local out = {}
   -- The signed distance of a corner from the edge of a half-plane.
@@ -118,7 +118,7 @@ function solid.height_field(w, window)
   return outline, edge
 end
 
--- draws the walls of a 2D world, and outlines their surfaces
+-- Draws the walls of a world in the plane, and outlines their surfaces.
 function flat.walls(canvas, scene, view, walls)
   local l, b = view.left, view.bottom
   local r, t = l + scene.width / view.scale, b + scene.height / view.scale
@@ -130,7 +130,7 @@ function flat.walls(canvas, scene, view, walls)
   end
 end
 
--- the way so far, paler where it is older; opaque, so that its pieces may overlap
+-- Draws the way of the robot's centre so far, paler where it is older. Its pieces overlap, so they are opaque.
 local function draw_trail(canvas, trail)
   local r, g, b = colour.parse(paint.trail, "trail")
   for i = 2, #trail do

@@ -49,7 +49,7 @@ local function actuation(canvas, right, y)
   return y + 36
 end
 
--- an arrow as long as one of a round size is in the picture
+-- Draws the legend of arrows: one of a round size, as long as such an arrow is in the picture.
 local function arrow(scene, canvas, arrows, right, y)
   if not (arrows.longest > 0) then return y end
   local pixels = arrows.scale * scene.pixels_of_length

@@ -76,7 +76,7 @@ function marks.solid_goals(canvas, goals)
   end
 end
 
--- Two unit vectors perpendicular to u and to each other.
+-- Two unit vectors perpendicular to the unit vector u and to each other.
 local function across(u)
   local hint = math.abs(u[2]) < 0.9 and { 0, 1, 0 } or { 1, 0, 0 }
   local a = { u[2] * hint[3] - u[3] * hint[2], u[3] * hint[1] - u[1] * hint[3], u[1] * hint[2] - u[2] * hint[1] }
@@ -112,7 +112,7 @@ end
 
 local WIDE = 3.2           -- [pixel]
 
--- colour of a segment by its tension, or of cables of which nobody tells it
+-- The colour of segment k of a cable by its tension; a plain one where no tension is known.
 local function cable_colour(scene, path, k)
   local tension = path.tension and path.tension[k]
   if not tension then return colour.number(paint.cable) end
@@ -131,7 +131,7 @@ function marks.see_tensions(scene, cables)
   return told
 end
 
--- draws segment k of a path, as a line in 2D or a wire in 3D
+-- Draws segment k of a path, as a line in 2D or a wire in 3D.
 local function segment(canvas, path, k, dim, half)
   local p = ffi.new("double[?]", 2 * dim)
   ffi.copy(p, path.points + dim * (k - 1), 2 * dim * ffi.sizeof "double")
@@ -241,7 +241,7 @@ end
 
 local SIDES = 10
 
--- triangles of a cone that is cut off; axis: where it begins, its direction, its length
+-- Appends the triangles of a truncated cone to a list. axis: where it begins, its direction, its length.
 local function cone(list, axis, wide, narrow, tint)
   local from, u, length = axis.from, axis.along, axis.length
   local a, b = across(u)

@@ -32,7 +32,7 @@ paint.pinned = "#3d4752"
 -- of plots
 paint.lines = { "#2160ad", "#d1603d", "#3b8f5a", "#8a5fb0", "#b3892b", "#4a9aa5", "#b34a72", "#5c6670" }
 
--- particle numbers of an entry of `groups`, as a function of k = 1..count giving the index from 0
+-- The particles of an entry of `groups`, as a function from k = 1..count to an index from 0.
 local function members(entry, position)
   local particles = entry.particles
   if entry.index ~= nil and entry.particle_count then

@@ -47,7 +47,7 @@ function ruler.fitting_step(canvas, axis)
   return step
 end
 
--- is a number that is written around x not cut off by the sides of the picture?
+-- Does a number written around x fit between the sides of the picture?
 local function is_whole(canvas, label, x)
   local half = canvas:text_width(label, 9) / 2
   return x - half > 2 and x + half < canvas.width - 2
@@ -89,7 +89,7 @@ function ruler.flat(canvas, scene, view, ground)
   end
 end
 
--- pixels of a point on the ground, which is at the height y now
+-- The pixels of a point on the ground, at the height y that it has now.
 local function project(canvas, x, y, z)
   local point, pixel = ffi.new("double[3]", x, y, z), ffi.new "double[2]"
   engine.check(engine.C.cq_picture_project(canvas.handle, 1, point, pixel))

@@ -69,7 +69,7 @@ local function widened(lo, hi, floor)
   return middle - floor / 2, middle + floor / 2
 end
 
--- numbers of the first and the last colour by what was seen
+-- Sets which numbers have the first and the last colour, from all that the scale has seen.
 local function set_range(self)
   if self.range then
     self.lower, self.upper = self.range[1], self.range[2]
@@ -154,7 +154,7 @@ local function bar(self, canvas, right, y, write)
   return y + 40
 end
 
--- draws the legend of a scale with categories: a coloured box and a name for each
+-- Draws the legend of a scale with categories: a coloured box and a name for each.
 local function names(self, canvas, right, y, write)
   if self.label then
     write(canvas, { x = right, y = y + 9, size = 9, align = "right", text = self.label, colour = paint.ink })

@@ -109,7 +109,7 @@ local moving = {
 
 local scene_spec = is.define("cq.Picture.scene", static)
 local frame_spec = is.define("picture_scene:frame", moving)
--- a strip of a world gets a strip of a picture
+-- The height of a picture where the user gives its width alone [pixel]: in the plane a flat world has a flat picture.
 local function default_height(def, dim)
   if dim == 3 then return math.floor(def.width * 9 / 32) * 2 end
   local aspect = def.domain[2] / def.domain[1]
@@ -167,7 +167,7 @@ local function bounds(x, n, dim, box)
   return box
 end
 
--- the first frame tells the number of particles, and how large they are together
+-- Takes over from the first frame how many particles there are, and how large the bodies are together.
 local function first_frame(self, x, n, F)
   wanted_shape("rest", self.rest, n, self.dim)
   local dim = self.dim
@@ -217,7 +217,7 @@ end
 
 local LATE = 0.3           -- share of its way that a camera goes in a frame whose time nobody tells
 
--- moves the camera's centre towards the body, with a lag, so that a gait does not shake the picture
+-- Moves the centre of the camera towards the body, with a lag, so that a gait does not shake the picture.
 local function follow(self, centre, time)
   if not self.camera_centre then self.camera_centre = { unpack(centre) } end
   local share = LATE
@@ -251,7 +251,7 @@ end
 ---@param time? number
 function Scene:pass(centre, time) follow(self, { unpack(centre) }, time) end
 
--- lets a box hold the arrows of all moments, as long as they are drawn
+-- Widens a box so that it holds the arrows of all moments, as long as they are drawn.
 local function hold_arrows(self, box, arrows)
   local dim = self.dim
   for _, one in ipairs(arrows and self.arrows_seen or {}) do
@@ -265,7 +265,7 @@ local function hold_arrows(self, box, arrows)
   end
 end
 
--- the lowest ground below a box; in the plane that of the scene
+-- The height of the lowest ground below a box; in the plane that of the scene.
 local function ground_below(self, now, box)
   if self.dim == 2 then return self.ground end
   local low = math.huge
@@ -333,7 +333,7 @@ local function pose_of(self, def, pale)
   }
 end
 
--- the colours of a moment; the scene's array, which the next moment writes over
+-- The colour of each particle at a moment, in the scene's array, which the next moment overwrites.
 local function paint_pose(self, pose)
   local def, n = pose.def, self.count
   if def.value then

@@ -22,7 +22,7 @@ for _, entry in ipairs(field.list) do
 end
 constants.density = field.by_name.density
 
--- signal of each particle's actuators, -1 to 1, weighed; nil: nothing is actuated
+-- The signal that each particle's actuators have, -1 to 1, weighed; nil: nothing is actuated.
 function shown.actuation(state, u)
   local world = state.world
   local layout = world.layout
@@ -38,14 +38,14 @@ function shown.actuation(state, u)
   return out
 end
 
--- a constant of the materials {n}; of bodies without it: no number
+-- A constant of the materials by particle {n}; NaN for bodies without it.
 local function constant(state, name)
   local value = of_particles.constant(state, name)
   if not value then is.fail(shown.name .. ": no material of this world has the constant %s", name) end
   return value
 end
 
--- what `by` names, as a function of a state and the signals of its control step
+-- A function of a state and the signals of its control step that gives the quantity that the user named with `by`.
 local function reader(by, what)
   if text.is_callable(by) and not T.is_tensor(by) then return by end
   if T.is_tensor(by) then return function() return by end end

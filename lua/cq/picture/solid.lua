@@ -39,7 +39,7 @@ local function look(canvas, scene, now)
   return eye
 end
 
--- draws the part of a plane around a point, with lines of the grid's cells
+-- Draws the part of a plane around a point, with the lines of the grid's cells.
 local function plane(canvas, point, normal, cell, extent)
   local p = ffi.new "cq_plane"
   C.cq_plane_init(p)
@@ -162,7 +162,7 @@ function draw.height_field(canvas, scene, w)
   triangles(canvas, list)
 end
 
--- a ribbon on the ground between two points {x, z}, as two triangles
+-- Appends a ribbon on the ground between two points {x, z} to a list, as two triangles.
 local function ribbon(list, on_ground, a, b, half, tint)
   local dx, dz = b[1] - a[1], b[2] - a[2]
   local length = math.sqrt(dx * dx + dz * dz)
@@ -174,7 +174,7 @@ local function ribbon(list, on_ground, a, b, half, tint)
   list[#list + 1] = { q, t, r, colour = tint }
 end
 
--- flat on the ground: the trail of the centre, and the ticks of the ruler
+-- Draws what lies flat on the ground: the trail of the centre, and the ticks of the ruler.
 local function markings(canvas, scene, now, ticks)
   local list, tint = {}, colour.number(paint.trail)
   -- A place on the ground, a little above it so that it is seen.

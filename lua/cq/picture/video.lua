@@ -130,8 +130,8 @@ local function last_lines(log)
   return table.concat(lines, "; ", math.max(1, #lines - 2))
 end
 
--- why nothing more can be written beside the film, as on a full disk, which ffmpeg's own
--- words do not reach; nil: it can
+-- Why nothing more can be written beside the film, as on a full disk, which ffmpeg does not tell in its own words; nil:
+-- it can.
 local function cannot_write(self)
   local file, problem = io.open(self.log, "wb")
   if not file then return problem end
@@ -155,7 +155,7 @@ local cut_short = {
   "Input/output error",
 }
 
--- Says ffmpeg's log that the file could not be written whole?
+-- Does ffmpeg's log say that the file could not be written whole?
 local function is_cut_short(log)
   for _, words in ipairs(cut_short) do
     if log:find(words, 1, true) then return true end
@@ -163,7 +163,7 @@ local function is_cut_short(log)
   return false
 end
 
--- closes the pipe to ffmpeg; an error with its last lines if it failed
+-- Closes the pipe to ffmpeg; raises an error with the last lines of its log if it failed.
 local function finish(self)
   self.pipe:close()
   local status, log = read_all(self.status):match "%d+", read_all(self.log)
@@ -179,7 +179,7 @@ local function finish(self)
   if not renamed then is.fail("cq.Picture.video: cannot write '%s': %s", self.path, tostring(problem)) end
 end
 
--- what a user types to make the film of its frames
+-- The command by which a user makes the film of its frames.
 local function command_of(self)
   return ("ffmpeg -framerate %g -i %s -pix_fmt yuv420p %s"):format(self.fps, text.quoted(self.folder .. "/%06d.png"),
     text.quoted(self.path))

@@ -9,7 +9,7 @@ local wall = {}
 
 local names = { [0] = "half_space", "box", "sphere", "height_field" }      -- by cq_wall_shape
 
--- n elements of a C array as a Lua list
+-- n elements of a C array as a Lua list.
 local function list(array, n)
   local out = {}
   for i = 1, n do out[i] = array[i - 1] end
@@ -91,7 +91,8 @@ function wall.moved(walls, offset)
   return out
 end
 
--- the place of x and z in a row of so many heights, and the share of the next one
+-- Where a coordinate lies in a row of `count` heights: the number of the height before it, and the share of the next
+-- one.
 local function between(place, origin, spacing, count)
   local at = math.min(math.max((place - origin) / spacing, 0), count - 1)
   local k = math.min(math.floor(at), math.max(count - 2, 0))

@@ -170,7 +170,7 @@ function Book:annotated(value, key, path)
   end
 end
 
--- a method as a function: what stood before the colon is its first argument
+-- A method's annotation as that of a function: the object before the colon becomes its first argument.
 local function as_function(found)
   if not found.is_method then return found end
   local params = { { name = "t", type = "cq.Tensor", optional = false, text = "" } }
@@ -187,7 +187,7 @@ function Book:overloaded(class)
   }
 end
 
--- where a name is first given a value in a file: the order in which members are shown
+-- Where a name is first given a value in the text of a file: the reference lists members in that order.
 local function position(source, name)
   local given = source:find("%f[%w_]" .. name .. "%s*=[^=]")
   local defined = source:find("\nfunction [%w_]+%." .. name .. "%(")
@@ -267,7 +267,7 @@ function Book:add_members(section, module, path)
   end
 end
 
--- "cq.shape" is lua/cq/shape.lua, or lua/cq/shape/init.lua
+-- The file of a module: "cq.shape" is lua/cq/shape.lua, or lua/cq/shape/init.lua.
 function Book:path_of(module)
   for name, value in pairs(package.loaded) do
     if rawequal(value, module) and name:find "^cq%." then
@@ -294,7 +294,8 @@ function Book:add_noun(name, module)
   end
 end
 
--- sections of the objects that were met; the comment of a file is of the first class in it, if of no noun
+-- Adds a section for each class of objects that signatures name. The comment at a file's head goes to the first class
+-- in it, unless a noun has it.
 function Book:add_objects()
   local told = {}
   for _, section in ipairs(self.sections) do told[section.path or ""] = true end

@@ -15,7 +15,7 @@ local field = {}
 -- what a checker says no more of than that something is there
 local vague = { ["a value"] = true, ["a table"] = true, ["a function"] = true }
 
--- a checker's words, or the annotated type where the checker leaves it open
+-- What a field may be, in words: those of its checker, or its annotated type where the checker leaves it open.
 local function allowed_of(item, checker)
   local annotated = item and types.shown(item.type)
   if not checker then return annotated end

@@ -208,7 +208,7 @@ local function search(docs, wanted)
   return hits
 end
 
--- "stresses" also finds stress, "training" trains
+-- The words of a search without their endings, so that "stresses" also finds stress, and "training" trains.
 local function stems(wanted)
   local out = {}
   for k, word in ipairs(wanted) do
@@ -288,7 +288,7 @@ local function vocabulary(book)
   return list
 end
 
--- the word of the reference that is spelt almost as one of these; nil if none is
+-- The word of the reference that is spelt almost as one of these; nil: there is none.
 local function misspelt(book, wanted)
   local found, least
   for _, entry in ipairs(vocabulary(book)) do

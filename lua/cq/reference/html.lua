@@ -42,7 +42,7 @@ Page.__index = Page
 -- Appends a line of HTML.
 function Page:add(format, ...) self[#self + 1] = select("#", ...) > 0 and format:format(...) or format end
 
--- names that have a place in the page become links to it
+-- Text of the page in which names that have an entry become links to it.
 function Page:linked(said)
   return (escaped(said):gsub("%f[%w_][%a_][%w_]*[%.:][%w_%.:]*[%w_]", function(name)
     if self.anchors[name] then return ('<a href="#%s">%s</a>'):format(plain.anchor(name), name) end

@@ -53,7 +53,7 @@ function prose.wrap(text, width, indent, hanging)
   return out
 end
 
--- an indented line that is too long goes on in the column behind its last gap, or a little further in
+-- Wraps an indented line that is too long: it goes on in the column behind its last gap, or a little further in.
 local function wrap_kept(out, line, width, indent)
   if #indent + #line <= width then
     out[#out + 1] = indent .. line

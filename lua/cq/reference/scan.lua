@@ -66,7 +66,7 @@ local function item_of(tag, text)
   return item
 end
 
--- the lines of a comment (without dashes) as text, fields, params, returns
+-- Reads the lines of a comment, without dashes, into text, fields, parameters and results.
 local function read_block(lines)
   local block = { text = {}, field = {}, param = {}, ["return"] = {}, documented = true }
   local last
@@ -120,7 +120,7 @@ local function defined(line)
   return nil, line:match "^local function ([%w_]+)"
 end
 
--- number and text of the lines that begin in the first column, and of those behind a comment
+-- The number and the text of each line that begins in the first column, and of those behind a comment.
 local function outer_lines(text)
   local at, number, behind = 1, 0, false
   return function()
@@ -161,7 +161,7 @@ local function scan_file(found, file)
   end
 end
 
--- the comment at the head of a file, without its dashes
+-- The comment at the head of a file, without its dashes.
 local function head_of(file)
   local head = {}
   for line in file.text:gmatch "([^\n]*)\n" do
@@ -214,7 +214,7 @@ local function walk(folder, into)
   end
 end
 
--- which functions are methods of which class: by the variable of the class in its file, or in its folder
+-- Finds which functions are methods of which class, by the variable that holds the class in its file or folder.
 local function attach_methods(sources)
   local by_file, by_folder = {}, {}
   for _, class in ipairs(sources.classes) do

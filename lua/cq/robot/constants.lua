@@ -124,7 +124,7 @@ function constants.having(robot, name)
   return robot.laws.having[name] or nil
 end
 
--- "neo_hookean with young and poisson"
+-- The materials of a robot with the constants they take, in words: "neo_hookean with young and poisson".
 local function materials_text(robot)
   local seen, parts = {}, {}
   for _, material in ipairs(robot.laws) do

@@ -36,7 +36,7 @@ local function upward(robot, gravity)
   return up, size
 end
 
--- height of the highest corner of the box that holds the robot's shape
+-- The height along `up` of the highest corner of the box around the robot's shape: the surface of the liquid.
 local function top_of(robot, up)
   local top = 0
   for d = 1, robot.dim do
@@ -60,7 +60,8 @@ local function check(squeeze, depths, bulk)
   end
 end
 
--- J of each fluid particle {..., count} from s = rho g d / K
+-- The volume ratio J {..., count} by which fluid particles are compressed in equilibrium, from s = rho g d / K at a
+-- depth d.
 local function ratio_of(squeeze, exponent)
   local a = exponent - 1
   local linear = a:abs():less(1e-6)

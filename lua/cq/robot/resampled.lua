@@ -184,7 +184,7 @@ local function successors(robot, position, sources)
   end
 end
 
--- the new particles of a list {count} of old ones (both from 0), each once and in order
+-- The numbers of new particles that stand for a list {count} of old ones (both from 0), each once and in order.
 local function renewed(index, count, after)
   local seen, list = {}, {}
   for k = 0, count - 1 do
@@ -219,7 +219,7 @@ local function take_values(out, robot, position, sources, volume)
   end
 end
 
--- copies of a table of the robot's, with other fields
+-- A copy of one of the robot's tables with other fields.
 local function with(one, fields)
   local out = setmetatable(tables.merged(one), getmetatable(one))
   for key, value in pairs(fields) do out[key] = value end

@@ -122,7 +122,8 @@ local function refuse(which, what)
     text.describe(which))
 end
 
--- one row: a name, a group, a robot, or a list of numbers (or of names, joined)
+-- The particles of one row of a readout, from what the user gave: a name, a group, a robot, or a list of numbers or
+-- names.
 local function row(world, which, what)
   local list = {}
   if type(which) == "string" then
@@ -173,7 +174,7 @@ local function packed(rows, single)
   return out
 end
 
--- the particles that a readout selects, in the form that the engine takes; without `which` all
+-- The particles that a readout selects, as the engine takes them; without `which` all.
 local function build(world, which, what)
   if which ~= nil then return packed(rows_of(world, which, what)) end
   local all = {}

@@ -28,7 +28,8 @@ local spec = is.define("robot:stretched", {
   fixed = is.integer { min = 1, default = 1 },
 })
 
--- places along the axis, with the ends of the shape for want of others
+-- The places along the axis between which the sections of a body are stretched; the ends of the shape where the user
+-- gives none.
 local function joints_of(robot, def, axis)
   local joints = def.joints or { robot.lower[axis], robot.lower[axis] + robot.size[axis] }
   if #joints < 2 then is.fail("robot:stretched: joints must be two places or more, got %d", #joints) end
@@ -56,7 +57,7 @@ local function row(value, count, name, noun)
   return tensor
 end
 
--- new places of the joints {m + 1}, on the tape that records
+-- The new places of the joints {m + 1} by the stretches of the sections, on the recording tape.
 local function places_of(def, joints)
   local given = {}
   for _, name in ipairs { "factor", "lengths", "places" } do

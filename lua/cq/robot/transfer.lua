@@ -9,7 +9,7 @@ local tables = require "cq.base.tables"
 
 local transfer = {}
 
--- places {n, dim} in shares of the box around a body
+-- The places of a robot's particles {n, dim} as shares of the box around it, from 0 to 1.
 local function relative(robot)
   local x, low, high = robot.position:detach(), {}, {}
   local spacing = robot.volume:mean():item() ^ (1 / robot.dim)
@@ -61,12 +61,12 @@ local function require_signals(robot, other)
     robot.weight_columns, table.concat(robot.signals, ", "))
 end
 
--- do two robots have the same particles, in the same order?
+-- Do two robots have the same particles, in the same order?
 local function same_particles(robot, other)
   return robot.root == other.root and robot.particle_count == other.particle_count
 end
 
--- values of the same particles; places go with the body
+-- The values of another robot with the same particles for this one; its places move with the body.
 local function moved(robot, other)
   local out = tables.merged(other.values)
   local position = out.position

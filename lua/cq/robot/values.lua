@@ -61,7 +61,7 @@ local function joined(a, b)
   return out
 end
 
--- every element within the field's bounds, or where it is not
+-- Refuses a tensor with an element that is not finite or outside of the bounds of its field.
 local function check_range(tensor, entry, what)
   T.tape.pause(function()
     if not tensor:finite() then is.fail("%s must be finite everywhere", what) end
@@ -97,7 +97,8 @@ local function fits(entry, shape, w, counts, whole_only)
   return shape[lead] == 1 and not is_each(entry)
 end
 
--- a number, nested lists of numbers, or a tensor, as a tensor of an allowed shape
+-- Turns a number, nested lists of numbers or a tensor into a tensor of a shape that the field may have. Errors: another
+-- shape.
 local function check_tensor(robot, entry, value, what, whole_only)
   if type(value) ~= "number" and type(value) ~= "table" and not T.is_tensor(value) then
     is.fail("%s must be a number, a list or a tensor, got %s", what, text.describe(value))

@@ -19,7 +19,7 @@ local changes = {}
 -- A field of a robot's particles, with gradients to its robot:with values.
 local function value_of(robot, name) return values.spread(robot, name) or values.base(robot, name) end
 
--- every constant of its materials that is a stress, times a factor
+-- The robot with every constant of its materials that is a stress multiplied by a factor.
 local function stiffer(robot, factor)
   local given = {}
   for _, entry in ipairs(field.of_robot) do
@@ -88,14 +88,16 @@ end
 
 local STEPS = 2 ^ 20       -- more than a rollout has, so that each step of each seed has numbers of its own
 
--- A backward pass asks again, and gets the same numbers.
+-- A function that adds noise of this deviation to signals. It draws by control step, so that the reverse pass, which
+-- asks again, gets the same numbers.
 local function noisy(deviation, seed)
   return function(signals, _, step)
     return signals + random { seed = seed * STEPS + step }:normal(signals:shape(), { deviation = deviation })
   end
 end
 
--- the signals of the control step before; none at first
+-- Delays signals by a control step: returns those of the step before (zeros at first), and these to be kept for the
+-- next.
 local function late(signals, before) return before or signals * 0, signals end
 
 -- A policy whose signals are stronger, noisy or late, as a change says.
@@ -108,7 +110,7 @@ end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
--- gravity that changes is a function of time, or a tensor of control steps
+-- Multiplies gravity by a factor, be it numbers or a function of time.
 local function times(value, factor)
   if text.is_callable(value) and not T.is_tensor(value) then
     return function(time) return T.as_tensor(value(time), "cq.robustness") * factor end
@@ -189,7 +191,7 @@ local function has(run, name)
   return T.as_tensor(value, "cq.robustness"):abs():max():item() > 0
 end
 
--- nil where the robot has a controller or a design, else why noise and latency cannot be tried.
+-- Why noise and latency cannot be tried, in words; nil where the robot has a controller or a design.
 local function without_policy(run)
   return not (run.controller or run.design) and "the robot has no controller" or nil
 end

@@ -18,7 +18,7 @@ local C, tape = engine.C, T.tape
 
 local DOUBLE = ffi.sizeof "double"
 
--- a tensor that gradients end in, with the same data
+-- A tensor with the same data at which gradients end, so that a piece of the script is differentiated alone.
 local function leaf(tensor)
   local out = tensor:detach()
   out.requires_grad = true
@@ -42,7 +42,7 @@ local function slice_of(grads, tensor, i, steps)
   return out
 end
 
--- running, record and work once more, on the state after control step i, with its signals as a leaf
+-- Calls running, record and work once more, for gradients, on the state after control step i; its signals are a leaf.
 local function evaluate(self, i, signals)
   local state, outputs = states.new(self, i + 1), {}
   if self.wanted.running then
@@ -160,7 +160,8 @@ end
 
 -- ---- the user's part ------------------------------------------------------------------------------------------------
 
--- running, record and work of control step i: to the state after it, and to its signals
+-- The adjoint of running, record and work of control step i: adds to the gradients of the state after it, and of its
+-- signals.
 local function after_step_adj(self, inner, i)
   self.at = i
   local signals = leaf(self.keep:signals_at(i))
@@ -208,7 +209,8 @@ local function pass_hidden(self, grads, i)
   return grads
 end
 
--- observer, controller and force actuators once more, on the state that control step i began with
+-- The adjoint of the script's part of control step i: calls observer, controller and forces once more on the state that
+-- it began with, and passes gradients of signals back through them.
 local function control_step_adj(self, inner, i, grad_hidden)
   if not self.controller and #self.forces == 0 then return grad_hidden end
   self.at = i

@@ -101,7 +101,7 @@ function contact.of(rows, world)
   return out
 end
 
--- the row of a pinned group, from 0; nil: it is none
+-- The row of a pinned group in the table of impulses, from 0; nil: the name is none.
 local function find_group(world, which)
   local name, robot, found = which, nil, nil
   if text.is_instance(which, "cq.Group") then
@@ -119,7 +119,7 @@ local function find_group(world, which)
   return found
 end
 
--- the error of a wall or pinned group that the world does not have
+-- The error of a wall or a pinned group that the world does not have, with a suggestion.
 local function missing(world, which)
   local walls, names, groups = world.walls, {}, {}
   for _, wall in ipairs(walls) do

@@ -95,7 +95,7 @@ function control.require_finite(self, i)
   self.phase = nil
 end
 
--- the controller's answer to an observation, as {signals} or {batch, signals}
+-- Checks what a controller has returned for an observation, and gives it as {signals} or {batch, signals}.
 local function check_signals(self, signals, observation)
   local k, batch, batched = self.signal_count, self.batch, self.batched
   local is_row = T.is_tensor(signals) and signals.rank == 1 and signals.count == k

@@ -53,7 +53,7 @@ end
 
 -- ---- over time ------------------------------------------------------------------------------------------------------
 
--- columns of the centre and the velocity of each body and of its groups
+-- The columns of an export for each body and its groups: centre and velocity.
 local function followed(world)
   local list = {}
   for k, robot in ipairs(world.robots) do
@@ -91,7 +91,7 @@ local function trajectory(world)
   end
 end
 
--- signals and wall forces of a rollout that was made
+-- Signals and wall forces of a finished rollout, by control step.
 local function series_of(roll)
   local world = roll.world
   local found = { control_dt = world.control_dt, signals = roll.signals, signal_names = controllers.signals_of(world),

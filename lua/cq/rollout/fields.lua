@@ -115,7 +115,7 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- a field that any robot has set; nil when none did
+-- The values of a field of all particles, where any robot of the list has set it; nil: none has.
 local function gather(world, list, entry, batch)
   local parts, any = {}, false
   for k in ipairs(world.robots) do
@@ -127,7 +127,7 @@ local function gather(world, list, entry, batch)
   return join(parts, 1 + entry.rank, batch, entry.name)
 end
 
--- mass = density volume, when a robot has set either nil: neither was set.
+-- The masses that follow from density and volume where a robot has set either; nil: none has.
 local function masses(world, list, _, batch)
   local given, any, parts = {}, false, {}
   for k in ipairs(world.robots) do
@@ -141,7 +141,7 @@ local function masses(world, list, _, batch)
   return join(parts, 1, batch, "density")
 end
 
--- which element of {n, signals} each entry of the engine's list takes, from 1
+-- Which element of a weight tensor {n, signals} each actuation entry of the engine takes, from 1.
 local function entry_index(own)
   if own.entry_index then return own.entry_index end
   local index = {}
@@ -276,7 +276,7 @@ function fields.collect(world, def, list)
   return set
 end
 
--- the world's own values, for a field that an earlier rollout has changed
+-- The world's own values of a field of particles, which an earlier rollout on the same engine object has changed.
 local function original(world, entry)
   return world.layout.base[entry.name] or field.fill(entry, world.particle_count, world.dim)
 end

@@ -45,7 +45,7 @@ local function warn_of_rounding(world, floor)
     floor, tolerance, table.concat(advice, ", or "))
 end
 
--- the first control step whose numbers are not all 0
+-- The first control step whose counts of the implicit solver are not all 0.
 local function first_step(part)
   local steps, step = part:size(1), 1
   local by_step = part:reshape { steps, part.count / steps }

@@ -9,7 +9,7 @@ local class = require "cq.tensor.class"
 
 local wall_motion, same, shape_text = {}, class.same_dims, class.shape_text
 
--- numbers and tensors in lists, as one tensor on the tape
+-- Lists of numbers and tensors as one tensor, on the tape.
 local function joined(value, what)
   if type(value) == "number" or T.is_tensor(value) then return T.as_tensor(value) end
   if type(value) ~= "table" or #value == 0 then

@@ -77,7 +77,8 @@ local function entries_of(world)
   return out
 end
 
--- -V w S : E of each stress entry {entries}, or {batch, entries}
+-- For each stress entry V w S : E, {entries} or {batch, entries}: volume, weight, direction S and strain E of its
+-- particle in this state, by which a signal's work is counted.
 local function of_entries(state)
   local world, dim = state.world, state.world.dim
   local plan, sum = entries_of(world), nil

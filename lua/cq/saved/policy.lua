@@ -8,7 +8,7 @@ local tables = require "cq.base.tables"
 
 local policy = {}
 
--- fields of a definition by the name of its constructor
+-- The fields of an observer or controller that its constructor takes, as data. but: names to leave out.
 local function fields_of(object, name, but)
   local out = {}
   for _, key in ipairs(is.registry[name].names) do
@@ -19,7 +19,7 @@ end
 
 -- ---- observers ------------------------------------------------------------------------------------------------------
 
--- a group, a robot, or lists of names and numbers; robots by their place in the world
+-- Groups that an observer names, as data: names and numbers, and robots by their place in the world.
 local function of_groups(value, robots)
   -- The number of a robot in its world.
   local function place(robot)

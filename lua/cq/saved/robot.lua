@@ -95,7 +95,7 @@ local function of_values(given)
   return out
 end
 
--- points and triangles of the mesh that a body came from, where its particles are
+-- The mesh that a body came from as data: the corners of its triangles, and where the body's particles lie within it.
 local function of_mesh(given)
   local corner, count = given.surface()
   local out = T.empty { count, 3, 3 }
@@ -190,7 +190,7 @@ local function to_surface(data, what)
   return out
 end
 
--- the mesh of a body; rest: where its particles were in it
+-- Gives a body its mesh from saved data; rest: where its particles were within it.
 local function to_mesh(out, data)
   if not data.mesh then return end
   -- The triangles of the mesh that the robot was made of.

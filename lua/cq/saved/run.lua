@@ -20,7 +20,8 @@ local tables = require "cq.base.tables"
 
 local run = { format = "cqlua run", version = 3, name = "saved.bin", failure_name = "failure.bin" }
 
--- values that a rollout of the best has in the place of the world's own
+-- The values of gravity, friction and the like that a rollout of the best parameters has in the place of the world's
+-- own.
 local function changes_of(experiment, params)
   local out = tables.merged(experiment.given, experiment.of_scene)
   for name, value in pairs(params.world or {}) do out[name] = value:detach() end
@@ -81,7 +82,7 @@ local function describe(experiment, params, learned)
   return out
 end
 
--- adds where the data came from, and writes the file
+-- Adds where the data came from, and writes it as a file of the folder.
 local function write(folder, name, out)
   out.format, out.version = run.format, run.version
   local manifest = folder.manifest

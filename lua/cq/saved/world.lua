@@ -40,7 +40,7 @@ local function numbers(value)
   return value.rank == 0 and value:item() or value:totable()
 end
 
--- values that rollouts of the run had in the place of the world's own
+-- Puts values that rollouts of the run had (gravity, friction, ...) in the place of the world's own.
 local function take_changes(out, changes)
   local friction, velocity = numbers(changes.friction), numbers(changes.wall_velocity)
   for k, wall in ipairs(out.walls) do

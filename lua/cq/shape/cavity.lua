@@ -50,7 +50,7 @@ local function lattice_of(body)
   return out
 end
 
--- the cell of a place, which must be empty and among the particles
+-- The cell of a place in which the search for a cavity begins; it must be empty and among the particles.
 local function start_cell(lattice, place, body)
   local at = 0
   for i = 1, lattice.dim do
@@ -67,7 +67,7 @@ local function start_cell(lattice, place, body)
   return at
 end
 
--- the first empty cell where a function of its centre is true, and that centre
+-- The first empty cell whose centre fulfils is_within, and that centre.
 local function first_cell(lattice, is_within)
   for at = 0, lattice.count - 1 do
     if lattice.cell[at] == 0 then

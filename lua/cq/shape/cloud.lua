@@ -75,7 +75,7 @@ function cloud.at(self, p)
   return x[k + 1], x[k + 2], dim == 3 and x[k + 3] or nil
 end
 
--- appends the members of from's groups, particle p becoming number[p] (nil: left out)
+-- Adds the members of `from`'s groups to those of `to`; particle p becomes number[p], nil: it is left out.
 local function carry_groups(to, from, number)
   for _, name in ipairs(from.names) do
     local list = cloud.group(to, name)
@@ -130,7 +130,7 @@ function cloud.filter(self, keep)
   return cloud.append(cloud.new(self.dim), self, keep)
 end
 
--- vectors, dim numbers for each, by a linear function of two or three numbers; in place
+-- Maps a list of vectors, dim numbers for each, by a linear function of two or three numbers, in place.
 local function map_vectors(list, dim, linear)
   for k = 0, #list / dim - 1 do
     local x, y, z = linear(list[k * dim + 1], list[k * dim + 2], list[k * dim + 3])

@@ -18,7 +18,7 @@ local function same_dim(what, a, b)
   end
 end
 
--- are the bounding boxes of two shapes disjoint, or only touching?
+-- Do the bounding boxes of two shapes have no volume in common?
 local function apart(a, b)
   for d = 1, a.dim do
     local slack = 1e-9 * math.max(a.upper[d] - a.lower[d], b.upper[d] - b.lower[d])      -- neighbours that touch
@@ -182,7 +182,7 @@ end
 
 -- ---- offset ---------------------------------------------------------------------------------------------------------
 
--- unit vectors, spread evenly: neighbours are at most 0.1 rad apart in 2D and 0.2 in 3D
+-- Unit vectors in all directions, spread evenly: neighbours are at most 0.1 rad apart in 2D and 0.2 in 3D.
 local function directions(dim)
   local list, count = {}, dim == 2 and 64 or 400
   for k = 0, count - 1 do
@@ -317,7 +317,7 @@ end
 local repeated = is.define("shape:repeated",
   { count = is.integer { min = 1, max = 1e5 }, step = is.vector { size = { 2, 3 } } })
 
--- a copy of a list, or of a table of lists
+-- A copy of a list, or of a table of lists, with the lists copied too.
 local function deep(value)
   if type(value) ~= "table" then return value end
   local out = {}
@@ -325,7 +325,7 @@ local function deep(value)
   return out
 end
 
--- a copy's groups and walls carry its number, and all copies together keep the plain name
+-- Copy k of a shape in an array: its groups and walls get the number k; the plain names hold those of all copies.
 local function numbered(shape, k)
   return same(shape, { fill = function(spacing)
     local out = shape.fill(spacing)

@@ -42,7 +42,8 @@ local function named_colours(given)
   return list
 end
 
--- the nearest of the colours within the tolerance, by the largest difference of a channel
+-- The number of the colour in the list that is nearest to r, g, b by the largest difference of a channel; 0: none is
+-- within the tolerance.
 local function nearest(list, tolerance, r, g, b)
   local best, least = 0, tolerance
   for k, c in ipairs(list) do
@@ -52,7 +53,7 @@ local function nearest(list, tolerance, r, g, b)
   return best
 end
 
--- kind of every pixel: -1 outside, 0 body, k the k-th colour; and the number of pixels inside
+-- What every pixel is: -1 outside, 0 body, k the k-th named colour; and the number of pixels inside.
 local function classify(self, picture, list)
   local kinds, inside, count = {}, 0, picture.width * picture.height
   local back = self.background and { {} }

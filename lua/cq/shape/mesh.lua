@@ -47,7 +47,7 @@ local function parts_of(mesh, info)
   return list
 end
 
--- x and y of a box, where the plane cuts it
+-- The rectangle, x and y, in which the section plane cuts a box.
 local function cut(self, lower, upper)
   local z = self.section
   if z <= lower[3] or z >= upper[3] then

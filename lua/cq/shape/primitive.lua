@@ -29,7 +29,7 @@ primitive.with_common = with_common
 
 -- ---- lattice --------------------------------------------------------------------------------------------------------
 
--- a number in [-1/2, 1/2) from a seed and a counter (splitmix64), the same on every machine
+-- A number in [-1/2, 1/2) from a seed and a counter by splitmix64, the same on every machine: jitter of particles.
 local function scatter(seed, k)
   local z = ffi.new("uint64_t", seed) * 0xD1342543DE82EF95ULL + ffi.new("uint64_t", k) * 0x9E3779B97F4A7C15ULL
   z = bit.bxor(z, bit.rshift(z, 30)) * 0xBF58476D1CE4E5B9ULL
@@ -37,7 +37,7 @@ local function scatter(seed, k)
   return tonumber(bit.rshift(bit.bxor(z, bit.rshift(z, 31)), 11)) * 2^-53 - 0.5
 end
 
--- cells along each axis: the user's count, or as many as come nearest to the spacing
+-- The number of cells of particles along each axis: the user's count, or as come nearest to the spacing.
 local function cells(self, spacing)
   local count, total = {}, 1
   local h = self.spacing or spacing
@@ -107,7 +107,7 @@ end
 
 -- ---- families -------------------------------------------------------------------------------------------------------
 
--- a checker of a point with two or three components
+-- A checker of a point with two or three components.
 local function point(options)
   options = options or {}
   options.size = options.size or { 2, 3 }

@@ -28,7 +28,7 @@ local C, check = engine.C, engine.check
 
 ---@class cq.Shape.triangles.def : cq.Shape.solid.def
 
--- the definition of a shape from a Gmsh file, 2D or 3D
+-- The schema of a shape from a Gmsh file, in 2D or 3D.
 local function define(name, dim)
   return is.define("cq.Shape." .. name, {
     path = is.string(),
@@ -42,7 +42,7 @@ end
 
 -- ---- the file -------------------------------------------------------------------------------------------------------
 
--- reads the file by the engine; closed when it is collected
+-- Reads a Gmsh file by the engine; the memory is freed with the object.
 local function open(what, path, dim)
   local out = ffi.new "cq_solid *[1]"
   check(C.cq_solid_open(locate(path), dim, out), what)
@@ -61,7 +61,7 @@ local function groups_of(solid)
   end
 end
 
--- the walls of the file by number: its physical surfaces, then cavities that nobody named
+-- The walls of a file by number: its physical surfaces, then the cavities that it does not name.
 local function walls_of(solid, info, what)
   local list = {}
   for k = 0, info.wall_count - 1 do

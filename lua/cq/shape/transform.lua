@@ -29,7 +29,7 @@ local function inverse(a, det)
   return out
 end
 
--- x -> A x + b as a function of two or three numbers
+-- The function x -> A x + b of two or three numbers.
 local function map(a, b)
   local a11, a12, a21, a22, b1, b2 = a[1][1], a[1][2], a[2][1], a[2][2], b[1], b[2]
   if #a == 2 then
@@ -41,7 +41,8 @@ local function map(a, b)
   end
 end
 
--- what the map makes of area vectors (det A^-T, N out of the solid on a mirror image too) and of arms
+-- How area vectors of walls and their arms change under x -> A x: by det A^-T, with N out of the solid also on a mirror
+-- image, and by A.
 local function wall_maps(a, inverted, det)
   local none, cofactor = {}, {}
   for i = 1, #a do
@@ -186,7 +187,7 @@ function Shape:scale(factor, about)
   return transformed(self, self.kind, diagonal(values), about)
 end
 
--- least and most of a function over a box of the plane that it is given, by samples
+-- The least and the largest height of a function over a shape's box in the plane, by samples.
 local function range_of(height, shape)
   local n, low, high = shape.dim == 2 and 1000 or 100, math.huge, -math.huge
   -- The k-th of n+1 places between the box's faces along axis d.

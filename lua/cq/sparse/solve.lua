@@ -11,7 +11,7 @@ local C, tape = engine.C, require("cq.tensor").tape
 local TOLERANCE = 1e-13           -- of the preconditioned residual, by that of the start
 local ROUNDS = 20                 -- iterations for each unknown before it is given up
 
--- 1 over each element of the diagonal
+-- 1 over each element of the matrix's diagonal: the preconditioner of conjugate gradients.
 local function inverse_diagonal(self)
   local out, value = ffi.new("double[?]", self.rows), self.value.pointer
   for r = 0, self.rows - 1 do

@@ -62,7 +62,7 @@ local function group_name(world, robot, name)
   return #world.robots > 1 and ("%s %s"):format(robot.name or "robot", name) or name
 end
 
--- of each particle the number of the first group of its shape that it is in, 0: none
+-- For each particle the number of the first group of its shape that it is in; 0: none.
 local function groups_of(state)
   local world = state.world
   local out, names = T.zeros { world.particle_count }, { "none" }

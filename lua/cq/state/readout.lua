@@ -62,7 +62,7 @@ local kinds = {
   gather_row = C.CQ_READOUT_GATHER, sum = C.CQ_READOUT_SUM,
 }
 
--- dimensions of a quantity; an axial vector is one number in 2D
+-- The dimensions of a quantity of this rank; an axial vector is one number in 2D.
 local function dims_of(world, rank)
   if rank == 3 then return world.dim == 3 and { 3 } or {} end
   local dims = {}
@@ -83,7 +83,7 @@ local function shape_of(world, kind, field, selection)
   return shape
 end
 
--- the engine's struct for a selection, made once for each world
+-- The engine's struct for reading a field of a selection; each world makes it once.
 local function make(world, kind, field, weight, selection)
   local def = ffi.new "cq_readout"
   C.cq_readout_init(def)

@@ -49,7 +49,7 @@ Check.__index = Check
 -- Have two arrays the same bits?
 local function same_bits(a, b, count) return ffi.string(a, count * 8) == ffi.string(b, count * 8) end
 
--- root mean square, 1 for zeros: how large a step a tensor takes
+-- How large a step a tensor takes in a check of gradients: its root mean square, 1 where that is 0.
 local function scale_of(t)
   local rms = t.count > 0 and t:norm():item() / math.sqrt(t.count) or 0
   return rms > 0 and rms or 1
@@ -66,7 +66,7 @@ local function random_direction(list, random)
   return direction
 end
 
--- f at p + h d; the parameters come back to the bit, also after an error
+-- The value of f at p + h d. The parameters get their bits back afterwards, also after an error.
 local function value_at(f, p, list, direction, h)
   local kept = {}
   for i, leaf in ipairs(list) do

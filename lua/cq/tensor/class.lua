@@ -267,7 +267,7 @@ end
 
 -- ---- fields and elements --------------------------------------------------------------------------------------------
 
--- t[i] is a method's business (layout); here numbers are told from names
+-- t.name is a method or field, t[i] an entry: numbers are told from names here.
 function meta.__index(t, key)
   local method = Tensor[key]
   if method ~= nil then return method end

@@ -26,7 +26,8 @@ local function refuse(what, a, b)
     class.shape_text(a.dims), class.shape_text(b.dims))
 end
 
--- strides of t aligned to rank dimensions at the end, 0 where it is broadcast
+-- Writes the strides of t into `to` as for a tensor of this rank: aligned at the last dimension, 0 along those that are
+-- broadcast.
 local function fill_strides(to, t, rank)
   local stride = 1
   for i = rank, 1, -1 do
@@ -54,7 +55,7 @@ local function general_layout(what, a, b)
   return general, dims
 end
 
--- layout of a op b, and the shape of the result
+-- How a and b are walked for a op b with broadcasting, and the shape of the result.
 local function layout_of(what, a, b)
   if a.dims == b.dims then return flat_layout(a.count, 1, 1), a.dims end
   if b.count == 1 and b.rank <= a.rank then return flat_layout(a.count, 1, 0), a.dims end
@@ -85,7 +86,7 @@ end
 
 local first_without_gradient = C.CQ_BINARY_LESS
 
--- an element-wise operation of two tensors or numbers, with broadcasting
+-- An element-wise operation of two tensors or numbers, with broadcasting.
 local function binary(op, a, b)
   local what = names[op]
   if not is_tensor(a) then a = operand(what, a) end

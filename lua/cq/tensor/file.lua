@@ -213,7 +213,7 @@ function Reader:u64() return self:fill(8, "u64") end
 -- Fails: the file is damaged at this byte.
 function Reader:damaged(what) fail("cq.load: %s is damaged: %s at byte %d", self.path, what, self.at) end
 
--- a count that the rest of the file cannot hold is not believed
+-- Refuses a count for which more bytes would be needed than the file has left.
 function Reader:check_room(bytes)
   if bytes > self.size - self.at then
     fail("cq.load: %s is cut short by %s", self.path, text.count(bytes - (self.size - self.at), "byte"))
@@ -292,7 +292,7 @@ function Reader:bounded(path)
   end)
 end
 
--- a number that a bound rounds to is that bound
+-- Moves numbers that rounding to float32 has put just outside of a parameter's bound onto the bound.
 local function within(t, bound, is_beyond)
   for k = 0, t.count - 1 do
     local x = t.pointer[k]

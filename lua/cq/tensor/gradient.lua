@@ -87,7 +87,8 @@ end
 
 -- ---- several numbers -----------------------------------------------------------------------------------------------
 
--- what f gave, as { name = number }, and its names in a fixed order
+-- Checks what the user's f gave, numbers by name or one number; returns { name = number } and the names in a fixed
+-- order.
 local function check_numbers(given, what)
   if type(given) ~= "table" or getmetatable(given) then
     fail("%s: f must give a table of named numbers, such as { objective = ..., height = ... }, got %s", what,
@@ -130,7 +131,7 @@ local function as_tensors(given)
   return out
 end
 
--- by the name of each number: may a parameter have a part in it?
+-- For each number by its name: is it recorded, so that parameters may have a gradient by it?
 local function reached_of(numbers)
   local out = {}
   for name, number in pairs(numbers) do out[name] = number.requires_grad end

@@ -6,7 +6,7 @@ local make = require "cq.tensor.make"
 local Tensor = class.methods
 local fail = schema.fail
 
--- of times in control steps: the row before each, the one after, and the share of that
+-- For times in control steps: the row of the table before each, the one after it, and the share of that.
 local function rows_of(times, period, count)
   local before, after, share = {}, {}, {}
   for k, time in ipairs(times) do

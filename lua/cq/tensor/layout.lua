@@ -95,7 +95,7 @@ function Tensor:detach() return class.wrap(self.pointer, self.count, self.rank, 
 
 local strided = ffi.new "cq_layout"
 
--- shape, strides a and b as lists; elements a[...] go to or are added to b[...]
+-- Copies elements a[...] to b[...], or adds them, for a shape and the strides `from` and `to`.
 local function move(shape, from, to, accumulate, a, b)
   local rank = #shape
   strided.rank = rank
@@ -115,13 +115,13 @@ local function strides_of(dims)
   return strides
 end
 
--- a piece of a lies in a piece of the result: the backward pass adds
+-- Adjoint of a piece of a tensor: adds its gradient where it was taken from.
 local function piece_back(node, gradient)
   local e = node.extra
   move(e.shape, e.to, e.from, 1, gradient + e.to_offset, adjoint(node.a) + e.from_offset)
 end
 
--- result {shape} picked from t by strides and an offset
+-- The tensor of this shape that is picked from t by strides and an offset.
 local function pick(t, shape, from, offset)
   local out = class.make(shape)
   local to = strides_of(shape)

@@ -9,7 +9,7 @@ local class = require "cq.tensor.class"
 
 local leaves = {}
 
--- numbers first, then names, so that the order is the same in every run
+-- The order of keys: numbers first, then names, so that parameters have the same order in every run.
 local function before(a, b)
   if type(a) == type(b) then return a < b end
   return type(a) == "number"

@@ -13,7 +13,7 @@ local make = {}
 
 -- ---- from tables ----------------------------------------------------------------------------------------------------
 
--- the shape of nested lists, by their first entries
+-- The shape of nested lists of numbers, by their first entries.
 local function shape_of(list, what)
   local dims = {}
   while type(list) == "table" do
@@ -265,7 +265,7 @@ function Tensor:get(...)
   return class.number(self.pointer, offset_of(self, "get", ...))
 end
 
--- a recorded operation may still need the old number
+-- Refuses to overwrite a number that a recorded operation may still need for its gradient.
 local function check_writable(t, what)
   class.check_tensor(t, what)
   if t.requires_grad and tape.recording() or class.locked[t] then

@@ -62,7 +62,7 @@ local readers = {
 ---@return boolean
 function npy.is(bytes) return bytes:sub(1, #MAGIC) == MAGIC end
 
--- the line of text, and where the numbers begin
+-- The line of text at the head of an .npy file, and where its numbers begin.
 local function head_of(bytes, path)
   local major = bytes:byte(7)
   local wide = major and major >= 2 and 4 or 2

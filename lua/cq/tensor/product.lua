@@ -48,7 +48,7 @@ local function refuse(a, b)
     class.shape_text(a.dims), class.shape_text(b.dims))
 end
 
--- the leading dimensions of a batch, and how many matrices that is
+-- The leading dimensions of a batch of matrices, and how many matrices that is.
 local function batch_of(t)
   local dims, count = {}, 1
   for i = 1, t.rank - 2 do
@@ -91,7 +91,7 @@ local function matrix_product(a, b)
   return out
 end
 
--- matrix {m, k} or vector {k} times vector or matrix without the detour over reshapes
+-- The product of a matrix {m, k} or vector {k} with a vector or matrix, without a detour over reshapes.
 local function vector_product(a, b)
   local m, k = 1, a.dims[a.rank]
   local n, dims = 1, {}

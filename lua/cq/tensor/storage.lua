@@ -14,7 +14,7 @@ local outstanding, limit = 0, least_limit         -- bytes of blocks not yet fre
 local heap = ffi.typeof "double[?]"
 local gc, free = ffi.gc, C.cq_tensor_free
 
--- bytes that the engine reserves for a block of `count` doubles: a power of two
+-- The bytes that the engine reserves for a block of `count` doubles: a power of two.
 local function charged(count)
   local bytes = 1024
   while bytes < count * 8 do bytes = bytes * 2 end

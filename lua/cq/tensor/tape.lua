@@ -184,7 +184,7 @@ local function seed(outputs, grads)
   end
 end
 
--- runs the backward functions of all nodes, the newest first, and removes the nodes unless the tape is kept
+-- Runs the backward functions of all recorded nodes, the newest first, and removes the nodes unless the tape is kept.
 local function reverse(self, keep)
   for n = self.count, 1, -1 do
     local node = self[n]

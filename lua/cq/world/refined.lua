@@ -27,7 +27,7 @@ local function sides_of(wall, world)
   return lower, upper
 end
 
--- the axis that a plane is across, and 1 or -1 by the side that is free; nil: across none
+-- The axis that a plane wall is perpendicular to, and 1 or -1 by the side that is free; nil: it lies across none.
 local function axis_of(wall)
   for d, n in ipairs(wall.normal) do
     if math.abs(n) > 1 - EPSILON then return d, n > 0 and 1 or -1 end

@@ -37,7 +37,7 @@ function Sites:key(position)
   return ffi.string(cells, count * dim * 4)
 end
 
--- a copy of the world with particles at other places
+-- Makes a copy of the world with particles at other places, kept by key.
 local function create(self, key, position)
   local raw, out = ffi.new("cq_world_def", self.raw), ffi.new "cq_world *[1]"
   raw.value[field.by_name.position.id] = position:data()

@@ -23,14 +23,14 @@ local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.
 ---@field friction? number            of Coulomb; it sets in over the speed that it takes in 3 engine steps, in space 5, so
 ---  that surfaces which stick creep, and half as fast with half the step
 
--- the rate that the engine is asked for: 0 for APIC
+-- The rate of decay of unresolved motion that the engine takes for a `transfer`: 0 for APIC.
 local function residual_decay(transfer)
   if transfer == "apic" then return 0 end
   local given = decay(transfer).decay
   return given == "auto" and AUTO or given
 end
 
--- stiffness and friction that the engine is asked for: 0 without collisions
+-- The stiffness and the friction of collisions that the engine takes: 0 without collisions.
 local function collision(given)
   if not given then return 0, 0 end
   local c = collisions(given == true and {} or given)
