@@ -71,7 +71,7 @@ end)
 
 describe("the scenes of the accuracy table", function()
   it("collide: the block with its wall", function()
-    local scene = require "scenes.spinning_block" { wall = true, precision = "float32" }
+    local scene = require "tests.accuracy.spinning_block" { wall = true, precision = "float32" }
     local world = cq.World(scene.world)
     local normal = T.tensor(world.walls[1].normal)
     local roll = world:rollout { robot = scene.robot:with { velocity = scene.velocity }, steps = sanitized and 600
@@ -83,7 +83,7 @@ describe("the scenes of the accuracy table", function()
   end)
 
   it("collide: the discs with each other within 100 steps, and with the cushions within 1000", function()
-    local scene = require "scenes.billiards" { precision = "float64" }
+    local scene = require "tests.accuracy.billiards" { precision = "float64" }
     local world = cq.World(scene.world)
     local velocity = scene.spin + scene.moving * T.tensor(scene.speed)
     local function along(name, steps)
@@ -135,7 +135,7 @@ describe("forward mode", function()
   end
 
   it("agrees with differences through a collision", function()
-    local scene = require "scenes.billiards" { precision = "float64" }
+    local scene = require "tests.accuracy.billiards" { precision = "float64" }
     local world = cq.World(scene.world)
     local velocity = scene.spin + scene.moving * T.tensor(scene.speed)
     agrees(world, velocity, scene.moving * T.tensor { 0.6, 0.8 }, 150)

@@ -5,7 +5,7 @@ local derivative = require "tests.derivative"
 local same_bits = require "tests.same_bits"
 local sentence = require("tests.sentence").of
 local spread = require "tests.spread"
-local beam = require "scenes.cantilever"
+local beam = require "tests.beam"
 local balloon, finger = require "scenes.balloon", require "scenes.cable_finger"
 
 local EXACT = { tolerance = 1e-11, adjoint_tolerance = 1e-11 }

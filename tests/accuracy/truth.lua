@@ -47,7 +47,7 @@ local function deviations(gradient, expected)
 end
 
 local function conserved(wall)
-  local scene = require "scenes.spinning_block" { wall = wall, precision = "float32" }
+  local scene = require "tests.accuracy.spinning_block" { wall = wall, precision = "float32" }
   local world = cq.World(scene.world)
   local t = T.tensor(scene.tangent)
   local start = (world.robot.position:mean(1):dot(t)):item()
@@ -88,7 +88,7 @@ end
 
 -- a world of colliding bodies, and a function that gives loss and gradient after some steps
 local function billiards()
-  local scene = require "scenes.billiards" { precision = "float64" }
+  local scene = require "tests.accuracy.billiards" { precision = "float64" }
   local world = cq.World(scene.world)
   return world, function(steps)
     local value, grad = T.value_and_grad(function(p)

@@ -5,7 +5,7 @@
 -- sinks by, over the cells across it, beside finite elements (tests/verify/fem/cantilever.csv).
 -- Time: 30 s.
 local cq = require "cq"
-local beam = require "scenes.cantilever"
+local beam = require "tests.beam"
 
 local folder = cq.option("to", "runs/formulations")
 local finest = cq.option("finest", 16)                   -- cells across the cantilever

@@ -1,7 +1,7 @@
 -- cantilever: a beam held at one end bends under its own weight: by a fiftieth of its length, beside Timoshenko's beam,
 -- and so far that it hangs, beside Reissner's. By explicit steps that come to rest, total Lagrangian and implicit ones,
 -- and world:settle.
-local beam = require "scenes.cantilever"
+local beam = require "tests.beam"
 local bisect = require "scenes.bisect"
 
 local LENGTH, HEIGHT, PLANE, SHEAR = beam.LENGTH, beam.HEIGHT, beam.PLANE, beam.SHEAR

@@ -1,4 +1,4 @@
--- cantilever: a beam that is held at one end and bends under its weight until it rests, in plane strain; of density 1.
+-- beam: a beam that is held at one end and bends under its weight until it rests, in plane strain; of density 1.
 -- For tests/verify/cantilever.lua, and for a picture of docs/total_lagrangian.md.
 local cq = require "cq"
 
