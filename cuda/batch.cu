@@ -127,7 +127,7 @@ static cq_status alloc_gradients(cq_device *d) {
   return CQ_OK;
 }
 
-// Allocates the adjoints of the state and of all parameters.
+// Allocates the adjoints of the state and of all parameters on the device, where the batch is differentiable.
 static cq_status alloc_adjoint(cq_device *d) {
   const cq_model *m = d->model;
   cq_pool *pool = &d->context->pool;

@@ -267,7 +267,8 @@ cq_status cq_cuda_begin_adjoint(cq_device *d, uint64_t wanted) {
   return status ? status : begin_sums(d, d->arrangement);
 }
 
-// Scales the adjoint of the state by a factor.
+// Multiplies the adjoint of the live state by a factor between two control steps: gradients that decay, or with 0 are
+// cut.
 cq_status cq_cuda_discount_adjoint(cq_device *d, double factor) {
   const int64_t count = (int64_t)(cq_particles_size(d) / d->real_bytes);
   d->kernels->discount(d->context->stream, cq_cuda_blocks(d, d->slots, 256), d->adj->data, count, factor);
@@ -475,7 +476,8 @@ static cq_status fetch_particles(cq_device *d) {
   return status;
 }
 
-// Copies gradients to the host, in the user's order.
+// Ends a reverse pass: adds what is left to the gradients and copies them to the host, in the user's order of
+// particles.
 cq_status cq_cuda_finish(cq_device *d) {
   const int32_t count = cq_sum_count(d), walls = d->model->wall_count;
   double *totals = (double *)d->totals->data;

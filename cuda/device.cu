@@ -95,7 +95,7 @@ static int64_t record_bytes(const cq_device *d) {
 // The gradients of a scene, as the host has fetched them.
 static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->gradients[scene]; }
 
-// The function table of this backend.
+// The operations of the CUDA backend as the table that the engine calls devices by.
 static cq_backend make_table(void) {
   cq_backend b = {};
   b.name = "cuda";

@@ -52,7 +52,7 @@ CQ_GPU real free_velocity(const cq_frame *s, const int32_t scene, const Node *p,
   return inverse;
 }
 
-// velocity of node n, counted through all tiles, from its momentum and mass
+// The velocity of node n after gravity, damping and contacts in step k, from its momentum and mass.
 CQ_GPU Node node_velocity(const cq_frame *s, const int64_t n, const int32_t k, const Node *p) {
   const cq_tile *tile = &s->tiles[n / CQ_TILE_NODES];
   Node v = {{0, 0, 0, 0}};
@@ -119,7 +119,8 @@ CQ_GPU int32_t group_tile(const cq_frame *s, const int32_t first) {
   return group_of_thread() < GROUPS && tile < s->block_count ? tile : -1;
 }
 
-// Can a wall or a pin hold nodes of a tile of any group?
+// Can a wall or a pin hold any node of the tiles that the groups of threads of this block work on, from tile `first`
+// on?
 template <int GROUPS>
 CQ_GPU int groups_may_touch(const cq_frame *s, const int32_t first) {
   int touch = 0;

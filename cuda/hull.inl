@@ -97,8 +97,8 @@ CQ_GPU void deform(const cq_shapes *r, const int32_t p, const real slope[CQ_DIM]
   mat_mul(stretch, start, f);
 }
 
-// a = a F0^T, where F0 is the deformation gradient that particle p begins the rollout with; as it is where all begin
-// undeformed.
+// Replaces a by a F0^T, where F0 is the deformation gradient that particle p begins the rollout with; leaves it where
+// all begin undeformed.
 CQ_GPU void times_initial_f(const cq_shapes *r, const int32_t p, real a[CQ_DIM][CQ_DIM]) {
   if (!r->start) return;
   real start[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];

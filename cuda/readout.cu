@@ -172,7 +172,7 @@ static cq_status find_list(cq_device *d, const cq_readout *r, cq_list **out) {
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// Sets the list's tables in the arguments of a reading.
+// Sets the addresses and sizes of a list's tables in the arguments r of a reading's kernels.
 static void fill_list(const cq_list *l, cq_reading *r) {
   r->groups = l->groups;
   r->listed = l->listed;

@@ -206,7 +206,8 @@ CQ_RARE void fraction_adj(const cq_shapes *r, const int32_t p, const Hull *hull,
   }
 }
 
-// grad_f: dL/dF becomes dL/d(stretch). Where F0 has a gradient, adds stretch^T dL/dF to it.
+// Adjoint of deform: turns dL/dF in grad_f into dL/d(stretch). Where the initial F0 has a gradient, adds stretch^T
+// dL/dF to it.
 CQ_GPU void deform_adj(const cq_shapes *r, const int32_t p, const real stretch[CQ_DIM][CQ_DIM],
                        real grad_f[CQ_DIM][CQ_DIM]) {
   if (r->starts) {

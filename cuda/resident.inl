@@ -97,7 +97,7 @@ CQ_RARE void call_sums(Own<ADJ_THREADS> *own, const int32_t k) {
   grid_adj_pass<ADJ_THREADS, 0>(&own->frame, k, 0, shared);
 }
 
-// Reverses `count` engine steps in one cooperative kernel.
+// Reverses `count` engine steps in one cooperative kernel, with a barrier of all blocks between passes.
 static __global__ void __launch_bounds__(ADJ_THREADS, 2) resident_adj(const cq_frame *given, int32_t count) {
   CQ_SHARED(Own<ADJ_THREADS>, own, 1);
   own_begin(own, given);

@@ -70,7 +70,7 @@ static cq_status reserve(cq_device *d, const cq_arrangement *a) {
 // The data of a block of device memory; NULL of none.
 static void *data_of(const cq_memory *memory) { return memory ? memory->data : NULL; }
 
-// The part of a frame that stays the same during a rollout.
+// Sets the part of a run's frame that stays the same during a rollout: sizes, steps, walls, materials.
 static void fill_world(const cq_device *d, cq_frame *f) {
   const cq_model *m = d->model;
   f->batch = d->batch;
@@ -411,7 +411,7 @@ static cq_status launch_passes(cq_device *d, cq_graph *graph, launch_run *launch
 
 // ---- one kernel for a run -------------------------------------------------------------------------------------------
 
-// Launches the kernel that makes all engine steps of a run.
+// Launches the one cooperative kernel that makes all engine steps of a run.
 static cq_status launch_resident(cq_device *d, cq_cuda_resident *launch, int32_t blocks, int32_t count) {
   const cq_upload *u = (const cq_upload *)d->on_device->data;
   load_actuation(d, u);
@@ -446,7 +446,8 @@ cq_status cq_cuda_run_forward(cq_device *d, int32_t count) {
                 : launch_passes(d, &d->forward[count], launch_forward, count);
 }
 
-// The adjoint of `count` engine steps, in the same two ways.
+// Reverses `count` engine steps: by one resident kernel where the scene is small, else by a launch for each pass, which
+// a captured graph makes from the second such run on.
 cq_status cq_cuda_run_backward(cq_device *d, int32_t count) {
   if (d->reference) return launch_passes(d, &d->backward[count], launch_backward_reference, count);
   const int32_t blocks =

@@ -61,7 +61,7 @@ CQ_GPU void matter_load(const cq_frame *s, const int32_t p, const real f[CQ_DIM]
   if (s->pressed) pressure_load(s, p, f, m->force);
 }
 
-// internal variables of a particle, in a state or in its adjoint
+// The internal variables of particle p (plastic strains and the like) within a state, or within its adjoint.
 CQ_GPU real *internal_in(const cq_frame *s, const void *state, const int32_t p) {
   return slot_in((char *)state + s->internal_offset, s->internals, p);
 }
@@ -110,7 +110,7 @@ CQ_GPU void after_step(const cq_frame *s, const void *in, void *out, const int32
   for (int k = 0; k < s->internals; k++) internal_in(s, out, p)[k * CQ_GROUP] = internal_in(s, in, p)[k * CQ_GROUP];
 }
 
-// the stress of actuation in the material frame; s->actuation is not NULL
+// Loads the actuation stress sigma of particle p, in the material frame; only where the world has actuators.
 CQ_GPU void sigma_load(const cq_frame *s, const int32_t p, real sigma[CQ_SYM]) {
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] =
       slot_in(s->actuation, ACTUATION_FIELDS, p)[(SIGMA + k) * CQ_GROUP];

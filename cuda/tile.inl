@@ -262,7 +262,8 @@ CQ_GPU int sort_round(const Round<THREADS> *round, const int mine, const int cel
   return at;
 }
 
-// the sums over the particles of a cell of w (q + b o) and w m, for the nodes of plane i of its stencil
+// What the particles of one cell give to the nodes of plane i of their stencil: the sums of w (q + b o), momentum, and
+// w m, mass.
 template <int THREADS>
 CQ_GPU void plane_sums(const Round<THREADS> *round, const int cell, const int i, Node sums[ROWS_Y][3]) {
   const int32_t begin = round->start[cell], end = round->start[cell + 1];

@@ -35,7 +35,7 @@ static cq_status add_oldest(cq_timer *t) {
   return status;
 }
 
-// Begins a lap of a phase on the stream.
+// Begins a lap: GPU work launched from here on counts as time of this phase.
 cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase) {
   cq_timer *t = &c->timer;
   const cq_status status = t->count == CQ_LAPS ? add_oldest(t) : CQ_OK;
@@ -45,7 +45,7 @@ cq_status cq_cuda_timer_begin(cq_context *c, int32_t phase) {
   return cq_cuda_check(cudaEventRecord(lap->begin, c->stream), what);
 }
 
-// Ends the lap that was begun last.
+// Ends the lap that was begun last, by an event behind the work launched so far.
 cq_status cq_cuda_timer_end(cq_context *c) {
   cq_timer *t = &c->timer;
   const cq_status status = cq_cuda_check(cudaEventRecord(t->lap[(t->first + t->count) % CQ_LAPS].end, c->stream), what);
@@ -53,7 +53,7 @@ cq_status cq_cuda_timer_end(cq_context *c) {
   return status;
 }
 
-// Seconds by phase since the last reset.
+// Gives the seconds that the GPU worked on each phase since the last reset.
 void cq_cuda_timer_read(cq_context *c, double seconds[CQ_PHASE_COUNT], int32_t reset) {
   cq_timer *t = &c->timer;
   // The device is lost: its times stay as they are. The next call that uses it reports the loss.

@@ -310,7 +310,7 @@ void cq_window_blocks(cudaStream_t stream, int32_t blocks, int32_t slots, const 
 
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
-// the first of the tiles [begin, end) that belongs to this scene or a later one
+// The first of the sorted tiles [begin, end) that belongs to this scene or a later one.
 CQ_GPU int32_t scene_begin(const cq_tile *tiles, int32_t begin, int32_t end, const int32_t scene) {
   while (begin < end) {
     const int32_t middle = begin + (end - begin) / 2;

@@ -69,7 +69,8 @@ PUBLIC int32_t cq_mpi_end(void) { return result_of(MPI_Finalize(), "MPI_Finalize
 
 PUBLIC void cq_mpi_leave(void) { MPI_Abort(MPI_COMM_WORLD, 1); }
 
-// FNV-1a over words of 64 bits, then the bytes that are left
+// The FNV-1a hash of some bytes, by words of 64 bits and then the bytes that are left: ranks compare it to see that
+// they hold the same.
 PUBLIC uint64_t cq_mpi_hash(const void *data, int64_t bytes, uint64_t seed) {
   const unsigned char *at = data;
   uint64_t hash = seed ^ 0xcbf29ce484222325u;

@@ -21,7 +21,8 @@ static int write_all(int file, const char *bytes, int64_t size) {
   return 0;
 }
 
-// the rename is durable once the folder is; some file systems cannot flush a folder, and that is no failure
+// Flushes the folder of a path, so that a rename in it survives a power failure. Some file systems cannot do that,
+// which is no failure.
 static void flush_folder(char *path) {
   char *slash = strrchr(path, '/');
   if (slash) slash[slash == path ? 1 : 0] = 0;

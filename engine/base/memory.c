@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// calloc hands out fresh pages that cost nothing until they are touched, which a large and mostly empty grid relies on;
-// the pointer it gave is kept just below the aligned one.
+// Memory of zeros, aligned for vectors. It is calloc's, whose fresh pages cost nothing until they are touched, as a
+// large and mostly empty grid needs; calloc's own pointer is kept just below the aligned one.
 void *cq_alloc(size_t count, size_t size, const char *what) {
   const size_t extra = CQ_ALIGNMENT + sizeof(void *);
   if (size && count > (SIZE_MAX - extra) / size) {

@@ -82,7 +82,7 @@ static void read_format(gmsh *g) {
     gmsh_fail(s, "is damaged: its mark of the order of bytes is %lld, not 1", (long long)one);
 }
 
-// Reads the section $PhysicalNames.
+// Reads the section $PhysicalNames: the names of physical groups by dimension and tag.
 static void read_names(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int binary = s->binary;
@@ -142,7 +142,7 @@ static void read_place(gmsh *g, gmsh_node *node, int64_t parameters) {
   for (int64_t k = 0; k < parameters; k++) gmsh_real(&g->scan);
 }
 
-// Reads the nodes of version 2.2.
+// Reads the nodes of a file of version 2.2: a line of number and place for each.
 static void read_nodes_2(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t count = check_count(g, gmsh_line_count(s), s->binary ? 28 : 8, "nodes");
@@ -154,7 +154,8 @@ static void read_nodes_2(gmsh *g) {
   }
 }
 
-// Reads a block of nodes, of one entity, of version 4.
+// Reads a block of nodes of a file of version 4, those of one entity: in 4.0 number and place of each, in 4.1 first all
+// numbers, then all places.
 static void read_node_block(gmsh *g) {
   gmsh_scan *s = &g->scan;
   int64_t dim = gmsh_int(s);
@@ -233,7 +234,7 @@ static int64_t read_tags(gmsh *g, int64_t count) {
   return physical;
 }
 
-// Reads the elements of version 2.2.
+// Reads the elements of a file of version 2.2, each with its type and its tags.
 static void read_elements_2(gmsh *g) {
   gmsh_scan *s = &g->scan;
   const int64_t count = check_count(g, gmsh_line_count(s), s->binary ? 8 : 7, "elements");
@@ -285,7 +286,7 @@ static const struct { const char *name; void (*read)(gmsh *g); } SECTION[] = {
   { "Nodes", read_nodes }, { "Elements", read_elements },
 };
 
-// Reads one section by its name, or passes over it.
+// Reads the section of this name if the engine uses it, else passes over it.
 static void read_section(gmsh *g, const char *name) {
   gmsh_scan *s = &g->scan;
   if (!strcmp(name, "NOD") || !strcmp(name, "NOE")) {

@@ -48,7 +48,7 @@ typedef struct png {
   int64_t packed;                // [byte] of compressed rows in all
 } png;
 
-// Reads width, height and pixel format of a PNG file.
+// Reads the first chunk of a PNG file: width, height and pixel format, and refuses what is too large.
 static cq_status read_header(FILE *file, const char *path, png *p) {
   unsigned char header[29];      // signature; length and name of the first chunk; width, height, bits, colours, methods
   size_t got = fread(header, 1, sizeof header, file);
@@ -69,7 +69,7 @@ static cq_status read_header(FILE *file, const char *path, png *p) {
 
 static uint32_t crc_of_byte[256];
 
-// Fills the table of the CRC that PNG chunks end with.
+// Fills the table by which crc_of computes checksums byte by byte.
 static void fill_crc(void) {
   for (uint32_t i = 0; i < 256 && !crc_of_byte[255]; i++) {
     uint32_t c = i;

@@ -393,7 +393,7 @@ const char *cq_mesh_part_name(const cq_mesh *m, int32_t part) {
   return part >= 0 && part < m->part_count ? m->name[part] : NULL;
 }
 
-// Does a path end so, whatever the case of letters?
+// Does a path end with this ending, whatever the case of its letters?
 static int ends_with(const char *path, const char *ending) {
   size_t n = strlen(path), k = strlen(ending);
   if (n < k) return 0;

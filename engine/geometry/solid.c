@@ -54,7 +54,7 @@ static cq_status resolve(const gmsh_file *file, gmsh_list *list, int corners, co
 
 // ---- cells ----------------------------------------------------------------------------------------------------------
 
-// Sorts a few node numbers in ascending order.
+// Sorts the node numbers of a cell or a face, at most four, in ascending order: equal faces then compare equal.
 static void ascend(int32_t *node, int count) {
   for (int i = 1; i < count; i++)
     for (int k = i; k > 0 && node[k] < node[k - 1]; k--) {
@@ -116,7 +116,8 @@ static double volume_of(const cq_solid *s, const int32_t *corner, double *longes
   return fabs(det) / (s->dim == 3 ? 6 : 2);
 }
 
-// Corners and volume of a cell, which widens the box.
+// Keeps an element of the file as a cell, with its corners and its volume (area in 2D), and widens the bounding box.
+// Errors: a flat cell.
 static cq_status take_cell(cq_solid *s, const gmsh_element *element, const char *path) {
   const size_t width = (size_t)s->dim + 1;
   int32_t *corner = s->corner + (size_t)s->cell_count * width;

@@ -166,7 +166,7 @@ static void fill_group(cq_solid *s, const membership *list, int64_t count, int32
   wall->between /= 2;            // each was found in both of its cells
 }
 
-// Fills all groups from the sorted memberships.
+// Makes a group of each run of equal groups in the sorted list of memberships.
 static void fill_groups(cq_solid *s, const gmsh_file *file, const membership *list, int64_t count) {
   int32_t members = 0, walls = 0;
   for (int64_t i = 0, j; i < count; i = j) {

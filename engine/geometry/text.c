@@ -97,7 +97,8 @@ int mesh_text_is(const char *line, const char *keyword) {
   return !strncasecmp(line, keyword, n) && (!line[n] || strchr(BLANK, line[n]));
 }
 
-// strtod takes the decimal point of the locale, and hexadecimal, infinite and undefined numbers
+// Reads a word as a number written in decimals. strtod alone would follow the locale's decimal point, and take
+// hexadecimal, infinite and undefined numbers.
 int mesh_text_number(const char *word, int length, double *number) {
   static locale_t plain;
   if (!plain) plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);

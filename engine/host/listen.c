@@ -72,7 +72,7 @@ static int queue(client *c, const char *bytes, size_t size) {
   return 1;
 }
 
-// Queues an HTTP response, after which the connection closes.
+// Queues an HTTP response to a client, after which the connection closes; 0: there is no memory.
 static int answer(client *c, const char *status, const char *kind, const char *body, size_t size) {
   char head[512];
   const int length = snprintf(head, sizeof head,

@@ -72,7 +72,7 @@ void cq_picture_view(cq_picture *p, double scale, double left, double bottom) {
   p->lower = bottom;
 }
 
-// Extends the part of the mask that is in use to a box.
+// Widens the box of the coverage mask that is in use, so that mask_paint and clearing visit no more than that.
 void mask_touch(cq_picture *p, double x0, double y0, double x1, double y1) {
   int32_t box[4] = {clamp_index(floor(x0), p->w), clamp_index(floor(y0), p->h), clamp_index(ceil(x1), p->w),
                     clamp_index(ceil(y1), p->h)};

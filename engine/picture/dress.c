@@ -109,7 +109,7 @@ static void fill_quad(cq_picture *p, const double q[8], uint32_t rgba, int32_t s
   }
 }
 
-// Bilinear interpolation of the colours of four corners.
+// The colour at a, b (0 to 1) within a quadrangle, by bilinear interpolation of its four corners' colours.
 static uint32_t between(const uint32_t tint[4], double a, double b) {
   uint32_t out = 0;
   for (int shift = 0; shift < 32; shift += 8) {

@@ -26,7 +26,7 @@ cq_status keep_facet(space *s, const facet *f) {
   return CQ_OK;
 }
 
-// Appends a transparent ball to those of the picture.
+// Keeps a translucent ball, to be drawn over the finished picture.
 cq_status keep_globe(space *s, const globe *g) {
   void *list = s->clear_globes;
   if (!grow(&list, s->globe_count, &s->globe_room, sizeof *g)) return CQ_MEMORY;
@@ -66,7 +66,7 @@ static void ray_of(const cq_picture *p, int32_t x, int32_t y, double ray[3]) {
         s->forward[d] + (x + 0.5 - 0.5 * p->w) / s->focal * s->right[d] + (0.5 * p->h - y - 0.5) / s->focal * s->up[d];
 }
 
-// Blends a transparent triangle over rows [first, last).
+// Blends a translucent triangle over the samples of rows [first, last) that show what lies behind it.
 static void glaze_facet(cq_picture *p, const facet *f, int32_t first, int32_t last) {
   float low = fminf(f->y[0], fminf(f->y[1], f->y[2])), high = fmaxf(f->y[0], fmaxf(f->y[1], f->y[2]));
   facet_scan scan;

@@ -225,7 +225,7 @@ static int fit(const finder *f, const meeting *m) {
   return fabs(cell_volume(l, between) / f->volume[m->p] - 1) < 2 * AGREE;
 }
 
-// Links cells of two lattices that meet at a small angle.
+// Links cells of two lattices that meet at a small angle, so that a bent body has one surface.
 static void join_kinks(const finder *f) {
   lattice *l = f->l;
   for (int32_t p = 0; p < l->n; p++)
@@ -282,7 +282,7 @@ static void note_cell(void *context, int32_t q, double distance) {
   if (to >= c->high && from < c->high) c->high = from, c->changed = 1;
 }
 
-// Marks open sides of cells that other cells cover.
+// Marks open sides of cells that other cells cover: they are inside of the body and no surface.
 static void find_covered(const finder *f, double reach) {
   lattice *l = f->l;
   for (int32_t p = 0; p < l->n; p++)

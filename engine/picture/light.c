@@ -38,7 +38,7 @@ typedef struct casting {
   int64_t count;
 } casting;
 
-// A triangle in coordinates of the shadow map.
+// A triangle of the world in the coordinates of the shadow map.
 static cast_one from_sun(const space *s, const double x[9]) {
   cast_one t = { .least = { INFINITY, INFINITY }, .most = { -INFINITY, -INFINITY } };
   for (int i = 0; i < 3; i++) {
@@ -51,7 +51,7 @@ static cast_one from_sun(const space *s, const double x[9]) {
   return t;
 }
 
-// Draws a triangle into rows [first, last) of the shadow map.
+// Draws a triangle into rows [first, last) of the shadow map: each texel keeps the greatest height towards the sun.
 static void cast(space *s, const cast_one *t, int32_t first, int32_t last) {
   const double (*c)[3] = t->c;
   if (!(t->most[1] >= first && t->least[1] < last)) return;

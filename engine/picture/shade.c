@@ -119,7 +119,7 @@ static uint32_t shade_smooth(const cq_picture *p, const surface *first, int32_t 
   return shade_body(p, n, depth, rgba, at, sky);
 }
 
-// The colour of one sample.
+// The colour of one sample: of the ground, of a body in its light, or none. sky: the share of the sky that reaches it.
 static uint32_t shade_sample(const cq_picture *p, const surface *at, int32_t x, int32_t y, double sky) {
   double middle[2] = { x + 0.5, y + 0.5 }, n[3] = { at->nx, at->ny, at->nz };
   if (at->kind == SURFACE_PLANE) return shade_plane(p, at->rgba, middle[0], middle[1], 1, sky);

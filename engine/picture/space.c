@@ -103,7 +103,7 @@ void to_camera(const space *s, const double x[3], double c[3]) {
   c[2] = dot3(q, s->forward);
 }
 
-// Writes a body's sample into the depth buffer.
+// Writes a body's sample into its place in the depth buffer: depth, normal and colour.
 static void put(surface *at, double depth, const double normal[3], uint32_t rgba) {
   *at = (surface){.depth = (float)depth,
                   .nx = nearest_int(511 * normal[0]),

@@ -25,7 +25,7 @@ static int32_t root_of(int32_t *parent, int32_t k) {
   return k;
 }
 
-// Union of two sets (union-find).
+// Joins the sets of a and b in a union-find forest.
 static void join(int32_t *parent, int32_t a, int32_t b) {
   a = root_of(parent, a);
   b = root_of(parent, b);
@@ -54,7 +54,7 @@ static int is_open(const cq_skin *s, int32_t p, int side) {
   return is_bare(s, p, side) && !(s->lattice.covered[p] >> side & 1);
 }
 
-// Unites the corners that linked cells share.
+// Makes one of the corners that cells of linked particles share, so that their sides meet.
 static void join_corners(const cq_skin *s, int32_t *parent) {
   int dim = s->dim, corners = 1 << dim;
   for (int32_t k = 0; k < s->n * corners; k++) parent[k] = k;
@@ -103,7 +103,7 @@ static void count_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   else s->edge_count++;
 }
 
-// Adds a side of a cell to the surface.
+// Adds a side of a particle's cell to the surface: a face in space, an edge of the outline in the plane.
 static void add_side(cq_skin *s, const int32_t *parent, int32_t p, int side) {
   (void)parent;
   int corners = 1 << s->dim;

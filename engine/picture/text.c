@@ -36,7 +36,7 @@ typedef struct pen {
   double x, y, unit, radius;     // origin of the glyph [sample]
 } pen;
 
-// Draws a straight stroke of a glyph.
+// Draws a straight stroke of a letter from a to b.
 static void dash(const pen *k, const double a[2], const double b[2]) {
   double p[2] = { k->x + a[0] * k->unit, k->y - (a[1] - BASELINE) * k->unit };
   double q[2] = { k->x + b[0] * k->unit, k->y - (b[1] - BASELINE) * k->unit };

@@ -11,7 +11,7 @@ static int is_hidden(const cq_picture *p, const double c[3], const double at[2])
   return p->space->surfaces[(size_t)at[1] * (size_t)p->w + (size_t)at[0]].depth < c[2];
 }
 
-// Draws the hidden, or the visible, parts of a polyline.
+// Draws those parts of a polyline through a scene that are hidden behind surfaces, or those that are not.
 static void draw_some(cq_picture *p, const double *points, int64_t n, double width, uint32_t rgba, int hidden) {
   const space *s = p->space;
   for (int64_t i = 0; i + 1 < n; i++) {

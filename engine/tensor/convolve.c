@@ -58,7 +58,8 @@ static reach reach_of(const cq_convolution *c, int64_t first, int64_t count) {
   return (reach){first, begin, end, count};
 }
 
-// every so many numbers of a line, from begin to end; with a stride that the compiler knows it uses vectors
+// Copies every stride-th number of a line to a column, or adds the column to them (back). With a stride that the
+// compiler knows it uses vectors.
 static inline void move(double *line, double *column, int64_t count, int64_t stride, int back) {
   if (back)
     for (int64_t x = 0; x < count; x++) line[x * stride] += column[x];
@@ -111,7 +112,7 @@ cq_status cq_tensor_convolve(const cq_convolution *c, const double *x, const dou
   return CQ_OK;
 }
 
-// y = w columns: dw += dy columns^T, dcolumns = w^T dy
+// Adjoint of y = w columns(x): adds dy columns^T to dw, and w^T dy, through the columns, to dx; either may be NULL.
 cq_status cq_tensor_convolve_adj(const cq_convolution *c, const double *x, const double *w, double *grad_x,
                                  double *grad_w, const double *grad_y) {
   const layout l = layout_of(c);

@@ -13,14 +13,14 @@ __attribute__((constructor)) static void one_thread(void) {
   if (blas_thread_shutdown_) blas_thread_shutdown_();
 }
 
-// c = or += op(a) b for a vector b, which is any {k, 1}
+// c = op(a) b, or c += op(a) b, for a vector b: a matrix {k, 1} of any strides.
 static void matrix_vector(const cq_product *p, const double *a, const double *b, double *c) {
   int rows = (int)(p->transpose_a ? p->k : p->m), columns = (int)(p->transpose_a ? p->m : p->k);
   cblas_dgemv(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans, rows, columns, 1, a, columns, b, 1,
               p->accumulate, c, 1);
 }
 
-// c = or += a op(b) for a vector a, which is any {1, k}: the product of the transposes
+// c = a op(b), or c += a op(b), for a vector a: a matrix {1, k} of any strides.
 static void vector_matrix(const cq_product *p, const double *a, const double *b, double *c) {
   int rows = (int)(p->transpose_b ? p->n : p->k), columns = (int)(p->transpose_b ? p->k : p->n);
   cblas_dgemv(CblasRowMajor, p->transpose_b ? CblasNoTrans : CblasTrans, rows, columns, 1, b, columns, a, 1,

@@ -37,7 +37,8 @@ void cq_random_uniform(cq_random *random, int64_t count, double min, double max,
     if (x[i] >= max && max > min) x[i] = nextafter(max, min);
 }
 
-// ln x of a positive normal number by additions and products alone: x = 2^e m, ln m = 2 artanh((m-1)/(m+1))
+// ln x of a positive normal number by additions and products alone, so that all machines give the same bits: x = 2^e m,
+// ln m = 2 artanh((m-1)/(m+1)).
 static double logarithm(double x) {
   int e;
   double m = frexp(x, &e);
@@ -62,7 +63,7 @@ void cq_random_normal(cq_random *random, int64_t count, double mean, double devi
   }
 }
 
-// uniform in [0, limit): draws in the incomplete last interval are thrown away
+// A whole number uniform in [0, limit): draws in the incomplete last interval are thrown away.
 static uint64_t below(cq_random *random, uint64_t limit) {
   uint64_t excess = (UINT64_MAX % limit + 1) % limit, b;
   do b = next(random).a;

@@ -59,7 +59,7 @@ static double line_norm(line l, const double *x) {
   return scale * sqrt(sum);
 }
 
-// log(sum e^x) of a line of numbers, without overflow.
+// log(sum e^x) of a line of numbers; the largest is taken out first, so that nothing overflows.
 static double line_logsumexp(line l, const double *x) {
   double top = x[line_extreme(l, x, 1) * l.stride], sum = 0;
   if (!isfinite(top)) return top;

@@ -7,7 +7,8 @@
 
 // ---- product --------------------------------------------------------------------------------------------------------
 
-// y_r = sum_e value_e x_c(e) over the entries e of row r, for each of a batch
+// Multiplies a sparse matrix with vectors, for each of a batch: y_r = sum over the entries e of row r of value_e
+// x_c(e).
 void cq_tensor_sparse(const cq_sparse *a, int64_t batch, const double *value, const double *x, double *y) {
   for (int64_t b = 0; b < batch; b++, x += a->columns, y += a->rows)
     for (int64_t r = 0; r < a->rows; r++) {

@@ -12,7 +12,8 @@ typedef struct axis {
   double weight[REACH], slope[REACH];
 } axis;
 
-// x: in pixels from the lower corner. 0: nowhere near the window, or no number.
+// Where a coordinate x [pixels from the lower corner] lies along an axis of the window; 0: nowhere near it, or not
+// finite.
 static inline int place(double x, int64_t size, axis *a) {
   const double y = x - 1;
   if (!(y >= -REACH && y < (double)size)) return 0;
@@ -82,7 +83,7 @@ void cq_tensor_splat(const cq_splat *s, const double *x, const double *q, double
     }
 }
 
-// dL/dq_c += sum w g_c, dL/dx += sum dw/dx g . q
+// Adjoint of splatting: dL/dq_c += sum w g_c and dL/dx += sum dw/dx g . q over the pixels that a point reaches.
 void cq_tensor_splat_adj(const cq_splat *s, const double *x, const double *q, double *grad_x, double *grad_q,
                          const double *grad_out) {
   const int64_t pixels = s->size[0] * s->size[1] * s->size[2];

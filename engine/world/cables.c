@@ -154,7 +154,7 @@ static void copy_points(const point_list *of, int32_t dim, cq_cables *c, int32_t
   memcpy(c->weight + pairs, of->weight + from, (size_t)count * sizeof *c->weight);
 }
 
-// Copies cables and chambers from the user's definition.
+// Copies the paths of cables and the faces of chambers from the user's definition, which may go afterwards.
 static void copy_all(const cq_world_def *def, cq_cables *c) {
   for (int32_t k = 0; k < c->count; k++) {
     const point_list of = points_of_cable(def, k);
@@ -193,7 +193,7 @@ static void sort_pulls(cq_cables *c, int64_t particle_count, int64_t *first) {
     }
 }
 
-// where a point of a cable is: the weighted mean of its particles, or its anchor in the world
+// Where a point of a cable or chamber is: the weighted mean of its particles, or its anchor in the world.
 static void place_point(const cq_cables *c, int32_t dim, int64_t point, const double *position, double x[3]) {
   for (int32_t i = 0; i < dim; i++) {
     x[i] = c->point_start[point] == c->point_start[point + 1] ? c->anchor[point * dim + i] : 0;
@@ -276,7 +276,8 @@ static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// the corners of faces by point, in the order of the faces
+// Sorts the corners of chambers' faces by the point they are, and in the order of the faces within one, so that each
+// point sums its forces in one order.
 static void sort_corners(cq_cables *c, int32_t dim) {
   for (int turn = 0; turn < 2; turn++) {
     for (int32_t k = 0; k < c->chambers; k++)

@@ -3,7 +3,7 @@
 #include "constants.h"
 #include <math.h>
 
-// with the defaults of what is zero
+// Checks the options of implicit steps in a world's definition and copies them, with defaults in the place of zeros.
 cq_status cq_integrator_check(const cq_world_def *def, cq_integrator *out) {
   *out = def->integrator;
   if (out->kind != CQ_INTEGRATOR_EXPLICIT && out->kind != CQ_INTEGRATOR_IMPLICIT)

@@ -68,7 +68,7 @@ static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
-// Copies which body each particle belongs to.
+// Copies which body each particle belongs to: in total Lagrangian worlds each has a grid of its own.
 static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
   const int64_t n = def->particle_count;
   m->body_count = def->body_count > 0 ? def->body_count : 1;

@@ -52,7 +52,7 @@ static int32_t cell_at(const boxes *b, int dim, const double *x) {
   return cell;
 }
 
-// Sorts nodes at places {count, dim} by their cells.
+// Sorts surface nodes at places {count, dim} by their search cells; free_boxes frees the arrays.
 static cq_status fill_boxes(boxes *b, int dim, const double *places) {
   set_cells(b, dim, places);
   const int32_t cells = b->cells[0] * b->cells[1] * b->cells[2];
