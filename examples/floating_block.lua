@@ -1,7 +1,8 @@
 -- A block that is lighter than water is let go above its draught.                   cqlua examples/floating_block.lua
+--   cqlua examples/floating_block.lua --formulation total_lagrangian       the block on a grid of its own shape
 -- Source: Archimedes. Expect: it comes to rest within one cell of its draught, here 0.4: the grid moves water and block
 -- by one velocity, so that water clings to its sides and holds it on the last of its way. Let go at its draught it
--- stays.
+-- stays. On a grid of its own shape it is 0.12 cells off, and 0.31 where it is let go 4 cells above.
 -- Size: 2,400 particles, 1,000 x 13 steps. Time: 2 s.
 local cq = require "cq"
 
@@ -16,7 +17,8 @@ local shape = cq.Shape.box {
   name = "block", at = { 0.5 - side / 2, depth - draught + above * dx }, size = { side, side }, spacing = dx / 2,
 }
 local block = cq.Robot {
-  name = "block", shape = shape, material = cq.Material.neo_hookean { young = 20, poisson = 0.3, density = density },
+  name = "block", shape = shape, formulation = cq.option("formulation", "updated"),
+  material = cq.Material.neo_hookean { young = 20, poisson = 0.3, density = density },
 }
 -- without a gap particles of water go on where those of the block end
 local scene = require "scenes.water_tank" {

@@ -24,16 +24,23 @@ static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
   return world->backend->context_create(&world->model, &world->context);
 }
 
+// What only the CPU does of a model, in a sentence; NULL: nothing.
+static const char *only_on_cpu(const cq_model *m) {
+  if (cq_is_implicit(m)) return "implicit steps are made on the CPU only; take device = \"cpu\"";
+  if (cq_keeps_unresolved(m))
+    return "transfer = { decay } is there on the CPU only; take device = \"cpu\", or leave transfer out";
+  if (cq_is_mixed(m))
+    return "bodies of both formulations in one world are there on the CPU only; take device = \"cpu\", or one "
+           "formulation for all";
+  return NULL;
+}
+
 // Chooses the device of a world by its kind (CPU, CUDA or automatic) and makes its context; refuses what that device
 // cannot do.
 static cq_status open_device(cq_world *world, int32_t kind) {
-  const int implicit = cq_is_implicit(&world->model), keeps = cq_keeps_unresolved(&world->model);
-  if (implicit && kind == CQ_DEVICE_CUDA)
-    return cq_fail(CQ_UNSUPPORTED, "implicit steps are made on the CPU only; take device = \"cpu\"");
-  if (keeps && kind == CQ_DEVICE_CUDA)
-    return cq_fail(CQ_UNSUPPORTED,
-                   "transfer = { decay } is there on the CPU only; take device = \"cpu\", or leave transfer out");
-  if ((implicit || keeps) && kind == CQ_DEVICE_AUTO) kind = CQ_DEVICE_CPU;
+  const char *refused = only_on_cpu(&world->model);
+  if (refused && kind == CQ_DEVICE_CUDA) return cq_fail(CQ_UNSUPPORTED, "%s", refused);
+  if (refused && kind == CQ_DEVICE_AUTO) kind = CQ_DEVICE_CPU;
   if (kind < CQ_DEVICE_CPU || kind > CQ_DEVICE_AUTO)
     return cq_fail(CQ_INVALID, "device is %d; it must be 0 (CPU), 1 (CUDA) or 2 (auto)", kind);
   char why[512] = "";

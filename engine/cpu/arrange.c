@@ -42,6 +42,8 @@ cq_status cq_arrange_reserve(cq_scene *s) {
     status = reserve_two(&s->slab[r], &s->inertia_slab[r], keeps, &s->slab_capacity[r], plane * a->slab_size[r] + 4,
                          node);
   const int64_t wanted = plane * a->size[0] + 4;
+  if (!status && cq_is_mixed(s->model))
+    status = reserve_two(&s->carrier_change, &s->carrier_q, s->adj != NULL, &s->carrier_capacity, wanted, node);
   int64_t capacity = s->grid_capacity;
   if (!status && s->adj) status = reserve_two(&s->grid_q, &s->inertia_q, keeps, &capacity, wanted, node);
   if (!status) status = reserve_two(&s->grid_v, &s->inertia_v, keeps, &s->grid_capacity, wanted, node);
@@ -81,7 +83,7 @@ static int32_t range_begin(const cq_scene *s, int32_t range) { return s->range_s
 // One past the last particle slot of a range, without padding.
 static int32_t range_end(const cq_scene *s, int32_t range) {
   const int32_t end = s->range_start[range + 1] * CQ_CHUNK;
-  return end < s->model->particle_count ? end : (int32_t)s->model->particle_count;
+  return end < cq_scene_spatial_end(s) ? end : cq_scene_spatial_end(s);
 }
 
 // A range's counters for sorting by plane.
@@ -98,10 +100,10 @@ static void count_planes(const cq_scene *s, int32_t range, const box *b) {
 // where each plane begins, and where each range puts its first particle of it
 static void place_planes(cq_scene *s, const box *b) {
   const int32_t planes = b->upper[0] - b->lower[0] + 1;
-  int32_t sum = 0;
+  int32_t sum = s->first_chunk * CQ_CHUNK;
   for (int32_t x = 0; x < planes; x++) {
     s->plane[x] = sum;
-    for (int32_t r = 0; r < s->ranges; r++) {
+    for (int32_t r = s->first_range; r < s->ranges; r++) {
       const int32_t count = tally_of(s, r)[x];
       tally_of(s, r)[x] = sum;
       sum += count;
@@ -145,7 +147,9 @@ static void sort_along(const sorting *s, uint32_t axis, const int32_t *in, int32
 // Sorts the planes that begin in this worker's share of the particles.
 static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
   int begin, end;
-  cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
+  cq_worker_share(worker, (int)cq_scene_spatial_count(s), &begin, &end);
+  begin += s->first_chunk * CQ_CHUNK;
+  end += s->first_chunk * CQ_CHUNK;
   for (int32_t x = 0; x <= b->upper[0] - b->lower[0]; x++) {
     const int32_t at = s->plane[x], count = s->plane[x + 1] - at;
     if (at < begin || at >= end || count == 0) continue;
@@ -171,10 +175,17 @@ static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
   int64_t rows = 0;
   int32_t first = 0, last = 0;
   for (int32_t r = 0; r < s->ranges; r++) {
-    while (s->plane[first + 1] <= range_begin(s, r)) first++;
-    while (s->plane[last + 1] < range_end(s, r)) last++;
-    a->slab_lower[r] = first;
-    a->slab_size[r] = last - first + 1 + REACH_BELOW + REACH_ABOVE;
+    if (r < s->first_range) {
+      const cq_partial *carriers = &s->partial[r];
+      const int any = carriers->lower[0] <= carriers->upper[0];
+      a->slab_lower[r] = any ? carriers->lower[0] - REACH_BELOW - a->lower[0] : 0;
+      a->slab_size[r] = any ? carriers->upper[0] - carriers->lower[0] + 1 + REACH_BELOW + REACH_ABOVE : 0;
+    } else {
+      while (s->plane[first + 1] <= range_begin(s, r)) first++;
+      while (s->plane[last + 1] < range_end(s, r)) last++;
+      a->slab_lower[r] = first;
+      a->slab_size[r] = last - first + 1 + REACH_BELOW + REACH_ABOVE;
+    }
     s->reach_start[r] = rows;
     rows += a->slab_size[r];
   }
@@ -210,6 +221,19 @@ static void find_reach(const cq_scene *s, const cq_arrangement *a, int32_t range
     bases.upper = base_at(base, source[slot - 1], 2);
     add_reach(s, a, range, at, bases);
   }
+}
+
+// The same of the nodes of a block of reference grids.
+static void find_carrier_reach(const cq_scene *s, const cq_arrangement *a, int32_t block) {
+  const cq_reference *r = &s->reference;
+  for (int32_t x = 0; x < a->slab_size[block]; x++) *reach_of(s, a, block, a->slab_lower[block] + x) = (cq_reach){1, 0};
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    for (int l = 0; l < CQ_REFERENCE_VECTOR; l++) {
+      const int32_t *base = r->node_base + 3 * (r->nodes[k].node + l);
+      if (!(r->nodes[k].carriers >> l & 1)) continue;
+      const int32_t at[2] = {base[0] - a->lower[0], s->model->dim == 3 ? base[1] - a->lower[1] : 0};
+      add_reach(s, a, block, at, (cq_reach){base[2], base[2]});
+    }
 }
 
 // Appends a column of nodes to an arrangement, which grows as needed.
@@ -387,9 +411,23 @@ static void fill_range(cq_scene *s, int32_t range) {
     s->kernels->reorder_params(s, s->arrangement, a, begin, end);
 }
 
-// After a sort: the sorted state and its arrangement become the live ones.
+// Fills a range of bodies with reference grids in the new arrangement, whose order does not change.
+static void fill_bodies(cq_scene *s, int32_t range) {
+  cq_arrangement *a = s->next_arrangement;
+  const int32_t begin = s->range_start[range], end = s->range_start[range + 1];
+  for (int32_t slot = begin * CQ_CHUNK; slot < end * CQ_CHUNK; slot++) {
+    s->source[slot] = slot;
+    a->order[slot] = s->arrangement->order[slot];
+    if (a->order[slot] >= 0) a->slot[a->order[slot]] = slot;
+  }
+  find_carrier_reach(s, a, range);
+  s->kernels->reorder_params(s, s->arrangement, a, begin, end);
+}
+
+// After a sort: the sorted state and its arrangement become the live ones. Nodes of reference grids stay as they are.
 static cq_status conclude(cq_scene *s) {
   cq_status status = find_columns(s, s->next_arrangement);
+  if (s->next->nodes) cq_slice_copy_nodes(s, s->live, s->next);
   if (!status) {
     cq_scene_resume(s, s->next, s->next_arrangement, 0, s->step);
     status = cq_arrange_reserve(s);
@@ -402,7 +440,8 @@ int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice) {
   int begin, end, outside = 0;
   cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) {
-    s->kernels->find_bases(s, slice, s->range_start[r], s->range_start[r + 1], &s->partial[r]);
+    if (r < s->first_range) cq_carriers_find(s, slice, r);
+    else s->kernels->find_bases(s, slice, s->range_start[r], s->range_start[r + 1], &s->partial[r]);
   }
   cq_worker_wait(worker);
   for (int32_t r = 0; r < s->ranges; r++) outside |= s->partial[r].outside;
@@ -419,16 +458,17 @@ static cq_status share_status(const cq_scene *s, cq_worker *worker) {
 
 cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
   if (cq_arrange_outside(s, worker, s->live)) {
     cq_worker_wait(worker);
-    if (worker->rank == 0) {
+    if (worker->rank == 0 && cq_is_mixed(s->model)) cq_reference_find_culprit(s);
+    else if (worker->rank == 0) {
       s->health = (cq_health){.step = s->step};
       s->kernels->diagnose(s, s->live, &s->health);
     }
     return CQ_UNSTABLE;
   }
   const box b = join_boxes(s);
+  cq_scene_share_spatial(s, worker, &begin, &end);
   for (int32_t r = begin; r < end; r++) count_planes(s, r, &b);
   cq_worker_wait(worker);
   if (worker->rank == 0) s->status = alloc_sorted(s, &b);
@@ -442,6 +482,8 @@ cq_status cq_arrange(cq_scene *s, cq_worker *worker) {
   sort_planes(s, worker, &b);
   cq_worker_wait(worker);
   for (int32_t r = begin; r < end; r++) fill_range(s, r);
+  cq_scene_share_reference(s, worker, &begin, &end);
+  for (int32_t r = begin; r < end; r++) fill_bodies(s, r);
   cq_worker_wait(worker);
   if (worker->rank == 0) s->status = conclude(s);
   status = share_status(s, worker);

@@ -38,10 +38,13 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   }
   make_slots(s, worker);
   cq_worker_wait(worker);
-  if (!s->status && cq_is_reference(s->model)) return cq_reference_load(s, worker);
   if (s->status) return s->status;
+  if (cq_is_reference(s->model)) {
+    const cq_status status = cq_reference_load(s, worker);
+    if (status || !cq_is_mixed(s->model)) return status;
+  }
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_spatial(s, worker, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->load_state(s, s->live, s->range_start[r], s->range_start[r + 1]);
   cq_worker_wait(worker);
   return cq_arrange(s, worker);
@@ -70,12 +73,16 @@ static cq_status take_state(cq_scene *s, const cq_scene *from) {
   return status ? status : cq_arrange_reserve(s);
 }
 
-// On reference grids the order is that of the layout, and a slice is one of nodes.
+// On reference grids the order is that of the layout, and a slice is one of nodes; beside them that of the particles on
+// the spatial grid is taken over.
 static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *from) {
   const cq_status status = cq_scene_begin(s, worker);
   if (status) return status;
-  if (worker->rank == 0) {
-    s->status = cq_reference_same_layout(s, from);
+  if (worker->rank == 0) s->status = cq_reference_same_layout(s, from);
+  if (worker->rank == 0 && !s->status && cq_is_mixed(s->model)) {
+    s->status = take_state(s, from);
+    if (!s->status) s->kernels->load_params(s, s->arrangement, 0, s->chunks);
+  } else if (worker->rank == 0) {
     cq_slice *slice = s->status ? NULL : cq_slice_copy(s, from->live);
     if (slice) cq_scene_resume(s, slice, s->arrangement, 0, 0);
     else if (!s->status) s->status = CQ_MEMORY;
@@ -119,6 +126,10 @@ static void load_actuation(cq_scene *s, cq_worker *worker) {
 // not read forces.
 static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in, const cq_slice *out) {
   if (!s->model->cables.all) return;
+  if (cq_is_mixed(s->model)) {     // they are of bodies with reference grids
+    cq_reference_pull_cables(s, worker, in);
+    return;
+  }
   if (worker->rank == 0) s->kernels->pull_cables(s, in, out);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
@@ -131,7 +142,7 @@ static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   cq_free(record->held);
   record->grid_capacity = 0;
   record->held = NULL;
-  const size_t node = (size_t)((cq_keeps_unresolved(s->model) ? 8 : 4) * s->kernels->real_bytes);
+  const size_t node = (size_t)(cq_scene_grid_reals(s->model) * s->kernels->real_bytes);
   record->grid = cq_alloc((size_t)wanted, node, "memo of the grid");
   if (cq_is_implicit(s->model)) record->held = cq_alloc((size_t)wanted, sizeof *record->held, "memo of the grid");
   if (!record->grid || (cq_is_implicit(s->model) && !record->held)) return CQ_MEMORY;
@@ -145,6 +156,8 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->next = cq_slice_create(s);
   if (!s->next) return CQ_MEMORY;
   cq_status status = cq_is_implicit(s->model) ? cq_implicit_reserve(s) : CQ_OK;
+  if (!status && cq_is_mixed(s->model)) status = cq_reference_reserve_record(s, record);
+  if (!status && cq_is_mixed(s->model)) status = cq_reference_repel(s, s->live);
   if (status || !record) return status;
   status = reserve_grid_record(s, record);
   if (status) return status;
@@ -164,6 +177,10 @@ static void release_next_slice(cq_scene *s) {
 // An inverted particle shows in the state before, one that is not finite or has left the world in the state after. If
 // neither shows, a determinant was positive in double only.
 static void find_failed_particle(cq_scene *s) {
+  if (cq_is_mixed(s->model)) {
+    cq_reference_find_culprit(s);
+    return;
+  }
   s->health = (cq_health){.step = s->step};
   s->kernels->diagnose(s, s->live, &s->health);
   if (s->health.bad) return;
@@ -179,16 +196,18 @@ static void find_failed_particle(cq_scene *s) {
 static cq_status node_velocities(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_step_record *record,
                                  cq_found *found, int32_t substep) {
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_spatial(s, worker, &begin, &end);
   if (cq_is_implicit(s->model)) {
     cq_worker_wait(worker);   // for the status of the first
     for (int32_t r = begin; r < end; r++) found[r] = (cq_found){0};
     return s->status ? s->status : cq_implicit_solve(s, worker, live, record, substep);
   }
   for (int32_t r = begin; r < end; r++) s->kernels->p2g(s, live, r, &found[r]);
+  cq_status status = cq_is_mixed(s->model) ? cq_carriers_bring(s, worker, live, found) : CQ_OK;
   cq_worker_phase(worker, CQ_PHASE_P2G);
   cq_worker_wait(worker);
-  const cq_status status = s->status;
+  if (!status) status = s->status;
+  cq_worker_share(worker, s->ranges, &begin, &end);
   for (int32_t r = begin; r < end; r++) s->kernels->grid(s, s->record, r);
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_GRID);
@@ -264,26 +283,36 @@ static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_rec
   cq_worker_wait(worker);      // the first worker adds what cables give to places of all ranges
 }
 
+// How far the fastest particle may have gone [cells] since particles were sorted, and since surfaces of bodies with
+// reference grids were checked.
+typedef struct {
+  double drift, way;
+} Gone;
+
 // One engine step by all workers, in three passes. The first worker prepares and concludes; the others see its changes
 // after the next barrier.
-static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *drift, cq_step_record *record,
+static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, Gone *gone, cq_step_record *record,
                           int32_t substep) {
   int begin, end;
   cq_found *found = s->found[substep & 1], sum = {0};
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_spatial(s, worker, &begin, &end);
   if (worker->rank == 0) s->status = prepare_step(s, record);
   pull_cables(s, worker, *live, NULL);
   cq_status status = node_velocities(s, worker, *live, record, found, substep);
   cq_slice *next = s->next;
   if (!status)
     for (int32_t r = begin; r < end; r++) s->kernels->g2p(s, *live, next, r, &found[r]);
+  if (!status && cq_is_mixed(s->model)) cq_carriers_take(s, worker, *live, next, found);
   cq_worker_wait(worker);
+  double node = 0;                       // the fastest of reference grids
   for (int32_t r = 0; r < s->ranges; r++) {
-    if (found[r].fastest > sum.fastest) sum.fastest = found[r].fastest;
+    const double fastest = r < s->first_range ? found[r].carrier : found[r].fastest;
+    if (fastest > sum.fastest) sum.fastest = fastest;
+    if (r < s->first_range && found[r].fastest > node) node = found[r].fastest;
     sum.bad |= found[r].bad;
   }
   if (!status && cq_is_implicit(s->model)) status = check_step_length(s, worker, sum.fastest);
-  const double drifted = *drift + sum.fastest * s->model->dt / s->model->dx + drift_of_rounding(s);
+  const double cells = sum.fastest * s->model->dt / s->model->dx, drifted = gone->drift + cells + drift_of_rounding(s);
   // particles that cannot have reached the edge of the world are not checked
   if (!status && !sum.bad && drifted > s->arrangement->room) sum.bad = cq_arrange_outside(s, worker, next);
   if (status || sum.bad) {
@@ -296,12 +325,13 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   }
   average_dilatation(s, worker, *live, next);
   *live = next;
-  *drift = drifted;
+  gone->drift = drifted;
+  gone->way += node * s->model->dt / s->model->dx;
   if (worker->rank == 0) {
     cq_slice_release(s, s->live);
     s->live = next;
     s->next = NULL;
-    s->drift = *drift;
+    s->drift = drifted;
     s->step++;
   }
   cq_worker_phase(worker, CQ_PHASE_G2P);
@@ -334,20 +364,25 @@ static void average_volume_adj(cq_scene *s, cq_worker *worker, const cq_slice *i
 
 cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records) {
   cq_slice *live = s->live;
-  double drift = s->drift;
-  if (drift <= drift_limit) load_actuation(s, worker);
-  if (cq_is_reference(s->model)) return cq_reference_advance(s, worker, records);
-  cq_status status = CQ_OK;
-  for (int32_t k = 0; k < s->model->substeps && !status; k++) {
-    if (drift > drift_limit) {
+  Gone gone = {.drift = s->drift};
+  const int64_t first = s->step;
+  const int32_t last = s->model->substeps - 1;
+  if (gone.drift <= drift_limit) load_actuation(s, worker);
+  if (cq_is_reference(s->model) && !cq_is_mixed(s->model)) return cq_reference_advance(s, worker, records);
+  cq_status status = cq_is_mixed(s->model) && !first ? cq_reference_check_surfaces(s, worker, 0) : CQ_OK;
+  for (int32_t k = 0; k <= last && !status; k++) {
+    if (gone.drift > drift_limit) {
       cq_worker_wait(worker);
       status = cq_arrange(s, worker);
       if (status) return status;
       live = s->live;
-      drift = 0;
+      gone.drift = 0;
       load_actuation(s, worker);
     }
-    status = run_step(s, worker, &live, &drift, records ? &records[k] : NULL, k);
+    status = run_step(s, worker, &live, &gone, records ? &records[k] : NULL, k);
+    if (status || !cq_is_mixed(s->model) || (gone.way < cq_checked_way && k < last)) continue;
+    status = cq_reference_check_surfaces(s, worker, first + k);
+    gone.way = 0;
   }
   if (!status) status = average_volume(s, worker);
   cq_worker_wait(worker);
@@ -388,7 +423,7 @@ void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
 // Clears an adjoint in the slots without a particle, which take no part.
 static void clear_padding_of(const cq_scene *s, void *adj, int32_t fields) {
   const size_t size = (size_t)s->kernels->real_bytes;
-  for (int64_t slot = s->model->particle_count; adj && slot < (int64_t)s->chunks * CQ_CHUNK; slot++)
+  for (int64_t slot = cq_scene_spatial_end(s); adj && slot < (int64_t)s->chunks * CQ_CHUNK; slot++)
     for (int32_t f = 0; f < fields; f++)
       memset((char *)adj + (size_t)((slot / CQ_CHUNK * fields + f) * CQ_CHUNK + slot % CQ_CHUNK) * size, 0, size);
 }
@@ -406,9 +441,9 @@ static void swap_pointers(void **a, void **b) {
 
 // Brings the adjoint into the order of the arrangement before; constants and actuation settle first.
 static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
-  const int32_t n = (int32_t)s->model->particle_count;
+  const int32_t n = cq_scene_spatial_end(s);
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_spatial(s, worker, &begin, &end);
   cq_worker_wait(worker);   // for the adjoint of all ranges
   for (int32_t r = begin; r < end; r++) {
     s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
@@ -432,6 +467,25 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   cq_worker_wait(worker);
   cq_worker_phase(worker, CQ_PHASE_SORT);
   load_actuation(s, worker);
+}
+
+// Reverses one explicit engine step beside bodies with reference grids. given: vector fields that their slabs hold.
+static cq_status reverse_mixed_step(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t given) {
+  int begin, end, first, last;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_spatial(s, worker, &first, &last);
+  cq_worker_wait(worker);   // for the index of the step, by which walls move
+  for (int32_t r = first; r < last; r++) s->kernels->g2p_adj(s, record->in, record->out, r);
+  cq_carriers_take_adj(s, worker, record, given);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
+  for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
+  for (int32_t r = first; r < last; r++) s->kernels->p2g_adj(s, record->in, record->out, r);
+  const cq_status status = cq_carriers_bring_adj(s, worker, record);
+  cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
+  return status;
 }
 
 // Reverses one engine step: adjoints of G2P, of the grid or the implicit solve, of cables, then of P2G.
@@ -509,15 +563,20 @@ static void sum_gravity(cq_scene *s) {
 }
 
 static cq_status reverse_steps(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
+  const int mixed = cq_is_mixed(s->model);
+  int32_t given = 0;
   for (int32_t k = s->model->substeps - 1; k >= 0; k--) {
     if (records[k].arrangement->sorted_at != s->arrangement->sorted_at)
       cross_sorting(s, worker, records[k].arrangement);
     if (k == s->model->substeps - 1) average_volume_adj(s, worker, records[k].out);
     if (s->status) return s->status;
     if (worker->rank == 0) s->step--;   // for walls that move; read after the first barrier of the step
-    const cq_status status = reverse_step(s, worker, &records[k], k);
+    const cq_status status =
+        mixed ? reverse_mixed_step(s, worker, &records[k], given) : reverse_step(s, worker, &records[k], k);
     if (status) return status;
+    given = mixed ? cq_reference_fields_given(s) : 0;
   }
+  if (mixed) cq_reference_collect(s, worker, given);
   return CQ_OK;
 }
 
@@ -528,14 +587,15 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
     if (s->adj_arrangement->sorted_at != s->arrangement->sorted_at)
       cq_scene_resume(s, s->live, s->adj_arrangement, 0, s->step);
     memset(s->forces_adj, 0, (size_t)s->model->force_count * (size_t)s->model->dim * sizeof(double));
-    if (!cq_is_reference(s->model)) clear_padding(s);
+    if (!cq_is_reference(s->model) || cq_is_mixed(s->model)) clear_padding(s);
     if (cq_is_implicit(s->model)) s->status = cq_implicit_reserve(s);
   }
   cq_worker_wait(worker);
   if (s->status) return s->status;
+  if (cq_is_mixed(s->model)) cq_reference_settle_adjoint(s, worker);
   if (records[s->model->substeps - 1].arrangement->sorted_at == s->arrangement->sorted_at) load_actuation(s, worker);
-  const cq_status status =
-      cq_is_reference(s->model) ? cq_reference_reverse(s, worker, records) : reverse_steps(s, worker, records);
+  const int reference = cq_is_reference(s->model) && !cq_is_mixed(s->model);
+  const cq_status status = reference ? cq_reference_reverse(s, worker, records) : reverse_steps(s, worker, records);
   if (status) return status;
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -555,9 +615,9 @@ cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record 
 
 void cq_scene_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_spatial(s, worker, &begin, &end);
   if (cq_is_reference(s->model)) cq_reference_finish(s, worker);
-  for (int32_t r = begin; r < end && !cq_is_reference(s->model); r++) {
+  for (int32_t r = begin; r < end; r++) {
     s->kernels->store_params_adj(s, s->range_start[r], s->range_start[r + 1]);
     s->kernels->store_state_adj(s, s->range_start[r], s->range_start[r + 1]);
   }

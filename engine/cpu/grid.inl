@@ -166,6 +166,12 @@ CQ_INLINE real *inertia_record(const cq_scene *s, const void *record, const cq_c
   return (real *)record + 4 * (s->arrangement->record_nodes + column->record);
 }
 
+// Do particles of reference grids reach a column (carrier.inl)?
+CQ_INLINE int has_carriers(const cq_scene *s, const cq_column *column) {
+  return cq_is_mixed(s->model) && (column->ranges & ((1u << s->first_range) - 1)) != 0;
+}
+static void carried_column(cq_scene *s, const cq_column *column, void *record, int32_t block);
+
 // v = d (p / m + dt g), d = exp(-damping dt), then the walls. record {record_nodes, 4} takes
 // momentum and mass, or is NULL.
 static void grid(cq_scene *s, void *record, int32_t block) {
@@ -177,6 +183,10 @@ static void grid(cq_scene *s, void *record, int32_t block) {
   for (int r = 0; keeps && r < s->ranges; r++) inertia[r] = inertia_slab_of(s, r);
   for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
     const cq_column *column = &a->columns[c];
+    if (has_carriers(s, column)) {
+      carried_column(s, column, record, block);
+      continue;
+    }
     Slabs slabs, beside;
     slabs_find(&slabs, slab, column);
     slabs_find(&beside, keeps ? inertia : slab, column);
@@ -278,20 +288,22 @@ static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
 }
 
 // Adjoint of the contacts of a column: dL/dv after them becomes dL/dv before them. dL/d(mass) by way of the impulses
-// stands beside it, where node_adj does not look.
-static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *kept, real *velocity,
-                                   real *grad, cq_partial *sum) {
+// stands beside it, where node_adj does not look. brought: momentum and mass of carriers, NULL without them.
+static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *kept, const real *brought,
+                                   real *velocity, real *grad, cq_partial *sum) {
   int64_t entry = column->wall_begin;
   Contacts contacts;
   for (int32_t z = 0; s->grad_impulse && z < column->count; z++) grad[4 * z + CQ_DIM] = 0;
   for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++) {
     const real mass = kept[4 * z + CQ_DIM];
     if (!contacts.count || !(mass > 0)) continue;
-    contacts_locate(s, column, z, mass, &contacts);
+    contacts_locate(s, column, z, mass + (brought ? brought[4 * z + CQ_DIM] : 0), &contacts);
     const real grad_mass = contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
     if (s->grad_impulse) grad[4 * z + CQ_DIM] = grad_mass;
   }
 }
+
+static void carried_column_adj(cq_scene *s, const cq_column *column, const void *record, int32_t block);
 
 // From the slabs, which hold dL/dv of the nodes: grid_q = dL/d(momentum, mass) (E14);
 // grid_v = v again, from the record.
@@ -308,6 +320,10 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   for (int r = 0; keeps && r < s->ranges; r++) inertia[r] = inertia_slab_of(s, r);
   for (int32_t c = a->column_block[block]; c < a->column_block[block + 1]; c++) {
     const cq_column *column = &a->columns[c];
+    if (has_carriers(s, column)) {
+      carried_column_adj(s, column, record, block);
+      continue;
+    }
     Slabs slabs, beside;
     slabs_find(&slabs, slab, column);
     slabs_find(&beside, keeps ? inertia : slab, column);
@@ -325,7 +341,7 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
       row_store(grad + 4 * z, g);
     }
     if (!walls) continue;
-    contacts_of_column_adj(s, column, kept, velocity, grad, sum);
+    contacts_of_column_adj(s, column, kept, NULL, velocity, grad, sum);
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = row_fma(p, row_mul(inverse, decay), gravity);
       const Row g = row_load(grad + 4 * z);

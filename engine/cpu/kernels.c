@@ -34,6 +34,7 @@
 #include "step.inl"
 #include "walls.inl"
 #include "grid.inl"
+#include "carrier.inl"
 #include "implicit/gather.inl"
 #include "implicit/node_loops.inl"
 #include "dilatation.inl"
@@ -56,6 +57,7 @@
 #include "volume.inl"
 #if !defined(CQ_REAL_DUAL)
 #include "step_adj.inl"
+#include "carrier_adj.inl"
 #include "implicit/reference_nodes_adj.inl"
 #include "implicit/nodes_adj.inl"
 #include "implicit/particles_adj.inl"
@@ -186,12 +188,17 @@ const cq_kernels CQ_TABLE = {
     p2g,
     grid,
     g2p,
+    carrier_bases,
+    carrier_p2g,
+    carrier_g2p,
     average_volume,
     dilatation,
     dilatation_nodes,
     NO_DUAL(g2p_adj),
     NO_DUAL(grid_adj),
     NO_DUAL(p2g_adj),
+    NO_DUAL(carrier_g2p_adj),
+    NO_DUAL(carrier_p2g_adj),
     NO_DUAL(pull_cables_adj),
     NO_DUAL(pull_placed_adj),
     NO_DUAL(average_volume_adj),

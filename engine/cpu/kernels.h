@@ -49,6 +49,12 @@ typedef struct cq_kernels {
   void (*grid)(cq_scene *s, void *record, int32_t block);
   void (*g2p)(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found);
 
+  // Nodes of reference grids on this one (carrier.inl): where those of a block are, as find_bases; what they bring to
+  // the nodes here, and what they take from them.
+  void (*carrier_bases)(const cq_scene *s, int32_t block, cq_partial *found);
+  void (*carrier_p2g)(cq_scene *s, int32_t block);
+  void (*carrier_g2p)(cq_scene *s, int32_t block);
+
   // J of liquids nears its mean over the grid: out is in with other F; of all ranges
   void (*average_volume)(cq_scene *s, const cq_slice *in, cq_slice *out, cq_status *status);
 
@@ -60,6 +66,8 @@ typedef struct cq_kernels {
   void (*g2p_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
   void (*grid_adj)(cq_scene *s, const void *record, int32_t block);
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
+  void (*carrier_g2p_adj)(cq_scene *s, const void *velocity, int32_t block);   // velocity: of the nodes before
+  void (*carrier_p2g_adj)(cq_scene *s, const void *velocity, int32_t block);
   // of all ranges, after them; lagged: with what the pull at their start gets, else of the particles' forces alone
   void (*pull_cables_adj)(cq_scene *s, const cq_slice *in);
   void (*pull_placed_adj)(cq_scene *s);

@@ -31,7 +31,7 @@ void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from) {
     const int64_t reals = 2 * s->model->dim * s->reference.node_count;
     if (from) add_reals(s, from->reference.adj, s->reference.adj, reals);
     memset(s->reference.adj, 0, (size_t)(reals * s->kernels->real_bytes));
-    return;
+    if (!cq_is_mixed(s->model)) return;
   }
   pass(s, from, from ? from->adj : NULL, s->adj, cq_scene_fields(s));
   if (s->internal_adj) pass(s, from, from ? from->internal_adj : NULL, s->internal_adj, s->model->internal_count);

@@ -88,7 +88,7 @@ static uint32_t load_points(const cq_scene *s, const entries *e, const int k, Re
     const real *fields = (const real *)cq_scene_seen(s)->data + AT(c, FIELDS, 0) + in,
                *params = (const real *)a->params + AT(c, s->params, 0) + in;
     const real *kept = NULL;
-    if (m->internal_count) kept = (const real *)cq_scene_seen(s)->internal + AT(c, m->internal_count, 0) + in;
+    if (m->internal_count) kept = (const real *)s->live->internal + AT(c, m->internal_count, 0) + in;
     for (int f = 0; f < FIELDS; f++) lane[f][l] = fields[f * CQ_CHUNK];
     for (int q = 0; q < m->slot_count; q++) constant[q][l] = params[(CQ_PARAM_SLOTS + q) * CQ_CHUNK];
     for (int q = 0; q < m->internal_count; q++) internal[q][l] = kept[q * CQ_CHUNK];

@@ -14,14 +14,21 @@ static size_t motion_reals(const cq_scene *s) {
   return read ? (size_t)slots_of(s) * motion_fields(s) : 0;
 }
 
-// Divides the chunks of particles into ranges, as many as the particles ask for and not the threads.
+// Appends the chunks of the particles on the spatial grid, and divides them into ranges, as many as the particles ask
+// for and not the threads.
 static void split_ranges(cq_scene *s) {
-  s->chunks = (int32_t)((s->model->particle_count + CQ_CHUNK - 1) / CQ_CHUNK);
-  s->ranges = s->chunks / CQ_RANGE_CHUNKS;
-  if (s->ranges < 1) s->ranges = 1;
-  if (s->ranges > CQ_RANGES_MAX) s->ranges = CQ_RANGES_MAX;
-  for (int32_t r = 0; r <= s->ranges; r++) s->range_start[r] = (int32_t)((int64_t)s->chunks * r / s->ranges);
+  const int32_t chunks = (int32_t)((cq_scene_spatial_count(s) + CQ_CHUNK - 1) / CQ_CHUNK);
+  int32_t ranges = chunks / CQ_RANGE_CHUNKS;
+  if (ranges < 1) ranges = 1;
+  if (ranges > CQ_BLOCKS_MAX) ranges = CQ_BLOCKS_MAX;
+  s->chunks = s->first_chunk + chunks;
+  s->ranges = s->first_range + ranges;
+  for (int32_t r = 0; r <= ranges; r++)
+    s->range_start[s->first_range + r] = s->first_chunk + (int32_t)((int64_t)chunks * r / ranges);
 }
+
+// Are there particles on the spatial grid?
+static int has_spatial(const cq_scene *s) { return !cq_is_reference(s->model) || cq_is_mixed(s->model); }
 
 // Allocates the arrays by which particles are sorted by cell; 0 if there is no memory, as all alloc_ functions here.
 static int alloc_sorting(cq_scene *s) {
@@ -163,7 +170,7 @@ static int alloc_slots(cq_scene *s) {
 static int alloc_chunks(cq_scene *s) {
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s);
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
-  return s->actuation && (cq_is_reference(s->model) || alloc_sorting(s)) && alloc_weight_rows(s) && alloc_walls(s) &&
+  return s->actuation && (!has_spatial(s) || alloc_sorting(s)) && alloc_weight_rows(s) && alloc_walls(s) &&
          alloc_dilatation(s) && (!s->differentiable || alloc_adjoint(s));
 }
 
@@ -196,7 +203,8 @@ static void arrangement_free(cq_arrangement *a) {
 
 void cq_slice_free(cq_slice *slice) {
   if (!slice) return;
-  cq_free(slice->data);
+  cq_free(slice->particles);
+  cq_free(slice->nodes);
   cq_free(slice->internal);
   cq_free(slice->motion);
   cq_free(slice);
@@ -234,11 +242,25 @@ static void drop_chunks(cq_scene *s) {
   }
 }
 
+// Frees the slabs of all ranges, which may be of other grids in the next layout.
+static void drop_slabs(cq_scene *s) {
+  for (int r = 0; r < CQ_RANGES_MAX; r++) {
+    void **owned[] = {&s->slab[r], &s->inertia_slab[r]};
+    for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) {
+      cq_free(*owned[k]);
+      *owned[k] = NULL;
+    }
+    s->slab_capacity[r] = 0;
+  }
+}
+
 cq_status cq_scene_lay_out(cq_scene *s, const double *positions) {
   drop_states(s);
   drop_chunks(s);
+  drop_slabs(s);
   const cq_status status = cq_reference_layout(s, positions);
   if (status) return status;
+  if (cq_is_mixed(s->model)) split_ranges(s);
   if (!alloc_chunks(s)) return CQ_MEMORY;
   return cq_reference_reserve(s);
 }
@@ -249,30 +271,29 @@ void cq_scene_destroy(cq_scene *s) {
   drop_chunks(s);
   void *owned[] = {s->globals, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base,
                    s->cable_end, s->cable_pulled, s->volume_part, s->volume_node, s->reach, s->grid_v, s->grid_q,
-                   s->inertia_v, s->inertia_q, s->signals_adj, s->forces_adj};
+                   s->inertia_v, s->inertia_q, s->carrier_change, s->carrier_q, s->signals_adj, s->forces_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   cq_implicit_destroy(s);
   cq_reference_destroy(s);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->slot[k]);
   for (int32_t k = 0; k < CQ_SLOTS_MAX; k++) cq_free(s->gradients.slot[k]);
   for (int32_t f = 0; f < CQ_FIELD_COUNT; f++) cq_free(s->gradients.value[f]);
-  for (int r = 0; r < CQ_RANGES_MAX; r++) {
-    cq_free(s->slab[r]);
-    cq_free(s->inertia_slab[r]);
-  }
+  drop_slabs(s);
   *s = (cq_scene){0};
 }
 
-// numbers of a slice: of particles in chunks, or of the nodes of reference grids
-static size_t slice_numbers(const cq_scene *s) {
-  if (cq_is_reference(s->model)) return (size_t)(s->reference.node_count * CQ_REFERENCE_FIELDS * s->model->dim);
-  return (size_t)slots_of(s) * (size_t)cq_scene_fields(s);
+// Reals of a slice: of particles on the spatial grid, in chunks, and of the nodes of reference grids.
+static size_t particle_reals(const cq_scene *s) {
+  return (size_t)(s->chunks - s->first_chunk) * CQ_CHUNK * (size_t)cq_scene_fields(s);
+}
+static size_t node_reals(const cq_scene *s) {
+  return (size_t)(s->reference.node_count * CQ_REFERENCE_FIELDS * s->model->dim);
 }
 
 // Bytes of one state.
 static int64_t slice_bytes(const cq_scene *s) {
   const int64_t internals = (int64_t)s->chunks * CQ_CHUNK * s->model->internal_count;
-  return ((int64_t)(slice_numbers(s) + motion_reals(s)) + internals) * s->kernels->real_bytes;
+  return ((int64_t)(particle_reals(s) + node_reals(s) + motion_reals(s)) + internals) * s->kernels->real_bytes;
 }
 
 // Bytes of one arrangement.
@@ -286,16 +307,13 @@ int64_t cq_scene_mark_bytes(const cq_scene *s) { return slice_bytes(s) + arrange
 // grow by half.
 int64_t cq_scene_record_bytes(const cq_scene *s) {
   const cq_model *m = s->model;
-  if (cq_is_reference(m)) {
-    // velocities before walls are kept as well; of implicit steps what they solve for, and which contacts hold
-    const int64_t holds = m->wall_count + m->pin_count > 0 ? m->dim * s->kernels->real_bytes : 0,
-                  node = cq_is_implicit(m) ? 4 * s->kernels->real_bytes + (int64_t)sizeof(uint64_t) : holds;
-    return m->substeps * (slice_bytes(s) + node * s->reference.node_count);
-  }
-  const int64_t held = cq_is_implicit(m) ? (int64_t)sizeof(uint64_t) : 0,
-                node = (cq_keeps_unresolved(m) ? 8 : 4) * s->kernels->real_bytes + held;
-  const int64_t grid = s->arrangement ? s->arrangement->record_nodes * node : 0;
-  const int64_t step = slice_bytes(s) + grid + grid / 2 + cq_scene_mark_bytes(s) / 10;
+  // of implicit steps what they solve for, and which contacts hold
+  const int64_t held = cq_is_implicit(m) ? (int64_t)sizeof(uint64_t) : 0, real = s->kernels->real_bytes,
+                solved = (cq_is_implicit(m) ? 4 : cq_scene_node_reals(m)) * real + held,
+                nodes = solved * s->reference.node_count;
+  if (!has_spatial(s)) return m->substeps * (slice_bytes(s) + nodes);
+  const int64_t grid = s->arrangement ? s->arrangement->record_nodes * (cq_scene_grid_reals(m) * real + held) : 0;
+  const int64_t step = slice_bytes(s) + nodes + grid + grid / 2 + cq_scene_mark_bytes(s) / 10;
   return m->substeps * step + (m->volume_share > 0 ? slice_bytes(s) : 0);
 }
 
@@ -305,27 +323,37 @@ cq_slice *cq_slice_create(cq_scene *s) {
     s->free_slices = slice->next;
   } else {
     const size_t slots = (size_t)slots_of(s), size = (size_t)s->kernels->real_bytes,
-                 internals = slots * (size_t)s->model->internal_count, motion = motion_reals(s);
+                 internals = slots * (size_t)s->model->internal_count, motion = motion_reals(s),
+                 particles = particle_reals(s), nodes = node_reals(s);
     slice = cq_alloc(1, sizeof *slice, "state slice");
     if (!slice) return NULL;
-    slice->data = cq_alloc(slice_numbers(s), size, "state slice");
+    if (particles) slice->particles = cq_alloc(particles, size, "state slice");
+    if (nodes) slice->nodes = cq_alloc(nodes, size, "state slice");
     if (internals) slice->internal = cq_alloc(internals, size, "state slice");
     if (motion) slice->motion = cq_alloc(motion, size, "state slice");
-    if (!slice->data || (internals && !slice->internal) || (motion && !slice->motion)) {
+    if ((particles && !slice->particles) || (nodes && !slice->nodes) || (internals && !slice->internal) ||
+        (motion && !slice->motion)) {
       cq_slice_free(slice);
       return NULL;
     }
+    const size_t before = (size_t)s->first_chunk * CQ_CHUNK * (size_t)cq_scene_fields(s) * size;
+    if (particles) slice->data = (void *)((uintptr_t)slice->particles - before);
   }
   slice->references = 1;
   slice->next = NULL;
   return slice;
 }
 
+void cq_slice_copy_nodes(const cq_scene *s, const cq_slice *from, cq_slice *to) {
+  memcpy(to->nodes, from->nodes, node_reals(s) * (size_t)s->kernels->real_bytes);
+}
+
 cq_slice *cq_slice_copy(cq_scene *s, const cq_slice *slice) {
   cq_slice *copy = cq_slice_create(s);
   if (!copy) return NULL;
   const size_t size = (size_t)s->kernels->real_bytes;
-  memcpy(copy->data, slice->data, slice_numbers(s) * size);
+  if (copy->particles) memcpy(copy->particles, slice->particles, particle_reals(s) * size);
+  if (copy->nodes) cq_slice_copy_nodes(s, slice, copy);
   if (copy->internal)
     memcpy(copy->internal, slice->internal, (size_t)slots_of(s) * (size_t)s->model->internal_count * size);
   return copy;
@@ -424,6 +452,7 @@ void cq_step_record_destroy(cq_scene *s, cq_step_record *record) {
   cq_step_record_clear(s, record);
   cq_free(record->grid);
   cq_free(record->held);
+  cq_free(record->nodes);
   *record = (cq_step_record){0};
 }
 

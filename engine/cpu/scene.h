@@ -4,6 +4,10 @@
 // Particles lie in chunks of 16, field by field (AoSoA-16), sorted by grid cell with the first axis slowest. They are
 // split into a fixed number of ranges of chunks, so that sums do not depend on the number of threads: each range
 // scatters into a slab of its own, and the grid pass adds the slabs in order. Between steps all slabs are zero.
+//
+// Particles of bodies with reference grids come first, in the chunks and ranges of that layout (reference/); those on
+// the spatial grid begin at first_chunk and first_range. Where there are both, the former are carriers as well: they
+// take the momentum of their nodes to the spatial grid, and its impulses back (carrier.inl).
 #ifndef CQ_SCENE_H
 #define CQ_SCENE_H
 
@@ -15,7 +19,8 @@
 
 enum {
   CQ_CHUNK = 16,             // particles of a chunk
-  CQ_RANGES_MAX = CQ_BLOCKS_MAX,        // ranges of a scene: more than cores that a small scene can feed
+  // ranges of a scene: more than cores that a small scene can feed, on reference grids and on the spatial one
+  CQ_RANGES_MAX = 2 * CQ_BLOCKS_MAX,
   CQ_RANGE_CHUNKS = 48,      // chunks that are worth a range of their own
   CQ_MARGIN = 1,             // cells that particles may drift before they are sorted again
   CQ_STREAM_BYTES = 16 << 20,   // of a state that no cache holds until it is read again
@@ -69,7 +74,9 @@ typedef struct cq_arrangement {
 typedef struct cq_slice {
   int32_t references;
   struct cq_slice *next;     // in the free list
-  void *data;                // {chunks, fields, 16}
+  void *data;                // {chunks, fields, 16} of particles on the spatial grid, as if it began at chunk 0
+  void *particles;           // the memory of data
+  void *nodes;               // {2, dim, nodes} displacements and velocities of the nodes of reference grids
   void *internal;            // {chunks, internal variables, 16}, NULL where no material has any
   // {chunks, dim + dim dim, 16} v' and C' of the step that led here, which its particles moved by; NULL where these
   // are v and C, as of APIC
@@ -82,14 +89,20 @@ typedef struct cq_step_record {
   cq_arrangement *arrangement;
   // {record_nodes, 4} momentum and mass; of an implicit step velocity and mass; with unresolved motion then
   // {record_nodes, 4} momentum before stress and forces
+  // ... and with carriers their momentum and mass {record_nodes, 4}
   void *grid;
   uint64_t *held;            // {record_nodes} contacts that hold at the end of an implicit step, as bits
   int64_t grid_capacity;
+  // {dim, nodes} of explicit steps on reference grids: velocities before walls and pins; with carriers then those
+  // before the impulses of the spatial grid
+  void *nodes;
+  int64_t nodes_capacity;
 } cq_step_record;
 
 // What one range found in a step.
 typedef struct cq_found {
-  double fastest;            // largest |velocity component| after it
+  double fastest;            // largest |velocity component| after it, or speed of a node of a reference grid
+  double carrier;            // the same of nodes of reference grids that take part on the spatial grid
   int32_t bad;               // something is not finite or inverted
 } cq_found;
 
@@ -119,6 +132,7 @@ typedef struct cq_scene {
   const struct cq_kernels *kernels;
   int32_t differentiable;
   int32_t chunks, ranges, range_start[CQ_RANGES_MAX + 1];   // in chunks
+  int32_t first_chunk, first_range;    // on the spatial grid
   cq_values values;
   int32_t updates;                     // some law changes F or internal variables after a step
   int32_t params;                      // of a particle: CQ_PARAM_SLOTS and the slots of its material
@@ -142,7 +156,7 @@ typedef struct cq_scene {
   char sentence[256];                  // of the last failure
   cq_slice *next;
   cq_arrangement *next_arrangement;
-  void *record;
+  void *record, *nodes_record;
 
   // work arrays
   void *slab[CQ_RANGES_MAX];
@@ -152,6 +166,9 @@ typedef struct cq_scene {
   // the same of what particles had before stress and forces, NULL without unresolved motion; and the adjoint of what
   // they keep of it, {chunks, dim + dim dim, 16}
   void *inertia_slab[CQ_RANGES_MAX], *inertia_v, *inertia_q, *kept_adj;
+  // of carriers {nodes, 4}: what nodes of bodies take here (carrier.inl); adjoint of the momentum and mass they bring
+  void *carrier_change, *carrier_q;
+  int64_t carrier_capacity;            // nodes
   void *actuation, *actuation_adj;             // {chunks, CQ_SYM + 2 dim, 16}: sigma, force, pressure times area
   // cables, see cable.inl: {cables}; {points, dim} places, pulls or their gradient, gradient of the
   // places; {points}; {pulled, dim}
@@ -207,6 +224,31 @@ typedef struct cq_scene {
   cq_slice *free_slices;
 } cq_scene;
 
+// The ranges on the spatial grid, or on reference grids, that a worker has.
+static inline void cq_scene_share_spatial(const cq_scene *s, const cq_worker *worker, int *begin, int *end) {
+  cq_worker_share(worker, s->ranges - s->first_range, begin, end);
+  *begin += s->first_range;
+  *end += s->first_range;
+}
+static inline void cq_scene_share_reference(const cq_scene *s, const cq_worker *worker, int *begin, int *end) {
+  cq_worker_share(worker, s->first_range, begin, end);
+}
+// Reals that the record of an engine step keeps of each node of the spatial grid; and, of explicit steps, of reference
+// grids.
+static inline int32_t cq_scene_grid_reals(const cq_model *m) {
+  return 4 * (1 + cq_keeps_unresolved(m) + cq_is_mixed(m));
+}
+static inline int32_t cq_scene_node_reals(const cq_model *m) {
+  return m->dim * ((m->wall_count + m->pin_count > 0 || cq_is_mixed(m)) + cq_is_mixed(m));
+}
+// Particles on the spatial grid, and the slot after the last of them.
+static inline int64_t cq_scene_spatial_count(const cq_scene *s) {
+  return cq_is_reference(s->model) ? s->model->spatial_count : s->model->particle_count;
+}
+static inline int32_t cq_scene_spatial_end(const cq_scene *s) {
+  return (int32_t)(s->first_chunk * CQ_CHUNK + cq_scene_spatial_count(s));
+}
+
 // Reals of a particle in a slice, and of its actuation.
 static inline int32_t cq_scene_fields(const cq_scene *s) {
   return cq_state_offset(CQ_STATE_FIELD_COUNT, s->model->dim);
@@ -246,6 +288,7 @@ void cq_slice_release(cq_scene *s, cq_slice *slice);
 cq_arrangement *cq_arrangement_create(cq_scene *s);
 cq_arrangement *cq_arrangement_retain(cq_arrangement *a);
 void cq_arrangement_release(cq_scene *s, cq_arrangement *a);
+void cq_slice_copy_nodes(const cq_scene *s, const cq_slice *from, cq_slice *to);
 // Copies of what another scene of the model has; NULL without memory. The order of particles is without their params.
 cq_slice *cq_slice_copy(cq_scene *s, const cq_slice *slice);
 cq_arrangement *cq_arrangement_copy(cq_scene *s, const cq_arrangement *a);

@@ -124,7 +124,7 @@ static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arr
     to->actuated[c] = actuated;
   }
   // a twin of the last particle, but without mass and volume
-  for (int32_t slot = (int32_t)s->model->particle_count; slot < chunk_end * CQ_CHUNK; slot++) {
+  for (int32_t slot = cq_scene_spatial_end(s); slot < chunk_end * CQ_CHUNK; slot++) {
     *slot_at((real *)to->params, s->params, slot, CQ_PARAM_MASS) = (real)0;
     *slot_at((real *)to->params, s->params, slot, CQ_PARAM_VOLUME) = (real)0;
   }

@@ -173,8 +173,9 @@ CQ_INLINE wide side_of(const wide jac, const wide guess) {
 
 // an inverted particle keeps its F, for the health check
 static void average_volume(cq_scene *s, const cq_slice *in, cq_slice *out, cq_status *status) {
-  const size_t slots = (size_t)s->chunks * CQ_CHUNK;
-  memcpy(out->data, in->data, slots * FIELDS * sizeof(real));
+  const size_t slots = (size_t)s->chunks * CQ_CHUNK, spatial = slots - (size_t)s->first_chunk * CQ_CHUNK;
+  memcpy(out->particles, in->particles, spatial * FIELDS * sizeof(real));
+  if (out->nodes) memcpy(out->nodes, in->nodes, (size_t)(2 * CQ_DIM * s->reference.node_count) * sizeof(real));
   if (out->internal) memcpy(out->internal, in->internal, slots * (size_t)s->model->internal_count * sizeof(real));
   for (int32_t law = 0; law < s->model->material_count && !*status; law++) {
     if (s->model->materials[law].kind != CQ_MATERIAL_FLUID) continue;

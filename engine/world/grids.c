@@ -18,6 +18,7 @@ cq_status cq_grids_create(const cq_model *m, cq_body **out) {
   for (int32_t b = 0; b < m->body_count; b++)
     for (int i = 0; i < 3; i++) bodies[b].origin[i] = i < dim ? INFINITY : 0;
   for (int64_t p = 0; p < m->particle_count; p++) {
+    if (m->body[p] < 0) continue;
     cq_body *body = &bodies[m->body[p]];
     const double side = dim == 2 ? sqrt(m->volume[p]) : cbrt(m->volume[p]);
     body->particles++;
@@ -33,7 +34,7 @@ cq_status cq_grids_create(const cq_model *m, cq_body **out) {
 static void find_shifts(const cq_model *m, const double *positions, cq_body *bodies) {
   for (int32_t b = 0; b < m->body_count; b++) memset(bodies[b].shift, 0, sizeof bodies[b].shift);
   for (int64_t p = 0; p < m->particle_count; p++)
-    for (int i = 0; i < m->dim; i++)
+    for (int i = 0; i < m->dim && m->body[p] >= 0; i++)
       bodies[m->body[p]].shift[i] += positions[p * m->dim + i] - m->position[p * m->dim + i];
   for (int32_t b = 0; b < m->body_count; b++)
     for (int i = 0; i < m->dim; i++) bodies[b].shift[i] /= (double)bodies[b].particles;
@@ -58,6 +59,7 @@ cq_status cq_grids_size(const cq_model *m, const double *positions, cq_body *bod
       high[b][i] = INT64_MIN;
     }
   for (int64_t p = 0; p < m->particle_count; p++) {
+    if (m->body[p] < 0) continue;
     cq_body *body = &bodies[m->body[p]];
     int64_t cell[3], *most = high[m->body[p]];
     double fraction[3];

@@ -76,11 +76,33 @@ static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
   if (!m->body) return CQ_MEMORY;
   if (!def->body) return CQ_OK;
   for (int64_t p = 0; p < n; p++) {
-    if (def->body[p] < 0 || def->body[p] >= m->body_count)
+    if (def->body[p] < -1 || def->body[p] >= m->body_count)
       return cq_fail(CQ_INVALID, "body of particle %lld is %lld; there are %d", (long long)p + 1, def->body[p] + 1ll,
                      m->body_count);
     m->body[p] = def->body[p];
+    m->spatial_count += m->body[p] < 0;
   }
+  if (m->spatial_count == n)
+    return cq_fail(CQ_INVALID, "no particle has a body, and total Lagrangian steps are of bodies: take "
+                   "formulation = \"updated\"");
+  return CQ_OK;
+}
+
+// Which materials have particles on reference grids, a bit for each.
+static uint32_t materials_on_reference(const cq_world_def *def, const cq_model *m) {
+  uint32_t mask = 0;
+  for (int64_t p = 0; p < m->particle_count; p++)
+    if (m->body[p] >= 0) mask |= 1u << (def->material ? def->material[p] : 0);
+  return mask;
+}
+
+// What bodies of both formulations in one world do not have.
+static cq_status check_mixed(const cq_world_def *def, const cq_model *m) {
+  static const char both[] = "bodies of both formulations in one world";
+  if (cq_is_implicit(m)) return cq_fail(CQ_INVALID, "%s need explicit steps; leave out the integrator", both);
+  for (int32_t k = 0; k < m->material_count; k++)
+    if (m->f_bar[k] > 0) return cq_fail(CQ_INVALID, "material %d has f_bar, which %s do not have", k + 1, both);
+  if (def->residual_decay != 0) return cq_fail(CQ_INVALID, "%s do not have transfer = { decay }; leave it out", both);
   return CQ_OK;
 }
 
@@ -142,8 +164,13 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   if (!cq_is_reference(m)) return CQ_OK;
   if (cq_is_implicit(m) && def->collision_stiffness > 0)
     return cq_fail(CQ_INVALID, "collisions are of explicit total Lagrangian steps; leave out the integrator");
+  cq_status status = copy_bodies(def, m);
+  if (!status && cq_is_mixed(m)) status = check_mixed(def, m);
+  if (status) return status;
+  const uint32_t used = materials_on_reference(def, m);
   for (int32_t k = 0; k < m->material_count; k++) {
     const cq_material *material = &m->materials[k];
+    if (!(used >> k & 1)) continue;
     if (cq_material_updates(material))
       return cq_fail(CQ_INVALID, "material %d (%s%s) flows or relaxes with time, which total Lagrangian steps do not "
                      "follow: %s", k + 1, cq_law_of(material->kind)->name,
@@ -155,11 +182,10 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
       return cq_fail(CQ_INVALID, "material %d has f_bar, which total Lagrangian steps do not have: %s",
                      k + 1, instead);
   }
-  if (def->pressure_smoothing > 0)
+  if (def->pressure_smoothing > 0 && !cq_is_mixed(m))
     return cq_fail(CQ_INVALID, "total Lagrangian steps have no liquids, whose pressure could be smoothed; leave out "
                    "pressure_smoothing, or %s", instead);
-  cq_status status = check_thickness(def);
-  if (!status) status = copy_bodies(def, m);
+  status = check_thickness(def);
   return status ? status : check_density(def, m);
 }
 
@@ -450,8 +476,16 @@ static cq_status note_drives(cq_model *m) {
   }
   for (int32_t c = 0; c < m->cables.all; c++) {
     const int64_t *pair = m->cables.point_start, *start = m->cables.start + c;
-    const uint8_t drive = 1 << (c < m->cables.count ? CQ_DRIVE_CABLE : CQ_DRIVE_CHAMBER);
-    for (int64_t k = pair[start[0]]; k < pair[start[1]]; k++) m->drives_of[m->cables.particle[k]] |= drive;
+    const int is_cable = c < m->cables.count;
+    const uint8_t drive = 1 << (is_cable ? CQ_DRIVE_CABLE : CQ_DRIVE_CHAMBER);
+    for (int64_t k = pair[start[0]]; k < pair[start[1]]; k++) {
+      const int32_t p = m->cables.particle[k];
+      if (cq_is_mixed(m) && !cq_on_reference(m, p))
+        return cq_fail(CQ_INVALID, "%s %d is fastened to particle %d, of a body with updated steps; beside total "
+                       "Lagrangian bodies cables and chambers are of these", is_cable ? "cable" : "chamber",
+                       is_cable ? c + 1 : c - m->cables.count + 1, p + 1);
+      m->drives_of[p] |= drive;
+    }
   }
   for (int64_t p = 0; p < m->particle_count; p++) m->drives |= m->drives_of[p];
   if (cq_is_reference(m) && cq_is_implicit(m) && m->drives & cq_drive_bit(CQ_DRIVE_PRESSURE))
@@ -473,6 +507,9 @@ static int has_liquid(const cq_world_def *def) {
     if (def->materials[k].kind == CQ_MATERIAL_FLUID) return 1;
   return 0;
 }
+
+// Times the Courant number: 8 where this is a half.
+static const double meeting_power = 16;
 
 cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_world_def was not filled by cq_world_def_init");
@@ -507,6 +544,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (!status) status = cq_cables_create(def, m);
   if (!status) status = cq_surfaces_create(def, m);
   if (!status) status = note_drives(m);
+  if (!status && cq_is_mixed(m)) m->meeting_power = meeting_power * cq_model_courant(m, NULL, 0);
   if (status) cq_model_destroy(m);
   return status;
 }

@@ -71,7 +71,9 @@ typedef struct cq_model {
   double gravity[3], damping;
   cq_integrator integrator;
   int32_t formulation;        // cq_formulation
-  int32_t body_count, *body;  // {n} of reference grids
+  int32_t body_count, *body;  // {n} of reference grids; -1: of a particle on the grid of the world
+  int64_t spatial_count;      // particles on the grid of the world beside bodies with reference grids
+  double meeting_power;       // by which these lose motion to the grid of the world (E130)
   double collision_stiffness; // share of the softer P-wave modulus by which surfaces push each other apart, 0: never
   double collision_friction;
   double residual_decay;      // rate at which unresolved motion decays, 0: APIC
@@ -119,6 +121,12 @@ static inline double cq_solve_seconds(const cq_model *m) { return cq_is_midpoint
 
 // are steps made on reference grids?
 static inline int cq_is_reference(const cq_model *m) { return m->formulation == CQ_FORMULATION_TOTAL_LAGRANGIAN; }
+// are there beside them particles on the grid of the world?
+static inline int cq_is_mixed(const cq_model *m) { return m->spatial_count > 0; }
+// does a particle belong to a body with a reference grid?
+static inline int cq_on_reference(const cq_model *m, int64_t particle) {
+  return cq_is_reference(m) && m->body[particle] >= 0;
+}
 
 // does the motion of particles that the grid does not resolve stay (transfer = { keep })?
 static inline int cq_keeps_unresolved(const cq_model *m) { return m->keep > 0; }

@@ -88,6 +88,7 @@ static cq_status gather_walls(const cq_model *m, node_list *list) {
 static cq_status gather_pins(const cq_model *m, node_list *list) {
   const cq_wall_map *map = &m->map;
   for (int64_t k = 0; k < m->pin_count; k++) {
+    if (cq_on_reference(m, m->pins[k])) continue;   // it holds nodes of its body
     const double *x = m->position + (int64_t)m->pins[k] * m->dim;
     const int32_t group = m->pin_group ? m->pin_group[k] : 0, pin = m->wall_count + group - m->contact_count;
     int32_t base[3] = {0, 0, 0};

@@ -280,6 +280,7 @@ local spec = is.define("cq.Robot", {
   spacing = is.any_of { is.number { above = 0 }, is.vector { size = { 2, 3 }, above = 0 }, optional = true },
   particle_volume = equal, particle_mass = equal,
   name = is.string { default = "robot" },
+  formulation = is.one_of { "updated", "total_lagrangian", optional = true },
 })
 
 -- Fills the shapes of a robot, one or a list, with particles, and sets its groups, walls and bounding box.
@@ -309,6 +310,8 @@ end
 ---@field particle_volume? number|"equal"   of every particle, for its share of the shape; "equal": the mean [length^dim]
 ---@field particle_mass? number|"equal"     of every particle, for density * volume; "equal": the mean of that [mass]
 ---@field name? string                   for errors and messages
+---@field formulation? "updated"|"total_lagrangian"   of its steps, in place of the world's: an elastic robot with a grid of its own
+---  shape in a liquid, or beside others, that stay on the grid of the world
 
 ---A robot: particles that fill a shape, with groups, materials and actuators. Groups of the shape are the robot's.
 ---Errors: a group without particles, two of one name, a particle without a material or with two.
@@ -316,7 +319,8 @@ end
 ---@return cq.Robot
 local function new(_, fields)
   local def = spec(fields)
-  local self = setmetatable({ name = def.name, groups = {}, group_table = {}, group_names = {} }, Robot)
+  local self = setmetatable({ name = def.name, formulation = def.formulation or false, groups = {}, group_table = {},
+    group_names = {} }, Robot)
   self.root = self
   sample(self, def.shape, def.spacing)
   if def.groups then user_groups(self, def.groups) end

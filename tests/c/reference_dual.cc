@@ -126,6 +126,9 @@ int main(void) {
   space::check_scene(6, false, test_scene_rubbing);
   plane::check_scene(12, false, driven);
   space::check_scene(5, false, driven);
+  plane::check_scene(12, false, test_scene_both);
+  space::check_scene(5, false, test_scene_both);
+  plane::check_scene(40, true, test_scene_both);
   // without these the loops of a lattice go back too
   plane::unwanted = space::unwanted = cq_bit(CQ_FIELD_POSITION);
   void (*const laws[])(test_scene *) = {neo_hookean,         corotated,         linear,         rubber, driven_lattice,

@@ -332,6 +332,26 @@ static inline void test_scene_colliding(test_scene *s) {
   s->def.collision_stiffness = 0.5;
 }
 // and rub on each other
+// The left half with a grid of its own shape, the right one on the grid of the world: it flows or is plastic.
+static inline void test_scene_both(test_scene *s) {
+  static int32_t body[4096];
+  static const cq_material kinds[4] = {{CQ_MATERIAL_NEO_HOOKEAN, 0, 0, 1, 0}, {CQ_MATERIAL_VON_MISES, 0, 2, 0, 0},
+                                       {CQ_MATERIAL_FLUID, 0, 0, 1, 0}, {CQ_MATERIAL_COROTATED, 0, 0, 0, 0}};
+  test_scene_take(s, kinds);
+  test_scene_reference(s);
+  const int dim = s->def.dim;
+  double middle = 0;
+  for (int64_t p = 0; p < s->n; p++) middle += s->position[p * dim] / (double)s->n;
+  for (int64_t p = 0; p < s->n; p++) {
+    body[p] = s->position[p * dim] > middle ? -1 : 0;
+    s->material[p] = body[p] < 0 ? 1 + (int32_t)(p % 3) : 3 * (int32_t)(p & 1);
+    s->velocity[p * dim] += body[p] ? -0.3 : 0.3;
+  }
+  s->def.body = body;
+  s->def.body_count = 1;
+  s->def.pressure_smoothing = 0.4 / s->def.dt;
+}
+
 static inline void test_scene_rubbing(test_scene *s) {
   test_scene_colliding(s);
   s->def.collision_friction = 0.4;

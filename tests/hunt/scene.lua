@@ -267,6 +267,16 @@ local function formulation(seed, made)
   return "total_lagrangian", draw:chance(0.5) and { friction = draw:uniform(0.1, 0.8) } or true
 end
 
+-- Does a body that is elastic, the first one, have a grid of its own shape beside a second one of any kind, which stays
+-- on that of the world, in explicit steps? The second one then has neither cables nor chambers.
+local function by_robot(seed, made, implicit)
+  local one, other = made.bodies[1], made.bodies[2]
+  if implicit or not other or #other.cables > 0 or #other.surfaces > 0 then return false end
+  local law = one.laws[1]
+  if flows[law.law] or law.branches > 0 or (law.f_bar or 0) > 0 or (other.laws[1].f_bar or 0) > 0 then return false end
+  return new_draw(seed + 5e6):chance(0.5)
+end
+
 -- Transfers that keep unresolved motion, for a third of explicit steps on the grid of the world.
 local function transfer(seed, fields)
   local draw = new_draw(seed + 2e6)
@@ -297,7 +307,11 @@ function scene.make(seed)
   for k, body in ipairs(made.bodies) do fields[k] = body end
   fields.formulation, fields.collisions = formulation(seed, made)
   if step.cables then fields.formulation, fields.collisions = "updated", nil end
-  fields.transfer = transfer(seed, fields)
+  local both = by_robot(seed, made, step.cables)
+  if both then
+    fields.formulation, fields.collisions, made.bodies[1].formulation = "updated", nil, "total_lagrangian"
+  end
+  fields.transfer = both and "apic" or transfer(seed, fields)
   local world = cq.World(fields)
   local params = { world = world_params(draw, dim, #list, batch), bodies = {} }
   local rubs = false
@@ -356,6 +370,7 @@ function scene.make(seed)
   if batch > 1 then words[#words + 1] = "batch" end
   if memory then words[#words + 1] = "checkpoints" end
   if first > 0 then words[#words + 1] = ("goes on after %d"):format(first) end
+  if both then words[#words + 1] = "the first body total Lagrangian" end
   if fields.formulation ~= "updated" then words[#words + 1] = "total Lagrangian" end
   if fields.collisions then
     words[#words + 1] = fields.collisions == true and "collisions" or "collisions with friction"

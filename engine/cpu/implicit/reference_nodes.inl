@@ -17,7 +17,7 @@ static Row reference_given(const cq_scene *s, const cq_column *column, const int
   for (int32_t range = 0; column->ranges >> range; range++) {
     if (!(column->ranges >> range & 1)) continue;
     const int64_t length = s->reference.window_size[range] + 2 * CQ_CHUNK;
-    const real *first = (const real *)s->slab[range] + CQ_CHUNK - s->reference.window[range] + at / 4;
+    const real *first = (const real *)s->reference.slab[range] + CQ_CHUNK - s->reference.window[range] + at / 4;
     for (int c = 0; c < fields * CQ_DIM && c < 4; c++) {
       const int field = c / CQ_DIM, component = c % CQ_DIM;
       const real *before = first + (field * SHIFTS_OF_CELLS * CQ_DIM + component) * length;
@@ -47,7 +47,7 @@ static Row reference_momentum(const cq_scene *s, const int64_t at, const Row giv
       real *to = out + 4 * n + i;
       if (!(mass > (real)0)) *to = (real)0;
       else if (!s->model->integrator.statics)
-        *to = *to + moving * reference_field(s, r->from->data, NODE_VELOCITY + i)[node];
+        *to = *to + moving * reference_field(s, r->from->nodes, NODE_VELOCITY + i)[node];
     }
     for (int i = CQ_DIM; i < 4; i++) out[4 * n + i] = (real)0;
     out[4 * n + CQ_DIM] = mass;
@@ -63,9 +63,9 @@ static void spread(cq_scene *s, int32_t block, int32_t from) {
     for (int64_t node = column->node; node < column->node + column->count; node++)
       EACH(i) {
         const real speed = v[4 * node + i];
-        reference_field(s, r->moved->data, NODE_VELOCITY + i)[node] = speed;
-        reference_field(s, r->moved->data, DISPLACEMENT + i)[node] =
-            reference_field(s, r->from->data, DISPLACEMENT + i)[node] + seconds * speed;
+        reference_field(s, r->moved->nodes, NODE_VELOCITY + i)[node] = speed;
+        reference_field(s, r->moved->nodes, DISPLACEMENT + i)[node] =
+            reference_field(s, r->from->nodes, DISPLACEMENT + i)[node] + seconds * speed;
       }
 }
 
@@ -76,13 +76,13 @@ static void reference_place(const cq_scene *s, const int64_t node, wall_real pla
   place[2] = 0;
   EACH(i)
     place[i] = (wall_real)reference_field(s, s->reference.rest, i)[node] +
-               (wall_real)reference_field(s, s->reference.from->data, DISPLACEMENT + i)[node];
+               (wall_real)reference_field(s, s->reference.from->nodes, DISPLACEMENT + i)[node];
 }
 
 // Component i of reference_place.
 static real reference_place_of(const cq_scene *s, const int64_t node, const int i) {
   return reference_field(s, s->reference.rest, i)[node] +
-         reference_field(s, s->reference.from->data, DISPLACEMENT + i)[node];
+         reference_field(s, s->reference.from->nodes, DISPLACEMENT + i)[node];
 }
 
 // Does a node outside of a solid box lie over the face that is nearest to it? Only then can it meet that face. 1 for
@@ -146,7 +146,7 @@ static int add_node(cq_scene *s, cq_constrained_nodes *h, const StepWalls *walls
   if (r->pin[node]) {
     if (!add_pin(h, n, r->pin[node])) return 0;
   } else {
-    EACH(i) speed += fabs((double)s_value(reference_field(s, r->from->data, NODE_VELOCITY + i)[node]));
+    EACH(i) speed += fabs((double)s_value(reference_field(s, r->from->nodes, NODE_VELOCITY + i)[node]));
     for (int32_t w = 0; w < walls->count; w++) {
       double of_wall = 0;
       EACH(i) of_wall += fabs((double)s_value(wall_velocity_of(s, w)[i]));
@@ -188,7 +188,7 @@ CQ_INLINE real back(const cq_scene *s) { return cq_is_midpoint(s->model) ? decay
 CQ_INLINE void velocity_beyond(const cq_scene *s, const int64_t node, real change[CQ_DIM]) {
   EACH(i)
     change[i] = ahead(s) * grid_vector(s, CQ_GRID_VELOCITY)[4 * node + i] -
-                back(s) * reference_field(s, s->reference.from->data, NODE_VELOCITY + i)[node];
+                back(s) * reference_field(s, s->reference.from->nodes, NODE_VELOCITY + i)[node];
 }
 
 // (E125) From VELOCITY, in the mean of the step, to the state after it.
@@ -204,7 +204,7 @@ static void end_on_reference(cq_scene *s, const cq_slice *in, cq_slice *out, int
       real v[CQ_DIM], change[CQ_DIM], free[CQ_DIM], still[CQ_DIM] = {(real)0};
       double square = 0;
       EACH(i) v[i] = mass[node] > (real)0 ? velocity[4 * node + i] : (real)0;
-      EACH(i) change[i] = on * v[i] - off * reference_field(s, in->data, NODE_VELOCITY + i)[node];
+      EACH(i) change[i] = on * v[i] - off * reference_field(s, in->nodes, NODE_VELOCITY + i)[node];
       EACH(i) free[i] = change[i];
       if (k < h->count && constrained_node(h, k)->node == node) {
         Freedom f;
@@ -212,10 +212,10 @@ static void end_on_reference(cq_scene *s, const cq_slice *in, cq_slice *out, int
         freedom_apply(&f, change, free);
       }
       EACH(i) {
-        real *u = reference_field(s, out->data, DISPLACEMENT + i) + node;
-        *u = reference_field(s, in->data, DISPLACEMENT + i)[node] + dt * v[i];
+        real *u = reference_field(s, out->nodes, DISPLACEMENT + i) + node;
+        *u = reference_field(s, in->nodes, DISPLACEMENT + i)[node] + dt * v[i];
         const real end = statics ? (real)0 : v[i] + free[i];
-        reference_field(s, out->data, NODE_VELOCITY + i)[node] = end;
+        reference_field(s, out->nodes, NODE_VELOCITY + i)[node] = end;
         square += (double)s_value(v[i]) * (double)s_value(v[i]);
       }
       if (square > fastest) fastest = square;

@@ -124,7 +124,7 @@ static void begin_reference_adj(cq_scene *s, const cq_slice *in, int32_t block) 
         }
       }
       EACH(i) {
-        const real y = has ? solved[4 * node + i] : 0, v = reference_field(s, in->data, NODE_VELOCITY + i)[node];
+        const real y = has ? solved[4 * node + i] : 0, v = reference_field(s, in->nodes, NODE_VELOCITY + i)[node];
         reference_field(s, r->force_adj, i)[node] = seconds * y;
         by_mass += statics ? 0 : half * v * y;
         const real before = half * mass[node] * y - off * free[i];

@@ -184,9 +184,9 @@ CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
     const Cells c = cells_of(s, cells, h);
     Across have, want, flow;
     Along from, back, flows;
-    across_load(&c, nodes_of(s, in->data, U), &have);
+    across_load(&c, nodes_of(s, in->nodes, U), &have);
     across_load(&c, (const real *)s->reference.force_adj, &want);
-    if (viscous) across_load(&c, nodes_of(s, in->data, W), &flow);
+    if (viscous) across_load(&c, nodes_of(s, in->nodes, W), &flow);
     CQ_ROLL for (int q = 0; q < 2 * SECONDS; q++) {
       const int first = q / SECONDS, second = q % SECONDS;
       Real slope[2][CQ_DIM][CQ_DIM], want_slope[2][CQ_DIM][CQ_DIM], speed[2][CQ_DIM][CQ_DIM], force[2][CQ_DIM];
@@ -274,11 +274,11 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
     if (!has_any(cells, h)) continue;
     const Cells c = cells_of(s, cells, h);
     Around u, v, force, give_u, give_v;
-    around_load(&c, nodes_of(s, in->data, U), &u);
+    around_load(&c, nodes_of(s, in->nodes, U), &u);
     around_load(&c, (const real *)s->reference.force_adj, &force);
     around_clear(&give_u);
     if (cells->viscous) {
-      around_load(&c, nodes_of(s, in->data, W), &v);
+      around_load(&c, nodes_of(s, in->nodes, W), &v);
       around_clear(&give_v);
     }
     for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
@@ -367,7 +367,7 @@ static void forces_adj(cq_scene *s, const cq_slice *in, int32_t range, int32_t g
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
 // From what readouts have given the particles to the slabs, which hold both vector fields; particles are cleared.
-static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
+static void observe_adj(cq_scene *s, const void *displacement, const void *velocity, int32_t range) {
   const cq_reference *r = &s->reference;
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
   const Wanted wanted = wanted_of(s);
@@ -376,8 +376,8 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
     if (!has_any(&r->cells[k], h)) continue;
     const Cells c = cells_of(s, &r->cells[k], h);
     Around u, v, give_u, give_v;
-    around_load(&c, nodes_of(s, in->data, U), &u);
-    around_load(&c, nodes_of(s, in->data, W), &v);
+    around_load(&c, (const real *)displacement, &u);
+    around_load(&c, (const real *)velocity, &v);
     around_clear(&give_u);
     around_clear(&give_v);
     for (int32_t chunk = r->cells[k].chunk; chunk < r->cells[k].chunk + r->cells[k].chunks; chunk++) {
@@ -498,7 +498,7 @@ static void complete(cq_scene *s) {
   for (int64_t k = 0; k < r->node_count; k++) {
     real *to = (real *)r->mass_adj + k;
     EACH(i)
-      *to -= ((const real *)r->inverse)[k] * nodes_of(s, r->adj, W + i)[k] * nodes_of(s, s->live->data, W + i)[k];
+      *to -= ((const real *)r->inverse)[k] * nodes_of(s, r->adj, W + i)[k] * nodes_of(s, s->live->nodes, W + i)[k];
   }
   for (int32_t b = 0; b < r->body_count; b++) {
     double origin[CQ_DIM] = {0};

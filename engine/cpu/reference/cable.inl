@@ -20,7 +20,7 @@ static void place_points(cq_scene *s, const cq_slice *in) {
       wide at[CQ_DIM];
       EACH(i) at[i] = *slot_at((real *)s->reference.place, CQ_DIM, p.slot, i);
       for (int n = 0; n < TOUCHED; n++)
-        EACH(i) at[i] += (wide)placed_weight(&p, n) * (wide)nodes_of(s, in->data, U + i)[placed_node(&p, n)];
+        EACH(i) at[i] += (wide)placed_weight(&p, n) * (wide)nodes_of(s, in->nodes, U + i)[placed_node(&p, n)];
       EACH(i) x[i] += c->weight[k] * at[i];
     }
   }
@@ -43,7 +43,7 @@ static void place_points_adj(cq_scene *s, const cq_slice *in) {
       EACH(i) {
         real *to = (real *)r->adj + (U + i) * r->node_count + node;
         *to += placed_weight(&p, n) * (real)grad[i];
-        along += (double)nodes_of(s, in->data, U + i)[node] * grad[i];
+        along += (double)nodes_of(s, in->nodes, U + i)[node] * grad[i];
       }
       EACH(e) by_fraction[e] += along * placed_slope(s, &p, n, e);
     }

@@ -114,7 +114,7 @@ CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[
 // most 1. One loop for all laws is as quick as one for each. viscous: velocities are needed too.
 CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
                                  const int viscous) {
-  const real *u = nodes_of(s, in->data, U), factor = slope_factor(s);
+  const real *u = nodes_of(s, in->nodes, U), factor = slope_factor(s);
   Real smallest = r_set((real)1);
   LANES_EACH(h) {
     if (!has_any(cells, h)) continue;
@@ -122,7 +122,7 @@ CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells
     Across have, flow;
     Along from, flows;
     across_load(&c, u, &have);
-    if (viscous) across_load(&c, nodes_of(s, in->data, W), &flow);
+    if (viscous) across_load(&c, nodes_of(s, in->nodes, W), &flow);
     CQ_ROLL for (int q = 0; q < 2 * SECONDS; q++) {
       const int first = q / SECONDS, second = q % SECONDS;
       Real slope[2][CQ_DIM][CQ_DIM], speed[2][CQ_DIM][CQ_DIM], force[2][CQ_DIM];
@@ -169,8 +169,8 @@ CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
     if (!has_any(cells, h)) continue;
     const Cells c = cells_of(s, cells, h);
     Around u, v, given;
-    around_load(&c, nodes_of(s, in->data, U), &u);
-    if (cells->viscous) around_load(&c, nodes_of(s, in->data, W), &v);
+    around_load(&c, nodes_of(s, in->nodes, U), &u);
+    if (cells->viscous) around_load(&c, nodes_of(s, in->nodes, W), &v);
     around_clear(&given);
     for (int32_t chunk = cells->chunk; chunk < cells->chunk + cells->chunks; chunk++) {
       if (!is_used(s, chunk, h)) continue;

@@ -13,7 +13,7 @@ CQ_INLINE real solve_seconds(const cq_scene *s) { return (real)cq_solve_seconds(
 
 // The displacements around cells where the vector of the method leads.
 CQ_INLINE void moved_load(const Cells *c, Around *u) {
-  around_load(c, nodes_of(c->s, c->s->reference.moved->data, U), u);
+  around_load(c, nodes_of(c->s, c->s->reference.moved->nodes, U), u);
 }
 
 // stretch and F of a vector of particles by the displacements around them
@@ -177,7 +177,7 @@ static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_
     if (!has_any(cells, h)) continue;
     const Cells c = cells_of(s, cells, h);
     Around v, given;
-    around_load(&c, nodes_of(s, s->reference.moved->data, W), &v);
+    around_load(&c, nodes_of(s, s->reference.moved->nodes, W), &v);
     around_clear(&given);
     CHUNKS_OF(cells, chunk) {
       if (!is_used(s, chunk, h)) continue;

@@ -31,6 +31,7 @@ extern const cq_reference_kernels CQ_TABLE;
 const cq_reference_kernels CQ_TABLE = {
     prepare,  place_points, repel,            repel_adj,   forces,  move,     observe, observe_rim,
     move_adj, forces_adj,   place_points_adj, observe_adj, collect, discount, square,  volume_adj, complete,
+    move_places, move_free, move_held, move_held_adj, move_free_adj,
     solve_momentum, solve_evaluate, solve_tensors, solve_diagonal, solve_product, solve_assemble,
     give_points_adj,
 };

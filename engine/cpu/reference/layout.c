@@ -67,6 +67,7 @@ static cq_status sort_cells(cq_scene *s, const double *positions, sorted *o) {
   o->corner = malloc(n);
   if (!o->cell || !o->start || !o->list || !o->corner) return cq_fail(CQ_MEMORY, "out of memory: cells of particles");
   for (int64_t p = 0; p < m->particle_count; p++) {
+    if (r->body_of[p] < 0) continue;
     const cq_body *body = &r->bodies[r->body_of[p]];
     int64_t cell[3];
     double fraction[3];
@@ -78,7 +79,8 @@ static cq_status sort_cells(cq_scene *s, const double *positions, sorted *o) {
     o->start[o->cell[p] + 2]++;
   }
   for (int64_t k = 0; k <= r->node_count; k++) o->start[k + 1] += o->start[k];
-  for (int64_t p = 0; p < m->particle_count; p++) o->list[o->start[o->cell[p] + 1]++] = (int32_t)p;
+  for (int64_t p = 0; p < m->particle_count; p++)
+    if (r->body_of[p] >= 0) o->list[o->start[o->cell[p] + 1]++] = (int32_t)p;
   cq_grids_settle(m, r->bodies);
   return CQ_OK;
 }
@@ -224,11 +226,11 @@ static void split_cells(cq_scene *s) {
   for (int32_t b = 0; b < r->body_count; b++) planes += r->bodies[b].count[0];
   int32_t ranges = r->chunks / CQ_RANGE_CHUNKS;
   if (ranges > planes / PLANES) ranges = (int32_t)(planes / PLANES);
-  if (ranges > CQ_RANGES_MAX) ranges = CQ_RANGES_MAX;
+  if (ranges > CQ_BLOCKS_MAX) ranges = CQ_BLOCKS_MAX;
   if (ranges > r->cells_count) ranges = r->cells_count;
   if (ranges < 1) ranges = 1;
-  s->chunks = r->chunks;
-  s->ranges = ranges;
+  s->first_chunk = s->chunks = r->chunks;
+  s->first_range = s->ranges = ranges;
   int32_t k = 0;
   for (int32_t range = 0; range <= ranges; range++) {
     const int64_t until = (int64_t)r->chunks * range / ranges;
@@ -241,7 +243,7 @@ static void split_cells(cq_scene *s) {
 // Finds for each range the first node that it reaches, and how many, for its slab.
 static void find_windows(cq_scene *s) {
   cq_reference *r = &s->reference;
-  for (int32_t range = 0; range < s->ranges; range++) {
+  for (int32_t range = 0; range < s->first_range; range++) {
     int64_t low = INT64_MAX, high = 0;
     for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) {
       const cq_body *body = &r->bodies[r->cells[k].body];
@@ -276,7 +278,7 @@ static void mark_pins(const cq_scene *s, const sorted *o) {
   const cq_reference *r = &s->reference;
   for (int32_t group = 0; group < m->contact_count - m->wall_count; group++)
     for (int64_t k = 0; k < m->pin_count; k++)
-      if ((m->pin_group ? m->pin_group[k] : 0) == group)
+      if ((m->pin_group ? m->pin_group[k] : 0) == group && cq_on_reference(m, m->pins[k]))
         mark_around(m, &r->bodies[r->body_of[m->pins[k]]], o->cell[m->pins[k]], r->pin,
                     m->wall_count + group - m->contact_count);
 }
@@ -287,7 +289,8 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
   cq_reference *r = &s->reference;
   int32_t *mark = calloc((size_t)r->node_count, sizeof *mark);
   if (!mark) return cq_fail(CQ_MEMORY, "out of memory: nodes of the bodies");
-  for (int64_t p = 0; p < m->particle_count; p++) mark_around(m, &r->bodies[r->body_of[p]], o->cell[p], mark, 1);
+  for (int64_t p = 0; p < m->particle_count; p++)
+    if (r->body_of[p] >= 0) mark_around(m, &r->bodies[r->body_of[p]], o->cell[p], mark, 1);
   mark_pins(s, o);
   r->nodes_count = 0;
   for (int64_t node = 0; node < r->node_count; node += CQ_REFERENCE_VECTOR) {
@@ -300,13 +303,13 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
     }
     if (!any) continue;
     // the arrays of a slab are shifted by a node
-    for (int32_t range = 0; range < s->ranges; range++)
+    for (int32_t range = 0; range < s->first_range; range++)
       if (node - 1 < r->window[range] + r->window_size[range] && node + CQ_REFERENCE_VECTOR + 1 > r->window[range])
         here.ranges |= 1u << range;
     r->nodes[r->nodes_count++] = here;
   }
-  for (int32_t block = 0; block <= s->ranges; block++)
-    r->nodes_start[block] = (int32_t)((int64_t)r->nodes_count * block / s->ranges);
+  for (int32_t block = 0; block <= s->first_range; block++)
+    r->nodes_start[block] = (int32_t)((int64_t)r->nodes_count * block / s->first_range);
   free(mark);
   return CQ_OK;
 }

@@ -3,9 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-// Surfaces are checked when a node may have gone this far since the last time [cells], and at the end of a control
-// step: two that come towards each other then cannot pass through a cell between two checks.
-static const double checked_way = 0.25;
+const double cq_checked_way = 0.25;
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
@@ -41,9 +39,14 @@ cq_status cq_reference_reserve(cq_scene *s) {
            renew(&r->fraction, slots * dim, real, "places of particles") &&
            renew(&r->place, slots * dim, real, "places of particles") &&
            renew(&r->start, slots * dim * dim, real, "places of particles");
-  for (int32_t k = 0; k < s->ranges && ok; k++) {
+  if (ok && cq_is_mixed(s->model))
+    ok = renew(&r->node_place, nodes * dim, real, "grids of bodies") &&
+         renew(&r->node_velocity, nodes * dim, real, "grids of bodies") &&
+         renew(&r->carried, nodes, real, "grids of bodies") &&
+         renew((void **)&r->node_base, 3 * nodes, sizeof *r->node_base, "grids of bodies");
+  for (int32_t k = 0; k < s->first_range && ok; k++) {
     const size_t length = (size_t)r->window_size[k] + 2 * CQ_CHUNK;
-    ok = renew(&s->slab[k], fields * CQ_REFERENCE_SHIFTS * dim * length, real, "grids of bodies") != NULL;
+    ok = renew(&r->slab[k], fields * CQ_REFERENCE_SHIFTS * dim * length, real, "grids of bodies") != NULL;
   }
   if (ok && differentiable)
     ok = renew(&r->adj, 2 * dim * nodes, real, "adjoint state") &&
@@ -61,7 +64,9 @@ cq_status cq_reference_reserve(cq_scene *s) {
   find_highest(s);
   cq_slice_free(r->seen);
   r->seen = cq_alloc(1, sizeof *r->seen, "particles");
-  if (r->seen) r->seen->data = cq_alloc(slots * (size_t)cq_scene_fields(s), real, "particles");
+  if (r->seen)
+    r->seen->particles = cq_alloc((size_t)s->chunks * CQ_CHUNK * (size_t)cq_scene_fields(s), real, "particles");
+  if (r->seen) r->seen->data = r->seen->particles;
   return r->seen && r->seen->data ? CQ_OK : CQ_MEMORY;
 }
 
@@ -70,9 +75,11 @@ void cq_reference_destroy(cq_scene *s) {
   cq_reference *r = &s->reference;
   void *owned[] = {r->positions, r->bodies, r->order, r->cells, r->cells_of_chunk, r->used, r->nodes, r->pin, r->rim,
                    r->origin, r->rest, r->rim_place, r->mass, r->inverse, r->place, r->fraction, r->start,
+                   r->node_place, r->node_velocity, r->carried, r->node_base,
                    r->adj, r->force_adj, r->mass_adj, r->rest_adj, r->push, r->rim_at,
                    r->fraction_adj, r->place_adj, r->start_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
+  for (int32_t k = 0; k < CQ_BLOCKS_MAX; k++) cq_free(r->slab[k]);
   cq_slice_free(r->seen);
   cq_slice_free(r->moved);
   cq_near_free(&r->near);
@@ -103,14 +110,23 @@ static cq_status arrange_columns(const cq_scene *s, cq_arrangement *a) {
   return CQ_OK;
 }
 
+// Appends the particles on the spatial grid to an order, as the user has them.
+static void append_spatial(const cq_scene *s, int32_t *order) {
+  int32_t slot = s->first_chunk * CQ_CHUNK;
+  for (int64_t p = 0; p < s->model->particle_count; p++)
+    if (!cq_on_reference(s->model, p)) order[slot++] = (int32_t)p;
+  while (slot < s->chunks * CQ_CHUNK) order[slot++] = -1;
+}
+
 // The order of particles that the layout has, and the first slice.
 static cq_status arrange(cq_scene *s) {
   cq_slice *slice = cq_slice_create(s);
   cq_arrangement *a = cq_arrangement_create(s);
   const cq_status columns = slice && a ? arrange_columns(s, a) : CQ_MEMORY;
   if (!columns) {
-    a->sorted_at = 0;
-    memcpy(a->order, s->reference.order, (size_t)s->chunks * CQ_CHUNK * sizeof *a->order);
+    a->sorted_at = cq_is_mixed(s->model) ? -1 : 0;
+    memcpy(a->order, s->reference.order, (size_t)s->reference.chunks * CQ_CHUNK * sizeof *a->order);
+    append_spatial(s, a->order);
     for (int32_t slot = 0; slot < s->chunks * CQ_CHUNK; slot++)
       if (a->order[slot] >= 0) a->slot[a->order[slot]] = slot;
     cq_scene_resume(s, slice, a, 0, 0);
@@ -133,16 +149,20 @@ cq_status cq_reference_begin(cq_scene *s) {
 }
 
 cq_status cq_reference_same_layout(const cq_scene *s, const cq_scene *from) {
-  const size_t size = (size_t)(s->model->particle_count * s->model->dim) * sizeof *s->reference.positions;
-  if (!memcmp(s->reference.positions, from->reference.positions, size)) return CQ_OK;
-  return cq_fail(CQ_INVALID,
-                 "a rollout of total Lagrangian steps goes on from a state of the same undeformed shape, and the "
-                 "positions of the robot are others here");
+  const int32_t dim = s->model->dim;
+  for (int64_t p = 0; p < s->model->particle_count; p++) {
+    const double *a = s->reference.positions + p * dim, *b = from->reference.positions + p * dim;
+    if (cq_on_reference(s->model, p) && memcmp(a, b, (size_t)dim * sizeof *a))
+      return cq_fail(CQ_INVALID,
+                     "a rollout of total Lagrangian steps goes on from a state of the same undeformed shape, and the "
+                     "positions of the robot are others here");
+  }
+  return CQ_OK;
 }
 
 cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_reference(s, worker, &begin, &end);
   for (int32_t k = begin; k < end; k++) {
     s->kernels->load_params(s, s->arrangement, s->range_start[k], s->range_start[k + 1]);
     s->kernels->load_state(s, s->reference.seen, s->range_start[k], s->range_start[k + 1]);
@@ -154,41 +174,72 @@ cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   return CQ_OK;
 }
 
-// Makes the slice of the next state; with a record, room for the node velocities before walls and pins.
+// Room in a record for what an implicit step has solved for.
+static cq_status reserve_solution(const cq_scene *s, cq_step_record *record) {
+  const size_t nodes = (size_t)s->reference.node_count;
+  if (record->grid_capacity >= s->reference.node_count) return CQ_OK;
+  cq_free(record->grid);
+  cq_free(record->held);
+  record->grid_capacity = 0;
+  record->grid = cq_alloc(nodes * 4, (size_t)s->kernels->real_bytes, "memo of the grid");
+  record->held = cq_alloc(nodes, sizeof *record->held, "memo of the grid");
+  if (!record->grid || !record->held) return CQ_MEMORY;
+  record->grid_capacity = s->reference.node_count;
+  return CQ_OK;
+}
+
+cq_status cq_reference_reserve_record(cq_scene *s, cq_step_record *record) {
+  const size_t width = (size_t)cq_scene_node_reals(s->model);
+  s->nodes_record = NULL;
+  if (!record || !width) return CQ_OK;
+  if (record->nodes_capacity < s->reference.node_count) {
+    cq_free(record->nodes);
+    record->nodes_capacity = 0;
+    record->nodes = cq_alloc((size_t)s->reference.node_count * width, (size_t)s->kernels->real_bytes, "memo of nodes");
+    if (!record->nodes) return CQ_MEMORY;
+    record->nodes_capacity = s->reference.node_count;
+  }
+  s->nodes_record = record->nodes;
+  return CQ_OK;
+}
+
+// Makes the slice of the next state; with a record, room for what the adjoint needs of nodes.
 static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
-  s->record = NULL;
   s->next = cq_slice_create(s);
   if (!s->next) return CQ_MEMORY;
-  // walls and pins are kept with the velocities before them; of an implicit step what it has solved for
-  if (!record) return CQ_OK;
-  const int implicit = cq_is_implicit(s->model), holds = implicit || s->model->wall_count + s->model->pin_count > 0;
-  if (holds && record->grid_capacity < s->reference.node_count) {
-    const size_t nodes = (size_t)s->reference.node_count, width = implicit ? 4 : (size_t)s->model->dim;
-    cq_free(record->grid);
-    cq_free(record->held);
-    record->grid_capacity = 0;
-    record->held = NULL;
-    record->grid = cq_alloc(nodes * width, (size_t)s->kernels->real_bytes, "memo of the grid");
-    if (implicit) record->held = cq_alloc(nodes, sizeof *record->held, "memo of the grid");
-    if (!record->grid || (implicit && !record->held)) return CQ_MEMORY;
-    record->grid_capacity = s->reference.node_count;
-  }
+  const cq_status status = !cq_is_implicit(s->model) ? cq_reference_reserve_record(s, record)
+                           : record                  ? reserve_solution(s, record)
+                                                     : CQ_OK;
+  if (status || !record) return status;
   cq_step_record_clear(s, record);
   record->in = cq_slice_retain(s->live);
   record->out = cq_slice_retain(s->next);
   record->arrangement = cq_arrangement_retain(s->arrangement);
-  s->record = holds ? record->grid : NULL;
   return CQ_OK;
+}
+
+// Makes a range of the particles that readouts see: from nodes, or those of the spatial grid.
+static void see_range(cq_scene *s, const cq_slice *slice, int32_t range) {
+  const size_t size = (size_t)s->kernels->real_bytes, chunk = (size_t)cq_scene_fields(s) * CQ_CHUNK * size,
+               from = (size_t)s->range_start[range], chunks = (size_t)s->range_start[range + 1] - from;
+  char *seen = s->reference.seen->data;
+  if (range < s->first_range) {
+    const char *u = slice->nodes, *w = u + (size_t)(s->model->dim * s->reference.node_count) * size;
+    s->kernels->reference->observe(s, u, w, seen, range);
+  } else {
+    memcpy(seen + from * chunk, (const char *)slice->particles + (from - (size_t)s->first_chunk) * chunk,
+           chunks * chunk);
+  }
 }
 
 // Computes the particles of a state from its nodes, for readouts; by the first worker.
 static void see(cq_scene *s, const cq_slice *slice) {
   s->reference.seen_step = -1;
-  for (int32_t range = 0; range < s->ranges; range++) s->kernels->reference->observe(s, slice, range);
+  for (int32_t range = 0; range < s->ranges; range++) see_range(s, slice, range);
 }
 
 // An inverted particle shows in the state before, one that is not finite or has left the world in the state after.
-static void find_culprit(cq_scene *s) {
+void cq_reference_find_culprit(cq_scene *s) {
   const cq_slice *slices[] = {s->live, s->next};
   for (int k = 0; k < 2 && slices[k]; k++) {
     s->health = (cq_health){.step = s->step};
@@ -215,7 +266,7 @@ static cq_status find_touch(cq_scene *s, int64_t step, int *edge) {
 
 // Do surfaces meet after an engine step, or has a particle left the world? The latter is asked where a surface is near
 // its edge. By all workers.
-static cq_status check_surfaces(cq_scene *s, cq_worker *worker, int64_t step) {
+cq_status cq_reference_check_surfaces(cq_scene *s, cq_worker *worker, int64_t step) {
   cq_worker_wait(worker);
   if (worker->rank == 0) {
     int edge = 0;
@@ -238,7 +289,7 @@ static void release_next_slice(cq_scene *s) {
 }
 
 // The forces of cables and chambers at a state, for all of the worker.
-static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
+void cq_reference_pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!s->model->cables.all) return;
   if (worker->rank == 0) {
     s->kernels->reference->place_points(s, in);
@@ -250,7 +301,7 @@ static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
 
 // The adjoint of the pull of cables and chambers in one step: from forces of particles to points, signals and
 // constants.
-static void pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) {
+void cq_reference_pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!s->model->cables.all) return;
   cq_worker_wait(worker);
   if (worker->rank == 0) {
@@ -263,7 +314,7 @@ static void pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) 
 
 // Computes the forces between surfaces that are near each other; two that have passed into each other are an error. By
 // one worker.
-static cq_status repel(cq_scene *s, const cq_slice *in) {
+cq_status cq_reference_repel(cq_scene *s, const cq_slice *in) {
   const cq_reference *r = &s->reference;
   if (!(s->model->collision_stiffness > 0)) return CQ_OK;
   const cq_status status = s->kernels->reference->repel(s, in);
@@ -282,13 +333,13 @@ static cq_status move_explicitly(cq_scene *s, cq_worker *worker, const cq_slice 
   const cq_reference_kernels *kernels = s->kernels->reference;
   cq_found *found = s->found[substep & 1];
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_reference(s, worker, &begin, &end);
   for (int32_t k = begin; k < end; k++) kernels->forces(s, live, k, &found[k]);
   cq_worker_phase(worker, CQ_PHASE_P2G);
   cq_worker_wait(worker);
   const cq_status status = s->status;
   *next = s->next;
-  for (int32_t k = begin; k < end && !status; k++) kernels->move(s, live, *next, s->record, k, &found[k]);
+  for (int32_t k = begin; k < end && !status; k++) kernels->move(s, live, *next, s->nodes_record, k, &found[k]);
   cq_worker_wait(worker);
   return status;
 }
@@ -298,7 +349,7 @@ static cq_status move_implicitly(cq_scene *s, cq_worker *worker, const cq_slice 
                                  cq_step_record *record, int32_t substep) {
   const cq_implicit_kernels *loops = s->implicit.loops;
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_reference(s, worker, &begin, &end);
   if (worker->rank == 0) s->reference.from = live;
   cq_worker_wait(worker);
   cq_status status = s->status;
@@ -318,18 +369,18 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, doubl
   double fastest = 0;
   const cq_found *found = s->found[substep & 1];
   if (worker->rank == 0) s->status = prepare_step(s, record);
-  if (worker->rank == 0 && !s->status) s->status = repel(s, *live);
-  pull_cables(s, worker, *live);
+  if (worker->rank == 0 && !s->status) s->status = cq_reference_repel(s, *live);
+  cq_reference_pull_cables(s, worker, *live);
   cq_slice *next = NULL;
   const cq_status status = implicit ? move_implicitly(s, worker, *live, &next, record, substep)
                                     : move_explicitly(s, worker, *live, &next, substep);
-  for (int32_t k = 0; k < s->ranges && !status; k++) {
+  for (int32_t k = 0; k < s->first_range && !status; k++) {
     bad |= found[k].bad;
     if (found[k].fastest > fastest) fastest = found[k].fastest;
   }
   if (status || bad) {
     if (worker->rank == 0) {
-      if (!status) find_culprit(s);
+      if (!status) cq_reference_find_culprit(s);
       release_next_slice(s);
     }
     cq_worker_wait(worker);
@@ -352,11 +403,11 @@ cq_status cq_reference_advance(cq_scene *s, cq_worker *worker, cq_step_record *r
   cq_slice *live = s->live;
   const int64_t first = s->step;
   double way = 0;
-  cq_status status = first ? CQ_OK : check_surfaces(s, worker, 0);
+  cq_status status = first ? CQ_OK : cq_reference_check_surfaces(s, worker, 0);
   for (int32_t k = 0; k < s->model->substeps && !status; k++) {
     status = run_step(s, worker, &live, &way, records ? &records[k] : NULL, k);
-    if (status || (way < checked_way && k + 1 < s->model->substeps)) continue;
-    status = check_surfaces(s, worker, first + k);
+    if (status || (way < cq_checked_way && k + 1 < s->model->substeps)) continue;
+    status = cq_reference_check_surfaces(s, worker, first + k);
     way = 0;
   }
   cq_worker_wait(worker);
@@ -368,7 +419,7 @@ void cq_reference_observe(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!cq_is_reference(s->model) || s->reference.seen_step == s->step) return;
   cq_worker_share(worker, s->ranges, &begin, &end);
-  for (int32_t k = begin; k < end; k++) s->kernels->reference->observe(s, s->live, k);
+  for (int32_t k = begin; k < end; k++) see_range(s, s->live, k);
   cq_worker_wait(worker);
   if (worker->rank == 0) s->reference.seen_step = s->step;
   cq_worker_wait(worker);
@@ -379,7 +430,7 @@ void cq_reference_observe(cq_scene *s, cq_worker *worker) {
 void cq_reference_begin_adjoint(cq_scene *s) {
   cq_reference *r = &s->reference;
   const size_t real = (size_t)s->kernels->real_bytes, dim = (size_t)s->model->dim, nodes = (size_t)r->node_count,
-               slots = (size_t)s->chunks * CQ_CHUNK;
+               slots = (size_t)r->chunks * CQ_CHUNK;
   memset(r->adj, 0, 2 * dim * nodes * real);
   memset(r->mass_adj, 0, nodes * real);
   memset(r->rest_adj, 0, dim * nodes * real);
@@ -393,16 +444,16 @@ void cq_reference_begin_adjoint(cq_scene *s) {
 
 // How many vector fields the adjoint of forces scatters to nodes: gradients of displacements, and of velocities where
 // a material is viscous.
-static int32_t fields_given(const cq_scene *s) {
+int32_t cq_reference_fields_given(const cq_scene *s) {
   for (int32_t k = 0; k < s->model->material_count; k++)
     if (s->model->materials[k].viscous) return 2;
   return 1;
 }
 
 // All workers together: the adjoint of the nodes from what each range scattered. given: number of vectors at a node.
-static void collect(cq_scene *s, cq_worker *worker, int32_t given) {
+void cq_reference_collect(cq_scene *s, cq_worker *worker, int32_t given) {
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_reference(s, worker, &begin, &end);
   cq_worker_wait(worker);
   for (int32_t k = begin; k < end; k++) s->kernels->reference->collect(s, k, given);
   cq_worker_wait(worker);
@@ -411,9 +462,10 @@ static void collect(cq_scene *s, cq_worker *worker, int32_t given) {
 void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!s->reference.read) return;
-  cq_worker_share(worker, s->ranges, &begin, &end);
-  for (int32_t k = begin; k < end; k++) s->kernels->reference->observe_adj(s, s->live, k);
-  collect(s, worker, 2);
+  cq_scene_share_reference(s, worker, &begin, &end);
+  const char *u = s->live->nodes, *w = u + (size_t)(s->model->dim * s->reference.node_count * s->kernels->real_bytes);
+  for (int32_t k = begin; k < end; k++) s->kernels->reference->observe_adj(s, u, w, k);
+  cq_reference_collect(s, worker, 2);
   if (worker->rank == 0) s->reference.read = 0;
   cq_worker_wait(worker);
 }
@@ -422,13 +474,13 @@ void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
 static cq_status reverse_implicitly(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   const cq_implicit_kernels *loops = s->implicit.loops;
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_reference(s, worker, &begin, &end);
   if (worker->rank == 0) {
     s->step--;   // for walls that move
     s->reference.from = record->in;
   }
   cq_worker_wait(worker);
-  pull_cables(s, worker, record->in);
+  cq_reference_pull_cables(s, worker, record->in);
   const cq_status status = cq_implicit_solve_adj(s, worker, record, substep);
   if (status) return status;
   for (int32_t b = begin; b < end; b++) {
@@ -437,13 +489,13 @@ static cq_status reverse_implicitly(cq_scene *s, cq_worker *worker, const cq_ste
   }
   cq_worker_wait(worker);
   for (int32_t b = begin; b < end; b++) s->kernels->reference->forces_adj(s, s->reference.moved, b, 1);
-  collect(s, worker, 1);
+  cq_reference_collect(s, worker, 1);
   if (cq_cables_follow(s->model)) {
     if (worker->rank == 0) loops->cables_follow_adj(s, s->reference.moved);
     cq_worker_wait(worker);
-    pull_cables(s, worker, record->in);   // those at the end of the step were elsewhere
+    cq_reference_pull_cables(s, worker, record->in);   // those at the end of the step were elsewhere
   }
-  pull_cables_adj(s, worker, record->in);
+  cq_reference_pull_cables_adj(s, worker, record->in);
   cq_worker_wait(worker);
   return CQ_OK;
 }
@@ -458,10 +510,9 @@ static cq_status reverse_control_step(cq_scene *s, cq_worker *worker, const cq_s
 
 cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   const cq_reference_kernels *kernels = s->kernels->reference;
-  const int holds = s->model->wall_count + s->model->pin_count > 0;
-  const int32_t fields = fields_given(s);
+  const int32_t fields = cq_reference_fields_given(s);
   int begin, end;
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_reference(s, worker, &begin, &end);
   if (worker->rank == 0) s->status = CQ_OK;
   cq_reference_settle_adjoint(s, worker);
   if (cq_is_implicit(s->model)) return reverse_control_step(s, worker, records);
@@ -470,24 +521,24 @@ cq_status cq_reference_reverse(cq_scene *s, cq_worker *worker, const cq_step_rec
     if (worker->rank == 0) s->step--;   // for walls that move
     cq_worker_wait(worker);
     for (int32_t b = begin; b < end; b++)
-      kernels->move_adj(s, record->in, record->out, holds ? record->grid : NULL, b, given);
+      kernels->move_adj(s, record->in, record->out, record->nodes, b, given);
     cq_worker_wait(worker);
     cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
-    pull_cables(s, worker, record->in);
+    cq_reference_pull_cables(s, worker, record->in);
     if (worker->rank == 0 && s->model->collision_stiffness > 0 && !s->status)
       s->status = kernels->repel_adj(s, record->in);
     for (int32_t b = begin; b < end; b++) kernels->forces_adj(s, record->in, b, fields);
     cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
-    pull_cables_adj(s, worker, record->in);
+    cq_reference_pull_cables_adj(s, worker, record->in);
   }
-  collect(s, worker, fields);
+  cq_reference_collect(s, worker, fields);
   return s->status;
 }
 
 void cq_reference_finish(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_reference_settle_adjoint(s, worker);
-  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_reference(s, worker, &begin, &end);
   for (int32_t k = begin; k < end; k++) {
     s->kernels->reference->volume_adj(s, k);
     s->kernels->store_params_adj(s, s->range_start[k], s->range_start[k + 1]);

@@ -114,7 +114,8 @@ CQ_INLINE Real held_near(const cq_scene *s, const cq_nodes *n, const int64_t o, 
 // The world place of a node: rest place plus displacement.
 CQ_INLINE void place_of_node(const cq_scene *s, const cq_slice *in, const int64_t node, wall_real place[3]) {
   place[2] = 0;
-  EACH(i) place[i] = (wall_real)nodes_of(s, s->reference.rest, i)[node] + (wall_real)nodes_of(s, in->data, U + i)[node];
+  EACH(i)
+    place[i] = (wall_real)nodes_of(s, s->reference.rest, i)[node] + (wall_real)nodes_of(s, in->nodes, U + i)[node];
 }
 
 // CQ_LANES nodes: velocities before their contacts become those after, and mean those in the step.
@@ -147,48 +148,123 @@ CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLa
 
 // ---- the pass -------------------------------------------------------------------------------------------------------
 
+// The velocities of CQ_LANES nodes by forces, gravity and damping; a node without mass stays where it is.
+CQ_INLINE void free_velocity(const cq_scene *s, const cq_slice *in, const cq_nodes *n, const int64_t o,
+                             const Real mass, Real v[CQ_DIM]) {
+  const cq_reference *r = &s->reference;
+  const real dt = (real)s->model->dt, decay = decay_of(s), *gravity = (const real *)s->globals;
+  const Real by = dt * r_load((const real *)r->inverse + o);
+  Real f[CQ_DIM];
+  given_at(s, n, 0, o, f);
+  if (r->push) EACH(i) f[i] += r_load((const real *)r->push + i * r->node_count + o);
+  EACH(i) v[i] = decay * (r_load(nodes_of(s, in->nodes, W + i) + o) + by * f[i] + dt * gravity[i]);
+  EACH(i) v[i] = r_pick(mass, v[i], r_set((real)0));
+}
+
+// What a pass over nodes finds: squares of the largest speed, and of that of nodes which take part on the spatial grid;
+// and 0 as long as everything is finite.
+typedef struct {
+  Real fastest, carrier, poison;
+} NodesFound;
+
+// The end of a step for CQ_LANES nodes: walls and pins, then places. record: of velocities before the walls, or NULL.
+CQ_INLINE void hold_and_place(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, const cq_nodes *n,
+                              const int64_t o, Real v[CQ_DIM], NodesFound *found, const int32_t block) {
+  const cq_reference *r = &s->reference;
+  const int64_t nodes = r->node_count;
+  const real dt = (real)s->model->dt;
+  const Real mass = r_load((const real *)r->mass + o);
+  Real u[CQ_DIM], x[CQ_DIM], mean[CQ_DIM];
+  EACH(i) u[i] = r_load(nodes_of(s, in->nodes, U + i) + o);
+  EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + u[i];
+  if (record) EACH(i) r_store((real *)record + i * nodes + o, v[i]);
+  const Real near = held_near(s, n, o, mass, x, v);
+  EACH(i) mean[i] = v[i];
+  if (any_above(near)) {
+    HeldLanes lanes;
+    EACH(i) r_store(lanes.v[i], v[i]);
+    EACH(i) r_store(lanes.mean[i], v[i]);
+    r_store(lanes.near, near);
+    hold_nodes(s, in, o, &lanes, block);
+    EACH(i) v[i] = r_load(lanes.v[i]);
+    EACH(i) mean[i] = r_load(lanes.mean[i]);
+  }
+  Real square = r_set((real)0);
+  EACH(i) square += v[i] * v[i];
+  found->fastest = r_max(found->fastest, square);
+  if (r->carried)
+    found->carrier = r_max(found->carrier, r_pick(r_load((const real *)r->carried + o), square, r_set((real)0)));
+  EACH(i) {
+    const Real next = u[i] + dt * mean[i];
+    r_store((real *)out->nodes + (U + i) * nodes + o, next);
+    r_store((real *)out->nodes + (W + i) * nodes + o, v[i]);
+    found->poison += (real)0 * next;
+  }
+}
+
+// Adds to what a range has found.
+CQ_INLINE void nodes_found(const NodesFound *all, cq_found *found) {
+  if (!r_finite(all->poison)) found->bad = 1;
+  found->fastest = sqrt((double)s_value(-r_smallest(-all->fastest)));
+  found->carrier = sqrt((double)s_value(-r_smallest(-all->carrier)));
+}
+
 // record {dim, nodes} takes velocities before the walls, or is NULL.
 static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, int32_t block, cq_found *found) {
   const cq_reference *r = &s->reference;
-  const int64_t nodes = r->node_count;
-  const real dt = (real)s->model->dt, decay = decay_of(s), *gravity = (const real *)s->globals;
-  Real poison = r_set((real)0), fastest = poison;
+  NodesFound all = {r_set((real)0), r_set((real)0), r_set((real)0)};
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
     LANES_EACH(h) {
-      const cq_nodes *n = &r->nodes[k];
-      const int64_t o = n->node + h;
-      const Real mass = r_load((const real *)r->mass + o), by = dt * r_load((const real *)r->inverse + o);
-      Real f[CQ_DIM], v[CQ_DIM], u[CQ_DIM], x[CQ_DIM];
-      given_at(s, n, 0, o, f);
-      if (r->push) EACH(i) f[i] += r_load((const real *)r->push + i * nodes + o);
-      EACH(i) u[i] = r_load(nodes_of(s, in->data, U + i) + o);
-      EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + u[i];
-      EACH(i) v[i] = decay * (r_load(nodes_of(s, in->data, W + i) + o) + by * f[i] + dt * gravity[i]);
-      // a node without mass stays where it is
-      EACH(i) v[i] = r_pick(mass, v[i], r_set((real)0));
-      if (record) EACH(i) r_store((real *)record + i * nodes + o, v[i]);
-      const Real near = held_near(s, n, o, mass, x, v);
-      Real mean[CQ_DIM];
-      EACH(i) mean[i] = v[i];
-      if (any_above(near)) {
-        HeldLanes lanes;
-        EACH(i) r_store(lanes.v[i], v[i]);
-        EACH(i) r_store(lanes.mean[i], v[i]);
-        r_store(lanes.near, near);
-        hold_nodes(s, in, o, &lanes, block);
-        EACH(i) v[i] = r_load(lanes.v[i]);
-        EACH(i) mean[i] = r_load(lanes.mean[i]);
-      }
-      Real square = r_set((real)0);
-      EACH(i) square += v[i] * v[i];
-      fastest = r_max(fastest, square);
-      EACH(i) {
-        const Real next = u[i] + dt * mean[i];
-        r_store((real *)out->data + (U + i) * nodes + o, next);
-        r_store((real *)out->data + (W + i) * nodes + o, v[i]);
-        poison += (real)0 * next;   // stays zero unless something is not finite
-      }
+      const int64_t o = r->nodes[k].node + h;
+      Real v[CQ_DIM];
+      free_velocity(s, in, &r->nodes[k], o, r_load((const real *)r->mass + o), v);
+      hold_and_place(s, in, out, record, &r->nodes[k], o, v, &all, block);
     }
-  if (!r_finite(poison)) found->bad = 1;
-  found->fastest = sqrt((double)s_value(-r_smallest(-fastest)));
+  nodes_found(&all, found);
+}
+
+// ---- in two parts, around the pass over nodes of the spatial grid ---------------------------------------------------
+
+// The part of a record with velocities before the spatial grid changes them.
+CQ_INLINE real *free_part(const cq_scene *s, const void *record) {
+  return (real *)record + CQ_DIM * s->reference.node_count;
+}
+
+// Where the nodes of a block are in a state.
+static void move_places(cq_scene *s, const cq_slice *in, int32_t block) {
+  const cq_reference *r = &s->reference;
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    LANES_EACH(h) {
+      const int64_t o = r->nodes[k].node + h;
+      EACH(i)
+        r_store((real *)r->node_place + i * r->node_count + o,
+                r_load(nodes_of(s, r->rest, i) + o) + r_load(nodes_of(s, in->nodes, U + i) + o));
+    }
+}
+
+// Velocities by the forces in the slabs, to node_velocity and to the record, if there is one.
+static void move_free(cq_scene *s, const cq_slice *in, void *record, int32_t block) {
+  const cq_reference *r = &s->reference;
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    LANES_EACH(h) {
+      const int64_t o = r->nodes[k].node + h;
+      Real v[CQ_DIM];
+      free_velocity(s, in, &r->nodes[k], o, r_load((const real *)r->mass + o), v);
+      EACH(i) r_store((real *)r->node_velocity + i * r->node_count + o, v[i]);
+      if (record) EACH(i) r_store(free_part(s, record) + i * r->node_count + o, v[i]);
+    }
+}
+
+// From node_velocity, which the spatial grid has changed, to the state after the step; record as of move.
+static void move_held(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, int32_t block, cq_found *found) {
+  const cq_reference *r = &s->reference;
+  NodesFound all = {r_set((real)0), r_set((real)0), r_set((real)0)};
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    LANES_EACH(h) {
+      const int64_t o = r->nodes[k].node + h;
+      Real v[CQ_DIM];
+      EACH(i) v[i] = r_load((const real *)r->node_velocity + i * r->node_count + o);
+      hold_and_place(s, in, out, record, &r->nodes[k], o, v, &all, block);
+    }
+  nodes_found(&all, found);
 }

@@ -90,70 +90,147 @@ CQ_INLINE double sum_of_lanes(const Real x) {
   return sum;
 }
 
+// CQ_LANES nodes backward: what displacements and velocities get, and masses; v: velocities at the place of the step
+// that gv is of.
+typedef struct {
+  Real gu[CQ_DIM], gv[CQ_DIM], v[CQ_DIM], mass;
+} NodesGrad;
+
+// The adjoint of CQ_LANES nodes, with the vector fields that the slabs hold.
+CQ_INLINE void take_adj(const cq_scene *s, const cq_nodes *n, const int64_t o, const int32_t given, NodesGrad *g) {
+  const cq_reference *r = &s->reference;
+  const Real mass = r_load((const real *)r->mass + o);
+  Real more[CQ_DIM];
+  EACH(i) g->gu[i] = r_load((const real *)r->adj + (U + i) * r->node_count + o);
+  EACH(i) g->gv[i] = r_load((const real *)r->adj + (W + i) * r->node_count + o);
+  if (given > 0) {
+    given_at(s, n, 0, o, more);
+    EACH(i) g->gu[i] += more[i];
+  }
+  if (given > 1) {
+    given_at(s, n, 1, o, more);
+    EACH(i) g->gv[i] += more[i];
+  }
+  EACH(i) g->gv[i] = r_pick(mass, g->gv[i], r_set((real)0));
+  g->mass = r_set((real)0);
+}
+
+// Adjoint of hold_and_place; before: velocities before the walls {dim, nodes}, which g->v becomes.
+CQ_INLINE void hold_and_place_adj(cq_scene *s, const cq_slice *in, const real *before, const cq_nodes *n,
+                                  const int64_t o, NodesGrad *g, cq_partial *sum) {
+  const cq_reference *r = &s->reference;
+  const int64_t nodes = r->node_count;
+  const Real mass = r_load((const real *)r->mass + o);
+  Real gm[CQ_DIM], x[CQ_DIM];
+  EACH(i) gm[i] = r_pick(mass, (real)s->model->dt * g->gu[i], r_set((real)0));
+  EACH(i) g->v[i] = r_load(before + i * nodes + o);
+  EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + r_load(nodes_of(s, in->nodes, U + i) + o);
+  const Real near = held_near(s, n, o, mass, x, g->v);
+  if (!any_above(near)) {
+    EACH(i) g->gv[i] += gm[i];
+    return;
+  }
+  HeldGrad lanes;
+  EACH(i) r_store(lanes.v[i], g->gv[i]);
+  EACH(i) r_store(lanes.mean[i], gm[i]);
+  EACH(i) r_store(lanes.x[i], r_set((real)0));
+  r_store(lanes.mass, g->mass);
+  r_store(lanes.near, near);
+  hold_nodes_adj(s, in, before, o, &lanes, sum);
+  g->mass = r_load(lanes.mass);
+  EACH(i) g->gv[i] = r_load(lanes.v[i]);
+  EACH(i) g->gu[i] += r_load(lanes.x[i]);
+  real *rest = (real *)r->rest_adj + o;
+  if (s->wanted & cq_bit(CQ_FIELD_POSITION))
+    EACH(i) r_store(rest + i * nodes, r_load(rest + i * nodes) + r_load(lanes.x[i]));
+}
+
+// Adds to the gradient of the nodes' masses.
+CQ_INLINE void give_node_mass(const cq_scene *s, const int64_t o, const Real grad) {
+  const Real mass = r_load((const real *)s->reference.mass + o);
+  real *to = (real *)s->reference.mass_adj + o;
+  r_store(to, r_pick(mass, r_load(to) + grad, r_set((real)0)));
+}
+
+// Adjoint of free_velocity; g->v: the velocities that it gave.
+CQ_INLINE void free_velocity_adj(cq_scene *s, const cq_slice *in, const int64_t o, NodesGrad *g, NodeTotals *totals) {
+  const cq_reference *r = &s->reference;
+  const int64_t nodes = r->node_count;
+  const real dt = (real)s->model->dt, decay = decay_of(s), *gravity = (const real *)s->globals;
+  const Real inverse = r_load((const real *)r->inverse + o);
+  EACH(i) {
+    const Real back = decay * g->gv[i];
+    totals->damping += g->v[i] * g->gv[i];
+    totals->gravity[i] += back;
+    g->mass -=
+        inverse * g->gv[i] * (g->v[i] - decay * (r_load(nodes_of(s, in->nodes, W + i) + o) + dt * gravity[i]));
+    r_store((real *)r->force_adj + i * nodes + o, dt * inverse * back);
+    r_store((real *)r->adj + (U + i) * nodes + o, g->gu[i]);
+    r_store((real *)r->adj + (W + i) * nodes + o, back);
+  }
+  give_node_mass(s, o, g->mass);
+}
+
+// Sums of a block that are 0.
+CQ_INLINE NodeTotals no_totals(void) {
+  NodeTotals totals;
+  EACH(i) totals.gravity[i] = r_set((real)0);
+  totals.damping = totals.gravity[0];
+  return totals;
+}
+
+// Adds the sums of a block to the gradients of gravity and damping.
+CQ_INLINE void give_totals(const cq_scene *s, const NodeTotals *totals, cq_partial *sum) {
+  EACH(i) sum->gravity[i] += s->model->dt * sum_of_lanes(totals->gravity[i]);
+  sum->damping -= s->model->dt * sum_of_lanes(totals->damping);
+}
+
 // given: vector fields that the slabs hold, which are added to adj
 static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const void *record, int32_t block,
                      int32_t given) {
   const cq_reference *r = &s->reference;
-  const int64_t nodes = r->node_count;
-  const real dt = (real)s->model->dt, decay = decay_of(s), *gravity = (const real *)s->globals;
-  const int by_place = (s->wanted & cq_bit(CQ_FIELD_POSITION)) != 0;
-  real *adj = (real *)r->adj;
+  const real *before = record ? (const real *)record : (const real *)out->nodes + W * r->node_count;
   cq_partial *sum = &s->partial[block];
-  NodeTotals totals;
-  EACH(i) totals.gravity[i] = r_set((real)0);
-  totals.damping = totals.gravity[0];
+  NodeTotals totals = no_totals();
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
     LANES_EACH(h) {
-      const cq_nodes *n = &r->nodes[k];
-      const int64_t o = n->node + h;
-      const Real mass = r_load((const real *)r->mass + o), inverse = r_load((const real *)r->inverse + o);
-      const real *before = record ? (const real *)record : (const real *)out->data + W * nodes;
-      Real gu[CQ_DIM], gv[CQ_DIM], gm[CQ_DIM], v[CQ_DIM], x[CQ_DIM], more[CQ_DIM], grad_mass = r_set((real)0);
-      EACH(i) gu[i] = r_load(adj + (U + i) * nodes + o);
-      EACH(i) gv[i] = r_load(adj + (W + i) * nodes + o);
-      if (given > 0) {
-        given_at(s, n, 0, o, more);
-        EACH(i) gu[i] += more[i];
-      }
-      if (given > 1) {
-        given_at(s, n, 1, o, more);
-        EACH(i) gv[i] += more[i];
-      }
-      EACH(i) gv[i] = r_pick(mass, gv[i], r_set((real)0));
-      EACH(i) gm[i] = r_pick(mass, dt * gu[i], r_set((real)0));
-      EACH(i) v[i] = r_load(before + i * nodes + o);
-      EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + r_load(nodes_of(s, in->data, U + i) + o);
-      const Real near = held_near(s, n, o, mass, x, v);
-      if (!any_above(near)) {
-        EACH(i) gv[i] += gm[i];
-      } else {
-        HeldGrad lanes;
-        EACH(i) r_store(lanes.v[i], gv[i]);
-        EACH(i) r_store(lanes.mean[i], gm[i]);
-        EACH(i) r_store(lanes.x[i], r_set((real)0));
-        r_store(lanes.mass, grad_mass);
-        r_store(lanes.near, near);
-        hold_nodes_adj(s, in, before, o, &lanes, sum);
-        grad_mass = r_load(lanes.mass);
-        EACH(i) gv[i] = r_load(lanes.v[i]);
-        EACH(i) gu[i] += r_load(lanes.x[i]);
-        real *rest = (real *)r->rest_adj + o;
-        if (by_place) EACH(i) r_store(rest + i * nodes, r_load(rest + i * nodes) + r_load(lanes.x[i]));
-      }
-      EACH(i) {
-        const Real back = decay * gv[i];
-        totals.damping += v[i] * gv[i];
-        totals.gravity[i] += back;
-        grad_mass -= inverse * gv[i] * (v[i] - decay * (r_load(nodes_of(s, in->data, W + i) + o) + dt * gravity[i]));
-        r_store((real *)r->force_adj + i * nodes + o, dt * inverse * back);
-        r_store(adj + (U + i) * nodes + o, gu[i]);
-        r_store(adj + (W + i) * nodes + o, back);
-      }
-      real *to = (real *)r->mass_adj + o;
-      r_store(to, r_pick(mass, r_load(to) + grad_mass, r_set((real)0)));
+      const int64_t o = r->nodes[k].node + h;
+      NodesGrad g;
+      take_adj(s, &r->nodes[k], o, given, &g);
+      hold_and_place_adj(s, in, before, &r->nodes[k], o, &g, sum);
+      free_velocity_adj(s, in, o, &g, &totals);
     }
-  EACH(i) sum->gravity[i] += s->model->dt * sum_of_lanes(totals.gravity[i]);
-  sum->damping -= s->model->dt * sum_of_lanes(totals.damping);
+  give_totals(s, &totals, sum);
+}
+
+// Adjoint of move_held: what velocities before the walls get stays in adj, in the place of those after.
+static void move_held_adj(cq_scene *s, const cq_slice *in, const void *record, int32_t block, int32_t given) {
+  const cq_reference *r = &s->reference;
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    LANES_EACH(h) {
+      const int64_t o = r->nodes[k].node + h;
+      NodesGrad g;
+      take_adj(s, &r->nodes[k], o, given, &g);
+      hold_and_place_adj(s, in, (const real *)record, &r->nodes[k], o, &g, &s->partial[block]);
+      EACH(i) r_store((real *)r->adj + (U + i) * r->node_count + o, g.gu[i]);
+      EACH(i) r_store((real *)r->adj + (W + i) * r->node_count + o, g.gv[i]);
+      give_node_mass(s, o, g.mass);
+    }
+}
+
+// Adjoint of move_free.
+static void move_free_adj(cq_scene *s, const cq_slice *in, const void *record, int32_t block) {
+  const cq_reference *r = &s->reference;
+  NodeTotals totals = no_totals();
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    LANES_EACH(h) {
+      const int64_t o = r->nodes[k].node + h;
+      NodesGrad g;
+      take_adj(s, &r->nodes[k], o, 0, &g);
+      EACH(i) g.v[i] = r_load(free_part(s, record) + i * r->node_count + o);
+      free_velocity_adj(s, in, o, &g, &totals);
+    }
+  give_totals(s, &totals, &s->partial[block]);
 }
 
 // Adds to the adjoint of a block's nodes the sums that all ranges scattered. given: 1 for displacements alone, 2 for

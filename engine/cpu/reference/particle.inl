@@ -156,7 +156,7 @@ static void give_mass(cq_scene *s, cq_slice *out, const Placed *p) {
       EACH(j)
         v = v + *slot_at(state, FIELDS, p->slot, C + i * CQ_DIM + j) *
                     (nodes_of(s, r->rest, j)[node] - *slot_at((real *)r->place, CQ_DIM, p->slot, j));
-      real *to = (real *)out->data + (W + i) * r->node_count + node;
+      real *to = (real *)out->nodes + (W + i) * r->node_count + node;
       *to = *to + nm * v;
     }
   }
@@ -172,13 +172,36 @@ static Placed placed_at(const cq_scene *s, const cq_cells *cells, const int32_t 
   return p;
 }
 
+// Which nodes take part on the spatial grid: those with a share of the largest mass of their body. One with less has
+// few particles at the edge of its reach, and moves far out for little strain of these.
+static void set_carriers(cq_scene *s) {
+  static const double least = 0.02;
+  cq_reference *r = &s->reference;
+  const real *mass = (const real *)r->mass;
+  if (!r->carried) return;
+  for (int64_t k = 0; k < r->node_count; k++) ((real *)r->carried)[k] = (real)0;
+  for (int32_t b = 0; b < r->body_count; b++) {
+    const int64_t end = b + 1 < r->body_count ? r->bodies[b + 1].first : r->node_count;
+    double most = 0;
+    for (int64_t k = r->bodies[b].first; k < end; k++)
+      if ((double)s_value(mass[k]) > most) most = (double)s_value(mass[k]);
+    for (int64_t k = r->bodies[b].first; k < end; k++)
+      if ((double)s_value(mass[k]) > least * most) ((real *)r->carried)[k] = mass[k];
+  }
+  for (int32_t k = 0; k < r->nodes_count; k++) {
+    r->nodes[k].carriers = 0;
+    for (int l = 0; l < CQ_REFERENCE_VECTOR; l++)
+      if (((const real *)r->carried)[r->nodes[k].node + l] > (real)0) r->nodes[k].carriers |= 1u << l;
+  }
+}
+
 // Start of a rollout: mass and velocity of the nodes from those of the particles, and displacements of 0.
 static void prepare(cq_scene *s, cq_slice *out) {
   cq_reference *r = &s->reference;
   set_origins(s);
   set_places(s);
   set_kinds(s);
-  for (int64_t k = 0; k < 2 * CQ_DIM * r->node_count; k++) ((real *)out->data)[k] = (real)0;
+  for (int64_t k = 0; k < 2 * CQ_DIM * r->node_count; k++) ((real *)out->nodes)[k] = (real)0;
   for (int64_t k = 0; k < r->node_count; k++) ((real *)r->mass)[k] = (real)0;
   for (int32_t k = 0; k < r->cells_count; k++) {
     const cq_cells *cells = &r->cells[k];
@@ -194,24 +217,25 @@ static void prepare(cq_scene *s, cq_slice *out) {
     if (m > (real)0) by = (real)1 / m;
     ((real *)r->inverse)[k] = by;
     EACH(i) {
-      real *v = (real *)out->data + (W + i) * r->node_count + k;
+      real *v = (real *)out->nodes + (W + i) * r->node_count + k;
       *v = by * *v;
     }
   }
+  set_carriers(s);
 }
 
 // ---- particles for readouts -----------------------------------------------------------------------------------------
 
-// State of the particles of a range, from displacements and velocities of the nodes, for readouts.
-static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
+// State of the particles of a range, from displacements u and velocities w of the nodes.
+static void observe(cq_scene *s, const void *displacement, const void *velocity, void *out, int32_t range) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) LANES_EACH(h) {
     const Cells c = cells_of(s, &r->cells[k], h);
     Around u, v;
-    around_load(&c, nodes_of(s, in->data, U), &u);
-    around_load(&c, nodes_of(s, in->data, W), &v);
+    around_load(&c, (const real *)displacement, &u);
+    around_load(&c, (const real *)velocity, &v);
     for (int32_t chunk = r->cells[k].chunk; chunk < r->cells[k].chunk + r->cells[k].chunks; chunk++) {
-      real *to = (real *)r->seen->data + AT(chunk, FIELDS, 0);
+      real *to = (real *)out + AT(chunk, FIELDS, 0);
       const Matter m = matter_at(s, chunk);
       const Point at = {s, &m, chunk, h, -1, 0, NONE_WANTED};
       Weights w;
@@ -231,9 +255,11 @@ static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
   }
 }
 
+// ---- surfaces -------------------------------------------------------------------------------------------------------
+
 // Where a node of a body is in a state.
 static void rim_node(const cq_scene *s, const cq_slice *in, int64_t node, double x[3]) {
-  EACH(i) x[i] = (double)s_value(nodes_of(s, s->reference.rest, i)[node] + nodes_of(s, in->data, U + i)[node]);
+  EACH(i) x[i] = (double)s_value(nodes_of(s, s->reference.rest, i)[node] + nodes_of(s, in->nodes, U + i)[node]);
 }
 
 // Where nodes at the surfaces of bodies are, and the edges of the cells around them.

@@ -44,6 +44,7 @@ typedef struct cq_nodes {
   int64_t node;
   uint32_t ranges;           // bit r: range r scatters to them
   uint32_t touched;          // bit l: particles reach node + l
+  uint32_t carriers;         // bit l: node + l takes part on the spatial grid as well
   int32_t pinned;            // some node is held by a pin
 } cq_nodes;
 
@@ -81,6 +82,13 @@ typedef struct cq_reference {
   void *start;               // {chunks, dim * dim, 16} F at rest
   int32_t started;           // some F at rest is not the identity
 
+  // {dim, nodes} places and velocities of nodes beside particles on the spatial grid (../carrier.inl), else NULL
+  void *node_place, *node_velocity;
+  void *carried;             // {nodes} mass of those that take part there, else 0
+  int32_t *node_base;        // {nodes, 3} base cells there: x, y (0 in 2D), last axis
+
+  void *slab[CQ_BLOCKS_MAX];           // of each range: forces and impulses, or what adjoints give; see stencil.inl
+
   // of implicit steps: the state before the running step, and that which a vector leads to, with the vector
   const struct cq_slice *from;
   struct cq_slice *moved;
@@ -108,7 +116,8 @@ typedef struct cq_reference_kernels {
   void (*forces)(struct cq_scene *s, const struct cq_slice *in, int32_t range, struct cq_found *found);
   void (*move)(struct cq_scene *s, const struct cq_slice *in, struct cq_slice *out, void *record, int32_t block,
                struct cq_found *found);
-  void (*observe)(struct cq_scene *s, const struct cq_slice *in, int32_t range);   // particles to seen
+  // particles of a range with displacements u and velocities w {dim, nodes}, to out {chunks, fields, 16}
+  void (*observe)(struct cq_scene *s, const void *u, const void *w, void *out, int32_t range);
   void (*observe_rim)(struct cq_scene *s, const struct cq_slice *in);              // to rim_place
 
   // Backward: adj of out becomes adj of in, but for what the slabs hold. given: vector fields that they hold before, or
@@ -117,12 +126,21 @@ typedef struct cq_reference_kernels {
                    int32_t block, int32_t given);
   void (*forces_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t given);
   void (*place_points_adj)(struct cq_scene *s, const struct cq_slice *in);   // after pull_cables_adj
-  void (*observe_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range);   // two fields
+  void (*observe_adj)(struct cq_scene *s, const void *u, const void *w, int32_t range);   // two fields
   void (*collect)(struct cq_scene *s, int32_t block, int32_t given);   // slabs to adj
   void (*discount)(struct cq_scene *s, double factor);
   double (*square)(const struct cq_scene *s);            // the sum of squares of adj
   void (*volume_adj)(struct cq_scene *s, int32_t range); // gradients of constants to those of volumes
   void (*complete)(struct cq_scene *s);                  // adj of the first state to the user's gradients
+
+  // Beside particles on the spatial grid move is in two parts, before and after that changes velocities of nodes.
+  void (*move_places)(struct cq_scene *s, const struct cq_slice *in, int32_t block);
+  void (*move_free)(struct cq_scene *s, const struct cq_slice *in, void *record, int32_t block);
+  void (*move_held)(struct cq_scene *s, const struct cq_slice *in, struct cq_slice *out, void *record, int32_t block,
+                    struct cq_found *found);
+  void (*move_held_adj)(struct cq_scene *s, const struct cq_slice *in, const void *record, int32_t block,
+                        int32_t given);
+  void (*move_free_adj)(struct cq_scene *s, const struct cq_slice *in, const void *record, int32_t block);
 
   // loops over particles of implicit steps, in the places of those of the world's grid (../implicit/implicit.h)
   void (*solve_momentum)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t at);
@@ -138,6 +156,32 @@ typedef struct cq_reference_kernels {
 cq_status cq_reference_layout(struct cq_scene *s, const double *positions);
 cq_status cq_reference_reserve(struct cq_scene *s);   // memory for it
 void cq_reference_destroy(struct cq_scene *s);
+
+// Surfaces are checked when a node may have gone this far since the last time [cells], and at the end of a control
+// step: two that come towards each other then cannot pass through a cell between two checks.
+extern const double cq_checked_way;
+
+// Parts of a step that those with particles on the spatial grid (carried.c) have too.
+// Room for what a record keeps of nodes; nodes_record points to it.
+cq_status cq_reference_reserve_record(struct cq_scene *s, struct cq_step_record *record);
+cq_status cq_reference_repel(struct cq_scene *s, const struct cq_slice *in);
+void cq_reference_pull_cables(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in);
+void cq_reference_pull_cables_adj(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in);
+cq_status cq_reference_check_surfaces(struct cq_scene *s, cq_worker *worker, int64_t step);
+void cq_reference_find_culprit(struct cq_scene *s);   // to health
+int32_t cq_reference_fields_given(const struct cq_scene *s);
+void cq_reference_collect(struct cq_scene *s, cq_worker *worker, int32_t given);
+
+// What steps on both grids do on reference grids, around the pass over nodes of the spatial grid. bring: forces, and
+// what nodes bring to the spatial grid; take: what they take from it, and the next state. Backward in the order
+// take_adj, nodes of the spatial grid, bring_adj.
+cq_status cq_carriers_bring(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in, struct cq_found *found);
+void cq_carriers_take(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in, struct cq_slice *out,
+                      struct cq_found *found);
+void cq_carriers_take_adj(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *record, int32_t given);
+cq_status cq_carriers_bring_adj(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *record);
+// The box of the base cells of a block's nodes in a state, for sorting, in partial.
+void cq_carriers_find(struct cq_scene *s, const struct cq_slice *in, int32_t block);
 
 // What the calls of scene.h do for a scene with steps on a reference grid.
 cq_status cq_reference_begin(struct cq_scene *s);                       // by one worker: layout and order

@@ -13,14 +13,14 @@ static cq_status place_rims(cq_scene *s, const cq_slice *in) {
 
 // Component i of where a surface node is in a state.
 CQ_INLINE wide place_of_rim(const cq_scene *s, const cq_slice *in, const int64_t node, const int i) {
-  return (wide)nodes_of(s, s->reference.rest, i)[node] + (wide)nodes_of(s, in->data, U + i)[node];
+  return (wide)nodes_of(s, s->reference.rest, i)[node] + (wide)nodes_of(s, in->nodes, U + i)[node];
 }
 
 // Sets the relative velocity of two surface nodes that are near each other, and how much a force between them changes
 // it in one step (`slow`).
 static void speed_of_pair(const cq_scene *s, const cq_slice *in, const int64_t a, const int64_t b, Collision *c) {
   const real *inverse = (const real *)s->reference.inverse;
-  EACH(i) c->speed[i] = (wide)nodes_of(s, in->data, W + i)[a] - (wide)nodes_of(s, in->data, W + i)[b];
+  EACH(i) c->speed[i] = (wide)nodes_of(s, in->nodes, W + i)[a] - (wide)nodes_of(s, in->nodes, W + i)[b];
   c->slow = (wide)(COLLISION_SHARES * s->model->dt) * ((wide)inverse[a] + (wide)inverse[b]);
 }
 

@@ -118,7 +118,8 @@ CQ_INLINE int64_t slab_length(const cq_scene *s, const int32_t range) {
 // A range's slab of nodal sums for a field.
 CQ_INLINE Slab slab_at(const cq_scene *s, const int32_t range, const int field) {
   const int64_t length = slab_length(s, range);
-  return (Slab){(real *)s->slab[range] + field * GIVEN * length + CQ_CHUNK - s->reference.window[range], length};
+  real *first = (real *)s->reference.slab[range] + field * GIVEN * length;
+  return (Slab){first + CQ_CHUNK - s->reference.window[range], length};
 }
 // The array of one component in a slab; shift: of the node along the last but one axes.
 CQ_INLINE real *slab_array(const Slab *slab, const int shift, const int component) {
@@ -129,9 +130,9 @@ CQ_INLINE real *slab_array(const Slab *slab, const int shift, const int componen
 static void slab_clear(cq_scene *s, const int32_t range, const int fields) {
   const int64_t count = fields * GIVEN * slab_length(s, range);
 #if defined(CQ_REAL_DUAL)
-  for (int64_t k = 0; k < count; k++) ((real *)s->slab[range])[k] = (real)0;
+  for (int64_t k = 0; k < count; k++) ((real *)s->reference.slab[range])[k] = (real)0;
 #else
-  memset(s->slab[range], 0, (size_t)count * sizeof(real));
+  memset(s->reference.slab[range], 0, (size_t)count * sizeof(real));
 #endif
 }
 

@@ -19,6 +19,7 @@
 #if defined(CQ_REAL_DUAL)
 static const cq_reference_kernels reference = {prepare, place_points, repel, NULL, forces, move, observe, observe_rim,
                                                NULL,    NULL,         NULL,  NULL, NULL,   NULL, NULL,    NULL, NULL,
+                                               move_places, move_free, move_held, NULL, NULL,
                                                solve_momentum, solve_evaluate, solve_tensors, solve_diagonal,
                                                solve_product, NULL, NULL};
 #endif

@@ -17,7 +17,7 @@ local robot = {}
 -- fields of a robot that are plain as they stand
 local as_they_are = {
   "name", "dim", "particle_count", "lower", "size", "offset", "groups", "signals", "weight_columns", "actuator_count",
-  "pins", "wall_names",
+  "pins", "wall_names", "formulation",
 }
 
 local surface_fields = { "name", "area", "stress" }
@@ -257,6 +257,7 @@ function robot.make(data, what)
   local out = setmetatable({ group_table = {}, group_names = {} }, robots.class)
   out.root = out
   for _, name in ipairs(as_they_are) do out[name] = plain.copy(data[name]) end
+  out.formulation = data.formulation or false      -- which came later
   for name, tensor in pairs(data.constants) do out[name] = tensor end
   out.law = plain.index(data.law)
   out.laws = mapped(data.laws, to_material)

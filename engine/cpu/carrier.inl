@@ -1,0 +1,209 @@
+// carrier: bodies with reference grids on the spatial grid. In a step their nodes j, which forces have moved already,
+// bring mass and momentum to the nodes i here, to a field b beside that of the particles, a:
+//   m_b = sum w m_j,  p_b = sum w m_j v_j,  v_b = p_b / m_b.
+// Where a node has mass of both, these share one velocity, which walls change,
+//   v = (m_a v_a + m_b v_b) / (m_a + m_b);
+// and nodes of the body take it in the place of theirs, the more the less of the mass is the body's own:
+//   v_j <- v_j + sum w (v - v_b + c (v_b - v_j)),  c = 1 - (m_b / (m_a + m_b))^q.                          (E130)
+// Momentum is kept to rounding for any c. With c = 0 a body would keep motion that nodes here cannot tell apart, and
+// that its forces renew in each step: a liquid seeps into it; with q = 4 a fifth as fast, with q = 8 a thirtieth. With
+// c = 1 it would have no motion of its own beside a drop. q goes with the length of a step, so that a body loses motion
+// by time and not by step. Where it is alone nothing happens to it.
+
+// The places of nodes from o on, and how they lie among those here.
+CQ_INLINE void carriers_place(const cq_scene *s, const int64_t o, const int h, const int slopes, Record *of,
+                              int32_t *node) {
+  const real *place = (const real *)s->reference.node_place, inv_dx = (real)(1 / s->model->dx);
+  Real base[CQ_DIM], f[CQ_DIM];
+  EACH(i) {
+    const Real x = inv_dx * r_load(place + i * s->reference.node_count + o + h);
+    base[i] = r_floor(x - (real)0.5);
+    f[i] = x - base[i];
+  }
+  nodes_store(s->arrangement, node, h, base);
+  weights_store(of + h, f, slopes);
+}
+
+// Base cells of the nodes of a block, and the box of them, as find_bases.
+static void carrier_bases(const cq_scene *s, int32_t block, cq_partial *found) {
+  const cq_reference *r = &s->reference;
+  const real inv_dx = (real)(1 / s->model->dx);
+  found->outside = 0;
+  for (int i = 0; i < 3; i++) {
+    found->lower[i] = i == 1 && CQ_DIM == 2 ? 0 : INT32_MAX;
+    found->upper[i] = i == 1 && CQ_DIM == 2 ? 0 : INT32_MIN;
+  }
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
+    for (int l = 0; l < CQ_REFERENCE_VECTOR; l++) {
+      const int64_t node = r->nodes[k].node + l;
+      if (!(r->nodes[k].carriers >> l & 1)) continue;
+      EACH(i) {
+        const int axis = i == CQ_DIM - 1 ? 2 : i;
+        const real x = inv_dx * ((const real *)r->node_place)[i * r->node_count + node];
+        // a node may be a cell and a half outside of the particles, for which the window has room
+        if (!(x > (real)-2 && x < (real)(s->model->cells[i] + 2))) {
+          found->outside = 1;
+          continue;
+        }
+        const int32_t base = (int32_t)floor((double)s_value(x) - 0.5);
+        r->node_base[3 * node + axis] = base;
+        if (base < found->lower[axis]) found->lower[axis] = base;
+        if (base > found->upper[axis]) found->upper[axis] = base;
+      }
+    }
+}
+
+// Mass and momentum of a block's nodes to their slab.
+static void carrier_p2g(cq_scene *s, int32_t block) {
+  const cq_reference *r = &s->reference;
+  const Strides strides = strides_of(s->arrangement);
+  Scatter to;
+  scatter_begin(&to, s, block);
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++) {
+    Record records[CQ_CHUNK] __attribute__((aligned(64)));
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    const int64_t o = r->nodes[k].node;
+    LANES_EACH(h) {
+      Exchange give;
+      carriers_place(s, o, h, 0, records, node);
+      give.m = r_load((const real *)r->carried + o + h);
+      EACH(i) give.q[i] = give.m * r_load((const real *)r->node_velocity + i * r->node_count + o + h);
+      EACH(i) EACH(j) give.b[i][j] = r_set((real)0);
+      move_store(records + h, MOVE, &give);
+    }
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      if (!(r->nodes[k].carriers >> l & 1)) continue;
+      scatter_to(&to, &strides, node[l]);
+      scatter(to.rows, &records[l]);
+    }
+  }
+  scatter_end(&to, &strides);
+}
+
+// The sums over the nodes here around the nodes of a vector, of carrier_change: to their records.
+CQ_INLINE void carriers_gather(const cq_scene *s, const cq_nodes *n, const int32_t node[CQ_CHUNK], Record *of) {
+  const Strides strides = strides_of(s->arrangement);
+  for (int l = 0; l < CQ_CHUNK; l++)
+    if (n->carriers >> l & 1) gather(&of[l], (const real *)s->carrier_change + 4 * (int64_t)node[l], &strides);
+}
+
+// What a block's nodes take from those here: node_velocity after it.
+static void carrier_g2p(cq_scene *s, int32_t block) {
+  const cq_reference *r = &s->reference;
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++) {
+    Record records[CQ_CHUNK] __attribute__((aligned(64)));
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    const int64_t o = r->nodes[k].node;
+    LANES_EACH(h) carriers_place(s, o, h, 0, records, node);
+    carriers_gather(s, &r->nodes[k], node, records);
+    LANES_EACH(h) {
+      const Real mass = r_load((const real *)r->carried + o + h);
+      Sums sums;
+      sums_load(records + h, &sums);
+      EACH(i) {
+        real *at = (real *)r->node_velocity + i * r->node_count + o + h;
+        const Real v = r_load(at);
+        r_store(at, r_pick(mass, v + (sums.n0[i] - sums.nm * v), v));
+      }
+    }
+  }
+}
+
+// ---- nodes ----------------------------------------------------------------------------------------------------------
+
+// A node with mass of particles on the spatial grid (a) and of bodies with reference grids (b), before walls.
+typedef struct {
+  real a, b, share, taken, own[CQ_DIM], brought[CQ_DIM], v[CQ_DIM];
+} Meeting;
+
+// How much of the velocity that a body has around a node it loses there for the node's, by its share of the mass: 0
+// where it is alone, and soon 1.
+CQ_INLINE real taken_of(const cq_scene *s, const real share) {
+  return (real)1 - s_exp((real)s->model->meeting_power * s_log(share));
+}
+
+// a, b: momentum and mass {4} of both. Without a the node is still.
+CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m) {
+  const real decay = decay_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
+  m->a = a[CQ_DIM];
+  m->b = b[CQ_DIM];
+  m->share = m->taken = (real)0;
+  EACH(i) m->own[i] = m->brought[i] = m->v[i] = (real)0;
+  if (!(m->a > (real)0)) return;
+  EACH(i) m->own[i] = m->v[i] = decay * (a[i] / m->a + dt * gravity[i]);
+  if (!(m->b > (real)0)) return;
+  m->share = m->b / (m->a + m->b);
+  m->taken = taken_of(s, m->share);
+  EACH(i) m->brought[i] = b[i] / m->b;
+  EACH(i) m->v[i] = m->own[i] + m->share * (m->brought[i] - m->own[i]);
+}
+
+// Do both have mass there?
+CQ_INLINE int both_meet(const Meeting *m) { return m->a > (real)0 && m->b > (real)0; }
+
+// The slabs of particles, and of nodes of reference grids, that reach a column.
+typedef struct {
+  Slabs own, brought;
+} MetSlabs;
+
+// Lists the slabs that reach a column.
+CQ_INLINE void met_slabs_find(const cq_scene *s, const cq_column *column, MetSlabs *out) {
+  out->own.count = out->brought.count = 0;
+  for (int r = 0; column->ranges >> r; r++) {
+    if (!(column->ranges >> r & 1)) continue;
+    Slabs *to = r < s->first_range ? &out->brought : &out->own;
+    to->of[to->count++] = slab_of(s, r) + 4 * column->node;
+  }
+}
+
+// Takes the sums of four nodes from slabs, which are cleared; to out {16}, and to kept unless that is NULL.
+CQ_INLINE void met_take(const Slabs *slabs, const int32_t z, real *out, real *kept) {
+  const Row p = slabs->count ? slabs_take(slabs, 4 * z) : row_zero();
+  row_store(out, p);
+  if (kept) row_store(kept + 4 * z, p);
+}
+
+// Where a record has the momentum and mass of a column's particles, or of reference grids; NULL without a record.
+CQ_INLINE real *met_record(const cq_scene *s, const void *record, const cq_column *column, const int carriers) {
+  return record ? (real *)record + 4 * (carriers * s->arrangement->record_nodes + column->record) : NULL;
+}
+
+// The pass over nodes for a column that nodes of reference grids reach: grid_v; and carrier_change, v - (1 - c) v_b and
+// c {nodes, 4}. record as of grid.
+static void carried_column(cq_scene *s, const cq_column *column, void *record, int32_t block) {
+  real *velocity = (real *)s->grid_v + 4 * column->node, *change = (real *)s->carrier_change + 4 * column->node;
+  real *kept_own = met_record(s, record, column, 0), *kept_brought = met_record(s, record, column, 1);
+  MetSlabs slabs;
+  met_slabs_find(s, column, &slabs);
+  for (int32_t z = 0; z < column->count; z += 4) {
+    real own[16] __attribute__((aligned(64))), brought[16] __attribute__((aligned(64)));
+    met_take(&slabs.own, z, own, kept_own);
+    met_take(&slabs.brought, z, brought, kept_brought);
+    for (int k = 0; k < 4; k++) {
+      real *v = velocity + 4 * (z + k), *d = change + 4 * (z + k);
+      Meeting m;
+      meet(s, own + 4 * k, brought + 4 * k, &m);
+      for (int i = 0; i < 4; i++) v[i] = d[i] = (real)0;
+      EACH(i) v[i] = m.v[i];
+      EACH(i) d[i] = ((real)1 - m.taken) * m.brought[i];
+      if (m.a > (real)0) v[CQ_DIM] = m.a + m.b;   // until the walls have seen it
+      d[CQ_DIM] = m.taken;
+    }
+  }
+  Contacts contacts;
+  int64_t entry = column->wall_begin;
+  for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++) {
+    real *v = velocity + 4 * z;
+    if (!(v[CQ_DIM] > (real)0)) continue;
+    contacts_locate(s, column, z, v[CQ_DIM], &contacts);
+    for (int k = 0; k < contacts.count; k++) {
+      if (s->impulse_out) contact_and_measure(s, &contacts, k, v, impulse_of(s, block));
+      else apply_contact(s, &contacts, k, v);
+    }
+  }
+  for (int32_t z = 0; z < column->count; z++) {
+    real *v = velocity + 4 * z, *d = change + 4 * z;
+    EACH(i) d[i] = d[CQ_DIM] > (real)0 ? v[i] - d[i] : (real)0;
+    v[CQ_DIM] = (real)0;
+  }
+}

@@ -1,0 +1,168 @@
+// carrier_adj: nodes of reference grids on the spatial grid, backward (E131).
+
+// What a meeting gets: its velocity before walls, that of the body, the mass of both, and what is taken.
+typedef struct {
+  real v[CQ_DIM], brought[CQ_DIM], mass, taken;
+} MeetingGrad;
+
+// Adjoint of meet: to what momentum and mass {4} of both get; and gravity and damping to sum.
+static void meet_adj(const cq_scene *s, const Meeting *m, const MeetingGrad *grad, real *a, real *b,
+                     cq_partial *sum) {
+  const real decay = decay_of(s), dt = (real)s->model->dt, *gravity = (const real *)s->globals;
+  for (int i = 0; i < 4; i++) a[i] = b[i] = 0;
+  if (!(m->a > 0)) return;
+  real by_share = 0;
+  a[CQ_DIM] = grad->mass;
+  EACH(i) {
+    const real own = (1 - m->share) * grad->v[i], back = decay * own;
+    sum->gravity[i] += s->model->dt * (double)back;
+    sum->damping -= s->model->dt * (double)(m->own[i] * own);
+    a[i] = back / m->a;
+    a[CQ_DIM] -= back * (m->own[i] / decay - dt * gravity[i]) / m->a;
+    by_share += grad->v[i] * (m->brought[i] - m->own[i]);
+  }
+  if (!(m->b > 0)) return;
+  by_share -= (real)s->model->meeting_power * (1 - m->taken) / m->share * grad->taken;
+  const real all = m->a + m->b;
+  a[CQ_DIM] -= by_share * m->b / (all * all);
+  b[CQ_DIM] = grad->mass + by_share * m->a / (all * all);
+  EACH(i) {
+    b[i] = (m->share * grad->v[i] + grad->brought[i]) / m->b;
+    b[CQ_DIM] -= b[i] * m->brought[i];
+  }
+}
+
+// Adjoint of carried_column: from the slabs, which hold dL/dv and dL/d(change), to grid_q and carrier_q; grid_v and
+// carrier_change again.
+static void carried_column_adj(cq_scene *s, const cq_column *column, const void *record, int32_t block) {
+  real *velocity = (real *)s->grid_v + 4 * column->node, *change = (real *)s->carrier_change + 4 * column->node;
+  real *grad = (real *)s->grid_q + 4 * column->node, *carried = (real *)s->carrier_q + 4 * column->node;
+  const real *own = met_record(s, record, column, 0), *brought = met_record(s, record, column, 1);
+  MetSlabs slabs;
+  met_slabs_find(s, column, &slabs);
+  for (int32_t z = 0; z < column->count; z += 4) {
+    met_take(&slabs.own, z, grad + 4 * z, NULL);
+    met_take(&slabs.brought, z, carried + 4 * z, NULL);
+    for (int k = z; k < z + 4; k++) {
+      Meeting m;
+      meet(s, own + 4 * k, brought + 4 * k, &m);
+      for (int i = 0; i < 4; i++) velocity[4 * k + i] = 0;
+      EACH(i) velocity[4 * k + i] = m.v[i];
+      for (int i = 0; i < 4 && !both_meet(&m); i++) carried[4 * k + i] = 0;
+      EACH(i) {
+        grad[4 * k + i] = m.a > 0 ? grad[4 * k + i] + carried[4 * k + i] : 0;
+      }
+    }
+  }
+  contacts_of_column_adj(s, column, own, brought, velocity, grad, &s->partial[block]);
+  for (int32_t k = 0; k < column->count; k++) {
+    Meeting m;
+    MeetingGrad of = {.mass = s->grad_impulse ? grad[4 * k + CQ_DIM] : 0, .taken = carried[4 * k + CQ_DIM]};
+    real a[4], b[4];
+    meet(s, own + 4 * k, brought + 4 * k, &m);
+    for (int i = 0; i < 4; i++) change[4 * k + i] = 0;
+    change[4 * k + CQ_DIM] = m.taken;
+    EACH(i) {
+      const real by = carried[4 * k + i];
+      if (both_meet(&m)) change[4 * k + i] = velocity[4 * k + i] - (1 - m.taken) * m.brought[i];
+      of.v[i] = grad[4 * k + i];
+      of.brought[i] = -(1 - m.taken) * by;
+      of.taken += by * m.brought[i];
+    }
+    meet_adj(s, &m, &of, a, b, &s->partial[block]);
+    memcpy(grad + 4 * k, a, sizeof a);
+    memcpy(carried + 4 * k, b, sizeof b);
+  }
+}
+
+// What CQ_LANES nodes from o on give of velocities after carrier_g2p, in adj: the adjoint of n0 and nm.
+CQ_INLINE void taken_adj(const cq_scene *s, const real *moving, const real *adj, const int64_t o, Exchange *give) {
+  const int64_t nodes = s->reference.node_count;
+  const Real mass = r_load((const real *)s->reference.carried + o), none = r_set((real)0);
+  give->m = none;
+  EACH(i) {
+    give->q[i] = r_pick(mass, r_load(adj + i * nodes + o), none);
+    give->m -= give->q[i] * r_load(moving + i * nodes + o);
+    EACH(j) give->b[i][j] = none;
+  }
+}
+
+// Adjoint of carrier_g2p, from what velocities after it get, in adj, to the slab of a block; velocity {dim, nodes}:
+// those before.
+static void carrier_g2p_adj(cq_scene *s, const void *velocity, int32_t block) {
+  const cq_reference *r = &s->reference;
+  const Strides strides = strides_of(s->arrangement);
+  const real *moving = (const real *)velocity, *adj = (const real *)r->adj + CQ_DIM * r->node_count;
+  Scatter to;
+  scatter_begin(&to, s, block);
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++) {
+    Record records[CQ_CHUNK] __attribute__((aligned(64)));
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    const int64_t o = r->nodes[k].node;
+    LANES_EACH(h) {
+      Exchange give;
+      carriers_place(s, o, h, 0, records, node);
+      taken_adj(s, moving, adj, o + h, &give);
+      move_store(records + h, MOVE, &give);
+    }
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      if (!(r->nodes[k].carriers >> l & 1)) continue;
+      scatter_to(&to, &strides, node[l]);
+      scatter(to.rows, &records[l]);
+    }
+  }
+  scatter_end(&to, &strides);
+}
+
+// Adjoint of carrier_p2g and of the places of carrier_g2p: adj becomes that before, and masses and places get theirs.
+static void carrier_p2g_adj(cq_scene *s, const void *velocity, int32_t block) {
+  const cq_reference *r = &s->reference;
+  const Strides strides = strides_of(s->arrangement);
+  const real *moving = (const real *)velocity, inv_dx = (real)(1 / s->model->dx);
+  const int64_t nodes = r->node_count;
+  real *by_place = (real *)r->adj, *by_velocity = by_place + CQ_DIM * nodes;
+  for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++) {
+    Record records[CQ_CHUNK] __attribute__((aligned(64))), taken[CQ_CHUNK] __attribute__((aligned(64)));
+    int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
+    const int64_t o = r->nodes[k].node;
+    LANES_EACH(h) {
+      Exchange give;
+      carriers_place(s, o, h, 1, records, node);
+      carriers_place(s, o, h, 0, taken, node);
+      taken_adj(s, moving, by_velocity, o + h, &give);
+      move_store(records + h, MOVE_ADJ, &give);
+      give.m = r_load((const real *)r->carried + o + h);
+      EACH(i) give.q[i] = give.m * r_load(moving + i * nodes + o + h);
+      move_store(records + h, MOVE, &give);
+    }
+    carriers_gather(s, &r->nodes[k], node, taken);
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      const int64_t at = 4 * (int64_t)node[l];
+      if (r->nodes[k].carriers >> l & 1)
+        gather_adj(&records[l], (const real *)s->carrier_q + at, (const real *)s->carrier_change + at, &strides);
+    }
+    LANES_EACH(h) {
+      const Real mass = r_load((const real *)r->carried + o + h), none = r_set((real)0);
+      real *mass_adj = (real *)r->mass_adj + o + h;
+      Sums change, grad;
+      sums_load(taken + h, &change);
+      sums_load(records + h, &grad);
+      Real by_mass = grad.nm;
+      EACH(i) {
+        real *at = by_velocity + i * nodes + o + h, *place = by_place + i * nodes + o + h;
+        Real quad[4];
+        by_mass += r_load(moving + i * nodes + o + h) * grad.n0[i];
+        const Real v = r_load(at), before = v - change.nm * v + mass * grad.n0[i];
+        r_store(at, r_pick(mass, before, v));
+        quads_load(records + h, EXCHANGE + i, quad);
+        Real along = quad[0] + quad[1] + quad[2];
+        if (CQ_DIM == 3) along += quad[3];
+        const Real x = r_pick(mass, (real)0.5 * inv_dx * along, none);
+        r_store(place, r_load(place) + x);
+        real *rest = (real *)r->rest_adj + i * nodes + o + h;
+        if (s->wanted & cq_bit(CQ_FIELD_POSITION)) r_store(rest, r_load(rest) + x);
+      }
+      r_store(mass_adj, r_load(mass_adj) + r_pick(mass, by_mass, none));
+    }
+  }
+}
