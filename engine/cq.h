@@ -194,8 +194,7 @@ typedef struct cq_world_def {
   // the materials there are must be given
   CQ_FIELD_UNION(const double, CQ_BODY_FIELDS, CQ_FIELD_CONST_POINTER, CQ_FIELD_GRAVITY);
   const int32_t *material, *body;       // {n} index into materials, and of bodies; NULL: all 0
-  // bodies have grids of their own; 0 of them: one. A particle of body -1 stays on the grid of the world.
-  int32_t material_count, body_count;
+  int32_t material_count, body_count;   // bodies have grids of their own, body -1 that of the world; 0 of them: one
   const cq_material *materials;
   // {material_count} share of the dilatation of a step that is the mean of the neighbours (E37), against volumetric
   // locking, 0: none; NULL: all 0

@@ -1,4 +1,5 @@
 // between: what is asked of a scene between two rollouts, and of its adjoint between two control steps.
+#include "arrange.h"
 #include "between.h"
 #include <math.h>
 #include <string.h>
@@ -29,4 +30,63 @@ double cq_scene_limit_adj(cq_scene *s, double most) {
   s->kernels->discount_adj(s, 0, s->chunks, most / norm);
   if (reference) reference->discount(s, most / norm);
   return norm;
+}
+
+// Takes over the displacements of walls at the present step of `from`, which is step 0 here; load_walls sets those of
+// changing velocity.
+static void take_walls(cq_scene *s, const cq_scene *from) {
+  const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
+  s->kernels->clear_walls(s);
+  if (s->model->wall_count) memcpy(s->wall_place, from->wall_place, 3 * (size_t)s->model->wall_count * size);
+  s->wall_place_step = from->wall_place_step - from->step;
+}
+
+// State, order and params of the particles of another scene.
+static cq_status take_state(cq_scene *s, const cq_scene *from) {
+  s->health = (cq_health){0};
+  cq_slice *slice = cq_slice_copy(s, from->live);
+  cq_arrangement *a = cq_arrangement_copy(s, from->arrangement);
+  if (slice && a) cq_scene_resume(s, slice, a, from->drift, 0);
+  cq_status status = slice && a ? CQ_OK : CQ_MEMORY;
+  cq_slice_release(s, slice);
+  cq_arrangement_release(s, a);
+  s->kernels->load_globals(s);
+  take_walls(s, from);
+  return status ? status : cq_arrange_reserve(s);
+}
+
+// On reference grids the order is that of the layout, and a slice is one of nodes; beside them that of the particles on
+// the spatial grid is taken over.
+static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *from) {
+  const cq_status status = cq_scene_begin(s, worker);
+  if (status) return status;
+  if (worker->rank == 0) s->status = cq_reference_same_layout(s, from);
+  if (worker->rank == 0 && !s->status && cq_is_mixed(s->model)) {
+    s->status = take_state(s, from);
+    if (!s->status) s->kernels->load_params(s, s->arrangement, 0, s->chunks);
+  } else if (worker->rank == 0) {
+    cq_slice *slice = s->status ? NULL : cq_slice_copy(s, from->live);
+    if (slice) cq_scene_resume(s, slice, s->arrangement, 0, 0);
+    else if (!s->status) s->status = CQ_MEMORY;
+    cq_slice_release(s, slice);
+    take_walls(s, from);
+  }
+  cq_worker_wait(worker);
+  return s->status;
+}
+
+cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from) {
+  if (cq_is_reference(s->model)) return take_reference(s, worker, from);
+  const int has_params = cq_scene_has_same_constants(s, from);   // those that come with the order
+  if (worker->rank == 0) s->status = take_state(s, from);
+  if (!has_params) cq_scene_make_slots(s, worker);
+  cq_worker_wait(worker);
+  if (s->status) return s->status;
+  int begin, end;
+  cq_worker_share(worker, has_params ? 0 : s->ranges, &begin, &end);
+  for (int32_t r = begin; r < end; r++)
+    s->kernels->load_params(s, s->arrangement, s->range_start[r], s->range_start[r + 1]);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_SORT);
+  return CQ_OK;
 }

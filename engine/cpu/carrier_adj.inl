@@ -54,7 +54,7 @@ static void carried_column_adj(cq_scene *s, const cq_column *column, const void 
       }
     }
   }
-  contacts_of_column_adj(s, column, own, brought, velocity, grad, &s->partial[block]);
+  contacts_of_column_adj(s, column, (const real *const[2]){own, brought}, velocity, grad, &s->partial[block]);
   for (int32_t k = 0; k < column->count; k++) {
     Meeting m;
     MeetingGrad of = {.mass = s->grad_impulse ? grad[4 * k + CQ_DIM] : 0, .taken = carried[4 * k + CQ_DIM]};

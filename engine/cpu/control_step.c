@@ -19,7 +19,7 @@ static double drift_of_rounding(const cq_scene *s) {
 }
 
 // Computes the slots of all particles' laws from the fields of this rollout.
-static void make_slots(cq_scene *s, const cq_worker *worker) {
+void cq_scene_make_slots(cq_scene *s, const cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, (int)s->model->particle_count, &begin, &end);
   for (int p = begin; p < end; p++) {
@@ -36,7 +36,7 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
     s->kernels->load_globals(s);
     if (!s->status) s->kernels->clear_walls(s);
   }
-  make_slots(s, worker);
+  cq_scene_make_slots(s, worker);
   cq_worker_wait(worker);
   if (s->status) return s->status;
   if (cq_is_reference(s->model)) {
@@ -48,65 +48,6 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   for (int32_t r = begin; r < end; r++) s->kernels->load_state(s, s->live, s->range_start[r], s->range_start[r + 1]);
   cq_worker_wait(worker);
   return cq_arrange(s, worker);
-}
-
-// Takes over the displacements of walls at the present step of `from`, which is step 0 here; load_walls sets those of
-// changing velocity.
-static void take_walls(cq_scene *s, const cq_scene *from) {
-  const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
-  s->kernels->clear_walls(s);
-  if (s->model->wall_count) memcpy(s->wall_place, from->wall_place, 3 * (size_t)s->model->wall_count * size);
-  s->wall_place_step = from->wall_place_step - from->step;
-}
-
-// State, order and params of the particles of another scene.
-static cq_status take_state(cq_scene *s, const cq_scene *from) {
-  s->health = (cq_health){0};
-  cq_slice *slice = cq_slice_copy(s, from->live);
-  cq_arrangement *a = cq_arrangement_copy(s, from->arrangement);
-  if (slice && a) cq_scene_resume(s, slice, a, from->drift, 0);
-  cq_status status = slice && a ? CQ_OK : CQ_MEMORY;
-  cq_slice_release(s, slice);
-  cq_arrangement_release(s, a);
-  s->kernels->load_globals(s);
-  take_walls(s, from);
-  return status ? status : cq_arrange_reserve(s);
-}
-
-// On reference grids the order is that of the layout, and a slice is one of nodes; beside them that of the particles on
-// the spatial grid is taken over.
-static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *from) {
-  const cq_status status = cq_scene_begin(s, worker);
-  if (status) return status;
-  if (worker->rank == 0) s->status = cq_reference_same_layout(s, from);
-  if (worker->rank == 0 && !s->status && cq_is_mixed(s->model)) {
-    s->status = take_state(s, from);
-    if (!s->status) s->kernels->load_params(s, s->arrangement, 0, s->chunks);
-  } else if (worker->rank == 0) {
-    cq_slice *slice = s->status ? NULL : cq_slice_copy(s, from->live);
-    if (slice) cq_scene_resume(s, slice, s->arrangement, 0, 0);
-    else if (!s->status) s->status = CQ_MEMORY;
-    cq_slice_release(s, slice);
-    take_walls(s, from);
-  }
-  cq_worker_wait(worker);
-  return s->status;
-}
-
-cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from) {
-  if (cq_is_reference(s->model)) return take_reference(s, worker, from);
-  const int has_params = cq_scene_has_same_constants(s, from);   // those that come with the order
-  if (worker->rank == 0) s->status = take_state(s, from);
-  if (!has_params) make_slots(s, worker);
-  cq_worker_wait(worker);
-  if (s->status) return s->status;
-  int begin, end;
-  cq_worker_share(worker, has_params ? 0 : s->ranges, &begin, &end);
-  for (int32_t r = begin; r < end; r++)
-    s->kernels->load_params(s, s->arrangement, s->range_start[r], s->range_start[r + 1]);
-  cq_worker_wait(worker);
-  cq_worker_phase(worker, CQ_PHASE_SORT);
-  return CQ_OK;
 }
 
 // the rows of stresses and forces of each particle for a control step (actuation.inl), in all ranges
@@ -469,25 +410,6 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   load_actuation(s, worker);
 }
 
-// Reverses one explicit engine step beside bodies with reference grids. given: vector fields that their slabs hold.
-static cq_status reverse_mixed_step(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t given) {
-  int begin, end, first, last;
-  cq_worker_share(worker, s->ranges, &begin, &end);
-  cq_scene_share_spatial(s, worker, &first, &last);
-  cq_worker_wait(worker);   // for the index of the step, by which walls move
-  for (int32_t r = first; r < last; r++) s->kernels->g2p_adj(s, record->in, record->out, r);
-  cq_carriers_take_adj(s, worker, record, given);
-  cq_worker_wait(worker);
-  cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
-  for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
-  cq_worker_wait(worker);
-  cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
-  for (int32_t r = first; r < last; r++) s->kernels->p2g_adj(s, record->in, record->out, r);
-  const cq_status status = cq_carriers_bring_adj(s, worker, record);
-  cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
-  return status;
-}
-
 // Reverses one engine step: adjoints of G2P, of the grid or the implicit solve, of cables, then of P2G.
 static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   int begin, end;
@@ -572,7 +494,7 @@ static cq_status reverse_steps(cq_scene *s, cq_worker *worker, const cq_step_rec
     if (s->status) return s->status;
     if (worker->rank == 0) s->step--;   // for walls that move; read after the first barrier of the step
     const cq_status status =
-        mixed ? reverse_mixed_step(s, worker, &records[k], given) : reverse_step(s, worker, &records[k], k);
+        mixed ? cq_carriers_reverse(s, worker, &records[k], given) : reverse_step(s, worker, &records[k], k);
     if (status) return status;
     given = mixed ? cq_reference_fields_given(s) : 0;
   }

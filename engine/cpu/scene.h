@@ -297,6 +297,8 @@ void cq_step_record_destroy(cq_scene *s, cq_step_record *record);
 
 // The calls below are made by every worker of the scene together.
 
+// The constants of all particles as their laws take them (slot), from the fields of this rollout.
+void cq_scene_make_slots(cq_scene *s, const cq_worker *worker);
 // Loads the initial state of values and sorts it.
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker);
 // The live state of another scene of the model, whose values may be others, as the first one.

@@ -82,10 +82,8 @@ static cq_status copy_bodies(const cq_world_def *def, cq_model *m) {
     m->body[p] = def->body[p];
     m->spatial_count += m->body[p] < 0;
   }
-  if (m->spatial_count == n)
-    return cq_fail(CQ_INVALID, "no particle has a body, and total Lagrangian steps are of bodies: take "
-                   "formulation = \"updated\"");
-  return CQ_OK;
+  if (m->spatial_count < n) return CQ_OK;
+  return cq_fail(CQ_INVALID, "no particle has a body; total Lagrangian steps are of bodies");
 }
 
 // Which materials have particles on reference grids, a bit for each.
@@ -100,9 +98,9 @@ static uint32_t materials_on_reference(const cq_world_def *def, const cq_model *
 static cq_status check_mixed(const cq_world_def *def, const cq_model *m) {
   static const char both[] = "bodies of both formulations in one world";
   if (cq_is_implicit(m)) return cq_fail(CQ_INVALID, "%s need explicit steps; leave out the integrator", both);
+  if (def->residual_decay != 0) return cq_fail(CQ_INVALID, "%s do not have transfer = { decay }; leave it out", both);
   for (int32_t k = 0; k < m->material_count; k++)
     if (m->f_bar[k] > 0) return cq_fail(CQ_INVALID, "material %d has f_bar, which %s do not have", k + 1, both);
-  if (def->residual_decay != 0) return cq_fail(CQ_INVALID, "%s do not have transfer = { decay }; leave it out", both);
   return CQ_OK;
 }
 
@@ -508,9 +506,6 @@ static int has_liquid(const cq_world_def *def) {
   return 0;
 }
 
-// Times the Courant number: 8 where this is a half.
-static const double meeting_power = 16;
-
 cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_world_def was not filled by cq_world_def_init");
   cq_status status = check_grid(def);
@@ -544,7 +539,7 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (!status) status = cq_cables_create(def, m);
   if (!status) status = cq_surfaces_create(def, m);
   if (!status) status = note_drives(m);
-  if (!status && cq_is_mixed(m)) m->meeting_power = meeting_power * cq_model_courant(m, NULL, 0);
+  if (!status && cq_is_mixed(m)) m->meeting_power = 16 * cq_model_courant(m, NULL, 0);   // about 8
   if (status) cq_model_destroy(m);
   return status;
 }

@@ -207,8 +207,7 @@ end
 ---@field integrator? cq.Implicit     steps of backward Euler or of the midpoint rule, of any length; explicit ones unless given
 ---@field formulation? "updated"|"total_lagrangian"   updated: all bodies share one grid, which their
 ---  particles cross (MLS-MPM); total_lagrangian: each robot has a grid of its own undeformed shape, for elastic bodies:
----  their energy does not decay by the step, and steps are quick with two particles along each side of a cell. A robot may
----  have another one than the rest
+---  their energy does not decay by the step. A robot may have another one than the rest
 ---@field collisions? boolean|cq.World.collisions.def   with total Lagrangian steps: surfaces of bodies, and of parts of
 ---  one, push each other apart from a gap of half a cell on, and rub on each other where friction is given; without it
 ---  surfaces that meet are an error
@@ -237,9 +236,8 @@ end
 ---where a liquid may start up to half a cell within; pressure_smoothing or a material's f_bar on a GPU;
 ---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
 ---cell, and pressure_smoothing, and under implicit steps viscosity, collisions and pressure on open surfaces;
----transfer = { decay } with implicit or total Lagrangian steps or a GPU; collisions with updated steps; robots of both
----formulations with implicit steps, f_bar, transfer = { decay } or a GPU, or with cables on an updated one; in a rollout
----without them a body that meets itself or another one.
+---transfer = { decay } with implicit or total Lagrangian steps or a GPU; collisions with updated steps; both
+---formulations with implicit steps, f_bar, transfer, a GPU, or cables on an updated robot; bodies that meet.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)
@@ -585,17 +583,15 @@ end
 
 -- The kinds of steps of a world that are not the usual ones, in words.
 local function steps_of(def, formulation)
-  local kind = formulation == "total_lagrangian" and ", total Lagrangian"
-    or formulation == "by robot" and ", formulation by robot" or ""
-  return kind
-    .. (def.integrator and (", %s"):format((def.integrator.scheme:gsub("_", " "))) or "")
+  local kinds = { total_lagrangian = ", total Lagrangian", ["by robot"] = ", formulation by robot" }
+  return (kinds[formulation] or "") .. (def.integrator and ", " .. def.integrator.scheme:gsub("_", " ") or "")
 end
 
 function World:__tostring()
   return ("cq.World { %s cells, %s, %s, dt %s x %d, Courant number %.2g, %s%s }"):format(
     table.concat(self.cells, " x "), text.count(self.particle_count, "particle"),
-    text.count(self.actuator_count, "signal"),
-    text.number(self.control_dt), self.substeps, self.courant, self.precision, steps_of(self.def, self.layout.formulation))
+    text.count(self.actuator_count, "signal"), text.number(self.control_dt), self.substeps, self.courant,
+    self.precision, steps_of(self.def, self.layout.formulation))
 end
 
 method.guard(World, "world")

@@ -40,7 +40,8 @@ static const void *free_velocities(const cq_scene *s, const cq_step_record *reco
   return (const char *)record->nodes + (size_t)(s->model->dim * s->reference.node_count * s->kernels->real_bytes);
 }
 
-void cq_carriers_take_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t given) {
+// Adjoint of what nodes take.
+static void take_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t given) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
   for (int32_t k = begin; k < end; k++) {
@@ -50,7 +51,8 @@ void cq_carriers_take_adj(cq_scene *s, cq_worker *worker, const cq_step_record *
   }
 }
 
-cq_status cq_carriers_bring_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
+// Adjoint of what nodes bring, and of the forces of bodies.
+static cq_status bring_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   const cq_reference_kernels *kernels = s->kernels->reference;
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -66,4 +68,22 @@ cq_status cq_carriers_bring_adj(cq_scene *s, cq_worker *worker, const cq_step_re
   for (int32_t k = begin; k < end; k++) kernels->forces_adj(s, record->in, k, cq_reference_fields_given(s));
   cq_reference_pull_cables_adj(s, worker, record->in);
   return CQ_OK;
+}
+
+cq_status cq_carriers_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t given) {
+  int begin, end, first, last;
+  cq_worker_share(worker, s->ranges, &begin, &end);
+  cq_scene_share_spatial(s, worker, &first, &last);
+  cq_worker_wait(worker);   // for the index of the step, by which walls move
+  for (int32_t r = first; r < last; r++) s->kernels->g2p_adj(s, record->in, record->out, r);
+  take_adj(s, worker, record, given);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_G2P_ADJ);
+  for (int32_t r = begin; r < end; r++) s->kernels->grid_adj(s, record->grid, r);
+  cq_worker_wait(worker);
+  cq_worker_phase(worker, CQ_PHASE_GRID_ADJ);
+  for (int32_t r = first; r < last; r++) s->kernels->p2g_adj(s, record->in, record->out, r);
+  const cq_status status = bring_adj(s, worker, record);
+  cq_worker_phase(worker, CQ_PHASE_P2G_ADJ);
+  return status;
 }

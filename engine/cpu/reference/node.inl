@@ -167,17 +167,26 @@ typedef struct {
   Real fastest, carrier, poison;
 } NodesFound;
 
-// The end of a step for CQ_LANES nodes: walls and pins, then places. record: of velocities before the walls, or NULL.
-CQ_INLINE void hold_and_place(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, const cq_nodes *n,
-                              const int64_t o, Real v[CQ_DIM], NodesFound *found, const int32_t block) {
+// A pass over the nodes of a block, from one state to the next. record: of velocities before the walls, or NULL.
+typedef struct {
+  const cq_slice *in;
+  cq_slice *out;
+  void *record;
+  int32_t block;
+} NodesMove;
+
+// The end of a step for CQ_LANES nodes: walls and pins, then places.
+CQ_INLINE void hold_and_place(cq_scene *s, const NodesMove *m, const cq_nodes *n, const int64_t o, Real v[CQ_DIM],
+                              NodesFound *found) {
   const cq_reference *r = &s->reference;
+  const cq_slice *in = m->in;
   const int64_t nodes = r->node_count;
   const real dt = (real)s->model->dt;
   const Real mass = r_load((const real *)r->mass + o);
   Real u[CQ_DIM], x[CQ_DIM], mean[CQ_DIM];
   EACH(i) u[i] = r_load(nodes_of(s, in->nodes, U + i) + o);
   EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + u[i];
-  if (record) EACH(i) r_store((real *)record + i * nodes + o, v[i]);
+  if (m->record) EACH(i) r_store((real *)m->record + i * nodes + o, v[i]);
   const Real near = held_near(s, n, o, mass, x, v);
   EACH(i) mean[i] = v[i];
   if (any_above(near)) {
@@ -185,7 +194,7 @@ CQ_INLINE void hold_and_place(cq_scene *s, const cq_slice *in, cq_slice *out, vo
     EACH(i) r_store(lanes.v[i], v[i]);
     EACH(i) r_store(lanes.mean[i], v[i]);
     r_store(lanes.near, near);
-    hold_nodes(s, in, o, &lanes, block);
+    hold_nodes(s, in, o, &lanes, m->block);
     EACH(i) v[i] = r_load(lanes.v[i]);
     EACH(i) mean[i] = r_load(lanes.mean[i]);
   }
@@ -196,8 +205,8 @@ CQ_INLINE void hold_and_place(cq_scene *s, const cq_slice *in, cq_slice *out, vo
     found->carrier = r_max(found->carrier, r_pick(r_load((const real *)r->carried + o), square, r_set((real)0)));
   EACH(i) {
     const Real next = u[i] + dt * mean[i];
-    r_store((real *)out->nodes + (U + i) * nodes + o, next);
-    r_store((real *)out->nodes + (W + i) * nodes + o, v[i]);
+    r_store((real *)m->out->nodes + (U + i) * nodes + o, next);
+    r_store((real *)m->out->nodes + (W + i) * nodes + o, v[i]);
     found->poison += (real)0 * next;
   }
 }
@@ -212,13 +221,14 @@ CQ_INLINE void nodes_found(const NodesFound *all, cq_found *found) {
 // record {dim, nodes} takes velocities before the walls, or is NULL.
 static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, int32_t block, cq_found *found) {
   const cq_reference *r = &s->reference;
+  const NodesMove m = {in, out, record, block};
   NodesFound all = {r_set((real)0), r_set((real)0), r_set((real)0)};
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
     LANES_EACH(h) {
       const int64_t o = r->nodes[k].node + h;
       Real v[CQ_DIM];
       free_velocity(s, in, &r->nodes[k], o, r_load((const real *)r->mass + o), v);
-      hold_and_place(s, in, out, record, &r->nodes[k], o, v, &all, block);
+      hold_and_place(s, &m, &r->nodes[k], o, v, &all);
     }
   nodes_found(&all, found);
 }
@@ -258,13 +268,14 @@ static void move_free(cq_scene *s, const cq_slice *in, void *record, int32_t blo
 // From node_velocity, which the spatial grid has changed, to the state after the step; record as of move.
 static void move_held(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, int32_t block, cq_found *found) {
   const cq_reference *r = &s->reference;
+  const NodesMove m = {in, out, record, block};
   NodesFound all = {r_set((real)0), r_set((real)0), r_set((real)0)};
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
     LANES_EACH(h) {
       const int64_t o = r->nodes[k].node + h;
       Real v[CQ_DIM];
       EACH(i) v[i] = r_load((const real *)r->node_velocity + i * r->node_count + o);
-      hold_and_place(s, in, out, record, &r->nodes[k], o, v, &all, block);
+      hold_and_place(s, &m, &r->nodes[k], o, v, &all);
     }
   nodes_found(&all, found);
 }

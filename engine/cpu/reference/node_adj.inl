@@ -115,15 +115,22 @@ CQ_INLINE void take_adj(const cq_scene *s, const cq_nodes *n, const int64_t o, c
   g->mass = r_set((real)0);
 }
 
-// Adjoint of hold_and_place; before: velocities before the walls {dim, nodes}, which g->v becomes.
-CQ_INLINE void hold_and_place_adj(cq_scene *s, const cq_slice *in, const real *before, const cq_nodes *n,
-                                  const int64_t o, NodesGrad *g, cq_partial *sum) {
+// A pass backward over the nodes of a block. before: velocities before the walls {dim, nodes}.
+typedef struct {
+  const cq_slice *in;
+  const real *before;
+  cq_partial *sum;
+} NodesBack;
+
+// Adjoint of hold_and_place; g->v becomes the velocities before the walls.
+CQ_INLINE void hold_and_place_adj(cq_scene *s, const NodesBack *b, const cq_nodes *n, const int64_t o, NodesGrad *g) {
   const cq_reference *r = &s->reference;
+  const cq_slice *in = b->in;
   const int64_t nodes = r->node_count;
   const Real mass = r_load((const real *)r->mass + o);
   Real gm[CQ_DIM], x[CQ_DIM];
   EACH(i) gm[i] = r_pick(mass, (real)s->model->dt * g->gu[i], r_set((real)0));
-  EACH(i) g->v[i] = r_load(before + i * nodes + o);
+  EACH(i) g->v[i] = r_load(b->before + i * nodes + o);
   EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + r_load(nodes_of(s, in->nodes, U + i) + o);
   const Real near = held_near(s, n, o, mass, x, g->v);
   if (!any_above(near)) {
@@ -136,7 +143,7 @@ CQ_INLINE void hold_and_place_adj(cq_scene *s, const cq_slice *in, const real *b
   EACH(i) r_store(lanes.x[i], r_set((real)0));
   r_store(lanes.mass, g->mass);
   r_store(lanes.near, near);
-  hold_nodes_adj(s, in, before, o, &lanes, sum);
+  hold_nodes_adj(s, in, b->before, o, &lanes, b->sum);
   g->mass = r_load(lanes.mass);
   EACH(i) g->gv[i] = r_load(lanes.v[i]);
   EACH(i) g->gu[i] += r_load(lanes.x[i]);
@@ -190,28 +197,29 @@ static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const
                      int32_t given) {
   const cq_reference *r = &s->reference;
   const real *before = record ? (const real *)record : (const real *)out->nodes + W * r->node_count;
-  cq_partial *sum = &s->partial[block];
+  const NodesBack back = {in, before, &s->partial[block]};
   NodeTotals totals = no_totals();
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
     LANES_EACH(h) {
       const int64_t o = r->nodes[k].node + h;
       NodesGrad g;
       take_adj(s, &r->nodes[k], o, given, &g);
-      hold_and_place_adj(s, in, before, &r->nodes[k], o, &g, sum);
+      hold_and_place_adj(s, &back, &r->nodes[k], o, &g);
       free_velocity_adj(s, in, o, &g, &totals);
     }
-  give_totals(s, &totals, sum);
+  give_totals(s, &totals, back.sum);
 }
 
 // Adjoint of move_held: what velocities before the walls get stays in adj, in the place of those after.
 static void move_held_adj(cq_scene *s, const cq_slice *in, const void *record, int32_t block, int32_t given) {
   const cq_reference *r = &s->reference;
+  const NodesBack back = {in, (const real *)record, &s->partial[block]};
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
     LANES_EACH(h) {
       const int64_t o = r->nodes[k].node + h;
       NodesGrad g;
       take_adj(s, &r->nodes[k], o, given, &g);
-      hold_and_place_adj(s, in, (const real *)record, &r->nodes[k], o, &g, &s->partial[block]);
+      hold_and_place_adj(s, &back, &r->nodes[k], o, &g);
       EACH(i) r_store((real *)r->adj + (U + i) * r->node_count + o, g.gu[i]);
       EACH(i) r_store((real *)r->adj + (W + i) * r->node_count + o, g.gv[i]);
       give_node_mass(s, o, g.mass);

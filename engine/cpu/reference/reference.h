@@ -173,13 +173,13 @@ int32_t cq_reference_fields_given(const struct cq_scene *s);
 void cq_reference_collect(struct cq_scene *s, cq_worker *worker, int32_t given);
 
 // What steps on both grids do on reference grids, around the pass over nodes of the spatial grid. bring: forces, and
-// what nodes bring to the spatial grid; take: what they take from it, and the next state. Backward in the order
-// take_adj, nodes of the spatial grid, bring_adj.
+// what nodes bring to the spatial grid; take: what they take from it, and the next state.
 cq_status cq_carriers_bring(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in, struct cq_found *found);
 void cq_carriers_take(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in, struct cq_slice *out,
                       struct cq_found *found);
-void cq_carriers_take_adj(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *record, int32_t given);
-cq_status cq_carriers_bring_adj(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *record);
+// One such step backward, on both. given: vector fields that the slabs of reference grids hold.
+cq_status cq_carriers_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *record,
+                              int32_t given);
 // The box of the base cells of a block's nodes in a state, for sorting, in partial.
 void cq_carriers_find(struct cq_scene *s, const struct cq_slice *in, int32_t block);
 

@@ -22,7 +22,8 @@ unstable.scene = nil
 
 -- Does this total Lagrangian world damp nothing: explicit steps, no damping, no viscous material?
 local function undamped(world)
-  if world.layout.formulation ~= "total_lagrangian" or world.def.integrator or world.def.damping > 0 then return false end
+  local def = world.def
+  if world.layout.formulation ~= "total_lagrangian" or def.integrator or def.damping > 0 then return false end
   for _, robot in ipairs(world.robots) do
     for _, law in ipairs(robot.laws) do
       if law.viscous == 1 then return false end
