@@ -189,7 +189,6 @@ describe("Bodies of both formulations", function()
     end
     local one, wet = block { formulation = TL }:at { 8, 10 }, block { name = "water", material = liquid }:at { 15, 10 }
     refused("bodies of both formulations in one world need explicit steps", { integrator = cq.Implicit {}, one, wet })
-    refused("do not have transfer = { decay }", { transfer = { decay = 2 }, one, wet })
     refused("material 2 has f_bar, which bodies of both formulations in one world do not have", { one, block {
       name = "soft", material = cq.Material.neo_hookean { young = 40, poisson = 0.3, f_bar = 1 } }:at { 15, 10 } })
     refused("flows or relaxes with time, which total Lagrangian steps do not follow", { formulation = TL, one, wet })

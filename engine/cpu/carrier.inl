@@ -141,18 +141,21 @@ CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m)
 // Do both have mass there?
 CQ_INLINE int both_meet(const Meeting *m) { return m->a > (real)0 && m->b > (real)0; }
 
-// The slabs of particles, and of nodes of reference grids, that reach a column.
+// The slabs of particles, and of nodes of reference grids, that reach a column; and those of the particles' momentum
+// before stress and forces, where they keep unresolved motion.
 typedef struct {
-  Slabs own, brought;
+  Slabs own, brought, inertia;
 } MetSlabs;
 
 // Lists the slabs that reach a column.
 CQ_INLINE void met_slabs_find(const cq_scene *s, const cq_column *column, MetSlabs *out) {
-  out->own.count = out->brought.count = 0;
+  const int keeps = cq_keeps_unresolved(s->model);
+  out->own.count = out->brought.count = out->inertia.count = 0;
   for (int r = 0; column->ranges >> r; r++) {
     if (!(column->ranges >> r & 1)) continue;
     Slabs *to = r < s->first_range ? &out->brought : &out->own;
     to->of[to->count++] = slab_of(s, r) + 4 * column->node;
+    if (keeps && r >= s->first_range) out->inertia.of[out->inertia.count++] = inertia_slab_of(s, r) + 4 * column->node;
   }
 }
 
@@ -165,7 +168,8 @@ CQ_INLINE void met_take(const Slabs *slabs, const int32_t z, real *out, real *ke
 
 // Where a record has the momentum and mass of a column's particles, or of reference grids; NULL without a record.
 CQ_INLINE real *met_record(const cq_scene *s, const void *record, const cq_column *column, const int carriers) {
-  return record ? (real *)record + 4 * (carriers * s->arrangement->record_nodes + column->record) : NULL;
+  const int before = carriers ? 1 + cq_keeps_unresolved(s->model) : 0;
+  return record ? (real *)record + 4 * (before * s->arrangement->record_nodes + column->record) : NULL;
 }
 
 // The pass over nodes for a column that nodes of reference grids reach: grid_v; and carrier_change, v - (1 - c) v_b and
@@ -179,6 +183,8 @@ static void carried_column(cq_scene *s, const cq_column *column, void *record, i
     real own[16] __attribute__((aligned(64))), brought[16] __attribute__((aligned(64)));
     met_take(&slabs.own, z, own, kept_own);
     met_take(&slabs.brought, z, brought, kept_brought);
+    if (slabs.inertia.count)
+      inertia_velocities(s, &slabs.inertia, column, inverse_mass(row_load(own)), z, inertia_record(s, record, column));
     for (int k = 0; k < 4; k++) {
       real *v = velocity + 4 * (z + k), *d = change + 4 * (z + k);
       Meeting m;

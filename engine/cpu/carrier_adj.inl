@@ -73,6 +73,12 @@ static void carried_column_adj(cq_scene *s, const cq_column *column, const void 
     memcpy(grad + 4 * k, a, sizeof a);
     memcpy(carried + 4 * k, b, sizeof b);
   }
+  const real at_mass[4] = {0, 0, CQ_DIM == 2, CQ_DIM == 3};
+  for (int32_t z = 0; z < column->count && slabs.inertia.count; z += 4) {
+    const Row inverse = inverse_mass(row_load(own + 4 * z));
+    const Row q = inertia_adj(s, &slabs.inertia, column, z, inverse, inertia_record(s, record, column));
+    row_store(grad + 4 * z, row_fma(q, row_comps(at_mass), row_load(grad + 4 * z)));
+  }
 }
 
 // What CQ_LANES nodes from o on give of velocities after carrier_g2p, in adj: the adjoint of n0 and nm.

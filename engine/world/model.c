@@ -52,11 +52,12 @@ static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   if (rate == 0) return CQ_OK;
   if (cq_is_implicit(m))
     return cq_fail(CQ_INVALID, "transfer = { decay } is of explicit steps; leave out the integrator, or transfer");
-  if (cq_is_reference(m))
+  if (cq_is_reference(m) && !cq_is_mixed(m))
     return cq_fail(CQ_INVALID, "transfer = { decay } is of steps on the grid of the world, and total Lagrangian steps "
                    "have no transfers; leave it out, or take formulation = \"updated\"");
   for (int64_t p = 0; rate < 0 && p < m->particle_count; p++) {
     double slot[CQ_SLOTS_MAX];
+    if (cq_on_reference(m, p)) continue;
     cq_constants_of(m, (const double *const *)m->value, p, slot);
     const double modulus = cq_material_modulus(&m->materials[m->material[p]], slot);
     slowest = fmin(slowest, sqrt(modulus * m->value[CQ_FIELD_VOLUME][p] / m->value[CQ_FIELD_MASS][p]));
@@ -95,10 +96,9 @@ static uint32_t materials_on_reference(const cq_world_def *def, const cq_model *
 }
 
 // What bodies of both formulations in one world do not have.
-static cq_status check_mixed(const cq_world_def *def, const cq_model *m) {
+static cq_status check_mixed(const cq_model *m) {
   static const char both[] = "bodies of both formulations in one world";
   if (cq_is_implicit(m)) return cq_fail(CQ_INVALID, "%s need explicit steps; leave out the integrator", both);
-  if (def->residual_decay != 0) return cq_fail(CQ_INVALID, "%s do not have transfer = { decay }; leave it out", both);
   for (int32_t k = 0; k < m->material_count; k++)
     if (m->f_bar[k] > 0) return cq_fail(CQ_INVALID, "material %d has f_bar, which %s do not have", k + 1, both);
   return CQ_OK;
@@ -163,7 +163,7 @@ static cq_status check_reference(const cq_world_def *def, cq_model *m) {
   if (cq_is_implicit(m) && def->collision_stiffness > 0)
     return cq_fail(CQ_INVALID, "collisions are of explicit total Lagrangian steps; leave out the integrator");
   cq_status status = copy_bodies(def, m);
-  if (!status && cq_is_mixed(m)) status = check_mixed(def, m);
+  if (!status && cq_is_mixed(m)) status = check_mixed(m);
   if (status) return status;
   const uint32_t used = materials_on_reference(def, m);
   for (int32_t k = 0; k < m->material_count; k++) {

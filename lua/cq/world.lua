@@ -237,7 +237,7 @@ end
 ---with formulation = "total_lagrangian" materials that flow or relax or have f_bar, fewer than 1.5 particles along a
 ---cell, and pressure_smoothing, and under implicit steps viscosity, collisions and pressure on open surfaces;
 ---transfer = { decay } with implicit or total Lagrangian steps or a GPU; collisions with updated steps; both
----formulations with implicit steps, f_bar, transfer, a GPU, or cables on an updated robot; bodies that meet.
+---formulations with implicit steps, f_bar, a GPU, or cables on an updated robot; bodies that meet.
 ---@param fields cq.World.def
 ---@return cq.World
 local function new(_, fields, statics)

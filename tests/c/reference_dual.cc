@@ -74,6 +74,11 @@ static void driven_lattice(test_scene *s) {
   test_scene_add_drives(s);
 }
 
+static void both_kept(test_scene *s) {
+  test_scene_both(s);
+  test_scene_keep(s);
+}
+
 static void implicit_lattice(test_scene *s) {
   test_scene_lattice(s);
   test_scene_implicit(s);
@@ -129,6 +134,8 @@ int main(void) {
   plane::check_scene(12, false, test_scene_both);
   space::check_scene(5, false, test_scene_both);
   plane::check_scene(40, true, test_scene_both);
+  plane::check_scene(12, false, both_kept);
+  space::check_scene(5, false, both_kept);
   // without these the loops of a lattice go back too
   plane::unwanted = space::unwanted = cq_bit(CQ_FIELD_POSITION);
   void (*const laws[])(test_scene *) = {neo_hookean,         corotated,         linear,         rubber, driven_lattice,

@@ -311,7 +311,7 @@ function scene.make(seed)
   if both then
     fields.formulation, fields.collisions, made.bodies[1].formulation = "updated", nil, "total_lagrangian"
   end
-  fields.transfer = both and "apic" or transfer(seed, fields)
+  fields.transfer = transfer(seed, fields)
   local world = cq.World(fields)
   local params = { world = world_params(draw, dim, #list, batch), bodies = {} }
   local rubs = false
