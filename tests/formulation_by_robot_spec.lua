@@ -131,6 +131,52 @@ describe("Bodies of both formulations", function()
     end
   end)
 
+  it("have the same bits with more threads where there are ranges for each", function()
+    local function stack(name, formulation)
+      local shape, groups = nil, {}
+      for k = 0, 11 do
+        local part = cq.Shape.box { name = name .. k, at = { 2 * k, 0 }, size = { 2, 10 }, spacing = 0.5 }
+        shape, groups[k + 1] = shape and shape + part or part, name .. k
+      end
+      return cq.Robot { name = name, formulation = formulation, shape = shape,
+        material = cq.Material.neo_hookean { young = 40, poisson = 0.3, density = 1 },
+        actuators = cq.Actuator.pressure { groups = groups, axis = "y", max = 2 } }
+    end
+    local function places(threads)
+      local world = world_of { cells = { 40, 50 }, threads = threads, precision = "float32",
+        stack("a", TL):at { 6, 6 }, stack("b"):at { 6, 17 } }
+      local u = {}
+      for t = 1, 60 do u[t] = (T.arange(1, 24) * t):cos():totable() end
+      local act = cq.Controller.open_loop(T.tensor(u))
+      return function() return world:rollout { steps = 60, controller = act }.state:positions() end
+    end
+    local one, two = places(1)(), places(2)
+    for _ = 1, 8 do assert.equal(0, (two() - one):abs():max():item()) end
+  end)
+
+  it("feel walls together as much as the other one is there, and what walls give is what they lose", function()
+    local function fall(density)
+      local robots = { block { formulation = TL, size = { 4, 4 } }:at { 8, 9 } }
+      if density then
+        robots[2] = block { name = "column", size = { 2, 8 }, density = density,
+          material = cq.Material.neo_hookean { young = 40 * density, poisson = 0.3, density = density } }
+        robots[2] = robots[2]:at { 12.1, 5.6 }
+      end
+      robots.cells, robots.substeps, robots.walls = { 24, 24 }, 16, cq.Boundary.floor { at = 5, kind = "sticky" }
+      local world = world_of(robots)
+      local roll = world:rollout { steps = 60, contact = true,
+        robot = { world.robots[1]:with { velocity = { 0, -0.3 } }, world.robots[2] } }
+      local speed = roll.state:velocity("block")[2]:item()
+      return speed, roll.contact.normal:sum():item(), 16 * (speed + 0.3)
+    end
+    assert.is_true(math.abs(fall() + 0.3) < 1e-9)
+    for _, density in ipairs { 1e-4, 1e-6, 1e-12 } do
+      local speed, impulse, gained = fall(density)
+      assert(math.abs(speed + 0.3) < 100 * density + 1e-9, ("beside %g it has %.4f"):format(density, speed))
+      assert.is_true(math.abs(impulse - gained) < 20 * density)
+    end
+  end)
+
   it("go on from a state as if they had not stopped, with the same gradient", function()
     local world = tank {}
     local function loss(parts)

@@ -5,6 +5,7 @@
 //   v = (m_a v_a + m_b v_b) / (m_a + m_b);
 // and nodes of the body take it in the place of theirs, the more the less of the mass is the body's own:
 //   v_j <- v_j + sum w (v - v_b + c (v_b - v_j)),  c = 1 - (m_b / (m_a + m_b))^q.                          (E130)
+// Of what walls do to v a body gets a share c as well, for it has its own contact with them.
 // Momentum is kept to rounding for any c. With c = 0 a body would keep motion that nodes here cannot tell apart, and
 // that its forces renew in each step: a liquid seeps into it; with q = 4 a fifth as fast, with q = 8 a thirtieth. With
 // c = 1 it would have no motion of its own beside a drop. q goes with the length of a step, so that a body loses motion
@@ -172,8 +173,8 @@ CQ_INLINE real *met_record(const cq_scene *s, const void *record, const cq_colum
   return record ? (real *)record + 4 * (before * s->arrangement->record_nodes + column->record) : NULL;
 }
 
-// The pass over nodes for a column that nodes of reference grids reach: grid_v; and carrier_change, v - (1 - c) v_b and
-// c {nodes, 4}. record as of grid.
+// The pass over nodes for a column that nodes of reference grids reach: grid_v; and carrier_change {nodes, 4}, c beside
+// v' - (1 - c) v_b, where v' has a share c of what walls do. record as of grid.
 static void carried_column(cq_scene *s, const cq_column *column, void *record, int32_t block) {
   real *velocity = (real *)s->grid_v + 4 * column->node, *change = (real *)s->carrier_change + 4 * column->node;
   real *kept_own = met_record(s, record, column, 0), *kept_brought = met_record(s, record, column, 1);
@@ -192,24 +193,29 @@ static void carried_column(cq_scene *s, const cq_column *column, void *record, i
       for (int i = 0; i < 4; i++) v[i] = d[i] = (real)0;
       EACH(i) v[i] = m.v[i];
       EACH(i) d[i] = ((real)1 - m.taken) * m.brought[i];
-      if (m.a > (real)0) v[CQ_DIM] = m.a + m.b;   // until the walls have seen it
-      d[CQ_DIM] = m.taken;
+      // until the walls have seen them: the mass on which these act, and below 0 where the body is not touched
+      v[CQ_DIM] = m.a > (real)0 ? m.a + m.taken * m.b : (real)0;
+      d[CQ_DIM] = both_meet(&m) ? m.taken : (real)-1;
     }
   }
   Contacts contacts;
   int64_t entry = column->wall_begin;
   for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++) {
-    real *v = velocity + 4 * z;
+    real *v = velocity + 4 * z, *d = change + 4 * z, before[CQ_DIM];
     if (!(v[CQ_DIM] > (real)0)) continue;
     contacts_locate(s, column, z, v[CQ_DIM], &contacts);
+    EACH(i) before[i] = v[i];
     for (int k = 0; k < contacts.count; k++) {
       if (s->impulse_out) contact_and_measure(s, &contacts, k, v, impulse_of(s, block));
       else apply_contact(s, &contacts, k, v);
     }
+    EACH(i) d[i] += ((real)1 - d[CQ_DIM]) * (v[i] - before[i]);
   }
   for (int32_t z = 0; z < column->count; z++) {
     real *v = velocity + 4 * z, *d = change + 4 * z;
-    EACH(i) d[i] = d[CQ_DIM] > (real)0 ? v[i] - d[i] : (real)0;
+    const int both = d[CQ_DIM] >= (real)0;
+    EACH(i) d[i] = both ? v[i] - d[i] : (real)0;
+    if (!both) d[CQ_DIM] = (real)0;
     v[CQ_DIM] = (real)0;
   }
 }

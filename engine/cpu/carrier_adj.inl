@@ -1,8 +1,8 @@
 // carrier_adj: nodes of reference grids on the spatial grid, backward (E131).
 
-// What a meeting gets: its velocity before walls, that of the body, the mass of both, and what is taken.
+// What a meeting gets: its velocity before walls, that of the body, the mass, and what is taken.
 typedef struct {
-  real v[CQ_DIM], brought[CQ_DIM], mass, taken;
+  real v[CQ_DIM], brought[CQ_DIM], mass, taken;   // mass: that on which walls act, m_a + c m_b
 } MeetingGrad;
 
 // Adjoint of meet: to what momentum and mass {4} of both get; and gravity and damping to sum.
@@ -22,10 +22,11 @@ static void meet_adj(const cq_scene *s, const Meeting *m, const MeetingGrad *gra
     by_share += grad->v[i] * (m->brought[i] - m->own[i]);
   }
   if (!(m->b > 0)) return;
-  by_share -= (real)s->model->meeting_power * (1 - m->taken) / m->share * grad->taken;
+  const real by_taken = grad->taken + m->b * grad->mass;
+  by_share -= (real)s->model->meeting_power * (1 - m->taken) / m->share * by_taken;
   const real all = m->a + m->b;
   a[CQ_DIM] -= by_share * m->b / (all * all);
-  b[CQ_DIM] = grad->mass + by_share * m->a / (all * all);
+  b[CQ_DIM] = m->taken * grad->mass + by_share * m->a / (all * all);
   EACH(i) {
     b[i] = (m->share * grad->v[i] + grad->brought[i]) / m->b;
     b[CQ_DIM] -= b[i] * m->brought[i];
@@ -48,13 +49,12 @@ static void carried_column_adj(cq_scene *s, const cq_column *column, const void 
       meet(s, own + 4 * k, brought + 4 * k, &m);
       for (int i = 0; i < 4; i++) velocity[4 * k + i] = 0;
       EACH(i) velocity[4 * k + i] = m.v[i];
+      velocity[4 * k + CQ_DIM] = m.a > 0 ? m.a + m.taken * m.b : 0;
       for (int i = 0; i < 4 && !both_meet(&m); i++) carried[4 * k + i] = 0;
-      EACH(i) {
-        grad[4 * k + i] = m.a > 0 ? grad[4 * k + i] + carried[4 * k + i] : 0;
-      }
+      EACH(i) grad[4 * k + i] = m.a > 0 ? grad[4 * k + i] + m.taken * carried[4 * k + i] : 0;
     }
   }
-  contacts_of_column_adj(s, column, (const real *const[2]){own, brought}, velocity, grad, &s->partial[block]);
+  contacts_of_column_adj(s, column, velocity + CQ_DIM, velocity, grad, &s->partial[block]);
   for (int32_t k = 0; k < column->count; k++) {
     Meeting m;
     MeetingGrad of = {.mass = s->grad_impulse ? grad[4 * k + CQ_DIM] : 0, .taken = carried[4 * k + CQ_DIM]};
@@ -62,12 +62,13 @@ static void carried_column_adj(cq_scene *s, const cq_column *column, const void 
     meet(s, own + 4 * k, brought + 4 * k, &m);
     for (int i = 0; i < 4; i++) change[4 * k + i] = 0;
     change[4 * k + CQ_DIM] = m.taken;
+    velocity[4 * k + CQ_DIM] = 0;
     EACH(i) {
-      const real by = carried[4 * k + i];
-      if (both_meet(&m)) change[4 * k + i] = velocity[4 * k + i] - (1 - m.taken) * m.brought[i];
-      of.v[i] = grad[4 * k + i];
-      of.brought[i] = -(1 - m.taken) * by;
-      of.taken += by * m.brought[i];
+      const real by = carried[4 * k + i], turned = velocity[4 * k + i] - m.v[i], rest = 1 - m.taken;
+      if (both_meet(&m)) change[4 * k + i] = m.v[i] + m.taken * turned - rest * m.brought[i];
+      of.v[i] = grad[4 * k + i] + rest * by;
+      of.brought[i] = -rest * by;
+      of.taken += by * (turned + m.brought[i]);
     }
     meet_adj(s, &m, &of, a, b, &s->partial[block]);
     memcpy(grad + 4 * k, a, sizeof a);

@@ -58,6 +58,8 @@ static void load_actuation(cq_scene *s, cq_worker *worker) {
   if (s->model->cables.all) {
     cq_worker_wait(worker);   // for the forces of all ranges
     if (worker->rank == 0) s->kernels->load_cables(s);
+  } else if (cq_is_mixed(s->model)) {
+    cq_worker_wait(worker);   // who has a range here has others in a step
   }
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }

@@ -288,17 +288,16 @@ static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
 }
 
 // Adjoint of the contacts of a column: dL/dv after them becomes dL/dv before them. dL/d(mass) by way of the impulses
-// stands beside it, where node_adj does not look. kept: momentum and mass of particles; of bodies with reference grids,
-// NULL without them.
-static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *const kept[2],
-                                   real *velocity, real *grad, cq_partial *sum) {
+// stands beside it, where node_adj does not look. masses: that on which contacts act, of every fourth number.
+static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *masses, real *velocity,
+                                   real *grad, cq_partial *sum) {
   int64_t entry = column->wall_begin;
   Contacts contacts;
   for (int32_t z = 0; s->grad_impulse && z < column->count; z++) grad[4 * z + CQ_DIM] = 0;
   for (int32_t z = 0; (z = next_constrained(s, column, z, &entry, &contacts)) < column->count; z++) {
-    const real mass = kept[0][4 * z + CQ_DIM], more = kept[1] ? kept[1][4 * z + CQ_DIM] : 0;
+    const real mass = masses[4 * z];
     if (!contacts.count || !(mass > 0)) continue;
-    contacts_locate(s, column, z, mass + more, &contacts);
+    contacts_locate(s, column, z, mass, &contacts);
     const real grad_mass = contacts_adj(s, &contacts, velocity + 4 * z, grad + 4 * z, sum);
     if (s->grad_impulse) grad[4 * z + CQ_DIM] = grad_mass;
   }
@@ -342,7 +341,7 @@ static void grid_adj(cq_scene *s, const void *record, int32_t block) {
       row_store(grad + 4 * z, g);
     }
     if (!walls) continue;
-    contacts_of_column_adj(s, column, (const real *const[2]){kept, NULL}, velocity, grad, sum);
+    contacts_of_column_adj(s, column, kept + CQ_DIM, velocity, grad, sum);
     for (int32_t z = 0; z < column->count; z += 4) {
       const Row p = row_load(kept + 4 * z), inverse = inverse_mass(p), v = row_fma(p, row_mul(inverse, decay), gravity);
       const Row g = row_load(grad + 4 * z);

@@ -172,22 +172,32 @@ static Placed placed_at(const cq_scene *s, const cq_cells *cells, const int32_t 
   return p;
 }
 
-// Which nodes take part on the spatial grid: those with a share of the largest mass of their body. One with less has
-// few particles at the edge of its reach, and moves far out for little strain of these.
+// Adds the volume of a particle to its nodes.
+static void give_volume(const cq_scene *s, const Placed *p, real *to) {
+  const real volume = *slot_at((real *)s->arrangement->params, s->params, p->slot, CQ_PARAM_VOLUME);
+  for (int k = 0; k < TOUCHED; k++) to[placed_node(p, k)] = to[placed_node(p, k)] + placed_weight(p, k) * volume;
+}
+
+// Which nodes take part on the spatial grid: those around which a share of a cell is filled. One with less has few
+// particles at the edge of its reach, and moves far out for little strain of these.
 static void set_carriers(cq_scene *s) {
   static const double least = 0.02;
   cq_reference *r = &s->reference;
-  const real *mass = (const real *)r->mass;
-  if (!r->carried) return;
-  for (int64_t k = 0; k < r->node_count; k++) ((real *)r->carried)[k] = (real)0;
-  for (int32_t b = 0; b < r->body_count; b++) {
-    const int64_t end = b + 1 < r->body_count ? r->bodies[b + 1].first : r->node_count;
-    double most = 0;
-    for (int64_t k = r->bodies[b].first; k < end; k++)
-      if ((double)s_value(mass[k]) > most) most = (double)s_value(mass[k]);
-    for (int64_t k = r->bodies[b].first; k < end; k++)
-      if ((double)s_value(mass[k]) > least * most) ((real *)r->carried)[k] = mass[k];
+  real *carried = (real *)r->carried;
+  double cell = 1;
+  if (!carried) return;
+  EACH(i) cell *= s->model->dx;
+  for (int64_t k = 0; k < r->node_count; k++) carried[k] = (real)0;
+  for (int32_t k = 0; k < r->cells_count; k++) {
+    const cq_cells *cells = &r->cells[k];
+    for (int32_t slot = cells->chunk * CQ_CHUNK; slot < (cells->chunk + cells->chunks) * CQ_CHUNK; slot++) {
+      if (r->order[slot] < 0) continue;
+      const Placed p = placed_at(s, cells, slot);
+      give_volume(s, &p, carried);
+    }
   }
+  for (int64_t k = 0; k < r->node_count; k++)
+    carried[k] = (double)s_value(carried[k]) > least * cell ? ((const real *)r->mass)[k] : (real)0;
   for (int32_t k = 0; k < r->nodes_count; k++) {
     r->nodes[k].carriers = 0;
     for (int l = 0; l < CQ_REFERENCE_VECTOR; l++)

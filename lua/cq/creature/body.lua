@@ -11,6 +11,7 @@ local body = {}
 ---@field max? number                  stress of a chamber at a signal of 1 [stress]
 ---@field groups? table<string, string|string[]|integer[]|fun(x: number, y: number, z: number?): boolean>   further groups, as of cq.Robot
 ---@field markers? integer             so many particles, spread evenly, become the group "markers"
+---@field formulation? "updated"|"total_lagrangian"   as of cq.Robot
 
 ---The definition of a creature: its own fields and those that all creatures have.
 ---@param name string
@@ -21,6 +22,7 @@ function body.define(name, fields)
   fields.max = is.number { above = 0, default = 2 }
   fields.groups = is.table { optional = true }
   fields.markers = is.integer { min = 1, optional = true }
+  fields.formulation = is.one_of { "updated", "total_lagrangian", optional = true }
   return is.define("cq.Creature." .. name, fields)
 end
 
@@ -80,6 +82,7 @@ function body.make(name, def, parts)
   return require "cq.robot" {
     shape = parts.shape, spacing = parts.spacing, material = material, actuators = parts.actuators,
     groups = joined(name, parts.groups, def.groups), pins = parts.pins, markers = def.markers, name = name,
+    formulation = def.formulation,
   }
 end
 
