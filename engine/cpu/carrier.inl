@@ -7,7 +7,7 @@
 //   v_j <- v_j + sum w (v - v_b + c (v_b - v_j)),  c = 1 - (m_b / (m_a + m_b))^q.                          (E130)
 // Of what walls do to v a body gets a share c as well, for it has its own contact with them.
 // Momentum is kept to rounding for any c. With c = 0 a body would keep motion that nodes here cannot tell apart, and
-// that its forces renew in each step: a liquid seeps into it; with q = 4 a fifth as fast, with q = 8 a thirtieth. With
+// that its forces renew in each step: a liquid seeps into it; with q = 4 a fifth as fast, with q = 8 a twentieth. With
 // c = 1 it would have no motion of its own beside a drop. q goes with the length of a step, so that a body loses motion
 // by time and not by step. Where it is alone nothing happens to it.
 
@@ -54,6 +54,16 @@ static void carrier_bases(const cq_scene *s, int32_t block, cq_partial *found) {
     }
 }
 
+// Scatters the moves of the nodes of a vector.
+CQ_INLINE void carriers_scatter(Scatter *to, const Strides *strides, const cq_nodes *n, const int32_t *node,
+                                const Record *records) {
+  for (int l = 0; l < CQ_CHUNK; l++) {
+    if (!(n->carriers >> l & 1)) continue;
+    scatter_to(to, strides, node[l]);
+    scatter(to->rows, &records[l]);
+  }
+}
+
 // Mass and momentum of a block's nodes to their slab.
 static void carrier_p2g(cq_scene *s, int32_t block) {
   const cq_reference *r = &s->reference;
@@ -72,31 +82,23 @@ static void carrier_p2g(cq_scene *s, int32_t block) {
       EACH(i) EACH(j) give.b[i][j] = r_set((real)0);
       move_store(records + h, MOVE, &give);
     }
-    for (int l = 0; l < CQ_CHUNK; l++) {
-      if (!(r->nodes[k].carriers >> l & 1)) continue;
-      scatter_to(&to, &strides, node[l]);
-      scatter(to.rows, &records[l]);
-    }
+    carriers_scatter(&to, &strides, &r->nodes[k], node, records);
   }
   scatter_end(&to, &strides);
-}
-
-// The sums over the nodes here around the nodes of a vector, of carrier_change: to their records.
-CQ_INLINE void carriers_gather(const cq_scene *s, const cq_nodes *n, const int32_t node[CQ_CHUNK], Record *of) {
-  const Strides strides = strides_of(s->arrangement);
-  for (int l = 0; l < CQ_CHUNK; l++)
-    if (n->carriers >> l & 1) gather(&of[l], (const real *)s->carrier_change + 4 * (int64_t)node[l], &strides);
 }
 
 // What a block's nodes take from those here: node_velocity after it.
 static void carrier_g2p(cq_scene *s, int32_t block) {
   const cq_reference *r = &s->reference;
+  const Strides strides = strides_of(s->arrangement);
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++) {
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     const int64_t o = r->nodes[k].node;
     LANES_EACH(h) carriers_place(s, o, h, 0, records, node);
-    carriers_gather(s, &r->nodes[k], node, records);
+    for (int l = 0; l < CQ_CHUNK; l++)
+      if (r->nodes[k].carriers >> l & 1)
+        gather(&records[l], (const real *)s->carrier_change + 4 * (int64_t)node[l], &strides);
     LANES_EACH(h) {
       const Real mass = r_load((const real *)r->carried + o + h);
       Sums sums;

@@ -112,11 +112,7 @@ static void carrier_g2p_adj(cq_scene *s, const void *velocity, int32_t block) {
       taken_adj(s, moving, adj, o + h, &give);
       move_store(records + h, MOVE, &give);
     }
-    for (int l = 0; l < CQ_CHUNK; l++) {
-      if (!(r->nodes[k].carriers >> l & 1)) continue;
-      scatter_to(&to, &strides, node[l]);
-      scatter(to.rows, &records[l]);
-    }
+    carriers_scatter(&to, &strides, &r->nodes[k], node, records);
   }
   scatter_end(&to, &strides);
 }
@@ -135,18 +131,17 @@ static void carrier_p2g_adj(cq_scene *s, const void *velocity, int32_t block) {
     LANES_EACH(h) {
       Exchange give;
       carriers_place(s, o, h, 1, records, node);
-      carriers_place(s, o, h, 0, taken, node);
       taken_adj(s, moving, by_velocity, o + h, &give);
       move_store(records + h, MOVE_ADJ, &give);
       give.m = r_load((const real *)r->carried + o + h);
       EACH(i) give.q[i] = give.m * r_load(moving + i * nodes + o + h);
       move_store(records + h, MOVE, &give);
     }
-    carriers_gather(s, &r->nodes[k], node, taken);
     for (int l = 0; l < CQ_CHUNK; l++) {
-      const int64_t at = 4 * (int64_t)node[l];
-      if (r->nodes[k].carriers >> l & 1)
-        gather_adj(&records[l], (const real *)s->carrier_q + at, (const real *)s->carrier_change + at, &strides);
+      const real *change = (const real *)s->carrier_change + 4 * (int64_t)node[l];
+      if (!(r->nodes[k].carriers >> l & 1)) continue;
+      gather_by(&taken[l], weights_of(&records[l]), change, &strides);
+      gather_adj(&records[l], (const real *)s->carrier_q + 4 * (int64_t)node[l], change, &strides);
     }
     LANES_EACH(h) {
       const Real mass = r_load((const real *)r->carried + o + h), none = r_set((real)0);

@@ -6,8 +6,8 @@
 // scatters into a slab of its own, and the grid pass adds the slabs in order. Between steps all slabs are zero.
 //
 // Particles of bodies with reference grids come first, in the chunks and ranges of that layout (reference/); those on
-// the spatial grid begin at first_chunk and first_range. Where there are both, the former are carriers as well: they
-// take the momentum of their nodes to the spatial grid, and its impulses back (carrier.inl).
+// the spatial grid begin at first_chunk and first_range. Where there are both, nodes of reference grids are carriers on
+// the spatial one: they bring mass and momentum to it, and take velocities back (carrier.inl).
 #ifndef CQ_SCENE_H
 #define CQ_SCENE_H
 
@@ -94,7 +94,7 @@ typedef struct cq_step_record {
   uint64_t *held;            // {record_nodes} contacts that hold at the end of an implicit step, as bits
   int64_t grid_capacity;
   // {dim, nodes} of explicit steps on reference grids: velocities before walls and pins; with carriers then those
-  // before the impulses of the spatial grid
+  // before the spatial grid has changed them
   void *nodes;
   int64_t nodes_capacity;
 } cq_step_record;

@@ -367,7 +367,7 @@ static void forces_adj(cq_scene *s, const cq_slice *in, int32_t range, int32_t g
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
 // From what readouts have given the particles to the slabs, which hold both vector fields; particles are cleared.
-static void observe_adj(cq_scene *s, const void *displacement, const void *velocity, int32_t range) {
+static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
   const cq_reference *r = &s->reference;
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
   const Wanted wanted = wanted_of(s);
@@ -376,8 +376,8 @@ static void observe_adj(cq_scene *s, const void *displacement, const void *veloc
     if (!has_any(&r->cells[k], h)) continue;
     const Cells c = cells_of(s, &r->cells[k], h);
     Around u, v, give_u, give_v;
-    around_load(&c, (const real *)displacement, &u);
-    around_load(&c, (const real *)velocity, &v);
+    around_load(&c, nodes_of(s, in->nodes, U), &u);
+    around_load(&c, nodes_of(s, in->nodes, W), &v);
     around_clear(&give_u);
     around_clear(&give_v);
     for (int32_t chunk = r->cells[k].chunk; chunk < r->cells[k].chunk + r->cells[k].chunks; chunk++) {

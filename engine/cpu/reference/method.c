@@ -220,16 +220,13 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
 
 // Makes a range of the particles that readouts see: from nodes, or those of the spatial grid.
 static void see_range(cq_scene *s, const cq_slice *slice, int32_t range) {
-  const size_t size = (size_t)s->kernels->real_bytes, chunk = (size_t)cq_scene_fields(s) * CQ_CHUNK * size,
+  const size_t chunk = (size_t)(cq_scene_fields(s) * CQ_CHUNK * s->kernels->real_bytes),
                from = (size_t)s->range_start[range], chunks = (size_t)s->range_start[range + 1] - from;
-  char *seen = s->reference.seen->data;
-  if (range < s->first_range) {
-    const char *u = slice->nodes, *w = u + (size_t)(s->model->dim * s->reference.node_count) * size;
-    s->kernels->reference->observe(s, u, w, seen, range);
-  } else {
-    memcpy(seen + from * chunk, (const char *)slice->particles + (from - (size_t)s->first_chunk) * chunk,
-           chunks * chunk);
-  }
+  if (range < s->first_range)
+    s->kernels->reference->observe(s, slice, range);
+  else
+    memcpy((char *)s->reference.seen->data + from * chunk,
+           (const char *)slice->particles + (from - (size_t)s->first_chunk) * chunk, chunks * chunk);
 }
 
 // Computes the particles of a state from its nodes, for readouts; by the first worker.
@@ -463,8 +460,7 @@ void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!s->reference.read) return;
   cq_scene_share_reference(s, worker, &begin, &end);
-  const char *u = s->live->nodes, *w = u + (size_t)(s->model->dim * s->reference.node_count * s->kernels->real_bytes);
-  for (int32_t k = begin; k < end; k++) s->kernels->reference->observe_adj(s, u, w, k);
+  for (int32_t k = begin; k < end; k++) s->kernels->reference->observe_adj(s, s->live, k);
   cq_reference_collect(s, worker, 2);
   if (worker->rank == 0) s->reference.read = 0;
   cq_worker_wait(worker);

@@ -236,16 +236,16 @@ static void prepare(cq_scene *s, cq_slice *out) {
 
 // ---- particles for readouts -----------------------------------------------------------------------------------------
 
-// State of the particles of a range, from displacements u and velocities w of the nodes.
-static void observe(cq_scene *s, const void *displacement, const void *velocity, void *out, int32_t range) {
+// State of the particles of a range, from displacements and velocities of the nodes, for readouts.
+static void observe(cq_scene *s, const cq_slice *in, int32_t range) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->cells_start[range]; k < r->cells_start[range + 1]; k++) LANES_EACH(h) {
     const Cells c = cells_of(s, &r->cells[k], h);
     Around u, v;
-    around_load(&c, (const real *)displacement, &u);
-    around_load(&c, (const real *)velocity, &v);
+    around_load(&c, nodes_of(s, in->nodes, U), &u);
+    around_load(&c, nodes_of(s, in->nodes, W), &v);
     for (int32_t chunk = r->cells[k].chunk; chunk < r->cells[k].chunk + r->cells[k].chunks; chunk++) {
-      real *to = (real *)out + AT(chunk, FIELDS, 0);
+      real *to = (real *)r->seen->data + AT(chunk, FIELDS, 0);
       const Matter m = matter_at(s, chunk);
       const Point at = {s, &m, chunk, h, -1, 0, NONE_WANTED};
       Weights w;

@@ -87,7 +87,7 @@ typedef struct cq_reference {
   void *carried;             // {nodes} mass of those that take part there, else 0
   int32_t *node_base;        // {nodes, 3} base cells there: x, y (0 in 2D), last axis
 
-  void *slab[CQ_BLOCKS_MAX];           // of each range: forces and impulses, or what adjoints give; see stencil.inl
+  void *slab[CQ_BLOCKS_MAX];           // of each range: forces, or what adjoints give; see stencil.inl
 
   // of implicit steps: the state before the running step, and that which a vector leads to, with the vector
   const struct cq_slice *from;
@@ -116,8 +116,7 @@ typedef struct cq_reference_kernels {
   void (*forces)(struct cq_scene *s, const struct cq_slice *in, int32_t range, struct cq_found *found);
   void (*move)(struct cq_scene *s, const struct cq_slice *in, struct cq_slice *out, void *record, int32_t block,
                struct cq_found *found);
-  // particles of a range with displacements u and velocities w {dim, nodes}, to out {chunks, fields, 16}
-  void (*observe)(struct cq_scene *s, const void *u, const void *w, void *out, int32_t range);
+  void (*observe)(struct cq_scene *s, const struct cq_slice *in, int32_t range);   // particles to seen
   void (*observe_rim)(struct cq_scene *s, const struct cq_slice *in);              // to rim_place
 
   // Backward: adj of out becomes adj of in, but for what the slabs hold. given: vector fields that they hold before, or
@@ -126,7 +125,7 @@ typedef struct cq_reference_kernels {
                    int32_t block, int32_t given);
   void (*forces_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range, int32_t given);
   void (*place_points_adj)(struct cq_scene *s, const struct cq_slice *in);   // after pull_cables_adj
-  void (*observe_adj)(struct cq_scene *s, const void *u, const void *w, int32_t range);   // two fields
+  void (*observe_adj)(struct cq_scene *s, const struct cq_slice *in, int32_t range);   // two fields
   void (*collect)(struct cq_scene *s, int32_t block, int32_t given);   // slabs to adj
   void (*discount)(struct cq_scene *s, double factor);
   double (*square)(const struct cq_scene *s);            // the sum of squares of adj
