@@ -1,6 +1,6 @@
 // actuation: a symmetric stress sigma in the material frame, P += F sigma (advanced-chainqueen eq. 15, A1).
 
-// The index of row i, column j in a packed symmetric matrix.
+// The index of entry (i, j) of a symmetric matrix in its packed form: diagonal first, then 01 in 2D, 01, 02, 12 in 3D.
 CQ_INLINE int sym_at(const int i, const int j) {
 #if CQ_DIM == 2
   return i == j ? i : 2;
@@ -9,7 +9,8 @@ CQ_INLINE int sym_at(const int i, const int j) {
 #endif
 }
 
-// (E11) tau += F sigma F^T
+// (E11) Adds the stress of actuators to the Kirchhoff stress of a particle: tau += F sigma F^T, sigma in the material
+// frame, packed.
 CQ_INLINE void actuation_stress(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real tau[CQ_DIM][CQ_DIM]) {
   Real full[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) full[i][j] = sigma[sym_at(i, j)];
@@ -18,7 +19,8 @@ CQ_INLINE void actuation_stress(const Real f[CQ_DIM][CQ_DIM], const Real sigma[C
   EACH(i) EACH(j) tau[i][j] += t[i][j];
 }
 
-// dL/dF += (G + G^T) F sigma; dL/dsigma += F^T G F, both entries of a pair into the packed one
+// (E19) Adjoint of actuation_stress, G = grad_tau = dL/dtau: dL/dF += (G + G^T) F sigma, dL/dsigma += F^T G F. An
+// entry of the packed dL/dsigma off the diagonal gets both entries of its pair.
 CQ_INLINE void actuation_stress_adj(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM],
                                     Real grad_f[CQ_DIM][CQ_DIM], Real grad_sigma[CQ_SYM],
                                     const Real grad_tau[CQ_DIM][CQ_DIM]) {
@@ -33,7 +35,8 @@ CQ_INLINE void actuation_stress_adj(const Real f[CQ_DIM][CQ_DIM], const Real sig
   EACH(i) EACH(j) grad_sigma[sym_at(i, j)] += t[i][j];
 }
 
-// Adds the actuation stress to P of a step on a reference grid: P += F sigma.
+// (E11) Adds the stress of actuators to the first Piola-Kirchhoff stress of a particle: P += F sigma, sigma in the
+// material frame, packed. For steps on a reference grid.
 CQ_INLINE void actuation_piola(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real p[CQ_DIM][CQ_DIM]) {
   Real full[CQ_DIM][CQ_DIM], fs[CQ_DIM][CQ_DIM];
   EACH(i) EACH(j) full[i][j] = sigma[sym_at(i, j)];
@@ -41,7 +44,8 @@ CQ_INLINE void actuation_piola(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ
   EACH(i) EACH(j) p[i][j] += fs[i][j];
 }
 
-// dL/dF += G sigma; dL/dsigma += F^T G
+// Adjoint of actuation_piola, G = grad_p = dL/dP: dL/dF += G sigma, dL/dsigma += F^T G. An entry of the packed
+// dL/dsigma off the diagonal gets both entries of its pair.
 CQ_INLINE void actuation_piola_adj(const Real f[CQ_DIM][CQ_DIM], const Real sigma[CQ_SYM], Real grad_f[CQ_DIM][CQ_DIM],
                                    Real grad_sigma[CQ_SYM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real full[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];

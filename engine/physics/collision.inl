@@ -16,10 +16,12 @@ typedef struct {
 // as many as the nodes that push a node of a surface which lies on another one
 enum { COLLISION_SHARES = CQ_DIM == 2 ? 3 : 5 };
 
-// The force by which the softer of two surfaces pushes.
+// The constant k of E117 for two surfaces with constants a and b: the smaller one, which is that of the softer
+// material.
 CQ_INLINE double collision_push(const double a, const double b) { return a < b ? a : b; }
 
-// way, push and reach are set. 0: the nodes are not near.
+// Are two nodes so near that they push each other apart? 1: yes, and c->far is set; 0: no. c->way, push and reach are
+// set before.
 CQ_INLINE int collision_near(Collision *c) {
   wide square = (wide)0;
   EACH(i) square = square + c->way[i] * c->way[i];
@@ -35,8 +37,8 @@ typedef struct {
   wide phi, n[CQ_DIM], along, t[CQ_DIM], e, s;   // along: n.w
 } Rubbing;
 
-// For two near nodes: the repulsion phi, the unit normal n, the relative velocity along it and across it (t), and the
-// length of t, rounded off near 0 so that friction is smooth.
+// (E120) What friction between two near nodes is computed from: repulsion phi, unit normal n, relative velocity along
+// n and across it (t), and the smoothed length s of t.
 CQ_INLINE Rubbing collision_rubbing(const Collision *c) {
   Rubbing r;
   wide square;
@@ -77,7 +79,8 @@ CQ_INLINE void collision_rubbing_adj(const Collision *c, const wide given[CQ_DIM
                          (wide)(c->push * c->reach) / (c->far * c->far) * grad_phi * r.n[i];
 }
 
-// The force on node a of a near pair; the one on b is opposite.
+// (E117, E120) The force of node b on node a of a near pair, with friction if it is not 0; -force acts on b. c->far is
+// set (collision_near).
 CQ_INLINE void collision_force(const Collision *c, wide force[CQ_DIM]) {
   const wide by = (wide)c->push * ((wide)c->reach / c->far - (wide)1) / c->far;
   EACH(i) force[i] = by * c->way[i];
@@ -86,8 +89,9 @@ CQ_INLINE void collision_force(const Collision *c, wide force[CQ_DIM]) {
   EACH(i) force[i] = force[i] - (wide)c->friction * r.phi * r.t[i] / r.s;
 }
 
-// (E118) Adjoint of collision_force. given = dL/df_a - dL/df_b; grad: dL/dx_a = -dL/dx_b and dL/dv_a = -dL/dv_b. Of
-// E117 dL/dx_a = k ((r / d - 1) g - (2 r / d - 1) n (n.g)) / d, with g = given and n from b to a.
+// (E118) Adjoint of collision_force. given = dL/df_a - dL/df_b. Sets grad->way = dL/dx_a = -dL/dx_b, and with friction
+// grad->speed = dL/dv_a = -dL/dv_b and grad->slow. Of E117 dL/dx_a = k ((r / d - 1) g - (2 r / d - 1) n (n.g)) / d,
+// with g = given and n from b to a.
 CQ_INLINE void collision_force_adj(const Collision *c, const wide given[CQ_DIM], CollisionGrad *grad) {
   const wide share = (wide)c->reach / c->far;
   wide along = (wide)0;

@@ -9,7 +9,7 @@ typedef struct {
   const real *n, *w;
 } ContactLaw;
 
-// (E12) v <- w + law(v - w)
+// (E12) Lets a wall act on the velocity v of a node, in place: v <- w + law(v - w), w the velocity of the wall.
 CQ_INLINE void contact(const ContactLaw *c, real v[CQ_DIM]) {
   const int kind = c->kind;
   const real friction = c->friction, *n = c->n, *w = c->w;
@@ -46,7 +46,8 @@ typedef struct {
   real friction, w[CQ_DIM], n[CQ_DIM];
 } ContactGrad;
 
-// v is the velocity before the contact; grad_v holds dL/dv' and becomes dL/dv.
+// (E21) Adjoint of contact. v: the velocity before the contact. grad_v: dL/dv' on entry, dL/dv on return. Adds the
+// gradients of friction, w and n to grad.
 CQ_INLINE void contact_adj(const ContactLaw *c, const real v[CQ_DIM], real grad_v[CQ_DIM], ContactGrad *grad) {
   const int kind = c->kind;
   const real friction = c->friction, *n = c->n, *w = c->w;
@@ -99,7 +100,9 @@ typedef struct {
   real potential;            // whose derivative is g
 } Slide;
 
-// (E94) slow: the speed above which friction is Coulomb's
+// (E94) Friction of implicit steps at a node with velocity v, by a wall with normal n and velocity w: sets out, from
+// which the direction g of friction and its derivative follow. slow: the speed above which friction is Coulomb's;
+// below, it is smoothed.
 CQ_INLINE void slide(const double slow, const real n[CQ_DIM], const real w[CQ_DIM], const real v[CQ_DIM], Slide *out) {
   const real by = (real)(1 / slow);
   real normal = (real)0, square = (real)0, speed = (real)0;
@@ -120,7 +123,8 @@ CQ_INLINE void slide(const double slow, const real n[CQ_DIM], const real w[CQ_DI
   out->potential = square * by * ((real)1 - part * (real)(1.0 / 3));
 }
 
-// The change of friction's direction g by a change of the velocity.
+// (E94) dg, the change of friction's direction g by a change dv of the node's velocity, at the state that slide has
+// set.
 CQ_INLINE void slide_change(const Slide *at, const real n[CQ_DIM], const real dv[CQ_DIM], real out[CQ_DIM]) {
   real normal = (real)0, along = (real)0, dt[CQ_DIM];
   EACH(i) normal = normal + dv[i] * n[i];
@@ -129,7 +133,7 @@ CQ_INLINE void slide_change(const Slide *at, const real n[CQ_DIM], const real dv
   EACH(i) out[i] = at->share * dt[i] + at->change * along * at->t[i];
 }
 
-// The transpose of slide_change: from a gradient of friction's direction to one of the velocity.
+// Transpose of slide_change: out = dL/dv of the node, from dg = dL/dg, the gradient of friction's direction.
 CQ_INLINE void slide_change_adj(const Slide *at, const real n[CQ_DIM], const real dg[CQ_DIM], real out[CQ_DIM]) {
   real normal = (real)0, along = (real)0;
   EACH(i) along = along + at->t[i] * dg[i];
@@ -154,8 +158,8 @@ typedef struct {
   real mass, normal[CQ_DIM], x[CQ_DIM], before[CQ_DIM], after[CQ_DIM];
 } Touch;
 
-// (E70) impulse J = m (v' - v), normal part N = n.J, tangential part J - N n, and N x, whose sum
-// over the sum of N is the centre
+// (E70) The numbers of one contact of one node, into out: impulse J = m (v' - v), its normal part N = n.J, its
+// tangential part J - N n, and N x, whose sum over nodes divided by that of N is the centre of pressure.
 CQ_INLINE void contact_impulse(const Touch *t, real out[CONTACT_WIDTH]) {
   real normal = 0;
   EACH(i) out[CONTACT_IMPULSE + i] = t->mass * (t->after[i] - t->before[i]);
@@ -165,8 +169,8 @@ CQ_INLINE void contact_impulse(const Touch *t, real out[CONTACT_WIDTH]) {
   EACH(i) out[CONTACT_MOMENT + i] = normal * t->x[i];
 }
 
-// (E71) Adjoint of contact_impulse. Nodes of the spatial grid do not move: only those of a reference grid have a
-// gradient of x.
+// (E71) Adjoint of contact_impulse: adds the gradients of mass, normal, place and both velocities to grad, from
+// grad_out. Of the place x only nodes of a reference grid use the gradient, for others do not move.
 CQ_INLINE void contact_impulse_adj(const Touch *t, Touch *grad, const real grad_out[CONTACT_WIDTH]) {
   real out[CONTACT_WIDTH], grad_normal = grad_out[CONTACT_NORMAL];
   contact_impulse(t, out);

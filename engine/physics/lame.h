@@ -3,15 +3,16 @@
 #ifndef CQ_LAME_H
 #define CQ_LAME_H
 
-// (E6) Lame's constants from Young's modulus and Poisson's ratio, and the modulus of the Bonet-Wood term,
-// which is not the bulk modulus K
+// (E6) Lame's constants mu and lambda [stress] from Young's modulus [stress] and Poisson's ratio. volumetric: the
+// modulus of the Bonet-Wood term (E10) [stress], which is not the bulk modulus K.
 static inline void cq_lame(const double young, const double poisson, double *mu, double *lambda, double *volumetric) {
   *mu = young / (2 * (1 + poisson));
   *lambda = young * poisson / ((1 + poisson) * (1 - 2 * poisson));
   *volumetric = young / (3 * (2 - 2 * poisson));   // as printed in advanced-chainqueen eq. 14
 }
 
-// grad: of E and nu; grad_lame: of mu, lambda and the modulus of the term
+// (E20) Adjoint of cq_lame: adds dL/dE and dL/dnu to grad, from grad_lame = dL/d(mu, lambda, modulus of the Bonet-Wood
+// term).
 static inline void cq_lame_adj(const double young, const double poisson, double grad[2], const double grad_lame[3]) {
   const double a = 1 + poisson, b = 1 - 2 * poisson, c = 1 - poisson;
   const double grad_mu = grad_lame[0], grad_lambda = grad_lame[1], grad_volumetric = grad_lame[2];
@@ -20,8 +21,8 @@ static inline void cq_lame_adj(const double young, const double poisson, double 
              grad_volumetric * young / (6 * c * c);
 }
 
-// Lamé constants of a shear modulus and a bulk modulus K = lambda + 2 mu / 3. volumetric: E6 with the E and nu of
-// these moduli; 0, without a slope, where both are 0.
+// Lame's constants [stress] from a shear modulus and a bulk modulus K = lambda + 2 mu / 3 [stress]. volumetric: the
+// modulus of the Bonet-Wood term that E6 has for the same material; 0, without a slope, where both moduli are 0.
 static inline void cq_lame_of_moduli(const double shear, const double bulk, double *mu, double *lambda,
                                      double *volumetric) {
   *mu = shear;
@@ -30,6 +31,8 @@ static inline void cq_lame_of_moduli(const double shear, const double bulk, doub
   *volumetric = sum > 0 ? 3 * bulk * shear / sum : 0;
 }
 
+// Adjoint of cq_lame_of_moduli: adds the gradients of the shear and the bulk modulus to grad, from grad_lame =
+// dL/d(mu, lambda, modulus of the Bonet-Wood term).
 static inline void cq_lame_of_moduli_adj(const double shear, const double bulk, double grad[2],
                                          const double grad_lame[3]) {
   const double sum = 3 * bulk + 4 * shear, slope = sum > 0 ? grad_lame[2] / (sum * sum) : 0;

@@ -19,6 +19,7 @@
 
 // ---- energy density, first Piola-Kirchhoff stress, its derivative ---------------------------------------------------
 
+// The energy density psi of the law of a particle, with the Bonet-Wood term (E10), without Maxwell branches.
 CQ_LAW Real law_energy(const MaterialPoint *at) {
   Real psi = at->f[0][0] * (real)0;
   switch (at->law->kind) {
@@ -31,6 +32,8 @@ CQ_LAW Real law_energy(const MaterialPoint *at) {
   return psi;
 }
 
+// Sets p to the first Piola-Kirchhoff stress P = dpsi/dF of the law, with the Bonet-Wood term, without Maxwell
+// branches.
 CQ_LAW void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) p[i][j] = at->f[i][j] * (real)0;
   switch (at->law->kind) {
@@ -45,6 +48,7 @@ CQ_LAW void law_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   volumetric_stress(power, at->c[LAME_VOLUMETRIC], mat_det_of(at->f, cof), cof, p);
 }
 
+// Sets dp to the change of P by a change df of F. Symmetric, <A, dP(B)> = <B, dP(A)>, so it is its own adjoint.
 CQ_LAW void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) dp[i][j] = df[i][j] * (real)0;
   switch (at->law->kind) {
@@ -56,6 +60,7 @@ CQ_LAW void law_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM]
   if (power) volumetric_stress_derivative(power, at->c[LAME_VOLUMETRIC], at->f, df, dp);
 }
 
+// Adds to grad the derivatives of <P, grad_p> by the law's constants (grad->c) and internal variables.
 CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, ...) case CQ_MATERIAL_##ID: law##_grad_constants(at, grad, grad_p); break;
@@ -70,9 +75,9 @@ CQ_LAW void law_grad_constants(const MaterialPoint *at, MaterialPoint *grad, con
   grad->c[LAME_VOLUMETRIC] += (real)power * volumetric_odd_power(e, power) * mat_dot(cof, grad_p);
 }
 
-// Adds grad_psi times the derivative of the energy density by a law's constants. A law that is linear in its constants
-// needs no code: the derivative by one is the energy with that one 1 and the others 0. Another law has
-// LAW_energy_grad.
+// (E55) Adds grad_psi times the derivative of the energy density by the law's constants, `constants` in number, and
+// internal variables to grad. A law that is linear in its constants needs no code: the derivative by one is the energy
+// with that one 1 and the others 0. Another law has LAW_energy_grad.
 CQ_LAW void law_energy_grad(const MaterialPoint *at, const int constants, MaterialPoint *grad, const Real grad_psi) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
@@ -93,6 +98,8 @@ CQ_LAW void law_energy_grad(const MaterialPoint *at, const int constants, Materi
 // ---- stress out of the plane ----------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
+// (E52) Sets p to P_zz, the stress out of the plane in plane strain (F_zz = 1), and returns 1; returns 0, and p stays,
+// for a law without one: fluid, von Mises, Drucker-Prager.
 CQ_LAW int law_piola_zz(const MaterialPoint *at, Real *p) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
@@ -106,6 +113,8 @@ CQ_LAW int law_piola_zz(const MaterialPoint *at, Real *p) {
   return 1;
 }
 
+// Adjoint of law_piola_zz: adds grad_p's share to the gradients of F and of the constants; nothing for a law without
+// P_zz.
 CQ_LAW void law_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
@@ -126,6 +135,8 @@ CQ_LAW void law_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const
 
 // ---- after the step -------------------------------------------------------------------------------------------------
 
+// After a step: lets the law change F and the internal variables of a particle (return mapping of plastic laws, a
+// fluid's F), then Maxwell branches relax. In place; `at` has F of the end of the step.
 CQ_LAW void material_update(MaterialPoint *at) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \
@@ -136,6 +147,8 @@ CQ_LAW void material_update(MaterialPoint *at) {
   if (at->law->branches) maxwell_update(at);
 }
 
+// Adjoint of material_update; at: before the update. grad->f and grad->internal: of what the update wrote on entry, of
+// what it read on return. Adds to the gradients of constants.
 CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   switch (at->law->kind) {
 #define CQ_LAW_CASE(ID, law, energy_grad, piola_zz, update, meaning) \

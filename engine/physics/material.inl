@@ -41,7 +41,7 @@ CQ_LAW void material_update(MaterialPoint *at);
 // it; grad->c is added to.
 CQ_LAW void material_update_adj(const MaterialPoint *at, MaterialPoint *grad);
 
-// The power of a law's Bonet-Wood term, 0 if it has none.
+// The power p of the Bonet-Wood term (E10) of a material: 2, 4, 6 or 8, or 0 if it has none.
 CQ_INLINE int material_power(const cq_material *law) { return law->incompressible; }
 
 // ---- with the Maxwell branches that stand beside it -----------------------------------------------------------------
@@ -50,27 +50,29 @@ CQ_INLINE int material_power(const cq_material *law) { return law->incompressibl
 #include "material/maxwell_end.inl"
 #include "material/viscous.inl"
 
+// The energy density psi of a particle, of its law and of the Maxwell branches beside it.
 CQ_RARE Real material_energy(const MaterialPoint *at) {
   Real psi = law_energy(at);
   if (at->law->branches) psi += maxwell_energy(at);
   return psi;
 }
 
-// P = d psi / dF
+// Sets p to the first Piola-Kirchhoff stress P = dpsi/dF of a particle, with Maxwell branches, without viscosity.
 CQ_RARE void material_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   law_stress(at, p);
   if (at->law->branches) maxwell_stress(at, at->f, p);
 }
 
-// dP, the change of the first Piola-Kirchhoff stress in the direction dF. Symmetric, <A, dP(B)> = <B, dP(A)>, so it is
-// its own adjoint.
+// Sets dp to the change of P of material_stress by a change df of F. Symmetric, <A, dP(B)> = <B, dP(A)>, so it is its
+// own adjoint.
 CQ_RARE void material_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                         Real dp[CQ_DIM][CQ_DIM]) {
   law_stress_derivative(at, df, dp);
   if (at->law->branches) maxwell_stress(at, df, dp);
 }
 
-// grad->f += dP(grad_p), and the gradients of <P, grad_p> by constants and internal variables
+// Adjoint of material_stress: grad->f += dP(grad_p), and adds the derivatives of <P, grad_p> by constants and internal
+// variables to grad.
 CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real dp[CQ_DIM][CQ_DIM];
   material_stress_derivative(at, grad_p, dp);
@@ -81,7 +83,8 @@ CQ_RARE void material_stress_adj(const MaterialPoint *at, MaterialPoint *grad, c
 
 // ---- tau = P F^T, of any law, and the viscosity beside it -----------------------------------------------------------
 
-// Kirchhoff stress tau of a particle by any law; returns det F, for the health check.
+// Sets tau to the Kirchhoff stress P F^T of a particle of any law, with Maxwell branches and viscosity; returns det F,
+// for the check of inverted particles.
 CQ_RARE Real material_kirchhoff_plain(const MaterialPoint *at, Real tau[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM];
   const Real jac = mat_det(at->f);
@@ -91,7 +94,8 @@ CQ_RARE Real material_kirchhoff_plain(const MaterialPoint *at, Real tau[CQ_DIM][
   return jac;
 }
 
-// Adjoint of material_kirchhoff_plain: dL/dP = G F, dL/dF += G^T P, then through P.
+// Adjoint of material_kirchhoff_plain, G = grad_tau: adds to the gradients of F, constants, internal variables and
+// rate. dL/dP = G F, dL/dF += G^T P, then through P.
 CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint *grad,
                                           const Real grad_tau[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM], grad_p[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
@@ -107,19 +111,22 @@ CQ_RARE void material_kirchhoff_plain_adj(const MaterialPoint *at, MaterialPoint
 // The step spends most of its arithmetic here. A law that is used much may write tau without P, and keep for its
 // adjoint what is dear; tests hold it to the plain form. Everything of it is inlined.
 
-// Is P of a law inlined by steps on a reference grid? A viscosity is added beside it.
+// Is P of a material inlined in steps on a reference grid? 1 yes, 0: they call law_stress. A viscosity is added beside
+// it.
 CQ_INLINE int material_has_fused_piola(const cq_material *law) {
   const int kind = law->kind;
   return !law->branches &&
          (kind == CQ_MATERIAL_NEO_HOOKEAN || kind == CQ_MATERIAL_COROTATED || kind == CQ_MATERIAL_LINEAR);
 }
-// Is tau of a law inlined by steps on the grid in space?
+// Is tau of a material inlined in steps on the spatial grid (material_kirchhoff_fused)? 1 yes, 0: they call
+// material_kirchhoff_plain.
 CQ_INLINE int material_is_fused(const cq_material *law) { return !law->viscous && material_has_fused_piola(law); }
 
 // constants that a fused law reads
 enum { FUSED_SLOTS = LAME_COUNT };
 
-// Values that the adjoint of the stress reads again: log J of neo-Hookean, the rotation of corotated.
+// Sets kept, which the stress of a fused law and its adjoint both read: log J for neo-Hookean (kind), the rotation R
+// of F for fixed corotated. jac: det F.
 CQ_INLINE void material_keep(const int kind, const Real f[CQ_DIM][CQ_DIM], const Real jac, MaterialKept *kept) {
   kept->log_jac = jac;
   EACH(i) EACH(j) kept->rotation[i][j] = f[i][j];
@@ -127,7 +134,7 @@ CQ_INLINE void material_keep(const int kind, const Real f[CQ_DIM][CQ_DIM], const
   if (kind == CQ_MATERIAL_COROTATED) polar(f, kept->rotation);
 }
 
-// Kirchhoff stress tau by a law with a fused form; returns det F and fills `kept` for the adjoint.
+// Sets tau to the Kirchhoff stress P F^T of a particle of a fused law; returns det F, and sets kept for the adjoint.
 CQ_INLINE Real material_kirchhoff_fused(const MaterialPoint *at, MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
   const int kind = at->law->kind, power = material_power(at->law);
   const Real jac = mat_det(at->f);
@@ -144,7 +151,8 @@ CQ_INLINE Real material_kirchhoff_fused(const MaterialPoint *at, MaterialKept *k
   return jac;
 }
 
-// Adjoint of material_kirchhoff_fused. grad_tau need not be symmetric.
+// Adjoint of material_kirchhoff_fused: adds to the gradients of F and constants, from grad_tau = dL/dtau, which need
+// not be symmetric.
 CQ_INLINE void material_kirchhoff_fused_adj(const MaterialPoint *at, const MaterialKept *kept, MaterialPoint *grad,
                                             const Real grad_tau[CQ_DIM][CQ_DIM]) {
   const int kind = at->law->kind, power = material_power(at->law);
@@ -170,6 +178,7 @@ CQ_INLINE void material_kirchhoff_fused_adj(const MaterialPoint *at, const Mater
 // ---- P of the laws that have a fused form --------------------------------------------------------------------------
 // Steps on a reference grid inline them: kind is a number in the source.
 
+// Sets p to the first Piola-Kirchhoff stress P of a fused law, with the Bonet-Wood term. kind: that of the law.
 CQ_INLINE void material_piola_of(const int kind, const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   const int power = material_power(at->law);
   if (kind == CQ_MATERIAL_NEO_HOOKEAN) neo_hookean_stress(at, p);
@@ -181,7 +190,7 @@ CQ_INLINE void material_piola_of(const int kind, const MaterialPoint *at, Real p
   volumetric_stress(power, at->c[LAME_VOLUMETRIC], mat_det_of(at->f, cof), cof, p);
 }
 
-// Adjoint of material_piola_of: grad->f += dP(grad_p); grad->c += <dP/dc, grad_p>.
+// Adjoint of material_piola_of: grad->f += dP(grad_p), grad->c += <dP/dc, grad_p>.
 CQ_INLINE void material_piola_of_adj(const int kind, const MaterialPoint *at, MaterialPoint *grad,
                                      const Real grad_p[CQ_DIM][CQ_DIM]) {
   const int power = material_power(at->law);

@@ -1,8 +1,8 @@
 // piola: P of any elastic law at a point of a reference grid, with its adjoint; and the velocity gradient in space from
 // that in the undeformed body.
 
-// Adds P of the viscosity, tau F^-T = 2 eta J D F^-T = 2 eta D cof(F), D the part of the rate that changes shape
-// (viscous.inl).
+// (E42) Adds P of the viscosity to p: tau F^-T = 2 eta J D F^-T = 2 eta D cof(F), D the part of the rate that changes
+// shape (viscous.inl).
 CQ_INLINE void viscous_piola(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
   viscous_rate(at->rate, rate);
@@ -28,19 +28,20 @@ CQ_INLINE void viscous_piola_adj(const MaterialPoint *at, MaterialPoint *grad, c
   EACH(i) EACH(j) grad->f[i][j] += twice * back[i][j];
 }
 
-// P of any law: that of its energy, and of its viscosity.
+// Sets p to the first Piola-Kirchhoff stress P of a particle of any law, with Maxwell branches and viscosity.
 CQ_INLINE void piola_of_law(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   material_stress(at, p);
   if (at->law->viscous) viscous_piola(at, p);
 }
 
-// Adjoint of piola_of_law: adds to grad the gradients of F, rate and constants.
+// Adjoint of piola_of_law: adds to the gradients of F, rate, constants and internal variables, from grad_p = dL/dP.
 CQ_INLINE void piola_of_law_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   material_stress_adj(at, grad, grad_p);
   if (at->law->viscous) viscous_piola_adj(at, grad, grad_p);
 }
 
-// C = sum v (x) grad N (I + sum u (x) grad N)^-1                                                           (E114)
+// (E114) The velocity gradient in space C = W H^-1, into rate. slope: W = sum v (x) grad N, the gradient by undeformed
+// places; stretch: H = I + sum u (x) grad N, the deformation since then.
 CQ_INLINE void rate_in_space(const Real slope[CQ_DIM][CQ_DIM], const Real stretch[CQ_DIM][CQ_DIM],
                              Real rate[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];
@@ -50,8 +51,8 @@ CQ_INLINE void rate_in_space(const Real slope[CQ_DIM][CQ_DIM], const Real stretc
   EACH(i) EACH(j) rate[i][j] *= by;
 }
 
-// Adjoint of C = W H^-1 (rate_in_space): grad_rate = dL/dC to dL/dW (grad_slope), and to dL/dH, which is added to
-// grad_stretch.
+// Adjoint of rate_in_space, C = W H^-1: sets grad_slope = dL/dW and adds dL/dH to grad_stretch, from grad_rate =
+// dL/dC.
 CQ_INLINE void rate_in_space_adj(const Real stretch[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                                  const Real grad_rate[CQ_DIM][CQ_DIM], Real grad_slope[CQ_DIM][CQ_DIM],
                                  Real grad_stretch[CQ_DIM][CQ_DIM]) {

@@ -13,27 +13,31 @@ typedef struct {
   Real x[CQ_DIM], v[CQ_DIM], c[CQ_DIM][CQ_DIM];
 } ReadoutPoint;
 
-// The point as one of this material: constants in the order of the material's slots. The rate C is there already.
+// Makes a loaded particle one of this material: sets its law, and its constants from slot {at->slots}, in the order of
+// the material's slots. C becomes the rate where the material is viscous. Positions, C and F are loaded before.
 CQ_INLINE void readout_as(ReadoutPoint *at, const cq_material *material, const Real *slot) {
   at->material.law = material;
   for (int k = 0; k < at->slots; k++) *material_slot(material, &at->material, k) = slot[k];
   if (material->viscous) EACH(i) EACH(j) at->material.rate[i][j] = at->c[i][j];
 }
 
-// Sets the gradient of a point to zero; the end adds the gradient of the rate to that of the affine velocity.
+// Sets grad to zero, with the law of the particle. Ends with readout_grad_end.
 CQ_INLINE void readout_grad_begin(const ReadoutPoint *at, ReadoutPoint *grad) {
   memset((void *)grad, 0, sizeof *grad);
   grad->material.law = at->material.law;
 }
-// After a readout's adjoint: gives the gradient by the rate of deformation to C, where the material is viscous.
+// After the adjoint of a readout: where the material is viscous, adds the gradient of its rate to that of C, which it
+// is.
 CQ_INLINE void readout_grad_end(ReadoutPoint *grad) {
   if (grad->material.law->viscous) EACH(i) EACH(j) grad->c[i][j] += grad->material.rate[i][j];
 }
 
 // ---- energy ---------------------------------------------------------------------------------------------------------
 
+// The elastic energy density psi of a particle [energy for each initial volume], with Maxwell branches.
 CQ_RARE Real readout_energy(const ReadoutPoint *at) { return material_energy(&at->material); }
 
+// Adjoint of readout_energy: adds grad_psi's share to the gradients of F, constants and internal variables.
 CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, const Real grad_psi) {
   Real p[CQ_DIM][CQ_DIM];
   material_stress(&at->material, p);
@@ -45,19 +49,20 @@ CQ_RARE void readout_energy_adj(const ReadoutPoint *at, MaterialPoint *grad, con
 // ---- stress ---------------------------------------------------------------------------------------------------------
 
 #if CQ_DIM == 2
-// The share of -eta tr(C) that viscosity adds to the Cauchy stress sigma_zz: 2/3 in plane strain (E42). Where sigma_zz
-// is taken as half the trace in the plane, which has -1/3 of it already, the whole.
+// (E52) The share of -eta tr(C) that viscosity adds to the Cauchy stress sigma_zz. known: 1, P_zz of the law is known:
+// 2/3, as in plane strain (E42); 0, sigma_zz is half the trace in the plane, which has -1/3 of it already: 1.
 CQ_INLINE real readout_viscous_across(const int known) { return known ? (real)(2.0 / 3) : (real)1; }
 #endif
 
-// The Cauchy stress sigma of a particle; returns J.
+// (E51) Sets sigma to the Cauchy stress P F^T / J of a particle; returns J.
 CQ_RARE Real readout_cauchy(const MaterialPoint *at, Real sigma[CQ_DIM][CQ_DIM]) {
   const Real jac = material_kirchhoff_plain(at, sigma);
   EACH(i) EACH(j) sigma[i][j] = sigma[i][j] / jac;
   return jac;
 }
 
-// The adjoint of readout_cauchy: adds to the gradients of F, the constants, and the rate if the law is viscous.
+// Adjoint of readout_cauchy: adds to the gradients of F, constants, internal variables and the rate of a viscous
+// material, from grad_sigma.
 CQ_RARE void readout_cauchy_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_sigma[CQ_DIM][CQ_DIM]) {
   Real sigma[CQ_DIM][CQ_DIM], grad_tau[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   const Real jac = readout_cauchy(at, sigma), along = mat_dot(grad_sigma, sigma) / jac;
@@ -69,7 +74,8 @@ CQ_RARE void readout_cauchy_adj(const MaterialPoint *at, MaterialPoint *grad, co
   material_kirchhoff_plain_adj(at, grad, grad_tau);
 }
 
-// The deviator of the Cauchy stress in space: in its first CQ_DIM axes, and across the plane in 2D. Returns von Mises.
+// (E51) Returns the von Mises stress of a particle, and sets the deviator of its Cauchy stress in space: s, along the
+// axes, and in 2D across, out of the plane.
 CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], Real *across) {
   const Real jac = readout_cauchy(at, s);
   Real trace = mat_trace(s), sum = jac * (real)0;
@@ -93,7 +99,8 @@ CQ_RARE Real readout_von_mises(const MaterialPoint *at, Real s[CQ_DIM][CQ_DIM], 
   return r_sqrt((real)1.5 * r_pick(sum - floor * floor, sum, sum * (real)0));
 }
 
-// At zero, where von Mises has a kink, the derivative is taken as zero.
+// Adjoint of readout_von_mises: adds grad_out's share to the gradients of F, constants, internal variables and rate.
+// Where von Mises is 0 it has a kink, and the derivative is taken as zero.
 CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_out) {
   Real s[CQ_DIM][CQ_DIM], across;
   const Real size = readout_von_mises(at, s, &across), zero = size * (real)0;
@@ -123,16 +130,17 @@ CQ_RARE void readout_von_mises_adj(const MaterialPoint *at, MaterialPoint *grad,
 
 // ---- motion: with quadratic splines the affine velocity C stands for a spread of dx^2/4 of the particle's mass ------
 
-// The second moment of a quadratic B-spline, dx^2 / 4.
+// The second moment dx^2/4 of a quadratic B-spline along an axis [length^2], by which C has inertia (E53).
 CQ_INLINE real readout_spread(const ReadoutPoint *at) { return (real)0.25 * at->dx * at->dx; }
 
-// (|v|^2 + dx^2/4 |C|^2) / 2
+// (E53) The kinetic energy of a particle for each unit of mass, with that of C: (|v|^2 + dx^2/4 |C|^2) / 2.
 CQ_INLINE Real readout_kinetic(const ReadoutPoint *at) {
   Real sum = readout_spread(at) * mat_dot(at->c, at->c);
   EACH(i) sum += at->v[i] * at->v[i];
   return (real)0.5 * sum;
 }
 
+// The length of a particle's velocity.
 CQ_INLINE Real readout_speed(const ReadoutPoint *at) {
   Real sum = at->v[0] * at->v[0];
   for (int i = 1; i < CQ_DIM; i++) sum += at->v[i] * at->v[i];
@@ -143,7 +151,8 @@ CQ_INLINE Real readout_speed(const ReadoutPoint *at) {
 #define READOUT_AXES(k, a, b) const int a = CQ_DIM == 2 ? 0 : ((k) + 1) % 3, b = CQ_DIM == 2 ? 1 : ((k) + 2) % 3
 enum { READOUT_TURNS = CQ_DIM == 2 ? 1 : 3 };
 
-// Angular momentum of a particle about the origin, with that of its affine velocity.
+// (E54) The angular momentum of a particle about the origin for each unit of mass, with that of C: one number in 2D,
+// three in 3D.
 CQ_INLINE void readout_angular(const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
   for (int k = 0; k < READOUT_TURNS; k++) {
     READOUT_AXES(k, a, b);
@@ -151,7 +160,7 @@ CQ_INLINE void readout_angular(const ReadoutPoint *at, Real out[READOUT_WIDTH]) 
   }
 }
 
-// The adjoint of readout_angular, to place, velocity and C.
+// Adjoint of readout_angular: adds to the gradients of position, velocity and C.
 CQ_INLINE void readout_angular_adj(const ReadoutPoint *at, ReadoutPoint *grad, const Real grad_out[READOUT_WIDTH]) {
   for (int k = 0; k < READOUT_TURNS; k++) {
     READOUT_AXES(k, a, b);
@@ -167,7 +176,8 @@ CQ_INLINE void readout_angular_adj(const ReadoutPoint *at, ReadoutPoint *grad, c
 
 // ---- all of them ----------------------------------------------------------------------------------------------------
 
-// A derived quantity of a particle (stress, energy density, J, speed, ...): up to READOUT_WIDTH numbers.
+// Sets out to a derived quantity of a particle (stress, energy density, J, speed, ...): quantity is a CQ_DERIVED_...,
+// which fills as many numbers as its rank in CQ_READOUTS says, a matrix by rows.
 CQ_RARE void readout(const int quantity, const ReadoutPoint *at, Real out[READOUT_WIDTH]) {
   Real m[CQ_DIM][CQ_DIM], across;
   switch (quantity) {

@@ -32,7 +32,7 @@ typedef struct Source {
   Real arm[CQ_DIM], mass, volume, v[CQ_DIM], c[CQ_DIM][CQ_DIM], tau[CQ_DIM][CQ_DIM], force[CQ_DIM];
 } Source;
 
-// Sets the gradient of a Source to zero.
+// Sets all numbers of grad, the gradient of a Source, to zero. zero: a 0 of all lanes.
 CQ_INLINE void source_clear(Source *grad, const Real zero) {
   grad->mass = grad->volume = zero;
   EACH(i) {
@@ -41,7 +41,7 @@ CQ_INLINE void source_clear(Source *grad, const Real zero) {
   }
 }
 
-// (E4) particle -> momentum q of the middle node and slope b
+// (E4) What a particle gives to its nodes in P2G, into give: node o gets the momentum w (q + b o) and the mass w m.
 //   b = dx (m C - 4/dx^2 dt V tau),  q = m v + dt f + b arm
 CQ_INLINE void transfer_to_grid(const GridStep *step, const Source *p, Exchange *give) {
   const real dx = step->dx, dt = step->dt;
@@ -57,8 +57,8 @@ CQ_INLINE void transfer_to_grid(const GridStep *step, const Source *p, Exchange 
   give->m = p->mass;
 }
 
-// Adjoint of transfer_to_grid. sums: over dL/dp and dL/dm of the nodes, by weight. grad->arm gets the gradient of the
-// arm apart from the weights.
+// (E16, E17) Adjoint of transfer_to_grid: adds to grad from sums, those of dL/dp and dL/dm over the particle's nodes,
+// with weights w. grad->arm gets the gradient of the arm without that of the weights.
 CQ_INLINE void transfer_to_grid_adj(const GridStep *step, const Source *p, const Exchange *give, Source *grad,
                                     const Sums *sums) {
   const real dx = step->dx, dt = step->dt, stress = (real)-4 / dx * dt;
@@ -80,7 +80,8 @@ CQ_INLINE void transfer_to_grid_adj(const GridStep *step, const Source *p, const
   grad->volume += stress * mat_dot(p->tau, gb);
 }
 
-// (E13) nodes -> particle from the sums over their velocities; of the state before, it reads x and F
+// (E13) State of a particle after G2P from sums, those over its nodes' velocities with weights w; of the state before
+// it reads x and F.
 //   v' = n0, C' = 4/dx (n1 + n0 arm^T), F' = (I + dt C') F, x' = x + dt v'
 CQ_INLINE void transfer_to_particle(const GridStep *step, const Real arm[CQ_DIM], const Sums *sums,
                                     const State *before, State *after) {
@@ -92,7 +93,8 @@ CQ_INLINE void transfer_to_particle(const GridStep *step, const Real arm[CQ_DIM]
   EACH(i) EACH(j) after->f[i][j] = before->f[i][j] + dt * after->f[i][j];
 }
 
-// First half, before the nodes: the particle's terms q = dL/dn0 and b = dL/dn1, which has all of dL/dC'.
+// (E15) First half of the adjoint of transfer_to_particle, before the sums over nodes: sets q = dL/dn0 and b = dL/dn1
+// of give, which the nodes receive. f: F before the step.
 CQ_INLINE void transfer_to_particle_adj(const GridStep *step, const Real arm[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                                         const State *grad_after, Exchange *give) {
   const real dx = step->dx, dt = step->dt;
@@ -107,8 +109,8 @@ CQ_INLINE void transfer_to_particle_adj(const GridStep *step, const Real arm[CQ_
   }
 }
 
-// Second half, after the nodes. grad_f holds dL/dF' and becomes dL/dF; and the arm outside the weights:
-//   dL/darm_j += sum_i dL/dn1_ij n0_i, with n0 = v'
+// (E18, E19) Second half, after the nodes. grad_f: dL/dF' on entry, dL/dF on return. Adds the gradient of the arm
+// without that of the weights to grad_arm: dL/darm_j += sum_i dL/dn1_ij n0_i, with n0 = v'.
 CQ_INLINE void transfer_to_particle_adj_rest(const GridStep *step, const State *after, const Exchange *give,
                                              Real grad_arm[CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) grad_arm[j] += give->b[i][j] * after->v[i];
@@ -119,7 +121,8 @@ CQ_INLINE void transfer_to_particle_adj_rest(const GridStep *step, const State *
 
 // ---- unresolved motion ----------------------------------------------------------------------------------------------
 
-// (E121) A particle's part of the nodes' momentum before stress and forces: q = m v + b arm, b = dx m C.
+// (E121) What a particle gives to the momentum of its nodes before stress and forces, into give: q = m v + b arm, b =
+// dx m C. give->m stays as it is.
 CQ_INLINE void transfer_inertia(const GridStep *step, const Source *p, Exchange *give) {
   EACH(i) {
     Real s = p->mass * p->v[i];
@@ -131,7 +134,8 @@ CQ_INLINE void transfer_inertia(const GridStep *step, const Source *p, Exchange 
   }
 }
 
-// Adjoint of transfer_inertia.
+// Adjoint of transfer_inertia: adds to the gradients of mass, velocity, C and arm, from the sums of dL/dp~ over the
+// particle's nodes.
 CQ_INLINE void transfer_inertia_adj(const GridStep *step, const Source *p, const Exchange *give, Source *grad,
                                     const Sums *sums) {
   Real gb[CQ_DIM][CQ_DIM];
@@ -147,13 +151,15 @@ CQ_INLINE void transfer_inertia_adj(const GridStep *step, const Source *p, const
   grad->mass += step->dx * mat_dot(p->c, gb);
 }
 
-// half of the angle that a step turns a particle by, as an axial matrix: H x = h x x; returns 2 / (1 + |h|^2)
+// (E122) H = dt (C - C^T) / 4, half of the angle by which a step turns a particle, as an axial matrix: H x = h x x
+// (cross product). Returns 2 / (1 + |h|^2).
 CQ_INLINE Real half_turn(const real dt, const Real c[CQ_DIM][CQ_DIM], Real h[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) h[i][j] = (real)0.25 * dt * (c[i][j] - c[j][i]);
   return (real)4 / ((real)2 + mat_dot(h, h));
 }
 
-// (E122) Q = I + 2 / (1 + |h|^2) (H + H H), a rotation for any H
+// (E122) Sets q to the rotation of a particle in a step by the skew part of C: Q = I + 2 / (1 + |h|^2) (H + H H), a
+// rotation for any H.
 CQ_INLINE void step_turn(const real dt, const Real c[CQ_DIM][CQ_DIM], Real q[CQ_DIM][CQ_DIM]) {
   Real h[CQ_DIM][CQ_DIM];
   const Real s = half_turn(dt, c, h);
@@ -162,7 +168,7 @@ CQ_INLINE void step_turn(const real dt, const Real c[CQ_DIM][CQ_DIM], Real q[CQ_
   EACH(i) q[i][i] += (real)1;
 }
 
-// Adjoint of step_turn, the rotation of a step by the skew part of C: grad_q to grad_c.
+// Adjoint of step_turn: adds dL/dC to grad_c, from grad_q = dL/dQ.
 CQ_INLINE void step_turn_adj(const real dt, const Real c[CQ_DIM][CQ_DIM], Real grad_c[CQ_DIM][CQ_DIM],
                              const Real grad_q[CQ_DIM][CQ_DIM]) {
   Real h[CQ_DIM][CQ_DIM], a[CQ_DIM][CQ_DIM], b[CQ_DIM][CQ_DIM];
@@ -176,13 +182,15 @@ CQ_INLINE void step_turn_adj(const real dt, const Real c[CQ_DIM][CQ_DIM], Real g
   EACH(i) EACH(j) grad_c[i][j] += (real)0.25 * dt * (a[i][j] - a[j][i]);
 }
 
-// sums over the nodes' velocities to v and C of a particle, as (E13)
+// (E121) Sets out to v~ and C~ of a particle, the motion that the grid resolves, from the sums over its nodes'
+// velocities v~_i (as E13).
 CQ_INLINE void motion_seen(const GridStep *step, const Real arm[CQ_DIM], const Sums *sums, Motion *out) {
   EACH(i) out->v[i] = sums->n0[i];
   EACH(i) EACH(j) out->c[i][j] = (real)4 / step->dx * (sums->n1[i][j] + sums->n0[i] * arm[j]);
 }
 
-// The first half of the adjoint of v~ and C~, before the nodes: dL/dn0 and dL/dn1 of their sums.
+// (E124) First half of the adjoint of motion_seen, before the nodes: sets q = dL/dn0 and b = dL/dn1 of give, which the
+// nodes receive. grad_kept: dL/d(b r) and dL/d(b S), b = step->keep.
 CQ_INLINE void motion_seen_adj(const GridStep *step, const Real arm[CQ_DIM], const Motion *grad_kept, Exchange *give) {
   EACH(i) {
     Real s = -step->keep * grad_kept->v[i];
@@ -194,7 +202,8 @@ CQ_INLINE void motion_seen_adj(const GridStep *step, const Real arm[CQ_DIM], con
   }
 }
 
-// The second half: v and C before the step get theirs, and the arm, by n0 = v~ = v - r.
+// (E124) Second half, after the nodes: adds the gradients of v and C before the step, of which r and S are what
+// remains, and of the arm, to grad. grad_kept as in motion_seen_adj; kept: b r; v: the velocity before.
 CQ_INLINE void motion_seen_adj_rest(const GridStep *step, const Motion *grad_kept, const Real kept[CQ_DIM],
                                     Source *grad, const Real v[CQ_DIM]) {
   EACH(i) {
@@ -207,9 +216,9 @@ CQ_INLINE void motion_seen_adj_rest(const GridStep *step, const Motion *grad_kep
   }
 }
 
-// (E123) Adds motion that the grid does not resolve to v' and C' after the step. before: v, C; seen: v~, C~, what the
-// grid has of them before forces; moved: v', C'; after: v'' = v' + b Q r, C'' = C' + b Q S Q^T, with r = v - v~ and S
-// = sym(C - C~).
+// (E123) Adds motion that the grid does not resolve to v' and C' after the step. before: v, C; seen: v~, C~, the part
+// of them that the grid resolves; moved: v', C'. Sets after: v'' = v' + b Q r, C'' = C' + b Q S Q^T, with r = v - v~
+// and S = sym(C - C~).
 CQ_INLINE void keep_unresolved(const GridStep *step, const Motion *before, const Motion *seen, const Motion *moved,
                                Motion *after) {
   Real q[CQ_DIM][CQ_DIM], r[CQ_DIM], s[CQ_DIM][CQ_DIM], qs[CQ_DIM][CQ_DIM], qsq[CQ_DIM][CQ_DIM];
@@ -226,8 +235,8 @@ CQ_INLINE void keep_unresolved(const GridStep *step, const Motion *before, const
   }
 }
 
-// (E124) Adjoint of keep_unresolved: dL/dC' through Q is added to grad_moved; grad_kept = dL/d(b r) and dL/d(b S),
-// turned back.
+// (E124) Adjoint of keep_unresolved: adds dL/dC' through Q to grad_moved, and sets grad_kept to dL/d(b r) and dL/d(b
+// S). grad_after: dL/d(v'', C'').
 CQ_INLINE void keep_unresolved_adj(const GridStep *step, const Motion *moved, const Motion *after,
                                    Real grad_moved[CQ_DIM][CQ_DIM], Motion *grad_kept, const Motion *grad_after) {
   Real q[CQ_DIM][CQ_DIM], both[CQ_DIM][CQ_DIM], rest[CQ_DIM][CQ_DIM], t[CQ_DIM][CQ_DIM];
@@ -248,7 +257,8 @@ CQ_INLINE void keep_unresolved_adj(const GridStep *step, const Motion *moved, co
   }
 }
 
-// b (v - v~), from v' and C', v'' and C''
+// (E123) b r = b (v - v~), the unresolved velocity that a step kept, turned back: Q^T (v'' - v'), from the motion
+// before (moved: v', C') and after it was added (after: v'', C'').
 CQ_INLINE void kept_velocity(const GridStep *step, const Motion *moved, const Motion *after, Real out[CQ_DIM]) {
   Real q[CQ_DIM][CQ_DIM];
   step_turn(step->dt, moved->c, q);

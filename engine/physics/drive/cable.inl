@@ -16,13 +16,14 @@ typedef struct {
   int32_t points;                     // of its path
 } Cable;
 
-// (E60) free length max(0, R (offset + slope u))
+// (E60) The length at which a cable with its signal u is just taut: max(0, R (offset + slope u)).
 CQ_INLINE wide cable_free_length(const Cable *c) {
   const wide length = c->length * (c->offset + c->slope * c->signal);
   return length > 0 ? length : length - length;
 }
 
-// Adjoint of a cable's free length, by its rest length and its signal; 0 where the free length is cut off at 0.
+// Adjoint of cable_free_length: adds grad_length's share to grad->length (R) and grad->signal; nothing where the free
+// length is cut off at 0.
 CQ_INLINE void cable_free_length_adj(const Cable *c, Cable *grad, const wide grad_length) {
   const wide factor = c->offset + c->slope * c->signal;
   if (!(c->length * factor > 0)) return;
@@ -30,7 +31,7 @@ CQ_INLINE void cable_free_length_adj(const Cable *c, Cable *grad, const wide gra
   grad->signal += c->slope * c->length * grad_length;
 }
 
-// Direction of a segment from a to b; returns its length. One without length has no direction.
+// The unit vector e of the segment from point a to point b; returns the segment's length. e is 0 where that is 0.
 CQ_INLINE wide cable_segment(const wide *a, const wide *b, wide e[CQ_DIM]) {
   wide square = 0;
   EACH(i) {
@@ -43,7 +44,8 @@ CQ_INLINE wide cable_segment(const wide *a, const wide *b, wide e[CQ_DIM]) {
   return length;
 }
 
-// lengths of the sum and of the difference of two directions, which are perpendicular
+// The lengths of a + b and of b - a, for two unit vectors a and b. The two vectors are perpendicular, so that the
+// angle between a and b is 2 atan(difference / sum).
 CQ_INLINE void cable_diagonals(const wide a[CQ_DIM], const wide b[CQ_DIM], wide *sum, wide *difference) {
   wide plus = 0, minus = 0;
   EACH(i) {
@@ -54,14 +56,15 @@ CQ_INLINE void cable_diagonals(const wide a[CQ_DIM], const wide b[CQ_DIM], wide 
   *difference = minus > 0 ? w_sqrt(minus) : minus;
 }
 
-// The angle between two directions, exact for small ones.
+// The angle between two unit vectors [rad], exact for small ones, where acos would round.
 CQ_INLINE wide cable_turn(const wide a[CQ_DIM], const wide b[CQ_DIM]) {
   wide sum, difference;
   cable_diagonals(a, b, &sum, &difference);
   return difference > 0 ? 2 * w_atan2(difference, sum) : difference;
 }
 
-// Adjoint of cable_turn, the angle between two directions: adds to grad_a and grad_b.
+// Adjoint of cable_turn: adds to grad_a and grad_b, from grad_turn. Nothing at an angle of 0, where there is a kink,
+// and of pi.
 CQ_INLINE void cable_turn_adj(const wide a[CQ_DIM], const wide b[CQ_DIM], wide grad_a[CQ_DIM], wide grad_b[CQ_DIM],
                               const wide grad_turn) {
   wide sum, difference;
@@ -77,20 +80,22 @@ CQ_INLINE void cable_turn_adj(const wide a[CQ_DIM], const wide b[CQ_DIM], wide g
   }
 }
 
-// by how much a cable is longer than its free length: negative where it is slack
+// By how much the path through the points x {n, CQ_DIM} is longer than the cable's free length; negative where it is
+// slack.
 CQ_INLINE wide cable_stretch(const Cable *c, const wide *x) {
   wide span = 0, e[CQ_DIM];
   for (int32_t s = 0; s + 1 < c->points; s++) span += cable_segment(x + s * CQ_DIM, x + (s + 1) * CQ_DIM, e);
   return span - cable_free_length(c);
 }
 
-// (E61) k/2 max(0, stretch)^2, of a cable without friction
+// (E61) The energy k/2 max(0, stretch)^2 of a cable without friction, with its path through the points x.
 CQ_RARE wide cable_energy(const Cable *c, const wide *x) {
   const wide stretch = cable_stretch(c, x);
   return stretch > 0 ? 0.5 * c->stiffness * stretch * stretch : stretch - stretch;
 }
 
-// dL/d(tension) of a segment: h . e, h = dL/dforce_s - dL/dforce_s+1
+// The derivative dL/dT of the loss by the tension of one segment: h.e. Sets h = dL/df_s - dL/df_s+1; grad_force points
+// to dL/df_s of the segment's first point, that of the second follows.
 CQ_INLINE wide cable_worth(const wide *grad_force, const wide e[CQ_DIM], wide h[CQ_DIM]) {
   wide sum = 0;
   EACH(i) {
@@ -100,7 +105,8 @@ CQ_INLINE wide cable_worth(const wide *grad_force, const wide e[CQ_DIM], wide h[
   return sum;
 }
 
-// (E62) force_s = T_s e_s - T_s-1 e_s-1, T_0 = k max(0, stretch), T_s = T_s-1 exp(-mu angle(e_s-1, e_s))
+// (E62) The forces of a cable on the points x {n, CQ_DIM} of its path, into force: force_s = T_s e_s - T_s-1 e_s-1,
+// T_0 = k max(0, stretch), T_s = T_s-1 exp(-mu angle(e_s-1, e_s)).
 CQ_RARE void cable_pull(const Cable *c, const wide *x, wide *force) {
   const wide stretch = cable_stretch(c, x);
   wide tension = stretch > 0 ? c->stiffness * stretch : stretch - stretch, before[CQ_DIM], e[CQ_DIM];
@@ -116,7 +122,8 @@ CQ_RARE void cable_pull(const Cable *c, const wide *x, wide *force) {
   }
 }
 
-// (E65) Adds to the gradients of the cable and of its points. share {n}: work, T_s / T_0 of each segment.
+// (E65) Adjoint of cable_pull: adds to the gradients of the cable's constants and signal and of its points, from
+// grad_force. share {n}: memory to work in; it holds T_s / T_0 of each segment.
 CQ_RARE void cable_pull_adj(const Cable *c, const wide *x, Cable *grad, wide *grad_x, const wide *grad_force,
                             wide *share) {
   const wide stretch = cable_stretch(c, x);

@@ -16,7 +16,8 @@ typedef struct {
   int32_t faces;
 } Chamber;
 
-// The gradient of a chamber's volume by point k of one face, which is linear in the face's other points.
+// The gradient of a chamber's volume by point k of one face; at holds the CQ_DIM points of the face. It does not
+// depend on point k itself.
 CQ_INLINE void chamber_slope(const wide *const at[CQ_DIM], const int k, wide grad[CQ_DIM]) {
 #if CQ_DIM == 2
   const wide *other = at[1 - k];
@@ -31,14 +32,15 @@ CQ_INLINE void chamber_slope(const wide *const at[CQ_DIM], const int k, wide gra
 #endif
 }
 
-// the points of the face of a corner; a corner is a place in the list of faces
+// Sets at to the points of the face of a corner, out of x {n, CQ_DIM}; returns which of them the corner is. A corner
+// is counted through all faces: face * CQ_DIM + point.
 CQ_INLINE int chamber_points(const Chamber *c, const int32_t corner, const wide *x, const wide *at[CQ_DIM]) {
   const int32_t *point = c->face + corner / CQ_DIM * CQ_DIM;
   EACH(k) at[k] = x + point[k] * CQ_DIM;
   return corner % CQ_DIM;
 }
 
-// (E64) The energy of a chamber under constant pressure, -p V.
+// (E64) The energy -p V of a chamber under the pressure p; V is the volume within its points x {n, CQ_DIM}.
 CQ_RARE wide chamber_energy(const Chamber *c, const wide *x) {
   wide volume = 0, grad[CQ_DIM];
   const wide *at[CQ_DIM];
@@ -50,7 +52,7 @@ CQ_RARE wide chamber_energy(const Chamber *c, const wide *x) {
   return -c->pressure * volume;
 }
 
-// (E64) force += p dV/dx, of a corner
+// (E64) Adds p dV/dx by one corner of one face to force, the force on the corner's point.
 CQ_INLINE void chamber_corner(const Chamber *c, const int32_t corner, const wide *x, wide force[CQ_DIM]) {
   wide grad[CQ_DIM];
   const wide *at[CQ_DIM];
@@ -59,7 +61,8 @@ CQ_INLINE void chamber_corner(const Chamber *c, const int32_t corner, const wide
   EACH(i) force[i] += c->pressure * grad[i];
 }
 
-// (E66) Of a corner, with g = dL/dforce of all points: dL/dp += g . dV/dx and dL/dx += p d2V/dx2 g, which is symmetric.
+// (E66) Adjoint of chamber_corner, for one corner, with g = grad_force = dL/dforce of all points: dL/dp += g.dV/dx,
+// and into grad_x, that of the corner's point, dL/dx += p d2V/dx2 g, which is symmetric.
 CQ_INLINE void chamber_corner_adj(const Chamber *c, const int32_t corner, const wide *x, wide *grad_pressure,
                                   wide grad_x[CQ_DIM], const wide *grad_force) {
   wide grad[CQ_DIM];
@@ -83,12 +86,12 @@ CQ_INLINE void chamber_corner_adj(const Chamber *c, const int32_t corner, const 
 #endif
 }
 
-// (E64) Adds the forces p dV/dx of a chamber's pressure to the points of its faces.
+// (E64) Adds the forces p dV/dx of a chamber's pressure to force {n, CQ_DIM}, at the points x of its faces.
 CQ_RARE void chamber_push(const Chamber *c, const wide *x, wide *force) {
   for (int32_t n = 0; n < c->faces * CQ_DIM; n++) chamber_corner(c, n, x, force + c->face[n] * CQ_DIM);
 }
 
-// Adjoint of chamber_push: from grad_force, adds to grad_pressure and grad_x.
+// (E66) Adjoint of chamber_push: adds dL/dp to grad_pressure and dL/dx to grad_x {n, CQ_DIM}, from grad_force.
 CQ_RARE void chamber_push_adj(const Chamber *c, const wide *x, wide *grad_pressure, wide *grad_x,
                               const wide *grad_force) {
   for (int32_t n = 0; n < c->faces * CQ_DIM; n++)

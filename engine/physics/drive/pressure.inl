@@ -1,14 +1,16 @@
 // pressure: a pressure that follows a surface, at one particle. Nanson's formula makes its deformed area vector of the
 // undeformed one: n a = J F^-T N A = cof(F) N A, N out of the solid.
 
-// (E63) force -= cof(F) h, h = p N A
+// (E63) Adds the force of a pressure on the surface of a particle: force -= cof(F) h, h = p N A, N A its undeformed
+// area vector, outward.
 CQ_INLINE void pressure_force(const Real f[CQ_DIM][CQ_DIM], const Real h[CQ_DIM], Real force[CQ_DIM]) {
   Real cofactor[CQ_DIM][CQ_DIM];
   mat_cofactor(f, cofactor);
   EACH(i) EACH(j) force[i] -= cofactor[i][j] * h[j];
 }
 
-// (E66) dL/dh -= cof(F)^T g; dL/dF: of -g . cof(F) h, linear in F in 2D and quadratic in 3D
+// (E66) Adjoint of pressure_force, g = grad_force: dL/dh -= cof(F)^T g, and to grad_f the derivative of -g.cof(F) h by
+// F, which is linear in F in 2D and quadratic in 3D.
 CQ_INLINE void pressure_force_adj(const Real f[CQ_DIM][CQ_DIM], const Real h[CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
                                   Real grad_h[CQ_DIM], const Real grad_force[CQ_DIM]) {
   Real cofactor[CQ_DIM][CQ_DIM];

@@ -7,12 +7,13 @@ static const cq_law corotated_law = {
     .name = "corotated", .slot_count = LAME_COUNT, .slot = {LAME_SLOTS}, .modulus = lame_modulus};
 #endif
 
-// The rotation R of F = R S, and d = F - R.
+// Sets rotation to R of the polar decomposition F = R S, and d to F - R.
 CQ_INLINE void corotated_strain(const MaterialPoint *at, Real rotation[CQ_DIM][CQ_DIM], Real d[CQ_DIM][CQ_DIM]) {
   polar(at->f, rotation);
   EACH(i) EACH(j) d[i][j] = at->f[i][j] - rotation[i][j];
 }
 
+// The energy density psi = mu |F - R|^2 + lambda/2 (J - 1)^2.
 CQ_INLINE Real corotated_energy(const MaterialPoint *at) {
   Real rotation[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM];
   corotated_strain(at, rotation, d);
@@ -20,12 +21,13 @@ CQ_INLINE Real corotated_energy(const MaterialPoint *at) {
   return at->c[LAME_MU] * mat_dot(d, d) + (real)0.5 * at->c[LAME_LAMBDA] * e * e;
 }
 
-// P_zz of plane strain, lambda (J - 1) J
 #if CQ_DIM == 2
+// (E52) P_zz of plane strain, lambda (J - 1) J.
 CQ_INLINE Real corotated_piola_zz(const MaterialPoint *at) {
   const Real jac = mat_det(at->f);
   return at->c[LAME_LAMBDA] * (jac - (real)1) * jac;
 }
+// Adjoint of corotated_piola_zz: adds grad_p's share to the gradients of lambda and F.
 CQ_INLINE void corotated_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
@@ -35,6 +37,7 @@ CQ_INLINE void corotated_piola_zz_adj(const MaterialPoint *at, MaterialPoint *gr
 }
 #endif
 
+// Sets p to P = 2 mu (F - R) + lambda (J - 1) cof(F).
 CQ_INLINE void corotated_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real rotation[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   corotated_strain(at, rotation, d);
@@ -43,7 +46,8 @@ CQ_INLINE void corotated_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM])
   EACH(i) EACH(j) p[i][j] = (real)2 * at->c[LAME_MU] * d[i][j] + pressure * cof[i][j];
 }
 
-// dP = 2 mu (dF - dR) + lambda (<cof, dF> cof + (J - 1) dcof); dR is its own adjoint (E5)
+// Sets dp to the change of P by a change df of F: dP = 2 mu (dF - dR) + lambda (<cof, dF> cof + (J - 1) dcof); dR is
+// its own adjoint (E5).
 CQ_INLINE void corotated_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                            Real dp[CQ_DIM][CQ_DIM]) {
   Real rotation[CQ_DIM][CQ_DIM], dr[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM], dcof[CQ_DIM][CQ_DIM];
@@ -57,6 +61,7 @@ CQ_INLINE void corotated_stress_derivative(const MaterialPoint *at, const Real d
     dp[i][j] = (real)2 * at->c[LAME_MU] * (df[i][j] - dr[i][j]) + lambda * (de * cof[i][j] + e * dcof[i][j]);
 }
 
+// Adds the derivatives of <P, grad_p> by mu and lambda to grad->c.
 CQ_INLINE void corotated_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
                                         const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real rotation[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
@@ -68,7 +73,8 @@ CQ_INLINE void corotated_grad_constants(const MaterialPoint *at, MaterialPoint *
 
 // ---- fused: tau = 2 mu (F - R) F^T + pressure I, pressure = lambda (J - 1) J                                     (E8)
 
-// Isochoric part of the Kirchhoff stress, 2 mu (F - R) F^T, in tau; returns the pressure part lambda (J - 1) J.
+// Sets tau to 2 mu (F - R) F^T, and returns the factor lambda (J - 1) J of I, which the caller adds. kept: the
+// rotation R; jac: det F.
 CQ_INLINE Real corotated_kirchhoff(const MaterialPoint *at, const MaterialKept *kept, const Real jac,
                                    Real tau[CQ_DIM][CQ_DIM]) {
   Real d[CQ_DIM][CQ_DIM];
@@ -77,8 +83,9 @@ CQ_INLINE Real corotated_kirchhoff(const MaterialPoint *at, const MaterialKept *
   return at->c[LAME_LAMBDA] * (jac - (real)1) * jac;
 }
 
-// tau = D F^T + ..., D = 2 mu (F - R): dL/dD = G F, dL/dF += G^T D, then through D and the polar adjoint;
-// returns the factor of cof(F)
+// Adjoint of corotated_kirchhoff: adds to the gradients of F, mu and lambda; returns the factor of cof(F) that the
+// caller adds to dL/dF. tau = D F^T + ..., D = 2 mu (F - R): dL/dD = G F, dL/dF += G^T D, then through D and the polar
+// adjoint.
 CQ_INLINE Real corotated_kirchhoff_adj(const MaterialPoint *at, const MaterialKept *kept, const Real jac,
                                        MaterialPoint *grad, const Real grad_tau[CQ_DIM][CQ_DIM]) {
   const Real trace = mat_trace(grad_tau), mu = at->c[LAME_MU];

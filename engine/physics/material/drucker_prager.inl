@@ -20,12 +20,16 @@ static const cq_law drucker_prager_law = {
     .modulus = lame_modulus};
 #endif
 
+// (E45) The energy density of the elastic F, that of Hencky.
 CQ_INLINE Real drucker_prager_energy(const MaterialPoint *at) { return hencky_energy(at); }
+// (E45) Sets p to P = dpsi/dF of the elastic F, that of Hencky.
 CQ_INLINE void drucker_prager_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) { hencky_stress(at, p); }
+// Sets dp to the change of P by a change df of the elastic F.
 CQ_INLINE void drucker_prager_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                                 Real dp[CQ_DIM][CQ_DIM]) {
   hencky_stress_derivative(at, df, dp);
 }
+// Adds the derivatives of <P, grad_p> by mu and lambda to grad->c.
 CQ_INLINE void drucker_prager_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
                                              const Real grad_p[CQ_DIM][CQ_DIM]) {
   hencky_grad_constants(at, grad, grad_p);
@@ -41,7 +45,7 @@ typedef struct {
   Real cone;                    // y: above 0 on the cone
 } SandYield;
 
-// Sine and cosine of 0 <= x <= pi/2, by their series.
+// Sets sine and cosine of an angle x between 0 and pi/2 [rad], by their series.
 CQ_INLINE void sine_cosine(const Real x, Real *sine, Real *cosine) {
   const Real x2 = x * x;
   Real s = x2 * (real)0 + (real)1, c = s;
@@ -53,7 +57,8 @@ CQ_INLINE void sine_cosine(const Real x, Real *sine, Real *cosine) {
   *cosine = c;
 }
 
-// Drucker and Prager's yield test and flow of sand: from trial Hencky strains to those after the flow.
+// (E47) Drucker and Prager's yield test of a particle with trial strains h: sets y, the terms of the yield surface,
+// and flow, by which the strains change. flow->over <= 0: the particle is elastic.
 CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, Flow *flow) {
   const Real mu = at->c[LAME_MU], cohesion = at->c[SAND_COHESION], one = mu * (real)0 + (real)1;
   sine_cosine(at->c[SAND_ANGLE], &y->sine, &y->cosine);
@@ -74,7 +79,8 @@ CQ_RARE void sand_flow(const MaterialPoint *at, const Hencky *h, SandYield *y, F
   flow->over = r_pick(y->excess, one, r_pick(y->cone, one, at->internal[0]));
 }
 
-// Adds the gradients of the constants of the yield surface.
+// Adds to the gradients of angle, cohesion, mu and lambda in grad->c, from those of b (grad_excess), A (grad_slope)
+// and the strain at the tip of the cone (grad_tip).
 CQ_INLINE void sand_yield_grad(const MaterialPoint *at, MaterialPoint *grad, const SandYield *y, const Real grad_excess,
                               const Real grad_slope, const Real grad_tip) {
   const Real cohesion = at->c[SAND_COHESION], per = grad_tip / (y->stiffness * y->sine),
@@ -89,6 +95,8 @@ CQ_INLINE void sand_yield_grad(const MaterialPoint *at, MaterialPoint *grad, con
   grad->c[LAME_MU] += (real)(2.0 / CQ_DIM) * grad_stiffness;
 }
 
+// (E47) After a step: returns F to the yield surface, and sets the volume correction v, the internal variable, in
+// place.
 CQ_INLINE void drucker_prager_update(MaterialPoint *at) {
   Hencky h;
   SandYield y;
@@ -99,6 +107,8 @@ CQ_INLINE void drucker_prager_update(MaterialPoint *at) {
   at->internal[0] = r_pick(y.excess, y.trace - flow.sum, at->c[LAME_MU] * (real)0);
 }
 
+// Adjoint of drucker_prager_update; at: before it. grad->f and grad->internal: after the update on entry, before it on
+// return. Adds to the gradients of constants.
 CQ_INLINE void drucker_prager_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Hencky h;
   SandYield y;

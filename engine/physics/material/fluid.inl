@@ -9,7 +9,7 @@
 enum { FLUID_BULK, FLUID_EXPONENT, FLUID_TENSION, FLUID_COUNT };
 
 #if defined(CQ_LAW_TABLE)
-// The modulus that sets the speed of sound at rest: the bulk modulus.
+// The bulk modulus K [stress], an upper bound on rho c^2 of sound at rest.
 static double fluid_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[FLUID_BULK];
@@ -18,21 +18,24 @@ static const cq_law fluid_law = {.name = "fluid", .slot_count = FLUID_COUNT, .mo
                                  .slot = {CQ_FIELD_BULK, CQ_FIELD_EXPONENT, CQ_FIELD_TENSION}};
 #endif
 
-// J^-gamma of Tait's equation.
+// (E40) J^-gamma of Tait's equation.
 CQ_INLINE Real fluid_power(const MaterialPoint *at, const Real jac) {
   return r_exp(-(at->c[FLUID_EXPONENT] * r_log(jac)));
 }
 
-// gamma psi / K = J - 1 - x exp_apart(a x, 0), x = log J, a = 1 - gamma: for gamma = 1 the last term is log J
+// (E40) gamma psi / K = J - 1 - x exp_apart(a x, 0), x = log J, a = 1 - gamma, the energy of compression from J = 1.
+// At gamma = 1 the last term is log J.
 CQ_INLINE Real fluid_work(const MaterialPoint *at, const Real jac) {
   const Real x = r_log(jac), a = (real)1 - at->c[FLUID_EXPONENT];
   return jac - (real)1 - x * exp_apart(a * x, x * (real)0);
 }
+// (E40) The energy density psi of a fluid: the work of compression from J = 1 to det F.
 CQ_INLINE Real fluid_energy(const MaterialPoint *at) {
   return at->c[FLUID_BULK] / at->c[FLUID_EXPONENT] * fluid_work(at, mat_det(at->f));
 }
 
-// the derivative of the work by gamma is x^2 exp_moment(a x)
+// (E55) Adds grad_psi dpsi/dK and grad_psi dpsi/dgamma to grad->c. The derivative of fluid_work by gamma is x^2
+// exp_moment(a x).
 CQ_INLINE void fluid_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
   const Real jac = mat_det(at->f), x = r_log(jac), work = fluid_work(at, jac), gamma = at->c[FLUID_EXPONENT];
   const Real along = grad_psi / gamma;
@@ -40,6 +43,7 @@ CQ_INLINE void fluid_energy_grad(const MaterialPoint *at, MaterialPoint *grad, c
   grad->c[FLUID_EXPONENT] += along * at->c[FLUID_BULK] * (x * x * exp_moment(((real)1 - gamma) * x) - work / gamma);
 }
 
+// (E40) Sets p to P = -p cof(F), with Tait's pressure p = K / gamma (J^-gamma - 1).
 CQ_INLINE void fluid_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
@@ -48,7 +52,7 @@ CQ_INLINE void fluid_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) p[i][j] = -(pressure * cof[i][j]);
 }
 
-// dP = K J^(-gamma - 1) <cof, dF> cof - p dcof
+// Sets dp to the change of P by a change df of F: dP = K J^(-gamma - 1) <cof, dF> cof - p dcof.
 CQ_INLINE void fluid_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                        Real dp[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM], dcof[CQ_DIM][CQ_DIM];
@@ -59,6 +63,7 @@ CQ_INLINE void fluid_stress_derivative(const MaterialPoint *at, const Real df[CQ
   EACH(i) EACH(j) dp[i][j] = slope * cof[i][j] - pressure * dcof[i][j];
 }
 
+// Adds the derivatives of <P, grad_p> by K and gamma to grad->c.
 CQ_INLINE void fluid_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);
@@ -75,7 +80,8 @@ typedef struct {
   Real x, log_x, jac;
 } FluidCap;
 
-// The largest J that the fluid's tension allows, and what its derivatives need.
+// (E41) The J at which a fluid cavitates, by its tension, exponent and bulk modulus, and the terms that its
+// derivatives need.
 CQ_INLINE FluidCap fluid_cap(const MaterialPoint *at) {
   FluidCap cap;
   cap.x = (real)1 - at->c[FLUID_EXPONENT] * at->c[FLUID_TENSION] / at->c[FLUID_BULK];
@@ -84,10 +90,11 @@ CQ_INLINE FluidCap fluid_cap(const MaterialPoint *at) {
   return cap;
 }
 
-// J minus the J at which the fluid's cap begins, where it has a cap; above 0: the fluid has expanded beyond it.
+// J minus the J at which the fluid cavitates; above 0 it has expanded further. Below or at 0 for a fluid that never
+// cavitates.
 CQ_INLINE Real fluid_excess(const FluidCap *cap, const Real jac) { return r_pick(cap->x, jac - cap->jac, cap->x); }
 
-// J^(1/dim), the stretch of each side of a fluid's particle.
+// J^(1/dim), the stretch of each side of a fluid's particle with the volume ratio J.
 CQ_INLINE Real fluid_side(const Real jac) {
 #if CQ_DIM == 2
   return r_sqrt(jac);
@@ -98,7 +105,8 @@ CQ_INLINE Real fluid_side(const Real jac) {
 #endif
 }
 
-// F of a particle that is inverted stays as it is, for the health check
+// (E41) After a step F <- min(J, J_max)^(1/dim) I. F of a particle that is inverted stays as it is, for the check of
+// inverted particles.
 CQ_INLINE void fluid_update(MaterialPoint *at) {
   const Real jac = mat_det(at->f);
   const FluidCap cap = fluid_cap(at);
@@ -106,6 +114,8 @@ CQ_INLINE void fluid_update(MaterialPoint *at) {
   EACH(i) EACH(j) at->f[i][j] = r_pick(jac, side * (real)(i == j), at->f[i][j]);
 }
 
+// Adjoint of fluid_update; at: before it. grad->f: of F after it on entry, before it on return. Adds to the gradients
+// of K, gamma and tension.
 CQ_INLINE void fluid_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Real cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);

@@ -12,7 +12,7 @@ typedef struct {
   Real dev[CQ_DIM], size;       // their deviator, and its length
 } Hencky;
 
-// The singular values of F, logarithmic strains, their sum, and the size of their deviator.
+// Sets h to the singular value decomposition of F, the logarithmic strains, their sum, their deviator and its length.
 CQ_RARE void hencky_of(const Real f[CQ_DIM][CQ_DIM], Hencky *h) {
   singular(f, &h->of);
   h->sum = h->of.s[0] * (real)0;
@@ -26,13 +26,14 @@ CQ_RARE void hencky_of(const Real f[CQ_DIM][CQ_DIM], Hencky *h) {
   h->size = r_pick(square, r_sqrt(r_pick(square, square, square + (real)1)), square);
 }
 
-// divided difference (log s_i - log s_j) / (s_i - s_j), finite where the stretches are equal
+// The divided difference (log s_i - log s_j) / (s_i - s_j) of two stretches, or its limit where they are equal.
 CQ_INLINE Real hencky_apart(const Hencky *h, const int i, const int j) {
   return (real)1 / exp_apart(h->strain[i], h->strain[j]);
 }
 
 // ---- elasticity -----------------------------------------------------------------------------------------------------
 
+// (E45) The energy density psi = mu sum_i e_i^2 + lambda/2 (sum_i e_i)^2.
 CQ_INLINE Real hencky_energy(const MaterialPoint *at) {
   Hencky h;
   hencky_of(at->f, &h);
@@ -41,6 +42,7 @@ CQ_INLINE Real hencky_energy(const MaterialPoint *at) {
   return at->c[LAME_MU] * squares + (real)0.5 * at->c[LAME_LAMBDA] * h.sum * h.sum;
 }
 
+// (E45) Sets p to P = U diag(h_i / s_i) V^T, h_i = 2 mu e_i + lambda sum_j e_j.
 CQ_INLINE void hencky_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Hencky h;
   Real g[CQ_DIM];
@@ -49,6 +51,7 @@ CQ_INLINE void hencky_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   singular_join(&h.of, g, p);
 }
 
+// (E23) Sets dp to the change of P by a change df of F, with divided differences of h_i / s_i.
 CQ_INLINE void hencky_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                         Real dp[CQ_DIM][CQ_DIM]) {
   Hencky h;
@@ -68,6 +71,7 @@ CQ_INLINE void hencky_stress_derivative(const MaterialPoint *at, const Real df[C
   singular_derivative(&h.of, &slopes, df, dp);
 }
 
+// Adds the derivatives of <P, grad_p> by mu and lambda to grad->c.
 CQ_INLINE void hencky_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Hencky h;
   Real g[CQ_DIM], p[CQ_DIM][CQ_DIM];
@@ -92,13 +96,14 @@ typedef struct {
   Real strain[CQ_DIM], scale, sum;
 } FlowGrad;
 
-// The principal logarithmic strain i after the flow.
+// The principal logarithmic strain i after the flow: scale dev(e)_i + sum/dim.
 CQ_INLINE Real flow_strain(const Hencky *h, const Flow *flow, const int i) {
   return flow->scale * h->dev[i] + (real)(1.0 / CQ_DIM) * flow->sum;
 }
 
-// First half of the adjoint of a flow: grad_f, of F after the flow, to gradients of the flow's scale and sum. A law
-// adds those of its internal variables, and turns them into gradients of strains.
+// First half of the adjoint of a flow, before flow_update_adj: sets grad to the gradients of the flow's scale and sum,
+// and of the strains at held scale and sum, from grad_f, that of F after the flow. The law then turns scale and sum
+// into gradients of strains and of its variables.
 CQ_RARE void flow_grad(const Hencky *h, const Flow *flow, const Real grad_f[CQ_DIM][CQ_DIM], FlowGrad *grad) {
   Real t[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM], along[CQ_DIM], mean = h->sum * (real)0;
   mat_mul_tn(h->of.u, grad_f, t);
@@ -111,13 +116,13 @@ CQ_RARE void flow_grad(const Hencky *h, const Flow *flow, const Real grad_f[CQ_D
   EACH(i) grad->strain[i] = flow->scale * (along[i] - mean);
 }
 
-// adds the gradient of the length of the deviator to that of the strains
+// Adds the share of grad_size, the gradient of the deviator's length, to the gradients of the strains.
 CQ_INLINE void flow_size_grad(const Hencky *h, const Real grad_size, FlowGrad *grad) {
   const Real share = grad_size / r_pick(h->size, h->size, h->size + (real)1);
   EACH(i) grad->strain[i] += share * h->dev[i];
 }
 
-// F after the flow; F stays as it is where over <= 0
+// (E45) Sets F to U diag(exp e') V^T, e' the strains after the flow, in place. F stays as it is where flow->over <= 0.
 CQ_RARE void flow_update(MaterialPoint *at, const Hencky *h, const Flow *flow) {
   Real stretch[CQ_DIM], f[CQ_DIM][CQ_DIM];
   EACH(i) stretch[i] = r_exp(flow_strain(h, flow, i));
@@ -125,7 +130,8 @@ CQ_RARE void flow_update(MaterialPoint *at, const Hencky *h, const Flow *flow) {
   EACH(i) EACH(j) at->f[i][j] = r_pick(flow->over, f[i][j], at->f[i][j]);
 }
 
-// Second half: grad_f becomes that of F before the flow.
+// Second half of the adjoint of a flow. grad_f: of F after the flow on entry, before it on return. grad: what
+// flow_grad and the law have set.
 CQ_RARE void flow_update_adj(const Hencky *h, const Flow *flow, const FlowGrad *grad, Real grad_f[CQ_DIM][CQ_DIM]) {
   SingularSlopes slopes;
   Real strain[CQ_DIM], along[CQ_DIM], pairs[CQ_DIM][CQ_DIM], own[CQ_DIM][CQ_DIM];

@@ -11,7 +11,8 @@ typedef struct {
   Real second, grad_second[CQ_DIM][CQ_DIM];
 } Invariants;
 
-// cof(F), J, J^(-2/3), I1 and its derivative, and I2 and its derivative if `second` is set
+// (E31) Sets of to cof(F), J, J^(-2/3), I1 and dI1/dF of a deformation gradient f; and to I2 and dI2/dF if `second` is
+// 1.
 CQ_INLINE void invariants(const Real f[CQ_DIM][CQ_DIM], const int second, Invariants *of) {
   mat_cofactor(f, of->cof);
   const Real jac = of->jac = mat_det_of(f, of->cof), root = of->root = r_exp((real)(-2.0 / 3) * r_log(jac));
@@ -37,18 +38,19 @@ typedef struct {
   Real first, second, volume;
 } InvariantSlopes;
 
-// U(J) and its first two derivatives
+// (E32) The volumetric energy density U(J) = K/4 (J^2 - 1 - 2 log J). bulk: K; jac: J.
 CQ_INLINE Real bulk_energy(const Real bulk, const Real jac) {
   return (real)0.25 * bulk * (jac * jac - (real)1 - (real)2 * r_log(jac));
 }
-// U'(J), the derivative of the volumetric energy.
+// (E32) U'(J) = K/2 (J - 1/J), the derivative of bulk_energy by J.
 CQ_INLINE Real bulk_slope(const Real bulk, const Real jac) { return (real)0.5 * bulk * (jac - (real)1 / jac); }
-// U''(J), the second derivative of the volumetric energy.
+// (E32) U''(J) = K/2 (1 + 1/J^2), the second derivative of bulk_energy by J.
 CQ_INLINE Real bulk_curve(const Real bulk, const Real jac) {
   return (real)0.5 * bulk * ((real)1 + (real)1 / (jac * jac));
 }
 
-// P = W_1 dI1/dF + W_2 dI2/dF + U' cof(F)
+// Sets p to P = W_1 dI1/dF + W_2 dI2/dF + U' cof(F). w: the derivatives W_1, W_2, U' of the energy; second: 0 leaves
+// I2 out.
 CQ_INLINE void invariants_stress(const Invariants *of, const int second, const InvariantSlopes *w,
                                  Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) {
@@ -102,7 +104,7 @@ CQ_RARE Real isochoric_piola_zz(const MaterialPoint *at, const int bulk) {
   return (real)3 * jac * bulk_slope(at->c[bulk], jac) - mat_dot(p, at->f);
 }
 
-// Adjoint of the stress P_zz, out of the plane, of a nearly incompressible law.
+// Adjoint of isochoric_piola_zz: adds grad_p's share to the gradients of F and the constants.
 CQ_RARE void isochoric_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const int bulk, const Real grad_p) {
   Real p[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM], dp[CQ_DIM][CQ_DIM], cof[CQ_DIM][CQ_DIM];
   mat_cofactor(at->f, cof);

@@ -7,12 +7,13 @@ static const cq_law linear_law = {
     .name = "linear", .slot_count = LAME_COUNT, .slot = {LAME_SLOTS}, .small_strain = 1, .modulus = lame_modulus};
 #endif
 
-// F + F^T - 2 I
+// Sets strain to F + F^T - 2 I, twice the small strain.
 CQ_INLINE void linear_strain(const MaterialPoint *at, Real strain[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) strain[i][j] = at->f[i][j] + at->f[j][i];
   EACH(i) strain[i][i] -= (real)2;
 }
 
+// The energy density psi = mu |e|^2 + lambda/2 tr(e)^2, e = (F + F^T)/2 - I.
 CQ_INLINE Real linear_energy(const MaterialPoint *at) {
   Real strain[CQ_DIM][CQ_DIM];
   linear_strain(at, strain);
@@ -20,17 +21,19 @@ CQ_INLINE Real linear_energy(const MaterialPoint *at) {
   return (real)0.25 * at->c[LAME_MU] * mat_dot(strain, strain) + (real)0.5 * at->c[LAME_LAMBDA] * stretch * stretch;
 }
 
-// P_zz of plane strain, lambda tr(F - I)
 #if CQ_DIM == 2
+// (E52) P_zz of plane strain, lambda tr(F - I).
 CQ_INLINE Real linear_piola_zz(const MaterialPoint *at) {
   return at->c[LAME_LAMBDA] * (mat_trace(at->f) - (real)CQ_DIM);
 }
+// Adjoint of linear_piola_zz: adds grad_p's share to the gradients of lambda and F.
 CQ_INLINE void linear_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   grad->c[LAME_LAMBDA] += grad_p * (mat_trace(at->f) - (real)CQ_DIM);
   EACH(i) grad->f[i][i] += grad_p * at->c[LAME_LAMBDA];
 }
 #endif
 
+// Sets p to P = mu (F + F^T - 2 I) + lambda tr(F - I) I.
 CQ_INLINE void linear_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   const Real mu = at->c[LAME_MU];
   const Real volumetric = at->c[LAME_LAMBDA] * (mat_trace(at->f) - (real)CQ_DIM) - (real)2 * mu;
@@ -38,6 +41,7 @@ CQ_INLINE void linear_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   EACH(i) p[i][i] += volumetric;
 }
 
+// Sets dp to the change of P by a change df of F: dP = mu (dF + dF^T) + lambda tr(dF) I.
 CQ_INLINE void linear_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                         Real dp[CQ_DIM][CQ_DIM]) {
   const Real mu = at->c[LAME_MU], volumetric = at->c[LAME_LAMBDA] * mat_trace(df);
@@ -45,6 +49,7 @@ CQ_INLINE void linear_stress_derivative(const MaterialPoint *at, const Real df[C
   EACH(i) dp[i][i] += volumetric;
 }
 
+// Adds the derivatives of <P, grad_p> by mu and lambda to grad->c.
 CQ_INLINE void linear_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real strain[CQ_DIM][CQ_DIM];
   linear_strain(at, strain);
@@ -54,13 +59,15 @@ CQ_INLINE void linear_grad_constants(const MaterialPoint *at, MaterialPoint *gra
 
 // ---- fused: tau = P F^T                                                                                          (E9)
 
+// (E9) Sets tau to the Kirchhoff stress P F^T.
 CQ_INLINE void linear_kirchhoff(const MaterialPoint *at, Real tau[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM];
   linear_stress(at, p);
   mat_mul_nt(p, at->f, tau);
 }
 
-// dL/dP = G F, dL/dF += G^T P, then through P
+// Adjoint of linear_kirchhoff: adds to the gradients of F, mu and lambda, G = grad_tau. dL/dP = G F, dL/dF += G^T P,
+// then through P.
 CQ_INLINE void linear_kirchhoff_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_tau[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM], strain[CQ_DIM][CQ_DIM], gp[CQ_DIM][CQ_DIM], gtp[CQ_DIM][CQ_DIM];
   const Real mu = at->c[LAME_MU], lambda = at->c[LAME_LAMBDA], stretch = mat_trace(at->f) - (real)CQ_DIM;

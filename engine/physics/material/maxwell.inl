@@ -9,7 +9,7 @@
 // Internal variables: S_iso of the last step, then each Q_k, packed as a symmetric matrix. All are 0 at the start, so
 // that an initial F is imposed by the first step.
 
-// Index of entry (i, j) of a packed symmetric matrix.
+// The index of entry (i, j) of a symmetric matrix in its packed form: diagonal first, then 01 in 2D, 01, 02, 12 in 3D.
 CQ_INLINE int maxwell_at(const int i, const int j) {
 #if CQ_DIM == 2
   return i == j ? i : 2;
@@ -18,10 +18,11 @@ CQ_INLINE int maxwell_at(const int i, const int j) {
 #endif
 }
 
-// first constant of branch k: its modulus, and its relaxation time behind it
+// The index in MaterialPoint.extra of the modulus beta of branch k; its relaxation time follows. A viscosity stands
+// before the branches.
 CQ_INLINE int maxwell_first(const cq_material *law, const int k) { return law->viscous + 2 * k; }
 
-// The stress of all branches together, sum of Q_k.
+// Sets q to the overstress of all branches together, sum of Q_k.
 CQ_INLINE void maxwell_overstress(const MaterialPoint *at, Real q[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) {
     q[i][j] = at->internal[CQ_SYM + maxwell_at(i, j)];
@@ -29,7 +30,7 @@ CQ_INLINE void maxwell_overstress(const MaterialPoint *at, Real q[CQ_DIM][CQ_DIM
   }
 }
 
-// Q is held: psi = <Q, F^T F - I> / 2
+// (E43) The energy density of the branches with their overstress Q held: <Q, F^T F - I> / 2.
 CQ_INLINE Real maxwell_energy(const MaterialPoint *at) {
   Real q[CQ_DIM][CQ_DIM], green[CQ_DIM][CQ_DIM];
   maxwell_overstress(at, q);
@@ -37,7 +38,8 @@ CQ_INLINE Real maxwell_energy(const MaterialPoint *at) {
   return (real)0.5 * (mat_dot(q, green) - mat_trace(q));
 }
 
-// by the overstresses: both entries of a pair into the packed one
+// Adds grad_psi times the derivative of maxwell_energy by each Q_k to grad->internal. A packed entry off the diagonal
+// gets both entries of its pair.
 CQ_INLINE void maxwell_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
   Real green[CQ_DIM][CQ_DIM];
   mat_mul_tn(at->f, at->f, green);
@@ -46,7 +48,7 @@ CQ_INLINE void maxwell_energy_grad(const MaterialPoint *at, MaterialPoint *grad,
     EACH(i) EACH(j) grad->internal[(1 + k) * CQ_SYM + maxwell_at(i, j)] += (real)0.5 * grad_psi * green[i][j];
 }
 
-// P += F Q, and so dP += dF Q
+// (E43) Adds the stress of the branches to p: P += f Q. With f = F it is P, with f = dF it is the change of P by dF.
 CQ_INLINE void maxwell_stress(const MaterialPoint *at, const Real f[CQ_DIM][CQ_DIM], Real p[CQ_DIM][CQ_DIM]) {
   Real q[CQ_DIM][CQ_DIM], fq[CQ_DIM][CQ_DIM];
   maxwell_overstress(at, q);
@@ -54,7 +56,8 @@ CQ_INLINE void maxwell_stress(const MaterialPoint *at, const Real f[CQ_DIM][CQ_D
   EACH(i) EACH(j) p[i][j] += fq[i][j];
 }
 
-// G = dL/dP: dL/dQ += F^T G, both entries of a pair into the packed one
+// Adds the derivative of <P, grad_p> by each Q_k, F^T grad_p, to grad->internal. A packed entry off the diagonal gets
+// both entries of its pair.
 CQ_INLINE void maxwell_grad_internal(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real gq[CQ_DIM][CQ_DIM];
   mat_mul_tn(at->f, grad_p, gq);
@@ -71,7 +74,7 @@ typedef struct {
   Real p[CQ_DIM][CQ_DIM];           // P of the law at bar
 } Isochoric;
 
-// F without its change of volume, P of the law there, and F^-T.
+// Sets iso for a particle: F without its change of volume, J^(-1/dim) F, P of the law there, and F^-T.
 CQ_RARE void isochoric_of(const MaterialPoint *at, Isochoric *iso) {
   mat_cofactor(at->f, iso->g);
   const Real jac = mat_det_of(at->f, iso->g);
@@ -88,20 +91,22 @@ CQ_RARE void isochoric_of(const MaterialPoint *at, Isochoric *iso) {
   law_stress(&iso->bar, iso->p);
 }
 
-// P_iso = s (P - <P, F>/dim F^-T)
+// (E43) Sets p to the stress of the energy psi(J^(-1/dim) F): P_iso = s (P - <P, F>/dim F^-T), with s = J^(-1/dim) and
+// P that of iso.
 CQ_RARE void isochoric_stress(const MaterialPoint *at, const Isochoric *iso, Real p[CQ_DIM][CQ_DIM]) {
   const Real mean = mat_dot(iso->p, at->f) * (real)(1.0 / CQ_DIM);
   EACH(i) EACH(j) p[i][j] = iso->scale * (iso->p[i][j] - mean * iso->g[i][j]);
 }
 
-// s (dF - <F^-T, dF>/dim F), the derivative of J^(-1/dim) F
+// Sets out to the change of J^(-1/dim) F by a change df of F: s (dF - <F^-T, dF>/dim F), s = J^(-1/dim).
 CQ_INLINE void isochoric_part(const MaterialPoint *at, const Isochoric *iso, const Real df[CQ_DIM][CQ_DIM],
                               Real out[CQ_DIM][CQ_DIM]) {
   const Real mean = mat_dot(iso->g, df) * (real)(1.0 / CQ_DIM);
   EACH(i) EACH(j) out[i][j] = iso->scale * (df[i][j] - mean * at->f[i][j]);
 }
 
-// dP_iso in the direction dF: symmetric, as any derivative of a stress that has an energy
+// Sets dp to the change of P_iso (isochoric_stress) by a change df of F. Symmetric, as any derivative of a stress that
+// has an energy.
 CQ_RARE void isochoric_derivative(const MaterialPoint *at, const Isochoric *iso, const Real df[CQ_DIM][CQ_DIM],
                                   Real dp[CQ_DIM][CQ_DIM]) {
   Real dbar[CQ_DIM][CQ_DIM], da[CQ_DIM][CQ_DIM], gdf[CQ_DIM][CQ_DIM], dg[CQ_DIM][CQ_DIM];
@@ -118,7 +123,7 @@ CQ_RARE void isochoric_derivative(const MaterialPoint *at, const Isochoric *iso,
                  (da[i][j] - dmean * iso->g[i][j] + mean * dg[i][j] - shrink * (iso->p[i][j] - mean * iso->g[i][j]));
 }
 
-// The second Piola-Kirchhoff stress of the isochoric part, S_iso = F^-1 P_iso.
+// Sets s to the second Piola-Kirchhoff stress of the isochoric part, S_iso = F^-1 P_iso.
 CQ_RARE void isochoric_second(const MaterialPoint *at, const Isochoric *iso, Real s[CQ_DIM][CQ_DIM]) {
   Real p[CQ_DIM][CQ_DIM];
   isochoric_stress(at, iso, p);
@@ -127,8 +132,9 @@ CQ_RARE void isochoric_second(const MaterialPoint *at, const Isochoric *iso, Rea
 
 // ---- after the step (E44) -------------------------------------------------------------------------------------------
 
-// The adjoint of the update of branch k. grad->internal of Q_k becomes that before the update; added to are the
-// gradients of the stored S (grad->internal), of S_iso(F) (grad_s, packed), and of beta and tau (grad->extra).
+// (E44) Adjoint of the update of branch k. grad->internal of Q_k: after the update on entry, before it on return. Adds
+// the gradients of the stored S (grad->internal), of S_iso(F) (grad_s, packed), and of beta and tau (grad->extra). s:
+// S_iso(F), packed.
 CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad, const int k, const Real s[CQ_SYM],
                                    Real grad_s[CQ_SYM]) {
   const int first = maxwell_first(at->law, k);
@@ -147,7 +153,7 @@ CQ_INLINE void maxwell_branch_grad(const MaterialPoint *at, MaterialPoint *grad,
   grad->extra[first + 1] += grad_half * half * ((real)0.5 * at->dt) / (time * time);
 }
 
-// (E44) Relaxes the stress Q of each branch over one step, and keeps S_iso at its end.
+// (E44) After a step: relaxes the overstress Q_k of each branch, and stores S_iso of its end, in at->internal.
 CQ_RARE void maxwell_update(MaterialPoint *at) {
   Isochoric iso;
   Real s[CQ_DIM][CQ_DIM];
@@ -165,7 +171,8 @@ CQ_RARE void maxwell_update(MaterialPoint *at) {
   EACH(i) CQ_UNROLL for (int j = i; j < CQ_DIM; j++) at->internal[maxwell_at(i, j)] = (real)0.5 * (s[i][j] + s[j][i]);
 }
 
-// The adjoint of maxwell_update.
+// Adjoint of maxwell_update; at: before it. grad->internal: after the update on entry, before it on return. Adds to
+// the gradients of F, the law's constants and those of the branches.
 CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   Isochoric iso;
   Real s[CQ_DIM][CQ_DIM], packed[CQ_SYM], grad_s[CQ_SYM], w[CQ_DIM][CQ_DIM], gw[CQ_DIM][CQ_DIM], back[CQ_DIM][CQ_DIM];
@@ -189,8 +196,8 @@ CQ_RARE void maxwell_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
 }
 
 #if defined(CQ_LAW_TABLE)
-// What the Maxwell branches add to rho c^2: each at most beta times the largest eigenvalue of dP_iso at rest (2 mu of
-// an isotropic law), by the power method.
+// What the Maxwell branches add to rho c^2 at rest [stress], from all slots of the material: each at most beta times
+// the largest eigenvalue of dP_iso (2 mu of an isotropic law), by the power method.
 static double maxwell_modulus(const cq_material *material, const double *slot) {
   MaterialPoint at = {.law = material};
   double sum = 0, size = 0, a[3][3] = {{0.3, 1, -0.2}, {0.8, -0.5, 0.6}, {0.1, -0.7, 0.4}};

@@ -4,14 +4,16 @@
 //   sum_k Q_k after E44 is R + b S_iso(F^), R = sum_k e_k Q_k - b S, b = sum_k g_k beta_k; so                    (E105)
 //   psi = psi_law + <R, F^T F - I> / 2 + b psi_law(J^(-1/dim) F),  P = P_law + F R + b P_iso
 
-// How much the isochoric stress at the end of a step adds to branch k: g_k beta_k; half: g_k, whose square is e_k.
+// (E105) Returns g_k beta_k, the factor of branch k by which the isochoric stress at the end of a step adds to its
+// overstress. Sets half to g_k = exp(-dt / (2 tau)), whose square is e_k.
 CQ_INLINE Real maxwell_rise(const MaterialPoint *at, const int k, Real *half) {
   const Real *c = &at->extra[maxwell_first(at->law, k)];
   *half = r_exp((real)-0.5 * at->dt / c[1]);
   return *half * c[0];
 }
 
-// R, the part of the branches' stress that does not depend on the end of the step; returns b.
+// (E105) Sets rest to R = sum_k e_k Q_k - b S, the part of the branches' overstress that does not depend on the end of
+// the step; returns b = sum_k g_k beta_k.
 CQ_INLINE Real maxwell_rest(const MaterialPoint *at, Real rest[CQ_DIM][CQ_DIM]) {
   Real sum = at->f[0][0] * (real)0;
   EACH(i) EACH(j) rest[i][j] = sum;
@@ -27,8 +29,8 @@ CQ_INLINE Real maxwell_rest(const MaterialPoint *at, Real rest[CQ_DIM][CQ_DIM]) 
   return sum;
 }
 
-// Adjoint of the overstress of branch k: from the gradients of R (packed) and of b (grad_share) to those of Q_k and S
-// of the start, beta and tau.
+// Adjoint of the share of branch k in R and b: from the gradients of R (grad_rest, packed) and of b (grad_share), adds
+// to those of Q_k and S of the start, beta and tau.
 CQ_INLINE void maxwell_rest_grad(const MaterialPoint *at, MaterialPoint *grad, const int k,
                                  const Real grad_rest[CQ_SYM], const Real grad_share) {
   const int first = maxwell_first(at->law, k);
@@ -47,7 +49,8 @@ CQ_INLINE void maxwell_rest_grad(const MaterialPoint *at, MaterialPoint *grad, c
   grad->extra[first + 1] += grad_half * half * ((real)0.5 * at->dt) / (time * time);
 }
 
-// The stress P at the end of an implicit step, branches included; returns the energy density psi.
+// (E105) Sets p to the stress P at the end of an implicit step, Maxwell branches included; returns the energy density
+// psi there.
 CQ_RARE Real material_end_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Real psi = law_energy(at), rest[CQ_DIM][CQ_DIM], green[CQ_DIM][CQ_DIM], more[CQ_DIM][CQ_DIM];
   Isochoric iso;
@@ -64,7 +67,7 @@ CQ_RARE Real material_end_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]
   return psi;
 }
 
-// dP of material_end_stress in the direction dF; symmetric, so it is its own adjoint.
+// Sets dp to the change of P of material_end_stress by a change df of F. Symmetric, so it is its own adjoint.
 CQ_RARE void material_end_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                             Real dp[CQ_DIM][CQ_DIM]) {
   Real rest[CQ_DIM][CQ_DIM], more[CQ_DIM][CQ_DIM];
@@ -79,7 +82,8 @@ CQ_RARE void material_end_stress_derivative(const MaterialPoint *at, const Real 
   EACH(i) EACH(j) dp[i][j] += share * more[i][j];
 }
 
-// grad->f += dP(grad_p), and the gradients of <P, grad_p> by constants and internal variables
+// Adjoint of material_end_stress: grad->f += dP(grad_p), and adds the derivatives of <P, grad_p> by constants and
+// internal variables to grad.
 CQ_RARE void material_end_stress_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Real part[CQ_DIM][CQ_DIM], rest[CQ_DIM][CQ_DIM], grad_rest[CQ_SYM];
   Isochoric iso;

@@ -7,12 +7,14 @@
 enum { OGDEN_MU, OGDEN_ALPHA = 3, OGDEN_BULK = 6, OGDEN_COUNT, OGDEN_TERMS = 3 };
 
 #if defined(CQ_LAW_TABLE)
-// The shear modulus at rest.
+// The shear modulus at rest [stress], sum_k mu_k alpha_k / 2, from the slots of the law.
 static double ogden_shear(const double *slot) {
   double sum = 0;
   for (int k = 0; k < OGDEN_TERMS; k++) sum += slot[OGDEN_MU + k] * slot[OGDEN_ALPHA + k];
   return sum / 2;
 }
+// cq_law.check: CQ_OK if the shear modulus at rest is positive, else CQ_INVALID and a sentence that names the
+// particle.
 static cq_status ogden_check(const double *slot, int64_t particle) {
   if (ogden_shear(slot) > 0) return CQ_OK;
   return cq_fail(CQ_INVALID,
@@ -20,7 +22,7 @@ static cq_status ogden_check(const double *slot, int64_t particle) {
                  "rest and must be positive",
                  (long long)particle, 2 * ogden_shear(slot));
 }
-// The modulus that sets the speed of pressure waves at rest: bulk + 4/3 shear.
+// The P-wave modulus at rest [stress], K + 4/3 mu.
 static double ogden_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[OGDEN_BULK] + 4.0 / 3 * ogden_shear(slot);
@@ -39,7 +41,8 @@ typedef struct {
   Real tau[CQ_DIM];
 } OgdenStretches;
 
-// Singular values of F, their logarithms, and the principal Kirchhoff stresses of the law.
+// Sets q to the singular values of F, the isochoric stretches and their powers, and the principal Kirchhoff stresses
+// tau_i (E35).
 CQ_INLINE void ogden_stretches(const MaterialPoint *at, OgdenStretches *q) {
   singular(at->f, &q->of);
   EACH(i) q->log_s[i] = r_log(q->of.s[i]);
@@ -58,7 +61,8 @@ CQ_INLINE void ogden_stretches(const MaterialPoint *at, OgdenStretches *q) {
   }
 }
 
-// mu/alpha (l^alpha - 1) = mu e (exp(alpha e) - 1) / (alpha e), which has a limit at alpha = 0
+// (E35) The energy density psi. Of a term mu/alpha (l^alpha - 1) = mu e (exp(alpha e) - 1) / (alpha e), which has a
+// limit at alpha = 0.
 CQ_INLINE Real ogden_energy(const MaterialPoint *at) {
   OgdenStretches q;
   ogden_stretches(at, &q);
@@ -69,6 +73,7 @@ CQ_INLINE Real ogden_energy(const MaterialPoint *at) {
   return psi;
 }
 
+// (E35) Sets p to P = U diag(tau_i / s_i) V^T.
 CQ_INLINE void ogden_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   OgdenStretches q;
   Real g[CQ_DIM];
@@ -77,7 +82,8 @@ CQ_INLINE void ogden_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   singular_join(&q.of, g, p);
 }
 
-// d tau_i / d log s_j = sum_k mu_k alpha_k (E_ki delta_ij - (E_ki + E_kj)/3 + mean_k/3) + K J^2
+// The derivative of the principal Kirchhoff stress tau_i by log s_j: sum_k mu_k alpha_k (E_ki delta_ij - (E_ki +
+// E_kj)/3 + mean_k/3) + K J^2.
 CQ_INLINE Real ogden_tau_slope(const MaterialPoint *at, const OgdenStretches *q, const int i, const int j) {
   Real slope = at->c[OGDEN_BULK] * q->jac * q->jac;
   CQ_UNROLL for (int k = 0; k < OGDEN_TERMS; k++) {
@@ -88,7 +94,8 @@ CQ_INLINE Real ogden_tau_slope(const MaterialPoint *at, const OgdenStretches *q,
   return slope;
 }
 
-// (tau_i - tau_j) / (s_i - s_j), also where the two meet
+// The divided difference (tau_i - tau_j) / (s_i - s_j) of principal stresses, or its limit where the stretches are
+// equal.
 CQ_INLINE Real ogden_tau_apart(const MaterialPoint *at, const OgdenStretches *q, const int i, const int j) {
   Real sum = q->jac * (real)0;
   CQ_UNROLL for (int k = 0; k < OGDEN_TERMS; k++) {
@@ -98,7 +105,7 @@ CQ_INLINE Real ogden_tau_apart(const MaterialPoint *at, const OgdenStretches *q,
   return sum / exp_apart(q->log_s[i], q->log_s[j]);
 }
 
-// (E23) of g_i = tau_i / s_i
+// (E23) Sets dp to the change of P by a change df of F: the derivative of U diag(g) V^T with g_i = tau_i / s_i.
 CQ_INLINE void ogden_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                        Real dp[CQ_DIM][CQ_DIM]) {
   OgdenStretches q;
@@ -116,6 +123,7 @@ CQ_INLINE void ogden_stress_derivative(const MaterialPoint *at, const Real df[CQ
   singular_derivative(&q.of, &slopes, df, dp);
 }
 
+// Adds the derivatives of <P, grad_p> by mu_k, alpha_k and K to grad->c.
 CQ_INLINE void ogden_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   OgdenStretches q;
   Real ug[CQ_DIM][CQ_DIM], m[CQ_DIM][CQ_DIM];
@@ -134,7 +142,8 @@ CQ_INLINE void ogden_grad_constants(const MaterialPoint *at, MaterialPoint *grad
   EACH(i) grad->c[OGDEN_BULK] += (real)0.5 * (q.jac * q.jac - (real)1) * m[i][i] / q.of.s[i];
 }
 
-// dpsi/dmu_k = sum_i e_i exp_apart(alpha_k e_i, 0), dpsi/dalpha_k = mu_k sum_i e_i^2 exp_moment(alpha_k e_i)
+// (E55) Adds grad_psi times the derivatives of psi by the constants to grad->c: dpsi/dmu_k = sum_i e_i
+// exp_apart(alpha_k e_i, 0), dpsi/dalpha_k = mu_k sum_i e_i^2 exp_moment(alpha_k e_i).
 CQ_INLINE void ogden_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
   OgdenStretches q;
   ogden_stretches(at, &q);
@@ -148,7 +157,9 @@ CQ_INLINE void ogden_energy_grad(const MaterialPoint *at, MaterialPoint *grad, c
 }
 
 #if CQ_DIM == 2
+// (E56) P_zz of plane strain.
 CQ_INLINE Real ogden_piola_zz(const MaterialPoint *at) { return isochoric_piola_zz(at, OGDEN_BULK); }
+// Adjoint of ogden_piola_zz: adds grad_p's share to the gradients of F and the constants.
 CQ_INLINE void ogden_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   isochoric_piola_zz_adj(at, grad, OGDEN_BULK, grad_p);
 }

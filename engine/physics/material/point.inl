@@ -14,7 +14,8 @@ typedef struct {
 // time of each Maxwell branch.
 CQ_INLINE int material_extras(const cq_material *material) { return material->viscous + 2 * material->branches; }
 
-// slot k of a material, in a point or in its gradient
+// Constant k of a particle, in the order of the material's slots: a pointer into at->extra (viscosity, Maxwell
+// branches) or at->c (the law). at may be a gradient.
 CQ_INLINE Real *material_slot(const cq_material *material, MaterialPoint *at, const int k) {
   const int extras = material_extras(material);
   return k < extras ? &at->extra[k] : &at->c[k - extras];
@@ -30,12 +31,13 @@ typedef struct {
 enum { LAME_MU, LAME_LAMBDA, LAME_VOLUMETRIC, LAME_COUNT };
 #define LAME_SLOTS CQ_SLOT_MU, CQ_SLOT_LAMBDA, CQ_SLOT_VOLUMETRIC
 
-// P-wave modulus lambda + 2 mu, with that of the Bonet-Wood term at J = 1
+// The P-wave modulus at rest [stress] of a law with Lame's constants: lambda + 2 mu, and 2 k of a Bonet-Wood term of
+// power 2; its other powers have none at J = 1.
 static inline double lame_modulus(const cq_material *material, const double *slot) {
   return slot[LAME_LAMBDA] + 2 * slot[LAME_MU] + (material->incompressible == 2 ? 2 * slot[LAME_VOLUMETRIC] : 0);
 }
 
-// The derivative of cof(F) in the direction dF.
+// Sets out to the change of cof(F) by a change df of F. Symmetric in F and dF in 3D; in 2D cof is linear.
 CQ_INLINE void cofactor_derivative(const Real f[CQ_DIM][CQ_DIM], const Real df[CQ_DIM][CQ_DIM],
                                    Real out[CQ_DIM][CQ_DIM]) {
 #if CQ_DIM == 3

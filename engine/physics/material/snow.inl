@@ -16,26 +16,29 @@ static const cq_law snow_law = {.name = "snow",
                                 .modulus = lame_modulus};
 #endif
 
-// The factor h by which compaction has hardened the moduli.
+// (E48) The factor h = exp(xi (1 - J_P)) by which compaction has hardened the moduli.
 CQ_INLINE Real snow_stiffness(const MaterialPoint *at) {
   return r_exp(at->c[SNOW_HARDENING] * ((real)1 - at->internal[0]));
 }
 
+// (E48) The energy density h psi_corotated of the elastic F.
 CQ_INLINE Real snow_energy(const MaterialPoint *at) { return snow_stiffness(at) * corotated_energy(at); }
 
+// (E48) Sets p to P = dpsi/dF of the elastic F, h times that of fixed corotated.
 CQ_INLINE void snow_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   const Real h = snow_stiffness(at);
   corotated_stress(at, p);
   EACH(i) EACH(j) p[i][j] = h * p[i][j];
 }
 
+// Sets dp to the change of P by a change df of the elastic F.
 CQ_INLINE void snow_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
   const Real h = snow_stiffness(at);
   corotated_stress_derivative(at, df, dp);
   EACH(i) EACH(j) dp[i][j] = h * dp[i][j];
 }
 
-// of constants, and of J_P
+// Adds the derivatives of <P, grad_p> by mu, lambda, xi (grad->c) and J_P (grad->internal).
 CQ_INLINE void snow_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   const Real h = snow_stiffness(at);
   Real p[CQ_DIM][CQ_DIM], scaled[CQ_DIM][CQ_DIM];
@@ -47,7 +50,7 @@ CQ_INLINE void snow_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
   grad->internal[0] -= at->c[SNOW_HARDENING] * along;
 }
 
-// of constants, and of J_P
+// (E55) Adds grad_psi times the derivatives of psi by mu, lambda, xi (grad->c) and J_P (grad->internal).
 CQ_INLINE void snow_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
   Real rotation[CQ_DIM][CQ_DIM], d[CQ_DIM][CQ_DIM];
   corotated_strain(at, rotation, d);
@@ -60,9 +63,10 @@ CQ_INLINE void snow_energy_grad(const MaterialPoint *at, MaterialPoint *grad, co
   grad->internal[0] -= at->c[SNOW_HARDENING] * along;
 }
 
-// P_zz of plane strain: in 2D the stretches in the plane alone flow
 #if CQ_DIM == 2
+// (E52) P_zz of plane strain, h times that of fixed corotated: in 2D only the stretches in the plane flow.
 CQ_INLINE Real snow_piola_zz(const MaterialPoint *at) { return snow_stiffness(at) * corotated_piola_zz(at); }
+// Adjoint of snow_piola_zz: adds grad_p's share to the gradients of F, constants and J_P.
 CQ_INLINE void snow_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   const Real scaled = grad_p * snow_stiffness(at), along = scaled * corotated_piola_zz(at);
   corotated_piola_zz_adj(at, grad, scaled);
@@ -80,7 +84,8 @@ typedef struct {
   Real flows;                   // above 0: one of them
 } SnowFlow;
 
-// Stomakhin's plastic flow of snow: singular values of the elastic F are clamped to [1 - theta_c, 1 + theta_s].
+// (E48) Sets flow to the singular values of the elastic F, and to the stretches that they flow to: clamped to [1 -
+// theta_c, 1 + theta_s].
 CQ_RARE void snow_flow(const MaterialPoint *at, SnowFlow *flow) {
   const Real low = (real)1 - at->c[SNOW_COMPRESSION], high = (real)1 + at->c[SNOW_STRETCH];
   singular(at->f, &flow->of);
@@ -94,6 +99,8 @@ CQ_RARE void snow_flow(const MaterialPoint *at, SnowFlow *flow) {
   }
 }
 
+// (E48) After a step: clamps the stretches of F, and multiplies J_P by the volume that was lost to flow, in place.
+// Both stay as they are where nothing flows.
 CQ_INLINE void snow_update(MaterialPoint *at) {
   SnowFlow flow;
   Real f[CQ_DIM][CQ_DIM], lost = at->internal[0];
@@ -104,6 +111,8 @@ CQ_INLINE void snow_update(MaterialPoint *at) {
   at->internal[0] = r_pick(flow.flows, lost, at->internal[0]);
 }
 
+// Adjoint of snow_update; at: before it. grad->f and grad->internal: after the update on entry, before it on return.
+// Adds to the gradients of theta_c and theta_s.
 CQ_INLINE void snow_update_adj(const MaterialPoint *at, MaterialPoint *grad) {
   SnowFlow flow;
   SingularSlopes slopes;

@@ -9,6 +9,8 @@
 enum { FIBRES_SHEAR, FIBRES_BULK, FIBRES_K1, FIBRES_K2, FIBRES_ALONG, FIBRES_COUNT = FIBRES_ALONG + 3 };
 
 #if defined(CQ_LAW_TABLE)
+// cq_law.check: CQ_OK if the shear modulus is positive and the fibre has a length, else CQ_INVALID and a sentence that
+// names the particle.
 static cq_status transversely_isotropic_check(const double *slot, int64_t particle) {
   const double *d = slot + FIBRES_ALONG;
   if (!(slot[FIBRES_SHEAR] > 0))
@@ -19,7 +21,8 @@ static cq_status transversely_isotropic_check(const double *slot, int64_t partic
   return cq_fail(CQ_INVALID, "fibre of particle %lld has no length; it is the direction of the fibres",
                  (long long)particle);
 }
-// fibres that are taut at rest: the faster of the two sides of the kink
+// An upper bound on rho c^2 at rest [stress], K + 4/3 mu + 4 k1: with taut fibres, the faster of the two sides of the
+// kink.
 static double transversely_isotropic_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[FIBRES_BULK] + 4.0 / 3 * slot[FIBRES_SHEAR] + 4 * slot[FIBRES_K1];
@@ -36,7 +39,7 @@ typedef struct {
   Real e, growth, slope, curve;                 // growth = exp(k2 e^2)
 } Fibre;
 
-// The fibre of a point: its direction, F times that, and its stretch.
+// Sets q for a particle: the fibre d, F d, e = max(I4 - 1, 0), and the derivatives of the fibre's energy by I4.
 CQ_INLINE void fibre(const MaterialPoint *at, Fibre *q) {
   Real length = at->c[FIBRES_ALONG] * (real)0, stretched = length;
   const Real zero = length;
@@ -55,13 +58,14 @@ CQ_INLINE void fibre(const MaterialPoint *at, Fibre *q) {
   q->curve = r_pick(x, k1 * ((real)1 + (real)2 * k2 * q->e * q->e) * q->growth, zero);
 }
 
-// <F d, A d> / |d|^2
+// <F d, A d> / |d|^2 of the fibre d and a matrix A = a: half of dI4 where A is dF, I4 where A is F.
 CQ_INLINE Real fibre_dot(const Fibre *q, const Real a[CQ_DIM][CQ_DIM]) {
   Real sum = q->inverse * (real)0;
   EACH(i) EACH(j) sum += q->moved[i] * a[i][j] * q->along[j];
   return sum * q->inverse;
 }
 
+// (E36) The energy density psi of matrix and fibres.
 CQ_INLINE Real transversely_isotropic_energy(const MaterialPoint *at) {
   Invariants of;
   Fibre q;
@@ -72,14 +76,14 @@ CQ_INLINE Real transversely_isotropic_energy(const MaterialPoint *at) {
          (real)0.5 * at->c[FIBRES_K1] * e2 * exp_apart(at->c[FIBRES_K2] * e2, e2 * (real)0);
 }
 
-// Derivatives of the matrix's energy by I1, I2 and J; the fibres are added apart.
+// The derivatives of the matrix's energy by I1, I2 (0) and J, without the fibres.
 CQ_INLINE InvariantSlopes transversely_isotropic_slopes(const MaterialPoint *at, const Invariants *of) {
   const InvariantSlopes w = {(real)0.5 * at->c[FIBRES_SHEAR], of->jac * (real)0,
                              bulk_slope(at->c[FIBRES_BULK], of->jac)};
   return w;
 }
 
-// P of the matrix, and 2 slope F d d^T / |d|^2 of the fibres
+// (E36) Sets p to P = dpsi/dF: that of the matrix, and 2 slope F d d^T / |d|^2 of the fibres.
 CQ_INLINE void transversely_isotropic_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Invariants of;
   Fibre q;
@@ -91,7 +95,8 @@ CQ_INLINE void transversely_isotropic_stress(const MaterialPoint *at, Real p[CQ_
   EACH(i) EACH(j) p[i][j] += pull * q.moved[i] * q.along[j];
 }
 
-// of the fibres: 2 slope dF d d^T / |d|^2 + 2 curve dI4 F d d^T / |d|^2, dI4 = 2 <F d, dF d> / |d|^2
+// Sets dp to the change of P by a change df of F. The fibres' part: 2 slope dF d d^T / |d|^2 + 2 curve dI4 F d d^T /
+// |d|^2, dI4 = 2 <F d, dF d> / |d|^2.
 CQ_INLINE void transversely_isotropic_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM],
                                                         Real dp[CQ_DIM][CQ_DIM]) {
   Invariants of;
@@ -109,7 +114,8 @@ CQ_INLINE void transversely_isotropic_stress_derivative(const MaterialPoint *at,
   }
 }
 
-// With x = <F d, G d> / |d|^2 the fibres give <P, G> = 2 slope x, so
+// Adds the derivatives of <P, G> by the constants to grad->c, G = grad_p. With x = <F d, G d> / |d|^2 the fibres have
+// <P, G> = 2 slope x, so
 //   dL/dd = 2 slope (F^T G d + G^T F d - 2 x d) / |d|^2 + 4 curve x (F^T F d - I4 d) / |d|^2
 CQ_INLINE void transversely_isotropic_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
                                                      const Real grad_p[CQ_DIM][CQ_DIM]) {
@@ -134,7 +140,8 @@ CQ_INLINE void transversely_isotropic_grad_constants(const MaterialPoint *at, Ma
   }
 }
 
-// dpsi/dk2 = k1/2 e^4 exp_moment(k2 e^2), dpsi/dd = 2 slope (F^T F d - I4 d) / |d|^2
+// (E55) Adds grad_psi times the derivatives of psi by the constants to grad->c: dpsi/dk2 = k1/2 e^4 exp_moment(k2
+// e^2), dpsi/dd = 2 slope (F^T F d - I4 d) / |d|^2.
 CQ_INLINE void transversely_isotropic_energy_grad(const MaterialPoint *at, MaterialPoint *grad, const Real grad_psi) {
   Invariants of;
   Fibre q;
@@ -152,14 +159,15 @@ CQ_INLINE void transversely_isotropic_energy_grad(const MaterialPoint *at, Mater
   }
 }
 
-// P_zz of plane strain is that of the matrix, for fibres lie in the plane: mu/2 a + J U', a =
-// dI1/dF_zz = 2 J^(-2/3) - 2/3 I1
 #if CQ_DIM == 2
+// (E52) P_zz of plane strain: that of the matrix, for fibres lie in the plane. It is mu/2 a + J U', a = dI1/dF_zz = 2
+// J^(-2/3) - 2/3 I1.
 CQ_INLINE Real transversely_isotropic_piola_zz(const MaterialPoint *at) {
   Invariants of;
   invariants(at->f, 0, &of);
   return at->c[FIBRES_SHEAR] * (of.root - (real)(1.0 / 3) * of.first) + bulk_slope(at->c[FIBRES_BULK], of.jac) * of.jac;
 }
+// Adjoint of transversely_isotropic_piola_zz: adds grad_p's share to the gradients of F, shear and bulk modulus.
 CQ_INLINE void transversely_isotropic_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   Invariants of;
   invariants(at->f, 0, &of);

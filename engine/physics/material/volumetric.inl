@@ -2,34 +2,35 @@
 // with Lame's constants may have.
 //   psi = k (J - 1)^p, P = k p (J - 1)^(p - 1) cof(F)                                                             (E10)
 
-// (J - 1)^(power - 1) for power 2, 4, 6, 8
+// e^(power - 1) with e = J - 1, for a power of 2, 4, 6 or 8.
 CQ_INLINE Real volumetric_odd_power(const Real e, const int power) {
   Real out = e;
   for (int i = 2; i < power; i += 2) out = out * (e * e);
   return out;
 }
 
-// (J - 1)^(power - 2): an odd power divided by e, written without division
+// e^(power - 2) with e = J - 1, for a power of 2, 4, 6 or 8: volumetric_odd_power divided by e, also where e = 0.
 CQ_INLINE Real volumetric_even_power(const Real e, const int power) {
   Real out = e * (real)0 + (real)1;
   for (int i = 2; i < power; i += 2) out = out * (e * e);
   return out;
 }
 
-// k (J - 1) times an odd power of J - 1: the volumetric energy density up to its factor.
+// (E10) The energy density k (J - 1)^power of the Bonet-Wood term, k its modulus.
 CQ_INLINE Real volumetric_energy(const int power, const Real k, const Real jac) {
   const Real e = jac - (real)1;
   return k * e * volumetric_odd_power(e, power);
 }
 
-// P += ...; jac and cofactor are those of F
+// (E10) Adds P of the Bonet-Wood term to p: k power (J - 1)^(power - 1) cof(F). k: its modulus; jac, cofactor: those
+// of F.
 CQ_INLINE void volumetric_stress(const int power, const Real k, const Real jac, const Real cofactor[CQ_DIM][CQ_DIM],
                                  Real p[CQ_DIM][CQ_DIM]) {
   const Real slope = (real)power * k * volumetric_odd_power(jac - (real)1, power);
   EACH(i) EACH(j) p[i][j] += slope * cofactor[i][j];
 }
 
-// Adds to dP the derivative of the extra volumetric stress in the direction dF.
+// Adds the change of P of the Bonet-Wood term by a change df of F to dp. k: its modulus.
 CQ_INLINE void volumetric_stress_derivative(const int power, const Real k, const Real f[CQ_DIM][CQ_DIM],
                                             const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
   Real cof[CQ_DIM][CQ_DIM], dcof[CQ_DIM][CQ_DIM];

@@ -5,12 +5,13 @@
 enum { YEOH_C10, YEOH_C20, YEOH_C30, YEOH_BULK, YEOH_COUNT };
 
 #if defined(CQ_LAW_TABLE)
+// cq_law.check: CQ_OK if c10 is positive, else CQ_INVALID and a sentence that names the particle.
 static cq_status yeoh_check(const double *slot, int64_t particle) {
   if (slot[YEOH_C10] > 0) return CQ_OK;
   return cq_fail(CQ_INVALID, "c10 of particle %lld is %g; it is half the shear modulus at rest and must be positive",
                  (long long)particle, slot[YEOH_C10]);
 }
-// P-wave modulus at rest, K + 4/3 mu
+// The P-wave modulus at rest [stress], K + 4/3 mu with mu = 2 C10.
 static double yeoh_modulus(const cq_material *material, const double *slot) {
   (void)material;
   return slot[YEOH_BULK] + 8.0 / 3 * slot[YEOH_C10];
@@ -20,6 +21,7 @@ static const cq_law yeoh_law = {
     .modulus = yeoh_modulus, .check = yeoh_check};
 #endif
 
+// (E34) The energy density psi = sum_k C_k0 (I1 - 3)^k + U(J).
 CQ_INLINE Real yeoh_energy(const MaterialPoint *at) {
   Invariants of;
   invariants(at->f, 0, &of);
@@ -27,7 +29,7 @@ CQ_INLINE Real yeoh_energy(const MaterialPoint *at) {
   return x * (at->c[YEOH_C10] + x * (at->c[YEOH_C20] + x * at->c[YEOH_C30])) + bulk_energy(at->c[YEOH_BULK], of.jac);
 }
 
-// Derivatives of the energy by I1, I2 and J.
+// The derivatives of psi by I1, I2 (0) and J, at invariants of.
 CQ_INLINE InvariantSlopes yeoh_slopes(const MaterialPoint *at, const Invariants *of) {
   const Real x = of->first - (real)3;
   const InvariantSlopes w = {at->c[YEOH_C10] + x * ((real)2 * at->c[YEOH_C20] + (real)3 * x * at->c[YEOH_C30]),
@@ -35,6 +37,7 @@ CQ_INLINE InvariantSlopes yeoh_slopes(const MaterialPoint *at, const Invariants 
   return w;
 }
 
+// Sets p to P = dpsi/dF, by way of I1 and J (invariants_stress).
 CQ_INLINE void yeoh_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   Invariants of;
   invariants(at->f, 0, &of);
@@ -42,6 +45,8 @@ CQ_INLINE void yeoh_stress(const MaterialPoint *at, Real p[CQ_DIM][CQ_DIM]) {
   invariants_stress(&of, 0, &w, p);
 }
 
+// Sets dp to the change of P by a change df of F. Beside the curvature of the invariants, the derivatives by I1 and J
+// change.
 CQ_INLINE void yeoh_stress_derivative(const MaterialPoint *at, const Real df[CQ_DIM][CQ_DIM], Real dp[CQ_DIM][CQ_DIM]) {
   Invariants of;
   invariants(at->f, 0, &of);
@@ -53,6 +58,7 @@ CQ_INLINE void yeoh_stress_derivative(const MaterialPoint *at, const Real df[CQ_
   EACH(i) EACH(j) dp[i][j] += first * of.grad_first[i][j] + volume * of.cof[i][j];
 }
 
+// Adds the derivatives of <P, grad_p> by C10, C20, C30 and K to grad->c.
 CQ_INLINE void yeoh_grad_constants(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p[CQ_DIM][CQ_DIM]) {
   Invariants of;
   invariants(at->f, 0, &of);
@@ -64,7 +70,9 @@ CQ_INLINE void yeoh_grad_constants(const MaterialPoint *at, MaterialPoint *grad,
 }
 
 #if CQ_DIM == 2
+// (E56) P_zz of plane strain.
 CQ_INLINE Real yeoh_piola_zz(const MaterialPoint *at) { return isochoric_piola_zz(at, YEOH_BULK); }
+// Adjoint of yeoh_piola_zz: adds grad_p's share to the gradients of F and the constants.
 CQ_INLINE void yeoh_piola_zz_adj(const MaterialPoint *at, MaterialPoint *grad, const Real grad_p) {
   isochoric_piola_zz_adj(at, grad, YEOH_BULK, grad_p);
 }
