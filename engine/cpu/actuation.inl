@@ -3,7 +3,7 @@
 // weight row is one actuator on one chunk: the weights of its sixteen particles, and the entries that these weights
 // belong to.
 
-// Entry of the symmetric direction matrix S of an actuator, by row and column.
+// Entry (row, column) of the symmetric direction matrix S of an actuator.
 CQ_INLINE double direction_at(const cq_model *m, const int32_t actuator, const int row, const int column) {
   return m->actuator_direction[((int64_t)actuator * CQ_DIM + row) * CQ_DIM + column];
 }
@@ -24,8 +24,8 @@ static int64_t find_weight_row(cq_scene *s, const int64_t first, int32_t *count,
   return weight_row;
 }
 
-// Makes the weight rows of a range of chunks in the order of the live state; the rows of a chunk follow those of the
-// chunk before.
+// Makes the weight rows of the chunks of a range, in the order of the live state; the rows of a chunk follow those of
+// the chunk before.
 static void make_weight_rows(cq_scene *s, const int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;
@@ -47,7 +47,8 @@ static void make_weight_rows(cq_scene *s, const int32_t range) {
   s->rows_sorted_at[range] = a->sorted_at;
 }
 
-// Loads the script's forces of chunk c. Rows that cables and chambers add to begin with them.
+// Sets the rows FORCE of chunk c to the forces that the script gives in this control step. Cables and chambers add to
+// them.
 static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
   for (int l = 0; l < CQ_CHUNK; l++) {
     const int32_t p = s->arrangement->order[c * CQ_CHUNK + l],
@@ -56,8 +57,8 @@ static void load_forces(const cq_scene *s, const int32_t c, real *chunk) {
   }
 }
 
-// Sets the sum of p N A over the surface entries of each particle of a chunk, in the undeformed body. F turns it into a
-// force at every engine step.
+// Sets the rows PRESSURE of chunk c to the sum of p N A over the surface entries of each particle, in the undeformed
+// body. F turns it into a force at every engine step.
 static void load_pressure(const cq_scene *s, const int32_t c, real *chunk) {
   const cq_surfaces *surfaces = &s->model->surfaces;
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -69,7 +70,7 @@ static void load_pressure(const cq_scene *s, const int32_t c, real *chunk) {
   }
 }
 
-// Adjoint of a chunk's surface pressures: to the gradients of signals.
+// Adjoint of load_pressure: adds the gradients of pressures of chunk c to those of signals {actuators}.
 static void load_pressure_adj(const cq_scene *s, const int32_t c, const real *chunk, double *signals) {
   const cq_surfaces *surfaces = &s->model->surfaces;
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -81,7 +82,8 @@ static void load_pressure_adj(const cq_scene *s, const int32_t c, const real *ch
   }
 }
 
-// Stresses, forces and pressures of a range's particles by the present signals, into s->actuation.
+// Sets s->actuation of a range: stresses, forces and pressures of its particles by the signals and forces of the
+// running control step.
 static void load_actuation(cq_scene *s, int32_t range) {
   const cq_model *m = s->model;
   const cq_arrangement *a = s->arrangement;

@@ -12,7 +12,8 @@ enum {
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-// Grows an array to hold `wanted` elements; its contents are lost, and a new one is all zero.
+// Grows an array to hold `wanted` elements of `size` bytes: a new one is all zero, the old contents are lost. CQ_OK,
+// or CQ_MEMORY with a sentence that names `what`.
 static cq_status reserve_zero(void **array, int64_t *capacity, int64_t wanted, size_t size, const char *what) {
   if (*capacity >= wanted) return CQ_OK;
   const int64_t room = wanted + wanted / 4;
@@ -22,7 +23,8 @@ static cq_status reserve_zero(void **array, int64_t *capacity, int64_t wanted, s
   return *array ? CQ_OK : CQ_MEMORY;
 }
 
-// Grows two arrays of node data alike; the second one only where wanted_second is set.
+// Grows two arrays of grid nodes alike, of `size` bytes a node; the second one only if wanted_second is 1. Contents
+// are lost. CQ_OK or CQ_MEMORY.
 static cq_status reserve_two(void **array, void **second, int wanted_second, int64_t *capacity, int64_t wanted,
                              size_t size) {
   int64_t other = *capacity;
@@ -61,7 +63,7 @@ typedef struct box {
   int32_t lower[3], upper[3];
 } box;
 
-// The bounding box of all ranges, in base nodes.
+// The box of the base nodes of all ranges, from what find_bases has found for each.
 static box join_boxes(const cq_scene *s) {
   box all = {{INT32_MAX, INT32_MAX, INT32_MAX}, {INT32_MIN, INT32_MIN, INT32_MIN}};
   for (int32_t r = 0; r < s->ranges; r++)
@@ -72,7 +74,8 @@ static box join_boxes(const cq_scene *s) {
   return all;
 }
 
-// base of a slot along an axis; unsigned, for dividing a signed number takes longer
+// The base node of a particle slot along an axis: 0, 1, or 2 for the last axis. Unsigned, for dividing a signed number
+// takes longer.
 static int32_t base_at(const int32_t *base, int32_t slot, uint32_t axis) {
   return base[((uint32_t)slot / CQ_CHUNK * 3 + axis) * CQ_CHUNK + (uint32_t)slot % CQ_CHUNK];
 }
@@ -86,10 +89,11 @@ static int32_t range_end(const cq_scene *s, int32_t range) {
   return end < cq_scene_spatial_end(s) ? end : cq_scene_spatial_end(s);
 }
 
-// A range's counters for sorting by plane.
+// The counters of a range, one for each plane of the grid, by which its particles are sorted.
 static int32_t *tally_of(const cq_scene *s, int32_t range) { return s->tally + range * s->tally_stride; }
 
-// Counts the particles of a range in each plane of the grid.
+// Counts the particles of a range in each plane of base nodes, those with one x, in the range's counters. b: box of
+// all base nodes.
 static void count_planes(const cq_scene *s, int32_t range, const box *b) {
   const int32_t *base = s->base, end = range_end(s, range), lower = b->lower[0];
   int32_t *tally = tally_of(s, range);
@@ -97,7 +101,8 @@ static void count_planes(const cq_scene *s, int32_t range, const box *b) {
   for (int32_t slot = range_begin(s, range); slot < end; slot++) tally[base_at(base, slot, 0) - lower]++;
 }
 
-// where each plane begins, and where each range puts its first particle of it
+// From the counts of all ranges: sets s->plane to the first slot of each plane of base nodes, and the counters of each
+// range to the slot of its first particle in each plane.
 static void place_planes(cq_scene *s, const box *b) {
   const int32_t planes = b->upper[0] - b->lower[0] + 1;
   int32_t sum = s->first_chunk * CQ_CHUNK;
@@ -112,11 +117,12 @@ static void place_planes(cq_scene *s, const box *b) {
   s->plane[planes] = sum;
 }
 
-// Slots of all ranges, sorted by plane of the grid. Each plane is then sorted along its other axes (once in 2D, twice
-// in 3D), from one of two arrays to the other, so that the order ends in s->source.
+// The array that place_slots fills: slots of all ranges, sorted by plane of the grid. Each plane is then sorted along
+// its other axes (once in 2D, twice in 3D), from one of two arrays to the other, so that the order ends in s->source.
 static int32_t *slots_by_plane(const cq_scene *s) { return s->model->dim == 3 ? s->source : s->source_other; }
 
-// Counting sort of a range's slots by the plane of their base node, into slots_by_plane.
+// Counting sort of a range's slots by the plane of their base node, into slots_by_plane. Its counters are those of
+// place_planes.
 static void place_slots(cq_scene *s, int32_t range, const box *b) {
   const int32_t *base = s->base, end = range_end(s, range), lower = b->lower[0];
   int32_t *tally = tally_of(s, range), *out = slots_by_plane(s);
@@ -162,14 +168,16 @@ static void sort_planes(cq_scene *s, const cq_worker *worker, const box *b) {
 
 // ---- columns --------------------------------------------------------------------------------------------------------
 
-// Which bases of a range can reach the columns of one plane of the window: first the lowest and highest column of the
-// plane that any can reach, then for each column between them the lowest and highest base along the last axis.
+// The row of s->reach of a range and plane x of the window: first the lowest and highest column of the plane that the
+// range's particles can reach, then for each column between them the lowest and highest base along the last axis that
+// reaches it.
 static cq_reach *reach_of(const cq_scene *s, const cq_arrangement *a, int32_t range, int32_t x) {
   const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
   return s->reach + (s->reach_start[range] + x - a->slab_lower[range]) * (1 + ny);
 }
 
-// Finds the planes of the window that each range scatters into, and makes room for the reach of their columns.
+// Finds the planes of the window that each range scatters into, sets the slabs of the arrangement, and makes room for
+// the reach of their columns. CQ_OK or CQ_MEMORY.
 static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
   const int32_t ny = s->model->dim == 3 ? a->size[1] : 1;
   int64_t rows = 0;
@@ -192,7 +200,8 @@ static cq_status set_slabs(cq_scene *s, cq_arrangement *a) {
   return reserve_zero((void **)&s->reach, &s->reach_capacity, rows * (1 + ny), sizeof *s->reach, "grid columns");
 }
 
-// Adds to the columns' reach the bases (x, y, lower to upper) of a range.
+// Adds base nodes of a range to the reach of the columns around them. at: their column (x, y) in the window; bases:
+// lowest and highest along the last axis.
 static void add_reach(const cq_scene *s, const cq_arrangement *a, int32_t range, const int32_t at[2], cq_reach bases) {
   const int flat = s->model->dim == 2;
   const int32_t from = flat ? 0 : at[1] - REACH_BELOW, to = flat ? 0 : at[1] + REACH_ABOVE;
@@ -223,7 +232,8 @@ static void find_reach(const cq_scene *s, const cq_arrangement *a, int32_t range
   }
 }
 
-// The same of the nodes of a block of reference grids.
+// Finds for each column the lowest and highest base node of the nodes of a block of reference grids that take part on
+// the spatial grid: find_reach of carriers.
 static void find_carrier_reach(const cq_scene *s, const cq_arrangement *a, int32_t block) {
   const cq_reference *r = &s->reference;
   for (int32_t x = 0; x < a->slab_size[block]; x++) *reach_of(s, a, block, a->slab_lower[block] + x) = (cq_reach){1, 0};
@@ -236,7 +246,7 @@ static void find_carrier_reach(const cq_scene *s, const cq_arrangement *a, int32
     }
 }
 
-// Appends a column of nodes to an arrangement, which grows as needed.
+// Appends a column of nodes to an arrangement, which grows as needed. CQ_OK or CQ_MEMORY.
 static cq_status push_column(cq_arrangement *a, const cq_column *column) {
   if (a->column_count == a->column_capacity) {
     const int32_t capacity = a->column_capacity ? a->column_capacity * 2 : 256;
@@ -251,7 +261,7 @@ static cq_status push_column(cq_arrangement *a, const cq_column *column) {
   return CQ_OK;
 }
 
-// Splits the columns into blocks with about as many nodes each.
+// Splits the columns of an arrangement into as many blocks as there are ranges, with about as many nodes each.
 static void split_columns(const cq_scene *s, cq_arrangement *a) {
   int32_t c = 0;
   for (int32_t b = 0; b < s->ranges; b++) {
@@ -262,7 +272,8 @@ static void split_columns(const cq_scene *s, cq_arrangement *a) {
   a->column_block[s->ranges] = a->column_count;
 }
 
-// Sets the window of the grid around all bases with their reach, and the distance to the edge of the world.
+// Sets the window of the grid of an arrangement, all nodes that particles in the box of bases can reach, and `room`,
+// the distance of the box to the edge of the world [cells].
 static void set_window(const cq_scene *s, cq_arrangement *a, const int32_t lower[3], const int32_t upper[3]) {
   const int last = s->model->dim - 1;
   a->room = INFINITY;
@@ -279,8 +290,8 @@ static void set_window(const cq_scene *s, cq_arrangement *a, const int32_t lower
   if ((a->size[last] & (a->size[last] - 1)) == 0 && a->size[last] >= 64) a->size[last] += 4;
 }
 
-// First entry of a column of the wall map, which are sorted by z, that is not below z. Most
-// nodes of a wall have one entry.
+// The first entry of the wall map in [begin, end), which are those of a column, sorted by z, whose z is not below `z`;
+// `end` if there is none. Most nodes of a wall have one entry, so it is near begin.
 static int64_t first_from(const cq_wall_map *map, int64_t begin, int64_t end, int32_t z) {
   if (begin == end) return end;
   int64_t at = begin + z - map->node[begin].z;
@@ -290,8 +301,8 @@ static int64_t first_from(const cq_wall_map *map, int64_t begin, int64_t end, in
   return at;
 }
 
-// Finds the entries of the wall map in each column. They are far apart in memory, and were prefetched when the columns
-// were made.
+// Cuts the entries of the wall map of each column to those of its nodes. They are far apart in memory, and were
+// prefetched when the columns were made.
 static void clip_walls(const cq_scene *s, cq_arrangement *a) {
   for (int32_t c = 0; c < a->column_count; c++) {
     cq_column *column = &a->columns[c];
@@ -300,7 +311,7 @@ static void clip_walls(const cq_scene *s, cq_arrangement *a) {
   }
 }
 
-// Adds column (x, y) to the window, if any range reaches it.
+// Appends column (x, y) of the window to the arrangement, if any range reaches it. CQ_OK or CQ_MEMORY.
 static cq_status add_column(cq_scene *s, cq_arrangement *a, int32_t x, int32_t y) {
   const int32_t dim = s->model->dim, last = dim - 1;
   cq_column column = {.x = x + a->lower[0], .y = dim == 3 ? y + a->lower[1] : 0};
@@ -330,7 +341,7 @@ static cq_status add_column(cq_scene *s, cq_arrangement *a, int32_t x, int32_t y
   return push_column(a, &column);
 }
 
-// Finds the columns of the window that any range reaches.
+// Finds the columns of the window that any range reaches, and splits them into blocks. CQ_OK or CQ_MEMORY.
 static cq_status find_columns(cq_scene *s, cq_arrangement *a) {
   a->record_nodes = 0;
   for (int32_t x = 0; x < a->size[0]; x++) {
@@ -354,7 +365,7 @@ static cq_status find_columns(cq_scene *s, cq_arrangement *a) {
 
 // ---- sorting --------------------------------------------------------------------------------------------------------
 
-// Fails where the window's nodes, or sums of them, do not fit an index.
+// CQ_OK if the nodes of the window fit a 32-bit index, else CQ_MEMORY and a sentence.
 static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
   const int64_t ny = s->model->dim == 3 ? a->size[1] : 1, nodes = a->size[0] * ny * a->size[s->model->dim - 1];
   if (nodes < INT32_MAX) return CQ_OK;
@@ -364,7 +375,8 @@ static cq_status check_window(const cq_scene *s, const cq_arrangement *a) {
                  (double)nodes, (double)INT32_MAX);
 }
 
-// Allocates the arrangement and the state that a sort of the particles in this box will fill.
+// Allocates s->next and s->next_arrangement, which a sort of the particles in this box of base nodes will fill, with
+// their window and slabs. An error: no memory, too many nodes.
 static cq_status alloc_sorted(cq_scene *s, const box *b) {
   s->next = cq_slice_create(s);
   s->next_arrangement = cq_arrangement_create(s);
@@ -377,7 +389,7 @@ static cq_status alloc_sorted(cq_scene *s, const box *b) {
   return set_slabs(s, s->next_arrangement);
 }
 
-// Releases the next slice and arrangement, after a failure.
+// Releases s->next and s->next_arrangement.
 static void drop_prepared(cq_scene *s) {
   cq_slice_release(s, s->next);
   cq_arrangement_release(s, s->next_arrangement);
@@ -424,7 +436,8 @@ static void fill_bodies(cq_scene *s, int32_t range) {
   s->kernels->reorder_params(s, s->arrangement, a, begin, end);
 }
 
-// After a sort: the sorted state and its arrangement become the live ones. Nodes of reference grids stay as they are.
+// After a sort: the sorted state and its arrangement become the live ones, with memory for their grid. Nodes of
+// reference grids stay as they are. By one thread; CQ_OK or CQ_MEMORY.
 static cq_status conclude(cq_scene *s) {
   cq_status status = find_columns(s, s->next_arrangement);
   if (s->next->nodes) cq_slice_copy_nodes(s, s->live, s->next);
@@ -448,7 +461,8 @@ int cq_arrange_outside(cq_scene *s, cq_worker *worker, const cq_slice *slice) {
   return outside;
 }
 
-// Returns the first worker's s->status to all workers, before anyone writes it again.
+// Waits for the scene's workers, and returns the status that the first of them has left in s->status to each, before
+// it is written again.
 static cq_status share_status(const cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
   const cq_status status = s->status;

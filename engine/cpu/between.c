@@ -32,8 +32,8 @@ double cq_scene_limit_adj(cq_scene *s, double most) {
   return norm;
 }
 
-// Takes over the displacements of walls at the present step of `from`, which is step 0 here; load_walls sets those of
-// changing velocity.
+// Sets where walls are at step 0 of s to where they are at the present step of another scene, and clears impulses.
+// load_walls sets places of walls that change their velocity.
 static void take_walls(cq_scene *s, const cq_scene *from) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
   s->kernels->clear_walls(s);
@@ -41,7 +41,8 @@ static void take_walls(cq_scene *s, const cq_scene *from) {
   s->wall_place_step = from->wall_place_step - from->step;
 }
 
-// State, order and params of the particles of another scene.
+// Makes copies of another scene's live state, order and params of particles the live ones of s, at step 0. Returns
+// CQ_MEMORY without memory, else CQ_OK. By one thread.
 static cq_status take_state(cq_scene *s, const cq_scene *from) {
   s->health = (cq_health){0};
   cq_slice *slice = cq_slice_copy(s, from->live);
@@ -55,8 +56,9 @@ static cq_status take_state(cq_scene *s, const cq_scene *from) {
   return status ? status : cq_arrange_reserve(s);
 }
 
-// On reference grids the order is that of the layout, and a slice is one of nodes; beside them that of the particles on
-// the spatial grid is taken over.
+// cq_scene_begin_from of a scene with reference grids, by all its workers: particles keep the order of the layout, and
+// displacements and velocities of nodes are copied; of particles on the spatial grid also their order. An error:
+// layouts differ, no memory.
 static cq_status take_reference(cq_scene *s, cq_worker *worker, const cq_scene *from) {
   const cq_status status = cq_scene_begin(s, worker);
   if (status) return status;

@@ -4,12 +4,12 @@
 
 #include "kernels.h"
 
-// Do particles have the mass, volume and constants that those of another scene began with?
+// Have the particles of a rollout the same masses, volumes and constants as those of another scene? 1 yes, 0 no.
 int cq_scene_has_same_constants(const cq_scene *s, const cq_scene *from);
-// The adjoint of the live state times a factor. CQ_OK.
+// Multiplies the adjoint of the live state by a factor, by all workers of the scene together. Returns CQ_OK.
 cq_status cq_scene_discount_adj(cq_scene *s, const cq_worker *worker, double factor);
-// The norm of the adjoint of the live state, which is scaled to `most` where it is larger. One thread, so that the sum
-// has one order.
+// Returns the norm of the adjoint of the live state, and scales the adjoint to the norm `most` where it is larger. By
+// one thread, so that the sum has one order.
 double cq_scene_limit_adj(cq_scene *s, double most);
 
 #endif

@@ -5,17 +5,17 @@
 static_assert(sizeof(Cable) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 static_assert(sizeof(Chamber) <= CQ_CABLE_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 
-// The cable or chamber k of a scene.
+// The place of cable k of a scene, counted with the chambers behind the cables.
 CQ_INLINE Cable *cable_at(const cq_scene *s, const int32_t k) {
   return (Cable *)((wide *)s->cable + k * CQ_CABLE_NUMBERS);
 }
-// Chamber k of a scene, counted from 0 without the cables.
+// The place of chamber k of a scene, counted from 0 without the cables.
 CQ_INLINE Chamber *chamber_at(const cq_scene *s, const int32_t k) {
   return (Chamber *)cable_at(s, s->model->cables.count + k);
 }
 
-// k, R, mu and u of each cable, the pressure of each chamber, and the forces that pulled particles have without them:
-// after drives were loaded in this order
+// Sets k, R, mu and u of each cable and the pressure of each chamber for the running control step, and keeps the
+// forces that particles have without them in s->cable_base. After load_actuation of all ranges.
 static void load_cables(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   for (int32_t k = 0; k < c->count; k++)
@@ -35,7 +35,7 @@ static void load_cables(cq_scene *s) {
   }
 }
 
-// Computes where the points of all cables and chambers are in a state.
+// Sets s->cable_x to the places of the points of all cables and chambers in the state `in`.
 static void place_cables(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   for (int64_t point = 0; point < c->points; point++) {
@@ -49,8 +49,8 @@ static void place_cables(cq_scene *s, const cq_slice *in) {
   }
 }
 
-// Forces of cables and chambers at their points, either of the lagged ones or of those that follow the motion; the
-// other points keep theirs.
+// Sets s->cable_force at the points of cables and chambers: of those that pull by the state at the start of a step
+// (follows 0), or by that of its end (follows 1); the other points keep theirs. s->cable_x is set.
 static void force_points(cq_scene *s, const int follows) {
   const cq_cables *c = &s->model->cables;
   for (int32_t k = 0; k < c->all; k++) {
@@ -66,7 +66,7 @@ static void force_points(cq_scene *s, const int follows) {
   }
 }
 
-// Sets the forces on the particles that cables and chambers act on: those of the control step, which cable_base keeps,
+// Sets the forces of the particles that cables and chambers act on: those of the control step, which cable_base keeps,
 // plus those at the points times the particle's weight in each.
 static void force_particles(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
@@ -82,15 +82,16 @@ static void force_particles(cq_scene *s) {
   }
 }
 
-// Forces of lagged cables and chambers on particles, where the places of their points are known.
+// Sets the forces on particles of cables and chambers that pull by the state at the start of a step, where s->cable_x
+// is already set.
 static void pull_placed(cq_scene *s) {
   memset((void *)s->cable_force, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
   force_points(s, 0);
   force_particles(s);
 }
 
-// Forces of cables and chambers on particles: lagged ones by the state `in`, following ones by the state `out`;
-// without the latter where it is NULL.
+// Sets the forces of cables and chambers on particles: of those that pull by the start of a step by the state `in`, of
+// those that follow its end by the state `out`, or none of these where it is NULL.
 static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
   memset((void *)s->cable_force, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
   place_cables(s, in);
@@ -103,8 +104,8 @@ static void pull_cables(cq_scene *s, const cq_slice *in, const cq_slice *out) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// Gradients of this step's particle forces become gradients of the forces at points. The rows of pulled particles are
-// settled and cleared at each step, since each step has other forces.
+// Sets s->cable_force to the gradients of the forces at points, from those of particle forces in this step. The rows
+// of pulled particles are settled and cleared at each step, since each step has other forces.
 static void take_force_adj(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   wide *grad_force = (wide *)s->cable_force;
@@ -122,8 +123,8 @@ static void take_force_adj(cq_scene *s) {
   }
 }
 
-// Adjoint of the forces of all cables and chambers that are lagged, or of all that follow: from the gradients of the
-// forces of points to those of the constants of cables, of signals, and of the places of points, grad_x {points, dim}.
+// Adjoint of force_points, with the same `follows`: from the gradients of the forces at points (s->cable_force), adds
+// to those of the constants of cables, of signals, and of the places of points, grad_x {points, dim}.
 static void cables_adj(cq_scene *s, wide *grad_x, const int follows) {
   const cq_cables *c = &s->model->cables;
   for (int32_t k = 0; k < c->all; k++) {
@@ -145,15 +146,16 @@ static void cables_adj(cq_scene *s, wide *grad_x, const int follows) {
   }
 }
 
-// Adjoint of pull_placed, down to the places of points.
+// Adjoint of pull_placed: sets s->cable_grad to the gradients of the places of points, and adds to those of constants,
+// signals and forces.
 static void pull_placed_adj(cq_scene *s) {
   take_force_adj(s);
   memset(s->cable_grad, 0, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
   cables_adj(s, (wide *)s->cable_grad, 0);
 }
 
-// Adjoint of pull_cables. in: state before the step. s->adj belongs to that state, but for the lagged ones, which
-// pulled there.
+// Adjoint of pull_cables for the cables and chambers that pull by the state at the start of a step, `in`: adds to
+// s->adj, which is the adjoint of that state, and to gradients of constants, signals and forces.
 static void pull_cables_adj(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   const wide *grad_x = (const wide *)s->cable_grad;

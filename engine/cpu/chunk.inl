@@ -15,9 +15,9 @@ CQ_INLINE real *slot_at(real *data, const int32_t fields, const int32_t slot, co
   return data + AT(slot / CQ_CHUNK, fields, field) + slot % CQ_CHUNK;
 }
 
-// Prefetches fields [first, first + count) of the next chunk, one of CQ_CHUNK shares at a time. Slices of the memo are
-// read backward, which no stream detector follows; prefetched all at once they would delay the loads of the present
-// chunk.
+// Prefetches fields [first, first + count) of the chunk after `chunk`, share number `share` of CQ_CHUNK shares. Slices
+// of the memo are read backward, which no stream detector follows; prefetched all at once they would delay the loads
+// of the present chunk.
 CQ_INLINE void prefetch_next(const real *chunk, const int fields, const int first, const int count, const int share) {
 #if defined(__GNUC__) && !defined(CQ_REAL_DUAL)
   const char *next = (const char *)(chunk + (fields + first) * CQ_CHUNK) + 64 * share;
@@ -27,20 +27,21 @@ CQ_INLINE void prefetch_next(const real *chunk, const int fields, const int firs
 #endif
 }
 
-// A vector or matrix of particles h, h + 1, ... of a chunk, as many as a Real holds. `field` is the number of its first
+// Loads a vector of particles h, h + 1, ... of a chunk, as many as a Real holds. `field` is the number of its first
 // component; components lie CQ_CHUNK numbers apart.
 CQ_INLINE void load_vector(const real *chunk, const int field, const int h, Real out[CQ_DIM]) {
   EACH(i) out[i] = r_load(chunk + (field + i) * CQ_CHUNK + h);
 }
-// Loads a matrix field of lane group h of a chunk.
+// Loads a matrix of particles h, h + 1, ... of a chunk, as many as a Real holds. `field` is the number of its first
+// entry; rows follow each other.
 CQ_INLINE void load_matrix(const real *chunk, const int field, const int h, Real out[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) out[i][j] = r_load(chunk + (field + i * CQ_DIM + j) * CQ_CHUNK + h);
 }
-// Stores a vector field of lane group h of a chunk.
+// Stores a vector of particles h, h + 1, ... of a chunk. `field` is the number of its first component.
 CQ_INLINE void store_vector(real *chunk, const int field, const int h, const Real in[CQ_DIM]) {
   EACH(i) r_store(chunk + (field + i) * CQ_CHUNK + h, in[i]);
 }
-// Stores a matrix field of lane group h of a chunk.
+// Stores a matrix of particles h, h + 1, ... of a chunk. `field` is the number of its first entry.
 CQ_INLINE void store_matrix(real *chunk, const int field, const int h, const Real in[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) r_store(chunk + (field + i * CQ_DIM + j) * CQ_CHUNK + h, in[i][j]);
 }

@@ -9,8 +9,8 @@
 // cells that the fastest particle may have moved before sorting; below the margin by rounding
 static const double drift_limit = CQ_MARGIN - 1e-3;
 
-// cells that rounding may add to the way of a particle in one step: half a unit in the last
-// place of the largest coordinate
+// The cells by which rounding may lengthen the way of a particle in one step: half a unit in the last place of the
+// largest coordinate.
 static double drift_of_rounding(const cq_scene *s) {
   int32_t cells = 0;
   for (int i = 0; i < s->model->dim; i++)
@@ -50,7 +50,8 @@ cq_status cq_scene_begin(cq_scene *s, cq_worker *worker) {
   return cq_arrange(s, worker);
 }
 
-// the rows of stresses and forces of each particle for a control step (actuation.inl), in all ranges
+// Sets the rows of stresses and forces of each particle for the running control step (actuation.inl), in all ranges,
+// and the cables. By all workers of the scene together.
 static void load_actuation(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -64,9 +65,9 @@ static void load_actuation(cq_scene *s, cq_worker *worker) {
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// Forces of cables and chambers at a state's positions, computed for all workers by the first one. out: for following
-// ones, the state at the end of the step. It may begin while other workers are still in the pass before, which must
-// not read forces.
+// Adds the forces of cables and chambers to those of their particles, computed by the first worker, between barriers
+// of all. in: the state whose positions they are taken at; out: for following ones, the state at the end of the step,
+// else NULL. It may begin while other workers are still in the pass before, which must not read forces.
 static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in, const cq_slice *out) {
   if (!s->model->cables.all) return;
   if (cq_is_mixed(s->model)) {     // they are of bodies with reference grids
@@ -78,6 +79,8 @@ static void pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in, cons
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
+// Makes the grid memory of a step's record large enough for the live arrangement; contents are lost. CQ_OK or
+// CQ_MEMORY.
 static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   const int64_t wanted = s->arrangement->record_nodes;
   if (record->grid_capacity >= wanted) return CQ_OK;
@@ -93,7 +96,8 @@ static cq_status reserve_grid_record(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// Allocates the state that a step will write, and its record.
+// Allocates s->next, the state that an engine step will write, and fills the record's references (NULL: nothing is
+// recorded). By the first worker; CQ_OK, CQ_MEMORY, or what surfaces of bodies report.
 static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->record = NULL;
   s->next = cq_slice_create(s);
@@ -112,13 +116,14 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
+// Drops s->next, the state that a failed step was to write.
 static void release_next_slice(cq_scene *s) {
   cq_slice_release(s, s->next);
   s->next = NULL;
 }
 
-// An inverted particle shows in the state before, one that is not finite or has left the world in the state after. If
-// neither shows, a determinant was positive in double only.
+// Sets s->health to the particle by which a step failed. An inverted particle shows in the state before, one that is
+// not finite or has left the world in the state after. If neither shows, a determinant was positive in double only.
 static void find_failed_particle(cq_scene *s) {
   if (cq_is_mixed(s->model)) {
     cq_reference_find_culprit(s);
@@ -135,7 +140,9 @@ static void find_failed_particle(cq_scene *s) {
     s->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// Grid velocities of a step, explicit or implicit. found: whether an explicit step's particles were good.
+// Computes the velocities of grid nodes of an engine step, explicit or implicit, by all workers together. found: for
+// each range, whether the particles of an explicit step were good. Returns the error of an implicit solve or of
+// carriers.
 static cq_status node_velocities(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_step_record *record,
                                  cq_found *found, int32_t substep) {
   int begin, end;
@@ -157,7 +164,8 @@ static cq_status node_velocities(cq_scene *s, cq_worker *worker, const cq_slice 
   return status;
 }
 
-// A particle that crosses more than a cell in a step passes through walls and bodies: that is an error.
+// CQ_OK, or CQ_UNSTABLE with s->health: the fastest particle moves by more than a cell in an implicit step, and would
+// pass through walls and bodies. fastest: its speed.
 static cq_status check_step_length(cq_scene *s, cq_worker *worker, double fastest) {
   const double cells = fastest * s->model->dt / s->model->dx;
   if (s->model->integrator.statics || !(cells > 1)) return CQ_OK;
@@ -165,7 +173,8 @@ static cq_status check_step_length(cq_scene *s, cq_worker *worker, double fastes
   return CQ_UNSTABLE;
 }
 
-// Turns the sums that all ranges scattered to the nodes into means.
+// Turns the sums that all ranges scattered to the nodes for an average of dilatations into means, between two barriers
+// of all workers.
 static void dilatation_means(cq_scene *s, cq_worker *worker) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -174,7 +183,8 @@ static void dilatation_means(cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
 }
 
-// The dilatation of a step, averaged over the grid before the next one reads F of its end.
+// (E37) Replaces F of `out` by that with the averaged dilatation of the step, before the next step reads it. By all
+// workers; in: the state before the step. Nothing where no material averages it.
 static void average_dilatation(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_slice *out) {
   enum { PASSES = 3 };
   int begin, end;
@@ -186,6 +196,8 @@ static void average_dilatation(cq_scene *s, cq_worker *worker, const cq_slice *i
   }
 }
 
+// (E38) Adjoint of one average of dilatations, by all workers: a cq_average says of which. The sums that particles
+// gave to the nodes for its first mean are there.
 static void one_average_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t average) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -197,6 +209,8 @@ static void one_average_adj(cq_scene *s, cq_worker *worker, const cq_step_record
   }
 }
 
+// (E38) Adjoint of average_dilatation for a recorded step, by all workers, before g2p_adj. Nothing where no material
+// averages dilatation.
 static void average_dilatation_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   int begin, end;
   if (!s->model->averages_dilatation) return;
@@ -205,7 +219,8 @@ static void average_dilatation_adj(cq_scene *s, cq_worker *worker, const cq_step
   one_average_adj(s, worker, record, CQ_AVERAGE_END);
 }
 
-// Adds the gradient of positions that averages kept back until g2p_adj had read the one of the step's end.
+// Adds the gradient of positions by average_dilatation_adj to the adjoint, after g2p_adj has read that of the step's
+// end.
 static void average_positions_adj(cq_scene *s, cq_worker *worker) {
   int begin, end;
   if (!s->model->averages_dilatation) return;
@@ -213,7 +228,8 @@ static void average_positions_adj(cq_scene *s, cq_worker *worker) {
   for (int32_t r = begin; r < end; r++) s->kernels->dilatation_places_adj(s, r);
 }
 
-// Adjoint of the averages in an implicit step, between nodes' and particles' adjoints (E102).
+// (E102) Adjoint of the averages of dilatations within an implicit step, by all workers, between the adjoints of nodes
+// and of particles.
 static void average_stress_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record) {
   int begin, end;
   if (!s->model->averages_dilatation) return;
@@ -232,8 +248,9 @@ typedef struct {
   double drift, way;
 } Gone;
 
-// One engine step by all workers, in three passes. The first worker prepares and concludes; the others see its changes
-// after the next barrier.
+// One engine step by all workers, in three passes. live: the state before, then after it; gone: how far particles have
+// moved, is added to; record: NULL or takes what the adjoint needs. The first worker prepares and concludes; the
+// others see its changes after the next barrier. CQ_UNSTABLE leaves s->health.
 static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, Gone *gone, cq_step_record *record,
                           int32_t substep) {
   int begin, end;
@@ -281,7 +298,8 @@ static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, Gone 
   return CQ_OK;
 }
 
-// Moves J of liquids towards the mean of their neighbours at the end of a control step (E49).
+// (E49) At the end of a control step: moves J of liquids towards the mean of their neighbours, in a new live state. By
+// all workers together; CQ_OK or CQ_MEMORY.
 static cq_status average_volume(cq_scene *s, cq_worker *worker) {
   if (!(s->model->volume_share > 0)) return CQ_OK;
   cq_worker_wait(worker);
@@ -297,6 +315,7 @@ static cq_status average_volume(cq_scene *s, cq_worker *worker) {
   return s->status;
 }
 
+// Adjoint of average_volume, by all workers. in: the state before it. An error is in s->status.
 static void average_volume_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!(s->model->volume_share > 0)) return;
   cq_worker_wait(worker);
@@ -335,7 +354,7 @@ cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *recor
 
 // ---- backward -------------------------------------------------------------------------------------------------------
 
-// The adjoint is in the order of the live state from here on.
+// Notes that the adjoint is in the order of the live state from here on.
 static void set_adjoint_order(cq_scene *s) {
   cq_arrangement *old = s->adj_arrangement;
   s->adj_arrangement = cq_arrangement_retain(s->arrangement);
@@ -363,7 +382,7 @@ void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
 }
 
-// Clears an adjoint in the slots without a particle, which take no part.
+// Clears an adjoint {chunks, fields, 16} in the slots without a particle. adj NULL: nothing.
 static void clear_padding_of(const cq_scene *s, void *adj, int32_t fields) {
   const size_t size = (size_t)s->kernels->real_bytes;
   for (int64_t slot = cq_scene_spatial_end(s); adj && slot < (int64_t)s->chunks * CQ_CHUNK; slot++)
@@ -371,18 +390,22 @@ static void clear_padding_of(const cq_scene *s, void *adj, int32_t fields) {
       memset((char *)adj + (size_t)((slot / CQ_CHUNK * fields + f) * CQ_CHUNK + slot % CQ_CHUNK) * size, 0, size);
 }
 
+// Clears the adjoint of the live state in the slots without a particle, which take no part.
 static void clear_padding(cq_scene *s) {
   clear_padding_of(s, s->adj, cq_scene_fields(s));
   clear_padding_of(s, s->internal_adj, s->model->internal_count);
 }
 
+// Exchanges two pointers.
 static void swap_pointers(void **a, void **b) {
   void *was = *a;
   *a = *b;
   *b = was;
 }
 
-// Brings the adjoint into the order of the arrangement before; constants and actuation settle first.
+// Brings the adjoint into the order `to` that particles had before they were sorted, by all workers together.
+// Gradients of constants and of actuation, which are by order too, first go to those of the user. An error is in
+// s->status.
 static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   const int32_t n = cq_scene_spatial_end(s);
   int begin, end;
@@ -412,7 +435,8 @@ static void cross_sorting(cq_scene *s, cq_worker *worker, cq_arrangement *to) {
   load_actuation(s, worker);
 }
 
-// Reverses one engine step: adjoints of G2P, of the grid or the implicit solve, of cables, then of P2G.
+// Reverses one recorded engine step, by all workers: adjoints of G2P, of the grid or the implicit solve, of cables,
+// then of P2G. An error: the implicit adjoint did not converge, no memory.
 static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   int begin, end;
   cq_worker_share(worker, s->ranges, &begin, &end);
@@ -450,7 +474,7 @@ static cq_status reverse_step(cq_scene *s, cq_worker *worker, const cq_step_reco
   return CQ_OK;
 }
 
-// Sums the gradients of signals over ranges.
+// Sets s->signals_adj to the gradient of the control step's signals, summed over ranges, whose sums are cleared.
 static void sum_signals(cq_scene *s) {
   const int32_t actuators = s->model->actuator_count;
   memset(s->signals_adj, 0, (size_t)actuators * sizeof(double));
@@ -461,7 +485,8 @@ static void sum_signals(cq_scene *s) {
     }
 }
 
-// gradients of the velocities of walls in the control step, and of their displacement before it
+// Stores the gradients of the velocities of walls in the control step, and of their displacement before it, summed
+// over ranges, whose sums are cleared.
 static void sum_walls(cq_scene *s) {
   const int32_t dim = s->model->dim;
   memset(s->grad_wall_velocity, 0, (size_t)(s->model->wall_count * dim) * sizeof(double));
@@ -477,7 +502,7 @@ static void sum_walls(cq_scene *s) {
   }
 }
 
-// Stores the gradient of gravity of this control step.
+// Stores the gradient of gravity in this control step, summed over ranges, whose sums are cleared.
 static void sum_gravity(cq_scene *s) {
   memset(s->grad_gravity, 0, (size_t)s->model->dim * sizeof(double));
   for (int32_t r = 0; r < s->ranges; r++) {
@@ -486,6 +511,8 @@ static void sum_gravity(cq_scene *s) {
   }
 }
 
+// Reverses the recorded engine steps of a control step on the spatial grid, with carriers in mixed worlds, last to
+// first. By all workers together; the first error of a step.
 static cq_status reverse_steps(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   const int mixed = cq_is_mixed(s->model);
   int32_t given = 0;

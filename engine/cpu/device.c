@@ -27,12 +27,15 @@ struct cq_mark {
 
 // ---- context --------------------------------------------------------------------------------------------------------
 
+// Ends the threads of a context and frees it; NULL: nothing.
 static void context_destroy(cq_context *context) {
   if (!context) return;
   cq_thread_pool_destroy(context->thread_pool);
   cq_free(context);
 }
 
+// Makes what all rollouts of a world share on the CPU: kernels for its model, and threads. Sets out; CQ_INVALID says
+// what machine or build lacks, or that there are too many threads; CQ_MEMORY.
 static cq_status context_create(const cq_model *model, cq_context **out) {
   const cq_kernels *kernels;
   const cq_status status = cq_kernels_choose(model, &kernels);
@@ -61,7 +64,7 @@ static cq_status context_create(const cq_model *model, cq_context **out) {
 // The device in a few words, as cq_world_device returns it.
 static const char *describe(const cq_context *context) { return context->description; }
 
-// Seconds by phase since the last reset, all threads together.
+// Sets seconds to the time of each phase since the last reset, of all threads together. reset: 1 clears them.
 static void timers(cq_context *context, double seconds[CQ_PHASE_COUNT], int32_t reset) {
   const double tick = cq_tick();
   for (int k = 0; k < CQ_PHASE_COUNT; k++) seconds[k] = context->ticks[k] * tick;
@@ -82,13 +85,13 @@ typedef struct scene_job {
   cq_status *status;         // {batch}
 } scene_job;
 
-// the sentence of a failure lives in the thread that met it
+// Keeps the status of scene s, and the sentence of a failure in the scene, for cq_error is the calling thread's own.
 static void keep_status(const scene_job *j, int32_t s, cq_status status) {
   j->status[s] = status;
   if (status) snprintf(j->device->scenes[s].sentence, sizeof j->device->scenes[s].sentence, "%s", cq_error());
 }
 
-// Starts a worker's timers for a scene; a scene of weight 0 is not timed.
+// Starts the timers of a worker; none where the job's weight is 0.
 static void start_timers(const scene_job *j, cq_worker *worker) {
   if (j->weight == 0) return;
   worker->timers = j->device->context->ticks;
@@ -96,7 +99,8 @@ static void start_timers(const scene_job *j, cq_worker *worker) {
   worker->last = cq_ticks();
 }
 
-// How many calls one timed call stands for: with few particles, reading the clock costs too much for each.
+// How many calls this call stands for in the timers; 0: it is not timed. With few particles, reading the clock costs
+// too much for each.
 static double weight_of_call(cq_device *device) {
   const int32_t every = device->batch * device->scenes[0].chunks < TIMED_CHUNKS ? TIMED_EVERY : 1;
   device->untimed++;
@@ -106,7 +110,8 @@ static double weight_of_call(cq_device *device) {
   return weight;
 }
 
-// One thread's share of a scene_work: its part of the only scene, or whole scenes of a batch.
+// A thread's share of a scene_job, for cq_thread_pool_run: its part of the only scene, or whole scenes of a batch in
+// turn.
 static void run_job(void *argument, int rank, int size) {
   scene_job *j = argument;
   cq_device *device = j->device;
@@ -124,15 +129,16 @@ static void run_job(void *argument, int rank, int size) {
     keep_status(j, s, j->work(&device->scenes[s], &alone, s, j->argument));
 }
 
-// The most threads that have something to do: one for each scene, or for each range of a single scene.
+// The most threads that have something to do: one for each scene of a batch, or for each range of a single scene.
 static int most_threads(const cq_device *device) {
   const int threads = cq_thread_pool_size(device->context->thread_pool),
             pieces = device->batch > 1 ? device->batch : device->scenes[0].ranges;
   return threads < pieces ? threads : pieces;
 }
 
-// Does a piece of work for all scenes, and returns the first failure. choice: number of threads for a single scene,
-// which records this call; NULL: the number that suits forward steps.
+// Does a piece of work for all scenes, and returns the status of the first scene that failed, or CQ_OK; an unstable
+// one is described in device->health. choice: chooses the number of threads for a single scene, and records this call;
+// NULL: the number that suits forward steps.
 static cq_status run(cq_device *device, scene_work *work, void *argument, cq_thread_choice *choice) {
   scene_job j = {.device = device, .work = work, .argument = argument, .status = device->status};
   j.weight = weight_of_call(device);
@@ -164,7 +170,7 @@ static void destroy(cq_device *device) {
   cq_free(device);
 }
 
-// Makes a device: the scenes of a batch, with adjoints if it is differentiable.
+// Makes a device for `batch` scenes, with adjoints if differentiable is 1, and sets out. CQ_OK or CQ_MEMORY.
 static cq_status create(cq_context *context, int32_t batch, int32_t differentiable, cq_device **out) {
   cq_device *device = cq_alloc(1, sizeof *device, "rollout");
   if (!device) return CQ_MEMORY;
@@ -189,7 +195,7 @@ typedef struct beginning {
   const int32_t *scene;
 } beginning;
 
-// Job of a worker: begins one scene from the user's values, or from a scene of another rollout.
+// A scene_work: begins one scene from the user's values, or from a scene of another rollout. argument: beginning.
 static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const beginning *b = argument;
   if (worker->rank == 0) {
@@ -201,14 +207,16 @@ static cq_status begin_scene(cq_scene *scene, cq_worker *worker, int32_t index, 
   return cq_scene_begin_from(scene, worker, &b->from->scenes[b->scene[index]]);
 }
 
-// Begins all scenes from values, or with `from` in the state of another rollout's scenes.
+// Begins all scenes of a device. from: NULL, or the device in whose scenes they begin; scene {batch}: which of those,
+// -1: from values.
 static cq_status begin_from(cq_device *device, const cq_values *values, const cq_device *from, const int32_t *scene) {
   beginning b = {values, from, scene};
   device->health = (cq_health){0};
   return run(device, begin_scene, &b, NULL);
 }
 
-// Begins a rollout of all scenes. All values are loaded again, changed or not: that costs about as much as a step.
+// Begins a rollout of all scenes from values {batch}. All are loaded again, changed or not: that costs about as much
+// as a step.
 static cq_status begin(cq_device *device, const cq_values *values, uint64_t changed) {
   (void)changed;
   return begin_from(device, values, NULL, NULL);
@@ -223,7 +231,8 @@ typedef struct one_step {
   const cq_wall_track *track;
 } one_step;
 
-// Control step i of some, with its signals and forces.
+// The arguments of control step i of `controls`, with its signals and forces, its record, and where its gradients go.
+// records NULL: nothing is recorded.
 static one_step step_of(const cq_device *device, const cq_controls *c, cq_record *const *records, int32_t i) {
   const cq_model *m = device->context->model;
   const int64_t signals = (int64_t)i * device->batch * m->actuator_count,
@@ -235,8 +244,8 @@ static one_step step_of(const cq_device *device, const cq_controls *c, cq_record
   };
 }
 
-// Sets the velocities of walls and the gravity of a scene in a control step, and the arrays that take impulses and
-// gradients.
+// Sets the velocities of walls and the gravity of a scene in a control step, and the arrays that take its impulses and
+// gradients. index: the scene's.
 static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   const cq_model *m = scene->model;
   const cq_wall_track *t = c->track;
@@ -252,7 +261,7 @@ static void set_walls(cq_scene *scene, int32_t index, const one_step *c) {
   scene->implicit.report = t->solver ? t->solver + row * m->substeps * CQ_SOLVER_WIDTH : NULL;
 }
 
-// Job of a worker: one control step of one scene, forward.
+// A scene_work: one control step of one scene, forward. argument: one_step.
 static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const one_step *c = argument;
   const cq_model *m = scene->model;
@@ -265,7 +274,8 @@ static cq_status advance_scene(cq_scene *scene, cq_worker *worker, int32_t index
   return cq_scene_advance(scene, worker, c->steps ? c->steps + (int64_t)index * m->substeps : NULL);
 }
 
-// Makes the first of the given control steps, in all scenes.
+// Makes the first of the given control steps, in all scenes. steps_done: 1, or 0 if it failed. records NULL: nothing
+// is recorded.
 static cq_status advance(cq_device *device, const cq_controls *controls, cq_record *const *records,
                          int32_t *steps_done) {
   one_step first = step_of(device, controls, records, 0);
@@ -274,12 +284,12 @@ static cq_status advance(cq_device *device, const cq_controls *controls, cq_reco
   return status;
 }
 
-// How the last step ended: sound, or which particle failed and how.
+// How the last step ended: sound, or which particle of which scene failed and how.
 static const cq_health *health(const cq_device *device) { return &device->health; }
 
 // ---- records and marks ----------------------------------------------------------------------------------------------
 
-// Engine steps of one control step of all scenes, which a record holds.
+// The number of engine steps in a record: those of one control step of all scenes.
 static int64_t step_count(const cq_device *device) { return (int64_t)device->batch * device->context->model->substeps; }
 
 // The scene that step k of a record belongs to.
@@ -287,7 +297,7 @@ static cq_scene *scene_of_step(const cq_device *device, int64_t k) {
   return &device->scenes[k / device->context->model->substeps];
 }
 
-// Makes an empty record: what the adjoint of one control step needs of each engine step.
+// Sets out to an empty record, for what the adjoint of one control step needs of each engine step. CQ_OK or CQ_MEMORY.
 static cq_status record_create(cq_device *device, cq_record **out) {
   cq_record *record = cq_alloc(1, sizeof *record, "memo record");
   if (!record) return CQ_MEMORY;
@@ -313,7 +323,7 @@ static void record_destroy(cq_device *device, cq_record *record) {
   cq_free(record);
 }
 
-// Makes a checkpoint of all scenes, by references to their slices and arrangements.
+// Sets out to a checkpoint of all scenes, by references to their slices and arrangements. CQ_OK or CQ_MEMORY.
 static cq_status mark_create(cq_device *device, cq_mark **out) {
   cq_mark *mark = cq_alloc(1, sizeof *mark, "checkpoint");
   if (!mark) return CQ_MEMORY;
@@ -342,7 +352,7 @@ static void mark_destroy(cq_device *device, cq_mark *mark) {
   cq_free(mark);
 }
 
-// Puts all scenes back to a checkpoint.
+// Makes the states of a checkpoint the live ones, in all scenes.
 static void resume(cq_device *device, const cq_mark *mark) {
   for (int32_t s = 0; s < device->batch; s++) {
     const scene_mark *m = &mark->scenes[s];
@@ -350,10 +360,10 @@ static void resume(cq_device *device, const cq_mark *mark) {
   }
 }
 
-// Bytes of a checkpoint, for the plan of checkpoints.
+// The bytes of a checkpoint, about, by which checkpoints are planned.
 static int64_t mark_bytes(const cq_device *device) { return device->batch * cq_scene_mark_bytes(&device->scenes[0]); }
 
-// Bytes of a record, for the plan of checkpoints.
+// The bytes of a record, about, by which checkpoints are planned.
 static int64_t record_bytes(const cq_device *device) {
   int64_t bytes = 0;
   for (int32_t s = 0; s < device->batch; s++) bytes += cq_scene_record_bytes(&device->scenes[s]);
@@ -362,20 +372,20 @@ static int64_t record_bytes(const cq_device *device) {
 
 // ---- adjoint --------------------------------------------------------------------------------------------------------
 
-// Job of a worker: clears the adjoints of one scene.
+// A scene_work: clears the adjoint and the gradients of one scene.
 static cq_status begin_adjoint_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
   cq_scene_begin_adjoint(scene, worker);   // all adjoints and gradients are 0
   return CQ_OK;
 }
 
-// Clears all adjoints, and notes which fields want a gradient.
+// Clears all adjoints and gradients. wanted: bits (1 << cq_field) of the gradients that will be asked for.
 static cq_status begin_adjoint(cq_device *device, uint64_t wanted) {
   for (int32_t s = 0; s < device->batch; s++) device->scenes[s].wanted = wanted;
   return run(device, begin_adjoint_scene, NULL, NULL);
 }
 
-// Job of a worker: one control step of one scene, backward.
+// A scene_work: one control step of one scene, backward. argument: one_step.
 static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   const one_step *c = argument;
   const cq_model *m = scene->model;
@@ -395,25 +405,28 @@ static cq_status reverse_scene(cq_scene *scene, cq_worker *worker, int32_t index
   return status;
 }
 
-// Job of a worker: scales the adjoint of one scene's state.
+// A scene_work: multiplies the adjoint of one scene's live state by a factor. argument: the factor, a double.
 static cq_status discount_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index;
   return cq_scene_discount_adj(scene, worker, *(const double *)argument);
 }
 
-// Scales the adjoint of the state of all scenes by a factor.
+// Multiplies the adjoint of the live state of all scenes by a factor.
 static cq_status discount_adjoint(cq_device *device, double factor) {
   return run(device, discount_scene, &factor, NULL);
 }
 
-// In the order of the scenes, for several may have gone on from one.
+// At the first state of a rollout: adds the adjoint of each scene to that of the scene of `from` in which it began
+// (scene {batch}, -1: in none), and clears it. from NULL: only clears. In the order of the scenes, for several may
+// have gone on from one.
 static cq_status pass_adjoint(cq_device *device, cq_device *from, const int32_t *scene) {
   for (int32_t s = 0; s < device->batch; s++)
     if (scene[s] >= 0) cq_scene_pass_adjoint(&device->scenes[s], from ? &from->scenes[scene[s]] : NULL);
   return CQ_OK;
 }
 
-// Reverses the last of the given control steps, in all scenes.
+// Reverses the last of the given control steps, in all scenes. Before, it notes the norms of adjoints and cuts long
+// ones, where controls->rules asks for that. steps_done: 1, or 0 if it failed.
 static cq_status reverse(cq_device *device, const cq_controls *controls, cq_record *const *records,
                          int32_t *steps_done) {
   const cq_adjoint_rules *rules = controls->rules;
@@ -426,7 +439,7 @@ static cq_status reverse(cq_device *device, const cq_controls *controls, cq_reco
   return status;
 }
 
-// Job of a worker: turns the adjoints of one scene into gradients in the user's order.
+// A scene_work: turns the adjoints of one scene into gradients in the user's order.
 static cq_status finish_scene(cq_scene *scene, cq_worker *worker, int32_t index, void *argument) {
   (void)index, (void)argument;
   cq_scene_finish(scene, worker);
@@ -439,6 +452,7 @@ static cq_status finish(cq_device *device) { return run(device, finish_scene, NU
 // The gradients of one scene, in the user's order, after finish.
 static const cq_gradients *gradients(const cq_device *d, int32_t scene) { return &d->scenes[scene].gradients; }
 
+// The table of operations of the CPU device.
 const cq_backend *cq_backend_cpu(void) {
   static const cq_backend cpu = {
       .name = "cpu",

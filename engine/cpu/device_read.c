@@ -19,12 +19,13 @@ typedef struct reading {
   int32_t width;             // sums of a part
 } reading;
 
-// Portions into which the sum over a group of particles is cut, so that it does not depend on the number of threads.
+// The number of portions into which the sum over a group of particles is cut, so that it does not depend on the number
+// of threads.
 static int64_t parts_of(const cq_readout *r, int32_t group) {
   return (r->group_start[group + 1] - r->group_start[group] + READ_PART - 1) / READ_PART;
 }
 
-// elements of a scene's out before the part of field f that belongs to entry (of a gather) or group
+// Where the numbers of field f and of an entry (of a gather) or of a group begin in a scene's `out`.
 static int64_t offset_of(const cq_readout *r, int32_t dim, int32_t f, int64_t entry, int32_t group) {
   const uint32_t before = r->fields & ((1u << f) - 1), own = r->fields & 1u << f;
   const int64_t rows =
@@ -55,14 +56,15 @@ static void read_parts(const reading *job, int rank, int size) {
   }
 }
 
-// Adds the portions of a group to its sums, in order; `part` goes on to the next group's.
+// Sets sums to the sum of the portions of a group, in order. part: the first portion; goes on to the next group's.
 static void add_parts(const reading *job, int32_t group, const double **part, double *sums) {
   memset(sums, 0, (size_t)job->width * sizeof *sums);
   for (int64_t k = parts_of(job->readout, group); k > 0; k--, *part += job->width)
     for (int32_t i = 0; i < job->width; i++) sums[i] += (*part)[i];
 }
 
-// Computes the particles that readouts see, where the state is one of nodes (reference grids).
+// In worlds with reference grids: computes the particles that readouts see, from the state of nodes, in all scenes, by
+// all threads together. Returns the thread as a worker.
 static cq_worker observe(const reading *job, int rank, int size) {
   cq_worker worker = {
       .rank = rank, .size = size, .barrier = cq_thread_pool_barrier(job->device->context->thread_pool, size)};
@@ -70,14 +72,14 @@ static cq_worker observe(const reading *job, int rank, int size) {
   return worker;
 }
 
-// Job of a worker: its share of a readout of all scenes.
+// A thread's share of a readout of all scenes, for cq_thread_pool_run. argument: reading.
 static void read_job(void *argument, int rank, int size) {
   observe(argument, rank, size);
   read_parts(argument, rank, size);
 }
 
-// Adjoint of a readout. Particles may be listed twice: each thread goes through all lists, and adds to particles of its
-// own chunks.
+// A thread's share of the adjoint of a readout, for cq_thread_pool_run. argument: reading. Particles may be listed
+// twice: each thread goes through all lists, and adds to particles of its own chunks.
 static void read_adjoint_job(void *argument, int rank, int size) {
   reading *job = argument;
   const cq_readout *r = job->readout;
@@ -100,7 +102,7 @@ static void read_adjoint_job(void *argument, int rank, int size) {
   }
 }
 
-// Runs a job of a readout on as many threads as choice says, and records its time.
+// Runs the job of a readout on as many threads as choice says, and records its time. CQ_OK or CQ_MEMORY.
 static cq_status read_together(reading *job, cq_thread_pool_function *function, cq_thread_choice *choice) {
   const double start = cq_clock(), ticks = cq_ticks();
   cq_device *device = job->device;

@@ -9,7 +9,8 @@
 
 enum { REST, EXCESS, WANTED, PLACE, DILATATION_FIELDS = CQ_DILATATION_FIELDS };
 
-// means of nodes: in place of their velocities, and elsewhere in implicit steps, whose velocities are still read
+// Where the means of nodes lie: in place of their velocities, but elsewhere in implicit steps, whose velocities are
+// still read.
 CQ_INLINE real *means_of(const cq_scene *s) {
   return cq_is_implicit(s->model) ? grid_vector(s, CQ_GRID_MEANS) : (real *)s->grid_v;
 }
@@ -18,8 +19,8 @@ typedef struct {
   Real share, volume;        // 0 of materials whose dilatation is their own
 } Averaged;
 
-// For the particles at h: the share of each one's dilatation that is averaged, and its volume as weight, 0 where
-// nothing is averaged.
+// For particles h, h + 1, ... of a chunk: the share s of each one's dilatation that is averaged (E37), and its volume,
+// by which means are weighted; both 0 where nothing is averaged.
 CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   Averaged out;
   const double *share = m->model->f_bar;
@@ -34,12 +35,13 @@ CQ_INLINE Averaged averaged_of(const Matter *m, const int h) {
   return out;
 }
 
-// The numbers that averaging keeps for a chunk of particles: REST, EXCESS, WANTED and PLACE.
+// What averaging keeps for chunk c, {DILATATION_FIELDS, 16}: REST, EXCESS, WANTED and PLACE.
 CQ_INLINE real *dilatation_of(const cq_scene *s, const int32_t c) {
   return (real *)s->dilatation + AT(c, DILATATION_FIELDS, 0);
 }
 
-// three numbers that a particle gives each of its nodes, times the weight
+// Stores three numbers of particles h, h + 1, ... in their records, from quad `quad` on; scattered, each node gets
+// them times the weight.
 CQ_INLINE void store_three(Stencils *st, const int h, const int quad, const Real three[3]) {
   Exchange give;
   const Real zero = three[0] - three[0];
@@ -55,28 +57,30 @@ CQ_INLINE void store_three(Stencils *st, const int h, const int quad, const Real
   move_store(st->records + h, quad, &give);
 }
 
-// Prepares what particles scatter for an average: V q of their rate q, the gradient `wanted` of an adjoint, and the
-// volume V.
+// Stores what particles h, h + 1, ... scatter for a mean over nodes: V q of their rate q, the gradient `wanted` of an
+// adjoint, and the volume V.
 CQ_INLINE void give_rate(Stencils *st, const int h, const Averaged *own, const Real q, const Real wanted) {
   const Real three[3] = {own->volume * q, wanted, own->volume};
   store_three(st, h, MOVE, three);
 }
 
-// The rate of dilatation of lane group h: the trace of C'.
+// The rate of dilatation tr C' of particles h, h + 1, ...; next: a chunk with C'.
 CQ_INLINE Real rate_of(const real *next, const int h) {
   Real sum = r_load(next + C * CQ_CHUNK + h);
   for (int i = 1; i < CQ_DIM; i++) sum += r_load(next + (C + i * CQ_DIM + i) * CQ_CHUNK + h);
   return sum;
 }
 
-// What an average leaves of q: q - A q for averaged particles, else 0.
+// q - A q of particles h, h + 1, ... with the rate q, A q from the means that their records have gathered; 0 where
+// nothing is averaged.
 CQ_INLINE Real rest_of(const Stencils *st, const int h, const Averaged *own, const Real q) {
   Real sum[4];
   quads_load(st->records + h, SUM, sum);
   return r_pick(own->share, q - sum[0], r_set((real)0));
 }
 
-// Turns the sums that particles scattered to a block's nodes into the means a and b and the product a b (E38).
+// (E38) Turns the sums that particles scattered to the nodes of a block into three numbers each: the means a and b,
+// and a b. Clears the slabs.
 static void dilatation_nodes(cq_scene *s, int32_t block) {
   const real two[4] = {(real)1, (real)1, (real)0, (real)0}, third[4] = {(real)0, (real)0, (real)1, (real)0};
   const Row means = row_comps(two), last = row_comps(third);
@@ -92,8 +96,8 @@ static void dilatation_nodes(cq_scene *s, int32_t block) {
   }
 }
 
-// Averages the volume change of a range's particles: passes over particles, with one over nodes after each but the
-// last. in, out: states before and after the step; the last pass makes F of out anew.
+// (E37) Pass 0, 1 or 2 over the particles of a range that averages their dilatation in a step; dilatation_nodes comes
+// after 0 and 1. in, out: states before and after the step; pass 2 replaces F of out.
 static void dilatation(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, int32_t pass) {
   const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);

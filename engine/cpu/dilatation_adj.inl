@@ -13,7 +13,8 @@ typedef struct {
   int32_t average;
 } AveragedChunk;
 
-// Collects what an average of a chunk's dilatation reads and writes: states, adjoints, law and volumes.
+// What the adjoint of an average reads and writes of chunk c: states before and after the step, adjoints, law and
+// volumes. average: a cq_average.
 CQ_INLINE AveragedChunk dilatation_rate(cq_scene *s, const cq_slice *in, const cq_slice *out, const int32_t c,
                                const int32_t average) {
   AveragedChunk w;
@@ -32,7 +33,8 @@ CQ_INLINE AveragedChunk dilatation_rate(cq_scene *s, const cq_slice *in, const c
 
 // ---- gradient with respect to an average ----------------------------------------------------------------------------
 
-// dL/dy of lane h, y the averaged rate of a step's end (E38), from dL/dF'
+// (E38) dL/dy of particles h, h + 1, ..., y the averaged rate of a step's end, from dL/dF'. own: share and volume of
+// the particles.
 CQ_INLINE Real grad_average_end(const AveragedChunk *w, const int h, const Averaged *own) {
   Real def[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM];
   load_matrix(w->chunk, F, h, def);
@@ -40,7 +42,8 @@ CQ_INLINE Real grad_average_end(const AveragedChunk *w, const int h, const Avera
   return (real)(-1.0 / CQ_DIM) * (real)w->s->model->dt * own->share * mat_dot(grad, def);
 }
 
-// (E102) The same for the averaged tr Y, which the stress K meets as -dt V K : Y~
+// (E102) dL/dy of particles h, h + 1, ..., y the averaged tr Y of an implicit step's adjoint, which the stress K meets
+// as -dt V K : Y~. own: share and volume of the particles.
 CQ_INLINE Real grad_average_varied(const AveragedChunk *w, const int h, const Averaged *own) {
   Real rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], p[CQ_DIM][CQ_DIM], k[CQ_DIM][CQ_DIM], psi;
   load_matrix(w->next, C, h, rate);
@@ -53,7 +56,8 @@ CQ_INLINE Real grad_average_varied(const AveragedChunk *w, const int h, const Av
   return (real)(1.0 / CQ_DIM) * (real)w->s->model->dt * own->share * own->volume * trace_of(k);
 }
 
-// (E102) The same for the averaged tr C' within the stress: from -h(Y~), and from pressures on surfaces
+// (E102) dL/dy of particles h, h + 1, ..., y the averaged tr C' within the stress of an implicit step: from -h(Y~),
+// and from pressures on surfaces. own: share and volume of the particles.
 CQ_INLINE Real grad_average_stress(const AveragedChunk *w, const int h, const Averaged *own) {
   Real varied[CQ_DIM][CQ_DIM], grad[CQ_DIM][CQ_DIM];
   load_matrix(w->solved, SOLVED_RATE, h, varied);
@@ -62,7 +66,8 @@ CQ_INLINE Real grad_average_stress(const AveragedChunk *w, const int h, const Av
   return (real)(1.0 / CQ_DIM) * own->share * (trace_of(grad) - r_load(w->solved + THROUGH * CQ_CHUNK + h));
 }
 
-// dL/d of the averaged rate of lane h, by the kind of average; own: share and volume of the particle
+// dL/dy of particles h, h + 1, ..., y the averaged rate, by the kind of average. own: share and volume of the
+// particles.
 CQ_INLINE Real grad_average(const AveragedChunk *w, const int h, const Averaged *own) {
   switch (w->average) {
   case CQ_AVERAGE_VARIED: return grad_average_varied(w, h, own);
@@ -71,7 +76,7 @@ CQ_INLINE Real grad_average(const AveragedChunk *w, const int h, const Averaged 
   }
 }
 
-// The rate that an average takes: tr C' or, in an implicit step's adjoint, tr Y.
+// The rate that an average takes of particles h, h + 1, ...: tr C' or, of CQ_AVERAGE_VARIED, tr Y.
 CQ_INLINE Real first_rate(const AveragedChunk *w, const int h) {
   Real varied[CQ_DIM][CQ_DIM];
   if (w->average != CQ_AVERAGE_VARIED) return rate_of(w->next, h);
@@ -79,7 +84,8 @@ CQ_INLINE Real first_rate(const AveragedChunk *w, const int h) {
   return trace_of(varied);
 }
 
-// Adds to grad, the gradient of F^, the part by a pressure that follows F^. Sums over the nodes' y are in the record.
+// (E93) Sets grad to the part of dL/dF^ of particles h, h + 1, ... by a pressure that follows F^. of: their records,
+// with the sums over nodes of the adjoint solution y.
 CQ_INLINE void pressure_at_end_adj(const AveragedChunk *w, const Record *of, const int h, Real grad[CQ_DIM][CQ_DIM]) {
   Real rate[CQ_DIM][CQ_DIM], def[CQ_DIM][CQ_DIM], trial[CQ_DIM][CQ_DIM], pressure[CQ_DIM], unused[CQ_DIM];
   Real force[CQ_DIM];
@@ -100,8 +106,8 @@ CQ_INLINE void pressure_at_end_adj(const AveragedChunk *w, const Record *of, con
 
 // ---- the passes -----------------------------------------------------------------------------------------------------
 
-// First pass of the adjoint of the averaged implicit stress: Y of STEP, the adjoint solution; V tr Y goes to the
-// nodes, and the part by a following pressure to the trace of C~.
+// (E102) First pass of the adjoint of the averages within an implicit step, for a range: Y of the adjoint solution
+// (STEP of nodes) and what a following pressure adds to tr C~, both kept for later passes; V tr Y goes to the nodes.
 static void dilatation_solve_first_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
@@ -131,8 +137,8 @@ static void dilatation_solve_first_adj(cq_scene *s, const cq_slice *in, const cq
   scatter_end(&to, &strides);
 }
 
-// After the means of a rate: scatters its rest (1 - A) tr C', and the gradient with respect to (1 - A) of that, to the
-// nodes.
+// (E38) Second pass of the adjoint of an average, for a range, after the means of its rate: keeps its rest (1 - A) q,
+// and dL/dy by grad_average, and scatters both to the nodes.
 static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
@@ -156,7 +162,8 @@ static void dilatation_wanted(cq_scene *s, const cq_slice *in, const cq_slice *o
   scatter_end(&to, &strides);
 }
 
-// Adjoint of y = q - A q in lanes, from the sums over their nodes. With a node's b = sum w g / sum w V, g = dL/dy:
+// (E38) Adjoint of y = q - A q of particles h, h + 1, ..., from the sums over their nodes in st: returns dL/dq, and
+// adds to the gradients of volumes and places. With a node's b = sum w g / sum w V, g = dL/dy:
 //   dL/dq = g - V sum w b, dL/dV = sum w (a b - q b), dL/dw = -(g a + V q b - V a b)
 CQ_INLINE Real rest_adj(const AveragedChunk *w, const Stencils *st, const int h, const Averaged *own, const Real q) {
   const real half_inv_dx = (real)(0.5 / w->s->model->dx);
@@ -173,18 +180,19 @@ CQ_INLINE Real rest_adj(const AveragedChunk *w, const Stencils *st, const int h,
   return r_load(w->own + WANTED * CQ_CHUNK + h) - own->volume * sum[1];
 }
 
-// the q of an application of 1 - A: tr C' of the first, its rest of the second
+// The q that an application of 1 - A takes of particles h, h + 1, ...: of the second (second 1) the rest of the first,
+// of the first first_rate.
 CQ_INLINE Real averaged_rate(const AveragedChunk *w, const int h, const int second) {
   return second ? r_load(w->own + REST * CQ_CHUNK + h) : first_rate(w, h);
 }
 
-// Where the average's change of each diagonal entry of C' (or of Y) is kept for a chunk.
+// Where the chunk keeps what an average adds to each diagonal entry of C' (or of Y), {16}.
 CQ_INLINE real *excess_of(const AveragedChunk *w) {
   return w->average == CQ_AVERAGE_VARIED ? w->solved + STRETCH * CQ_CHUNK : w->own + EXCESS * CQ_CHUNK;
 }
 
-// Adds the gradient of the averaged rate to the trace of C': at a step's end, which g2p_adj adds where C' is not C of
-// the state; within the stress, where p2g_adj adds it.
+// Gives grad, dL/d(tr C') by an average, of particles h, h + 1, ... to the adjoint: to that of C' at once, or to where
+// g2p_adj reads it, if C' is not C of the state, or p2g_adj, for averages within an implicit step.
 CQ_INLINE void give_rate_adj(const AveragedChunk *w, const int h, const Real grad) {
   if (cq_keeps_unresolved(w->s->model)) {
     r_store(w->own + WANTED * CQ_CHUNK + h, grad);
@@ -200,7 +208,8 @@ CQ_INLINE void give_rate_adj(const AveragedChunk *w, const int h, const Real gra
   }
 }
 
-// sums over nodes of w (a, b, a b), and over the slopes of weights of g a + V q b - V a b
+// Sums over the nodes of a chunk's particles, into the records of st: of w (a, b, a b), and of the slopes of weights
+// times g a + V q b - V a b. second: as in averaged_rate.
 CQ_INLINE void gather_rates(const AveragedChunk *w, Stencils *st, const Strides *strides, const int second) {
   LANES_EACH(h) {
     const Averaged of = averaged_of(&w->matter, h);
@@ -215,9 +224,9 @@ CQ_INLINE void gather_rates(const AveragedChunk *w, Stencils *st, const Strides 
   }
 }
 
-// Adjoint of an average over the particles of a range, which is applied twice as 1 - A. `second`: of the later
-// application; it also sets EXCESS to -s/dim y, which F' has on the diagonal beside C'. Then that of the first
-// application, whose dL/dq is the gradient of tr C'.
+// (E38) Last two passes of the adjoint of an average, for a range, with dilatation_nodes before each. second 1:
+// adjoint of the later application of 1 - A; it also sets EXCESS to -s/dim y, which F' has on the diagonal beside C'.
+// second 0: adjoint of the first one, whose dL/dq is the gradient of tr C'.
 static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, int32_t average,
                            int32_t second) {
   const Strides strides = strides_of(s->arrangement);
@@ -244,7 +253,8 @@ static void dilatation_adj(cq_scene *s, const cq_slice *in, const cq_slice *out,
   scatter_end(&to, &strides);
 }
 
-// Gradient with respect to positions, after g2p_adj has read the gradient of the positions at the step's end.
+// Adds the gradients of positions by averages to the adjoint of a range, after g2p_adj has read that of the positions
+// at the step's end.
 static void dilatation_places_adj(cq_scene *s, int32_t range) {
   for (int32_t c = s->range_start[range]; c < s->range_start[range + 1]; c++) {
     real *at = (real *)s->adj + AT(c, FIELDS, X);

@@ -11,7 +11,8 @@ CQ_TABLES(4)
 enum { LEVELS = 3 };
 static const int32_t level_of[LEVELS] = {4, 3, 1};   // best first
 
-// The tables of kernels of a dimension and precision, one for each level.
+// The tables of kernels of a dimension and precision, one for each instruction set, best first; an entry is NULL if it
+// was not built.
 static const cq_kernels *const *tables(int32_t dim, int32_t precision) {
   static const cq_kernels *const all[4][LEVELS] = {
       {&cq_kernels_2_4_4, &cq_kernels_2_4_3, &cq_kernels_2_4_1},
@@ -22,7 +23,7 @@ static const cq_kernels *const *tables(int32_t dim, int32_t precision) {
   return all[(dim == 3) * 2 + (precision == CQ_FLOAT64)];
 }
 
-// Has this processor the instructions that a table of kernels needs? Level 1 needs none, 3 AVX2, 4 AVX-512.
+// Has this processor the instructions of a level? 1 yes, 0 no. Level 1 needs none, 3 AVX2, 4 AVX-512.
 static int machine_has(int32_t level) {
 #if defined(__x86_64__)
   const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -41,7 +42,8 @@ const cq_kernels *cq_kernels_find(int32_t dim, int32_t precision, int32_t simd) 
   return NULL;
 }
 
-// The table of kernels for a model on this machine; an error says what machine or build lacks.
+// Sets out to the best table of kernels for a model on this machine. CQ_OK, or CQ_INVALID and a sentence that says
+// what this machine or this build lacks.
 cq_status cq_kernels_choose(const cq_model *m, const cq_kernels **out) {
   *out = cq_kernels_find(m->dim, m->precision, m->simd);
   if (*out) return CQ_OK;

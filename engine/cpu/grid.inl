@@ -1,6 +1,6 @@
 // grid: from the slabs of all ranges to the velocity of each active node, with gravity and walls; and its adjoint.
 
-// At the beginning of a control step: no wall has moved yet, and no range has given a wall an impulse.
+// At the first state: sets the displacements of walls and their impulses to 0.
 static void clear_walls(cq_scene *s) {
   const int64_t walls = s->model->wall_count, contacts = (int64_t)s->ranges * s->model->contact_count;
   for (int64_t k = 0; k < 3 * walls; k++) ((wall_real *)s->wall_place)[k] = (wall_real)0;
@@ -8,7 +8,8 @@ static void clear_walls(cq_scene *s) {
   s->wall_place_step = 0;
 }
 
-// Velocities of all walls in a step, and their displacements since the wall map was made; both {walls, 3}.
+// Sets the velocities of walls {walls, dim} in the control step that begins with engine step `step`, and their
+// displacements before it, place {walls, dim}.
 static void load_walls(cq_scene *s, const int64_t step, const double *velocity, const double *place) {
   for (int32_t w = 0; w < s->model->wall_count; w++)
     EACH(i) {
@@ -18,7 +19,7 @@ static void load_walls(cq_scene *s, const int64_t step, const double *velocity, 
   s->wall_place_step = step;
 }
 
-// Adds up the wall impulses of all ranges, stores them for this control step, and clears them.
+// Sums the impulses of walls over all ranges into s->impulse_out, for this control step, and clears them.
 static void store_impulse(cq_scene *s) {
   const int32_t count = s->model->contact_count * CONTACT_WIDTH;
   for (int32_t k = 0; k < count; k++) {
@@ -29,7 +30,8 @@ static void store_impulse(cq_scene *s) {
   for (int64_t k = 0; k < (int64_t)s->ranges * count; k++) ((wall_real *)s->impulse)[k] = (wall_real)0;
 }
 
-// Adds the contacts of moving walls at node z of a column, where the walls are in this step.
+// Adds to the contacts of node z of a column those with moving walls, where the walls are in this step; z counts from
+// the world's edge.
 static void contacts_add_moving(const cq_scene *s, const cq_column *column, const int32_t z, Contacts *contacts) {
   const cq_model *m = s->model;
   const StepWalls walls = walls_of(s);
@@ -69,7 +71,7 @@ CQ_INLINE int32_t next_constrained(const cq_scene *s, const cq_column *column, c
   return held;
 }
 
-// the place of the node at z of a column, and its mass, for its impulses
+// Sets the mass of the node at z of a column, and its place, for the impulses of its contacts.
 CQ_INLINE void contacts_locate(const cq_scene *s, const cq_column *column, const int32_t z, const real mass,
                                Contacts *contacts) {
   const double dx = s->model->dx;
@@ -79,15 +81,16 @@ CQ_INLINE void contacts_locate(const cq_scene *s, const cq_column *column, const
   contacts->x[LAST] = (real)((column->z + z) * dx);
 }
 
-// the masses of a row of nodes beside their velocities, where contact_and_measure_column finds them
+// Writes the masses of four nodes, momentum and mass in p, beside their velocities, where contact_and_measure_column
+// finds them.
 CQ_INLINE void masses_put(const Row p, real *velocity) {
   real row[16];
   row_store(row, p);
   for (int k = CQ_DIM; k < 16; k += 4) velocity[k] = row[k];
 }
 
-// Applies the contacts of a column to its velocities, and adds their impulses to sum. The masses of nodes, which
-// masses_put left beside the velocities, are cleared.
+// Applies the contacts of a column to its velocities, and adds their impulses to sum {contact_count, CONTACT_WIDTH}.
+// The masses of nodes, which masses_put left beside the velocities, are cleared.
 static void contact_and_measure_column(const cq_scene *s, const cq_column *column, real *velocity, wall_real *sum) {
   int64_t entry = column->wall_begin;
   Contacts contacts;
@@ -98,17 +101,17 @@ static void contact_and_measure_column(const cq_scene *s, const cq_column *colum
   for (int32_t z = 0; z < column->count; z++) velocity[4 * z + CQ_DIM] = (real)0;
 }
 
-// May nodes of this column be held: by a resting wall that is listed with it, or by any wall that moves?
+// May nodes of this column be held: by a resting wall that is listed with it, or by any wall that moves? 1 yes, 0 no.
 CQ_INLINE int column_has_contacts(const cq_scene *s, const cq_column *column) {
   return column->wall_end > column->wall_begin || s->model->moving_wall_count > 0;
 }
 
-// the decay in the components of momentum, 0 elsewhere; and the decay times dt g
+// The factor d = exp(-damping dt) of E50 in the components of momentum of each node of a row, 0 elsewhere.
 CQ_INLINE Row decay_row(const cq_scene *s) {
   const real decay = decay_of(s), mask[4] = {decay, decay, CQ_DIM == 3 ? decay : (real)0, (real)0};
   return row_comps(mask);
 }
-// What gravity adds to the velocity of each node of a row in one engine step, damping included.
+// What gravity adds to the velocity of each node of a row in an engine step, d dt g with d of E50.
 CQ_INLINE Row gravity_row(const cq_scene *s) {
   const real decay = decay_of(s);
   real g[4] = {(real)0, (real)0, (real)0, (real)0};
@@ -116,7 +119,7 @@ CQ_INLINE Row gravity_row(const cq_scene *s) {
   return row_comps(g);
 }
 
-// 1 / mass in every component of a node with mass, else 0.
+// 1 / mass in every component of each node of a row with mass, else 0. p: momentum and mass.
 CQ_INLINE Row inverse_mass(const Row p) {
   return row_inverse(row_comp(p, CQ_DIM));
 }
@@ -127,21 +130,24 @@ typedef struct {
   int count;
 } Slabs;
 
-// Lists the slabs (one for each range that reaches the column) whose sum is the column's momentum and mass.
+// Sets s to the slabs of a column, one for each range that reaches it, in order; their sum is its momentum and mass.
+// slab {ranges}: of all ranges.
 CQ_INLINE void slabs_find(Slabs *s, real *const slab[CQ_RANGES_MAX], const cq_column *column) {
   s->count = 0;
   for (int r = 0; column->ranges >> r; r++)
     if (column->ranges >> r & 1) s->of[s->count++] = slab[r] + 4 * column->node;
 }
 
-// The slabs of ranges that reach a column, whose sum is the column's momentum.
+// The slabs of a column, one for each range that reaches it, in order; their sum is its momentum and mass. slab
+// {ranges}: of all ranges.
 CQ_INLINE Slabs slabs_at(real *const slab[CQ_RANGES_MAX], const cq_column *column) {
   Slabs s;
   slabs_find(&s, slab, column);
   return s;
 }
 
-// The sum of a column's slabs at one row, which is cleared in them.
+// Returns the sum of a column's slabs over a row of four nodes, which is cleared in them. at: reals from the column's
+// first node.
 CQ_INLINE Row slabs_take(const Slabs *s, const int64_t at) {
   Row sum = row_load(s->of[0] + at);
   row_store(s->of[0] + at, row_zero());
@@ -152,7 +158,8 @@ CQ_INLINE Row slabs_take(const Slabs *s, const int64_t at) {
   return sum;
 }
 
-// (E121) The velocities of the nodes of a column before stress and forces. kept takes their momentum, or is NULL.
+// (E121) Sets s->inertia_v, the velocities of a row of nodes before stress and forces, from the slabs of their
+// momentum, which are cleared. inverse: 1 / mass; kept: takes the momentum for the record, or is NULL.
 CQ_INLINE void inertia_velocities(const cq_scene *s, const Slabs *slabs, const cq_column *column, const Row inverse,
                                   const int32_t z, real *kept) {
   const Row p = slabs_take(slabs, 4 * z);
@@ -160,20 +167,20 @@ CQ_INLINE void inertia_velocities(const cq_scene *s, const Slabs *slabs, const c
   row_store((real *)s->inertia_v + 4 * (column->node + z), row_mul(p, inverse));
 }
 
-// Where a step's record keeps the momentum of a column before stress and forces; NULL if it does not.
+// Where a step's record keeps the momentum of a column before stress and forces (E121); NULL if it does not.
 CQ_INLINE real *inertia_record(const cq_scene *s, const void *record, const cq_column *column) {
   if (!record || !cq_keeps_unresolved(s->model)) return NULL;
   return (real *)record + 4 * (s->arrangement->record_nodes + column->record);
 }
 
-// Do particles of reference grids reach a column (carrier.inl)?
+// Do nodes of reference grids reach a column of the spatial grid (carrier.inl)? 1 yes, 0 no.
 CQ_INLINE int has_carriers(const cq_scene *s, const cq_column *column) {
   return cq_is_mixed(s->model) && (column->ranges & ((1u << s->first_range) - 1)) != 0;
 }
 static void carried_column(cq_scene *s, const cq_column *column, void *record, int32_t block);
 
-// v = d (p / m + dt g), d = exp(-damping dt), then the walls. record {record_nodes, 4} takes
-// momentum and mass, or is NULL.
+// Velocities of the nodes of a block of columns, into s->grid_v: v = d (p / m + dt g), d = exp(-damping dt), then the
+// walls (E12, E50). Clears the slabs. record {record_nodes, 4} takes momentum and mass, or is NULL.
 static void grid(cq_scene *s, void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const Row decay = decay_row(s), gravity = gravity_row(s);
@@ -216,7 +223,8 @@ static void grid(cq_scene *s, void *record, int32_t block) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// dL/dp = dL/dv / m, dL/dm = -(p / m) . dL/dv / m; g has no component of mass
+// (E14) Returns dL/d(momentum, mass) of a row of nodes: dL/dp = g / m, dL/dm = -(p / m).g / m, g = dL/d(p / m), whose
+// component of mass is 0. inverse: 1 / mass.
 CQ_INLINE Row momentum_adj(const Row p, const Row inverse, const Row g) {
   const Row gp = row_mul(g, inverse), t = row_mul(row_mul(p, inverse), gp);
   Row along = row_add(row_comp(t, 0), row_comp(t, 1));
@@ -235,7 +243,8 @@ typedef struct {
   int damps;
 } NodeSums;
 
-// Rows of nodes, from dL/dv before the walls; v = d (p / m + dt g) again: dL/d(momentum, mass), (E14) and (E50)
+// (E14, E50) Returns dL/d(momentum, mass) of a row of nodes, from grad_v = dL/dv before the walls; v = d (p / m + dt
+// g) again. Adds to the sums of gravity and damping.
 CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row inverse, const Row v, const Row grad_v) {
   if (sums->damps) sums->damping = row_add(sums->damping, row_mul(v, grad_v));
   const Row g = row_mul(grad_v, decay);
@@ -243,8 +252,9 @@ CQ_INLINE Row node_adj(NodeSums *sums, const Row decay, const Row p, const Row i
   return momentum_adj(p, inverse, g);
 }
 
-// (E121) backward, of a row of nodes: from their slabs, which hold dL/dv~, inertia_q = dL/d(momentum before stress and
-// forces), whose component of mass is returned, and inertia_v = v~ again.
+// (E121) Adjoint of inertia_velocities for a row of nodes: from their slabs, which hold dL/dv~ and are cleared, sets
+// s->inertia_q = dL/d(momentum before stress and forces) and s->inertia_v = v~ again. Returns inertia_q, whose
+// component of mass the caller adds to dL/dm. kept: the momentum, of the column's record.
 CQ_INLINE Row inertia_adj(const cq_scene *s, const Slabs *slabs, const cq_column *column, const int32_t z,
                           const Row inverse, const real *kept) {
   const Row p = row_load(kept + 4 * z), q = momentum_adj(p, inverse, slabs_take(slabs, 4 * z));
@@ -266,8 +276,8 @@ static void turn_adj(const cq_scene *s, const int32_t wall, const double place[3
   wall_place_adj(sum, wall, walls.seconds, grad_x);
 }
 
-// Adjoint of all contacts of a node. v: velocity before them, becomes that after; grad_v: gradient after them, becomes
-// that before. Returns dL/d(mass) by way of the impulses.
+// Adjoint of all contacts of a node. v: velocity before them on entry, after them on return; grad_v: dL/dv after them
+// on entry, before them on return. Adds to the gradients of walls in sum. Returns dL/d(mass) by way of the impulses.
 static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_DIM], real grad_v[CQ_DIM],
                          cq_partial *sum) {
   real at[CONTACTS + 1][CQ_DIM], grad_mass = 0;
@@ -287,8 +297,9 @@ static real contacts_adj(const cq_scene *s, const Contacts *contacts, real v[CQ_
   return grad_mass;
 }
 
-// Adjoint of the contacts of a column: dL/dv after them becomes dL/dv before them. dL/d(mass) by way of the impulses
-// stands beside it, where node_adj does not look. masses: that on which contacts act, of every fourth number.
+// Adjoint of the contacts of a column: in grad, dL/dv after them becomes dL/dv before them, and in velocity v before
+// becomes v after. dL/d(mass) by way of the impulses stands beside dL/dv, where node_adj does not look. masses: of the
+// nodes, every fourth number. Adds to the gradients of walls in sum.
 static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, const real *masses, real *velocity,
                                    real *grad, cq_partial *sum) {
   int64_t entry = column->wall_begin;
@@ -305,8 +316,9 @@ static void contacts_of_column_adj(const cq_scene *s, const cq_column *column, c
 
 static void carried_column_adj(cq_scene *s, const cq_column *column, const void *record, int32_t block);
 
-// From the slabs, which hold dL/dv of the nodes: grid_q = dL/d(momentum, mass) (E14);
-// grid_v = v again, from the record.
+// Adjoint of grid for a block of columns: from the slabs, which hold dL/dv of the nodes, sets s->grid_q =
+// dL/d(momentum, mass) (E14), and s->grid_v = v again from the record. Adds to the gradients of gravity, damping and
+// walls.
 static void grid_adj(cq_scene *s, const void *record, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   cq_partial *sum = &s->partial[block];

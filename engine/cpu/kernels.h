@@ -104,9 +104,11 @@ typedef struct cq_kernels {
   void (*diagnose)(const cq_scene *s, const cq_slice *slice, cq_health *health);
 } cq_kernels;
 
-// The best table for this machine, or the one of a given level (cq_world_def.simd); NULL where there is none.
+// The best table of kernels for this machine of a dimension and a precision (CQ_FLOAT32, CQ_FLOAT64). simd: 0, or the
+// level that is wanted (cq_world_def.simd). NULL where this build or this machine has none.
 const cq_kernels *cq_kernels_find(int32_t dim, int32_t precision, int32_t simd);
-// The same for a model, or the sentence that says what this machine or this build lacks.
+// Sets out to the best table of kernels for a model on this machine. CQ_OK, or CQ_INVALID and a sentence that says what
+// this machine or this build lacks.
 cq_status cq_kernels_choose(const cq_model *model, const cq_kernels **out);
 
 #endif

@@ -60,7 +60,9 @@ typedef real Real;
 #define r_log s_log
 #define r_exp s_exp
 #define r_floor s_floor
+// |x|, lane by lane
 static inline Real r_abs(Real x) { return x < 0 ? -x : x; }
+// The larger of a and b, lane by lane.
 static inline Real r_max(Real a, Real b) { return a > b ? a : b; }
 // Lane by lane: a where c > 0, else b.
 static inline Real r_pick(Real c, Real a, Real b) { return c > 0 ? a : b; }
@@ -68,7 +70,7 @@ static inline Real r_pick(Real c, Real a, Real b) { return c > 0 ? a : b; }
 static inline real r_largest(Real x) { return x; }
 // The smallest lane.
 static inline real r_smallest(Real x) { return x; }
-// Are all lanes finite?
+// Are all lanes finite? 1 yes, 0 no.
 static inline int r_finite(Real x) { return isfinite(s_value(x)) != 0; }
 
 #else
@@ -83,14 +85,19 @@ typedef int64_t RealBits __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES)));
 #endif
 #define R_INLINE static inline __attribute__((always_inline, unused))
 
+// The same number in all lanes.
 R_INLINE Real r_set(real x) { return x - (Real){0}; }
+// CQ_LANES numbers from aligned memory.
 R_INLINE Real r_load(const real *p) { return *(const Real *)p; }
+// Writes all lanes to aligned memory.
 R_INLINE void r_store(real *p, Real x) { *(Real *)p = x; }
 // Lane by lane: a where all bits of c are set, b where none is.
 R_INLINE Real r_pick_bits(RealBits c, Real a, Real b) { return (Real)((c & (RealBits)a) | (~c & (RealBits)b)); }
 // Lane by lane: a where c > 0, else b.
 R_INLINE Real r_pick(Real c, Real a, Real b) { return r_pick_bits((RealBits)(c > (Real){0}), a, b); }
+// The larger of a and b, lane by lane.
 R_INLINE Real r_max(Real a, Real b) { return r_pick_bits((RealBits)(a > b), a, b); }
+// |x|, lane by lane
 R_INLINE Real r_abs(Real x) { return r_max(x, -x); }
 
 // Square roots of all lanes; the compiler turns the loop into the vector instruction where there is one.
@@ -159,7 +166,7 @@ R_INLINE Real r_exp(Real x) {
   return (e * r + (real)1) * (Real)((half + bias) << fraction) * (Real)((k - half + bias) << fraction);
 }
 
-// is a lane above 0?
+// Is any lane above 0? 1 yes, 0 no.
 R_INLINE int r_any(Real c) {
   typedef int8_t Bytes __attribute__((vector_size(CQ_LANES)));
   const Bytes above = __builtin_convertvector((RealBits)(c > (Real){0}), Bytes);
@@ -178,7 +185,7 @@ R_INLINE real r_largest(Real x) {
 }
 // The smallest lane.
 R_INLINE real r_smallest(Real x) { return -r_largest(-x); }
-// Are all lanes finite?
+// Are all lanes finite? 1 yes, 0 no.
 R_INLINE int r_finite(Real x) {
   const Real zero = x - x;   // NaN where x is not finite
   real sum = 0;

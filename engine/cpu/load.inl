@@ -11,7 +11,8 @@ CQ_INLINE int32_t padded_particle(const cq_arrangement *a, const int32_t slot) {
   return order[l];
 }
 
-// Copies the given state of particles, in the user's order, into chunks [begin, end) of a slice.
+// Copies the given state of particles, in the user's order, into chunks [begin, end) of a slice; internal variables
+// get their values at the start.
 static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, int32_t chunk_end) {
   real *data = (real *)out->data;
   const double *field[4] = {s->values.position, s->values.velocity, s->values.affine, s->values.deformation};
@@ -27,7 +28,8 @@ static void load_state(const cq_scene *s, cq_slice *out, int32_t chunk_begin, in
   }
 }
 
-// Copies the constants of particles, in the user's order, into chunks [begin, end) of an arrangement.
+// Copies mass, volume and constants of particles, in the user's order, into chunks [begin, end) of an arrangement,
+// with masks of their materials and drives. Padding slots have no mass and no volume.
 static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begin, int32_t chunk_end) {
   const cq_model *m = s->model;
   real *data = (real *)a->params;
@@ -48,7 +50,7 @@ static void load_params(const cq_scene *s, cq_arrangement *a, int32_t chunk_begi
   }
 }
 
-// Copies gravity, friction and velocities of walls, and damping into the scene's array of reals.
+// Copies gravity, friction and velocities of walls, and damping into s->globals.
 static void load_globals(cq_scene *s) {
   real *g = (real *)s->globals;
   for (int i = 0; i < CQ_DIM; i++) g[i] = (real)s->values.gravity[i];
@@ -59,13 +61,13 @@ static void load_globals(cq_scene *s) {
   g[3 + 4 * s->model->wall_count] = (real)s->values.damping[0];
 }
 
-// Gravity of the present step.
+// Sets gravity {dim} for the running control step in s->globals.
 static void load_gravity(cq_scene *s, const double *gravity) {
   for (int i = 0; i < CQ_DIM; i++) ((real *)s->globals)[i] = (real)gravity[i];
 }
 
-// Adds the gradients of constants to those in the user's order and clears them, before the order changes; leaves them
-// out where nobody asks for them.
+// Adds the gradients of mass, volume and constants of chunks [begin, end) to those in the user's order and clears
+// them, before the order changes. Nothing where nobody asks for any of them.
 static void store_params_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
   if (!(s->wanted & (cq_bit(CQ_FIELD_VOLUME) | cq_bit(CQ_FIELD_MASS) | cq_constant_bits()))) return;
   real *data = (real *)s->params_adj;
@@ -99,14 +101,15 @@ static double square_of(const void *data, const int64_t count) {
   return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-// of the live state, of which the slots that hold no particle are zero
+// The sum of squares of the adjoint of the live state, internal variables included. Slots that hold no particle are
+// zero.
 static double adj_square(const cq_scene *s) {
   const int64_t slots = (int64_t)s->chunks * CQ_CHUNK;
   const double internal = s->internal_adj ? square_of(s->internal_adj, slots * s->model->internal_count) : 0;
   return square_of(s->adj, slots * FIELDS) + internal;
 }
 
-// Multiplies the adjoint of chunks [begin, end) by a factor.
+// Multiplies the adjoint of the live state in chunks [begin, end) by a factor, internal variables included.
 static void discount_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, double factor) {
   const int64_t begin = (int64_t)chunk_begin * CQ_CHUNK, end = (int64_t)chunk_end * CQ_CHUNK;
   const int64_t internals = s->model->internal_count;
@@ -114,7 +117,7 @@ static void discount_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end, do
   if (s->internal_adj) discount_reals(s->internal_adj, begin * internals, end * internals, (real)factor);
 }
 
-// Adds the adjoints of position, velocity, C and F of some chunks to the user's gradients, in the user's order.
+// Adds the adjoints of position, velocity, C and F of chunks [begin, end) to the gradients in the user's order.
 static void store_state_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end) {
   real *data = (real *)s->adj;
   double *out[4] = {s->gradients.position, s->gradients.velocity, s->gradients.affine, s->gradients.deformation};
@@ -127,12 +130,13 @@ static void store_state_adj(cq_scene *s, int32_t chunk_begin, int32_t chunk_end)
   }
 }
 
-// Is a coordinate, in cells, in the world? Rounding may put what lies on the upper edge just above it. False for NaN.
+// Is a coordinate x along an axis [cells] in the world? 1 yes, 0 no or NaN. Rounding may put what lies on the upper
+// edge just above it.
 CQ_INLINE int in_world(const cq_model *m, const int axis, const real x) {
   return s_value(x) >= 0 && s_value(x) <= m->cells[axis] * (1 + 1e-6);
 }
 
-// first coordinate of a particle that is not in the world, CQ_DIM if there is none
+// The first axis along which the particle of a slot is not in the world; CQ_DIM if it is in it.
 static int axis_outside(const cq_scene *s, real *data, const int32_t slot) {
   const real inv_dx = (real)(1 / s->model->dx);
   for (int i = 0; i < CQ_DIM; i++)
@@ -140,8 +144,9 @@ static int axis_outside(const cq_scene *s, real *data, const int32_t slot) {
   return CQ_DIM;
 }
 
-// Finds the first particle, in the user's order, that is not finite, else the first outside of the world, else the
-// first with det F <= 0. If there is none: the smallest det F and its particle.
+// Finds the first particle of a slice, in the user's order, that is not finite, else the first outside of the world,
+// else the first with det F <= 0, and sets health. If there is none, health->bad stays, and its value and particle are
+// the smallest det F.
 static void diagnose(const cq_scene *s, const cq_slice *slice, cq_health *health) {
   real *data = (real *)slice->data;
   for (int32_t p = 0; p < s->model->particle_count; p++) {

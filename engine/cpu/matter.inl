@@ -12,7 +12,7 @@ typedef struct {
   uint32_t materials;
 } Matter;
 
-// What laws need of chunk c, without state and internal variables.
+// What a pass knows of chunk c without a state: params, materials and actuation.
 CQ_INLINE Matter matter_at(const cq_scene *s, const int32_t c) {
   const cq_arrangement *a = s->arrangement;
   Matter m;
@@ -29,7 +29,7 @@ CQ_INLINE Matter matter_at(const cq_scene *s, const int32_t c) {
   return m;
 }
 
-// The law, constants, actuation and internal variables of the particles of chunk c.
+// What a pass knows of chunk c in the state `in`: params, materials, actuation, particles and internal variables.
 CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t c) {
   Matter m = matter_at(s, c);
   m.state = (const real *)in->data + AT(c, FIELDS, 0);
@@ -37,10 +37,11 @@ CQ_INLINE Matter matter_of(const cq_scene *s, const cq_slice *in, const int32_t 
   return m;
 }
 
-// One constant (a CQ_PARAM) of lane group h of a chunk.
+// One of the params (CQ_PARAM_MASS, CQ_PARAM_VOLUME, a constant) of particles h, h + 1, ... of a chunk.
 CQ_INLINE Real param(const Matter *m, const int which, const int h) { return r_load(m->params + which * CQ_CHUNK + h); }
 
-// the forces of a particle that are given; f: at which pressure follows the surface
+// Sets force to the forces given to particles h, h + 1, ... of a chunk: of scripts, cables and chambers, and of
+// pressures on their surface, which follow the deformation gradient f.
 CQ_INLINE void force_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real force[CQ_DIM]) {
   EACH(i) force[i] = r_set((real)0);
   if (m->actuation) load_vector(m->actuation, FORCE, h, force);
@@ -50,14 +51,14 @@ CQ_INLINE void force_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DI
   pressure_force(f, pressure, force);
 }
 
-// A mask of lane group h: 1 where the material is k, else 0.
+// A mask of particles h, h + 1, ... of a chunk: 1 where the material is number k, else 0.
 CQ_INLINE Real is_material(const Matter *m, const int k, const int h) {
   real lane[CQ_LANES] __attribute__((aligned(64)));
   for (int l = 0; l < CQ_LANES; l++) lane[l] = (real)(m->material[h + l] == k);
   return r_load(lane);
 }
 
-// The particles at h as a fused law sees them: F and constants.
+// Sets at to what a fused law takes of particles h, h + 1, ...: F and constants.
 CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                               MaterialPoint *at) {
   at->law = law;
@@ -65,7 +66,8 @@ CQ_INLINE void point_of_fused(const Matter *m, const cq_material *law, const int
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
-// The particles at h as any law sees them: F, constants and internal variables, and C if the law is viscous.
+// Sets at to what any law takes of particles h, h + 1, ...: F, constants and internal variables, and C as rate if the
+// law is viscous.
 static void point_of(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                      MaterialPoint *at) {
   at->law = law;
@@ -76,7 +78,7 @@ static void point_of(const Matter *m, const cq_material *law, const int h, const
   EACH(i) EACH(j) at->f[i][j] = f[i][j];
 }
 
-// Kirchhoff stress by the plain form of a law: first Piola-Kirchhoff stress times F^T; returns det F.
+// Sets tau to the Kirchhoff stress P F^T of particles h, h + 1, ... by a law without a fused form; returns det F.
 CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                              Real tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at;
@@ -84,7 +86,8 @@ CQ_RARE Real stress_of_plain(const Matter *m, const cq_material *law, const int 
   return material_kirchhoff_plain(&at, tau);
 }
 
-// Kirchhoff stress by the fused or the plain form of a law; returns det F.
+// Sets tau to the Kirchhoff stress of particles h, h + 1, ... by one law, in its fused form if it has one; returns det
+// F. kept: set by a fused law, for its adjoint.
 CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                              MaterialKept *kept, Real tau[CQ_DIM][CQ_DIM]) {
   if (!material_is_fused(law)) return stress_of_plain(m, law, h, f, tau);
@@ -93,8 +96,8 @@ CQ_INLINE Real stress_of_law(const Matter *m, const cq_material *law, const int 
   return material_kirchhoff_fused(&at, kept, tau);
 }
 
-// Kirchhoff stress tau of the particles at h, of as many materials as the chunk has, with actuation; returns det F.
-// kept: intermediate values for the adjoint, valid for a chunk of one material.
+// Sets tau to the Kirchhoff stress of particles h, h + 1, ... of a chunk, each of its material, with actuation;
+// returns det F. kept: values for the adjoint, valid for a chunk of one material.
 CQ_INLINE Real stress_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], MaterialKept *kept,
                          Real tau[CQ_DIM][CQ_DIM]) {
   Real jac = f[0][0];

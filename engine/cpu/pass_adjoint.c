@@ -2,7 +2,7 @@
 #include "kernels.h"
 #include <string.h>
 
-// to += from, of reals; a dual number of a test is two doubles
+// Adds `reals` numbers of the scene's precision: to += from. A dual number of a test is two doubles.
 static void add_reals(const cq_scene *s, void *to, const void *from, int64_t reals) {
   const int64_t size = s->kernels->real_bytes, count = reals * size / (size == 4 ? 4 : 8);
   for (int64_t k = 0; k < count; k++) {
@@ -11,8 +11,9 @@ static void add_reals(const cq_scene *s, void *to, const void *from, int64_t rea
   }
 }
 
-// to += from, unless there is no scene before, and from = 0, of adjoints of particles. A sort before the first step of
-// this scene leaves it in another order than the scene before ended in: particles are looked up.
+// Adds the adjoint `from` of all particles of s, {chunks, fields, 16}, to the adjoint `to` of the scene before, and
+// clears it; before NULL: only clears. A sort before the first step of s leaves it in another order than the scene
+// before ended in, so particles are looked up.
 static void pass(const cq_scene *s, const cq_scene *before, void *to, void *from, int32_t fields) {
   const int64_t size = s->kernels->real_bytes;
   for (int64_t p = 0; p < s->model->particle_count && before; p++) {

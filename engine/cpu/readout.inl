@@ -23,7 +23,8 @@ typedef double quantities[READOUT_WIDTH][BLOCK];
   for (int32_t f = 0, width;                                                                                           \
        f < CQ_STATE_FIELD_COUNT && (width = (fields) >> f & 1 ? cq_state_width(f, CQ_DIM) : 0, 1); f++)
 
-// The next entries of a readout's list from `begin` on, at most a block of them.
+// Sets e to the entries of a readout's list from `begin` on, at most BLOCK and before `end`, with slots and weights of
+// their particles.
 static void find_entries(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end, entries *e) {
   const int32_t *slot = s->arrangement->slot, *list = r->particles + begin;
   const int count = end - begin < BLOCK ? (int)(end - begin) : BLOCK;
@@ -38,7 +39,7 @@ static void find_entries(const cq_scene *s, const cq_readout *r, const int64_t b
   e->count = count;
 }
 
-// Keeps those entries whose particles lie in chunks [begin, end).
+// Keeps those entries of e whose particles lie in chunks [begin, end).
 static void pick_entries(const int32_t chunk_begin, const int32_t chunk_end, entries *e) {
   const int64_t lower = AT(chunk_begin, FIELDS, 0), upper = AT(chunk_end, FIELDS, 0);
   int n = 0;
@@ -53,7 +54,7 @@ static void pick_entries(const int32_t chunk_begin, const int32_t chunk_end, ent
   e->count = n;
 }
 
-// fills the last lanes with the first entry once more, with weight zero
+// Fills e up to a multiple of LANES entries, with its first entry once more, of weight zero.
 static void pad_entries(entries *e) {
   for (; e->count % LANES; e->count++) {
     e->slot[e->count] = e->slot[0];
@@ -62,7 +63,7 @@ static void pad_entries(entries *e) {
   }
 }
 
-// Adds up the weights of entries, without any field.
+// Adds the weights of list entries [begin, end) to sum, every sixteenth entry in one lane.
 static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t begin, const int64_t end,
                         double sum[LANES]) {
   const double *weights = cq_scene_weights(s, r);
@@ -74,8 +75,8 @@ static void sum_weights(const cq_scene *s, const cq_readout *r, const int64_t be
 
 // ---- derived quantities ---------------------------------------------------------------------------------------------
 
-// Loads the particles of entries k, k + 1, ... into lanes, with their constants; lanes beyond the last entry repeat
-// the first. Returns the mask of their materials.
+// Loads the particles of entries k, k + 1, ... into the lanes of `at`, and their constants into slot_of; lanes beyond
+// the last entry repeat the first. Returns the mask of their materials.
 static uint32_t load_points(const cq_scene *s, const entries *e, const int k, ReadoutPoint *at,
                             Real slot_of[CQ_SLOTS_MAX]) {
   const cq_model *m = s->model;
@@ -106,14 +107,15 @@ static uint32_t load_points(const cq_scene *s, const entries *e, const int k, Re
   return materials;
 }
 
-// Moves *l on to the next lane, of those from entry k on, whose particle is of material m; 0 if there is none.
+// Moves *l on to the next lane, of those from entry k on, whose particle is of material m, and returns 1; 0 if there
+// is none. *l begins at -1.
 CQ_INLINE int next_of(const cq_scene *s, const entries *e, const int k, const int m, int *l) {
   while (++*l < CQ_LANES && k + *l < e->count)
     if (s->arrangement->material[e->slot[k + *l]] == m) return 1;
   return 0;
 }
 
-// Computes a derived quantity, such as a stress, of each entry.
+// Sets out to a derived quantity (a CQ_DERIVED_...) of each entry, component by component.
 static void derive(const cq_scene *s, const entries *e, const int32_t quantity, quantities out) {
   const int width = cq_quantity_width(quantity, CQ_DIM);
   for (int k = 0; k < e->count; k += CQ_LANES) {
@@ -133,7 +135,8 @@ static void derive(const cq_scene *s, const entries *e, const int32_t quantity, 
   }
 }
 
-// from lane l of the gradient of a point to its particle
+// Adds lane l of grad, the gradient of a derived quantity's inputs, to the adjoint of the particle in a slot, and to
+// the gradients of its constants.
 static void store_point_adj(cq_scene *s, const int32_t slot, ReadoutPoint *grad, const int l) {
   const cq_model *m = s->model;
   const int32_t p = s->arrangement->order[slot];
@@ -150,7 +153,8 @@ static void store_point_adj(cq_scene *s, const int32_t slot, ReadoutPoint *grad,
     *slot_at((real *)s->internal_adj, m->internal_count, slot, q) += ((const real *)&grad->material.internal[q])[l];
 }
 
-// Adjoint of a derived quantity of entries; by: dL/d(quantity) of each.
+// Adjoint of derive: from by = dL/d(quantity) of each entry, adds to the adjoint of state and to the gradients of
+// constants.
 static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, quantities by) {
   const int width = cq_quantity_width(quantity, CQ_DIM);
   for (int k = 0; k < e->count; k += CQ_LANES) {
@@ -176,7 +180,7 @@ static void derive_adj(cq_scene *s, const entries *e, const int32_t quantity, qu
 
 // ---- sums -----------------------------------------------------------------------------------------------------------
 
-// Adds w q, or w q q^T for second moments, of each entry to the sums, one lane after another. q: a derived quantity
+// Adds w q, or w q q^T for second moments, of each entry to the sums of its lane. quantity: that of the derived q,
 // such as stress.
 static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity,
                         double sum[][LANES]) {
@@ -195,7 +199,8 @@ static void sum_derived(const cq_scene *s, const cq_readout *r, const entries *e
   for (int32_t q = CQ_STATE_FIELD_COUNT, width;                                                                        \
        q < CQ_QUANTITY_COUNT && (width = (fields) >> q & 1 ? cq_quantity_width(q, CQ_DIM) : 0, 1); q++)
 
-// Sums of weights, and of weighted fields and quantities, over list entries [begin, end) of a readout.
+// Sums over list entries [begin, end) of a readout, into sums: of weights, then of each of the `fields` (bits)
+// component by component, or pair by pair for second moments, times the weight.
 static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, int64_t begin, int64_t end,
                       double *sums) {
   const int total = 1 + cq_readout_width(r->kind, fields, CQ_DIM);
@@ -235,8 +240,8 @@ static void read_sums(const cq_scene *s, const cq_readout *r, uint32_t fields, i
   }
 }
 
-// Fields and quantities of each particle of list entries [begin, end), without a mean: {entries, width} for each of
-// them.
+// Sets out[f] {entries, width} to field or derived quantity f of the particle of each list entry [begin, end), without
+// weights; for a gather.
 static void read_fields(const cq_scene *s, const cq_readout *r, int64_t begin, int64_t end,
                         double *const out[CQ_QUANTITY_COUNT]) {
   const real *data = (const real *)cq_scene_seen(s)->data;
@@ -265,8 +270,9 @@ typedef struct {
   quantities value, by;
 } wanted;
 
-// Derivatives of g . q, or g . q q^T, or those of a gather, by a quantity, times the weights of its entries;
-// along += g . q where that is not NULL. The values are read for a second moment, and for along.
+// Sets q->by to the gradient of a readout by a quantity of each entry, times the weight: of g.q, of g.q q^T, or of a
+// gather, g = grad. along: NULL, or adds g.q of each entry, by which weights get their gradient. q->value is read for
+// a second moment, and for along.
 static void quantity_adj(const cq_readout *r, const entries *e, const double *grad, double *along, wanted *q) {
   const int width = q->width, moment = r->kind == CQ_READOUT_SECOND_MOMENT;
   for (int i = 0; i < width; i++) {
@@ -281,7 +287,8 @@ static void quantity_adj(const cq_readout *r, const entries *e, const double *gr
   }
 }
 
-// Adjoint of a readout of one state field: adds weight times gradient to the adjoint of each listed particle.
+// Adjoint of a readout of state field f: adds to the adjoint of the particle of each entry. grad: of the group's
+// numbers; along as in quantity_adj.
 static void field_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t f, const double *grad,
                       double *along) {
   const int32_t at = cq_state_offset(f, CQ_DIM) * CQ_CHUNK;
@@ -296,7 +303,8 @@ static void field_adj(cq_scene *s, const cq_readout *r, const entries *e, const 
     for (int k = 0; k < e->count; k++) adj[e->at[k] + i * CQ_CHUNK] += (real)q.by[i][k];
 }
 
-// Adjoint of a readout of one derived quantity, as stress: by its derivatives to the adjoints of state and constants.
+// Adjoint of a readout of a derived quantity, as stress: adds to the adjoint of state and to the gradients of
+// constants of the particle of each entry. grad: of the group's numbers; along as in quantity_adj.
 static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, const int32_t quantity, const double *grad,
                         double *along) {
   wanted q;
@@ -306,7 +314,7 @@ static void derived_adj(cq_scene *s, const cq_readout *r, const entries *e, cons
   derive_adj(s, e, quantity, q.by);
 }
 
-// The product of a group's gradient with its readout, from the sums: the part of the adjoint by the total weight.
+// The product of a group's gradient with its readout, from its sums: the part of the gradient by the total weight.
 static double dot_of_means(const cq_readout *r, const cq_group_grad *out) {
   double mean = 0;
   const double *sum = out->sums + 1;
@@ -316,8 +324,9 @@ static double dot_of_means(const cq_readout *r, const cq_group_grad *out) {
   return mean;
 }
 
-// With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum without W, w g and g . q.
-// For particles of some chunks.
+// Adjoint of a readout for one group, for particles of chunks [begin, end): adds to the adjoint of state and to the
+// gradients of constants and weights. With out = sum w q / W: dL/dq += w / W g, dL/dw += g . (q - out) / W; of a sum
+// without W, w g and g . q.
 static void read_adj(cq_scene *s, const cq_readout *r, int32_t group, int32_t chunk_begin, int32_t chunk_end,
                      const cq_group_grad *out) {
   double *by_weight = cq_scene_weights_adj(s, r);

@@ -65,10 +65,10 @@ ROW_INLINE Part part_comps(const real *p);
 ROW_INLINE Part part_nodes(const real *p, int part);
 // 1 / a where a > 0, else 0
 ROW_INLINE Part part_inverse(Part a);
-// The sum of the nodes of a part.
+// The sum of the nodes of a part, component by component.
 ROW_INLINE Quad part_fold(Part a);
-// part_comp(a, k): component k of each node, in all four reals of that node. A macro where the instruction takes no
-// variable.
+// part_comp(a, k): component k of each node, in all four reals of that node; a macro where the instruction takes no
+// variable. r_stream and stream_end: below.
 
 #if CQ_LANES == 1
 
@@ -81,9 +81,12 @@ ROW_INLINE Part part_mul(Part a, Part b) { PART_EACH a.c[c] = a.c[c] * b.c[c]; r
 ROW_INLINE Part part_scale(real s, Part a) { PART_EACH a.c[c] = s * a.c[c]; return a; }
 ROW_INLINE Part part_comps(const real *p) { return part_load(p); }
 ROW_INLINE Part part_nodes(const real *p, int part) { Part r; PART_EACH r.c[c] = p[part]; return r; }
+// Component k of each node, in all four reals of that node.
 ROW_INLINE Part part_comp(Part a, int k) { Part r; PART_EACH r.c[c] = a.c[k]; return r; }
 ROW_INLINE Part part_inverse(Part a) { PART_EACH a.c[c] = a.c[c] > 0 ? (real)1 / a.c[c] : (real)0; return a; }
+// A store that bypasses the caches where the machine has one; here an ordinary one.
 ROW_INLINE void r_stream(real *p, Real x) { r_store(p, x); }
+// Ends a series of r_stream; here nothing.
 ROW_INLINE void stream_end(void) {}
 ROW_INLINE Quad part_fold(Part a) { return a; }
 ROW_INLINE Quad quad_add(Quad a, Quad b) { return part_add(a, b); }
@@ -150,6 +153,7 @@ ROW_INLINE Quad part_fold(Part a) { return _mm256_add_pd(_mm512_castpd512_pd256(
 
 ROW_INLINE Part part_comps(const real *p) { return quad_load(p); }
 ROW_INLINE Part part_nodes(const real *p, int part) { return (Part){p[part], p[part], p[part], p[part]}; }
+// Component k of each node, in all four reals of that node.
 ROW_INLINE Part part_comp(Part a, int k) { return (Part){a[k], a[k], a[k], a[k]}; }
 ROW_INLINE Part part_inverse(Part a) {
 #if CQ_REAL_BYTES == 4
@@ -196,17 +200,18 @@ ROW_INLINE void stream_end(void) {
 }
 
 #if CQ_LANES == 16
-// A vector from two places in memory, eight lanes of each; and back.
+// A vector from two places in memory, eight lanes of each.
 ROW_INLINE Real r_join(const real *p, const real *q) {
   return (Real)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(q), 1);
 }
+// Writes a vector to two places in memory, eight lanes to each.
 ROW_INLINE void r_split(real *p, real *q, Real x) {
   _mm256_storeu_ps(p, _mm512_castps512_ps256((__m512)x));
   _mm256_storeu_ps(q, _mm512_extractf32x8_ps((__m512)x, 1));
 }
 #endif
 
-// A Real from its quads, without a detour through memory.
+// The Real that consists of these quads, without a detour through memory; the inverse of real_split.
 ROW_INLINE Real real_join(const Quad q[QUADS]) {
 #if CQ_LANES == 16
   const __m512 a = _mm512_insertf32x4(_mm512_castps128_ps512(q[0]), q[1], 1);
@@ -220,7 +225,7 @@ ROW_INLINE Real real_join(const Quad q[QUADS]) {
 #endif
 }
 
-// The quads that a Real consists of.
+// Sets q to the quads that a Real consists of, lane group by lane group.
 ROW_INLINE void real_split(Real x, Quad q[QUADS]) {
 #if CQ_LANES == 16
   q[0] = _mm512_castps512_ps128((__m512)x);
@@ -238,7 +243,7 @@ ROW_INLINE void real_split(Real x, Quad q[QUADS]) {
 #endif
 }
 
-// The quads of QUADS vectors, seen as a matrix, transposed; its own inverse.
+// Transposes the matrix whose entry (i, j) is quad j of vector i, in place; its own inverse.
 ROW_INLINE void real_turn(Real v[QUADS]) {
 #if CQ_LANES == 16
   const __m512 a = (__m512)v[0], b = (__m512)v[1], c = (__m512)v[2], d = (__m512)v[3];
@@ -275,12 +280,17 @@ enum { REACHED = ROW_PARTS == 4 ? 3 : ROW_PARTS };
 #define PARTS_REACHED(part) _Pragma("GCC unroll 4") for (int part = 0; part < REACHED; part++)
 enum { PART_REALS = 16 / ROW_PARTS };
 
-// The four nodes of a row from memory, 16 reals; and back. Then sums, products and multiples, real by real.
+// The four nodes of a row from memory, 16 reals.
 ROW_INLINE Row row_load(const real *p) { Row r; ROW_EACH r.v[i] = part_load(p + PART_REALS * i); return r; }
+// Writes the four nodes of a row to memory, 16 reals.
 ROW_INLINE void row_store(real *p, Row a) { ROW_EACH part_store(p + PART_REALS * i, a.v[i]); }
+// a + b
 ROW_INLINE Row row_add(Row a, Row b) { ROW_EACH a.v[i] = part_add(a.v[i], b.v[i]); return a; }
+// a - b
 ROW_INLINE Row row_sub(Row a, Row b) { ROW_EACH a.v[i] = part_sub(a.v[i], b.v[i]); return a; }
+// a b, real by real
 ROW_INLINE Row row_mul(Row a, Row b) { ROW_EACH a.v[i] = part_mul(a.v[i], b.v[i]); return a; }
+// s a
 ROW_INLINE Row row_scale(real s, Row a) { ROW_EACH a.v[i] = part_scale(s, a.v[i]); return a; }
 // The same four reals p[0..3] in each node.
 ROW_INLINE Row row_comps(const real *p) { Row r; ROW_EACH r.v[i] = part_comps(p); return r; }
@@ -325,7 +335,7 @@ ROW_INLINE void row_sums(real *out, Row a, Row b, Row c, Row d) {
 // vector.
 #if REACHED_ALONE
 typedef struct { Part sum; } RowSum;
-// Adds one part to a sum of parts.
+// Adds part number `part` of the rows of a stencil to their sum; number 0 begins it.
 ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum = part ? part_add(s->sum, a) : a; }
 // Writes the sums over nodes of four rows: out[16].
 ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {
@@ -338,7 +348,7 @@ ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const Ro
 ROW_INLINE void sum_store(real *out, const RowSum *a) { part_store(out, a->sum); }
 #else
 typedef struct { Row sum; } RowSum;
-// Adds one part to a sum of parts.
+// Adds part number `part` of the rows of a stencil to their sum; number 0 begins it.
 ROW_INLINE void sum_take(RowSum *s, int part, Part a) { s->sum.v[part] = a; }
 // Writes the sums over nodes of four rows: out[16].
 ROW_INLINE void sums_store(real *out, const RowSum *a, const RowSum *b, const RowSum *c, const RowSum *d) {

@@ -2,13 +2,13 @@
 #include "kernels.h"
 #include <string.h>
 
-// Particle slots of a scene: whole chunks, so some at the end are empty.
+// The number of particle slots of a scene: whole chunks, so some at the end are empty.
 static int64_t slots_of(const cq_scene *s) { return (int64_t)s->chunks * CQ_CHUNK; }
 
-// Reals of the motion v' and C' of one particle.
+// The number of reals of the motion v' and C' of one particle.
 static size_t motion_fields(const cq_scene *s) { return (size_t)(s->model->dim + s->model->dim * s->model->dim); }
 
-// Reals of the motion v' and C' of all particles in a state; 0 where nothing reads it.
+// The number of reals of v' and C' of all particles in a state; 0 where nothing reads them.
 static size_t motion_reals(const cq_scene *s) {
   const int read = cq_keeps_unresolved(s->model) && (s->differentiable || s->model->averages_dilatation);
   return read ? (size_t)slots_of(s) * motion_fields(s) : 0;
@@ -27,10 +27,10 @@ static void split_ranges(cq_scene *s) {
     s->range_start[s->first_range + r] = s->first_chunk + (int32_t)((int64_t)chunks * r / ranges);
 }
 
-// Are there particles on the spatial grid?
+// Are there particles on the spatial grid? 1 yes, 0 no.
 static int has_spatial(const cq_scene *s) { return !cq_is_reference(s->model) || cq_is_mixed(s->model); }
 
-// Allocates the arrays by which particles are sorted by cell; 0 if there is no memory, as all alloc_ functions here.
+// Allocates the arrays by which particles are sorted by cell. 1, or 0 without memory, as all alloc_ functions here.
 static int alloc_sorting(cq_scene *s) {
   const size_t slots = (size_t)slots_of(s);
   int32_t longest = 0;
@@ -58,7 +58,7 @@ static int32_t row_width(const cq_model *m) {
   return (int32_t)(twice || most * CQ_CHUNK < m->actuator_count ? most * CQ_CHUNK : m->actuator_count);
 }
 
-// Allocates the weight rows of actuation. Memory is touched only as far as there are rows.
+// Allocates the weight rows of actuation. 1, or 0 without memory. Memory is touched only as far as there are rows.
 static int alloc_weight_rows(cq_scene *s) {
   s->row_width = row_width(s->model);
   const size_t weight_rows = (size_t)s->chunks * (size_t)s->row_width;
@@ -70,7 +70,7 @@ static int alloc_weight_rows(cq_scene *s) {
   return s->weight_rows && s->row_actuator && s->row_weight && s->row_entry;
 }
 
-// Allocates what cables and chambers of a scene need, in double, or dual numbers in tests; 0 if there is no memory.
+// Allocates what cables and chambers of a scene need, in double, or dual numbers in tests. 1, or 0 without memory.
 static int alloc_cables(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
@@ -88,7 +88,7 @@ static int alloc_cables(cq_scene *s) {
          s->cable_pulled;
 }
 
-// Allocates places and impulses of walls, in double, or dual numbers in tests; 0 if there is no memory.
+// Allocates places and impulses of walls, in double, or dual numbers in tests. 1, or 0 without memory.
 static int alloc_walls(cq_scene *s) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double),
                walls = (size_t)s->model->wall_count;
@@ -98,7 +98,7 @@ static int alloc_walls(cq_scene *s) {
   return s->wall_place && s->impulse;
 }
 
-// Allocates the averages of liquids' J for every particle; 0 if there is no memory.
+// Allocates what the averages of liquids' J keep for every particle. 1, or 0 without memory.
 static int alloc_volumes(cq_scene *s) {
   const size_t size = s->kernels->real_bytes > 8 ? (size_t)s->kernels->real_bytes : sizeof(double);
   if (!(s->model->volume_share > 0)) return 1;
@@ -106,14 +106,14 @@ static int alloc_volumes(cq_scene *s) {
   return s->volume_part != NULL;
 }
 
-// Allocates averaged dilatations, if the model averages them; 0 if there is no memory.
+// Allocates what averages of dilatations keep for every particle, if the model has them. 1, or 0 without memory.
 static int alloc_dilatation(cq_scene *s) {
   if (!s->model->averages_dilatation) return 1;
   s->dilatation = cq_alloc((size_t)slots_of(s) * CQ_DILATATION_FIELDS, (size_t)s->kernels->real_bytes, "dilatation");
   return s->dilatation != NULL;
 }
 
-// Allocates the gradient of each field that the world has, and of each slot; 0 if there is no memory.
+// Allocates the gradients of each field of the world and of each slot. 1, or 0 without memory.
 static int alloc_gradients(cq_scene *s) {
   cq_gradients *g = &s->gradients;
   int complete = 1;
@@ -129,7 +129,8 @@ static int alloc_gradients(cq_scene *s) {
   return complete;
 }
 
-// Allocates adjoints of state and parameters; 0 if there is no memory.
+// Allocates the adjoints of state, constants, actuation and signals that lie by chunk or range. 1, or 0 without
+// memory.
 static int alloc_adjoint(cq_scene *s) {
   const cq_model *m = s->model;
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s),
@@ -147,7 +148,7 @@ static int alloc_adjoint(cq_scene *s) {
          (!keeps || s->kept_adj) && s->params_adj && s->actuation_adj && s->signals_partial;
 }
 
-// Allocates gradients in the user's order; 0 if there is no memory.
+// Allocates gradients in the user's order. 1, or 0 without memory.
 static int alloc_user_adjoint(cq_scene *s) {
   const cq_model *m = s->model;
   s->signals_adj = cq_alloc((size_t)m->actuator_count, sizeof(double), "adjoint signals");
@@ -155,7 +156,8 @@ static int alloc_user_adjoint(cq_scene *s) {
   return s->signals_adj && s->forces_adj && alloc_gradients(s);
 }
 
-// Allocates an array of particles for each constant of the materials in use; 0 if there is no memory.
+// Allocates an array of particles for each constant of the materials in use, and counts the params of a particle. 1,
+// or 0 without memory.
 static int alloc_slots(cq_scene *s) {
   s->params = CQ_PARAM_SLOTS + s->model->slot_count;
   for (int32_t k = 0; k < s->model->material_count; k++) s->updates |= cq_material_updates(&s->model->materials[k]);
@@ -166,7 +168,7 @@ static int alloc_slots(cq_scene *s) {
   return 1;
 }
 
-// Allocates the arrays whose length is the number of chunks or ranges.
+// Allocates the arrays whose length is the number of chunks or ranges. 1, or 0 without memory.
 static int alloc_chunks(cq_scene *s) {
   const size_t size = (size_t)s->kernels->real_bytes, slots = (size_t)slots_of(s);
   s->actuation = cq_alloc(slots * (size_t)cq_scene_actuation_fields(s), size, "actuation");
@@ -189,6 +191,7 @@ cq_status cq_scene_create(cq_scene *s, const cq_model *model, const cq_kernels *
   return status;
 }
 
+// Frees an arrangement and its memory, whoever refers to it.
 static void arrangement_free(cq_arrangement *a) {
   cq_free(a->order);
   cq_free(a->slot);
@@ -210,7 +213,7 @@ void cq_slice_free(cq_slice *slice) {
   cq_free(slice);
 }
 
-// Frees the live state, and all memory of slices and arrangements.
+// Releases the live state and its order, and frees the lists of unused slices and arrangements.
 static void drop_states(cq_scene *s) {
   cq_slice_release(s, s->live);
   cq_arrangement_release(s, s->arrangement);
@@ -282,21 +285,22 @@ void cq_scene_destroy(cq_scene *s) {
   *s = (cq_scene){0};
 }
 
-// Reals of a slice: of particles on the spatial grid, in chunks, and of the nodes of reference grids.
+// The number of reals of the particles on the spatial grid in a slice, whole chunks.
 static size_t particle_reals(const cq_scene *s) {
   return (size_t)(s->chunks - s->first_chunk) * CQ_CHUNK * (size_t)cq_scene_fields(s);
 }
+// The number of reals of the nodes of reference grids in a slice.
 static size_t node_reals(const cq_scene *s) {
   return (size_t)(s->reference.node_count * CQ_REFERENCE_FIELDS * s->model->dim);
 }
 
-// Bytes of one state.
+// The bytes of one slice.
 static int64_t slice_bytes(const cq_scene *s) {
   const int64_t internals = (int64_t)s->chunks * CQ_CHUNK * s->model->internal_count;
   return ((int64_t)(particle_reals(s) + node_reals(s) + motion_reals(s)) + internals) * s->kernels->real_bytes;
 }
 
-// Bytes of one arrangement.
+// The bytes of one arrangement, about.
 static int64_t arrangement_bytes(const cq_scene *s) {
   return (int64_t)s->chunks * CQ_CHUNK * (9 + s->params * s->kernels->real_bytes);
 }

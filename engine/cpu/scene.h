@@ -224,44 +224,53 @@ typedef struct cq_scene {
   cq_slice *free_slices;
 } cq_scene;
 
-// The ranges on the spatial grid, or on reference grids, that a worker has.
+// Sets begin and end (exclusive) to the ranges of particles on the spatial grid that a worker has.
 static inline void cq_scene_share_spatial(const cq_scene *s, const cq_worker *worker, int *begin, int *end) {
   cq_worker_share(worker, s->ranges - s->first_range, begin, end);
   *begin += s->first_range;
   *end += s->first_range;
 }
+// Sets begin and end (exclusive) to the ranges of particles on reference grids that a worker has.
 static inline void cq_scene_share_reference(const cq_scene *s, const cq_worker *worker, int *begin, int *end) {
   cq_worker_share(worker, s->first_range, begin, end);
 }
-// Reals that the record of an engine step keeps of each node of the spatial grid; and, of explicit steps, of reference
-// grids.
+// The number of reals that the record of an engine step keeps of each node of the spatial grid.
 static inline int32_t cq_scene_grid_reals(const cq_model *m) {
   return 4 * (1 + cq_keeps_unresolved(m) + cq_is_mixed(m));
 }
+// The number of reals that the record of an explicit engine step keeps of each node of reference grids.
 static inline int32_t cq_scene_node_reals(const cq_model *m) {
   return m->dim * ((m->wall_count + m->pin_count > 0 || cq_is_mixed(m)) + cq_is_mixed(m));
 }
-// Particles on the spatial grid, and the slot after the last of them.
+// The number of particles on the spatial grid.
 static inline int64_t cq_scene_spatial_count(const cq_scene *s) {
   return cq_is_reference(s->model) ? s->model->spatial_count : s->model->particle_count;
 }
+// The slot after that of the last particle on the spatial grid; padding slots follow.
 static inline int32_t cq_scene_spatial_end(const cq_scene *s) {
   return (int32_t)(s->first_chunk * CQ_CHUNK + cq_scene_spatial_count(s));
 }
 
-// Reals of a particle in a slice, and of its actuation.
+// The number of reals of a particle in a slice: position, velocity, C and F.
 static inline int32_t cq_scene_fields(const cq_scene *s) {
   return cq_state_offset(CQ_STATE_FIELD_COUNT, s->model->dim);
 }
+// The number of reals of a particle in s->actuation: stress, force, and pressure times area.
 static inline int32_t cq_scene_actuation_fields(const cq_scene *s) {
   return s->model->dim * (s->model->dim + 1) / 2 + 2 * s->model->dim;
 }
 
+// Makes a scene of a model in *s, without a state; differentiable: 1 for adjoints. CQ_OK, or an error with nothing to
+// free: no memory, or a layout of reference grids that fails.
 cq_status cq_scene_create(cq_scene *s, const cq_model *model, const struct cq_kernels *kernels, int differentiable);
+// Frees all memory of a scene and clears *s; nothing for a scene that is all zero.
 void cq_scene_destroy(cq_scene *s);
-int64_t cq_scene_mark_bytes(const cq_scene *s);     // of a checkpoint, about
-int64_t cq_scene_record_bytes(const cq_scene *s);   // of the record of a control step, about
-// Lays out a scene with steps on reference grids for positions {n, dim}; all states are forgotten.
+// The bytes of a checkpoint of a scene, about.
+int64_t cq_scene_mark_bytes(const cq_scene *s);
+// The bytes of the record of a control step of a scene, about.
+int64_t cq_scene_record_bytes(const cq_scene *s);
+// Makes the reference grids of a scene for undeformed positions {n, dim}, and all memory that depends on them; its
+// states are dropped. CQ_OK, CQ_MEMORY, or an error of the layout.
 cq_status cq_scene_lay_out(cq_scene *s, const double *positions);
 // The slice that readouts read: the live state, or in total Lagrangian worlds the particle fields that
 // cq_reference_observe has made.
@@ -269,7 +278,7 @@ static inline const cq_slice *cq_scene_seen(const cq_scene *s) {
   return cq_is_reference(s->model) ? s->reference.seen : s->live;
 }
 
-// Weights of the particles in a readout, NULL: all are 1.
+// The weights {n} of all particles in a readout, their masses or volumes; NULL: all are 1.
 static inline const double *cq_scene_weights(const cq_scene *s, const cq_readout *r) {
   return r->weighting == CQ_WEIGHT_MASS ? s->values.mass : r->weighting == CQ_WEIGHT_VOLUME ? s->values.volume : NULL;
 }
@@ -280,40 +289,58 @@ static inline double *cq_scene_weights_adj(const cq_scene *s, const cq_readout *
   return s->gradients.value[field];
 }
 
-// Slices and arrangements are shared by reference.
-cq_slice *cq_slice_create(cq_scene *s);              // NULL without memory
+// Slices and arrangements are shared by reference; unused ones are kept for the next that is made.
+
+// A slice with one reference, the caller's; its contents are those of an earlier one. NULL without memory.
+cq_slice *cq_slice_create(cq_scene *s);
+// Frees a slice and its memory, whoever refers to it; NULL: nothing.
 void cq_slice_free(cq_slice *slice);
+// Adds a reference to a slice, and returns it.
 cq_slice *cq_slice_retain(cq_slice *slice);
+// Drops a reference to a slice; with the last one it is kept for reuse. NULL: nothing.
 void cq_slice_release(cq_scene *s, cq_slice *slice);
+// An arrangement with one reference, the caller's, and no columns, to be filled. NULL without memory.
 cq_arrangement *cq_arrangement_create(cq_scene *s);
+// Adds a reference to an arrangement, and returns it.
 cq_arrangement *cq_arrangement_retain(cq_arrangement *a);
+// Drops a reference to an arrangement; with the last one it is kept for reuse. NULL: nothing.
 void cq_arrangement_release(cq_scene *s, cq_arrangement *a);
+// Copies displacements and velocities of the nodes of reference grids from one slice to another.
 void cq_slice_copy_nodes(const cq_scene *s, const cq_slice *from, cq_slice *to);
-// Copies of what another scene of the model has; NULL without memory. The order of particles is without their params.
+// A copy of a slice of another scene of the model, for this scene, without v' and C' of its step. NULL without memory.
 cq_slice *cq_slice_copy(cq_scene *s, const cq_slice *slice);
+// A copy of an arrangement of another scene of the model, with its params, marked as made by the rollout before. NULL
+// without memory.
 cq_arrangement *cq_arrangement_copy(cq_scene *s, const cq_arrangement *a);
-void cq_step_record_clear(cq_scene *s, cq_step_record *record);   // drops references, keeps the grid memory
+// Drops the references of a step's record, and keeps its memory of nodes for the next step.
+void cq_step_record_clear(cq_scene *s, cq_step_record *record);
+// Drops the references of a step's record and frees its memory.
 void cq_step_record_destroy(cq_scene *s, cq_step_record *record);
 
 // The calls below are made by every worker of the scene together.
 
-// The constants of all particles as their laws take them (slot), from the fields of this rollout.
+// Sets s->slot, the constants of all particles as their laws take them, from the fields of this rollout.
 void cq_scene_make_slots(cq_scene *s, const cq_worker *worker);
-// Loads the initial state of values and sorts it.
+// Loads the initial state of s->values and sorts it. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE for a particle that is not in the
+// world.
 cq_status cq_scene_begin(cq_scene *s, cq_worker *worker);
-// The live state of another scene of the model, whose values may be others, as the first one.
+// Begins with a copy of the live state of another scene of the model, whose values may be others, as step 0. CQ_OK,
+// CQ_MEMORY, or an error where reference grids differ.
 cq_status cq_scene_begin_from(cq_scene *s, cq_worker *worker, const cq_scene *from);
-// One control step; records {substeps} is NULL or takes what the adjoint needs. CQ_UNSTABLE leaves s->health.
+// Makes one control step; records {substeps} is NULL or takes what the adjoint needs. CQ_UNSTABLE leaves s->health.
 cq_status cq_scene_advance(cq_scene *s, cq_worker *worker, cq_step_record *records);
-// The adjoint of one recorded control step; the live state becomes the one before it.
+// Reverses one recorded control step: the adjoint of the live state becomes that of the state before it, which becomes
+// the live one. CQ_OK, or the error of a step's adjoint.
 cq_status cq_scene_reverse(cq_scene *s, cq_worker *worker, const cq_step_record *records);
-// Zero adjoint at the live state, and zero gradients.
+// Sets the adjoint of the live state and all gradients to zero.
 void cq_scene_begin_adjoint(cq_scene *s, cq_worker *worker);
-// Adds the adjoints of the initial state and of the constants to the gradients: at step 0.
+// At step 0: adds the adjoints of the initial state and of the constants to the gradients in the user's order.
 void cq_scene_finish(cq_scene *s, cq_worker *worker);
-// At step 0 of a scene that has begun so, by one worker: its adjoint goes to the live state of `from`; NULL: nowhere.
+// At step 0 of a scene that began in the live state of another one (cq_scene_begin_from), by one worker: adds its
+// adjoint to that of `from`'s live state, and clears it. from NULL: only clears.
 void cq_scene_pass_adjoint(cq_scene *s, cq_scene *from);
-// Makes another state live.
+// Makes a slice the live state, with the order of its particles, the way that they have drifted since they were sorted
+// [cells], and its engine step. Drops the references to the old ones.
 void cq_scene_resume(cq_scene *s, cq_slice *slice, cq_arrangement *arrangement, double drift, int64_t step);
 
 #endif

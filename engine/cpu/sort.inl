@@ -1,6 +1,6 @@
 // sort: where particles are, and moving them into another order.
 
-// Stores lanes that hold whole numbers as int32_t.
+// Writes the lanes of x, whole numbers, as int32_t.
 CQ_INLINE void integer_store(int32_t *out, const Real x) {
 #if CQ_LANES == 1
   *out = (int32_t)s_value(x);
@@ -10,10 +10,11 @@ CQ_INLINE void integer_store(int32_t *out, const Real x) {
 #endif
 }
 
-// The smaller of each lane.
+// The smaller of a and b, lane by lane.
 CQ_INLINE Real r_min(const Real a, const Real b) { return r_pick(b - a, a, b); }
 
-// Base cells of the slots, and the box of them. outside: some position is not in the world, or not finite.
+// Sets s->base, the base nodes of all slots in chunks [begin, end), and found: the box of them, and outside 1 if some
+// position is not in the world or not finite.
 static void find_bases(const cq_scene *s, const cq_slice *in, int32_t chunk_begin, int32_t chunk_end,
                        cq_partial *found) {
   const real *data = (const real *)in->data, inv_dx = (real)(1 / s->model->dx);
@@ -52,7 +53,7 @@ typedef struct {
   __mmask16 lanes[CQ_CHUNK];
 } Merged;
 
-// Copies at most four fields of a chunk from the source chunks that its particles come from.
+// Sets fields [first, first + fields), at most four, of a chunk to those of the chunks that its particles come from.
 CQ_INLINE void merge_chunks(real *to, const Merged *m, const int first, const int fields) {
   __m512 out[4];
   for (int f = 0; f < fields; f++) out[f] = _mm512_setzero_ps();
@@ -64,7 +65,8 @@ CQ_INLINE void merge_chunks(real *to, const Merged *m, const int first, const in
 }
 #endif
 
-// Gathers one chunk of an array from the source slots. They lie in few chunks, since the order changes little.
+// Sets one chunk of an array with `fields` numbers a particle from the slots `source` of the old array `data`. They
+// lie in few chunks, since the order changes little.
 CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CHUNK], const int fields) {
 #if CQ_LANES == 16
   Merged m;
@@ -90,7 +92,8 @@ CQ_INLINE void take_chunk(real *to, const real *data, const int32_t source[CQ_CH
 #endif
 }
 
-// Copies chunks [begin, end) of particle data from the old order to the new one.
+// Copies chunks [begin, end) of an array with `fields` numbers a particle from the old order to the new one, by
+// s->source.
 static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields, int32_t chunk_begin,
                     int32_t chunk_end) {
   if (fields == FIELDS) {   // a number that the compiler knows
@@ -102,7 +105,7 @@ static void reorder(const cq_scene *s, const void *in, void *out, int32_t fields
     take_chunk((real *)out + AT(c, fields, 0), (const real *)in, s->source + c * CQ_CHUNK, fields);
 }
 
-// Copies the constants of chunks [begin, end) from one arrangement to the next.
+// Copies the params, materials and drives of chunks [begin, end) from one arrangement to the next, by s->source.
 static void reorder_params(const cq_scene *s, const cq_arrangement *from, cq_arrangement *to, int32_t chunk_begin,
                            int32_t chunk_end) {
   // what a byte is written to might be anything, a compiler must think: copies on the stack are not

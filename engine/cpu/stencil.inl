@@ -26,7 +26,7 @@ typedef struct {
 #endif
 #define B CQ_LANES   // first index of the second operand
 
-// 4x4 transposes in each group of four lanes; its own inverse
+// Transposes 4 x 4 numbers in each group of four lanes of four vectors, in place; its own inverse.
 CQ_INLINE void groups_transpose(Real f[4]) {
   const Real s = __builtin_shufflevector(f[0], f[1], GROUPS(0, B, 1, B + 1));
   const Real t = __builtin_shufflevector(f[0], f[1], GROUPS(2, B + 2, 3, B + 3));
@@ -41,7 +41,8 @@ CQ_INLINE void groups_transpose(Real f[4]) {
 #undef B
 #endif
 
-// Stores sixteen fields of CQ_LANES particles as four quads of their records.
+// Stores sixteen fields f of CQ_LANES particles as four quads of their records, from number `quad` on. of: the record
+// of the first of these particles. f is overwritten.
 CQ_INLINE void record_store(Record *of, const int quad, Real f[16]) {
 #if CQ_LANES == 1
   for (int k = 0; k < 16; k++) of->quad[quad + k / 4][k % 4] = f[k];
@@ -58,7 +59,8 @@ CQ_INLINE void record_store(Record *of, const int quad, Real f[16]) {
 #endif
 }
 
-// Stores four fields of CQ_LANES particles as one quad of their records.
+// Stores four fields of CQ_LANES particles as quad `quad` of their records. of: the record of the first of these
+// particles.
 CQ_INLINE void quads_store(Record *of, const int quad, const Real a, const Real b, const Real c, const Real d) {
 #if CQ_LANES == 1
   const Real f[4] = {a, b, c, d};
@@ -74,7 +76,7 @@ CQ_INLINE void quads_store(Record *of, const int quad, const Real a, const Real 
 #endif
 }
 
-// Four numbers of all lanes, from quad `quad` of each particle's record: the inverse of quads_store.
+// Sets out to four fields of CQ_LANES particles, from quad `quad` of their records: the inverse of quads_store.
 CQ_INLINE void quads_load(const Record *of, const int quad, Real out[4]) {
 #if CQ_LANES == 1
   for (int k = 0; k < 4; k++) out[k] = of->quad[quad][k];
@@ -88,7 +90,7 @@ CQ_INLINE void quads_load(const Record *of, const int quad, Real out[4]) {
 #endif
 }
 
-// (E3) base node, arm to the middle node in cells, and the position f in the stencil
+// (E3) Sets base node, position f from it and arm to the middle node of particles h, h + 1, ... of a chunk, in cells.
 CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real base[CQ_DIM], Real f[CQ_DIM],
                      Real arm[CQ_DIM]) {
   EACH(i) {
@@ -99,8 +101,9 @@ CQ_INLINE void place(const real *chunk, const int h, const real inv_dx, Real bas
   }
 }
 
-// Stores the B-spline weights w0, w1, w2 of each axis, and the slopes that part_slope takes; 0 fourth along the last
-// axis, since a row has four nodes. slopes: also those along the last axis, doubled as part_slope doubles its own.
+// (E3) Stores the B-spline weights w0, w1, w2 of each axis in the records of CQ_LANES particles, from their positions
+// f in the stencil, and the slopes that part_slope takes; 0 fourth along the last axis, since a row has four nodes.
+// slopes: 1 stores also those along the last axis, doubled as part_slope doubles its own.
 CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes) {
   const Real zero = f[0] - f[0];
   Real field[16], *slope = &field[4 * CQ_DIM];
@@ -120,7 +123,8 @@ CQ_INLINE void weights_store(Record *of, const Real f[CQ_DIM], const int slopes)
 #endif
 }
 
-// Stores what a particle exchanges with the grid, q, m and b (momentum, mass, affine matrix), in its record.
+// Stores what CQ_LANES particles exchange with the grid, q, m and b (momentum, mass, affine matrix), in their records,
+// from quad `quad` on.
 CQ_INLINE void move_store(Record *of, const int quad, const Exchange *move) {
   const Real *q = move->q, mass = move->m, zero = mass - mass;
   const Real(*b)[CQ_DIM] = move->b;
@@ -134,7 +138,8 @@ CQ_INLINE void move_store(Record *of, const int quad, const Exchange *move) {
 #endif
 }
 
-// Loads the sums over a particle's nodes, and those over nodes times their offsets.
+// Sets sums to the sums over the nodes of CQ_LANES particles, which gather left in their records: of values, of values
+// times offsets, of the number at the place of the mass.
 CQ_INLINE void sums_load(const Record *of, Sums *sums) {
   Real quad[4];
   quads_load(of, SUM, quad);
@@ -146,7 +151,7 @@ CQ_INLINE void sums_load(const Record *of, Sums *sums) {
   }
 }
 
-// node of the first row of each lane's stencil, in the window of the arrangement
+// Sets node[h ...] to the index of the first node of each lane's stencil, in the window of the arrangement.
 CQ_INLINE void nodes_store(const cq_arrangement *a, int32_t node[CQ_CHUNK], const int h, const Real base[CQ_DIM]) {
 #if CQ_LANES == 1
   int32_t n = (int32_t)s_value(base[0]) - a->lower[0];
@@ -165,7 +170,7 @@ typedef struct {
   int64_t x, y;
 } Strides;
 
-// Reals from a node to the next along each axis but the last, in the window of an arrangement.
+// The reals from a node to the next along each axis but the last, in the window of an arrangement.
 CQ_INLINE Strides strides_of(const cq_arrangement *a) {
 #if CQ_DIM == 3
   return (Strides){(int64_t)a->size[1] * a->size[2] * 4, (int64_t)a->size[2] * 4};
@@ -174,18 +179,19 @@ CQ_INLINE Strides strides_of(const cq_arrangement *a) {
 #endif
 }
 
-// Reals from the first row of a stencil to row k.
+// The reals from the first row of a stencil to row k.
 CQ_INLINE int64_t row_at(const Strides *s, const int k) {
   return CQ_DIM == 3 ? k / 3 * s->x + k % 3 * s->y : k * s->x;
 }
 
-// The offset of each node of a row's part from the middle node.
+// The offsets -1, 0, 1 of the nodes of a row's part from the middle node along the last axis.
 CQ_INLINE Part part_ramp(const int part) {
   static const real ramp[4] = {(real)-1, (real)0, (real)1, (real)2};
   return part_nodes(ramp, part);
 }
 
-// Scatters one particle to the rows of its stencil: rows += w (q + b o).
+// Adds what one particle gives to the rows of its stencil: rows += w (q + b o), q and b from MOVE of its record, w
+// from `weight`.
 CQ_INLINE void scatter_by(Row rows[ROWS], const Record *record, const real (*weight)[4]) {
   const real(*move)[4] = &record->quad[MOVE];
   PARTS_REACHED(part) {
@@ -207,14 +213,16 @@ CQ_INLINE void scatter_by(Row rows[ROWS], const Record *record, const real (*wei
   }
 }
 
+// The B-spline weights in a record: four numbers for each axis.
 CQ_INLINE const real (*weights_of(const Record *record))[4] { return (const real (*)[4])&record->quad[WEIGHT]; }
 
-// Adds a particle's mass and momentum, by its weights, to the rows of nodes around it.
+// Adds what one particle gives, mass and momentum, to the rows of nodes around it: scatter_by with the record's own
+// weights.
 CQ_INLINE void scatter(Row rows[ROWS], const Record *record) {
   scatter_by(rows, record, weights_of(record));
 }
 
-// Adds the rows of a stencil to the grid, and clears them.
+// Adds the rows of a stencil to the grid, and clears them. grid: the stencil's first node.
 CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
   CQ_UNROLL for (int k = 0; k < ROWS; k++) {
     PARTS_REACHED(part) {
@@ -225,7 +233,8 @@ CQ_INLINE void rows_flush(real *grid, const Strides *s, Row rows[ROWS]) {
   }
 }
 
-// sum w v | sum w v o_x | (sum w v o_y) | sum w v o_last
+// Sums over the nodes of a particle, into SUM of its record: sum w v, sum w v o_x, in 3D sum w v o_y, sum w v o_last.
+// grid: the first node of its stencil; v: the four numbers of a node.
 CQ_INLINE void gather_by(Record *record, const real (*weight)[4], const real *grid, const Strides *strides) {
   RowSum sum_m, sum_x, sum_last;
 #if CQ_DIM == 3
@@ -261,7 +270,7 @@ CQ_INLINE void gather_by(Record *record, const real (*weight)[4], const real *gr
 #endif
 }
 
-// Interpolates velocities of the grid to a particle, by its weights: v and C, into its record.
+// Sums over the nodes of a particle, into SUM of its record: gather_by with the record's own weights.
 CQ_INLINE void gather(Record *record, const real *grid, const Strides *strides) {
   gather_by(record, weights_of(record), grid, strides);
 }

@@ -1,6 +1,6 @@
 // step: particles to grid, and grid to particles. One engine step is p2g, the grid pass (grid.inl), g2p.
 
-// mask of the materials of these particles that change F or internal variables after a step: bit k for material k
+// The mask of the materials of a chunk that change F or internal variables after a step: bit k for material k.
 CQ_INLINE uint32_t updating(const Matter *m) {
   uint32_t mask = 0;
   for (int k = 0; m->materials >> k; k++)
@@ -8,8 +8,8 @@ CQ_INLINE uint32_t updating(const Matter *m) {
   return mask;
 }
 
-// The law's update after a step (plastic flow, viscous branches) of a chunk's particles in place: F and internal
-// variables.
+// Lets the laws of a chunk change F (in data) and internal variables after a step, in place: plastic flow, a fluid's
+// F, Maxwell branches.
 CQ_RARE void update_chunk(const Matter *m, real *data, real *internal) {
   const uint32_t mask = updating(m);
   const int internals = m->model->internal_count;
@@ -31,14 +31,14 @@ CQ_RARE void update_chunk(const Matter *m, real *data, real *internal) {
     }
 }
 
-// the slab, or private copy of grid nodes, of a range of chunks, shifted so that the window's node indices address it
+// The slab of a range, its private copy of grid nodes, shifted so that indices of nodes in the window address it.
 CQ_INLINE real *slab_of(const cq_scene *s, const int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const int64_t plane = CQ_DIM == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];
   return (real *)s->slab[range] - (int64_t)a->slab_lower[range] * plane * 4;
 }
 
-// The slab of a range for the momentum before stress and forces, shifted as slab_of.
+// The slab of a range for the momentum before stress and forces (E121), shifted as slab_of.
 CQ_INLINE real *inertia_slab_of(const cq_scene *s, const int32_t range) {
   return (real *)s->inertia_slab[range] + (slab_of(s, range) - (real *)s->slab[range]);
 }
@@ -50,40 +50,42 @@ typedef struct {
   Row rows[ROWS];
 } Scatter;
 
-// Prepares the scatter of a range: its slab, and rows of zeros.
+// Begins the scatter of a range: `to` gets its slab, and rows of zeros.
 CQ_INLINE void scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
   to->grid = slab_of(s, range);
   to->current = -1;
   CQ_UNROLL for (int k = 0; k < ROWS; k++) to->rows[k] = row_zero();
 }
 
-// Moves the rows to another base node: stores the sums of the last one and begins the next with zeros.
+// Makes `node` the first node of the rows that particles scatter to: if it is another one, adds the rows to the grid
+// and begins with zeros.
 CQ_INLINE void scatter_to(Scatter *to, const Strides *strides, const int32_t node) {
   if (node == to->current) return;
   if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
   to->current = node;
 }
 
-// Adds the rows that a scatter still holds to the grid.
+// Ends a scatter: adds the rows that it still holds to the grid.
 CQ_INLINE void scatter_end(Scatter *to, const Strides *strides) {
   if (to->current >= 0) rows_flush(to->grid + 4 * to->current, strides, to->rows);
 }
 
-// Cell size, time step and kept share of unresolved motion, as reals.
+// Cell size, time step and kept share of unresolved motion of a scene, as reals.
 CQ_INLINE GridStep grid_step_of(const cq_scene *s) {
   return (GridStep){(real)s->model->dx, (real)s->model->dt, (real)s->model->keep};
 }
 
-// A chunk whose fields V and C are those that moved its particles in the step to this slice; it has no other fields.
+// The chunk c of which V and C are v' and C' of the step to `out`, by which its particles moved; other fields it need
+// not have.
 CQ_INLINE real *motion_of(const cq_slice *out, const int32_t c) {
   return out->motion ? (real *)out->motion + AT(c, MOTION_FIELDS, 0) - V * CQ_CHUNK
                      : (real *)out->data + AT(c, FIELDS, 0);
 }
 
-// What transfer_to_grid reads of particle h of a chunk, from its parameters, its state and its forces; arm: position of
-// the middle node from the particle [cells], f: its deformation gradient, tau: its Kirchhoff stress. tau is a variable
-// of its own until here, because functions that are not inlined take its address: as a part of the Source it would put
-// all of the Source on the stack.
+// Sets p to what transfer_to_grid reads of particles h, h + 1, ... of a chunk, from their parameters, state and
+// forces; arm: position of the middle node from the particle [cells], f: deformation gradient, tau: Kirchhoff stress.
+// tau is a variable of its own until here, because functions that are not inlined take its address: as a part of the
+// Source it would put all of the Source on the stack.
 CQ_INLINE void source_of(const Matter *m, const int h, const Real arm[CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                          const Real tau[CQ_DIM][CQ_DIM], Source *p) {
   EACH(i) p->arm[i] = arm[i];
@@ -95,7 +97,7 @@ CQ_INLINE void source_of(const Matter *m, const int h, const Real arm[CQ_DIM], c
   force_of(m, h, f, p->force);
 }
 
-// Sets velocity and C to 0, for steps without inertia.
+// Sets velocity and C of p to 0, for steps without inertia.
 CQ_INLINE void source_still(Source *p) {
   EACH(i) {
     p->v[i] = r_set((real)0);
@@ -103,8 +105,8 @@ CQ_INLINE void source_still(Source *p) {
   }
 }
 
-// Scatters the records `given` by the weights of the records `weighed`. A loop apart from the others, for its rows to
-// stay in registers.
+// Scatters the records `given` of a chunk's particles by the weights of the records `weighed`. node {16}: first nodes
+// of their stencils. A loop apart from the others, for its rows to stay in registers.
 CQ_INLINE void scatter_beside(Scatter *to, const Strides *strides, const Record *given, const Record *weighed,
                               const int32_t *node) {
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -113,13 +115,14 @@ CQ_INLINE void scatter_beside(Scatter *to, const Strides *strides, const Record 
   }
 }
 
-// Begins the scatter of the momentum before stress and forces.
+// Begins the scatter of a range's momentum before stress and forces (E121), into its slab for that.
 CQ_INLINE void inertia_scatter_begin(Scatter *to, const cq_scene *s, const int32_t range) {
   scatter_begin(to, s, range);
   to->grid = inertia_slab_of(s, range);
 }
 
-// P2G of a range. keeps: nodes also get the momentum before stress and forces.
+// P2G of a range (E2, E4): adds momentum and mass of its particles to its slab. Sets found->bad to 1 if a particle has
+// det F <= 0, else 0. keeps: 1 scatters also the momentum before stress and forces (E121).
 CQ_INLINE void p2g_range(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -175,7 +178,7 @@ CQ_INLINE void p2g_range(cq_scene *s, const cq_slice *in, int32_t range, cq_foun
   found->bad = !(r_smallest(smallest) > 0);
 }
 
-// P2G of a range, in the variant that the world's transfer needs.
+// P2G of a range, in the variant that the world's transfer needs: p2g_range.
 static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   if (cq_keeps_unresolved(s->model))
     p2g_range(s, in, range, found, 1);
@@ -183,7 +186,7 @@ static void p2g(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found)
     p2g_range(s, in, range, found, 0);
 }
 
-// Stores lane by lane a field of a chunk; stream: past the caches.
+// Stores x as a field of particles h, h + 1, ... of a chunk; stream: 1 bypasses the caches.
 CQ_INLINE void write(real *chunk, const int field, const int h, const Real x, const int stream) {
   if (stream)
     r_stream(chunk + field * CQ_CHUNK + h, x);
@@ -191,13 +194,14 @@ CQ_INLINE void write(real *chunk, const int field, const int h, const Real x, co
     r_store(chunk + field * CQ_CHUNK + h, x);
 }
 
-// Loads v and C of lane group h.
+// Sets out to v and C of particles h, h + 1, ... of a chunk.
 CQ_INLINE void motion_load(const real *chunk, const int h, Motion *out) {
   load_vector(chunk, V, h, out->v);
   load_matrix(chunk, C, h, out->c);
 }
 
-// v'' and C'' in place of v' and C', which motion takes, NULL: nobody reads them. seen: v~ and C~
+// (E123) Replaces v' and C' in `after` by v'' and C'', with the unresolved motion of particles h, h + 1, ... kept.
+// motion: a chunk that takes v' and C', NULL: nobody reads them; seen: v~ and C~.
 CQ_INLINE void keep_in_state(const GridStep *step, const real *chunk, real *motion, const int h, const Motion *seen,
                              State *after) {
   Motion before, moved, next;
@@ -215,7 +219,9 @@ CQ_INLINE void keep_in_state(const GridStep *step, const real *chunk, real *moti
 
 enum { G2P_PLAIN, G2P_STREAM, G2P_KEEP };
 
-// how: G2P_STREAM: the state is larger than the caches, and is written past them; G2P_KEEP: with unresolved motion
+// G2P of a range (E13): the state `out` from the state `in` and node velocities, with the laws' updates. Sets
+// found->fastest, and found->bad to 1 if something is not finite. how: G2P_STREAM: the state is larger than the
+// caches, and is written past them; G2P_KEEP: with unresolved motion (E123); else G2P_PLAIN.
 CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found,
                          const int how) {
   const int stream = how == G2P_STREAM, keeps = how == G2P_KEEP;
@@ -283,8 +289,8 @@ CQ_INLINE void g2p_range(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t
   if (!r_finite(poison)) found->bad = 1;
 }
 
-// G2P of a range, from state `in` to state `out`: in the variant for unresolved motion, for states larger than the
-// caches, or the plain one.
+// G2P of a range, from state `in` to state `out`: g2p_range in the variant for unresolved motion, for states larger
+// than the caches, or the plain one.
 static void g2p(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t range, cq_found *found) {
   if (cq_keeps_unresolved(s->model))
     g2p_range(s, in, out, range, found, G2P_KEEP);

@@ -13,7 +13,8 @@ CQ_INLINE ChunkGrad chunk_grad_of(const cq_scene *s, const int32_t c) {
                      s->internal_adj ? (real *)s->internal_adj + AT(c, s->model->internal_count, 0) : NULL};
 }
 
-// Adjoint of update_chunk: adj and internal_adj of the state after the law's update become those before it.
+// Adjoint of update_chunk: in adj (F) and the chunk's gradient of internal variables, those after the law's update
+// become those before it; adds to the gradients of constants. chunk: state before the step; next: v' and C' of it.
 CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *chunk, const real *next,
                               const ChunkGrad *grad_chunk, real *adj) {
   const uint32_t mask = updating(m);
@@ -48,12 +49,14 @@ CQ_RARE void update_chunk_adj(const cq_scene *s, const Matter *m, const real *ch
     }
 }
 
-// The gradient of a chunk's unresolved motion.
+// The chunk c of s->kept_adj, of which V and C are the gradients of a particle's unresolved motion, b r and b S
+// (E124).
 CQ_INLINE real *kept_adj_of(const cq_scene *s, const int32_t c) {
   return (real *)s->kept_adj + AT(c, MOTION_FIELDS, 0) - V * CQ_CHUNK;
 }
 
-// (E124) The gradients of v'' and C'' become those of v' and C'; the gradients of r and S are kept for p2g_adj.
+// (E124) Adjoint of keep_in_state for particles h, h + 1, ... of chunk c: in grad, the gradients of v'' and C'' become
+// those of v' and C'; those of b r and b S go to s->kept_adj for p2g_adj.
 CQ_INLINE void keep_in_state_adj(const cq_scene *s, const cq_slice *out, const int32_t c, const int h, State *grad) {
   const GridStep step = grid_step_of(s);
   Motion moved, after, grad_after, grad_kept;
@@ -67,7 +70,8 @@ CQ_INLINE void keep_in_state_adj(const cq_scene *s, const cq_slice *out, const i
   store_matrix(kept_adj_of(s, c), C, h, grad_kept.c);
 }
 
-// Prepares the scatter of the adjoints of v~ and C~, the resolved motion.
+// Stores what particles h, h + 1, ... of chunk c give to the nodes' gradients of v~_i (E124), from s->kept_adj, in
+// their records from quad `quad` on.
 CQ_INLINE void kept_adj_moves(const cq_scene *s, const int32_t c, const int h, const Real arm[CQ_DIM], Record *of,
                               const int quad) {
   const GridStep step = grid_step_of(s);
@@ -79,9 +83,9 @@ CQ_INLINE void kept_adj_moves(const cq_scene *s, const int32_t c, const int h, c
   move_store(of, quad, &give);
 }
 
-// Adjoint of G2P for a range. adj holds dL/d(state after); its velocity and affine fields become dL/dn0 and dL/dn1
-// (gradients of the nodal sums), which p2g_adj reads. keeps: gradients of unresolved motion go to kept_adj (E124), and
-// nodes also get dL/dv~.
+// Adjoint of G2P for a range (E15): adds dL/dv of nodes to its slab. s->adj holds dL/d(state after); its velocity and
+// C become dL/dn0 and dL/dn1, gradients of the sums over nodes, which p2g_adj reads. keeps: 1: gradients of unresolved
+// motion go to s->kept_adj (E124), and nodes also get dL/dv~.
 CQ_INLINE void g2p_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -142,7 +146,7 @@ CQ_INLINE void g2p_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *ou
   if (keeps) scatter_end(&inertia, &strides);
 }
 
-// Adjoint of G2P for a range, in the variant that the world's transfer needs.
+// Adjoint of G2P for a range, in the variant that the world's transfer needs: g2p_adj_range.
 static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   if (cq_keeps_unresolved(s->model))
     g2p_adj_range(s, in, out, range, 1);
@@ -150,21 +154,21 @@ static void g2p_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_
     g2p_adj_range(s, in, out, range, 0);
 }
 
-// An interpolation along one axis from three rows, and twice its derivative along the axis. In differences from the
-// middle row, for w0 + w1 + w2 = 1: half of the work goes to adders, which multiplications leave idle.
+// The interpolation along one axis from three rows a, b, c, sum w x. In differences from the middle row, for w0 + w1 +
+// w2 = 1: half of the work goes to adders, which multiplications leave idle.
 CQ_INLINE Part part_interpolate(const real *weight, const Part a, const Part b, const Part c) {
   return part_scale_add(weight[0], part_sub(a, b), part_scale_add(weight[2], part_sub(c, b), b));
 }
-// Twice the derivative of an interpolation along an axis, from its three rows.
+// Twice the derivative along an axis of the interpolation from three rows a, b, c.
 CQ_INLINE Part part_slope(const real *weight, const Part a, const Part b, const Part c) {
   return part_scale_add(weight[3], part_add(part_sub(a, b), part_sub(c, b)), part_sub(c, a));
 }
 
-// sums over the nodes of a particle that p2g_adj needs: node gradients against weights and offsets, and, against the
-// slopes of the weights, what each node exchanges with the particle:
+// Sums over the nodes of a particle for p2g_adj, into its record. At SUM, as gather leaves them: of dL/d(p, m) of
+// nodes (grads). At EXCHANGE, for each axis, doubled, component by component: the slopes of the weights times what
+// each node exchanges with the particle,
 //   e = dL/dp . (q + b o) + dL/dm m + v . (dL/dn0 + dL/dn1 o)
-// of dL/d(p, m) as gather() has them, and the exchange: sum dw_x e | (sum dw_y e) | sum
-// dw_last e, doubled, per component
+// q and b of MOVE, dL/dn of MOVE_ADJ, v those of nodes (vels); weight: of the record, or of another one in its place.
 CQ_INLINE void gather_adj_by(Record *record, const real (*weight)[4], const real *grads, const real *vels,
                              const Strides *strides) {
   const real(*move)[4] = &record->quad[MOVE], (*move_adj)[4] = &record->quad[MOVE_ADJ];
@@ -222,7 +226,7 @@ CQ_INLINE void gather_adj_by(Record *record, const real (*weight)[4], const real
 #endif
 }
 
-// gather_adj_by with the record's own weights.
+// Sums over the nodes of a particle for p2g_adj, into its record: gather_adj_by with the record's own weights.
 CQ_INLINE void gather_adj(Record *record, const real *grads, const real *vels, const Strides *strides) {
   gather_adj_by(record, weights_of(record), grads, vels, strides);
 }
@@ -240,8 +244,8 @@ typedef struct {
   int h;
 } Lanes;
 
-// Adjoint of stress_of for one law, in the lanes of material k (k < 0: all): from grad_tau, adds to grad_f and to the
-// chunk's gradients of C and constants.
+// Adjoint of stress_of_plain, for the lanes whose material is number k (k < 0: all): from grad_tau, adds to grad_f and
+// to the chunk's gradients of C, constants and internal variables.
 CQ_RARE void stress_of_plain_adj(const Lanes lanes, const int k, const Real f[CQ_DIM][CQ_DIM],
                                  Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
   MaterialPoint at, grad;
@@ -272,7 +276,8 @@ CQ_RARE void stress_of_plain_adj(const Lanes lanes, const int k, const Real f[CQ
   }
 }
 
-// Adjoint of stress_of for a law with a fused form, in the lanes of material k.
+// Adjoint of stress_of_law for a law with a fused form, for the lanes whose material is number k (k < 0: all): from
+// grad_tau, adds to grad_f and to the chunk's gradients of constants. kept: what stress_of_law has set.
 CQ_INLINE void stress_of_fused_adj(const Lanes lanes, const int k, const Real f[CQ_DIM][CQ_DIM],
                                    const MaterialKept *kept, Real grad_f[CQ_DIM][CQ_DIM],
                                    const Real grad_tau[CQ_DIM][CQ_DIM]) {
@@ -297,7 +302,8 @@ CQ_INLINE void stress_of_fused_adj(const Lanes lanes, const int k, const Real f[
   }
 }
 
-// adjoint of stress_of: gradients of constants, of sigma and of internal variables are added to those of the chunk
+// Adjoint of stress_of for particles at.h, at.h + 1, ...: from grad_tau, adds to grad_f and to the chunk's gradients
+// of constants, C, actuation stress and internal variables.
 CQ_INLINE void stress_of_adj(const Lanes at, const Real f[CQ_DIM][CQ_DIM], const Stress *stress,
                              Real grad_f[CQ_DIM][CQ_DIM], const Real grad_tau[CQ_DIM][CQ_DIM]) {
   const Matter *m = at.matter;
@@ -344,18 +350,21 @@ typedef struct {
   const KeptStep *kept;      // NULL without unresolved motion
 } ChunkStep;
 
-// What averaging adds to each diagonal entry of a chunk's C' within F', -s/dim y (E37); NULL where nothing is averaged.
+// The numbers {16} that averaging adds to each diagonal entry of C' of chunk c within F', -s/dim y (E37); NULL where
+// nothing is averaged.
 CQ_INLINE const real *dilatation_excess(const cq_scene *s, const int32_t c) {
   return s->dilatation ? dilatation_of(s, c) + EXCESS * CQ_CHUNK : NULL;
 }
 
-// The velocity gradient L of a step, from F before and F' = (1 + dt L) F after it.
+// Sets rate to the velocity gradient of a step for particles h, h + 1, ...: F' = (I + dt rate) F; it is C', with
+// averaged dilatation.
 CQ_INLINE void rate_after(const ChunkStep *c, const int h, Real rate[CQ_DIM][CQ_DIM]) {
   load_matrix(c->next, C, h, rate);
   if (c->excess) EACH(i) rate[i][i] += r_load(c->excess + h);
 }
 
-// Adjoint of force_of, from grad_force: adds to grad_f. A pressure that follows F^ is not part of it.
+// Adjoint of force_of for particles h, h + 1, ...: from grad_force, adds to grad_f and to the chunk's gradients of
+// forces and pressures. A pressure that follows F^ is not part of it.
 CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const ChunkStep *c,
                             Real grad_f[CQ_DIM][CQ_DIM], const Real grad_force[CQ_DIM]) {
   const ChunkGrad *chunk = c->grad;
@@ -372,7 +381,8 @@ CQ_INLINE void force_of_adj(const Matter *m, const int h, const Real f[CQ_DIM][C
   store_vector(chunk->actuation, PRESSURE, h, grad_pressure);
 }
 
-// The deformation gradient by which pressure follows its surface.
+// Sets f to the deformation gradient by which pressure follows the surface of particles h, h + 1, ...: F at the start
+// of the step, or F^ at its end in implicit steps that ask for it (c->follows).
 CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real f[CQ_DIM][CQ_DIM]) {
   load_matrix(c->matter->state, F, h, f);
   if (!c->follows) return;
@@ -382,8 +392,8 @@ CQ_INLINE void followed(const cq_scene *s, const ChunkStep *c, const int h, Real
   trial_of(s, rate, before, f);
 }
 
-// Computes again the momentum before stress and forces that a particle gave the grid; beside it, the transfer of the
-// adjoints of v~ and C~.
+// Stores in the records of particles h, h + 1, ... what they gave the nodes before stress and forces (E121), computed
+// again, and beside it what they give to the gradients of v~_i.
 CQ_INLINE void kept_moves_again(const cq_scene *s, const ChunkStep *c, const int32_t chunk, const int h,
                                 const Real arm[CQ_DIM], Record *of) {
   const GridStep step = grid_step_of(s);
@@ -399,7 +409,8 @@ CQ_INLINE void kept_moves_again(const cq_scene *s, const ChunkStep *c, const int
   kept_adj_moves(s, chunk, h, arm, of, MOVE_ADJ);
 }
 
-// (E124) From the sums of unresolved motion over nodes to v, C, mass and arm of the particle before the step.
+// (E124) From the sums of unresolved motion over the nodes of particles h, h + 1, ...: adds to the gradients of v, C,
+// mass and arm before the step, in grad.
 CQ_INLINE void kept_motion_adj(const cq_scene *s, const ChunkStep *c, const int h, const Source *p, Source *grad) {
   const GridStep step = grid_step_of(s);
   Exchange give;
@@ -416,8 +427,8 @@ CQ_INLINE void kept_motion_adj(const cq_scene *s, const ChunkStep *c, const int 
   motion_seen_adj_rest(&step, &grad_kept, left, grad, p->v);
 }
 
-// Computes again what a particle gave the grid in P2G with this stress, and stores it for g2p_adj and p2g_adj; beside
-// it, the same transfer of the adjoints of its velocity and C.
+// Stores in the records of particles h, h + 1, ... what they gave the nodes in P2G with this stress, computed again,
+// and beside it what they give to the gradients of node velocities.
 CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM], Record *of,
                           const Stress *stress) {
   const GridStep step = grid_step_of(s);
@@ -435,7 +446,7 @@ CQ_INLINE void moves_with(const cq_scene *s, const ChunkStep *c, const int h, co
   move_store(of, MOVE_ADJ, &give);
 }
 
-// As moves_with, with the stress of the state, which it returns.
+// As moves_with, with the stress of the state, which it computes again and leaves in stress.
 CQ_INLINE void moves_again(const cq_scene *s, const ChunkStep *c, const int h, const Real arm[CQ_DIM],
                            Record *of, Stress *stress) {
   Real def[CQ_DIM][CQ_DIM];
@@ -444,8 +455,9 @@ CQ_INLINE void moves_again(const cq_scene *s, const ChunkStep *c, const int h, c
   moves_with(s, c, h, arm, of, stress);
 }
 
-// From the sums over a particle's nodes to the adjoint of its state before the step. grad_f: the gradient of F that an
-// implicit step has already computed; NULL: it is computed here from the stress.
+// (E16 to E19) From the sums over the nodes of particles h, h + 1, ... to the adjoint of their state before the step,
+// in the chunk's adjoint and gradients. grad_f: the gradient of F that an implicit step has already computed; NULL: it
+// is computed here from the stress.
 CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, const Record *of, const Stress *stress,
                             const Real grad_f[CQ_DIM][CQ_DIM]) {
   const real inv_dx = (real)(1 / s->model->dx);
@@ -510,7 +522,7 @@ CQ_INLINE void particle_adj(const cq_scene *s, const ChunkStep *c, const int h, 
   store_matrix(adj, F, h, grad_def);
 }
 
-// p2g_adj in one variant. keeps: unresolved motion is kept (E124).
+// Adjoint of P2G for a range: p2g_adj in one variant. keeps: 1: with unresolved motion (E124).
 CQ_INLINE void p2g_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range, const int keeps) {
   const cq_arrangement *a = s->arrangement;
   const real inv_dx = (real)(1 / s->model->dx);
@@ -550,7 +562,8 @@ CQ_INLINE void p2g_adj_range(cq_scene *s, const cq_slice *in, const cq_slice *ou
   }
 }
 
-// Adjoint of P2G for a range: dL/d(momentum, mass) of nodes to the adjoint of the state `in`.
+// Adjoint of P2G for a range: from dL/d(momentum, mass) of nodes (s->grid_q), s->adj becomes the adjoint of the state
+// `in`. in, out: states before and after the step.
 static void p2g_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range) {
   if (cq_keeps_unresolved(s->model))
     p2g_adj_range(s, in, out, range, 1);

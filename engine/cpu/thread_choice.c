@@ -18,17 +18,17 @@ static const double trial_length = 1 / 32.0;   // of the time since the last tri
 static const double clearly = 1.05;        // times as slow: worth a switch
 static const double hopeless = 1.5;        // times as slow: the trial ends
 
-// Where the time of one thread, or of all of them together, is kept.
+// Where the measured time of a unit of work is kept [s]: with all threads if together is 1, with one if 0.
 static double *time_of(cq_thread_choice *c, int together) { return together ? &c->together : &c->alone; }
 
-// Adds a call of so much work and time to a tally.
+// Adds one call, of so much work that took so many seconds, to a tally.
 static void tally_add(cq_tally *t, double work, double seconds) {
   t->work += work;
   t->seconds += seconds;
   t->calls++;
 }
 
-// Mean seconds by unit of work of a tally, which is cleared.
+// Returns the mean time of a unit of work in a tally [s], and clears the tally.
 static double tally_take(cq_tally *t) {
   const double mean = t->seconds / t->work;
   *t = (cq_tally){0};
@@ -47,8 +47,8 @@ int cq_thread_choice_next(cq_thread_choice *c, int most) {
   return c->is_together != (c->trial_calls > 0) ? most : 1;
 }
 
-// Records one of the first calls, which take turns between one thread and all. The best call of each counts, since
-// others touched new memory.
+// Records one of the first calls, which take turns between one thread and all. together: 1 if all threads ran it;
+// time: a unit of its work [s]. The best call of each counts, since others touched new memory.
 static void record_turn(cq_thread_choice *c, int together, double time, double seconds) {
   double *best = time_of(c, together);
   if (*best == 0 || time < *best) *best = time;
@@ -59,7 +59,7 @@ static void record_turn(cq_thread_choice *c, int together, double time, double s
   c->wait = wait_first;
 }
 
-// Switches to one thread, or to all, and begins to measure it.
+// Makes all threads (together 1) or one (0) the present choice, and begins to measure it.
 static void switch_to(cq_thread_choice *c, int together) {
   c->is_together = together;
   c->windows = 0;
@@ -67,13 +67,15 @@ static void switch_to(cq_thread_choice *c, int together) {
   c->since_trial = 0;
 }
 
-// The median of three means; of two the smaller one, because the other may have been disturbed.
+// The median of the last three means; of two the smaller one, because the other may have been disturbed; one as it is.
+// count: how many there are.
 static double median_of(const double *mean, int32_t count) {
   if (count < CQ_CHOICE_WINDOWS) return count < 2 ? mean[0] : fmin(mean[0], mean[1]);
   return fmax(fmin(mean[0], mean[1]), fmin(fmax(mean[0], mean[1]), mean[2]));
 }
 
-// Ends a window of calls that is long enough: its mean decides between one thread and all.
+// Ends the window of calls of the present choice if it is long enough: its mean then decides between one thread and
+// all.
 static void record_window(cq_thread_choice *c) {
   if (c->window.seconds < window_length) return;
   c->means[c->windows++ % CQ_CHOICE_WINDOWS] = tally_take(&c->window);
@@ -81,7 +83,8 @@ static void record_window(cq_thread_choice *c) {
   if (*time_of(c, c->is_together) > clearly * *time_of(c, !c->is_together)) switch_to(c, !c->is_together);
 }
 
-// A call of a trial. A trial that is slower costs time and ends soon; a switch takes a whole window.
+// Records a call of a trial of the other choice. A trial that is slower costs time and ends soon; a switch takes a
+// whole window.
 static void record_trial(cq_thread_choice *c, double work, double seconds) {
   const double time = *time_of(c, c->is_together);
   c->cost += seconds - time * work;

@@ -31,10 +31,12 @@ typedef struct cq_thread_choice {
   double cost;                       // [s] that the running trial has lost so far
 } cq_thread_choice;
 
-// The better of 1 and `most` threads.
+// The number of threads that was faster so far: 1 or `most`, which is all.
 int cq_thread_choice_best(const cq_thread_choice *c, int most);
-// The threads of the next call: the better number, or the other one for a trial. The caller records what it took.
+// The number of threads for the next call, 1 or `most`: the faster one, or the other one for a trial. The caller then
+// records the time of that call.
 int cq_thread_choice_next(cq_thread_choice *c, int most);
+// Records a call that was made with so many threads: its amount of work, in any unit, and the time it took.
 void cq_thread_choice_record(cq_thread_choice *c, int threads, double work, double seconds);
 
 #endif

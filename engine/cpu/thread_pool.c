@@ -50,14 +50,14 @@ struct cq_thread_pool {
 
 // ---- waiting --------------------------------------------------------------------------------------------------------
 
-// Tells the processor that this thread waits in a loop.
+// Tells the processor that this thread waits in a loop, which leaves its core's time to others.
 static void pause_cpu(void) {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #endif
 }
 
-// Prepares a gate, at which threads wait for the next turn.
+// Makes a gate: a turn number that one thread changes, and that others wait for.
 static void gate_init(gate *g) {
   pthread_mutex_init(&g->lock, NULL);
   pthread_cond_init(&g->changed, NULL);
@@ -79,7 +79,7 @@ static void gate_open(gate *g) {
   pthread_mutex_unlock(&g->lock);
 }
 
-// Waits until the gate's turn is another one: `spin` seconds in a loop, then asleep.
+// Waits until the turn of a gate is no longer `turn`: at first in a loop, after `spin` seconds asleep.
 static void gate_wait(gate *g, unsigned turn, double spin) {
   double start = 0;
   for (int k = 1; atomic_load_explicit(&g->turn, memory_order_acquire) == turn; k++) {
@@ -97,7 +97,7 @@ static void gate_wait(gate *g, unsigned turn, double spin) {
   pthread_mutex_unlock(&g->lock);
 }
 
-// Waits until all threads of a barrier have come; the last one opens its gate.
+// Waits until all threads of a barrier have called this; the last one lets the others go on.
 static void barrier_wait(struct cq_barrier *b) {
   const unsigned turn = atomic_load_explicit(&b->gate.turn, memory_order_relaxed);
   if (atomic_fetch_add_explicit(&b->waiting, 1, memory_order_acq_rel) == b->size - 1) {
@@ -110,9 +110,9 @@ static void barrier_wait(struct cq_barrier *b) {
 
 // ---- pool -----------------------------------------------------------------------------------------------------------
 
-// The kernel may wake a thread on the core of the thread that woke it, and leaves both there for tens of milliseconds,
-// although another core is idle. A thread that finds a lower rank on its core moves to another one, and is then free to
-// run on all cores again.
+// Moves this thread, of rank `rank`, to a core of its own. The kernel may wake a thread on the core of the thread that
+// woke it, and leaves both there for tens of milliseconds, although another core is idle. A thread that finds a lower
+// rank on its core moves to another one, and is then free to run on all cores again.
 static void leave_shared_core(cq_thread_pool *pool, int rank) {
   const int core = sched_getcpu();
   atomic_store_explicit(&pool->core[rank], core, memory_order_relaxed);
@@ -129,7 +129,8 @@ static void leave_shared_core(cq_thread_pool *pool, int rank) {
   atomic_store_explicit(&pool->core[rank], sched_getcpu(), memory_order_relaxed);
 }
 
-// A thread of the pool: waits for a function, runs it, and so on until there is none.
+// A thread of the pool: waits for a function, runs it, and so on until the pool's function is NULL. argument: its
+// pool_thread; returns NULL.
 static void *thread_main(void *argument) {
   pool_thread *w = argument;
   cq_thread_pool *pool = w->pool;

@@ -7,13 +7,17 @@
 typedef struct cq_thread_pool cq_thread_pool;
 typedef void cq_thread_pool_function(void *argument, int rank, int size);
 
-cq_thread_pool *cq_thread_pool_create(int threads);   // 0: one for each core that this process may use
+// Starts a pool of `threads` threads, the caller included; 0: one for each core that this process may use. There are
+// fewer where the system starts no more of them. NULL without memory.
+cq_thread_pool *cq_thread_pool_create(int threads);
+// Ends the threads of a pool and frees it; NULL: nothing.
 void cq_thread_pool_destroy(cq_thread_pool *pool);
+// The number of threads of a pool, the caller included.
 int cq_thread_pool_size(const cq_thread_pool *pool);
-// Runs a function on `count` threads, of which the caller is the first, and waits for all.
-// They flush denormals meanwhile.
+// Calls function(argument, rank, count) on `count` threads, of which the caller is rank 0, and waits for all. They
+// flush denormals meanwhile.
 void cq_thread_pool_run(cq_thread_pool *pool, int count, cq_thread_pool_function *function, void *argument);
-// The barrier of a run of `count` threads; NULL for one thread.
+// The barrier where the threads of a run of `count` threads meet; NULL for one thread.
 struct cq_barrier *cq_thread_pool_barrier(cq_thread_pool *pool, int count);
 
 #endif

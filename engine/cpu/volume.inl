@@ -29,18 +29,18 @@ typedef struct {
   wide *part, *node;
 } Liquid;
 
-// Does particle p belong to a liquid whose J is averaged?
+// Does particle p belong to liquid q? 1 yes, 0 no.
 CQ_INLINE int in_liquid(const Liquid *q, const int64_t p) { return q->s->model->material[p] == q->law; }
-// The sums of liquid particle p, PART numbers.
+// The numbers {PART} of particle p while volumes are averaged.
 CQ_INLINE wide *part_of(const Liquid *q, const int64_t p) { return q->part + p * PART; }
-// The slot of a liquid's particle p.
+// The slot of particle p.
 CQ_INLINE int32_t liquid_slot(const Liquid *q, const int64_t p) { return q->s->arrangement->slot[p]; }
-// The volume of a liquid's particle p at rest.
+// The initial volume of particle p.
 CQ_INLINE wide liquid_volume(const Liquid *q, const int64_t p) {
   return (wide)*slot_at((real *)q->s->arrangement->params, q->s->params, liquid_slot(q, p), CQ_PARAM_VOLUME);
 }
 
-// (E3) first node along an axis, and the place from it in cells
+// (E3) Returns the base node of particle p along an axis, and sets f to its position from that node [cells].
 CQ_INLINE int64_t node_before(const Liquid *q, const int64_t p, const int axis, wide *f) {
   const wide x = (wide)*slot_at(q->data, FIELDS, liquid_slot(q, p), X + axis) * (1 / q->s->model->dx);
   const double base = floor((double)s_value(x) - 0.5);
@@ -48,7 +48,8 @@ CQ_INLINE int64_t node_before(const Liquid *q, const int64_t p, const int axis, 
   return (int64_t)base;
 }
 
-// The nodes around liquid particle p: indices, weights and gradients of weights of its quadratic B-spline.
+// Sets out to the nodes around particle p of a liquid: indices, weights of the quadratic B-spline and their gradients
+// by position.
 static void patch_of(const Liquid *q, const int64_t p, Patch *out) {
   wide w[CQ_DIM][3], dw[CQ_DIM][3];
   int64_t first = 0;
@@ -81,8 +82,8 @@ static void patch_of(const Liquid *q, const int64_t p, Patch *out) {
   }
 }
 
-// Opens the liquid of the material `law` at a state: the box of nodes that its particles reach, with memory for them,
-// which the scene owns and the next liquid takes over, so only one is open at a time. 0 if there is no memory.
+// Sets q to the liquid of material `law` in the state `in`: the box of nodes that its particles reach, with memory for
+// them, which the scene owns and the next liquid takes over, so only one is open at a time. 1, or 0 without memory.
 static int open_liquid(cq_scene *s, Liquid *q, const cq_slice *in, const int32_t law) {
   int64_t upper[CQ_DIM];
   q->s = s;
@@ -113,12 +114,12 @@ static int open_liquid(cq_scene *s, Liquid *q, const cq_slice *in, const int32_t
   return 1;
 }
 
-// Clears one of the sums of all nodes.
+// Sets one of the sums (NODE_...) of all nodes of a liquid to 0.
 static void clear_sums(const Liquid *q, const int sum) {
   for (int64_t k = 0; k < q->nodes; k++) q->node[k * NODE + sum] = 0;
 }
 
-// J of each particle, and the volume around each node
+// Sets J of each particle of a liquid (PART_J), and the sum of w V at each node (NODE_VOLUME).
 static void load_liquid(const Liquid *q) {
   clear_sums(q, NODE_VOLUME);
   for (int64_t p = 0; p < q->s->model->particle_count; p++) {
@@ -132,7 +133,7 @@ static void load_liquid(const Liquid *q) {
   }
 }
 
-// Sums w V q of all liquid particles at each node.
+// Sets NODE_SUM of each node to the sum of w V q over a liquid's particles, q their number `which` (PART_...).
 static void sum_over_nodes(const Liquid *q, const int which) {
   clear_sums(q, NODE_SUM);
   for (int64_t p = 0; p < q->s->model->particle_count; p++) {
@@ -145,7 +146,7 @@ static void sum_over_nodes(const Liquid *q, const int which) {
   }
 }
 
-// rest = q - A q: takes the nodes' mean of q off each particle's.
+// (E49) Sets number `rest` of each particle of a liquid to q - A q, q its number `which` (PART_...).
 static void subtract_mean(const Liquid *q, const int which, const int rest) {
   sum_over_nodes(q, which);
   for (int64_t p = 0; p < q->s->model->particle_count; p++) {
@@ -159,7 +160,7 @@ static void subtract_mean(const Liquid *q, const int which, const int rest) {
   }
 }
 
-// J^(1/dim), from a first guess
+// J^(1/dim) by Newton's method from a first guess; in 2D a square root.
 CQ_INLINE wide side_of(const wide jac, const wide guess) {
 #if CQ_DIM == 2
   (void)guess;
@@ -171,7 +172,8 @@ CQ_INLINE wide side_of(const wide jac, const wide guess) {
 #endif
 }
 
-// an inverted particle keeps its F, for the health check
+// (E49) Sets the state `out` to `in` with J of each liquid's particles moved towards the mean of their neighbours. A
+// particle that is inverted keeps its F, for the check of inverted particles. status: CQ_MEMORY without memory.
 static void average_volume(cq_scene *s, const cq_slice *in, cq_slice *out, cq_status *status) {
   const size_t slots = (size_t)s->chunks * CQ_CHUNK, spatial = slots - (size_t)s->first_chunk * CQ_CHUNK;
   memcpy(out->particles, in->particles, spatial * FIELDS * sizeof(real));
@@ -240,7 +242,8 @@ static void mean_adj(const Liquid *q, const int which) {
   }
 }
 
-// in: the slice that was averaged, in the order that the adjoint has
+// Adjoint of average_volume: s->adj of the state after it becomes that of `in`, the state before it, in the order that
+// the adjoint has; adds to the gradients of volume. status: CQ_MEMORY without memory.
 static void average_volume_adj(cq_scene *s, const cq_slice *in, cq_status *status) {
   for (int32_t law = 0; law < s->model->material_count; law++) {
     if (s->model->materials[law].kind != CQ_MATERIAL_FLUID) continue;

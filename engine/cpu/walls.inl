@@ -1,8 +1,8 @@
 // walls: the contacts of a node: which walls and pins hold it, what they do to its velocity, and what they are given.
 
-// The coefficient of friction of a wall.
+// The coefficient of friction of a wall, by its number.
 CQ_INLINE real friction_of(const cq_scene *s, const int32_t wall) { return ((const real *)s->globals)[3 + wall]; }
-// The three components of a wall's velocity in this control step.
+// The velocity of a wall in this control step, three components.
 CQ_INLINE const real *wall_velocity_of(const cq_scene *s, const int32_t wall) {
   return (const real *)s->globals + 3 + s->model->wall_count + 3 * wall;
 }
@@ -34,23 +34,25 @@ typedef struct {
   real mass, x[CQ_DIM];      // of the node, where impulses are read
 } Contacts;
 
-// Adds a contact with a wall to those of a node; its normal is filled in by the caller.
+// Adds a contact with a wall (below 0: a group of pins) to those of a node; returns its normal {dim}, which the caller
+// sets.
 CQ_INLINE real *contacts_add(Contacts *contacts, const int32_t wall) {
   contacts->wall[contacts->count] = wall;
   return contacts->normal[contacts->count++];
 }
 
-// since walls have had their velocities: since the start, or since the running control step began
+// The time since walls have had their velocities and displacements: since the start, or since the running control step
+// began.
 CQ_INLINE double seconds_of(const cq_scene *s) { return (double)(s->step - s->wall_place_step) * s->model->dt; }
 
-// The walls of a scene, their places and velocities in this control step.
+// The walls of a scene with their places and velocities, as step_contact.inl takes them.
 CQ_INLINE StepWalls walls_of(const cq_scene *s) {
   const cq_model *m = s->model;
   return (StepWalls){m->walls, m->wall_count, wall_velocity_of(s, 0), (const wall_real *)s->wall_place, seconds_of(s),
                      m->dt, m->dx};
 }
 
-// still: zeros, the velocity of a pin
+// The law of contact k of a node. still: zeros, the velocity of a pin, which must outlive the result.
 CQ_INLINE ContactLaw contact_law(const cq_scene *s, const Contacts *contacts, const int k, const real still[CQ_DIM]) {
   const int32_t w = contacts->wall[k];
   ContactLaw law;
@@ -61,14 +63,14 @@ CQ_INLINE ContactLaw contact_law(const cq_scene *s, const Contacts *contacts, co
   return law;
 }
 
-// Applies contact k of a node to its velocity.
+// Applies contact k of a node to its velocity, in place (E12).
 CQ_INLINE void apply_contact(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM]) {
   const real still[CQ_DIM] = {(real)0, (real)0};
   const ContactLaw law = contact_law(s, contacts, k, still);
   contact(&law, v);
 }
 
-// Collects what the impulse of contact k depends on: mass, normal, place, and the velocity before and after it.
+// What the impulse of contact k of a node depends on: mass, normal, place, and the velocities before and after it.
 CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real before[CQ_DIM], const real after[CQ_DIM]) {
   Touch t;
   t.mass = contacts->mass;
@@ -79,12 +81,12 @@ CQ_INLINE Touch touch_of(const Contacts *contacts, const int k, const real befor
   return t;
 }
 
-// The row of a wall, or of a group of pins, among all impulses.
+// Where the numbers of a wall, or of a group of pins (below 0), begin in the array of all impulses.
 CQ_INLINE int32_t impulse_at(const cq_scene *s, const int32_t wall) {
   return CONTACT_WIDTH * (wall < 0 ? s->model->contact_count + wall : wall);
 }
 
-// Applies contact k of a node to its velocity, and adds its impulse to sum {contact_count, CONTACT_WIDTH}.
+// Applies contact k of a node to its velocity v, in place, and adds its impulse to sum {contact_count, CONTACT_WIDTH}.
 static void contact_and_measure(const cq_scene *s, const Contacts *contacts, const int k, real v[CQ_DIM],
                                 wall_real *sum) {
   real before[CQ_DIM], out[CONTACT_WIDTH];
@@ -96,12 +98,12 @@ static void contact_and_measure(const cq_scene *s, const Contacts *contacts, con
   for (int i = 0; i < CONTACT_WIDTH; i++) to[i] = to[i] + (wall_real)out[i];
 }
 
-// The sums of impulses of a block of columns, {contact_count, CONTACT_WIDTH}.
+// The sums of impulses of a block of columns in this control step, {contact_count, CONTACT_WIDTH}.
 CQ_INLINE wall_real *impulse_of(const cq_scene *s, const int32_t block) {
   return (wall_real *)s->impulse + (int64_t)block * s->model->contact_count * CONTACT_WIDTH;
 }
 
-// what damping leaves of a velocity in a step; exactly 1 without damping
+// The share exp(-damping dt) of a velocity that damping leaves in a step (E50); exactly 1 without damping.
 CQ_INLINE real decay_of(const cq_scene *s) {
   return s_exp(-(real)s->model->dt * ((const real *)s->globals)[3 + 4 * s->model->wall_count]);
 }
@@ -115,7 +117,9 @@ static void wall_place_adj(cq_partial *sum, const int32_t wall, const double sec
   EACH(i) sum->wall_place[wall][i] -= grad_x[i];
 }
 
-// Adjoint of apply_contact. grad holds the gradient of the normal by the impulse, and is added to.
+// Adjoint of apply_contact for contact k of a node. before: its velocity before it; grad_v: dL/dv after it on entry,
+// before it on return. Adds the gradients of friction, wall velocity and normal to grad, which may hold those by the
+// impulse.
 static void apply_contact_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
                             real grad_v[CQ_DIM], ContactGrad *grad) {
   const real still[CQ_DIM] = {0};
@@ -123,7 +127,8 @@ static void apply_contact_adj(const cq_scene *s, const Contacts *contacts, const
   contact_adj(&law, before, grad_v, grad);
 }
 
-// Adjoint of the impulse of contact k: gradients of its mass, normal, place and velocities.
+// The gradient of what the impulse of contact k depends on: mass, normal, place and velocities before and after it.
+// From s->grad_impulse.
 CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const int k, const real before[CQ_DIM],
                             const real after[CQ_DIM]) {
   Touch grad = {0};
@@ -134,8 +139,9 @@ CQ_INLINE Touch impulse_adj(const cq_scene *s, const Contacts *contacts, const i
   return grad;
 }
 
-// Adjoint of contact k of a node. at: its velocities before and after. grad_v: dL/dv after it, becomes dL/dv before;
-// grad is added to. Returns the gradient of the impulse by the node's place and mass.
+// Adjoint of contact_and_measure for contact k of a node. at: its velocities before and after; grad_v: dL/dv after it
+// on entry, before it on return; grad is added to. Returns the gradient by way of the impulse, of which the caller
+// uses mass and place.
 static Touch contact_of_node_adj(const cq_scene *s, const Contacts *contacts, const int k, real (*at)[CQ_DIM],
                                  real grad_v[CQ_DIM], ContactGrad *grad) {
   Touch felt = {0};
@@ -149,7 +155,7 @@ static Touch contact_of_node_adj(const cq_scene *s, const Contacts *contacts, co
   return felt;
 }
 
-// Adds the gradients of a contact's friction and wall velocity to those of its wall.
+// Adds the gradients of friction and wall velocity of a contact to those of its wall in sum.
 static void give_wall(cq_partial *sum, const int32_t wall, const ContactGrad *grad) {
   sum->friction[wall] += grad->friction;
   EACH(i) sum->wall_velocity[wall][i] += grad->w[i];

@@ -14,9 +14,12 @@ typedef struct cq_worker {
   double weight;              // of the times that are charged
 } cq_worker;
 
-void cq_worker_wait(cq_worker *worker);                    // until all workers of the scene are here
-void cq_worker_phase(cq_worker *worker, int phase);        // charges the time since the last call to a phase
-// The part of count items that this rank works on: a contiguous block, the same for every call.
+// Waits until all workers of the scene have called this; returns at once for a worker alone.
+void cq_worker_wait(cq_worker *worker);
+// Adds the time since the last call to the timer of a phase (CQ_PHASE_...), if this worker has timers.
+void cq_worker_phase(cq_worker *worker, int phase);
+// Sets begin and end (exclusive) to the part of `count` items that this rank works on: a contiguous block, the same for
+// every call.
 void cq_worker_share(const cq_worker *worker, int count, int *begin, int *end);
 
 #endif

@@ -10,10 +10,10 @@ typedef struct {
 
 static_assert(sizeof(Pulled) <= CQ_PULLED_NUMBERS * sizeof(wide), "scene.c makes room for that many numbers");
 
-// The k-th particle that cables or chambers act on.
+// The weights and nodes of particle k of those that cables or chambers act on.
 CQ_INLINE Pulled *pulled_at(const cq_scene *s, const int64_t k) { return (Pulled *)s->cable_pulled + k; }
 
-// The index in the window of the k-th node of the stencil of a particle that cables act on, and its weight.
+// The index in the window of node k of the stencil of a particle that cables act on; sets weight to its weight.
 CQ_INLINE int64_t pulled_node(const Pulled *p, const int k, real *weight) {
   const int x = CQ_DIM == 3 ? k / 9 : k / 3, y = k / 3 % 3, z = k % 3;
   *weight = p->weight[0][x] * p->weight[LAST][z];
@@ -22,7 +22,7 @@ CQ_INLINE int64_t pulled_node(const Pulled *p, const int k, real *weight) {
 }
 enum { PULLED_NODES = CQ_DIM == 3 ? 27 : 9 };
 
-// Weights and nodes of a particle that cables act on, on a reference grid.
+// Sets p to weights and nodes of the particle in a slot, on its reference grid.
 static void reference_pulled(const cq_scene *s, const int32_t slot, Pulled *p) {
   const cq_reference *r = &s->reference;
   const cq_cells *cells = &r->cells[r->cells_of_chunk[slot / CQ_CHUNK]];
@@ -38,13 +38,13 @@ static void reference_pulled(const cq_scene *s, const int32_t slot, Pulled *p) {
   p->node = cq_cells_node(cells, slot % CQ_CHUNK) - p->stride[0] - p->stride[1] - 1;
 }
 
-// Computes where the points of cables are in a state.
+// Sets s->cable_x to where the points of cables are in a state, on either grid.
 static void place_in(cq_scene *s, const cq_slice *in) {
   if (cq_is_reference(s->model)) s->kernels->reference->place_points(s, in);
   else place_cables(s, in);
 }
 
-// where pulled particles are in the grid, at the start of a step; and no pull at their nodes
+// At the start of a step: finds weights and nodes of the particles that cables act on, and clears CQ_GRID_PULL.
 static void cables_begin(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   real *pull = grid_vector(s, CQ_GRID_PULL);
@@ -66,7 +66,7 @@ static void cables_begin(cq_scene *s, const cq_slice *in) {
   }
 }
 
-// out {points, dim} += factor times the velocities of the points
+// Adds to out {points, dim} a factor times the velocities of the points of cables by vector `which` over nodes.
 static void cables_move(const cq_scene *s, const int which, const double factor, wide *out) {
   const cq_cables *c = &s->model->cables;
   const real *grid = grid_vector(s, which);
@@ -83,7 +83,8 @@ static void cables_move(const cq_scene *s, const int which, const double factor,
   }
 }
 
-// CQ_GRID_PULL = factor times the forces on nodes that come from forces {points, dim} at the points of cables.
+// Sets CQ_GRID_PULL, at the nodes that cables reach, to a factor times the forces on nodes that come from forces
+// {points, dim} at the points of cables.
 static void cables_give(cq_scene *s, const wide *force, const double factor) {
   const cq_cables *c = &s->model->cables;
   real *to = grid_vector(s, CQ_GRID_PULL);
@@ -101,7 +102,8 @@ static void cables_give(cq_scene *s, const wide *force, const double factor) {
     }
 }
 
-// (E100) energy and forces at node velocities
+// (E100) At the node velocities `at`: adds the energy of cables and chambers at the end of the step to the sum ENERGY,
+// and sets CQ_GRID_PULL to the impulse of their forces. in: the state before the step.
 static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double *sum) {
   const cq_cables *c = &s->model->cables;
   wide *x = (wide *)s->cable_x, *force = (wide *)s->cable_force;
@@ -119,14 +121,16 @@ static void cables_evaluate(cq_scene *s, const cq_slice *in, int32_t at, double 
   cables_give(s, force, cq_solve_seconds(s->model));
 }
 
-// Computes the points of cables at VELOCITY, where their second derivative is taken.
+// Keeps the places of the points of cables at VELOCITY, where their second derivative is taken. in: the state before
+// the step.
 static void cables_settle(cq_scene *s, const cq_slice *in) {
   place_in(s, in);
   cables_move(s, CQ_GRID_VELOCITY, cq_solve_seconds(s->model), (wide *)s->cable_x);
   memcpy(s->cable_end, s->cable_x, (size_t)s->model->cables.points * CQ_DIM * sizeof(wide));
 }
 
-// The second derivative of cables and chambers times a vector. It is symmetric, so that the adjoint uses it too.
+// (E100) Sets CQ_GRID_PULL to the product of the second derivative of cables and chambers with vector `from`. It is
+// symmetric, so that the adjoint uses it too.
 static void cables_product(cq_scene *s, int32_t from) {
   const cq_cables *c = &s->model->cables;
   wide *way = (wide *)s->cable_x, *out = (wide *)s->cable_grad;
@@ -147,9 +151,9 @@ static void cables_product(cq_scene *s, int32_t from) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// Adjoint of cables and chambers that pull at the end of a step, from the solution y in STEP and the state after the
-// step: adds to the gradients of cables and signals, and to those of places at the end, which the nodes' velocities
-// lead to.
+// (E100) Adjoint of cables and chambers that pull at the end of a step, from the solution y in STEP and the state
+// `out` after the step: adds to the gradients of cables and signals, and to the adjoint of places at the end, which
+// the nodes' velocities lead to.
 static void cables_follow_adj(cq_scene *s, const cq_slice *out) {
   const cq_cables *c = &s->model->cables;
   wide *grad_force = (wide *)s->cable_force, *grad_x = (wide *)s->cable_grad;

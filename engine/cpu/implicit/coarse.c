@@ -5,14 +5,15 @@
 
 enum { DOFS = CQ_COARSE_NODES * 3 };
 
-// Nodes of the coarse lattice over an arrangement's window.
+// The number of nodes of the finest coarse lattice over an arrangement's window.
 static size_t lattice_nodes(const cq_arrangement *a, int32_t dim) {
   size_t count = 1;
   for (int i = 0; i < dim; i++) count *= (size_t)(a->size[i] / CQ_COARSE_SPACING + 2);
   return count;
 }
 
-// Room for it. None over dual numbers; where there is the assembled matrix, that one goes on instead.
+// Makes room for the coarse lattice of the live arrangement. None over dual numbers; where there is the assembled
+// matrix, that one goes on instead. CQ_OK or CQ_MEMORY.
 cq_status cq_coarse_reserve(cq_scene *s) {
   cq_coarse *m = &s->implicit.coarse;
   if (!s->implicit.loops->coarse_index || s->implicit.matrix) return CQ_OK;
@@ -33,7 +34,7 @@ cq_status cq_coarse_reserve(cq_scene *s) {
   return CQ_OK;
 }
 
-// Frees the coarse lattice of a scene.
+// Frees the memory of the coarse lattice of a scene.
 void cq_coarse_destroy(cq_scene *s) {
   cq_coarse *m = &s->implicit.coarse;
   cq_free(m->index);
@@ -53,8 +54,8 @@ static double dot(const double *a, const double *b, int n) {
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
-// Cholesky's factor in place of the lower half, with the inverse of its diagonal; a hat that has no positive pivot is
-// left out.
+// Replaces the lower triangle of a matrix a {n, n} by its Cholesky factor, with the inverse of its diagonal. A hat
+// without a positive pivot is left out: 0 in place of that inverse.
 static void factorize(double *a, int n) {
   const double least = 1e-6;   // of the diagonal that a pivot was
   for (int i = 0; i < n; i++) {
@@ -73,7 +74,7 @@ int cq_coarse_has(const solve *o) {
   return o->k->coarse_index && !o->s->implicit.matrix && !cq_pulls_follow(o->s->model);
 }
 
-// Builds and factors the matrix of the coarse lattice, for the tensors and contacts as they are.
+// Numbers the coarse lattice and factors its matrix, for the tensors and contacts as they are. By all workers.
 void cq_coarse_build(solve *o) {
   cq_coarse *m = &o->s->implicit.coarse;
   start_phase(o, CQ_PHASE_SOLVE);

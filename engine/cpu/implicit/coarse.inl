@@ -16,14 +16,14 @@ typedef struct {
   double part;
 } Hats;
 
-// The linear hat functions of the coarse grid at a node of the fine one: index of the first of two, and the share of
-// the second.
+// The hats of one axis at a node, by its place in the window along that axis: index of the first of two, and the value
+// of the second.
 CQ_INLINE Hats hats_at(const cq_coarse *m, const int32_t place) {
   const int32_t first = place / m->spacing;
   return (Hats){first, (double)(place - first * m->spacing) / m->spacing};
 }
 
-// The number of a coarse node, from its place in the window.
+// Where the number of the coarse node (x, y, z) of the lattice is kept.
 CQ_INLINE int32_t *lattice_at(const cq_coarse *m, const int32_t x, const int32_t y, const int32_t z) {
   return &m->index[((int64_t)x * m->size[1] + y) * m->size[2] + z];
 }
@@ -36,7 +36,7 @@ typedef struct {
   int32_t begin;
 } ColumnHats;
 
-// The coarse nodes whose hat functions reach a column of nodes, and the values of these functions across it.
+// The hats that reach a column of nodes, across it, with their values there.
 CQ_INLINE ColumnHats column_hats(const cq_scene *s, const cq_column *column) {
   const cq_arrangement *a = s->arrangement;
   const cq_coarse *m = &s->implicit.coarse;
@@ -55,18 +55,19 @@ CQ_INLINE ColumnHats column_hats(const cq_scene *s, const cq_column *column) {
   return out;
 }
 
-// Where the index of a coarse node is kept: of the k-th hat function that reaches a column, at place `last` along the
-// column. In 2D the lattice has one layer out of the plane.
+// Where the number of a coarse node is kept: of hat k of those that reach a column, at place `last` along the column.
+// In 2D the lattice has one layer out of the plane.
 CQ_INLINE int32_t *column_lattice(const cq_coarse *m, const ColumnHats *hats, const int k, const int32_t last) {
   return lattice_at(m, hats->x[k], hats->y[k], last);
 }
 
-// Mass of the k-th node of a column.
+// The mass of node k of a column.
 CQ_INLINE double mass_at(const cq_scene *s, const cq_column *column, const int32_t k) {
   return (double)grid_vector(s, CQ_GRID_MOMENTUM)[4 * (column->node + k) + CQ_DIM];
 }
 
-// numbers the nodes of a lattice whose hats reach a node with mass
+// Numbers the nodes of a lattice with this spacing [cells] whose hats reach a node with mass; returns how many there
+// are.
 static int32_t number_lattice(cq_scene *s, const int32_t spacing) {
   const cq_arrangement *a = s->arrangement;
   cq_coarse *m = &s->implicit.coarse;
@@ -95,8 +96,9 @@ static int32_t number_lattice(cq_scene *s, const int32_t spacing) {
   return count;
 }
 
-// The finest lattice with few enough nodes; by one worker. Each cell of it with mass has a node of its own, so that it
-// has at least as many as there are cells' worth of grid nodes with mass: where that is too many, it is not tried.
+// Chooses the finest lattice with few enough nodes, and numbers them; by one worker. Each cell of it with mass has a
+// node of its own, so that it has at least as many as there are cells' worth of grid nodes with mass: where that is
+// too many, it is not tried.
 static void coarse_index(cq_scene *s) {
   const cq_arrangement *a = s->arrangement;
   double nodes = 0;
@@ -122,8 +124,8 @@ typedef struct {
   double value[3], slope[3];
 } AxisHats;
 
-// Coarse hat functions at a particle along an axis, interpolated by its spline: values and slopes. node: its first
-// node; f: its place from that node.
+// Values and slopes of coarse hats at a particle along an axis, interpolated by its spline. node: its first node; f:
+// its place from that node [cells].
 static AxisHats axis_hats(const cq_coarse *m, const int32_t node, const double f) {
   const double w[3] = {0.5 * (1.5 - f) * (1.5 - f), 0.75 - (f - 1) * (f - 1), 0.5 * (f - 0.5) * (f - 0.5)};
   AxisHats out = {node / m->spacing, {0, 0, 0}, {0, 0, 0}};
@@ -146,7 +148,7 @@ typedef struct {
   int count;
 } CoarseReach;
 
-// The coarse nodes that a cell's particles reach, with values and slopes of their hat functions.
+// Sets out to the coarse nodes that a cell's particles reach, with slopes of their hats.
 static void reach_of(const cq_scene *s, const CoarseCell *cell, CoarseReach *out) {
   const cq_arrangement *a = s->arrangement;
   const cq_coarse *m = &s->implicit.coarse;
@@ -181,7 +183,7 @@ typedef struct {
   int count;
 } CoarseSum;
 
-// Adds the sums of several cells to the lower triangle of the coarse matrix.
+// Adds the sums of several cells to the lower triangle of the coarse matrix {count dim, count dim}, and clears them.
 static void sum_flush(const cq_coarse *m, CoarseSum *of, double *matrix) {
   const int n = m->count * CQ_DIM;
   for (int p = 0; p < of->count; p++)
@@ -223,7 +225,7 @@ static void coarse_flush(const cq_scene *s, CoarseCell *cell, CoarseSum *to, dou
   cell->node = -1;
 }
 
-// Adds to the lower half of the coarse matrix what the tensors of a range's particles contribute.
+// (E104) Adds to the lower triangle of the coarse matrix what the tensors of a range's particles contribute.
 static void coarse_gather(cq_scene *s, const cq_slice *in, int32_t range, double *matrix) {
   const cq_arrangement *a = s->arrangement;
   const double inv_dx = 1 / s->model->dx;
@@ -247,7 +249,8 @@ static void coarse_gather(cq_scene *s, const cq_slice *in, int32_t range, double
   sum_flush(&s->implicit.coarse, &sum, matrix);
 }
 
-// Adds the diagonal block of a node to the coarse matrix, by the hat functions that reach it.
+// Adds the block of a node to the lower triangle of the coarse matrix, by the hats that reach it: those across its
+// column, and `last` along it.
 static void coarse_node(const cq_coarse *m, const ColumnHats *hats, const Hats last, const double block[CQ_DIM][CQ_DIM],
                         double *matrix) {
   const int n = m->count * CQ_DIM;
@@ -267,8 +270,8 @@ static void coarse_node(const cq_coarse *m, const ColumnHats *hats, const Hats l
     }
 }
 
-// Adds to the coarse matrix what a block of nodes contributes: inertia, friction, and along directions that contacts
-// hold the largest entry of the node's block.
+// (E104) Adds to the lower triangle of the coarse matrix what a block of nodes contributes: inertia, friction, and
+// along directions that contacts hold the largest entry of the node's block.
 static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const cq_coarse *m = &s->implicit.coarse;
@@ -304,8 +307,8 @@ static void coarse_nodes(cq_scene *s, int32_t block, double *matrix) {
 
 // ---- to the lattice and from it -------------------------------------------------------------------------------------
 
-// The residual REST of a block's nodes on the coarse lattice: for each coarse node the sum of its hat function times
-// REST.
+// Sets to {count dim} to the residual REST of a block's nodes on the coarse lattice: for each coarse node the sum of
+// its hat times REST.
 static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
   const cq_coarse *m = &s->implicit.coarse;
   const real *rest = grid_vector(s, CQ_GRID_REST);
@@ -335,7 +338,8 @@ static void coarse_restrict(cq_scene *s, int32_t block, double *to) {
   }
 }
 
-// Adds to DIRECTION the coarse nodes' numbers `from`, interpolated by hat functions, where contacts leave nodes free.
+// Adds to DIRECTION of a block's nodes the coarse nodes' numbers `from` {count dim}, interpolated by hats, where
+// contacts leave nodes free.
 static void coarse_prolong(cq_scene *s, int32_t block, const double *from) {
   const cq_coarse *m = &s->implicit.coarse;
   const double step = 1.0 / m->spacing;

@@ -22,25 +22,25 @@ typedef struct {
   real approach, slope[CQ_DIM];
 } NodeContact;
 
-// The k-th node of a block that a wall or a pin may hold.
+// Node k of those of a block that walls or pins may hold.
 CQ_INLINE ConstrainedNode *constrained_node(const cq_constrained_nodes *h, const int32_t k) {
   return (ConstrainedNode *)h->node + k;
 }
-// The k-th contact of a constrained node.
+// Contact k of a constrained node.
 CQ_INLINE NodeContact *node_contact(const cq_constrained_nodes *h, const ConstrainedNode *n, const int32_t k) {
   return (NodeContact *)h->contact + n->first + k;
 }
 
-// The kind of a contact's wall; a pin is sticky.
+// The kind of contact (CQ_CONTACT_...) of a contact's wall; a pin is sticky.
 CQ_INLINE int contact_kind(const cq_scene *s, const NodeContact *c) {
   return c->wall < 0 ? CQ_CONTACT_STICKY : s->model->walls[c->wall].kind;
 }
-// Does a contact of this kind let go of a node that moves away?
+// Does a contact of this kind let go of a node that moves away? 1 yes, 0 no.
 CQ_INLINE int lets_go(const int kind) { return kind != CQ_CONTACT_STICKY && kind != CQ_CONTACT_SLIP; }
-// Does a contact of this kind hold all components of the velocity, and not the normal one alone?
+// Does a contact of this kind hold all components of the velocity, and not the normal one alone? 1 yes, 0 no.
 CQ_INLINE int holds_all(const int kind) { return kind == CQ_CONTACT_STICKY || kind == CQ_CONTACT_HOLD; }
 
-// May a contact let go of its node within the step?
+// May a contact let go of its node within the step? 0 no, else yes.
 CQ_INLINE int may_let_go(const cq_scene *s, const NodeContact *c) { return c->lands || lets_go(contact_kind(s, c)); }
 
 // The velocity w that a contact imposes on a node: that of the wall, 0 for a pin; for a wall that the node may only
@@ -55,10 +55,10 @@ typedef struct {
   real free[CQ_DIM][CQ_DIM];
 } Freedom;
 
-// Lets a node move in all directions.
+// Sets f to all directions.
 CQ_INLINE void freedom_all(Freedom *f) { EACH(i) EACH(j) f->free[i][j] = (real)(i == j); }
 
-// Projects x onto the directions in which a node's contacts leave it free.
+// Sets out to the projection of x onto the directions in which a node's contacts leave it free.
 CQ_INLINE void freedom_apply(const Freedom *f, const real x[CQ_DIM], real out[CQ_DIM]) {
   EACH(i) {
     out[i] = (real)0;
@@ -66,7 +66,7 @@ CQ_INLINE void freedom_apply(const Freedom *f, const real x[CQ_DIM], real out[CQ
   }
 }
 
-// The part of a normal that other contacts leave free, in `along`; returns its square, 0 where nothing is free.
+// Sets along to the part of a normal n in the directions that are free; returns its square, 0 where nothing is free.
 CQ_INLINE real freedom_along(const Freedom *f, const real n[CQ_DIM], real along[CQ_DIM]) {
   real square = (real)0;
   freedom_apply(f, n, along);
@@ -74,8 +74,8 @@ CQ_INLINE real freedom_along(const Freedom *f, const real n[CQ_DIM], real along[
   return square > (real)1e-8 ? square : (real)0;
 }
 
-// Changes v, within the directions that are free, so that it satisfies a contact with the wall velocity w; with `take`
-// those directions are then no longer free.
+// Changes v, within the directions that are free, so that it satisfies a contact with the wall velocity w. all: 1, the
+// contact holds all components; 0, the normal one. take: 1, those directions are then no longer free.
 CQ_INLINE void contact_keep(const NodeContact *c, const int all, const real w[CQ_DIM], Freedom *f, real v[CQ_DIM],
                             const int take) {
   real along[CQ_DIM], lack[CQ_DIM], part[CQ_DIM];
@@ -94,7 +94,7 @@ CQ_INLINE void contact_keep(const NodeContact *c, const int all, const real w[CQ
   if (take) EACH(i) EACH(j) f->free[i][j] = f->free[i][j] - along[i] * along[j] / square;
 }
 
-// Velocity of a node that keeps all contacts which hold; f becomes what they leave free.
+// Changes the velocity v of a node so that it satisfies all contacts that hold; sets f to what they leave free.
 CQ_INLINE void contacts_keep(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, Freedom *f,
                              real v[CQ_DIM]) {
   freedom_all(f);
@@ -107,9 +107,9 @@ CQ_INLINE void contacts_keep(const cq_scene *s, const cq_constrained_nodes *h, c
   }
 }
 
-// Does a node move into a wall, or along it? Along it: its speed away from the wall is below a billionth of a cell per
-// step, and rounding. A node that another wall stops may move exactly along this one, and whether this one holds it too
-// must not depend on the last bit.
+// Does a node with velocity v move into a wall, or along it? 1 yes, 0 no. Along it: its speed away from the wall is
+// below a billionth of a cell per step, and rounding. A node that another wall stops may move exactly along this one,
+// and whether this one holds it too must not depend on the last bit.
 CQ_INLINE int meets_wall(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM]) {
   const double rounding = sizeof(real) == 4 ? 4e-6 : 1e-14;
   real w[CQ_DIM], separation_speed = (real)0;
@@ -122,10 +122,10 @@ CQ_INLINE int meets_wall(const cq_scene *s, const NodeContact *c, const real v[C
   return s_value(separation_speed) < slack;
 }
 
-// Stops a velocity at walls that it would enter, beside the contacts that hold already. A contact that holds all
-// components while it is pressed does so only once the residual has said so. One wall may turn a node against another
-// one, so that all are asked until none objects; a direction that one has stopped stays as it is when another stops
-// the node.
+// Stops the velocity v of a node at walls that it would enter, beside the contacts that hold already, and notes these
+// walls in n->touching. A contact that holds all components while it is pressed does so only once the residual has
+// said so. One wall may turn a node against another one, so that all are asked until none objects; a direction that
+// one has stopped stays as it is when another stops the node.
 CQ_INLINE void contacts_stop(const cq_scene *s, const cq_constrained_nodes *h, ConstrainedNode *n, real v[CQ_DIM]) {
   Freedom f;
   contacts_keep(s, h, n, &f, v);
@@ -143,9 +143,9 @@ CQ_INLINE void contacts_stop(const cq_scene *s, const cq_constrained_nodes *h, C
   }
 }
 
-// The share of contact `which` in the constraint forces on a node. x is dual to a velocity (a force or a gradient);
-// its part in held directions is a sum of forces along the contacts' normals, of which this is one; for a contact that
-// holds all components, the whole force.
+// Sets share to the part of contact `which` in the constraint forces on a node. x is dual to a velocity (a force or a
+// gradient); its part in held directions is a sum of forces along the contacts' normals, of which this is one; for a
+// contact that holds all components, the whole force.
 CQ_INLINE void contact_share(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                              const int which,
                              const real x[CQ_DIM], real share[CQ_DIM]) {
@@ -178,7 +178,7 @@ CQ_INLINE void contact_share(const cq_scene *s, const cq_constrained_nodes *h, c
   }
 }
 
-// Makes room for `wanted` entries in an array that grows; 0 if there is no memory.
+// Makes room for `wanted` entries of `size` bytes in an array, and keeps its contents. 1, or 0 without memory.
 static int constrained_reserve(void **array, int32_t *capacity, const int32_t wanted, const size_t size) {
   if (*capacity >= wanted) return 1;
   const int32_t room = wanted + wanted / 2 + 64;
@@ -191,7 +191,7 @@ static int constrained_reserve(void **array, int32_t *capacity, const int32_t wa
   return 1;
 }
 
-// One more node of a block; 0 without memory.
+// Adds node z of a column with its contacts to the constrained nodes of a block. 1, or 0 without memory.
 static int constrained_add(cq_constrained_nodes *h, const cq_column *column, const int32_t z,
                            const Contacts *contacts) {
   if (!constrained_reserve(&h->node, &h->capacity, h->count + 1, sizeof(ConstrainedNode)) ||
@@ -219,7 +219,8 @@ static int constrained_add(cq_constrained_nodes *h, const cq_column *column, con
 
 static void find_constrained_reference(cq_scene *s, int32_t block);
 
-// The nodes of a block with mass that walls or pins may hold.
+// Lists the nodes of a block with mass that walls or pins may hold in this step. Without memory the sum CHANGED is
+// infinite.
 static void find_constrained(cq_scene *s, const int32_t block) {
   if (cq_is_reference(s->model)) {
     find_constrained_reference(s, block);

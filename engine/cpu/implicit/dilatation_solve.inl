@@ -16,7 +16,7 @@
 // that are added: to Y, to what K gives, to what C gets through the stress
 enum { SOLVED_RATE = 0, STRETCH = CQ_DIM * CQ_DIM, PRESS, THROUGH, SOLVED_FIELDS };
 
-// The numbers that the implicit solve keeps for a chunk's averaged dilatation.
+// What the implicit solve keeps for the averaged dilatation of chunk c, {SOLVED_FIELDS, 16}.
 CQ_INLINE real *dilatation_solve_of(const cq_scene *s, const int32_t c) {
   return (real *)s->implicit.dilatation + AT(c, SOLVED_FIELDS, 0);
 }
@@ -30,12 +30,12 @@ CQ_INLINE Real trace_of(const Real m[CQ_DIM][CQ_DIM]) {
 
 // ---- one number of each node ----------------------------------------------------------------------------------------
 
-// The means of one number at the nodes; behind them the inverse of the summed weights, or 0.
+// The means of one number at the nodes.
 CQ_INLINE real *one_means(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS); }
-// For each node the inverse of its summed weights, which turns sums into means.
+// For each node the inverse of the sum of w V over its particles, which turns sums into means; 0 where that is 0.
 CQ_INLINE real *one_inverse(const cq_scene *s) { return grid_vector(s, CQ_GRID_MEANS) + 2 * s->implicit.capacity; }
 
-// Where a range's slab of one number per node would have node 0 of the window.
+// The slab of a range for one number a node, shifted so that indices of nodes in the window address it.
 CQ_INLINE real *one_slab(const cq_scene *s, const int32_t range) {
   const cq_arrangement *a = s->arrangement;
   const int64_t plane = CQ_DIM == 3 ? (int64_t)a->size[1] * a->size[2] : a->size[1];
@@ -55,7 +55,7 @@ CQ_INLINE Quad quad_zero(void) {
   return quad_load(zero);
 }
 
-// Prepares the scatter of one number a node over a range.
+// Begins the scatter of one number a node over a range, with sums of zero.
 CQ_INLINE void one_begin(OneScatter *to, const cq_scene *s, const int32_t range) {
   to->slab = one_slab(s, range);
   to->current = -1;
@@ -72,7 +72,7 @@ CQ_INLINE void one_flush(OneScatter *to, const Strides *strides) {
   }
 }
 
-// Scatters one number of a particle to its nodes: rows += w times it.
+// Adds w times one number of a particle to the nodes of its stencil. node: the first one; w: its weights.
 CQ_INLINE void one_scatter(OneScatter *to, const Strides *strides, const int32_t node, const real w[CQ_DIM][4],
                            const real number) {
   if (node != to->current) {
@@ -91,7 +91,8 @@ CQ_INLINE void one_scatter(OneScatter *to, const Strides *strides, const int32_t
   }
 }
 
-// Gathers one number from a particle's nodes, as four numbers whose sum is that of w times the means.
+// One number at a particle's nodes, summed by its weights w, as four numbers whose sum it is. means: at its first
+// node.
 CQ_INLINE Quad one_gather(const real *means, const Strides *strides, const real w[CQ_DIM][4]) {
   Quad sum = quad_zero();
   CQ_UNROLL for (int i = 0; i < 3; i++) {
@@ -107,7 +108,8 @@ CQ_INLINE Quad one_gather(const real *means, const Strides *strides, const real 
   return quad_mul(sum, quad_load(w[LAST]));
 }
 
-// From what particles gave: 1 / M; a; and 2 a - b
+// (E101) Turns what particles gave the nodes of a block into means, by pass: VOLUME sets 1 / M, MEAN a, AGAIN 2 a - b.
+// Clears the slabs.
 static void dilatation_solve_nodes(cq_scene *s, int32_t block, int32_t pass) {
   real *slab[CQ_RANGES_MAX], *means = one_means(s), *inverse = one_inverse(s);
   for (int r = 0; r < s->ranges; r++) slab[r] = one_slab(s, r);
@@ -131,21 +133,21 @@ static void dilatation_solve_nodes(cq_scene *s, int32_t block, int32_t pass) {
     }
 }
 
-// Scatters one number of each particle of a chunk to the nodes.
+// Scatters number {16} of the particles of chunk c to the nodes.
 CQ_INLINE void one_scatter_chunk(const cq_scene *s, OneScatter *to, const Strides *strides, const int32_t c,
                                  const real number[CQ_CHUNK]) {
   const int32_t *node = kept_nodes(s, c);
   for (int l = 0; l < CQ_CHUNK; l++) one_scatter(to, strides, node[l], kept_weights(s, c)[l], number[l]);
 }
 
-// W^T times the means, in the lanes of records; one_sum reads it
+// Sums the means at the nodes of each particle of chunk c by its weights, into the records of st; one_sum reads it.
 CQ_INLINE void one_gather_chunk(const cq_scene *s, Stencils *st, const Strides *strides, const int32_t c) {
   const int32_t *node = kept_nodes(s, c);
   for (int l = 0; l < CQ_CHUNK; l++)
     quad_store(st->records[l].quad[SUM], one_gather(one_means(s) + node[l], strides, kept_weights(s, c)[l]));
 }
 
-// One gathered number of lane group h: the sum of its four partial sums.
+// The number that one_gather_chunk has gathered for particles h, h + 1, ...
 CQ_INLINE Real one_sum(const Stencils *st, const int h) {
   Real four[4];
   quads_load(st->records + h, SUM, four);
@@ -154,7 +156,8 @@ CQ_INLINE Real one_sum(const Stencils *st, const int h) {
 
 // ---- passes over particles ------------------------------------------------------------------------------------------
 
-// weights and nodes of a range, for all passes of the solve; and V to the nodes
+// (E101) At the start of a solve, over a range: keeps weights and nodes of its particles for all passes, and scatters
+// V.
 static void dilatation_solve_open(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
@@ -171,8 +174,8 @@ static void dilatation_solve_open(cq_scene *s, const cq_slice *in, int32_t range
   one_flush(&to, &strides);
 }
 
-// First pass of the averaged product: the rate of dilatation of each particle by a grid vector, times its volume,
-// scattered to the nodes. from: which vector.
+// (E101) First pass of a product over a range: keeps the rate C of each particle by vector `from`, and scatters V tr C
+// to the nodes.
 static void dilatation_solve_first(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
@@ -193,8 +196,8 @@ static void dilatation_solve_first(cq_scene *s, const cq_slice *in, int32_t rang
   one_flush(&to, &strides);
 }
 
-// Gathers the nodes' mean dilatation rates at the particles of a range and scatters them once more, since the average
-// is taken twice.
+// (E101) Second pass of a product over a range: gathers the means of dilatation at its particles and scatters V times
+// them, since the average is taken twice.
 static void dilatation_solve_again(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   OneScatter to;
@@ -210,7 +213,7 @@ static void dilatation_solve_again(cq_scene *s, const cq_slice *in, int32_t rang
   one_flush(&to, &strides);
 }
 
-// C~ of lanes, after 2 a - b was gathered
+// (E101) Sets rate to C~ of particles h, h + 1, ... of chunk c, after 2 a - b was gathered into st.
 CQ_INLINE void averaged_affine(const cq_scene *s, const Matter *matter, const int32_t c, const Stencils *st,
                                const int h, Real rate[CQ_DIM][CQ_DIM]) {
   load_matrix(dilatation_solve_of(s, c), SOLVED_RATE, h, rate);
@@ -218,14 +221,16 @@ CQ_INLINE void averaged_affine(const cq_scene *s, const Matter *matter, const in
   EACH(i) rate[i][i] -= more;
 }
 
-// b = V K, up to a factor, is kept for dilatation_solve_last; its trace is for the nodes.
+// Keeps b = V K, up to a factor, of particles h, h + 1, ... of chunk c for dilatation_solve_last; sets number[h ...]
+// to its trace times the averaged share, for the nodes.
 CQ_INLINE void keep_stress(const cq_scene *s, const Matter *matter, const int32_t c, const int h,
                            const Real b[CQ_DIM][CQ_DIM], real number[CQ_CHUNK]) {
   store_matrix(dilatation_solve_of(s, c), SOLVED_RATE, h, b);
   r_store(number + h, averaged_of(matter, h).share * trace_of(b));
 }
 
-// Scatters to the nodes what the averaged part of the stress gives them, the last loop over particles of a product.
+// (E101) Last pass of a product over a range: scatters to the nodes the kept stress, with the averaged part of its
+// trace.
 static void dilatation_solve_last(cq_scene *s, const cq_slice *in, int32_t range) {
   const Strides strides = strides_of(s->arrangement);
   Scatter to;
@@ -257,7 +262,8 @@ typedef struct {
   real number[CQ_CHUNK] __attribute__((aligned(64)));
 } SlopeScatter;
 
-// Prepares the scatter of a range: of one number a node where dilatations are averaged, else of vectors.
+// Begins the scatter of a range in an implicit loop: of one number a node where dilatations are averaged, else of
+// vectors.
 CQ_INLINE void slopes_begin(SlopeScatter *to, const cq_scene *s, const int32_t range) {
   if (s->model->averages_dilatation)
     one_begin(&to->one, s, range);
@@ -265,7 +271,8 @@ CQ_INLINE void slopes_begin(SlopeScatter *to, const cq_scene *s, const int32_t r
     scatter_begin(&to->all, s, range);
 }
 
-// Scatters chunk c: one number a particle where dilatations are averaged, else vectors.
+// Scatters what slope_give has prepared for chunk c: one number a particle where dilatations are averaged, else
+// vectors.
 CQ_INLINE void slopes_scatter(const cq_scene *s, SlopeScatter *to, const Strides *strides, const int32_t c,
                               const Stencils *st) {
   if (s->model->averages_dilatation)
@@ -274,7 +281,7 @@ CQ_INLINE void slopes_scatter(const cq_scene *s, SlopeScatter *to, const Strides
     scatter_chunk(&to->all, strides, st);
 }
 
-// Writes the rows that a scatter still holds: sums for means, or forces, by the model.
+// Ends the scatter of a range: adds the rows that it still holds to the grid.
 CQ_INLINE void slopes_end(const cq_scene *s, SlopeScatter *to, const Strides *strides) {
   if (s->model->averages_dilatation)
     one_flush(&to->one, strides);
@@ -282,7 +289,8 @@ CQ_INLINE void slopes_end(const cq_scene *s, SlopeScatter *to, const Strides *st
     scatter_end(&to->all, strides);
 }
 
-// what a chunk gathers: rates at a vector over nodes, or their means
+// Gathers what rates_of reads, for chunk c: rates of its particles by vector `at` over nodes, or means of dilatation
+// where these are averaged.
 CQ_INLINE void rates_gather(const cq_scene *s, Stencils *st, const int32_t at, const Strides *strides,
                             const int32_t c) {
   if (s->model->averages_dilatation)
@@ -298,7 +306,8 @@ typedef struct {
   int32_t c;
 } Chunk;
 
-// C~ of lanes, and their arm
+// Sets rate to the affine velocity of particles h, h + 1, ... of a chunk by the gathered vector, C~ where dilatations
+// are averaged (E101), and arm to the position of their middle node.
 CQ_INLINE void rates_of(const Chunk *k, const Stencils *st, const int h, Real arm[CQ_DIM],
                         Real rate[CQ_DIM][CQ_DIM]) {
   const real *state = k->matter->state;
@@ -311,8 +320,8 @@ CQ_INLINE void rates_of(const Chunk *k, const Stencils *st, const int h, Real ar
   averaged_affine(k->s, k->matter, k->c, st, h, rate);
 }
 
-// Prepares what a group of particles scatters to its nodes: w b (o + arm), or the trace of b alone where dilatations
-// are averaged.
+// Prepares what particles h, h + 1, ... of a chunk give their nodes: w b (o + arm), or the trace of b alone where
+// dilatations are averaged.
 CQ_INLINE void slope_give(const Chunk *k, Stencils *st, const int h, const Real arm[CQ_DIM],
                           const Real b[CQ_DIM][CQ_DIM], SlopeScatter *to) {
   if (k->s->model->averages_dilatation)

@@ -7,7 +7,7 @@ enum {
   DIAGONAL_PARTS = CQ_DIM - 1,           // of a node's diagonal block: three entries each
 };
 
-// Index of entry (a, b) of a symmetric matrix stored as its lower triangle.
+// The index of entry (a, b) of a symmetric matrix that is packed as its lower triangle, row by row.
 CQ_INLINE int tensor_at(const int a, const int b) { return a >= b ? a * (a + 1) / 2 + b : b * (b + 1) / 2 + a; }
 
 // The sum of all lanes, in double.
@@ -19,12 +19,13 @@ CQ_INLINE double lanes_total(const Real x) {
   return sum;
 }
 
-// Loads the actuation stress of lane group h as a full matrix.
+// Sets sigma to the actuation stress of particles h, h + 1, ... of a chunk, as a full matrix.
 CQ_INLINE void load_sigma_matrix(const Matter *m, const int h, Real sigma[CQ_DIM][CQ_DIM]) {
   EACH(i) EACH(j) sigma[i][j] = r_load(m->actuation + (SIGMA + sym_at(i, j)) * CQ_CHUNK + h);
 }
 
-// (E80) P(F^) and energy density of all materials of a chunk, with the stress of actuation, P = F sigma
+// (E80) Sets p to P(F^) of particles h, h + 1, ..., each of its material, with Maxwell branches and the actuation's F^
+// sigma, and psi to the energy density. trial: F^.
 CQ_RARE void end_stress_of(const Matter *m, const int h, const Real trial[CQ_DIM][CQ_DIM], Real p[CQ_DIM][CQ_DIM],
                       Real *psi) {
   *psi = r_set((real)0);
@@ -46,7 +47,7 @@ CQ_RARE void end_stress_of(const Matter *m, const int h, const Real trial[CQ_DIM
   *psi += (real)0.5 * mat_dot(trial, fs);
 }
 
-// (E83) a tensor of lanes times a matrix
+// (E83) Sets out to the tensor of particles h, h + 1, ... of a chunk, {TENSOR, 16}, times the matrix y.
 CQ_INLINE void tensor_multiply(const real *tensor, const int h, const Real y[CQ_DIM][CQ_DIM],
                                Real out[CQ_DIM][CQ_DIM]) {
   CQ_UNROLL for (int row = 0; row < MATRIX; row++) {
@@ -57,7 +58,7 @@ CQ_INLINE void tensor_multiply(const real *tensor, const int h, const Real y[CQ_
   }
 }
 
-// The second derivatives of the energy that are kept for a chunk of particles.
+// The packed tensors {TENSOR, 16} of the particles of chunk c, as tensors() has set them.
 CQ_INLINE const real *tensor_of_chunk(const cq_scene *s, const int32_t c) {
   return (const real *)s->implicit.tensor + AT(c, TENSOR, 0);
 }
@@ -68,8 +69,9 @@ CQ_INLINE const real *tensor_of_chunk(const cq_scene *s, const int32_t c) {
 #define ENTRIES_EACH(row, column)                                                                                      \
   CQ_UNROLL for (int row = 0; row < MATRIX; row++) CQ_UNROLL for (int column = 0; column <= row; column++)
 
-// Neo-Hookean P = mu F + p cof(F): its derivative is mu dF + p dcof + s <cof, dF> cof, and with
-// cof(A F) = cof(A) cof(F) little is left of F. dcof(A; C) is the sum over m, n of eps_abm eps_jln A_mn C_bl.
+// (E83) Sets t to the tensor of a neo-Hookean particle, C -> dP(C F) F^T at F^ = A F. Its P = mu F + p cof(F) has the
+// derivative mu dF + p dcof + s <cof, dF> cof, and with cof(A F) = cof(A) cof(F) little is left of F. dcof(A; C) is
+// the sum over m, n of eps_abm eps_jln A_mn C_bl.
 CQ_INLINE void neo_hookean_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                                   Real t[TENSOR]) {
   const int power = material_power(at->law);
@@ -102,7 +104,8 @@ CQ_INLINE void neo_hookean_tensor(const MaterialPoint *at, const Real a[CQ_DIM][
   }
 }
 
-// (E83) Of any law and the branches beside it, direction by direction; of neo-Hookean material at once.
+// (E83) Sets t to the tensor of a particle, C -> dP(C F) F^T at F^ = A F, A = a and F = f: of any law and the Maxwell
+// branches beside it, direction by direction; of neo-Hookean material at once.
 CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                         Real t[TENSOR]) {
   if (at->law->kind == CQ_MATERIAL_NEO_HOOKEAN && !at->law->branches) {
@@ -120,8 +123,8 @@ CQ_RARE void law_tensor(const MaterialPoint *at, const Real a[CQ_DIM][CQ_DIM], c
   }
 }
 
-// The second derivative of the energy for the particles at h, of any materials; actuation stress adds the map C -> C F
-// sigma F^T.
+// (E83) Sets t to the tensors of particles h, h + 1, ..., each of its material, at F^ = A F, A = a and F = f;
+// actuation adds the map C -> C F sigma F^T.
 CQ_RARE void tensor_of(const Matter *m, const int h, const Real a[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                          Real t[TENSOR]) {
   Real trial[CQ_DIM][CQ_DIM];

@@ -48,7 +48,7 @@ static int64_t node_at(const builder *b, const int64_t at[3]) {
   return node;
 }
 
-// Goes on to the next place of a box; 0 after the last.
+// Moves `at` to the next place of a box, and returns 1; 0 after the last.
 static int next_place(const builder *b, const box *within, int64_t at[3]) {
   for (int i = b->dim - 1; i >= 0; i--) {
     if (++at[i] <= within->high[i]) return 1;
@@ -57,7 +57,7 @@ static int next_place(const builder *b, const box *within, int64_t at[3]) {
   return 0;
 }
 
-// Nodes with mass within a box of the lattice.
+// The number of nodes with mass within a box of the lattice.
 static int64_t count_active(const builder *b, const box *within) {
   int64_t at[3], count = 0;
   memcpy(at, within->low, sizeof at);
@@ -66,7 +66,7 @@ static int64_t count_active(const builder *b, const box *within) {
   return count;
 }
 
-// Makes the active nodes of a box the next front of the factor.
+// Makes the nodes with mass of a box the next front of the factor. Without memory b->failed is 1.
 static void add_front(builder *b, const box *within) {
   cq_factor *f = b->f;
   int64_t at[3];
@@ -94,7 +94,8 @@ static void add_front(builder *b, const box *within) {
   front->own = f->count - front->first;
 }
 
-// Two halves, and then the planes between them, which no particle reaches across.
+// Orders the nodes of a box by nested dissection, as fronts: two halves, and then the planes between them, which no
+// particle reaches across.
 static void dissect(builder *b, const box *within) {
   int64_t count = 0, longest = 0;
   int axis = 0;
@@ -123,11 +124,11 @@ static void dissect(builder *b, const box *within) {
   if (count_active(b, &between)) add_front(b, &between);
 }
 
-// Order of two int32_t, for qsort.
+// Compares two int32_t for qsort: below 0, 0 or above 0.
 static int ascending(const void *a, const void *b) { return *(const int32_t *)a - *(const int32_t *)b; }
 
 // Lists the rows below each front of the factor: later nodes that its own nodes touch, and those of the fronts before
-// it that it absorbs. Sets the parents of fronts, and adds up the work of the factor.
+// it that it absorbs. Sets the parents of fronts, and adds the operations of the factor to work. CQ_OK or CQ_MEMORY.
 static cq_status find_rows(cq_factor *f, const cq_body *bodies, int32_t dim, double *work) {
   int32_t *mark = cq_alloc((size_t)f->count, sizeof *mark, "implicit steps"),
           *found = cq_alloc((size_t)f->count, sizeof *found, "implicit steps"),
@@ -249,8 +250,8 @@ cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_coun
 
 // ---- dense fronts ---------------------------------------------------------------------------------------------------
 
-// Cholesky factorisation of the first `own` columns of a symmetric matrix {all, all}, stored as its lower part by
-// columns; the Schur complement stays in the other columns. Returns 0 where the matrix is not positive definite.
+// Cholesky factorisation of the first `own` columns of a symmetric matrix a {all, all}, stored as its lower part by
+// columns; the Schur complement stays in the other columns. Returns 1, or 0 where the matrix is not positive definite.
 static int factor_front(double *a, int own, int all) {
   for (int j = 0; j < own; j += PANEL) {
     const int width = own - j < PANEL ? own - j : PANEL, rest = all - j - width;
@@ -273,7 +274,7 @@ static int factor_front(double *a, int own, int all) {
   return 1;
 }
 
-// where position p is among the rows of a front, own ones first
+// The place of position p among the rows of a front: own ones first, then those below.
 static int32_t index_in(const cq_factor *f, const cq_front *front, int32_t p) {
   if (p < front->first + front->own) return p - front->first;
   int32_t low = 0, high = front->below - 1;
@@ -286,7 +287,7 @@ static int32_t index_in(const cq_factor *f, const cq_front *front, int32_t p) {
   return front->own + low;
 }
 
-// Copies the matrix's entries in the columns of a front into the front.
+// Copies the entries of f->block in the columns of a front into the front's matrix a {all, all}, by columns.
 static void take_entries(const cq_factor *f, const cq_body *bodies, const cq_front *front, double *a, int all) {
   const int32_t dim = f->dim, offsets = cq_factor_offsets(dim);
   const int half = offsets - 1;
@@ -306,7 +307,7 @@ static void take_entries(const cq_factor *f, const cq_body *bodies, const cq_fro
     }
 }
 
-// Adds the Schur complement of an earlier front to a front that absorbs it.
+// Adds the Schur complement of front number `child` to the matrix a {all, all} of the front that absorbs it.
 static void take_child(cq_factor *f, const cq_front *front, int32_t child, double *a, int all) {
   const cq_front *c = &f->front[child];
   const int dim = f->dim, from = (c->own + c->below) * dim;
@@ -337,12 +338,12 @@ int cq_factor_make(cq_factor *f, const cq_body *bodies) {
   return 1;
 }
 
-// The entries {dim} of x at row i below a front.
+// The entries {dim} of f->x at row i below a front.
 static double *x_below(const cq_factor *f, const cq_front *front, int32_t i) {
   return f->x + (size_t)f->row[front->rows + i] * (size_t)f->dim;
 }
 
-// Solves for x, the right side in place, by the factor: forward through the fronts, then back.
+// Replaces f->x, the right side {count, dim}, by the solution: forward through the fronts, then back.
 void cq_factor_solve(cq_factor *f) {
   const int dim = f->dim;
   const size_t node = (size_t)dim * sizeof *f->x;

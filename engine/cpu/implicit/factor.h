@@ -37,16 +37,20 @@ typedef struct cq_factor {
 // that may share a particle with it.
 static inline int32_t cq_factor_offsets(int32_t dim) { return dim == 3 ? 63 : 13; }
 
-// The node that lies beside another by offset k of the whole square or cube, of which the middle one is 12 or 62; -1:
-// outside of the grid.
+// The node that lies beside another one of a body by offset k of the square, or cube, of five nodes around it, of which
+// the middle one is 12 or 62; -1: outside of the body's grid.
 int64_t cq_factor_near(const cq_body *body, int32_t dim, int64_t node, int k);
 
-// The order of nodes with mass, and room; a factor that would be too large has a count of 0.
+// Orders the nodes with mass by nested dissection and allocates the factor; one that would be too large has a count of
+// 0. active {node_count}: 1 for nodes with mass. CQ_OK or CQ_MEMORY.
 cq_status cq_factor_order(cq_factor *f, const cq_body *bodies, int32_t body_count, int64_t node_count, int32_t dim,
                           const uint8_t *active);
-// From block. Returns 0 where the matrix is not positive definite, and there is no factor.
+// Computes the factor of the matrix in f->block. Returns 1, or 0 where the matrix is not positive definite, and there
+// is no factor.
 int cq_factor_make(cq_factor *f, const cq_body *bodies);
-void cq_factor_solve(cq_factor *f);          // x
+// Replaces f->x, the right side {count, dim}, by the solution.
+void cq_factor_solve(cq_factor *f);
+// Frees all that a factor holds, and leaves it empty.
 void cq_factor_destroy(cq_factor *f);
 
 #endif

@@ -1,7 +1,8 @@
 // factor: between the vectors and contacts of nodes and the factor of the second derivative on reference grids
 // (factor.c), which is in double: the matrix on what contacts leave free, and right sides.
 
-// Which nodes of a block contacts hold; sum: how many are held otherwise than when this was asked before.
+// Notes which nodes of a block contacts may hold. Adds to the sum CHANGED how many are held otherwise than when this
+// was asked before.
 static void factor_mark(cq_scene *s, int32_t block, double *sum) {
   cq_factor *f = &s->implicit.factor;
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
@@ -17,7 +18,8 @@ static void factor_mark(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// The directions that contacts leave free at a position of the factor; 0 if all are.
+// Sets free to the directions that contacts leave free at a position of the factor, and returns 1; returns 0 where no
+// contact holds it.
 static int factor_freedom(const cq_scene *s, const int32_t position, Freedom *free) {
   const int64_t held = s->implicit.factor.held[position];
   real still[CQ_DIM] = {0};
@@ -29,7 +31,8 @@ static int factor_freedom(const cq_scene *s, const int32_t position, Freedom *fr
   return 1;
 }
 
-// Removes from the block between two nodes the directions that are held at either.
+// Removes from the block a between two nodes the directions that are held at either. row, column: what is free at each
+// node; NULL: all.
 static void factor_project(const Freedom *row, const Freedom *column, real a[CQ_DIM][CQ_DIM]) {
   real t[CQ_DIM][CQ_DIM];
   if (row) {
@@ -47,8 +50,9 @@ static void factor_project(const Freedom *row, const Freedom *column, real a[CQ_
   EACH(i) EACH(j) a[i][j] = t[i][j];
 }
 
-// Adds to the diagonal block of a node, which has the tensors: inertia, friction, and a shift that makes it positive
-// definite. Along held directions only the largest entry of its diagonal stays.
+// Completes the diagonal block a of a node, which has the tensors: adds inertia, friction, and `shift` times its
+// largest entry. free: what contacts leave free, NULL: all; along held directions only the largest entry of its
+// diagonal stays.
 static void factor_diagonal(const cq_scene *s, const int32_t position, const Freedom *free, const double shift,
                             real a[CQ_DIM][CQ_DIM]) {
   const cq_factor *f = &s->implicit.factor;
@@ -68,7 +72,8 @@ static void factor_diagonal(const cq_scene *s, const int32_t position, const Fre
   EACH(i) EACH(j) a[i][j] += largest * ((real)(i == j) - free->free[i][j]);
 }
 
-// Copies the matrix into the factor, for the positions that are `share` of `shares`.
+// Copies the matrix on what contacts leave free into f->block, for the positions that are share number `share` of
+// `shares`. shift: part of each node's diagonal that is added.
 static void factor_take(cq_scene *s, int32_t share, int32_t shares, double shift) {
   const cq_factor *f = &s->implicit.factor;
   const int64_t nodes = s->reference.node_count;
@@ -96,7 +101,7 @@ static void factor_take(cq_scene *s, int32_t share, int32_t shares, double shift
   }
 }
 
-// the right side, from REST; and the solution to CONDITIONED, with its product with REST
+// Sets the factor's right side for a block of nodes from REST.
 static void factor_load(cq_scene *s, int32_t block) {
   const cq_factor *f = &s->implicit.factor;
   const real *rest = grid_vector(s, CQ_GRID_REST);
@@ -105,8 +110,7 @@ static void factor_load(cq_scene *s, int32_t block) {
       if (f->position[node] >= 0) EACH(i) f->x[(int64_t)f->position[node] * CQ_DIM + i] = (double)rest[4 * node + i];
 }
 
-// Copies the factor's solution into the vector of the preconditioned residual on a block of nodes, and adds its
-// product with the residual to `sum`.
+// Sets CONDITIONED on a block of nodes to the factor's solution, and adds its product with REST to the sum SQUARE.
 static void factor_store(cq_scene *s, int32_t block, double *sum) {
   const cq_factor *f = &s->implicit.factor;
   const real *rest = grid_vector(s, CQ_GRID_REST);

@@ -2,20 +2,22 @@
 // presses, which follows from the velocities: Newton's method holds the impulses for an iteration and takes them anew
 // for the next; the adjoint lets what they depend on act on the node, by a solution that leans out of what is free.
 
-// Does Coulomb friction act at this contact? It does where a wall with friction presses. A wall that has let go has no
+// Does Coulomb friction act at a contact? 1 where a wall with friction presses, else 0. A wall that has let go has no
 // impulse from the next update on.
 CQ_INLINE int has_friction(const cq_scene *s, const NodeContact *c) {
   return c->impulse > (real)0 && contact_kind(s, c) == CQ_CONTACT_FRICTION;
 }
 
-// Regularized Coulomb friction at a contact of a node with velocity v: sliding velocity and force direction.
+// (E94) Friction at a contact of a node with velocity v: sets out to its sliding velocity and the direction of the
+// force (slide).
 CQ_INLINE void slide_at(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM], Slide *out) {
   real w[CQ_DIM];
   contact_velocity(s, c, w);
   slide(s->model->integrator.stick_velocity, c->normal, w, v, out);
 }
 
-// The potential of friction at a node; `force` is set to its derivative.
+// (E94) Returns the potential of friction at a node with velocity v, of all its contacts; sets force to its derivative
+// by v.
 CQ_INLINE real friction_node(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                              const real v[CQ_DIM],
                         real force[CQ_DIM]) {
@@ -33,7 +35,7 @@ CQ_INLINE real friction_node(const cq_scene *s, const cq_constrained_nodes *h, c
   return potential;
 }
 
-// The second derivative of friction's potential at a node, times x.
+// (E94) Sets out to the second derivative of friction's potential at a node with velocity v, times x.
 CQ_INLINE void friction_product(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                 const real v[CQ_DIM],
                            const real x[CQ_DIM], real out[CQ_DIM]) {
@@ -51,7 +53,8 @@ CQ_INLINE void friction_product(const cq_scene *s, const cq_constrained_nodes *h
   }
 }
 
-// The impulse by which each wall presses, from a residual at VELOCITY; sum: by how much the potential is another.
+// (E94) Sets the impulse by which each wall with friction presses on the nodes of a block, from the residual `from` at
+// VELOCITY. Adds the change of the potential to the sum ENERGY.
 static void press(cq_scene *s, const int32_t block, const int32_t from, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
@@ -71,7 +74,7 @@ static void press(cq_scene *s, const int32_t block, const int32_t from, double *
   }
 }
 
-// Adds the potential of friction at a vector of velocities to the sums of a block.
+// Adds the potential of friction of a block's nodes at the velocities `at` to the sum ENERGY.
 static void friction_energy(const cq_scene *s, const int32_t block, const int32_t at, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
@@ -81,7 +84,7 @@ static void friction_energy(const cq_scene *s, const int32_t block, const int32_
   }
 }
 
-// `to`, a residual at the velocities `at`, with friction
+// Adds the force of friction at the velocities `at` to vector `to`, a residual there, on a block.
 static void friction_residual(cq_scene *s, const int32_t block, const int32_t to, const int32_t at) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
@@ -92,7 +95,8 @@ static void friction_residual(cq_scene *s, const int32_t block, const int32_t to
   }
 }
 
-// PRODUCT = H x with friction; sum: what that adds to x . PRODUCT
+// Adds the product of friction's second derivative with vector `from` to PRODUCT on a block; adds its product with
+// `from` to the sum DOT.
 static void friction_multiply(cq_scene *s, const int32_t block, const int32_t from, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->model->walls_have_friction && k < h->count; k++) {
@@ -121,7 +125,8 @@ static void friction_block(const cq_scene *s, const cq_constrained_nodes *h, con
 
 #if !defined(CQ_REAL_DUAL)
 
-// The impulse of a contact is l . r: l, which is the normal where no other wall holds the node.
+// Sets row to l, by which the impulse lambda = l.r of contact k follows from the residual r of its node: the normal
+// where no other wall holds the node.
 static void impulse_row(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                         real row[CQ_DIM]) {
   const NodeContact *c = node_contact(h, n, k);
@@ -137,9 +142,9 @@ static void impulse_row(const cq_scene *s, const cq_constrained_nodes *h, const 
 static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                 real out[CQ_DIM]);
 
-// (E95, E97) The adjoint of what friction follows, the impulses of walls, at each node: to DIRECTION what STEP, a
-// solution on what is free, gives them by friction, less the gradient of those that are read, along what each impulse
-// depends on. STEP then has it too; DIRECTION keeps it, so that it can be taken off again.
+// (E95, E97) Adds to STEP, a solution on what is free, the part along held directions that friction and impulses have:
+// what the impulses of walls get, along what each impulse depends on. DIRECTION keeps that part, so that straighten()
+// can take it off again.
 static void lean(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *to = grid_vector(s, CQ_GRID_DIRECTION), *step = grid_vector(s, CQ_GRID_STEP);
@@ -164,7 +169,7 @@ static void lean(cq_scene *s, int32_t block) {
   }
 }
 
-// Takes the contribution that lean() has added off STEP again.
+// Takes what lean() has added off STEP again.
 static void straighten(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
@@ -173,8 +178,8 @@ static void straighten(cq_scene *s, int32_t block) {
   }
 }
 
-// Adjoint of friction at one contact, from the solution y in the free directions: adds to the gradients of the
-// coefficient and of the wall's velocity.
+// (E95) Adjoint of friction at one contact of a node with velocity v, from the solution y in the free directions: adds
+// to the gradients of the coefficient and of the wall's velocity.
 static void friction_adj(const cq_scene *s, const NodeContact *c, const real v[CQ_DIM], const real y[CQ_DIM],
                     ContactGrad *grad) {
   const real friction = friction_of(s, c->wall);

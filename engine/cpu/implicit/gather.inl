@@ -1,7 +1,7 @@
 // gather: how the particles of a range gather from the nodes of the window and scatter to them, chunk by chunk: for
 // implicit steps and for averaged dilatations.
 
-// One of the vectors of the linear and Newton solvers on the grid (CQ_GRID_...), four numbers a node.
+// One of the vectors over nodes of the solve (CQ_GRID_...), four numbers a node.
 CQ_INLINE real *grid_vector(const cq_scene *s, const int which) { return (real *)s->implicit.vector[which]; }
 
 typedef struct {
@@ -9,7 +9,8 @@ typedef struct {
   int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
 } Stencils;
 
-// Computes weights and nodes of a chunk's particles.
+// Sets weights and first nodes of a chunk's particles in st. slopes: 1 also sets the slopes of weights that gather_adj
+// reads.
 CQ_INLINE void stencils_of(const cq_scene *s, const real *chunk, Stencils *st, const int slopes) {
   const real inv_dx = (real)(1 / s->model->dx);
   LANES_EACH(h) {
@@ -23,7 +24,7 @@ CQ_INLINE void stencils_of(const cq_scene *s, const real *chunk, Stencils *st, c
 // How they are kept for all passes of a step.
 typedef real KeptWeights[CQ_DIM][4];
 
-// Keeps weights and base nodes of a chunk for the step, whose particles do not move during iterations.
+// Keeps weights and first nodes of chunk c for the whole step, whose particles do not move during iterations.
 CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils *st) {
   KeptWeights *to = (KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
   for (int l = 0; l < CQ_CHUNK; l++) {
@@ -32,20 +33,20 @@ CQ_INLINE void stencils_keep(const cq_scene *s, const int32_t c, const Stencils 
   }
 }
 
-// Interpolates a grid vector to all particles of a chunk.
+// Sums over the nodes of each particle of a chunk, of a vector over nodes, into the records of st (gather).
 CQ_INLINE void gather_chunk(Stencils *st, const real *grid, const Strides *strides) {
   for (int l = 0; l < CQ_CHUNK; l++) gather(&st->records[l], grid + 4 * (int64_t)st->node[l], strides);
 }
 
-// The B-spline weights of a chunk's particles, kept for all products of a step.
+// The B-spline weights {16} of the particles of chunk c, kept for all products of a step.
 CQ_INLINE const KeptWeights *kept_weights(const cq_scene *s, const int32_t c) {
   return (const KeptWeights *)s->implicit.weight + c * CQ_CHUNK;
 }
-// The first node of each particle of a chunk.
+// The first nodes {16} of the stencils of chunk c, kept for all products of a step.
 CQ_INLINE const int32_t *kept_nodes(const cq_scene *s, const int32_t c) { return s->implicit.node + c * CQ_CHUNK; }
 
-// Gathers from the nodes at a chunk's particles, as gather_chunk, with the weights and nodes that are kept for the
-// step.
+// Sums over the nodes of each particle of chunk c, of a vector over nodes, into the records of st, with the weights
+// and nodes that are kept for the step.
 CQ_INLINE void gather_kept(const cq_scene *s, const int32_t c, Stencils *st, const real *grid,
                            const Strides *strides) {
   const int32_t *node = kept_nodes(s, c);
@@ -53,7 +54,7 @@ CQ_INLINE void gather_kept(const cq_scene *s, const int32_t c, Stencils *st, con
     gather_by(&st->records[l], kept_weights(s, c)[l], grid + 4 * (int64_t)node[l], strides);
 }
 
-// Scatters all particles of a chunk by their weights.
+// Scatters what the records of st hold of a chunk's particles, by their weights.
 CQ_INLINE void scatter_chunk(Scatter *to, const Strides *strides, const Stencils *st) {
   for (int l = 0; l < CQ_CHUNK; l++) {
     scatter_to(to, strides, st->node[l]);
@@ -61,7 +62,7 @@ CQ_INLINE void scatter_chunk(Scatter *to, const Strides *strides, const Stencils
   }
 }
 
-// Scatters all particles of a chunk by the weights kept for the step.
+// Scatters what the records of st hold of the particles of chunk c, by the weights and nodes kept for the step.
 CQ_INLINE void scatter_kept(const cq_scene *s, const int32_t c, Scatter *to, const Strides *strides,
                             const Stencils *st) {
   const int32_t *node = kept_nodes(s, c);
@@ -71,7 +72,8 @@ CQ_INLINE void scatter_kept(const cq_scene *s, const int32_t c, Scatter *to, con
   }
 }
 
-// arm of lanes, and the affine velocity C that was gathered for them (E13)
+// (E13) Sets c to the affine velocity C of particles h, h + 1, ..., from the sums that st has gathered, and arm to the
+// position of their middle node.
 CQ_INLINE void affine_of(const cq_scene *s, const real *chunk, const Stencils *st, const int h, Real arm[CQ_DIM],
                          Real c[CQ_DIM][CQ_DIM]) {
   Real base[CQ_DIM], f[CQ_DIM];
@@ -81,14 +83,14 @@ CQ_INLINE void affine_of(const cq_scene *s, const real *chunk, const Stencils *s
   EACH(i) EACH(j) c[i][j] = (real)(4 / s->model->dx) * (v.n1[i][j] + v.n0[i] * arm[j]);
 }
 
-// F^ = (I + dt C) F
+// (E80) Sets trial to F^ = (I + dt C) F of a particle, with the rate c and F = f before the step.
 CQ_INLINE void trial_of(const cq_scene *s, const Real c[CQ_DIM][CQ_DIM], const Real f[CQ_DIM][CQ_DIM],
                         Real trial[CQ_DIM][CQ_DIM]) {
   mat_mul(c, f, trial);
   EACH(i) EACH(j) trial[i][j] = f[i][j] + (real)s->model->dt * trial[i][j];
 }
 
-// Prepares what a group of particles scatters to its nodes: w b (o + arm).
+// Stores in the records of particles h, h + 1, ... that node o gets w b (o + arm) of them.
 CQ_INLINE void store_slope(Stencils *st, const int h, const Real arm[CQ_DIM], const Real b[CQ_DIM][CQ_DIM]) {
   Exchange give;
   give.m = r_set((real)0);

@@ -114,15 +114,22 @@ typedef struct cq_implicit_kernels {
   void (*p2g_adj)(cq_scene *s, const cq_slice *in, const cq_slice *out, int32_t range);
 } cq_implicit_kernels;
 
+// Chooses the loops of implicit steps of a scene, and allocates their arrays of particles. CQ_OK or CQ_MEMORY.
 cq_status cq_implicit_create(cq_scene *s);
-cq_status cq_implicit_lay_out(cq_scene *s);              // of reference grids
+// Allocates what depends on the layout of reference grids. CQ_OK or CQ_MEMORY.
+cq_status cq_implicit_lay_out(cq_scene *s);
+// Frees the memory of implicit steps of a scene.
 void cq_implicit_destroy(cq_scene *s);
-cq_status cq_implicit_reserve(cq_scene *s);              // for the live arrangement
+// Makes room for vectors over nodes, matrix and coarse lattice of the live arrangement. CQ_OK or CQ_MEMORY.
+cq_status cq_implicit_reserve(cq_scene *s);
 
-// By all workers of a scene together. The velocities of nodes of one step, from the live state; step: of the running
-// control step. CQ_UNSTABLE leaves s->health.
+// Solves for the velocities of nodes at the end of one implicit step, by all workers of a scene together, and leaves
+// them where G2P reads them. in: the state before the step; record: NULL, or takes what the adjoint needs; step: its
+// number in the running control step. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE, which leaves s->health.
 cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, cq_step_record *record, int32_t step);
-// Between g2p_adj and the implicit p2g_adj: dL/d(momentum, mass) of nodes.
+// Adjoint of cq_implicit_solve, between g2p_adj and the implicit p2g_adj: from dL/dv of nodes in the slabs, sets
+// s->grid_q = dL/d(momentum, mass) (E89). CQ_OK, CQ_MEMORY, or CQ_UNSTABLE where the linear system is not solved:
+// s->health says why.
 cq_status cq_implicit_solve_adj(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t step);
 
 #endif

@@ -1,14 +1,16 @@
 // impulse: what walls and pins give to the nodes that they hold in implicit steps (E96), and its adjoint (E97). It is
 // what is left of the residual there, by the shares of the walls; so it depends on all that the residual depends on.
 
-// r to an impulse: the rest of the velocity it makes is damped within the step, of which r may be of a part
+// (E96) The factor that turns the residual of a held node into an impulse: exp(-a dt), since the velocity it makes is
+// damped within the step; dt / h = 2 for the midpoint rule; 1 without inertia.
 CQ_INLINE real impulse_part(const cq_scene *s) {
   const real parts = (real)(s->model->dt / cq_solve_seconds(s->model));
   return s->model->integrator.statics ? (real)1 : parts * solve_decay(s);
 }
 
-// Of the midpoint rule: the velocity by which a node would go on after the middle of the step. What contacts hold of it
-// they take by an impulse, which is given here as a part of the residual: weight times this velocity.
+// (E125) Of the midpoint rule: sets beyond to the velocity by which a node would go on after the middle of the step,
+// and returns a weight. What contacts hold of it they take by an impulse, which as a part of the residual is weight
+// times this velocity. Returns 0 for backward Euler.
 CQ_INLINE real impulse_beyond(const cq_scene *s, const ConstrainedNode *n, real beyond[CQ_DIM]) {
   EACH(i) beyond[i] = (real)0;
   if (!cq_is_midpoint(s->model) || s->model->integrator.statics) return (real)0;
@@ -16,7 +18,8 @@ CQ_INLINE real impulse_beyond(const cq_scene *s, const ConstrainedNode *n, real 
   return (real)0 - ((const real *)s->reference.mass)[n->node] / impulse_part(s);
 }
 
-// the residual of a node with friction, and with what goes on after the middle of the step: what its contacts share
+// (E96) Sets all to what the contacts of a node share: its residual r with friction, and with what goes on after the
+// middle of the step.
 CQ_INLINE void impulse_shared(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                               const real r[CQ_DIM], real all[CQ_DIM]) {
   real beyond[CQ_DIM];
@@ -25,7 +28,8 @@ CQ_INLINE void impulse_shared(const cq_scene *s, const cq_constrained_nodes *h, 
   EACH(i) all[i] = all[i] + r[i] + weight * beyond[i];
 }
 
-// The impulse that one contact which holds gives its node in the step.
+// (E96) Sets out to a touch of mass 1 whose velocity `after` is the impulse that contact k gives its node in the step;
+// r: the node's residual.
 static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                          const real r[CQ_DIM], Touch *out) {
   const NodeContact *c = node_contact(h, n, k);
@@ -48,7 +52,8 @@ static void constrained_impulse(const cq_scene *s, const cq_constrained_nodes *h
   }
 }
 
-// adds the impulses of a block to those of the control step, from the residual at VELOCITY
+// (E96) Adds the impulses of the walls on a block's nodes to those of the control step, from RESIDUAL at VELOCITY, if
+// they are read.
 static void measure_constrained(cq_scene *s, const int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; s->impulse_out && k < h->count; k++) {
@@ -67,8 +72,8 @@ static void measure_constrained(cq_scene *s, const int32_t block) {
 
 #if !defined(CQ_REAL_DUAL)
 
-// For a contact: its impulse, the gradient that its normal gets directly, and dL/d(its share of the residual with
-// friction).
+// (E97) Sets impulse to that of contact k (constrained_impulse), and grad to its gradient: grad->normal directly by
+// the normal, grad->after = dL/d(its share of the residual with friction). grad is 0 where nobody reads impulses.
 static void constrained_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                                Touch *impulse,
                         Touch *grad) {
@@ -83,7 +88,7 @@ static void constrained_weight(const cq_scene *s, const cq_constrained_nodes *h,
   EACH(i) grad->after[i] *= part;
 }
 
-// dL/d(residual with friction) of a node, from the gradients of the shares of all its contacts.
+// (E97) Sets out to dL/d(residual with friction) of a node, from the gradients of the shares of all its contacts.
 static void shares_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                           real out[CQ_DIM]) {
   EACH(i) out[i] = 0;
@@ -100,8 +105,8 @@ static void shares_weight(const cq_scene *s, const cq_constrained_nodes *h, cons
   }
 }
 
-// dL/d(the force of friction on the node at contact k), minus the derivative of friction's potential. It is a part of
-// the contact's own impulse, and the shares of all contacts balance it.
+// (E97) Sets out to dL/d(the force of friction on the node at contact k), minus the derivative of friction's
+// potential. It is a part of the contact's own impulse, and the shares of all contacts balance it.
 static void friction_weight(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                             real out[CQ_DIM]) {
   Touch impulse, grad;
@@ -111,7 +116,7 @@ static void friction_weight(const cq_scene *s, const cq_constrained_nodes *h, co
   EACH(i) out[i] = grad.after[i] - all[i];
 }
 
-// (E97) From gradients of impulses to the gradient of a node's residual.
+// (E97) Sets out to the gradient of a node's residual, from gradients of impulses.
 static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                 real out[CQ_DIM]) {
   shares_weight(s, h, n, out);
@@ -128,8 +133,8 @@ static void impulse_to_residual(const cq_scene *s, const cq_constrained_nodes *h
   }
 }
 
-// Adds to dL/dv, in TRIAL and RESIDUAL, the gradients of impulses by the velocity itself: of friction, and of the
-// midpoint rule.
+// (E97) Adds to dL/dv of a block's nodes, in TRIAL and RESIDUAL, the gradients of impulses by the velocity itself: of
+// friction, and of the midpoint rule.
 static void impulse_to_velocity(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   for (int32_t k = 0; k < h->count; k++) {
@@ -159,8 +164,8 @@ static void impulse_to_velocity(cq_scene *s, int32_t block) {
   }
 }
 
-// Adjoint of a contact's impulse by what it depends on directly: coefficient of friction, velocity and normal of its
-// wall. Returns the gradient by the logarithm of impulse_part, which depends on damping.
+// (E97) Adjoint of the impulse of contact k by what it depends on directly: adds to the gradients of friction, wall
+// velocity and normal in out. Returns the gradient by the logarithm of impulse_part, which depends on damping.
 static real constrained_impulse_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                                     const int k,
                              ContactGrad *out) {
@@ -194,7 +199,7 @@ typedef struct {
   real lambda[64], force[64][CQ_DIM];
 } Shares;
 
-// (E98) Adds to out->n the gradient of contact k's normal, from the shares `of` of the constraint forces.
+// (E98) Adds the gradient of contact k's normal to out->n, from the shares `of` of a vector and their gradients.
 static void normal_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                        const Shares *of,
                        ContactGrad *out) {
@@ -226,7 +231,8 @@ static void normal_adj(const cq_scene *s, const cq_constrained_nodes *h, const C
   EACH(i) out->n[i] += lambda * (of->force[k][i] - by_impulse[i] - free[i]) + turned * rest[i];
 }
 
-// Adjoint of the contacts' shares in the constraint force on a node, from the solution y in the free directions.
+// (E98) Adds the gradient of contact k's normal by the contacts' shares of the residual to out->n, of friction and of
+// impulses; y: the solution in the free directions.
 static void shares_adj(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n, const int k,
                        const real y[CQ_DIM],
                        ContactGrad *out) {

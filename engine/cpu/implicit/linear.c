@@ -9,7 +9,8 @@ enum { PRODUCTS_OF_OLD_FACTOR = 6 };          // with the factor of an iteration
 static const double matrix_bytes = 1 << 30;   // of an assembled matrix, at most
 static const double loose = 0.2;              // tolerance of a linear system
 
-// Makes an array longer if it has fewer than `wanted` elements; its contents are then lost. 0 if there is no memory.
+// Makes an array longer if it has fewer than `wanted` elements of `size` bytes; its contents are then lost. 1, or 0
+// without memory.
 static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size) {
   if (*capacity >= wanted) return 1;
   *capacity = 0;
@@ -19,8 +20,8 @@ static int reserve(void **array, int64_t *capacity, int64_t wanted, size_t size)
   return *array != NULL;
 }
 
-// Room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size. Means of
-// dilatations couple nodes that are too far from each other.
+// Makes room for the matrix of the live arrangement, if it has any: in 2D (matrix.inl), and up to a size. Means of
+// dilatations couple nodes that are too far from each other. CQ_OK or CQ_MEMORY.
 cq_status cq_matrix_reserve(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const cq_implicit_kernels *k = s->implicit.loops;
@@ -65,14 +66,15 @@ void cq_matrix_destroy(cq_scene *s) {
   cq_free(m->cell_next);
 }
 
-// Turns the sums that all ranges gave the nodes into means, in pass `pass` of averaged dilatations.
+// In pass `pass` (a cq_dilatation_pass) of averaged dilatations: turns the sums that all ranges gave the nodes into
+// means, between barriers.
 static void means(solve *o, int32_t pass) {
   barrier(o);
   for (int b = o->begin; b < o->end; b++) o->k->dilatation_solve_nodes(o->s, b, pass);
   barrier(o);
 }
 
-// Applies the average of dilatations a second time.
+// (E101) Turns what particles gave the nodes into means, and these into means again: 2 a - b at the nodes.
 static void mean_again(solve *o) {
   means(o, CQ_DILATATION_MEAN);
   for (int r = o->begin; r < o->end; r++) o->k->dilatation_solve_again(o->s, o->in, r);
@@ -86,8 +88,8 @@ void cq_linear_open(solve *o) {
   means(o, CQ_DILATATION_VOLUME);
 }
 
-// Before a product: spreads the vector over reference grids, and where dilatations are averaged, computes the means of
-// its rates.
+// Before a loop over particles reads the vector `from`: spreads it over reference grids, and where dilatations are
+// averaged, computes the means of its rates.
 void cq_linear_gather(solve *o, int32_t from) {
   if (cq_is_reference(o->s->model)) {
     for (int b = o->begin; b < o->end; b++) o->k->spread(o->s, b, from);
@@ -98,7 +100,8 @@ void cq_linear_gather(solve *o, int32_t from) {
   mean_again(o);
 }
 
-// The last loop of a product where dilatations are averaged: scatters the rest of the stress to the nodes.
+// After a loop over particles of a product or residual, where dilatations are averaged: scatters the rest of the
+// stress to the nodes. Else nothing.
 void cq_linear_press(solve *o) {
   if (!o->s->model->averages_dilatation) return;
   mean_again(o);
@@ -118,7 +121,7 @@ void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of) {
   start_phase(o, CQ_PHASE_PRODUCT);
 }
 
-// The matrix of the tensors, on what contacts leave free.
+// (E99) Assembles the matrix of H on what contacts leave free, and its preconditioner, unless it is up to date.
 static void assemble(solve *o) {
   if (o->assembled) return;
   o->assembled = 1;
@@ -150,8 +153,9 @@ static void sweep_blocks(solve *o, sweep_pass pass, int odd, double beta) {
   }
 }
 
-// Continues conjugate gradients with the assembled matrix and its better preconditioner, from STEP and its remaining
-// residual REST.
+// (E99) Goes on with conjugate gradients by the assembled matrix and its better preconditioner, from STEP and its
+// residual REST, for at most `most` products. tolerance: relative to the residual at the start. truncated: 1 stops
+// where H is not positive.
 static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
   assemble(o);
   for (int b = o->begin; b < o->end; b++) o->k->sweep_load(o->s, b);
@@ -194,7 +198,8 @@ static cg_end sweep(solve *o, double tolerance, int32_t most, int truncated) {
   return square <= enough ? CG_CONVERGED : end;
 }
 
-// The first direction, after the blocks' part of it: with that of the lattice. The square of the residual's norm.
+// After the blocks' part of a first direction: adds the lattice's part to DIRECTION (E104), if it is used, and ends
+// the sums. Returns the square of the residual's norm.
 static double with_lattice(solve *o) {
   double y[3 * CQ_COARSE_NODES];
   for (int b = o->begin; o->coarse && b < o->end; b++) o->k->coarse_restrict(o->s, b, o->s->implicit.coarse.right[b]);
@@ -206,25 +211,25 @@ static double with_lattice(solve *o) {
   return square;
 }
 
-// Begins conjugate gradients from STEP = 0: REST is the right side, then the first direction; returns the square of
-// the norm.
+// Begins conjugate gradients for H STEP = sign RESIDUAL from STEP = 0: REST is the right side, DIRECTION the first
+// direction. Returns the square of the residual's norm.
 static double begin_gradients(solve *o, double sign) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
   return with_lattice(o);
 }
 
-// Begins conjugate gradients again from the present STEP and residual: the next direction; returns the square of the
-// norm.
+// Begins conjugate gradients again from the present STEP and its residual REST: sets DIRECTION. Returns the square of
+// the residual's norm.
 static double begin_again(solve *o) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_again(o->s, b, sums(o, b));
   return with_lattice(o);
 }
 
-// Takes a step of conjugate gradients: STEP along DIRECTION, then the next DIRECTION; returns the new square of the
-// residual's norm. The length minimises the energy along the direction, so that rounding, where stiff friction cancels
-// motions of the lattice, never leads away.
+// A step of conjugate gradients: STEP along DIRECTION, then the next DIRECTION; returns the new square of the
+// residual's norm. square: the old one; curvature: DIRECTION . H DIRECTION. The length minimises the energy along the
+// direction, so that rounding, where stiff friction cancels motions of the lattice, never leads away.
 static double advance(solve *o, double square, double curvature) {
   double y[3 * CQ_COARSE_NODES], now = 0;
   const double length = (o->coarse ? o->sum[CQ_SUM_SLOPE] : square) / curvature;
@@ -253,7 +258,8 @@ void cq_linear_descend(solve *o) {
   end_sums(o);
 }
 
-// The factor of the matrix; where that is not positive definite, of one shifted by more and more of its diagonal.
+// Makes the Cholesky factor of the matrix of H; where that is not positive definite, of one shifted by more and more
+// of its diagonal.
 static void make_factor(solve *o) {
   static const double first = 1e-3, more = 8, most = 1e6;
   cq_implicit *m = &o->s->implicit;
@@ -272,8 +278,8 @@ static void make_factor(solve *o) {
   start_phase(o, CQ_PHASE_ASSEMBLY);
 }
 
-// A factor from an iteration of Newton's method before, of the same step, does for a few products, if the same contacts
-// hold.
+// Makes the factor if there is none that will do. One from an iteration of Newton's method before, of the same step,
+// does for a few products, if the same contacts hold.
 static void find_factor(solve *o) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->factor_mark(o->s, b, sums(o, b));
@@ -282,7 +288,7 @@ static void find_factor(solve *o) {
   make_factor(o);
 }
 
-// CONDITIONED by the factor from REST; returns their product
+// Sets CONDITIONED to the solution of the factor for REST; returns the product of both.
 static double by_factor(solve *o) {
   for (int b = o->begin; b < o->end; b++) o->k->factor_load(o->s, b);
   barrier(o);
@@ -294,8 +300,8 @@ static double by_factor(solve *o) {
   return o->sum[CQ_SUM_SQUARE];
 }
 
-// Conjugate gradients preconditioned by the factor of the matrix. Without cables that matrix is the whole second
-// derivative, and one or two directions suffice.
+// Conjugate gradients preconditioned by the factor of the matrix; arguments and result of cq_linear_solve. Without
+// cables that matrix is the whole second derivative, and one or two directions suffice.
 static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->cg_start(o->s, b, sign, sums(o, b));
@@ -333,10 +339,11 @@ static cg_end with_factor(solve *o, double sign, double tolerance, int32_t most,
   return norm <= enough ? CG_CONVERGED : CG_EXHAUSTED;
 }
 
-// Conjugate gradients for H STEP = sign RESIDUAL. They end by the residual's norm in the blocks of nodes, as Newton's
-// method does: in the lattice's norm the rounding of the sum of all forces would drown the rest. For a loose tolerance
-// a few products may suffice; otherwise the matrix is assembled, or the lattice built. Where H is not positive, the
-// blocks of nodes give better directions than the matrix.
+// Conjugate gradients for H STEP = sign RESIDUAL on what contacts leave free, for at most `most` products. They end by
+// the residual's norm in the blocks of nodes, as Newton's method does: in the lattice's norm the rounding of the sum
+// of all forces would drown the rest. For a loose tolerance a few products may suffice; otherwise the matrix is
+// assembled, or the lattice built. Where H is not positive, the blocks of nodes give better directions than the
+// matrix. truncated: 1 stops there, with what there is; 0 goes on.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated) {
   if (o->s->implicit.factor.count) return with_factor(o, sign, tolerance, most, truncated);
   const int lattice = cq_coarse_has(o);

@@ -21,7 +21,7 @@ typedef struct solve {
   int factored;              // FACTOR_NONE to FACTOR_OLD
 } solve;
 
-// The numbers that a block of nodes adds up in this phase; sums of the phase before lie beside, by parity.
+// The sums {CQ_SUM_COUNT} that a block of nodes adds up in this phase; those of the phase before lie beside, by parity.
 static inline double *sums(solve *o, int block) { return o->s->implicit.sum[o->parity][block]; }
 
 // Clears the sums of this worker's blocks before a phase that adds to them.
@@ -39,7 +39,8 @@ static inline void end_sums(solve *o) {
   o->parity ^= 1;
 }
 
-// does this worker see to cables that pull at the end of the step?
+// Does this worker compute cables that pull at the end of the step, as the first one does where there are any? 1 yes, 0
+// no.
 static inline int pulls(const solve *o) { return o->worker->rank == 0 && cq_cables_follow(o->s->model); }
 
 // Waits until all workers of the scene have come here.
@@ -53,31 +54,41 @@ enum { FACTOR_NONE, FACTOR_NEW, FACTOR_OLD };
 
 typedef enum cg_end { CG_CONVERGED, CG_CURVATURE, CG_EXHAUSTED } cg_end;
 
-// What loops over particles ask of a vector: its spread over reference grids. And where dilatations are averaged
-// (E101): volumes of nodes, once a step; rates of particles by a vector, for a loop over particles; and what the rest
-// of the stress gives the nodes. The first two leave the slabs of ranges clear, and each of the three begins with them
-// clear.
+// What is to be done beside loops over particles, on reference grids and where dilatations are averaged (E101). Each of
+// the three begins with the slabs of ranges clear, and the first two leave them so.
+
+// Once a step, where dilatations are averaged: computes the volumes of nodes.
 void cq_linear_open(solve *o);
+// Before a loop over particles that reads the vector `from`: spreads it over reference grids; computes averaged rates.
 void cq_linear_gather(solve *o, int32_t from);
+// After a loop over particles, where dilatations are averaged: scatters the rest of the stress to the nodes.
 void cq_linear_press(solve *o);
-// PRODUCT = H from; leaves from . PRODUCT in the sums
+// Sets PRODUCT = H times the vector `from`; leaves from . PRODUCT in o->sum. of: with friction, on what contacts leave
+// free, or the plain product.
 void cq_linear_multiply(solve *o, int32_t from, cq_grid_product of);
-// H STEP = sign RESIDUAL on free components, to a relative residual in the norm of M^-1. Truncated: stops where H is
-// not positive along a direction, with what there is; else it goes on, for the solver of a saddle may pass such
-// directions.
+// Solves H STEP = sign RESIDUAL on what contacts leave free, to a residual in the norm of M^-1 that is `tolerance`
+// times the first, by at most `most` products. truncated: 1 stops where H is not positive along a direction, with what
+// there is; 0 goes on, for the solver of a saddle may pass such directions. Returns how it ended.
 cg_end cq_linear_solve(solve *o, double sign, double tolerance, int32_t most, int truncated);
-// STEP = -M^-1 RESIDUAL on free components, M the blocks of nodes
+// Sets STEP = -M^-1 RESIDUAL on what contacts leave free, M the blocks of nodes: steepest descent.
 void cq_linear_descend(solve *o);
 
-// The coarse lattice: may it help? Its matrix, for the tensors and contacts as they are; and, once all blocks have
-// given it their residual, its solution y, by each worker for itself. Returns residual . y
+// May the coarse lattice (E104) precondition this scene's systems? 1 yes, 0 no: there is an assembled matrix, or cables
+// couple nodes that are far from each other.
 int cq_coarse_has(const solve *o);
+// Builds and factors the matrix of the coarse lattice, for the tensors and contacts as they are.
 void cq_coarse_build(solve *o);
+// Once all blocks have given the lattice their residual: sets y to its solution, by each worker for itself. Returns the
+// product of that residual and y.
 double cq_coarse_solve(solve *o, double *y);
+// Makes room for the coarse lattice of the live arrangement. CQ_OK or CQ_MEMORY.
 cq_status cq_coarse_reserve(cq_scene *s);
+// Frees the memory of the coarse lattice.
 void cq_coarse_destroy(cq_scene *s);
 
-cq_status cq_matrix_reserve(cq_scene *s);                // for the live arrangement
+// Makes room for the assembled matrix (E99) of the live arrangement, if it has one. CQ_OK or CQ_MEMORY.
+cq_status cq_matrix_reserve(cq_scene *s);
+// Frees the assembled matrix and the vectors of its sweeps.
 void cq_matrix_destroy(cq_scene *s);
 
 #endif

@@ -37,19 +37,19 @@ CQ_INLINE void four_store(real *p, const Four x) { *(Four *)p = x; }
 // x in all four lanes.
 CQ_INLINE Four four_set(const real x) { return x - (Four){0}; }
 
-// The off-diagonal blocks of the Hessian for a group of nodes.
+// The blocks of the matrix that couple a group of four nodes to its columns, GROUP_REALS numbers.
 CQ_INLINE real *matrix_of(const cq_scene *s, const int64_t group) {
   return (real *)s->implicit.matrix + group * GROUP_REALS;
 }
-// The diagonal blocks of the Hessian for a group of nodes.
+// The block of a group of four nodes, and its inverse, OWN_REALS numbers.
 CQ_INLINE real *own_of(const cq_scene *s, const int64_t group) {
   return (real *)s->implicit.own + group * OWN_REALS;
 }
 
-// the groups of a column: that of four nodes from z on
+// The number of the group of four nodes of a column from node z on.
 CQ_INLINE int64_t group_at(const cq_column *column, const int32_t z) { return (column->record + z) / GROUP; }
 
-// Has any node of a group mass?
+// Has any node of the group from node z of a column on mass? 1 yes, 0 no.
 CQ_INLINE int has_mass(const cq_scene *s, const cq_column *column, const int32_t z) {
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM) + 4 * (column->node + z);
   for (int l = 0; l < GROUP; l++)
@@ -57,7 +57,7 @@ CQ_INLINE int has_mass(const cq_scene *s, const cq_column *column, const int32_t
   return 0;
 }
 
-// nodes of the window from a column to its neighbour of a side
+// The nodes of the window from a column to its neighbour at side `side`, counted from 0; MIDDLE is the column itself.
 CQ_INLINE int64_t side_at(const cq_arrangement *a, const int side) { return (int64_t)(side - MIDDLE) * a->size[1]; }
 
 // By one worker: lists for each place in the window its column, and for each cell its particles. These were sorted by
@@ -76,7 +76,7 @@ static void index_matrix(cq_scene *s) {
     s->implicit.column_at[a->columns[c].node / a->size[1]] = c;
 }
 
-// The number of the column `side` places along x from this one, or -1 where there is none.
+// The number of the neighbour column at side `side` of a column; -1 where there is none.
 CQ_INLINE int32_t column_beside(const cq_scene *s, const cq_column *column, const int side) {
   const int32_t x = column->x - s->arrangement->lower[0] + side - MIDDLE;
   return x < 0 || x >= s->implicit.places ? -1 : s->implicit.column_at[x];
@@ -86,14 +86,14 @@ CQ_INLINE int32_t column_beside(const cq_scene *s, const cq_column *column, cons
 // Blocks of columns are swept side by side, those with an even number before those with an odd one: all that a block
 // of two planes and more is coupled to is then earlier or later than it, and that of the same kind is far away.
 
-// The block, a share of one worker, that a column belongs to.
+// The number of the block that a column belongs to.
 CQ_INLINE int32_t block_of_column(const cq_arrangement *a, const int32_t column) {
   int32_t block = 0;
   while (column >= a->column_block[block + 1]) block++;
   return block;
 }
 
-// the sides where a column has a neighbour, by when that is swept
+// Of a column of a block: the sides where it has a neighbour column, by when that is swept.
 static cq_sides sides_of(const cq_scene *s, const cq_column *column, const int32_t block) {
   const cq_arrangement *a = s->arrangement;
   cq_sides sides = {0, 0, 0, 0};
@@ -111,7 +111,7 @@ static cq_sides sides_of(const cq_scene *s, const cq_column *column, const int32
   return sides;
 }
 
-// Of the columns beside a group's own, those in which the group is coupled to any node.
+// Of the given sides those in which a group is coupled to any node.
 static cq_sides sides_within(const cq_scene *s, const int64_t group, cq_sides sides) {
   const real *m = matrix_of(s, group);
   uint32_t some = 0;
@@ -135,7 +135,7 @@ typedef struct {
   int count;
 } CellMatrix;
 
-// (E84) 4/dx w (o + arm) of each node of a particle
+// (E84) Sets slope to 4/dx w (o + arm) of each node of a particle's stencil. w: its weights; inv_dx4: 4/dx.
 CQ_RARE void cell_slopes(real slope[CQ_DIM][ACROSS], const KeptWeights w, const real arm[CQ_DIM],
                            const real inv_dx4) {
   real along[CQ_DIM][3];
@@ -147,8 +147,8 @@ CQ_RARE void cell_slopes(real slope[CQ_DIM][ACROSS], const KeptWeights w, const 
   }
 }
 
-// Fills the part of the next particle in a cell's matrix: its second derivatives times the slopes of all nodes of its
-// stencil.
+// Sets the part of the next particle in a cell's matrix: its tensor times the slopes of all nodes of its stencil.
+// tensor: of the particle, {TENSOR, 16}.
 CQ_RARE void cell_parts(CellMatrix *m, const real *tensor) {
   const real(*slope)[ACROSS] = (const real(*)[ACROSS])m->slope[m->count];
   CQ_UNROLL for (int ab = 0; ab < MATRIX; ab++) EACH(l) {
@@ -162,7 +162,8 @@ CQ_RARE void cell_parts(CellMatrix *m, const real *tensor) {
   }
 }
 
-// sum = (4/dx)^2 w_k w_q h : (o_k + arm) (o_q + arm), of all particles
+// (E84) Sets m->sum, the blocks that couple node k of a cell's stencil to all its nodes: (4/dx)^2 w_k w_q h : (o_k +
+// arm) (o_q + arm), summed over the cell's particles.
 CQ_RARE void cell_sum(CellMatrix *m, const int k) {
   for (int h = 0; h < ACROSS; h += CQ_LANES) {
     Real sum[MATRIX];
@@ -176,7 +177,7 @@ CQ_RARE void cell_sum(CellMatrix *m, const int k) {
   }
 }
 
-// Adds a cell's matrix to the row of node k of its stencil.
+// Adds m->sum to the matrix row of node k of a cell's stencil. row: of that node.
 CQ_RARE void cell_give(const CellMatrix *m, const int k, real *row) {
   for (int q = 0; q < NODES; q++) {
     real *at = row + (q / 3 - k / 3 + 2) * SIDE_REALS + (q % 3 - k % 3 + 2) * MATRIX * GROUP;
@@ -184,7 +185,7 @@ CQ_RARE void cell_give(const CellMatrix *m, const int k, real *row) {
   }
 }
 
-// Adds the Hessian of one cell's particles to the rows of the block's own nodes.
+// Adds what a cell's particles contribute to the matrix rows of the block's own nodes, and empties the cell.
 static void cell_flush(const cq_scene *s, CellMatrix *m) {
   const cq_arrangement *a = s->arrangement;
   const int32_t size = a->size[1];
@@ -201,7 +202,8 @@ static void cell_flush(const cq_scene *s, CellMatrix *m) {
   m->count = 0;
 }
 
-// Adds a particle to the Hessian of its cell; flushes the last cell first if the particle is in another.
+// Adds the particle in a slot to its cell; the last cell is flushed first if it is another one, or full. in: the state
+// before the step.
 static void cell_add(const cq_scene *s, CellMatrix *m, const cq_slice *in, const int32_t slot) {
   const int32_t c = slot / CQ_CHUNK, l = slot % CQ_CHUNK;
   const real *chunk = (const real *)in->data + AT(c, FIELDS, 0);
@@ -217,7 +219,7 @@ static void cell_add(const cq_scene *s, CellMatrix *m, const cq_slice *in, const
   m->count++;
 }
 
-// (E84) the rows of a block of columns, after tensors(): of particles, and inertia
+// (E84) Sets the matrix rows of a block of columns, after tensors(): of particles, and inertia.
 static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[1];
@@ -244,14 +246,14 @@ static void assemble(cq_scene *s, const cq_slice *in, int32_t block) {
 
 // ---- what contacts hold ---------------------------------------------------------------------------------------------
 
-// Entry (i, j) of the matrix block that couples node z of a column to another node.
+// Where entry (i, j) of the block that couples node z of a column to the node at `offset` (of SIDES * REACH) is kept.
 CQ_INLINE real *entry_at(const cq_scene *s, const cq_column *column, const int32_t z, const int offset, const int i,
                          const int j) {
   return matrix_of(s, group_at(column, z)) + ((offset * CQ_DIM + i) * CQ_DIM + j) * GROUP + z % GROUP;
 }
 
-// Removes from the block between node z of a column and a held node, `offset` away, the directions in which that node
-// is held.
+// Removes from the block between node z of a column and a held node, at `offset`, the directions in which that node is
+// held. f: what is free there.
 static void hold_column(const cq_scene *s, const cq_column *column, const int32_t z, const int offset,
                         const Freedom *f) {
   EACH(i) {
@@ -263,7 +265,7 @@ static void hold_column(const cq_scene *s, const cq_column *column, const int32_
 }
 
 // Completes the matrix row of a held node: adds friction to its own block, then removes held directions. Along these
-// its own block has the sum of its diagonal, and nothing else.
+// its own block has the sum of its diagonal, and nothing else. f: what is free at the node.
 static void hold_row(const cq_scene *s, const cq_constrained_nodes *h, const ConstrainedNode *n,
                      const cq_column *column,
                      const Freedom *f) {
@@ -287,7 +289,8 @@ static void hold_row(const cq_scene *s, const cq_constrained_nodes *h, const Con
   EACH(i) EACH(j) *entry_at(s, column, z, centre, i, j) += largest * ((real)(i == j) - f->free[i][j]);
 }
 
-// The matrix on what contacts leave free: rows of the block, and columns of all nodes that are held.
+// Leaves of the matrix what contacts leave free: in the rows of a block, and in their columns of all nodes that are
+// held.
 static void hold_matrix(cq_scene *s, int32_t block) {
   const cq_arrangement *a = s->arrangement;
   const int32_t begin = a->column_block[block], end = a->column_block[block + 1], size = a->size[1];
@@ -320,7 +323,8 @@ static void hold_matrix(cq_scene *s, int32_t block) {
 
 // ---- the blocks of groups -------------------------------------------------------------------------------------------
 
-// The inverse of a symmetric matrix by its Cholesky factor; 0 where it is not positive.
+// Sets out to the inverse of a symmetric matrix, by its Cholesky factor, and returns 1; returns 0 where it is not
+// positive definite.
 static int invert_group(const real a[WIDE][WIDE], real out[WIDE][WIDE]) {
   real low[WIDE][WIDE] = {{0}}, over[WIDE];
   for (int i = 0; i < WIDE; i++)
@@ -350,8 +354,9 @@ static int invert_group(const real a[WIDE][WIDE], real out[WIDE][WIDE]) {
   return 1;
 }
 
-// The block of a group, component by component of its nodes, and its inverse. Nodes without mass have the unit; a block
-// that is not positive is replaced by its largest entries, node by node: returns whether it is.
+// Sets the block of a group, component by component of its nodes, and its inverse (own_of). Nodes without mass have
+// the unit; a block that is not positive is replaced by its largest entries, node by node. Returns 1 if it is
+// replaced, else 0.
 static int precondition_group(const cq_scene *s, const int64_t group) {
   const real *from = matrix_of(s, group) + MIDDLE * SIDE_REALS;
   real own[WIDE][WIDE] = {{0}}, inverse[WIDE][WIDE], *to = own_of(s, group);
@@ -376,7 +381,8 @@ static int precondition_group(const cq_scene *s, const int64_t group) {
   return replaced;
 }
 
-// Factors a block's diagonal blocks for the sweeps, contacts projected out.
+// (E99) For a block of columns: projects contacts out of the matrix, inverts the blocks of groups, and finds by which
+// sides groups are coupled.
 static void precondition(cq_scene *s, int32_t block) {
   hold_matrix(s, block);
   COLUMNS_EACH(s, block, column) {

@@ -1,8 +1,8 @@
 // memory: what a scene keeps for implicit steps: its arrays, and on reference grids the order of the factor.
 #include "linear.h"
 
-// Chooses the table of loops over particles: those of reference grids, or of the world's grid. Reference grids have
-// neither a coarse lattice nor an assembled matrix.
+// Sets the scene's table of loops: with those over particles of reference grids, or of the world's grid. Reference
+// grids have neither a coarse lattice nor an assembled matrix. CQ_OK or CQ_MEMORY.
 static cq_status choose_loops(cq_scene *s) {
   cq_implicit_kernels *k = s->implicit.loops = cq_alloc(1, sizeof *k, "implicit steps");
   const cq_reference_kernels *reference = s->kernels->reference;
@@ -20,7 +20,7 @@ static cq_status choose_loops(cq_scene *s) {
   return CQ_OK;
 }
 
-// Chooses the loops of implicit steps, and allocates their arrays of particles.
+// Chooses the loops of implicit steps of a scene, and allocates their arrays of particles. CQ_OK or CQ_MEMORY.
 cq_status cq_implicit_create(cq_scene *s) {
   const cq_status status = choose_loops(s);
   if (status || cq_is_reference(s->model)) return status;   // the rest is of a layout
@@ -56,7 +56,7 @@ void cq_implicit_destroy(cq_scene *s) {
   }
 }
 
-// Makes room for one number per node and component in each vector of the solve.
+// Makes each vector of the solve large enough for four numbers a node of the live grid. CQ_OK or CQ_MEMORY.
 static cq_status reserve_vectors(cq_scene *s) {
   if (s->implicit.capacity >= s->grid_capacity) return CQ_OK;
   s->implicit.capacity = 0;
@@ -69,7 +69,7 @@ static cq_status reserve_vectors(cq_scene *s) {
   return CQ_OK;
 }
 
-// Makes room for the vectors, the matrix and the coarse system of the live arrangement.
+// Makes room for the vectors, the matrix and the coarse lattice of the live arrangement. CQ_OK or CQ_MEMORY.
 cq_status cq_implicit_reserve(cq_scene *s) {
   const cq_status status = reserve_vectors(s);
   if (status) return status;
@@ -77,7 +77,8 @@ cq_status cq_implicit_reserve(cq_scene *s) {
   return matrix ? matrix : cq_coarse_reserve(s);
 }
 
-// The order of the factor on reference grids, and room for it; none where it would be too large, or over dual numbers.
+// Finds the order of the factor on reference grids, and allocates it; none where it would be too large, or over dual
+// numbers. CQ_OK or CQ_MEMORY.
 static cq_status order_factor(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const cq_reference *r = &s->reference;
@@ -95,7 +96,8 @@ static cq_status order_factor(cq_scene *s) {
   return m->block ? CQ_OK : CQ_MEMORY;
 }
 
-// Arrays that are of a layout of reference grids.
+// Allocates the arrays of implicit steps that depend on the layout of reference grids, and orders the factor. CQ_OK or
+// CQ_MEMORY.
 cq_status cq_implicit_lay_out(cq_scene *s) {
   cq_implicit *m = &s->implicit;
   const size_t dim = (size_t)s->model->dim, matrix = dim * dim, real = (size_t)s->kernels->real_bytes;

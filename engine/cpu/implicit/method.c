@@ -14,7 +14,8 @@ enum {
   HELD = 4,                  // times as many iterations, of a body that is held where it is
 };
 
-// Computes at the velocities `at`: potential, residual, and whether a particle is inverted.
+// Computes at the node velocities `at` (a cq_grid_vector): the potential, in the sums, the residual, into
+// RESIDUAL_TRIAL, and how many particles are inverted, in the sums.
 static void evaluate(solve *o, int32_t at) {
   barrier(o);
   start_phase(o, CQ_PHASE_SOLVE);
@@ -29,20 +30,21 @@ static void evaluate(solve *o, int32_t at) {
   start_phase(o, CQ_PHASE_STRESS);
 }
 
-// the trial that was evaluated last becomes where the method is; by one worker
+// Exchanges two of the scene's vectors over nodes; by one worker.
 static void swap(cq_scene *s, int a, int b) {
   void *was = s->implicit.vector[a];
   s->implicit.vector[a] = s->implicit.vector[b];
   s->implicit.vector[b] = was;
 }
 
-// Makes the result of evaluate() at VELOCITY the residual there.
+// Makes RESIDUAL_TRIAL, which evaluate() has computed at VELOCITY, the RESIDUAL there.
 static void take_residual(solve *o) {
   if (o->worker->rank == 0) swap(o->s, CQ_GRID_RESIDUAL, CQ_GRID_RESIDUAL_TRIAL);
   barrier(o);
 }
 
-// the impulses by which walls with friction press, by a residual at VELOCITY; by how much the potential changes
+// (E94) Takes the impulses by which walls with friction press anew from `from`, a residual at VELOCITY. Returns by how
+// much this changes the potential.
 static double press(solve *o, int32_t from) {
   if (!o->s->model->walls_have_friction) return 0;
   begin_sums(o);
@@ -51,8 +53,8 @@ static double press(solve *o, int32_t from) {
   return o->sum[CQ_SUM_ENERGY];
 }
 
-// Computes the second derivative H at VELOCITY, as tensors of particles, and its diagonal blocks. Returns the sum of
-// stiffness by which search() judges rounding.
+// (E83) Computes the second derivative H at VELOCITY, as tensors of particles and diagonal blocks of nodes. Returns
+// the sum of stiffness, by which search() judges rounding.
 static double tensors(solve *o) {
   start_phase(o, CQ_PHASE_SOLVE);
   cq_linear_gather(o, CQ_GRID_VELOCITY);
@@ -72,7 +74,7 @@ static double tensors(solve *o) {
   return o->sum[CQ_SUM_STIFFNESS];
 }
 
-// Inverts the diagonal blocks of the Hessian.
+// (E85) Computes the preconditioner M^-1: inverts the diagonal blocks of H on what contacts leave free.
 static void invert(solve *o) {
   start_phase(o, CQ_PHASE_SOLVE);
   for (int b = o->begin; b < o->end; b++) o->k->invert_diagonal(o->s, b);
@@ -85,9 +87,9 @@ static void invert(solve *o) {
 // The relative rounding error of the scene's reals.
 static double rounding(const cq_scene *s) { return s->kernels->real_bytes == 4 ? (double)FLT_EPSILON : DBL_EPSILON; }
 
-// Where Newton's method begins: the velocities of free flight, stopped at walls and scaled down until the mass moves
-// by at most a cell in the mean square and no particle is inverted. From farther away Newton's method cannot come back
-// where a law stiffens.
+// Sets VELOCITY to where Newton's method begins, and evaluates there: free flight, stopped at walls and scaled down
+// until the mass moves by at most a cell in the mean square and no particle is inverted. From farther away Newton's
+// method cannot come back where a law stiffens. CQ_OK, CQ_MEMORY, or CQ_UNSTABLE: inverted at any length.
 static cq_status begin_step(solve *o) {
   barrier(o);
   for (int r = o->begin; r < o->end; r++) o->k->momentum(o->s, o->in, r, CQ_GRID_VECTORS);
@@ -114,7 +116,7 @@ typedef struct progress {
   double first;              // residual where Newton's method began
 } progress;
 
-// the root of a sum of squares, which rounding may leave below 0; NaN stays NaN
+// The square root of a sum of squares, which rounding may leave below 0: then 0; NaN stays NaN.
 static double root(double square) { return square < 0 ? 0 : sqrt(square); }
 
 // (E87) Measures how far Newton's method is from its end: the norm of the residual relative to inertia and forces, and
@@ -129,8 +131,9 @@ static void measure(solve *o, progress *p) {
   p->floor = against == 0 ? 0 : rounding(o->s) * root(q[CQ_SUM_NOISE]) / against;
 }
 
-// Line search along STEP: goes as far as the potential falls (E88); where the fall is within rounding, the slope along
-// the way must become less steep. Returns the length; 0 if none will do.
+// (E88) Line search along STEP, from VELOCITY with the potential `energy`: halves the step until the potential falls
+// or, where the fall is within rounding, the slope along the way has become less steep. Leaves TRIAL, its residual and
+// potential. Returns the length; 0 if none will do.
 static double search(solve *o, double energy, double stiffness) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->trial(o->s, b, 1, sums(o, b));
@@ -165,8 +168,8 @@ static double search(solve *o, double energy, double stiffness) {
   return 0;
 }
 
-// Chooses the second derivative of friction: its slope (tangent), or the secant. Friction falls off only next to rest,
-// so that by its slope a node that comes to rest overshoots.
+// Chooses the second derivative of friction (E94): of its chord from rest (secant 1), or its true slope (0). Friction
+// falls off only next to rest, so that by its slope a node that comes to rest overshoots.
 static void choose_slope(solve *o, int secant) {
   if (!o->s->model->walls_have_friction) return;
   barrier(o);
@@ -187,8 +190,8 @@ static void report(const solve *o, int32_t step, const progress *p) {
   to[CQ_SOLVER_ADJOINT] = to[CQ_SOLVER_SADDLE] = 0;
 }
 
-// (E103) Adjusts how strongly a body is held at the present iterate: less after a whole step, more after a short one.
-// Returns whether that may help.
+// (E103) Adjusts how strongly a body is held at the present iterate, after a step of this length: less after a whole
+// step, more after a short one. Returns 1 if it is held more than before, so that another step may help, else 0.
 static int choose_hold(solve *o, double length) {
   // shares of the body's mass: the least moves a solution by less than rounding, with the most nothing moves
   const double was = o->s->implicit.hold, least = 1e-6, most = 1e6, less = 0.25, more = 8, is_short = 0.25;
@@ -208,7 +211,8 @@ typedef struct releases {
   double fewest, fewest_free;
 } releases;
 
-// Counts the contacts that hold although they pull, and of these the ones that may let go.
+// Returns the number of contacts that hold although they pull; sets may_let_go to the number of those that have not
+// let go too often.
 static double count_pulling(solve *o, double *may_let_go) {
   begin_sums(o);
   for (int b = o->begin; b < o->end; b++) o->k->release(o->s, b, CQ_RELEASE_NONE, sums(o, b));
@@ -218,8 +222,8 @@ static double count_pulling(solve *o, double *may_let_go) {
 }
 
 // (E106) When Newton's method has converged with the contacts that hold: releases contacts that pull, all if they are
-// fewer than ever before, else the first. Keeps the velocities with the fewest pulling contacts. Returns whether it
-// released any.
+// fewer than ever before, else the first. Keeps the velocities with the fewest pulling contacts. Returns 1 if it
+// released any, else 0.
 static int release(solve *o, releases *so_far) {
   double pulling;
   o->unsettled = count_pulling(o, &pulling);
@@ -243,7 +247,8 @@ static int release(solve *o, releases *so_far) {
   return 1;
 }
 
-// Back to the velocities with the fewest contacts that pull.
+// (E106) Goes back to the kept velocities with the fewest contacts that pull, and computes residual, tensors and norms
+// there.
 static void take_fewest(solve *o, releases *so_far, progress *p) {
   double pulling;
   barrier(o);
@@ -262,7 +267,8 @@ static void take_fewest(solve *o, releases *so_far, progress *p) {
 // but not below the rounding of the residual, where conjugate gradients stall.
 static double forcing(const progress *p) { return fmin(0.25, fmax(sqrt(p->residual), p->floor / p->residual)); }
 
-// Newton's iterations from VELOCITY, whose potential and residual are known.
+// Newton's method from VELOCITY, which evaluate() was called at. Sets p to how it ended. CQ_OK with VELOCITY
+// converged, or CQ_UNSTABLE.
 static cq_status newton(solve *o, progress *p) {
   const cq_integrator *set = &o->s->model->integrator;
   const int32_t most = o->s->implicit.hold > 0 ? HELD * set->newton_iterations : set->newton_iterations;
@@ -338,7 +344,7 @@ static cq_status newton(solve *o, progress *p) {
   return p->residual <= fmax(set->tolerance, reach) ? CQ_OK : CQ_UNSTABLE;
 }
 
-// Makes MOMENTUM again, with the impulse of the pressure on the surface as VELOCITY deforms it.
+// (E93) Makes MOMENTUM again, with the impulse of the pressure on the surface as VELOCITY deforms it.
 static void renew_momentum(solve *o) {
   barrier(o);
   cq_linear_gather(o, CQ_GRID_VELOCITY);
@@ -347,9 +353,9 @@ static void renew_momentum(solve *o) {
   for (int b = o->begin; b < o->end; b++) o->k->take_momentum(o->s, b);
 }
 
-// A step whose pressure acts on the surface at the step's end (E93), as a fixed point. Each round solves the step with
-// the pressure as a given force, that on the surface at the end of the round before. The step is found when Newton's
-// method leaves the velocities of a round as they are.
+// (E93) Solves a step whose pressure acts on the surface at the step's end, as a fixed point: each round solves the
+// step with the pressure as a given force, that on the surface at the end of the round before, until Newton's method
+// leaves the velocities as they are. Sets settled to 0 if there were too many rounds. CQ_OK or CQ_UNSTABLE.
 static cq_status follow(solve *o, progress *p, int *settled) {
   enum { ROUNDS = 200 };
   int32_t made = o->newton;
@@ -367,8 +373,8 @@ static cq_status follow(solve *o, progress *p, int *settled) {
   return CQ_UNSTABLE;
 }
 
-// Over dual numbers: the velocities are solved, their slopes not yet. Solves r(v, slopes) = 0, which is linear in the
-// slopes.
+// Over dual numbers, where velocities are solved and their slopes are not: solves r(v, slopes) = 0, which is linear in
+// the slopes, into VELOCITY.
 static void solve_slopes(solve *o) {
   // a second round takes what rounding left to the first; a pressure that follows and friction are fixed points
   const int follows = cq_pressure_follows(o->s->model), rounds = follows || o->s->model->walls_have_friction ? 60 : 2;
@@ -398,7 +404,8 @@ static void solve_slopes(solve *o) {
   press(o, CQ_GRID_RESIDUAL);
 }
 
-// The solve of one worker for a step that begins in `in`.
+// What a worker knows of the solve of a step that begins in the state `in`: its ranges, the loops, no sums. The first
+// worker also finds where cables are.
 static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   solve o = {.s = s, .worker = worker, .k = s->implicit.loops, .in = in};
   cq_worker_share(worker, s->ranges, &o.begin, &o.end);
@@ -406,9 +413,9 @@ static solve open_solve(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   return o;
 }
 
-// Repeats Newton's method from the start where it did not converge: the body is held at the iterate by a force in
-// proportion to its mass, less and less. This helps bodies that swing, turn, or hang by cables that are slack at
-// first, and steps whose contacts or rounding led astray.
+// (E103) Repeats Newton's method from the start where it did not converge: the body is held at the iterate by a force
+// in proportion to its mass, less and less. This helps bodies that swing, turn, or hang by cables that are slack at
+// first, and steps whose contacts or rounding led astray. CQ_OK, CQ_MEMORY or CQ_UNSTABLE.
 static cq_status newton_held(solve *o, progress *p) {
   const int32_t made = o->newton;
   barrier(o);
@@ -423,7 +430,8 @@ static cq_status newton_held(solve *o, progress *p) {
   return status;
 }
 
-// Ends a step as failed; the first worker says how, in the scene's health.
+// Ends a step as failed: the first worker sets the scene's health to the kind of failure `bad` with its number.
+// Returns CQ_UNSTABLE.
 static cq_status fail(const solve *o, int32_t bad, double value) {
   if (o->worker->rank == 0) o->s->health = (cq_health){.bad = bad, .step = o->s->step, .value = value};
   return CQ_UNSTABLE;
@@ -451,11 +459,13 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
   return CQ_OK;
 }
 
-// Does the solution of the adjoint have parts in directions that walls hold (E95, E97)?
+// Does the solution of the adjoint have parts in directions that contacts hold, by friction (E95) or impulses (E97)? 0
+// no, else yes.
 static int leans(const cq_scene *s) { return s->model->walls_have_friction || s->grad_impulse; }
 
-// Adds to the right side what STEP gives through pressure that follows the surface (E93), friction (E95) and impulses
-// (E97). Returns how much this has changed since the last round.
+// Sets the right side of the adjoint's system to dL/dv with what STEP gives through pressure that follows the surface
+// (E93), friction (E95) and impulses (E97). Returns how much this has changed since the last round, relative to its
+// size.
 static double follow_adj(solve *o, const cq_slice *out) {
   if (leans(o->s)) {
     for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);
@@ -474,7 +484,8 @@ static double follow_adj(solve *o, const cq_slice *out) {
 }
 
 // Solves (H + T)^T y = b, b in RESIDUAL and TRIAL, by H y = b - T^T y until nothing changes; T, of pressure, friction
-// and impulses, is not symmetric. out: the state after the step. Leaves H y in PRODUCT and y, held parts too, in STEP.
+// and impulses, is not symmetric. out: the state after the step. Leaves H y in PRODUCT and y, held parts too, in STEP;
+// returns how the last linear system ended.
 static cg_end solve_adj(solve *o, const cq_slice *out) {
   enum { ROUNDS = 200 };
   const cq_integrator *set = &o->s->model->integrator;

@@ -8,33 +8,33 @@
 #define COLUMN_ROWS(column, at) for (int64_t at = 4 * column->node; at < 4 * (column->node + column->count); at += 16)
 #define ROWS_EACH(s, block, at) COLUMNS_EACH(s, block, column) COLUMN_ROWS(column, at)
 
-// 1 in the components of a velocity, else 0
+// A row with 1 in the components of a velocity, else 0.
 CQ_INLINE Row velocity_mask(void) {
   const real mask[4] = {(real)1, (real)1, (real)(CQ_DIM == 3), (real)0};
   return row_comps(mask);
 }
 
-// The share of a velocity that damping leaves within the solve. The midpoint rule damps half before and half after it
-// (E125), so that here it is 1.
+// The share of a velocity that damping leaves within the solve (E80). The midpoint rule damps half before and half
+// after it (E125), so that there it is 1.
 CQ_INLINE real solve_decay(const cq_scene *s) { return cq_is_midpoint(s->model) ? (real)1 : decay_of(s); }
-// The share of velocities that damping leaves in half a step, for the midpoint rule; 1 for backward Euler.
+// The share of a velocity that damping leaves in half a step, for the midpoint rule; 1 for backward Euler.
 CQ_INLINE real half_decay(const cq_scene *s) { return cq_is_midpoint(s->model) ? s_sqrt(decay_of(s)) : (real)1; }
 
-// what the logarithm of the first falls by with the rate of damping
+// By how much the logarithm of solve_decay falls with the rate of damping [time]: dt, or 0 for the midpoint rule.
 CQ_INLINE double damped_seconds(const cq_scene *s) { return cq_is_midpoint(s->model) ? 0 : s->model->dt; }
 
-// The inverse of the share of velocities that damping leaves (E82), a factor of the mass; 0 where steps have no
-// inertia.
+// (E82) The factor exp(a dt) of the mass in residual and potential: 1 / solve_decay; 0 where steps have no inertia.
 CQ_INLINE real inertia_of(const cq_scene *s) {
   return s->model->integrator.statics ? (real)0 : (real)1 / solve_decay(s);
 }
 
-// inertia_of for the second derivative, with the force that holds a body at the iterate (E103).
+// The factor of the mass in the second derivative: inertia_of, and with it the force that holds a body at the iterate
+// (E103).
 CQ_INLINE real resistance_of(const cq_scene *s) {
   return inertia_of(s) + (real)s->implicit.hold;
 }
 
-// The masses of a row's nodes, each in all four components.
+// The masses of a row's nodes, each in all four components. momentum: momentum and mass.
 CQ_INLINE Row mass_of(const Row momentum) {
   return row_comp(momentum, CQ_DIM);
 }
@@ -46,7 +46,7 @@ CQ_INLINE Row fall_row(const cq_scene *s) {
   return row_comps(g);
 }
 
-// Over dual numbers the sums that choose lengths are those of the slopes where the method solves for slopes.
+// The product of two reals, in double. Over dual numbers it is that of the slopes where the method solves for slopes.
 CQ_INLINE double dot_value(const cq_scene *s, const real a, const real b) {
 #if defined(CQ_REAL_DUAL)
   if (s->implicit.tangent) return (double)a.slope * (double)b.slope;
@@ -73,7 +73,7 @@ CQ_INLINE double dot_rows(const cq_scene *s, const Row a, const Row b) {
 #endif
 }
 
-// The preconditioner M^-1 applied to a row.
+// (E85) M^-1 times r, the row of four nodes at place `at` of a vector.
 CQ_INLINE Row conditioned(const cq_scene *s, const int64_t at, const Row r) {
   Row sum = row_zero();
   EACH(k) sum = row_fma(row_load(grid_vector(s, CQ_GRID_INVERSE + k) + at), row_comp(r, k), sum);

@@ -3,7 +3,7 @@
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Sums the slabs of all ranges to the momentum and mass of a block's nodes.
+// Sets MOMENTUM of a block's nodes, momentum and mass, to the sums of all ranges' slabs, which are cleared.
 static void take_momentum(cq_scene *s, const int32_t block) {
   real *momentum = grid_vector(s, CQ_GRID_MOMENTUM), *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
@@ -44,7 +44,8 @@ static void measure_way(cq_scene *s, const int32_t block, double *sum) {
     }
 }
 
-// Where the method begins: free flight, stopped by walls.
+// Sets VELOCITY of a block's nodes to where the method begins: free flight, stopped by walls; finds the contacts that
+// may hold. Adds to the sum FAR (measure_way).
 static void start(cq_scene *s, int32_t block, double *sum) {
   take_momentum(s, block);
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
@@ -72,7 +73,8 @@ static void start(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// (E82) residual at node velocities, and the rest of the potential
+// (E82) Sets RESIDUAL_TRIAL of a block's nodes to the residual at velocities `which`, without friction, from what
+// particles gave the slabs, which are cleared; adds the nodes' part of the potential to the sum ENERGY.
 static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
   const Row mask = velocity_mask(), fall = fall_row(s);
   const real inertia = inertia_of(s);
@@ -103,8 +105,8 @@ static void residual(cq_scene *s, int32_t block, int32_t which, double *sum) {
   friction_energy(s, block, which, sum);
 }
 
-// Sums the slabs of all ranges to the Hessian's diagonal (part 0) or the other entries of the diagonal blocks (part
-// 1).
+// Sets the diagonal of the nodes' blocks of H (part 0) or their other entries (part 1) on a block of columns to the
+// sums of all ranges' slabs, which are cleared.
 static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
   real *to = grid_vector(s, part ? CQ_GRID_CROSS : CQ_GRID_DIAGONAL), *slab[CQ_RANGES_MAX];
   for (int r = 0; r < s->ranges; r++) slab[r] = slab_of(s, r);
@@ -116,8 +118,9 @@ static void gather_diagonal(cq_scene *s, int32_t block, int32_t part) {
   }
 }
 
-// out = a^-1 of a symmetric matrix. Computed of a by its largest diagonal entry, because the determinant of masses in
-// small units may underflow. Returns 0, and leaves out as it is, where a is not positive definite, or nearly singular.
+// Sets out to the inverse of a symmetric matrix, and returns 1. Returns 0, and leaves out as it is, where a is not
+// positive definite, or nearly singular. Computed of a by its largest diagonal entry, because the determinant of
+// masses in small units may underflow.
 static int invert_block(const real a[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) {
   real m[CQ_DIM][CQ_DIM], largest = (real)0;
   EACH(i) if (a[i][i] > largest) largest = a[i][i];
@@ -145,7 +148,8 @@ static int invert_block(const real a[CQ_DIM][CQ_DIM], real out[CQ_DIM][CQ_DIM]) 
   return 1;
 }
 
-// M^-1 of a node: of its block on what is free. A block that is not positive is replaced by its diagonal.
+// (E85) Sets out to M^-1 of a node: the inverse of its block on what is free; 0 on the rest. f: what contacts leave
+// free, NULL: all. A block that is not positive is replaced by its largest diagonal entry.
 static void invert_node(real block[CQ_DIM][CQ_DIM], const Freedom *f, real out[CQ_DIM][CQ_DIM]) {
   real half[CQ_DIM][CQ_DIM], within[CQ_DIM][CQ_DIM], largest = (real)0;
   EACH(i) {
@@ -173,7 +177,7 @@ static void invert_node(real block[CQ_DIM][CQ_DIM], const Freedom *f, real out[C
   EACH(i) EACH(j) EACH(k) out[i][j] = out[i][j] + f->free[i][k] * half[k][j];
 }
 
-// Stores the inverse of a node's diagonal block, by columns.
+// Stores M^-1 of a node, column by column, in the vectors from CQ_GRID_INVERSE on.
 CQ_INLINE void write_inverse(cq_scene *s, const int64_t node, const real out[CQ_DIM][CQ_DIM]) {
   EACH(j) {
     real *column = grid_vector(s, CQ_GRID_INVERSE + j) + 4 * node;
@@ -181,7 +185,7 @@ CQ_INLINE void write_inverse(cq_scene *s, const int64_t node, const real out[CQ_
   }
 }
 
-// the diagonal block of a node as its parts were gathered, with its inertia
+// Sets block to the diagonal block of H of a node, as its parts were gathered, with its inertia.
 CQ_INLINE void read_block(const cq_scene *s, const int64_t node, real block[CQ_DIM][CQ_DIM]) {
   const real *first = grid_vector(s, CQ_GRID_DIAGONAL) + 4 * node;
   const real mass = resistance_of(s) * grid_vector(s, CQ_GRID_MOMENTUM)[4 * node + CQ_DIM];
@@ -196,7 +200,7 @@ CQ_INLINE void read_block(const cq_scene *s, const int64_t node, real block[CQ_D
   EACH(i) block[i][i] = first[i] + mass;
 }
 
-// (E85) M^-1 of all nodes
+// (E85) Computes M^-1 of the nodes of a block of columns; 0 where a node has no mass.
 static void invert_diagonal(cq_scene *s, int32_t block) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
@@ -222,7 +226,8 @@ static void invert_diagonal(cq_scene *s, int32_t block) {
 }
 
 // (E86) Updates which contacts of a block hold: those that the velocity has met and the residual presses on begin to;
-// those from which the residual pulls away let go.
+// with release 1, those from which the residual pulls away let go. Adds to the sum CHANGED the nodes whose velocity
+// this changed.
 static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);
@@ -260,7 +265,7 @@ static void activate(cq_scene *s, int32_t block, int32_t release, double *sum) {
   }
 }
 
-// What the residual of a node is a difference of (E87), as a length.
+// (E87) The length of what the residual of a node is a difference of: inertia and forces.
 static double node_scale(const cq_scene *s, const int64_t node) {
   const real *v = grid_vector(s, CQ_GRID_VELOCITY) + 4 * node, *p = grid_vector(s, CQ_GRID_MOMENTUM) + 4 * node;
   const real *r = grid_vector(s, CQ_GRID_RESIDUAL) + 4 * node, *gravity = (const real *)s->globals;
@@ -275,8 +280,9 @@ static double node_scale(const cq_scene *s, const int64_t node) {
   return sqrt(moves) + sqrt(inner) + 0.01 * sqrt(given);
 }
 
-// (E106) Releases contacts that hold although they pull by more than the tolerance. A contact that was released
-// RELEASED times at converged iterates holds on: beside others, the residual asks for neither.
+// (E106) Counts the contacts of a block that hold although they pull by more than the tolerance, in the sums PULLING
+// and UNSETTLED, and releases those that `which` asks for. A contact that was released RELEASED times at converged
+// iterates holds on: beside others, the residual asks for neither.
 static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
   enum { RELEASED = 4 };
   cq_constrained_nodes *h = &s->implicit.constrained[block];
@@ -304,7 +310,7 @@ static void release(cq_scene *s, int32_t block, cq_release which, double *sum) {
   }
 }
 
-// Keeps velocities and active contacts of the present iterate; back: returns to the kept ones.
+// back 0: keeps VELOCITY and the contacts that hold of a block; back 1: returns to the kept ones.
 static void keep(cq_scene *s, int32_t block, int32_t back) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *kept = grid_vector(s, CQ_GRID_KEPT);
@@ -318,8 +324,8 @@ static void keep(cq_scene *s, int32_t block, int32_t back) {
   }
 }
 
-// Removes from a vector the directions that contacts hold. Left in, constraint forces would drown the free directions
-// in their rounding.
+// Removes from vector `which` of a block's nodes the directions that contacts hold. Left in, constraint forces would
+// drown the free directions in their rounding.
 static void project(cq_scene *s, const int32_t block, const int which) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *x = grid_vector(s, which);
@@ -334,7 +340,8 @@ static void project(cq_scene *s, const int32_t block, const int which) {
   }
 }
 
-// (E87) Adds up the squared norms, by M^-1, of residual, inertia and forces at VELOCITY.
+// (E87) Adds to the sums the squared norms, by M^-1, of residual, inertia and forces of a block at VELOCITY, and of
+// the rounding of the residual.
 static void norms(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask(), fall = fall_row(s);
   const real inertia = inertia_of(s);
@@ -365,7 +372,8 @@ static void norms(cq_scene *s, int32_t block, double *sum) {
 
 // ---- conjugate gradients --------------------------------------------------------------------------------------------
 
-// (E84) PRODUCT = H from, with what the tensors gave the slabs
+// (E84) Sets PRODUCT = H from on a block's nodes, with what the tensors gave the slabs, which are cleared; adds from .
+// PRODUCT to the sum DOT. of: with friction, on what contacts leave free, or the plain product.
 static void multiply(cq_scene *s, int32_t block, int32_t from, cq_grid_product of, double *sum) {
   const Row mask = velocity_mask();
   const real inertia = resistance_of(s);
@@ -390,7 +398,8 @@ static void multiply(cq_scene *s, int32_t block, int32_t from, cq_grid_product o
   project(s, block, CQ_GRID_PRODUCT);
 }
 
-// over dual numbers: the slopes alone, where the method solves for slopes
+// Over dual numbers, where the method solves for slopes: the row with its values 0, so that slopes alone are left.
+// Else r.
 CQ_INLINE Row slopes_of(const cq_scene *s, Row r) {
 #if defined(CQ_REAL_DUAL)
   real x[16];
@@ -403,7 +412,8 @@ CQ_INLINE Row slopes_of(const cq_scene *s, Row r) {
 #endif
 }
 
-// Begins conjugate gradients again from the residual REST: DIRECTION = M^-1 REST; sum: REST . M^-1 REST.
+// Begins conjugate gradients again on a block, from the residual REST: DIRECTION = M^-1 REST; adds REST . M^-1 REST to
+// the sum SQUARE.
 static void cg_again(cq_scene *s, int32_t block, double *sum) {
   const real *rest = grid_vector(s, CQ_GRID_REST);
   ROWS_EACH(s, block, at) {
@@ -413,8 +423,8 @@ static void cg_again(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// Begins conjugate gradients on a block of nodes: STEP = 0, REST the signed residual, DIRECTION = M^-1 REST; adds up
-// the squared norm.
+// Begins conjugate gradients on a block: STEP = 0, REST = sign RESIDUAL (with friction where sign is -1), DIRECTION =
+// M^-1 REST; adds REST . DIRECTION to the sum SQUARE.
 static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
   const real *residual_at = grid_vector(s, CQ_GRID_RESIDUAL);
   real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST);
@@ -428,8 +438,8 @@ static void cg_start(cq_scene *s, int32_t block, double sign, double *sum) {
   cg_again(s, block, sum);
 }
 
-// A step of conjugate gradients on a block of nodes: STEP and REST go on by alpha, then the preconditioner; adds up
-// the squared norm.
+// A step of conjugate gradients on a block: STEP += alpha DIRECTION, REST -= alpha PRODUCT, CONDITIONED = M^-1 REST;
+// adds REST . CONDITIONED to the sum SQUARE.
 static void cg_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   real *x = grid_vector(s, CQ_GRID_STEP), *rest = grid_vector(s, CQ_GRID_REST);
   real *z = grid_vector(s, CQ_GRID_CONDITIONED);
@@ -444,7 +454,7 @@ static void cg_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   }
 }
 
-// The next conjugate direction: p = z + beta p.
+// The next conjugate direction on a block: DIRECTION = CONDITIONED + beta DIRECTION.
 static void cg_turn(cq_scene *s, int32_t block, double beta) {
   const real *z = grid_vector(s, CQ_GRID_CONDITIONED);
   real *p = grid_vector(s, CQ_GRID_DIRECTION);
@@ -452,8 +462,8 @@ static void cg_turn(cq_scene *s, int32_t block, double beta) {
     row_store(p + at, row_scale_add((real)beta, row_load(p + at), row_load(z + at)));
 }
 
-// STEP = DIRECTION: where a solve ends with its first direction, along which H is not positive or which is no number,
-// and for steepest descent.
+// Sets STEP = DIRECTION on a block: where a solve ends with its first direction, along which H is not positive or
+// which is no number, and for steepest descent.
 static void take_direction(cq_scene *s, int32_t block) {
   ROWS_EACH(s, block, at)
     row_store(grid_vector(s, CQ_GRID_STEP) + at, row_load(grid_vector(s, CQ_GRID_DIRECTION) + at));
@@ -461,8 +471,9 @@ static void take_direction(cq_scene *s, int32_t block) {
 
 // ---- line search ----------------------------------------------------------------------------------------------------
 
-// The residual at `where` times the way from VELOCITY to TRIAL, which is not along STEP where walls have stopped it.
-// Held directions are left out: constraint forces times the rounding of velocities would drown the rest.
+// The residual `which`, with friction at the velocities `where`, times the way from VELOCITY to TRIAL on a block,
+// which is not along STEP where walls have stopped it. Held directions are left out: constraint forces times the
+// rounding of velocities would drown the rest.
 static double along_way(cq_scene *s, int32_t block, const int which, const int where) {
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *to = grid_vector(s, CQ_GRID_TRIAL);
   const real *r = grid_vector(s, which);
@@ -476,7 +487,7 @@ static double along_way(cq_scene *s, int32_t block, const int which, const int w
   return sum;
 }
 
-// TRIAL = VELOCITY + length STEP, stopped by walls; sum: RESIDUAL times the way
+// Sets TRIAL = VELOCITY + length STEP on a block, stopped by walls; adds RESIDUAL times the way to the sum SLOPE.
 static void trial(cq_scene *s, int32_t block, double length, double *sum) {
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *step = grid_vector(s, CQ_GRID_STEP);
   real *to = grid_vector(s, CQ_GRID_TRIAL);
@@ -486,13 +497,13 @@ static void trial(cq_scene *s, int32_t block, double length, double *sum) {
   sum[CQ_SUM_SLOPE] += along_way(s, block, CQ_GRID_RESIDUAL, CQ_GRID_VELOCITY);
 }
 
-// The slope of the potential at the trial point: RESIDUAL_TRIAL times the way from VELOCITY to TRIAL.
+// Adds RESIDUAL_TRIAL times the way from VELOCITY to TRIAL, the slope of the potential at TRIAL, to the sum DOT.
 static void slope(cq_scene *s, int32_t block, double *sum) {
   sum[CQ_SUM_DOT] += along_way(s, block, CQ_GRID_RESIDUAL_TRIAL, CQ_GRID_TRIAL);
 }
 
-// Scales down the velocities that a step begins with. Contacts that stopped them stay `touching`: whether the shorter
-// way meets them would be up to rounding.
+// Multiplies VELOCITY of a block, with which a step begins, by a factor. Contacts that stopped it stay `touching`:
+// whether the shorter way meets them would be up to rounding. Adds to the sum FAR (measure_way).
 static void shrink(cq_scene *s, int32_t block, double factor, double *sum) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY);

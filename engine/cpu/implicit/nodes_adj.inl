@@ -1,7 +1,7 @@
 // nodes_adj: the adjoint of a step of backward Euler, the loops over nodes, before and after its linear system.
 
-// Before the adjoint's linear system on a block of nodes: loads velocities, momenta and held contacts from the record
-// of the step, and sets its right side.
+// Before the adjoint's linear system on a block of nodes: sets VELOCITY, masses and held contacts from the record of
+// the step, and RESIDUAL and TRIAL to dL/dv, which the slabs hold; STEP = 0. held {record_nodes}: bits of contacts.
 static void load_record(cq_scene *s, int32_t block, const void *record, const uint64_t *held) {
   real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *momentum = grid_vector(s, CQ_GRID_MOMENTUM);
   real *to = grid_vector(s, CQ_GRID_RESIDUAL), *slab[CQ_RANGES_MAX];
@@ -27,8 +27,9 @@ static void load_record(cq_scene *s, int32_t block, const void *record, const ui
   hold_wanted(s, block);
 }
 
-// Sets RESIDUAL to dL/dv, which TRIAL keeps, plus what pressure that follows the surface, friction and impulses
-// contribute. sum: by how much this changed RESIDUAL, and the size of it.
+// Sets RESIDUAL of a block to dL/dv, which TRIAL keeps, plus what pressure that follows the surface, friction and
+// impulses contribute. Adds the squared norm of the change to the sum RESIDUAL, and that of the result to the sum
+// INERTIA.
 static void add_followed(cq_scene *s, int32_t block, double *sum) {
   const Row mask = velocity_mask();
   const int follows = cq_pressure_follows(s->model);
@@ -127,7 +128,8 @@ static void constrained_adj(cq_scene *s, const cq_constrained_nodes *h, const Co
   }
 }
 
-// (E89) from STEP, the solution y: dL/d(momentum, mass) of nodes, gravity, damping and walls
+// (E89) From STEP, the solution y, on a block of nodes: sets s->grid_q = dL/d(momentum, mass) and s->grid_v =
+// VELOCITY, and adds to the gradients of gravity, damping and walls.
 static void finish_adj(cq_scene *s, int32_t block) {
   cq_partial *sum = &s->partial[block];
   const cq_constrained_nodes *h = &s->implicit.constrained[block];

@@ -2,7 +2,7 @@
 // velocities v lead to, and K = P(F^) F^T takes the place of the Kirchhoff stress in the explicit step (E80 to E92).
 #include "implicit.h"
 
-// At rest nothing is viscous.
+// Is a material of a chunk viscous in these steps? 1 yes, 0 no. Without inertia nothing is.
 CQ_INLINE int is_viscous(const Matter *m) {
   if (m->model->integrator.statics) return 0;
   for (int k = 0; m->materials >> k; k++)
@@ -10,14 +10,16 @@ CQ_INLINE int is_viscous(const Matter *m) {
   return 0;
 }
 
-// a point as the viscosity beside a law sees it: F before the step, for its volume, and the rate C(v)
+// Sets at to what the viscosity beside a law takes of particles h, h + 1, ...: F before the step, for its volume, and
+// the rate C(v) = c.
 CQ_INLINE void viscous_point(const Matter *m, const cq_material *law, const int h, const Real f[CQ_DIM][CQ_DIM],
                              const Real c[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   point_of(m, law, h, f, at);
   EACH(i) EACH(j) at->rate[i][j] = c[i][j];
 }
 
-// (E81) K += 2 eta J(F) (D(C) - tr D / 3): linear in C, and the derivative by C of the potential <K, C> / 2
+// (E81) Adds the viscous stress of particles h, h + 1, ... to k_stress: K += 2 eta J(F) (D(C) - tr D / 3 I). It is
+// linear in C, and the derivative by C of the potential <K, C> / 2.
 CQ_RARE void viscous_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], const Real c[CQ_DIM][CQ_DIM],
                         Real k_stress[CQ_DIM][CQ_DIM]) {
   const Real jac = mat_det(f);
@@ -36,8 +38,8 @@ CQ_RARE void viscous_of(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DI
 
 // ---- what particles bring -------------------------------------------------------------------------------------------
 
-// (E82) momentum, mass and the impulse of given forces; without stress. at: the vector at whose F^ pressure follows its
-// surface, or CQ_GRID_VECTORS: that of F before the step.
+// (E82) Scatters momentum, mass and the impulse of given forces of a range's particles to the nodes, without stress.
+// at: the vector at whose F^ pressure follows its surface, or CQ_GRID_VECTORS: that of F before the step.
 static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
   const GridStep step = grid_step_of(s);
   const Strides strides = strides_of(s->arrangement);
@@ -74,8 +76,8 @@ static void momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at)
   scatter_end(&to, &strides);
 }
 
-// (E80, E82) At the node velocities `at`: adds the strain energy of a range's particles to `sum`, and scatters the
-// forces of their stress, -dt V 4/dx K (o + arm).
+// (E80, E82) At the node velocities `at`: adds the strain energy of a range's particles to the sum ENERGY, and the
+// number of inverted ones to INVERTED; scatters the forces of their stress, -dt V 4/dx K (o + arm).
 static void evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real dx = (real)s->model->dx, dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
@@ -166,7 +168,8 @@ static void product_averaged(cq_scene *s, const cq_slice *in, const int32_t rang
   one_flush(&to, &strides);
 }
 
-// Product of the particles' Hessian with a grid vector (`from`), scattered to the nodes of a range.
+// (E84) Scatters to the nodes the product of H of a range's particles with vector `from`; where dilatations are
+// averaged, the part for their means.
 static void product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   if (s->model->averages_dilatation)
     product_averaged(s, in, range);

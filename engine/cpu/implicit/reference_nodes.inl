@@ -2,14 +2,15 @@
 // state before and a velocity give F^, and a wall holds a node that would pass its surface within the step. The rest is
 // as for nodes of the grid of the world; the loops over particles are ../reference/implicit.inl.
 
-// One component of a vector field over the nodes of reference grids.
+// The numbers {nodes} of one component of a field over the nodes of reference grids, as displacement and velocity in a
+// slice. data: the field, {components, nodes}.
 CQ_INLINE real *reference_field(const cq_scene *s, const void *data, const int component) {
   return (real *)data + component * s->reference.node_count;
 }
 enum { DISPLACEMENT = 0, NODE_VELOCITY = CQ_DIM };   // in a slice
 
-// The sums of four nodes that the cells of a reference grid have scattered (../reference/stencil.inl): as many vector
-// fields as a row has room for.
+// The sums over ranges of what the cells of reference grids have scattered to four nodes (../reference/stencil.inl),
+// as a row: as many vector fields, `fields`, as a row has room for. at: of the first node in vectors over nodes.
 static Row reference_given(const cq_scene *s, const cq_column *column, const int64_t at, const int fields) {
   enum { SHIFTS_OF_CELLS = CQ_REFERENCE_SHIFTS };
   real out[16];
@@ -28,14 +29,16 @@ static Row reference_given(const cq_scene *s, const cq_column *column, const int
   return row_load(out);
 }
 
-// What particles gave a row of nodes, on either grid.
+// What particles gave a row of nodes, on either grid: momentum, stress or a product. On the spatial grid it is
+// cleared.
 CQ_INLINE Row given_take(const cq_scene *s, const Slabs *slabs, const cq_column *column, const int64_t at,
                          const int fields) {
   if (cq_is_reference(s->model)) return reference_given(s, column, at, fields);
   return slabs_take(slabs, at - 4 * column->node);
 }
 
-// Momentum and mass of four nodes, with the impulse of given forces in the step.
+// (E125) Momentum and mass of four nodes of reference grids: their momentum before the step and `given`, the impulse
+// of given forces.
 static Row reference_momentum(const cq_scene *s, const int64_t at, const Row given) {
   const cq_reference *r = &s->reference;
   real out[16];
@@ -55,7 +58,8 @@ static Row reference_momentum(const cq_scene *s, const int64_t at, const Row giv
   return row_load(out);
 }
 
-// A vector as the loops over particles read it: u + seconds v, and v.
+// Sets the state s->reference.moved on a block of nodes to what the velocities `from` lead to, for loops over
+// particles: u + h v, and v.
 static void spread(cq_scene *s, int32_t block, int32_t from) {
   const cq_reference *r = &s->reference;
   const real *v = grid_vector(s, from), seconds = (real)cq_solve_seconds(s->model);
@@ -71,7 +75,7 @@ static void spread(cq_scene *s, int32_t block, int32_t from) {
 
 // ---- walls ----------------------------------------------------------------------------------------------------------
 
-// Where a node of a reference grid is in the state that the step begins with [length].
+// Sets place to where a node of a reference grid is in the state that the step begins with [length].
 static void reference_place(const cq_scene *s, const int64_t node, wall_real place[3]) {
   place[2] = 0;
   EACH(i)
@@ -79,14 +83,14 @@ static void reference_place(const cq_scene *s, const int64_t node, wall_real pla
                (wall_real)reference_field(s, s->reference.from->nodes, DISPLACEMENT + i)[node];
 }
 
-// Component i of reference_place.
+// Component i of the place of a node of a reference grid in the state that the step begins with [length].
 static real reference_place_of(const cq_scene *s, const int64_t node, const int i) {
   return reference_field(s, s->reference.rest, i)[node] +
          reference_field(s, s->reference.from->nodes, DISPLACEMENT + i)[node];
 }
 
-// Does a node outside of a solid box lie over the face that is nearest to it? Only then can it meet that face. 1 for
-// all other walls.
+// Does a node at x outside of a solid box lie over the face with this normal, which is nearest to it? Only then can it
+// meet that face. 1 yes, and for all other walls; 0 no.
 static int is_over_face(const cq_wall *wall, const double slack, const wall_real x[3], const wall_real normal[3]) {
   for (int i = 0; wall->shape == CQ_WALL_BOX && !wall->hollow && i < CQ_DIM; i++) {
     const double at = (double)s_value(x[i]);
@@ -95,7 +99,8 @@ static int is_over_face(const cq_wall *wall, const double slack, const wall_real
   return 1;
 }
 
-// The contacts that one wall has with a node, or may have within the step; 0 without memory.
+// (E126) Adds the contacts that wall w has with a node, or may have within the step, to those of n. reach: how far the
+// node may go in the step [length]. 1, or 0 without memory.
 static int add_wall(cq_scene *s, cq_constrained_nodes *h, ConstrainedNode *n, const StepWalls *walls, const int32_t w,
                     const double reach) {
   const cq_wall *wall = &walls->walls[w];
@@ -124,7 +129,7 @@ static int add_wall(cq_scene *s, cq_constrained_nodes *h, ConstrainedNode *n, co
   return 1;
 }
 
-// Adds a pin to the contacts of a constrained node; 0 if there is no memory.
+// Adds a pin (its number below 0) to a constrained node without contacts. 1, or 0 without memory.
 static int add_pin(cq_constrained_nodes *h, ConstrainedNode *n, const int32_t pin) {
   if (!constrained_reserve(&h->contact, &h->contact_capacity, h->contacts + 1, sizeof(NodeContact))) return 0;
   NodeContact *c = (NodeContact *)h->contact + h->contacts++;
@@ -134,7 +139,8 @@ static int add_pin(cq_constrained_nodes *h, ConstrainedNode *n, const int32_t pi
   return 1;
 }
 
-// a node that may be held, of as far as it may go in the step
+// Adds a node of a reference grid to those that may be held, if a pin, or a wall that it may reach in the step, may
+// hold it. 1, or 0 without memory.
 static int add_node(cq_scene *s, cq_constrained_nodes *h, const StepWalls *walls, const int64_t node) {
   const cq_reference *r = &s->reference;
   double speed = 0;
@@ -159,7 +165,8 @@ static int add_node(cq_scene *s, cq_constrained_nodes *h, const StepWalls *walls
   return 1;
 }
 
-// Lists the nodes of a block that walls or pins may hold in this step.
+// Lists the nodes of a block of reference grids that walls or pins may hold in this step. Without memory the sum
+// CHANGED is infinite.
 static void find_constrained_reference(cq_scene *s, const int32_t block) {
   cq_constrained_nodes *h = &s->implicit.constrained[block];
   const StepWalls walls = walls_of(s);
@@ -176,22 +183,25 @@ static void find_constrained_reference(cq_scene *s, const int32_t block) {
 
 // ---- the end of a step ----------------------------------------------------------------------------------------------
 
-// The midpoint rule goes on beyond VELOCITY, where no contact holds, by ahead VELOCITY - back v_n; backward Euler ends
-// there.
+// (E125) The factor 2 q - 1 of VELOCITY in the velocity (2 q - 1) v - q^2 v_n by which the midpoint rule goes on where
+// no contact holds; 0 for backward Euler, which ends at VELOCITY.
 CQ_INLINE real ahead(const cq_scene *s) {
   return cq_is_midpoint(s->model) ? (real)2 * half_decay(s) - (real)1 : (real)0;
 }
-// The factor of the velocity before the step in ahead VELOCITY - back v_n; 0 for backward Euler.
+// (E125) The factor q^2 of the velocity before the step in (2 q - 1) v - q^2 v_n, by which the midpoint rule goes on;
+// 0 for backward Euler.
 CQ_INLINE real back(const cq_scene *s) { return cq_is_midpoint(s->model) ? decay_of(s) : (real)0; }
 
-// by how much a node goes on beyond VELOCITY where no contact holds it
+// (E125) Sets change to the velocity (2 q - 1) v - q^2 v_n by which a node goes on beyond VELOCITY where no contact
+// holds it.
 CQ_INLINE void velocity_beyond(const cq_scene *s, const int64_t node, real change[CQ_DIM]) {
   EACH(i)
     change[i] = ahead(s) * grid_vector(s, CQ_GRID_VELOCITY)[4 * node + i] -
                 back(s) * reference_field(s, s->reference.from->nodes, NODE_VELOCITY + i)[node];
 }
 
-// (E125) From VELOCITY, in the mean of the step, to the state after it.
+// (E125) Sets displacements and velocities of a block's nodes after the step, in `out`, from VELOCITY and the state
+// before, `in`. Sets found->fastest, and found->bad to 1 if something is not finite.
 static void end_on_reference(cq_scene *s, const cq_slice *in, cq_slice *out, int32_t block, cq_found *found) {
   const cq_constrained_nodes *h = &s->implicit.constrained[block];
   const real *velocity = grid_vector(s, CQ_GRID_VELOCITY), *mass = (const real *)s->reference.mass;

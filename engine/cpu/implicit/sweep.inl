@@ -15,7 +15,7 @@ static const real earlier_lanes[REACH][GROUP] = {{1, 1}, {1}};
 static const real later_lanes[REACH][GROUP] = {{0}, {0}, {0}, {0, 0, 0, 1}, {0, 0, 1, 1}};
 static const real own_lanes[REACH][GROUP] = {{0, 0, 1, 1}, {0, 1, 1, 1}, {1, 1, 1, 1}, {1, 1, 1}, {1, 1}};
 
-// One of the vectors of the sweeps, past the zeros that guard its beginning.
+// One of the vectors of the sweeps (CQ_SWEEP_...), past the zeros that guard its beginning.
 CQ_INLINE real *sweep_vector(const cq_scene *s, const int which) {
   return (real *)s->implicit.sweep[which] + s->implicit.sweep_guard;
 }
@@ -28,7 +28,8 @@ CQ_INLINE real *sweep_vector(const cq_scene *s, const int which) {
        node += GROUP, group++)                                                                                         \
     if ((s)->implicit.sides[group].kind)
 
-// Adds the products of a group's blocks with the nodes at one side of its column, entry by entry of the blocks.
+// Adds the products of a group's blocks m with the nodes at one side of its column to sum, entry by entry of the
+// blocks. x: there; stride: from one component to the next.
 CQ_INLINE void couple(const real *m, const real *x, const int64_t stride, Four sum[MATRIX]) {
   CQ_UNROLL for (int dz = 0; dz < REACH; dz++) EACH(j) {
     const Four at = four_load(x + j * stride + dz - 2);
@@ -36,7 +37,7 @@ CQ_INLINE void couple(const real *m, const real *x, const int64_t stride, Four s
   }
 }
 
-// Adds the products of a group's blocks with nodes of its own column, for the lanes of a mask.
+// Adds the products of a group's blocks m with nodes x of its own column to sum, for the lanes of a mask.
 CQ_INLINE void couple_lanes(const real *m, const real *x, const int64_t stride, const real lanes[REACH][GROUP],
                             Four sum[MATRIX]) {
   for (int dz = 0; dz < REACH; dz++) EACH(j) {
@@ -45,7 +46,7 @@ CQ_INLINE void couple_lanes(const real *m, const real *x, const int64_t stride, 
   }
 }
 
-// Adds the products of a group's off-diagonal blocks with vector `which`, for the neighbour columns in the mask
+// Adds the products of a group's off-diagonal blocks with vector `which` to sum, for the neighbour columns in the mask
 // `sides`.
 CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                             uint32_t sides, Four sum[MATRIX]) {
@@ -56,17 +57,18 @@ CQ_INLINE void couple_sides(const cq_scene *s, const int64_t node, const int64_t
   }
 }
 
-// Adds the products of a group's blocks with vector `which` within its own column; lanes: masks of the nodes to take.
+// Adds the products of a group's blocks with vector `which` within its own column to sum; lanes: masks of the nodes to
+// take.
 CQ_INLINE void couple_column(const cq_scene *s, const int64_t node, const int64_t group, const int which,
                              const real lanes[REACH][GROUP], Four sum[MATRIX]) {
   couple_lanes(matrix_of(s, group) + MIDDLE * SIDE_REALS, sweep_vector(s, which) + node, s->implicit.sweep_stride,
                lanes, sum);
 }
 
-// Sets the sums of all entries of a matrix block to zero.
+// Sets the sums of all entries of a block to zero.
 CQ_INLINE void sums_begin(Four sum[MATRIX]) { for (int k = 0; k < MATRIX; k++) sum[k] = (Four){0}; }
 
-// Sums matrix-vector products over the matrix's columns.
+// Sets out to the product of a row of blocks with a vector, from sums that are kept entry by entry of the blocks.
 CQ_INLINE void sums_take(const Four sum[MATRIX], Four out[CQ_DIM]) {
   EACH(i) {
     out[i] = sum[i * CQ_DIM];
@@ -74,7 +76,7 @@ CQ_INLINE void sums_take(const Four sum[MATRIX], Four out[CQ_DIM]) {
   }
 }
 
-// A group's diagonal block, or the inverse of it, times x.
+// Sets out to the block of a group (own), or its inverse, times x.
 CQ_INLINE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_DIM]) {
   Four sum[CQ_DIM];
   EACH(i) sum[i] = (Four){0};
@@ -83,10 +85,10 @@ CQ_INLINE void own_multiply(const real *own, const Four x[CQ_DIM], Four out[CQ_D
   EACH(i) out[i] = sum[i];
 }
 
-// The sum of four lanes, in double.
+// The sum of four numbers, in double.
 CQ_INLINE double fours_total(const Four x) { return (double)x[0] + (double)x[1] + (double)x[2] + (double)x[3]; }
 
-// Q = K^-1 u, group by group: u is REST at first, and p - D t + R t then.
+// Sets Q = K^-1 u of a group, after those that are swept earlier: first 1: u is REST; 0: u is P - D T + R T.
 CQ_RARE void forward_group(const cq_scene *s, const int64_t node, const int64_t group, const int first) {
   const cq_sides *sides = &s->implicit.sides[group];
   const real *own = own_of(s, group);
@@ -116,7 +118,7 @@ CQ_RARE void forward_group(const cq_scene *s, const int64_t node, const int64_t 
   }
 }
 
-// T = K^-T P, with SOLVED = D^-1 P
+// Sets T = K^-T P of a group, after those that are swept later, with SOLVED = D^-1 P.
 CQ_INLINE void backward_group(const cq_scene *s, const int64_t node, const int64_t group) {
   Four sum[MATRIX], after[CQ_DIM], out[CQ_DIM];
   sums_begin(sum);
@@ -127,7 +129,8 @@ CQ_INLINE void backward_group(const cq_scene *s, const int64_t node, const int64
   EACH(i) four_store(SWEEP(s, CQ_SWEEP_T, node, i), four_load(SWEEP(s, CQ_SWEEP_SOLVED, node, i)) - out[i]);
 }
 
-// REST = rest, a residual r to which K^-1 was applied; CONDITIONED = D REST. Returns their product, r . M^-1 r.
+// Sets REST of a group to rest, a residual r to which K^-1 was applied, and CONDITIONED = D REST. Returns their
+// product, r . M^-1 r.
 CQ_INLINE double condition_group(const cq_scene *s, const int64_t node, const int64_t group,
                                  const Four rest[CQ_DIM]) {
   Four out[CQ_DIM];
@@ -141,7 +144,7 @@ CQ_INLINE double condition_group(const cq_scene *s, const int64_t node, const in
   return square;
 }
 
-// REST = the grid's vector REST; STEP, P and SOLVED = 0
+// Begins the sweeps on a block: REST = the vector REST over nodes; STEP, P and SOLVED = 0.
 static void sweep_load(cq_scene *s, int32_t block) {
   const real *from = grid_vector(s, CQ_GRID_REST);
   GROUPS_EACH(s, block, node, group) EACH(i) {
@@ -152,12 +155,12 @@ static void sweep_load(cq_scene *s, int32_t block) {
   }
 }
 
-// Q = K^-1 REST
+// Sets Q = K^-1 REST on a block.
 static void sweep_first(cq_scene *s, int32_t block) {
   GROUPS_EACH(s, block, node, group) forward_group(s, node, group, 1);
 }
 
-// REST = Q, CONDITIONED = D REST; adds r . M^-1 r to the sum
+// Sets REST = Q and CONDITIONED = D REST on a block; adds r . M^-1 r to the sum SQUARE.
 static void sweep_begin(cq_scene *s, int32_t block, double *sum) {
   GROUPS_EACH(s, block, node, group) {
     Four rest[CQ_DIM];
@@ -166,7 +169,8 @@ static void sweep_begin(cq_scene *s, int32_t block, double *sum) {
   }
 }
 
-// the next direction: P = CONDITIONED + beta P, SOLVED = REST + beta SOLVED, which is D^-1 P, and T = K^-T P
+// The next direction on a block: P = CONDITIONED + beta P, SOLVED = REST + beta SOLVED, which is D^-1 P, and T = K^-T
+// P.
 static void sweep_turn(cq_scene *s, int32_t block, double beta) {
   const cq_arrangement *a = s->arrangement;
   const Four b = four_set((real)beta);
@@ -185,7 +189,8 @@ static void sweep_turn(cq_scene *s, int32_t block, double beta) {
   }
 }
 
-// Q = K^-1 (P - D T + R T), so that T + Q = K^-1 A K^-T P; adds P . (T + Q), the curvature along P, to the sum
+// Sets Q = K^-1 (P - D T + R T) on a block, so that T + Q = K^-1 A K^-T P; adds P . (T + Q), the curvature along P, to
+// the sum DOT.
 static void sweep_product(cq_scene *s, int32_t block, double *sum) {
   GROUPS_EACH(s, block, node, group) {
     forward_group(s, node, group, 0);
@@ -195,7 +200,8 @@ static void sweep_product(cq_scene *s, int32_t block, double *sum) {
                                       four_load(SWEEP(s, CQ_SWEEP_Q, node, i))));
   }
 }
-// STEP += alpha T, REST -= alpha (T + Q), CONDITIONED = D REST; adds r . M^-1 r to the sum
+// A step along the direction on a block: STEP += alpha T, REST -= alpha (T + Q), CONDITIONED = D REST; adds r . M^-1 r
+// to the sum SQUARE.
 static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum) {
   const Four forward = four_set((real)alpha);
   GROUPS_EACH(s, block, node, group) {
@@ -210,7 +216,7 @@ static void sweep_advance(cq_scene *s, int32_t block, double alpha, double *sum)
   }
 }
 
-// Adds the solution of the sweeps to the grid's vector STEP.
+// Adds the solution of the sweeps on a block to the vector STEP over nodes.
 static void sweep_end(cq_scene *s, int32_t block) {
   real *to = grid_vector(s, CQ_GRID_STEP);
   GROUPS_EACH(s, block, node, group)

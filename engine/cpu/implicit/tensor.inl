@@ -1,6 +1,6 @@
 // tensor: the second derivative of a step of backward Euler: the tensors of particles, and the diagonal of nodes.
 
-// (E81) the viscosity beside a law
+// (E81) Adds the viscosity's part to the tensors t of particles h, h + 1, ...; f: F before the step.
 CQ_RARE void viscous_tensor(const Matter *m, const int h, const Real f[CQ_DIM][CQ_DIM], Real t[TENSOR]) {
   const Real rate_of = r_set((real)(1 / m->model->dt));   // C dt is the strain that the others are of
   for (int column = 0; column < MATRIX; column++) {
@@ -15,7 +15,8 @@ CQ_RARE void viscous_tensor(const Matter *m, const int h, const Real f[CQ_DIM][C
   }
 }
 
-// (E83) V dt^2 times it for each particle, at VELOCITY
+// (E83) Sets s->implicit.tensor of a range's particles, V dt^2 times their second derivative at VELOCITY, and keeps
+// their weights and nodes. Adds the stiffness, by which the potential rounds, to the sum STIFFNESS.
 static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum) {
   const real dt = (real)s->model->dt;
   const Strides strides = strides_of(s->arrangement);
@@ -48,7 +49,8 @@ static void tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum)
 
 // ---- the diagonal ---------------------------------------------------------------------------------------------------
 
-// An entry of the block of a node is quadratic in its distance from the particle: the sum of q[j l] r_j r_l, j >= l.
+// Sets q to the coefficients of entry (a, b) of a node's diagonal block, which is quadratic in the node's distance r
+// from the particle: the sum of q[j l] r_j r_l, j >= l, times scale.
 CQ_INLINE void block_of(const real *tensor, const int a, const int b, const real scale, Real q[CQ_SYM]) {
   CQ_UNROLL for (int j = 0; j < CQ_DIM; j++) CQ_UNROLL for (int l = 0; l <= j; l++) {
     Real sum = r_load(tensor + tensor_at(a * CQ_DIM + j, b * CQ_DIM + l) * CQ_CHUNK);
@@ -64,8 +66,8 @@ typedef struct {
   Real noise;                // rounding of what a particle gives the residual
 } Blocks;
 
-// For the particles at h: place, weights, and the three entries of their second derivative that form part `part` of a
-// node's diagonal block.
+// Sets b for particles h, h + 1, ... of a chunk: place, weights, and the three entries of their second derivative that
+// form part `part` of a node's diagonal block.
 CQ_INLINE void blocks_of(const cq_scene *s, const real *chunk, const real *tensor, const int h, const int part,
                          Blocks *b) {
   const real inv_dx = (real)(1 / s->model->dx);
@@ -78,7 +80,8 @@ CQ_INLINE void blocks_of(const cq_scene *s, const real *chunk, const real *tenso
     block_of(tensor + h, diagonal_entry[part][e][0], diagonal_entry[part][e][1], (real)16 * inv_dx * inv_dx, b->q[e]);
 }
 
-// Row k of plane i of the stencil of lanes: its part of the blocks, and of the rounding of the residual beside it.
+// Stores in the records of particles what row k of plane i of their stencil gets: its part of the diagonal blocks, and
+// of the rounding of the residual beside it.
 CQ_INLINE void diagonal_row(Record *of, const Blocks *b, const int i, const int k, const int part) {
   const Real r0 = b->arm[0] + (real)(i - 1), r1 = b->arm[CQ_DIM - 2] + (real)(k - 1), zero = r0 - r0;
   Real across = b->w[0][i], c[3][3];
@@ -105,7 +108,8 @@ CQ_INLINE void diagonal_row(Record *of, const Blocks *b, const int i, const int 
   }
 }
 
-// Scatters the Hessian's diagonal (part 0) or the rest of its diagonal blocks (part 1) from the particles of a range.
+// Scatters part `part` of the nodes' diagonal blocks of H from the particles of a range: 0 the diagonal, 1 the other
+// entries.
 CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t range, const int part) {
   const Strides strides = strides_of(s->arrangement);
   Record plane[3][CQ_CHUNK] __attribute__((aligned(64)));
@@ -132,8 +136,8 @@ CQ_INLINE void diagonal_part(cq_scene *s, const cq_slice *in, const int32_t rang
   scatter_end(&to, &strides);
 }
 
-// (E85) Scatters to the nodes the diagonal blocks of H from a range's particles, and the rounding error of their
-// forces.
+// (E85) Scatters to the nodes part `part` of the diagonal blocks of H from a range's particles, and with part 0 the
+// rounding error of their forces.
 static void diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
   if (part)
     diagonal_part(s, in, range, DIAGONAL_PARTS - 1);

@@ -5,23 +5,23 @@
 
 // ---- particles ------------------------------------------------------------------------------------------------------
 
-// Which gradients the scene is asked for.
+// Which gradients of a particle the scene is asked for: constants, volume, F0, position.
 CQ_INLINE Wanted wanted_of(const cq_scene *s) {
   const uint64_t constants = cq_constant_bits();
   return (Wanted){(s->wanted & constants) != 0, (s->wanted & cq_bit(CQ_FIELD_VOLUME)) != 0,
                   (s->wanted & cq_bit(CQ_FIELD_DEFORMATION)) != 0, (s->wanted & cq_bit(CQ_FIELD_POSITION)) != 0};
 }
 
-// Adds lanes to memory.
+// Adds the lanes of x to memory.
 CQ_INLINE void add_real(real *at, const Real x) { r_store(at, r_load(at) + x); }
 
-// P of the particles, computed again for the gradients that need it.
+// Sets p to P of particles at->h, ..., computed again for the gradients that need it: piola_of, not inlined.
 CQ_RARE void piola_again(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                          Real p[CQ_DIM][CQ_DIM]) {
   piola_of(at, f, rate, p);
 }
 
-// Adjoint of piola_of_any: grad_f, grad_rate and the gradients of constants are added to.
+// Adjoint of piola_of_any: from grad_p = dL/dP, adds to grad_f, grad_rate and the gradients of constants.
 CQ_RARE void piola_of_any_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                               Real grad_f[CQ_DIM][CQ_DIM], Real grad_rate[CQ_DIM][CQ_DIM],
                               const Real grad_p[CQ_DIM][CQ_DIM]) {
@@ -47,7 +47,7 @@ CQ_RARE void piola_of_any_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], con
   }
 }
 
-// Adds a part of P : dL/dP to the gradient of the volume, dL/dV = P : dL/dP / V.
+// Adds along / V to the gradients of volumes of particles at->h, ...; along: a part of P : dL/dP.
 CQ_INLINE void add_to_volume(const Point *at, const Real along) {
   const cq_scene *s = at->s;
   const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h);
@@ -55,7 +55,8 @@ CQ_INLINE void add_to_volume(const Point *at, const Real along) {
            r_pick(volume, along / volume, r_set((real)0)));
 }
 
-// Adjoint of piola_of: grad_p = dL/dP to gradients of F and its rate (added to), of constants and actuation.
+// Adjoint of piola_of: from grad_p = dL/dP, adds to grad_f, grad_rate and the gradients of constants and actuation,
+// and to those of volumes by actuation.
 CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM], const Real grad_p[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = at->s;
@@ -98,8 +99,8 @@ CQ_INLINE void piola_of_adj(const Point *at, const Deformed *d, Real grad_f[CQ_D
   add_to_volume(at, along);
 }
 
-// Adjoint of force_of, from the gradient of the force on each particle: adds to those of given forces, of pressure, and
-// of F.
+// Adjoint of force_of: from the gradient of the force on particles at->h, ..., adds to those of given forces, of
+// pressure, and of F.
 CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Real grad_f[CQ_DIM][CQ_DIM],
                                const Real grad_force[CQ_DIM]) {
   if (!at->m->actuation) return;
@@ -113,7 +114,8 @@ CQ_INLINE void given_force_adj(const Point *at, const Real f[CQ_DIM][CQ_DIM], Re
   store_vector(actuation, PRESSURE, at->h, grad_pressure);
 }
 
-// dL/d(stretch) from dL/dF, 0 in lanes without a particle. Adds to the gradient of F0 if that is wanted.
+// Adjoint of deform: sets grad_stretch from grad_f = dL/dF, 0 in lanes without a particle. Adds to the gradient of F0
+// if that is wanted.
 CQ_INLINE void deform_adj(const Point *at, const Real stretch[CQ_DIM][CQ_DIM],
                           const Real grad_f[CQ_DIM][CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM]) {
   const cq_reference *r = &at->s->reference;
@@ -132,8 +134,9 @@ CQ_INLINE void deform_adj(const Point *at, const Real stretch[CQ_DIM][CQ_DIM],
   EACH(i) EACH(j) grad_stretch[i][j] = r_pick(volume, grad_stretch[i][j], r_set((real)0));
 }
 
-// The adjoint of one group of particles. On entry want: B = sum dL/df (x) grad N. Returns grad_stretch, and grad_rate
-// where a particle is viscous.
+// (E116) Adjoint of the forces of particles at->h, ...: from want, B = sum dL/df (x) grad N, and want_force, sum N
+// dL/df, or NULL, sets grad_stretch; adds to grad_rate where a particle is viscous, and to the gradients of constants,
+// F0, volumes and actuation.
 CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[CQ_DIM][CQ_DIM],
                             const Real want_force[CQ_DIM], Real grad_stretch[CQ_DIM][CQ_DIM],
                             Real grad_rate[CQ_DIM][CQ_DIM]) {
@@ -163,8 +166,8 @@ CQ_INLINE void particle_adj(const Point *at, const Deformed *d, const Real want[
   deform_adj(at, d->stretch, grad_f, grad_stretch);
 }
 
-// Adjoint of rate_in_space at a point: adds to grad_stretch, and gives what the slope of velocities gets. Lanes without
-// a particle get 0.
+// Adjoint of rate_in_space at particles at->h, ...: adds to grad_stretch, and sets grad_slope, the gradient of the
+// slope of velocities. Lanes without a particle get 0.
 CQ_INLINE void deformed_rate_adj(const Point *at, const Deformed *d, const Real grad_rate[CQ_DIM][CQ_DIM],
                                  Real grad_stretch[CQ_DIM][CQ_DIM], Real grad_slope[CQ_DIM][CQ_DIM]) {
   const Real volume = param(at->m, CQ_PARAM_VOLUME, at->h), none = r_set((real)0);
@@ -173,7 +176,8 @@ CQ_INLINE void deformed_rate_adj(const Point *at, const Deformed *d, const Real 
   EACH(i) EACH(j) grad_stretch[i][j] = r_pick(volume, grad_stretch[i][j], none);
 }
 
-// Adjoint of lattice_forces_of. kind: the law, -1: any.
+// (E116) Adjoint of lattice_forces_of: scatters the gradients of displacements, and of velocities if viscous is 1, to
+// slabs. kind: the law, -1: any.
 CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2],
                                   const int kind, const int viscous) {
   const real factor = slope_factor(s);
@@ -225,8 +229,8 @@ CQ_INLINE void lattice_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
 
 // ---- particles anywhere, and their places on the grid ---------------------------------------------------------------
 
-// Adds to fraction_adj the gradient of the particles' places in their cells, by N and by grad N: value and slope are
-// what these scatter to the nodes, or gather from them; around: what those have.
+// Adds to r->fraction_adj the gradient of the particles' places in their cells, by N and by grad N. value, slope: what
+// these scatter to the nodes, or gather from them; around: what those have.
 CQ_RARE void place_adj(const Cells *c, const Around *around, const int32_t chunk, const Real value[CQ_DIM],
                        const Real slope[CQ_DIM][CQ_DIM]) {
   const cq_scene *s = c->s;
@@ -266,8 +270,8 @@ CQ_RARE void place_adj(const Cells *c, const Around *around, const int32_t chunk
   }
 }
 
-// Adjoint of scattered_forces: particles anywhere in their cells, one stencil each. slab: gradients of displacements,
-// and of velocities.
+// (E116) Adjoint of scattered_forces, particles anywhere in their cells: scatters gradients of displacements, and of
+// velocities, to slabs; adds to those of undeformed places if they are wanted.
 CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
   const Wanted wanted = wanted_of(s);
   LANES_EACH(h) {
@@ -319,7 +323,8 @@ CQ_RARE void scattered_forces_adj(cq_scene *s, const cq_slice *in, const cq_cell
   }
 }
 
-// One for each law that is inlined, and one for all others: together they take a quarter longer in 3D.
+// lattice_forces_adj for the neo-Hookean law. One function for each law that is inlined, and one for all others:
+// together they take a quarter longer in 3D.
 CQ_RARE void lattice_neo_hookean_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   lattice_forces_adj(s, in, cells, slab, CQ_MATERIAL_NEO_HOOKEAN, 0);
 }
@@ -340,7 +345,8 @@ CQ_RARE void lattice_viscous_adj(cq_scene *s, const cq_slice *in, const cq_cells
   lattice_forces_adj(s, in, cells, slab, cells->kind, 1);
 }
 
-// Adjoint of forces_of for a run of cells, in the variant that fits its particles, law, and what is wanted.
+// Adjoint of forces_of for a vector of cells, in the variant that fits its particles, law, and what is wanted. slab:
+// gradients of displacements, and of velocities.
 CQ_INLINE void forces_of_adj(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab slab[2]) {
   const uint64_t rare = cq_bit(CQ_FIELD_POSITION) | cq_bit(CQ_FIELD_DEFORMATION);
   if (!cells->lattice || s->wanted & rare) {
@@ -356,7 +362,8 @@ CQ_INLINE void forces_of_adj(cq_scene *s, const cq_slice *in, const cq_cells *ce
   }
 }
 
-// Adjoint of forces for a range: gradients of nodal forces to those of displacements and, with given = 2, velocities.
+// (E116) Adjoint of forces for a range: from r->force_adj, sets its slab to the gradients of displacements and, with
+// given 2, velocities.
 static void forces_adj(cq_scene *s, const cq_slice *in, int32_t range, int32_t given) {
   const cq_reference *r = &s->reference;
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
@@ -366,7 +373,8 @@ static void forces_adj(cq_scene *s, const cq_slice *in, int32_t range, int32_t g
 
 // ---- readouts -------------------------------------------------------------------------------------------------------
 
-// From what readouts have given the particles to the slabs, which hold both vector fields; particles are cleared.
+// Adjoint of observe for a range: from the adjoint of particles that readouts have left in s->adj, sets its slab to
+// the gradients of displacements and velocities of nodes; clears the adjoint of particles. in: the state.
 static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
   const cq_reference *r = &s->reference;
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
@@ -416,14 +424,14 @@ static void observe_adj(cq_scene *s, const cq_slice *in, int32_t range) {
            sizeof(real) * FIELDS * CQ_CHUNK * (size_t)r->cells[k].chunks);
 }
 
-// Scales the adjoint of the nodes' displacements and velocities by a factor.
+// Multiplies the adjoint of the nodes' displacements and velocities by a factor; 0 also removes what is not finite.
 static void discount(cq_scene *s, double factor) {
   real *adj = (real *)s->reference.adj;
   for (int64_t k = 0; k < 2 * CQ_DIM * s->reference.node_count; k++)
     adj[k] = factor == 0 ? (real)0 : adj[k] * (real)factor;
 }
 
-// The squared length of the adjoint of the nodes' displacements and velocities.
+// The sum of squares of the adjoint of the nodes' displacements and velocities.
 static double square(const cq_scene *s) {
   const real *adj = (const real *)s->reference.adj;
   double sum = 0;
@@ -432,8 +440,8 @@ static double square(const cq_scene *s) {
   return sum;
 }
 
-// The gradient of volumes by the constants of fused laws, in which P is linear: V dL/dV = sum c dL/dc. Actuation has
-// added its part at each step.
+// Adds the gradients of volumes of a range by the constants of fused laws, in which P is linear: V dL/dV = sum c
+// dL/dc. Actuation has added its part at each step.
 static void volume_adj(cq_scene *s, int32_t range) {
   const cq_reference *r = &s->reference;
   const Wanted wanted = wanted_of(s);
@@ -455,7 +463,8 @@ static void volume_adj(cq_scene *s, int32_t range) {
 
 // ---- the first state ------------------------------------------------------------------------------------------------
 
-// Adjoint of the first scatter of mass and momentum to nodes, at one particle of the first state.
+// Adjoint of the first scatter of mass and momentum to nodes (E110, E111) for one particle: adds to its gradients of
+// position, velocity, C and mass, and to that of the grid's origin.
 static void give_mass_adj(cq_scene *s, const Placed *p, const int64_t particle, double origin[CQ_DIM]) {
   const cq_reference *r = &s->reference;
   cq_gradients *g = &s->gradients;
@@ -491,7 +500,8 @@ static void give_mass_adj(cq_scene *s, const Placed *p, const int64_t particle, 
   }
 }
 
-// m = sum N m_p and v = p / m of every node, backward; then its particles. Grids go with the mean of their particles.
+// At the first state: turns the adjoint of nodes into the user's gradients of position, velocity, C, F and mass. Grids
+// go with the mean position of their particles.
 static void complete(cq_scene *s) {
   cq_reference *r = &s->reference;
   cq_gradients *g = &s->gradients;

@@ -2,13 +2,14 @@
 // nodes:
 //   x = X_p + sum N u                                                                                         (E114)
 
-// The cell, weights and first node of a particle by its number.
+// The cell, weights and first node of a particle, by its number.
 static Placed placed_particle(const cq_scene *s, const int32_t particle) {
   const int32_t slot = s->arrangement->slot[particle];
   return placed_at(s, &s->reference.cells[s->reference.cells_of_chunk[slot / CQ_CHUNK]], slot);
 }
 
-// Computes the places of all points of cables and chambers from the displacements of nodes in a state.
+// (E114) Sets s->cable_x to the places of all points of cables and chambers, from the displacements of nodes in a
+// state.
 static void place_points(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   for (int64_t point = 0; point < c->points; point++) {
@@ -27,7 +28,8 @@ static void place_points(cq_scene *s, const cq_slice *in) {
 }
 
 #if !defined(CQ_REAL_DUAL)
-// From the points to the displacements of nodes, and to where particles lie on their grid.
+// Adjoint of place_points: from s->cable_grad, adds to the adjoint of displacements, and to the gradients of where
+// particles lie on their grid.
 static void place_points_adj(cq_scene *s, const cq_slice *in) {
   const cq_cables *c = &s->model->cables;
   const cq_reference *r = &s->reference;
@@ -54,7 +56,8 @@ static void place_points_adj(cq_scene *s, const cq_slice *in) {
   }
 }
 
-// Adjoint of the scatter of cable_force from points to nodes: adds to the gradients of places on the grid.
+// Adjoint of how the forces of points reach nodes (s->cable_force, r->force_adj): adds to the gradients of where
+// particles lie on their grid.
 static void give_points_adj(cq_scene *s) {
   const cq_cables *c = &s->model->cables;
   const cq_reference *r = &s->reference;

@@ -18,7 +18,7 @@ typedef struct {
   Wanted wanted;
 } Point;
 
-// Is the one law of a chunk viscous? 0 where it has several.
+// Is the one material of a chunk viscous? 0 no, or it has several; else yes.
 CQ_INLINE int one_is_viscous(const Matter *m) { return m->only && m->only->viscous; }
 
 // How particles are deformed: I + sum u (x) grad N, F, and C where it is wanted.
@@ -26,7 +26,8 @@ typedef struct {
   Real stretch[CQ_DIM][CQ_DIM], f[CQ_DIM][CQ_DIM], rate[CQ_DIM][CQ_DIM];
 } Deformed;
 
-// I + sum u (x) grad N of particles, and F; lanes without a particle have the identity, for nodes there may be anywhere
+// (E112) Sets stretch to I + sum u (x) grad N of particles p->h, ..., and f to F = stretch F0. slope: sum u (x) grad
+// N. Lanes without a particle have the identity, for nodes there may be anywhere.
 CQ_INLINE void deform(const Point *p, const Real slope[CQ_DIM][CQ_DIM], Real stretch[CQ_DIM][CQ_DIM],
                       Real f[CQ_DIM][CQ_DIM]) {
   const Real volume = param(p->m, CQ_PARAM_VOLUME, p->h);
@@ -38,7 +39,7 @@ CQ_INLINE void deform(const Point *p, const Real slope[CQ_DIM][CQ_DIM], Real str
   mat_mul(stretch, start, f);
 }
 
-// The particles at h as any law sees them: F, constants, and the rate if the law is viscous.
+// Sets at to what any law takes of particles p->h, ...: F, constants, and the rate if the law is viscous.
 CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_DIM][CQ_DIM],
                         const Real rate[CQ_DIM][CQ_DIM], MaterialPoint *at) {
   at->law = law;
@@ -48,7 +49,8 @@ CQ_INLINE void point_at(const Point *p, const cq_material *law, const Real f[CQ_
   if (law->viscous) EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
 }
 
-// P of the particles at h, of as many materials as the chunk has. rate is read where one of them is viscous.
+// Sets p to P of particles at->h, ..., each of its material, without actuation. rate is read where one of them is
+// viscous.
 CQ_RARE void piola_of_any(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                           Real p[CQ_DIM][CQ_DIM]) {
   const Matter *m = at->m;
@@ -65,12 +67,13 @@ CQ_RARE void piola_of_any(const Point *at, const Real f[CQ_DIM][CQ_DIM], const R
   }
 }
 
-// Loads the actuation stress of the particles at h, packed as a symmetric matrix (sym_at).
+// Sets sigma to the actuation stress of particles h, h + 1, ... of a chunk, packed as a symmetric matrix (sym_at).
 CQ_INLINE void load_sigma(const Matter *m, const int h, Real sigma[CQ_SYM]) {
   CQ_UNROLL for (int k = 0; k < CQ_SYM; k++) sigma[k] = r_load(m->actuation + (SIGMA + k) * CQ_CHUNK + h);
 }
 
-// The particles at h as their one fused law sees them: F, constants, and the rate where it is viscous.
+// Sets at to what the one fused law of a chunk takes of particles p->h, ...: F, constants, and the rate where it is
+// viscous.
 CQ_INLINE void fused_point_at(const Point *p, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                               MaterialPoint *at) {
   const int first = CQ_PARAM_SLOTS + p->viscous;    // the viscosity comes before the constants of the law
@@ -82,7 +85,8 @@ CQ_INLINE void fused_point_at(const Point *p, const Real f[CQ_DIM][CQ_DIM], cons
   EACH(i) EACH(j) at->rate[i][j] = rate[i][j];
 }
 
-// P of one vector of particles, with their actuation stress. rate is read where a law is viscous.
+// (E113) Sets p to P of particles at->h, ..., with their actuation stress, by the law at->kind or any. rate is read
+// where a law is viscous.
 CQ_INLINE void piola_of(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Real rate[CQ_DIM][CQ_DIM],
                         Real p[CQ_DIM][CQ_DIM]) {
   if (at->kind < 0) {
@@ -99,7 +103,7 @@ CQ_INLINE void piola_of(const Point *at, const Real f[CQ_DIM][CQ_DIM], const Rea
   actuation_piola(f, sigma, p);
 }
 
-// -V P F0^T, which scattered with grad N gives the forces on nodes.
+// (E113) Sets out to -V P F0^T of particles at->h, ..., which scattered with grad N gives the forces on nodes.
 CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[CQ_DIM][CQ_DIM]) {
   const Real by = (real)0 - param(at->m, CQ_PARAM_VOLUME, at->h);
   EACH(i) EACH(j) out[i][j] = by * p[i][j];
@@ -110,8 +114,8 @@ CQ_INLINE void given_of(const Point *at, const Real p[CQ_DIM][CQ_DIM], Real out[
   EACH(i) EACH(j) out[i][j] = t[i][j];
 }
 
-// Scatters the forces of particles on a lattice, two a side of a cell; returns their smallest det F in each lane, at
-// most 1. One loop for all laws is as quick as one for each. viscous: velocities are needed too.
+// (E113) Scatters the forces of particles on a lattice, two a side of a cell, to a slab; returns their smallest det F
+// in each lane, at most 1. One loop for all laws is as quick as one for each. viscous: 1, velocities are needed too.
 CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab,
                                  const int viscous) {
   const real *u = nodes_of(s, in->nodes, U), factor = slope_factor(s);
@@ -154,15 +158,17 @@ CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells
   }
   return smallest;
 }
+// Forces of particles on a lattice, where none is viscous: lattice_forces_of.
 CQ_RARE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   return lattice_forces_of(s, in, cells, slab, 0);
 }
-// lattice_forces where a particle is viscous.
+// Forces of particles on a lattice, where one is viscous: lattice_forces_of.
 CQ_RARE Real lattice_forces_viscous(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   return lattice_forces_of(s, in, cells, slab, 1);
 }
 
-// Particles anywhere, of any kind of law: gathering costs more than to ask for it.
+// (E113) Scatters the forces of particles anywhere in their cells, of any law, to a slab; returns their smallest det F
+// in each lane, at most 1. Gathering costs more than to ask for the law.
 CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   Real smallest = r_set((real)1);
   LANES_EACH(h) {
@@ -198,7 +204,8 @@ CQ_RARE Real scattered_forces(cq_scene *s, const cq_slice *in, const cq_cells *c
   return smallest;
 }
 
-// Nodal forces of a run of cells, in the variant that fits its particles; returns the smallest det F.
+// Scatters the forces of a vector of cells to a slab, in the variant that fits its particles; returns the smallest det
+// F in each lane, at most 1.
 CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
 #if defined(CQ_REAL_DUAL)   // places in a lattice are numbers there, and have no slope
   return scattered_forces(s, in, cells, slab);
@@ -208,7 +215,8 @@ CQ_INLINE Real forces_of(cq_scene *s, const cq_slice *in, const cq_cells *cells,
 #endif
 }
 
-// Forces of all particles of a range on the nodes, as a slab of the range. An inverted particle makes found->bad true.
+// (E113) Sets the slab of a range to the forces of all its particles on the nodes, in the state `in`. found->bad: 1 if
+// a particle is inverted, else 0.
 static void forces(cq_scene *s, const cq_slice *in, int32_t range, cq_found *found) {
   const cq_reference *r = &s->reference;
   const Slab slab = slab_at(s, range, 0);

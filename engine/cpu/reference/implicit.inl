@@ -11,12 +11,12 @@
 // The time over which the solve moves nodes: a step of backward Euler, half of one of the midpoint rule.
 CQ_INLINE real solve_seconds(const cq_scene *s) { return (real)cq_solve_seconds(s->model); }
 
-// The displacements around cells where the vector of the method leads.
+// Sets u to the displacements around cells where the vector of the method leads (r->moved).
 CQ_INLINE void moved_load(const Cells *c, Around *u) {
   around_load(c, nodes_of(c->s, c->s->reference.moved->nodes, U), u);
 }
 
-// stretch and F of a vector of particles by the displacements around them
+// Sets stretch and F of particles at->h, ... by the displacements u around them and their weights w.
 CQ_INLINE void deform_by(const Point *at, const Around *u, const Weights *w, Real stretch[CQ_DIM][CQ_DIM],
                          Real f[CQ_DIM][CQ_DIM]) {
   Real value[CQ_DIM], slope[CQ_DIM][CQ_DIM];
@@ -24,7 +24,8 @@ CQ_INLINE void deform_by(const Point *at, const Around *u, const Weights *w, Rea
   deform(at, slope, stretch, f);
 }
 
-// Scatters to the nodes the forces that do not change within the solve, times its seconds.
+// (E125) Scatters to the nodes, over a range, the impulses of forces that do not change within the solve. in and at
+// are not read.
 static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32_t at) {
   const real seconds = solve_seconds(s);
   const Slab slab = slab_at(s, range, 0);
@@ -52,7 +53,8 @@ static void solve_momentum(cq_scene *s, const cq_slice *in, int32_t range, int32
   }
 }
 
-// At a vector of velocities: adds the particles' strain energy, and scatters -seconds V P F0^T grad N to the nodes.
+// (E125) At the vector in r->moved, over a range: adds the particles' strain energy to the sum ENERGY and the number
+// of inverted ones to INVERTED; scatters -h V P F0^T grad N to the nodes. in and at are not read.
 static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32_t at, double *sum) {
   const real seconds = solve_seconds(s);
   const Slab slab = slab_at(s, range, 0);
@@ -88,7 +90,8 @@ static void solve_evaluate(cq_scene *s, const cq_slice *in, int32_t range, int32
   sum[CQ_SUM_INVERTED] += inverted;
 }
 
-// seconds^2 V times the derivative of P F0^T by the displacement's gradient
+// (E127) Sets s->implicit.tensor of a range's particles, h^2 V times the derivative of P F0^T by the gradient of
+// displacements. Adds the stiffness, by which the potential rounds, to the sum STIFFNESS.
 static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double *sum) {
   const real seconds = solve_seconds(s);
   double stiffness = 0;
@@ -118,7 +121,7 @@ static void solve_tensors(cq_scene *s, const cq_slice *in, int32_t range, double
   sum[CQ_SUM_STIFFNESS] += stiffness / (MATRIX * cq_solve_seconds(s->model) * cq_solve_seconds(s->model));
 }
 
-// Weight N of node k of a stencil, and its gradient.
+// Returns the weight N of node k of a stencil; sets slope to its gradient [1/length].
 CQ_INLINE Real weight_at(const Weights *w, const int k, Real slope[CQ_DIM]) {
   const int at[3] = {CQ_DIM == 3 ? k / 9 : k / 3, CQ_DIM == 3 ? k / 3 % 3 : k % 3, k % 3};
   Real n = w->axis[0].w[at[0]];
@@ -130,8 +133,8 @@ CQ_INLINE Real weight_at(const Weights *w, const int k, Real slope[CQ_DIM]) {
   return n;
 }
 
-// Scatters to the nodes the diagonal blocks of particles, three entries in each part, and in component 3 the rounding
-// error of their forces; components beyond the first field belong to the second.
+// (E85) Scatters to the nodes part `part` of the diagonal blocks of H from a range's particles, three entries, and in
+// component 3 the rounding error of their forces; components beyond the first vector field belong to the second.
 static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32_t part) {
   const Slab slab[2] = {slab_at(s, range, 0), slab_at(s, range, 1)};
   const real rounds = (real)(2 / (s->model->dx * MATRIX * cq_solve_seconds(s->model)));
@@ -168,7 +171,8 @@ static void solve_diagonal(cq_scene *s, const cq_slice *in, int32_t range, int32
   }
 }
 
-// Scatters to the nodes the product of the particles' tensors with a vector.
+// (E84) Scatters to the nodes the product of the tensors of a range's particles with the vector in r->moved. from is
+// not read.
 static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_t from) {
   const Slab slab = slab_at(s, range, 0);
   (void)in, (void)from;
@@ -197,7 +201,8 @@ static void solve_product(cq_scene *s, const cq_slice *in, int32_t range, int32_
 
 enum { SIDE = 5, OFFSETS = CQ_DIM == 3 ? 63 : 13 };
 
-// The offset, as the matrix numbers them, from node a to node b of a stencil; negative if b comes before a.
+// The offset, as the matrix of the factor numbers them, from node a to node b of a stencil; negative if b comes before
+// a.
 CQ_INLINE int offset_of(const int a, const int b) {
   const int from[3] = {CQ_DIM == 3 ? a / 9 : a / 3, CQ_DIM == 3 ? a / 3 % 3 : a % 3, a % 3};
   const int to[3] = {CQ_DIM == 3 ? b / 9 : b / 3, CQ_DIM == 3 ? b / 3 % 3 : b % 3, b % 3};
@@ -206,7 +211,8 @@ CQ_INLINE int offset_of(const int a, const int b) {
   return way;
 }
 
-// Assembles the matrix {offsets, dim, dim, nodes} from the tensors, for the offsets that are `share` of `shares`.
+// Sets the matrix of H {offsets, dim, dim, nodes} from the tensors, for the offsets that are share number `share` of
+// `shares`.
 static void solve_assemble(cq_scene *s, int32_t share, int32_t shares) {
   const int64_t nodes = s->reference.node_count;
   real *to = (real *)s->implicit.block;

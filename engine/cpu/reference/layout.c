@@ -6,14 +6,15 @@
 
 // ---- grids ----------------------------------------------------------------------------------------------------------
 
-// Makes the reference grid of each body.
+// Makes the reference grid of each body of the model, without its nodes. CQ_OK or an error.
 static cq_status find_bodies(cq_scene *s) {
   s->reference.body_count = s->model->body_count;
   s->reference.body_of = s->model->body;
   return cq_grids_create(s->model, &s->reference.bodies);
 }
 
-// Numbers the nodes of every body.
+// Sets size and place of the grid of each body for positions {n, dim}, and numbers the nodes of all. CQ_OK, CQ_MEMORY
+// where there are too many, or an error of a body.
 static cq_status size_grids(cq_scene *s, const double *positions) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
@@ -48,7 +49,7 @@ typedef struct {
   uint8_t *corner;           // {n} place in a lattice of two a side, by bits; 255: in none
 } sorted;
 
-// Frees the lists of particles sorted by cell.
+// Frees the lists of particles by cell.
 static void sorted_free(sorted *o) {
   free(o->cell);
   free(o->start);
@@ -56,7 +57,8 @@ static void sorted_free(sorted *o) {
   free(o->corner);
 }
 
-// Sorts particles by the cell of the reference grid that they start in.
+// Sets o to the cell of the reference grid and the corner of each particle at positions {n, dim}, and the particles by
+// cell. CQ_OK or CQ_MEMORY.
 static cq_status sort_cells(cq_scene *s, const double *positions, sorted *o) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
@@ -91,8 +93,8 @@ typedef struct {
   int32_t chunks, lattice;
 } run;
 
-// How many chunks the particles of a run of cells from a node on need. Sets `lattice` if each particle is at a corner
-// of its own, and no corner is empty in all cells.
+// How many chunks the particles of a run of eight cells from a node on need. last: one past the body's last node. Sets
+// `lattice` to 1 if each particle is at a corner of its own, and no corner is empty in all cells, else 0.
 static int32_t chunks_of(const cq_model *m, const sorted *o, int64_t node, int64_t last, int32_t *lattice) {
   const int32_t corners = 1 << m->dim;
   uint32_t seen = 0;
@@ -114,13 +116,13 @@ static int32_t chunks_of(const cq_model *m, const sorted *o, int64_t node, int64
   return *lattice ? corners : most;
 }
 
-// One past the last node of a body.
+// One past the last node of a body, by its number.
 static int64_t end_of(const cq_reference *r, int32_t body) {
   return body + 1 < r->body_count ? r->bodies[body + 1].first : r->node_count;
 }
 
-// Appends a vector of one run of cells, or of two where b is not NULL; into r->cells where that is not NULL. Lanes
-// without a run stand beside those of the first. Returns how many chunks there are then.
+// Counts a vector of one run of cells, or of two where b is not NULL, and adds it to r->cells where that is not NULL.
+// Lanes without a run stand beside those of the first. chunk: its first one; returns the first chunk after it.
 static int32_t add_cells(cq_reference *r, int32_t body, int32_t chunk, const run *a, const run *b) {
   const int32_t chunks = b && b->chunks > a->chunks ? b->chunks : a->chunks;
   if (r->cells)
@@ -137,8 +139,8 @@ typedef struct {
   int count;
 } queue;
 
-// Where in a queue the run is that is most like another one: of the same kind, and of about as many chunks, or of as
-// many where `exactly`; -1 if there is none.
+// The place in a queue of the run that is most like another one: of the same kind, and of about as many chunks, or of
+// as many where `exactly` is 1; -1 if there is none.
 static int alike(const queue *q, const run *like, int exactly) {
   int best = -1;
   for (int k = 0; k < q->count; k++) {
@@ -149,7 +151,7 @@ static int alike(const queue *q, const run *like, int exactly) {
   return best;
 }
 
-// Takes a run out of a queue.
+// Takes run k out of a queue, and returns it.
 static run take(queue *q, int k) {
   const run taken = q->runs[k];
   q->count--;
@@ -157,7 +159,8 @@ static run take(queue *q, int k) {
   return taken;
 }
 
-// A vector of the oldest run of a queue and of what is most like it; as add_cells.
+// Adds a vector of the oldest run of a queue and of the run that is most like it, which leave the queue. chunk: its
+// first one; returns the first chunk after it.
 static int32_t add_oldest(cq_reference *r, int32_t body, int32_t chunk, queue *q) {
   const run first = take(q, 0);
   const int k = alike(q, &first, 0);
@@ -166,8 +169,9 @@ static int32_t add_oldest(cq_reference *r, int32_t body, int32_t chunk, queue *q
   return add_cells(r, body, chunk, &first, &other);
 }
 
-// All vectors of cells, about in the order of their nodes; into r->cells where that is not NULL. A run meets one of as
-// many chunks that is not far behind, for empty lanes cost as much as full ones. Returns how many chunks.
+// Counts all vectors of cells, about in the order of their nodes, and adds them to r->cells where that is not NULL. A
+// run meets one of as many chunks that is not far behind, for empty lanes cost as much as full ones. Returns the
+// number of chunks.
 static int32_t make_cells(const cq_model *m, cq_reference *r, const sorted *o) {
   enum { FAR = 256 };        // nodes, beside two planes
   int32_t chunks = 0;
@@ -195,7 +199,8 @@ static int32_t make_cells(const cq_model *m, cq_reference *r, const sorted *o) {
   return chunks;
 }
 
-// Gives each particle its slot in the chunks of its vector of cells; -1 marks an empty slot.
+// Sets r->order: the particle of each slot in the chunks of its vector of cells, -1 for an empty slot; and which lanes
+// have particles.
 static void fill_order(cq_reference *r, const sorted *o) {
   for (int64_t slot = 0; slot < (int64_t)r->chunks * CQ_CHUNK; slot++) r->order[slot] = -1;
   for (int32_t k = 0; k < r->cells_count; k++) {
@@ -217,8 +222,8 @@ static void fill_order(cq_reference *r, const sorted *o) {
 
 // ---- ranges and nodes -----------------------------------------------------------------------------------------------
 
-// Ranges of cells with about as many chunks each. A range reaches one plane of nodes further on both sides, so that one
-// of few planes would give more to nodes that others have too than to its own.
+// Splits the cells into ranges with about as many chunks each. A range reaches one plane of nodes further on both
+// sides, so that one of few planes would give more to nodes that others have too than to its own.
 static void split_cells(cq_scene *s) {
   enum { PLANES = 3 };
   cq_reference *r = &s->reference;
@@ -240,7 +245,7 @@ static void split_cells(cq_scene *s) {
   }
 }
 
-// Finds for each range the first node that it reaches, and how many, for its slab.
+// Sets for each range the first node that it reaches, and how many, for its slab.
 static void find_windows(cq_scene *s) {
   cq_reference *r = &s->reference;
   for (int32_t range = 0; range < s->first_range; range++) {
@@ -260,7 +265,7 @@ static void find_windows(cq_scene *s) {
   }
 }
 
-// {nodes} marks all nodes around a cell
+// Sets mark {nodes} to `value` at all nodes around a cell, where it is 0.
 static void mark_around(const cq_model *m, const cq_body *body, int64_t cell, int32_t *mark, int32_t value) {
   for (int i = -1; i <= 1; i++)
     for (int j = m->dim == 3 ? -1 : 0; j <= (m->dim == 3 ? 1 : 0); j++)
@@ -272,7 +277,7 @@ static void mark_around(const cq_model *m, const cq_body *body, int64_t cell, in
       }
 }
 
-// Marks every node that a pinned particle touches.
+// Sets r->pin to the number of the group of pins (below 0) at every node that a pinned particle touches.
 static void mark_pins(const cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   const cq_reference *r = &s->reference;
@@ -283,7 +288,8 @@ static void mark_pins(const cq_scene *s, const sorted *o) {
                     m->wall_count + group - m->contact_count);
 }
 
-// Lists the nodes that particles or pins reach.
+// Lists the vectors of sixteen nodes that particles or pins reach, with the ranges that scatter to them, and splits
+// them into blocks. CQ_OK or CQ_MEMORY.
 static cq_status find_nodes(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
@@ -314,7 +320,7 @@ static cq_status find_nodes(cq_scene *s, const sorted *o) {
   return CQ_OK;
 }
 
-// Lists the cells that have an empty one beside them: only there can another body come near.
+// Lists the cells of bodies that have an empty one beside them (r->rim): only there can another body come near.
 static void find_rim(cq_scene *s, const sorted *o) {
   const cq_model *m = s->model;
   cq_reference *r = &s->reference;
@@ -341,13 +347,14 @@ static void find_rim(cq_scene *s, const sorted *o) {
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
 
-// Frees an array and allocates a zeroed one of `count` entries in its place; NULL if there is no memory.
+// Frees an array and allocates a zeroed one of `count` entries of `size` bytes in its place. NULL if there is no
+// memory.
 static void *renew(void **array, int64_t count, size_t size, const char *what) {
   cq_free(*array);
   return *array = cq_alloc((size_t)count, size, what);
 }
 
-// Allocates the arrays of the layout, whose sizes are known by now.
+// Allocates the arrays of the layout, whose sizes are known by now. CQ_OK or CQ_MEMORY.
 static cq_status reserve(cq_scene *s) {
   cq_reference *r = &s->reference;
   const int64_t slots = (int64_t)r->chunks * CQ_CHUNK, vectors = r->node_count / CQ_REFERENCE_VECTOR;
@@ -366,7 +373,8 @@ static cq_status reserve(cq_scene *s) {
   return ok ? CQ_OK : CQ_MEMORY;
 }
 
-// Lays out reference grids for given initial positions: grids, cells, order of particles, nodes.
+// Lays out reference grids for positions {n, dim}: grids, cells, order of particles, ranges, nodes, surfaces. o:
+// filled on the way. CQ_OK or an error.
 static cq_status lay_out(cq_scene *s, const double *positions, sorted *o) {
   cq_reference *r = &s->reference;
   cq_status status = size_grids(s, positions);

@@ -7,13 +7,14 @@ const double cq_checked_way = 0.25;
 
 // ---- memory ---------------------------------------------------------------------------------------------------------
 
-// Frees an array and allocates a zeroed one of `count` entries in its place; NULL if there is no memory.
+// Frees an array and allocates a zeroed one of `count` entries of `size` bytes in its place. NULL if there is no
+// memory.
 static void *renew(void **array, size_t count, size_t size, const char *what) {
   cq_free(*array);
   return *array = cq_alloc(count, size, what);
 }
 
-// The highest point of each height field, above which no node is tested.
+// Sets r->highest to the highest point of each height field, above which no node is tested; -infinity for other walls.
 static void find_highest(cq_scene *s) {
   cq_reference *r = &s->reference;
   for (int32_t w = 0; w < s->model->wall_count; w++) {
@@ -25,7 +26,8 @@ static void find_highest(cq_scene *s) {
   }
 }
 
-// of a layout; backward a slab holds what displacements and velocities get
+// Allocates the arrays of a layout of reference grids. Backward a slab holds the gradients of displacements and of
+// velocities. CQ_OK or CQ_MEMORY.
 cq_status cq_reference_reserve(cq_scene *s) {
   const int differentiable = s->differentiable;
   cq_reference *r = &s->reference;
@@ -88,7 +90,8 @@ void cq_reference_destroy(cq_scene *s) {
 
 // ---- forward --------------------------------------------------------------------------------------------------------
 
-// Implicit steps go over nodes by columns: here sixteen nodes each, in blocks as those of the layout.
+// Makes columns for the loops of implicit steps over nodes: sixteen nodes each, in blocks as those of the layout.
+// CQ_OK or CQ_MEMORY.
 static cq_status arrange_columns(const cq_scene *s, cq_arrangement *a) {
   const cq_reference *r = &s->reference;
   if (!cq_is_implicit(s->model)) return CQ_OK;
@@ -110,7 +113,7 @@ static cq_status arrange_columns(const cq_scene *s, cq_arrangement *a) {
   return CQ_OK;
 }
 
-// Appends the particles on the spatial grid to an order, as the user has them.
+// Appends the particles on the spatial grid to an order of slots, as the user has them, and -1 for padding.
 static void append_spatial(const cq_scene *s, int32_t *order) {
   int32_t slot = s->first_chunk * CQ_CHUNK;
   for (int64_t p = 0; p < s->model->particle_count; p++)
@@ -118,7 +121,7 @@ static void append_spatial(const cq_scene *s, int32_t *order) {
   while (slot < s->chunks * CQ_CHUNK) order[slot++] = -1;
 }
 
-// The order of particles that the layout has, and the first slice.
+// Makes the order of particles that the layout has, and an empty slice, the live ones at step 0. CQ_OK or CQ_MEMORY.
 static cq_status arrange(cq_scene *s) {
   cq_slice *slice = cq_slice_create(s);
   cq_arrangement *a = cq_arrangement_create(s);
@@ -174,7 +177,8 @@ cq_status cq_reference_load(cq_scene *s, cq_worker *worker) {
   return CQ_OK;
 }
 
-// Room in a record for what an implicit step has solved for.
+// Makes room in a record for what an implicit step has solved for, four reals a node, and its contacts. CQ_OK or
+// CQ_MEMORY.
 static cq_status reserve_solution(const cq_scene *s, cq_step_record *record) {
   const size_t nodes = (size_t)s->reference.node_count;
   if (record->grid_capacity >= s->reference.node_count) return CQ_OK;
@@ -203,7 +207,8 @@ cq_status cq_reference_reserve_record(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// Makes the slice of the next state; with a record, room for what the adjoint needs of nodes.
+// Makes s->next, the slice of the next state; with a record, sets its references, and room for what the adjoint needs
+// of nodes. CQ_OK or CQ_MEMORY.
 static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   s->next = cq_slice_create(s);
   if (!s->next) return CQ_MEMORY;
@@ -218,7 +223,7 @@ static cq_status prepare_step(cq_scene *s, cq_step_record *record) {
   return CQ_OK;
 }
 
-// Makes a range of the particles that readouts see: from nodes, or those of the spatial grid.
+// Sets a range of the particles that readouts see, those of a state: from nodes, or those of the spatial grid.
 static void see_range(cq_scene *s, const cq_slice *slice, int32_t range) {
   const size_t chunk = (size_t)(cq_scene_fields(s) * CQ_CHUNK * s->kernels->real_bytes),
                from = (size_t)s->range_start[range], chunks = (size_t)s->range_start[range + 1] - from;
@@ -229,13 +234,14 @@ static void see_range(cq_scene *s, const cq_slice *slice, int32_t range) {
            (const char *)slice->particles + (from - (size_t)s->first_chunk) * chunk, chunks * chunk);
 }
 
-// Computes the particles of a state from its nodes, for readouts; by the first worker.
+// Sets the particles that readouts see to those of a state; by the first worker.
 static void see(cq_scene *s, const cq_slice *slice) {
   s->reference.seen_step = -1;
   for (int32_t range = 0; range < s->ranges; range++) see_range(s, slice, range);
 }
 
-// An inverted particle shows in the state before, one that is not finite or has left the world in the state after.
+// Sets s->health to the first particle that shows why a step failed: in the state before it if one is inverted, else
+// in the state after, if one is not finite or has left the world.
 void cq_reference_find_culprit(cq_scene *s) {
   const cq_slice *slices[] = {s->live, s->next};
   for (int k = 0; k < 2 && slices[k]; k++) {
@@ -247,7 +253,8 @@ void cq_reference_find_culprit(cq_scene *s) {
   s->health.bad = CQ_HEALTH_INVERTED;
 }
 
-// CQ_UNSTABLE if two surfaces that were apart share a cell of the world.
+// CQ_OK, CQ_MEMORY, or CQ_UNSTABLE with s->health if two surfaces that were apart share a cell of the world. Sets edge
+// to 1 if a surface is near the edge of the world. step: for s->health.
 static cq_status find_touch(cq_scene *s, int64_t step, int *edge) {
   const cq_reference *r = &s->reference;
   int32_t pair[2];
@@ -261,8 +268,8 @@ static cq_status find_touch(cq_scene *s, int64_t step, int *edge) {
   return CQ_UNSTABLE;
 }
 
-// Do surfaces meet after an engine step, or has a particle left the world? The latter is asked where a surface is near
-// its edge. By all workers.
+// After an engine step, by all workers: CQ_OK, or CQ_UNSTABLE with s->health if two surfaces have met, or a particle
+// has left the world. The latter is asked where a surface is near its edge.
 cq_status cq_reference_check_surfaces(cq_scene *s, cq_worker *worker, int64_t step) {
   cq_worker_wait(worker);
   if (worker->rank == 0) {
@@ -279,13 +286,13 @@ cq_status cq_reference_check_surfaces(cq_scene *s, cq_worker *worker, int64_t st
   return s->status;
 }
 
-// Gives up the slice that an unfinished step was writing.
+// Drops s->next, the state that a failed step was to write.
 static void release_next_slice(cq_scene *s) {
   cq_slice_release(s, s->next);
   s->next = NULL;
 }
 
-// The forces of cables and chambers at a state, for all of the worker.
+// Sets the forces of cables and chambers on their particles at a state, by the first worker, between barriers of all.
 void cq_reference_pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!s->model->cables.all) return;
   if (worker->rank == 0) {
@@ -296,8 +303,8 @@ void cq_reference_pull_cables(cq_scene *s, cq_worker *worker, const cq_slice *in
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// The adjoint of the pull of cables and chambers in one step: from forces of particles to points, signals and
-// constants.
+// Adjoint of cq_reference_pull_cables, by all workers: from the gradients of forces of particles to those of
+// displacements of nodes, signals and constants of cables.
 void cq_reference_pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice *in) {
   if (!s->model->cables.all) return;
   cq_worker_wait(worker);
@@ -309,8 +316,8 @@ void cq_reference_pull_cables_adj(cq_scene *s, cq_worker *worker, const cq_slice
   cq_worker_phase(worker, CQ_PHASE_ACTUATION);
 }
 
-// Computes the forces between surfaces that are near each other; two that have passed into each other are an error. By
-// one worker.
+// (E117, E120) Sets the forces between surfaces that are near each other (r->push), by one worker. CQ_OK, CQ_MEMORY,
+// or CQ_UNSTABLE with s->health where two have passed into each other.
 cq_status cq_reference_repel(cq_scene *s, const cq_slice *in) {
   const cq_reference *r = &s->reference;
   if (!(s->model->collision_stiffness > 0)) return CQ_OK;
@@ -323,8 +330,8 @@ cq_status cq_reference_repel(cq_scene *s, const cq_slice *in) {
   return CQ_UNSTABLE;
 }
 
-// Makes one explicit step: forces of the state, then velocities and displacements of nodes. found: whether all
-// particles are sound.
+// Makes one explicit step by all workers: forces of the state, then velocities and displacements of nodes; sets next
+// to the state after it. The ranges' found say whether all particles are sound. Returns s->status.
 static cq_status move_explicitly(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_slice **next,
                                  int32_t substep) {
   const cq_reference_kernels *kernels = s->kernels->reference;
@@ -341,7 +348,8 @@ static cq_status move_explicitly(cq_scene *s, cq_worker *worker, const cq_slice 
   return status;
 }
 
-// Makes one implicit step on reference grids (E125 to E127).
+// (E125 to E127) Makes one implicit step by all workers; sets next to the state after it. record: NULL, or takes what
+// the adjoint needs. CQ_OK or the error of the solve.
 static cq_status move_implicitly(cq_scene *s, cq_worker *worker, const cq_slice *live, cq_slice **next,
                                  cq_step_record *record, int32_t substep) {
   const cq_implicit_kernels *loops = s->implicit.loops;
@@ -358,7 +366,9 @@ static cq_status move_implicitly(cq_scene *s, cq_worker *worker, const cq_slice 
   return status;
 }
 
-// way: of the fastest node since surfaces were checked last [cells]
+// Makes one engine step by all workers. live: the state before, then after it; way: cells that the fastest node has
+// gone since surfaces were checked, is added to; record: NULL, or takes what the adjoint needs. CQ_UNSTABLE leaves
+// s->health.
 static cq_status run_step(cq_scene *s, cq_worker *worker, cq_slice **live, double *way, cq_step_record *record,
                           int32_t substep) {
   const int implicit = cq_is_implicit(s->model);
@@ -439,15 +449,16 @@ void cq_reference_begin_adjoint(cq_scene *s) {
   if (s->wanted & cq_bit(CQ_FIELD_DEFORMATION)) r->started = 1;
 }
 
-// How many vector fields the adjoint of forces scatters to nodes: gradients of displacements, and of velocities where
-// a material is viscous.
+// How many vector fields the adjoint of forces scatters to nodes: 1, gradients of displacements, or 2, of velocities
+// too, where a material is viscous.
 int32_t cq_reference_fields_given(const cq_scene *s) {
   for (int32_t k = 0; k < s->model->material_count; k++)
     if (s->model->materials[k].viscous) return 2;
   return 1;
 }
 
-// All workers together: the adjoint of the nodes from what each range scattered. given: number of vectors at a node.
+// By all workers: adds to the adjoint of the nodes what each range scattered. given: vector fields that the slabs
+// hold, 1 or 2.
 void cq_reference_collect(cq_scene *s, cq_worker *worker, int32_t given) {
   int begin, end;
   cq_scene_share_reference(s, worker, &begin, &end);
@@ -466,7 +477,8 @@ void cq_reference_settle_adjoint(cq_scene *s, cq_worker *worker) {
   cq_worker_wait(worker);
 }
 
-// One implicit step backward; the adjoint of the state after it becomes that before.
+// Reverses one recorded implicit step by all workers: the adjoint of the state after it becomes that of the state
+// before. CQ_OK or the error of the solve.
 static cq_status reverse_implicitly(cq_scene *s, cq_worker *worker, const cq_step_record *record, int32_t substep) {
   const cq_implicit_kernels *loops = s->implicit.loops;
   int begin, end;
@@ -496,7 +508,8 @@ static cq_status reverse_implicitly(cq_scene *s, cq_worker *worker, const cq_ste
   return CQ_OK;
 }
 
-// The adjoint of the implicit steps of one control step, the last first.
+// Reverses the recorded implicit steps of one control step by all workers, the last first. CQ_OK or the first error of
+// a step.
 static cq_status reverse_control_step(cq_scene *s, cq_worker *worker, const cq_step_record *records) {
   cq_status status = CQ_OK;
   for (int32_t k = s->model->substeps - 1; k >= 0 && !status; k--)

@@ -3,7 +3,8 @@
 // Walls act on the nodes that would be inside of them after the step; share is the part of the step for which a node is
 // in contact (world/step_contact.inl).
 
-// sum of the slabs of a vector field at nodes from o on, shifted as cells reach them
+// Sets f to a vector field that ranges scattered to nodes o, o + 1, ...: the sum of its arrays in their slabs, shifted
+// as cells reach them. n: the vector of nodes; field: number of the field in a slab.
 CQ_INLINE void given_at(const cq_scene *s, const cq_nodes *n, const int field, const int64_t o, Real f[CQ_DIM]) {
   EACH(i) f[i] = r_set((real)0);
   for (int32_t range = 0; n->ranges >> range; range++) {
@@ -19,8 +20,8 @@ CQ_INLINE void given_at(const cq_scene *s, const cq_nodes *n, const int field, c
 
 // ---- walls ----------------------------------------------------------------------------------------------------------
 
-// Above 0 where nodes may be inside of a wall, or come to it within `reach` of their places x. In float, and so that no
-// node is missed: step_contacts asks exactly.
+// Above 0 in lanes whose nodes, at places x, may be inside of wall w, or come to it within `reach`. In float, and so
+// that no node is missed: step_contacts asks exactly.
 CQ_INLINE Real wall_depth_near(const cq_scene *s, const int32_t w, const Real reach, const Real x[CQ_DIM]) {
   const cq_wall *wall = &s->model->walls[w];
   const wall_real *made = (const wall_real *)s->wall_place + 3 * w;
@@ -61,7 +62,7 @@ typedef struct {
   StepContact step[CONTACTS];
 } NodeContacts;
 
-// The contacts of one node. place: where it is; v: with what velocity it would go on.
+// (E115) Sets c to the contacts of one node in a step. place: where it is; v: with what velocity it would go on.
 CQ_INLINE void contacts_of_node(const cq_scene *s, const StepWalls *walls, const int64_t node,
                                 const wall_real place[3], const real v[CQ_DIM], NodeContacts *c) {
   const int32_t pin = s->reference.pin[node];
@@ -88,7 +89,7 @@ CQ_INLINE void contacts_of_node(const cq_scene *s, const StepWalls *walls, const
   }
 }
 
-// Contact k to the mean velocity in the step.
+// (E115) Applies contact k of a node to its mean velocity in the step.
 CQ_INLINE void apply_contact_in_step(const cq_scene *s, const StepWalls *walls, const NodeContacts *c, const int k,
                                      real mean[CQ_DIM]) {
   const real still[CQ_DIM] = {(real)0, (real)0};
@@ -96,7 +97,8 @@ CQ_INLINE void apply_contact_in_step(const cq_scene *s, const StepWalls *walls, 
   step_contact(walls, &c->step[k], &law, c->v, mean);
 }
 
-// Above 0 in the lanes from node o on that have mass and that walls or pins may hold; x: their places, v: velocities.
+// Above 0 in the lanes from node o on that have mass and that walls or pins may hold in the step; x: their places, v:
+// velocities.
 CQ_INLINE Real held_near(const cq_scene *s, const cq_nodes *n, const int64_t o, const Real mass, const Real x[CQ_DIM],
                          const Real v[CQ_DIM]) {
   Real near = r_set((real)-1), way = r_set((real)0);
@@ -111,7 +113,7 @@ CQ_INLINE Real held_near(const cq_scene *s, const cq_nodes *n, const int64_t o, 
   return r_pick(mass, near, r_set((real)-1));
 }
 
-// The world place of a node: rest place plus displacement.
+// Sets place to where a node is in the world: undeformed place plus displacement.
 CQ_INLINE void place_of_node(const cq_scene *s, const cq_slice *in, const int64_t node, wall_real place[3]) {
   place[2] = 0;
   EACH(i)
@@ -123,7 +125,8 @@ typedef struct {
   real near[CQ_LANES], v[CQ_DIM][CQ_LANES], mean[CQ_DIM][CQ_LANES];
 } __attribute__((aligned(64))) HeldLanes;
 
-// Applies walls and pins to those of CQ_LANES nodes from o on that are near one.
+// Applies walls and pins to those of CQ_LANES nodes from o on that are near one, and adds their impulses to those of
+// the block, if they are read.
 CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLanes *lanes, const int32_t block) {
   const StepWalls walls = walls_of(s);
   for (int l = 0; l < CQ_LANES; l++) {
@@ -148,7 +151,8 @@ CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLa
 
 // ---- the pass -------------------------------------------------------------------------------------------------------
 
-// The velocities of CQ_LANES nodes by forces, gravity and damping; a node without mass stays where it is.
+// (E115) Sets v to the velocities of nodes o, o + 1, ... by forces, gravity and damping, before walls; 0 for a node
+// without mass. in: the state before the step.
 CQ_INLINE void free_velocity(const cq_scene *s, const cq_slice *in, const cq_nodes *n, const int64_t o,
                              const Real mass, Real v[CQ_DIM]) {
   const cq_reference *r = &s->reference;
@@ -175,7 +179,8 @@ typedef struct {
   int32_t block;
 } NodesMove;
 
-// The end of a step for CQ_LANES nodes: walls and pins, then places.
+// (E115) The end of a step for nodes o, o + 1, ... with velocities v: walls and pins, then displacements, into the
+// state after the step. Updates found.
 CQ_INLINE void hold_and_place(cq_scene *s, const NodesMove *m, const cq_nodes *n, const int64_t o, Real v[CQ_DIM],
                               NodesFound *found) {
   const cq_reference *r = &s->reference;
@@ -211,14 +216,16 @@ CQ_INLINE void hold_and_place(cq_scene *s, const NodesMove *m, const cq_nodes *n
   }
 }
 
-// Adds to what a range has found.
+// Sets speeds in found from what a pass over a block's nodes has found, and found->bad to 1 if something is not
+// finite.
 CQ_INLINE void nodes_found(const NodesFound *all, cq_found *found) {
   if (!r_finite(all->poison)) found->bad = 1;
   found->fastest = sqrt((double)s_value(-r_smallest(-all->fastest)));
   found->carrier = sqrt((double)s_value(-r_smallest(-all->carrier)));
 }
 
-// record {dim, nodes} takes velocities before the walls, or is NULL.
+// (E115) The pass over the nodes of a block in an explicit step: from the forces in the slabs and the state `in` to
+// the state `out`. record {dim, nodes} takes velocities before the walls, or is NULL.
 static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, int32_t block, cq_found *found) {
   const cq_reference *r = &s->reference;
   const NodesMove m = {in, out, record, block};
@@ -235,12 +242,12 @@ static void move(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, i
 
 // ---- in two parts, around the pass over nodes of the spatial grid ---------------------------------------------------
 
-// The part of a record with velocities before the spatial grid changes them.
+// The part of a record {dim, nodes} with velocities before the spatial grid changes them.
 CQ_INLINE real *free_part(const cq_scene *s, const void *record) {
   return (real *)record + CQ_DIM * s->reference.node_count;
 }
 
-// Where the nodes of a block are in a state.
+// Sets r->node_place to where the nodes of a block are in the state `in`.
 static void move_places(cq_scene *s, const cq_slice *in, int32_t block) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
@@ -252,7 +259,8 @@ static void move_places(cq_scene *s, const cq_slice *in, int32_t block) {
     }
 }
 
-// Velocities by the forces in the slabs, to node_velocity and to the record, if there is one.
+// First part of move beside particles on the spatial grid: velocities by the forces in the slabs, to r->node_velocity
+// and to the record, if there is one.
 static void move_free(cq_scene *s, const cq_slice *in, void *record, int32_t block) {
   const cq_reference *r = &s->reference;
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++)
@@ -265,7 +273,8 @@ static void move_free(cq_scene *s, const cq_slice *in, void *record, int32_t blo
     }
 }
 
-// From node_velocity, which the spatial grid has changed, to the state after the step; record as of move.
+// Second part of move: from r->node_velocity, which the spatial grid has changed, to the state after the step; record
+// as of move.
 static void move_held(cq_scene *s, const cq_slice *in, cq_slice *out, void *record, int32_t block, cq_found *found) {
   const cq_reference *r = &s->reference;
   const NodesMove m = {in, out, record, block};

@@ -7,8 +7,8 @@ typedef struct {
   double x[CQ_DIM];
 } NodeGrad;
 
-// Adjoint of the contacts of one node; v: its velocity before them. grad->v becomes the gradient before them; those of
-// its mass, and of its place x before the step, are added to.
+// (E116) Adjoint of the contacts of one node; v: its velocity before them. grad->v: dL/dv after them on entry, before
+// them on return; adds to the gradients of its mass, and of its place x before the step, and to those of walls in sum.
 static void contacts_of_node_adj(const cq_scene *s, const StepWalls *walls, const NodeContacts *c,
                                  const real v[CQ_DIM], NodeGrad *grad, cq_partial *sum) {
   const real still[CQ_DIM] = {0};
@@ -51,7 +51,8 @@ typedef struct {
   real near[CQ_LANES], v[CQ_DIM][CQ_LANES], mean[CQ_DIM][CQ_LANES], x[CQ_DIM][CQ_LANES], mass[CQ_LANES];
 } __attribute__((aligned(64))) HeldGrad;
 
-// Contacts of nodes from o on; record holds their velocities before.
+// Adjoint of hold_nodes for nodes from o on; record holds their velocities before. Adds to the gradients of walls in
+// sum.
 CQ_RARE void hold_nodes_adj(cq_scene *s, const cq_slice *in, const real *record, const int64_t o, HeldGrad *grad,
                             cq_partial *sum) {
   const int64_t nodes = s->reference.node_count;
@@ -96,7 +97,8 @@ typedef struct {
   Real gu[CQ_DIM], gv[CQ_DIM], v[CQ_DIM], mass;
 } NodesGrad;
 
-// The adjoint of CQ_LANES nodes, with the vector fields that the slabs hold.
+// Sets g to the adjoint of nodes o, o + 1, ...: that of the live state, with the first `given` vector fields that the
+// slabs hold.
 CQ_INLINE void take_adj(const cq_scene *s, const cq_nodes *n, const int64_t o, const int32_t given, NodesGrad *g) {
   const cq_reference *r = &s->reference;
   const Real mass = r_load((const real *)r->mass + o);
@@ -122,7 +124,7 @@ typedef struct {
   cq_partial *sum;
 } NodesBack;
 
-// Adjoint of hold_and_place; g->v becomes the velocities before the walls.
+// (E116) Adjoint of hold_and_place for nodes o, o + 1, ..., in g; sets g->v to the velocities before the walls.
 CQ_INLINE void hold_and_place_adj(cq_scene *s, const NodesBack *b, const cq_nodes *n, const int64_t o, NodesGrad *g) {
   const cq_reference *r = &s->reference;
   const cq_slice *in = b->in;
@@ -152,14 +154,15 @@ CQ_INLINE void hold_and_place_adj(cq_scene *s, const NodesBack *b, const cq_node
     EACH(i) r_store(rest + i * nodes, r_load(rest + i * nodes) + r_load(lanes.x[i]));
 }
 
-// Adds to the gradient of the nodes' masses.
+// Adds grad to the gradients of the masses of nodes o, o + 1, ...
 CQ_INLINE void give_node_mass(const cq_scene *s, const int64_t o, const Real grad) {
   const Real mass = r_load((const real *)s->reference.mass + o);
   real *to = (real *)s->reference.mass_adj + o;
   r_store(to, r_pick(mass, r_load(to) + grad, r_set((real)0)));
 }
 
-// Adjoint of free_velocity; g->v: the velocities that it gave.
+// (E116) Adjoint of free_velocity for nodes o, o + 1, ...; g->v: the velocities that it gave. Sets r->force_adj and
+// the adjoint of the state before, and adds to the gradients of mass and to totals.
 CQ_INLINE void free_velocity_adj(cq_scene *s, const cq_slice *in, const int64_t o, NodesGrad *g, NodeTotals *totals) {
   const cq_reference *r = &s->reference;
   const int64_t nodes = r->node_count;
@@ -178,7 +181,7 @@ CQ_INLINE void free_velocity_adj(cq_scene *s, const cq_slice *in, const int64_t 
   give_node_mass(s, o, g->mass);
 }
 
-// Sums of a block that are 0.
+// The sums of a block over its nodes, all 0.
 CQ_INLINE NodeTotals no_totals(void) {
   NodeTotals totals;
   EACH(i) totals.gravity[i] = r_set((real)0);
@@ -186,13 +189,15 @@ CQ_INLINE NodeTotals no_totals(void) {
   return totals;
 }
 
-// Adds the sums of a block to the gradients of gravity and damping.
+// Adds the sums of a block to the gradients of gravity and damping in sum.
 CQ_INLINE void give_totals(const cq_scene *s, const NodeTotals *totals, cq_partial *sum) {
   EACH(i) sum->gravity[i] += s->model->dt * sum_of_lanes(totals->gravity[i]);
   sum->damping -= s->model->dt * sum_of_lanes(totals->damping);
 }
 
-// given: vector fields that the slabs hold, which are added to adj
+// (E116) Adjoint of move for a block of nodes: r->adj of the state `out` becomes that of `in`, but for what forces
+// give; sets r->force_adj. record: velocities before the walls, NULL: those of out; given: vector fields that the
+// slabs hold, which are added to adj first.
 static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const void *record, int32_t block,
                      int32_t given) {
   const cq_reference *r = &s->reference;
@@ -210,7 +215,8 @@ static void move_adj(cq_scene *s, const cq_slice *in, const cq_slice *out, const
   give_totals(s, &totals, back.sum);
 }
 
-// Adjoint of move_held: what velocities before the walls get stays in adj, in the place of those after.
+// Adjoint of move_held for a block of nodes: r->adj of the state after becomes that of displacements before, and of
+// velocities before the walls. record and given as of move_adj.
 static void move_held_adj(cq_scene *s, const cq_slice *in, const void *record, int32_t block, int32_t given) {
   const cq_reference *r = &s->reference;
   const NodesBack back = {in, (const real *)record, &s->partial[block]};
@@ -226,7 +232,8 @@ static void move_held_adj(cq_scene *s, const cq_slice *in, const void *record, i
     }
 }
 
-// Adjoint of move_free.
+// Adjoint of move_free for a block of nodes: in r->adj, that of velocities before the spatial grid becomes that of the
+// state before; sets r->force_adj.
 static void move_free_adj(cq_scene *s, const cq_slice *in, const void *record, int32_t block) {
   const cq_reference *r = &s->reference;
   NodeTotals totals = no_totals();
@@ -241,7 +248,7 @@ static void move_free_adj(cq_scene *s, const cq_slice *in, const void *record, i
   give_totals(s, &totals, &s->partial[block]);
 }
 
-// Adds to the adjoint of a block's nodes the sums that all ranges scattered. given: 1 for displacements alone, 2 for
+// Adds to r->adj of a block's nodes the sums that all ranges scattered. given: 1 for displacements alone, 2 for
 // velocities as well.
 static void collect(cq_scene *s, int32_t block, int32_t given) {
   const cq_reference *r = &s->reference;

@@ -34,7 +34,7 @@ typedef struct cq_cells {
   int32_t viscous, forced;   // some material is viscous; some particle has a force
 } cq_cells;
 
-// The node of the cell in a lane.
+// The node of the cell in a lane, from 0 to 15.
 static inline int64_t cq_cells_node(const cq_cells *cells, int lane) {
   return cells->node[lane / CQ_REFERENCE_RUN] + lane % CQ_REFERENCE_RUN;
 }
@@ -151,9 +151,12 @@ typedef struct cq_reference_kernels {
   void (*give_points_adj)(struct cq_scene *s);   // what the forces of points give places on the grid, by force_adj
 } cq_reference_kernels;
 
-// Lays out the particles for positions {n, dim}. The number of chunks may change.
+// Makes the reference grids of a scene for undeformed positions {n, dim}, and the order of its particles on them; the
+// number of chunks may change. CQ_OK, CQ_MEMORY, or an error of a body.
 cq_status cq_reference_layout(struct cq_scene *s, const double *positions);
-cq_status cq_reference_reserve(struct cq_scene *s);   // memory for it
+// Allocates what a layout needs beside it. CQ_OK or CQ_MEMORY.
+cq_status cq_reference_reserve(struct cq_scene *s);
+// Frees the reference grids of a scene.
 void cq_reference_destroy(struct cq_scene *s);
 
 // Surfaces are checked when a node may have gone this far since the last time [cells], and at the end of a control
@@ -161,8 +164,12 @@ void cq_reference_destroy(struct cq_scene *s);
 extern const double cq_checked_way;
 
 // Parts of a step that those with particles on the spatial grid (carried.c) have too.
-// Room for what a record keeps of nodes; nodes_record points to it.
+
+// Makes room for what a record keeps of nodes; s->nodes_record points to it, or is NULL without a record. CQ_OK or
+// CQ_MEMORY.
 cq_status cq_reference_reserve_record(struct cq_scene *s, struct cq_step_record *record);
+// Sets the forces between surfaces that are near each other (E117, E120), by one worker. CQ_OK, CQ_MEMORY, or
+// CQ_UNSTABLE with s->health where two have passed into each other.
 cq_status cq_reference_repel(struct cq_scene *s, const struct cq_slice *in);
 void cq_reference_pull_cables(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in);
 void cq_reference_pull_cables_adj(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in);
@@ -183,17 +190,26 @@ cq_status cq_carriers_reverse(struct cq_scene *s, cq_worker *worker, const struc
 void cq_carriers_find(struct cq_scene *s, const struct cq_slice *in, int32_t block);
 
 // What the calls of scene.h do for a scene with steps on a reference grid.
-cq_status cq_reference_begin(struct cq_scene *s);                       // by one worker: layout and order
-cq_status cq_reference_load(struct cq_scene *s, cq_worker *worker);     // the first state
-// after the actuation of a control step is loaded
+
+// By one worker: makes the layout for the positions of the rollout, if it is for others, and the first order and slice,
+// empty. CQ_OK, CQ_MEMORY, or an error of the layout.
+cq_status cq_reference_begin(struct cq_scene *s);
+// By all workers: loads the first state, particles and nodes. CQ_OK.
+cq_status cq_reference_load(struct cq_scene *s, cq_worker *worker);
+// By all workers: makes one control step, after its actuation is loaded. records {substeps}: NULL, or takes what the
+// adjoint needs. CQ_UNSTABLE leaves s->health.
 cq_status cq_reference_advance(struct cq_scene *s, cq_worker *worker, struct cq_step_record *records);
+// By all workers: reverses the recorded engine steps of a control step. CQ_OK, or the error of a step's adjoint.
 cq_status cq_reference_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *records);
+// By one worker: sets the adjoint of the nodes and the gradients on reference grids to zero.
 void cq_reference_begin_adjoint(struct cq_scene *s);
-// CQ_INVALID if two scenes of a model were laid out for other positions.
+// CQ_OK, or CQ_INVALID and a sentence if two scenes of a model were laid out for different positions.
 cq_status cq_reference_same_layout(const struct cq_scene *s, const struct cq_scene *from);
-// What readouts have given to the adjoint of particles goes to that of the nodes.
+// By all workers: adds what readouts have given to the adjoint of particles to that of the nodes.
 void cq_reference_settle_adjoint(struct cq_scene *s, cq_worker *worker);
-void cq_reference_finish(struct cq_scene *s, cq_worker *worker);   // all but what walls and gravity get
-void cq_reference_observe(struct cq_scene *s, cq_worker *worker);   // makes particles of the live state
+// By all workers, at the first state: turns adjoints into the user's gradients, but for those of walls and gravity.
+void cq_reference_finish(struct cq_scene *s, cq_worker *worker);
+// By all workers: sets the particles that readouts see to those of the live state, if they are not.
+void cq_reference_observe(struct cq_scene *s, cq_worker *worker);
 
 #endif

@@ -21,9 +21,9 @@ enum {
 #else
 typedef real RealU __attribute__((vector_size(CQ_LANES * CQ_REAL_BYTES), may_alias, aligned(CQ_REAL_BYTES)));
 #define any_above r_any
-// Lanes from memory that need not be aligned.
+// CQ_LANES numbers from memory that need not be aligned.
 CQ_INLINE Real r_loadu(const real *p) { return *(const RealU *)p; }
-// Lanes to memory that need not be aligned.
+// Writes all lanes to memory that need not be aligned.
 CQ_INLINE void r_storeu(real *p, const Real x) { *(RealU *)p = x; }
 #endif
 
@@ -35,7 +35,8 @@ typedef struct {
 // second derivative of the weights by the place in the cell, times dx
 #define SPLINE_BEND {(real)1, (real)-2, (real)1}
 
-// B-spline weights and slopes along one axis; fraction: of a particle from the middle node, in cells.
+// Sets a to the B-spline weights and slopes [1/length] along one axis; fraction: position of a particle from the
+// middle node [cells].
 CQ_INLINE void axis_of(const Real fraction, const real inv_dx, Axis *a) {
   const Real f = fraction + (real)1;
   spline(f, a->w);
@@ -43,7 +44,7 @@ CQ_INLINE void axis_of(const Real fraction, const real inv_dx, Axis *a) {
   CQ_UNROLL for (int k = 0; k < 3; k++) a->d[k] *= inv_dx;
 }
 
-// vector fields over nodes: component c of field f is at data + (f CQ_DIM + c) nodes
+// The numbers {nodes} of one component of vector fields over nodes: component c of field f is number f CQ_DIM + c.
 CQ_INLINE const real *nodes_of(const cq_scene *s, const void *data, const int component) {
   return (const real *)data + component * s->reference.node_count;
 }
@@ -56,17 +57,17 @@ typedef struct {
   int h;
 } Cells;
 
-// The cells of lane group h of a vector of cells.
+// The lanes h, h + 1, ... of a vector of cells, and where they lie among the nodes.
 CQ_INLINE Cells cells_of(const cq_scene *s, const cq_cells *cells, const int h) {
   const cq_body *body = &s->reference.bodies[cells->body];
   const int64_t apart = cells->node[1] - cells->node[0];
   return (Cells){s, cq_cells_node(cells, h), apart, {body->stride[0], CQ_DIM == 3 ? body->stride[1] : 0}, h};
 }
 
-// Do the nodes of a vector follow each other? Asked for once for many of them.
+// Do the nodes of a vector of cells follow each other? 0 no, else yes. Asked for once for many of them.
 CQ_INLINE int is_whole(const Cells *c) { return CQ_LANES <= CQ_REFERENCE_RUN || c->apart == CQ_REFERENCE_RUN; }
 
-// What nodes have, from that of the cell in lane h; whole: is_whole.
+// What nodes have, a lane each. p: at the node of the cell in lane h; whole: is_whole.
 CQ_INLINE Real cells_load(const Cells *c, const int whole, const real *p) {
 #if CQ_LANES == 16
   if (!whole) return r_join(p, p + c->apart);
@@ -74,7 +75,8 @@ CQ_INLINE Real cells_load(const Cells *c, const int whole, const real *p) {
   (void)c, (void)whole;
   return r_loadu(p);
 }
-// Adds to what nodes have. The two runs have no node in common.
+// Adds x to what nodes have, a lane each. p: at the node of the cell in lane h; whole: is_whole. The two runs have no
+// node in common.
 CQ_INLINE void cells_add(const Cells *c, const int whole, real *p, const Real x) {
 #if CQ_LANES == 16
   if (!whole) {
@@ -86,17 +88,18 @@ CQ_INLINE void cells_add(const Cells *c, const int whole, real *p, const Real x)
   r_storeu(p, r_loadu(p) + x);
 }
 
-// Has any lane of group h of a vector of cells a particle?
+// Has a lane h, h + 1, ... of a vector of cells a particle? 1 yes, 0 no.
 CQ_INLINE int has_any(const cq_cells *cells, const int h) {
   return CQ_LANES == CQ_CHUNK || (cells->used >> h & ((1u << CQ_LANES) - 1)) != 0;
 }
 
-// Has any lane of group h of a chunk a particle?
+// Has a lane h, h + 1, ... of a chunk a particle? 1 yes, 0 no.
 CQ_INLINE int is_used(const cq_scene *s, const int32_t chunk, const int h) {
   return CQ_LANES == CQ_CHUNK || (s->reference.used[chunk] >> h & ((1u << CQ_LANES) - 1)) != 0;
 }
 
-// the node of lane h in a row around the cells: place is 3 i + j, i and j from 0, or i in 2D
+// The node in lane h of a row around the cells. place: 3 i + j in 3D, i in 2D, i and j from 0 to 2, of the row's place
+// along the axes before the last.
 CQ_INLINE int64_t row_of(const Cells *c, const int place) {
 #if CQ_DIM == 3
   return c->node + (place / 3 - 1) * c->stride[0] + (place % 3 - 1) * c->stride[1];
@@ -111,22 +114,23 @@ typedef struct {
   int64_t length;
 } Slab;
 
-// Reals of one field in the slab of a range, padding included.
+// The number of reals of one array in the slab of a range, padding included.
 CQ_INLINE int64_t slab_length(const cq_scene *s, const int32_t range) {
   return s->reference.window_size[range] + 2 * CQ_CHUNK;
 }
-// A range's slab of nodal sums for a field.
+// Vector field number `field` of the slab of a range.
 CQ_INLINE Slab slab_at(const cq_scene *s, const int32_t range, const int field) {
   const int64_t length = slab_length(s, range);
   real *first = (real *)s->reference.slab[range] + field * GIVEN * length;
   return (Slab){first + CQ_CHUNK - s->reference.window[range], length};
 }
-// The array of one component in a slab; shift: of the node along the last but one axes.
+// The array of one component of a field in a slab, indexed by the cell's node; shift: 0, 1 or 2, to the node before
+// the cell's, at it, or after it along the last axis.
 CQ_INLINE real *slab_array(const Slab *slab, const int shift, const int component) {
   return slab->first + (shift * CQ_DIM + component) * slab->length;
 }
 
-// Clears the first fields of a range's slab.
+// Sets the first `fields` vector fields of a range's slab to 0.
 static void slab_clear(cq_scene *s, const int32_t range, const int fields) {
   const int64_t count = fields * GIVEN * slab_length(s, range);
 #if defined(CQ_REAL_DUAL)
@@ -142,7 +146,7 @@ typedef struct {
   Axis axis[CQ_DIM];
 } Weights;
 
-// The B-spline weights of one vector of particles along each axis, and their slopes.
+// Sets w to the B-spline weights of the particles of a chunk along each axis, and their slopes, for the lanes of c.
 CQ_INLINE void weights_of(const Cells *c, const int32_t chunk, Weights *w) {
   const real *fraction = (const real *)c->s->reference.fraction + AT(chunk, CQ_DIM, 0) + c->h;
   const real inv_dx = (real)(1 / c->s->model->dx);
@@ -155,22 +159,23 @@ typedef struct {
   Real at[CQ_DIM][PLACES][3];
 } Around;
 
-// Loads the nodes around cells; data: the components of a field, one after the other.
+// Sets a to a vector field at the nodes around cells; data: its components, one after the other; whole: is_whole.
 CQ_INLINE void around_load_as(const Cells *c, const int whole, const real *data, Around *a) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_ROLL for (int place = 0; place < PLACES; place++) {
     const real *row = nodes_of(c->s, data, i) + row_of(c, place);
     CQ_UNROLL for (int k = 0; k < 3; k++) a->at[i][place][k] = cells_load(c, whole, row + k - 1);
   }
 }
+// Sets a to a vector field at the nodes around cells; data: its components, one after the other.
 CQ_INLINE void around_load(const Cells *c, const real *data, Around *a) {
   if (is_whole(c)) around_load_as(c, 1, data, a);
   else around_load_as(c, 0, data, a);
 }
-// Nothing at the nodes around cells.
+// Sets a field at the nodes around cells to 0.
 CQ_INLINE void around_clear(Around *a) {
   for (int k = 0; k < CQ_DIM * PLACES * 3; k++) (&a->at[0][0][0])[k] = r_set((real)0);
 }
-// Adds what the nodes around cells were given to a slab.
+// Adds what the nodes around cells were given, a, to a slab; whole: is_whole.
 CQ_INLINE void around_give_as(const Slab *slab, const Cells *c, const int whole, const Around *a) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_ROLL for (int k = 0; k < 3; k++) {
     real *to = slab_array(slab, k, i);
@@ -178,12 +183,13 @@ CQ_INLINE void around_give_as(const Slab *slab, const Cells *c, const int whole,
       cells_add(c, whole, to + row_of(c, place), a->at[i][place][k]);
   }
 }
+// Adds what the nodes around cells were given, a, to a slab.
 CQ_INLINE void around_give(const Slab *slab, const Cells *c, const Around *a) {
   if (is_whole(c)) around_give_as(slab, c, 1, a);
   else around_give_as(slab, c, 0, a);
 }
 
-// Values and slopes at one vector of particles: sum of N a, and of a (x) grad N, over the nodes.
+// Sets value and slope of a field at one vector of particles: sum of N a, and of a (x) grad N, over the nodes.
 CQ_INLINE void field_at(const Around *around, const Weights *w, Real value[CQ_DIM], Real slope[CQ_DIM][CQ_DIM]) {
   EACH(i) {
 #if CQ_DIM == 3
@@ -265,19 +271,22 @@ CQ_INLINE real slope_factor(const cq_scene *s) {
   return (real)(LATTICE_VALUE * (CQ_DIM == 3 ? LATTICE_VALUE : 1) / (2 * s->model->dx));
 }
 
-// Values at the lower and the upper particle of a cell, from three nodes in a line.
+// Sets low and high to the values at the lower and the upper particle of a cell, from three nodes x, y, z in a line,
+// without the factor.
 CQ_INLINE void both_values(const Real x, const Real y, const Real z, Real *low, Real *high) {
   const Real middle = (x + z) + (real)4.4 * y, by = (real)0.8 * (z - x);
   *low = middle - by;
   *high = middle + by;
 }
-// Slopes at both particles.
+// Sets low and high to the slopes at the lower and the upper particle of a cell, from three nodes x, y, z in a line,
+// without the factor.
 CQ_INLINE void both_slopes(const Real x, const Real y, const Real z, Real *low, Real *high) {
   const Real across = z - x, bend = y - (real)0.5 * (x + z);
   *low = across + bend;
   *high = across - bend;
 }
-// Adjoint of both_values and both_slopes together: the gradients of three nodes in a line.
+// Sets node to the gradients of three nodes in a line, the adjoint of both_values (value) and both_slopes (slope)
+// together.
 CQ_INLINE void both_give(const Real value[2], const Real slope[2], Real node[3]) {
   const Real sum = value[0] + value[1], by = (real)0.8 * (value[0] - value[1]);
   const Real across = slope[0] + slope[1], bend = slope[0] - slope[1];
@@ -286,7 +295,7 @@ CQ_INLINE void both_give(const Real value[2], const Real slope[2], Real node[3])
   node[1] = bend + (real)4.4 * sum;
   node[2] = ends - apart;
 }
-// Adjoint of both_values alone.
+// Sets node to the gradients of three nodes in a line, the adjoint of both_values.
 CQ_INLINE void both_give_value(const Real value[2], Real node[3]) {
   const Real sum = value[0] + value[1], by = (real)0.8 * (value[0] - value[1]);
   node[0] = sum + by;
@@ -299,7 +308,8 @@ typedef struct {
   Real n[CQ_DIM][ROW][2], d[CQ_DIM][ROW][2];
 } Across;
 
-// Loads the nodes around a group of cells, summed along the first axis for both places of a particle.
+// Sets out to a vector field around cells, summed along the first axis for both places of a particle: values and
+// slopes. data: its components; whole: is_whole.
 CQ_INLINE void across_load_as(const Cells *c, const int whole, const real *data, Across *out) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) {
     const real *at = nodes_of(c->s, data, i) + c->node;
@@ -317,12 +327,14 @@ CQ_INLINE void across_load_as(const Cells *c, const int whole, const real *data,
   }
 }
 
+// Sets out to a vector field around cells, summed along the first axis for both places of a particle: values and
+// slopes. data: its components.
 CQ_INLINE void across_load(const Cells *c, const real *data, Across *out) {
   if (is_whole(c)) across_load_as(c, 1, data, out);
   else across_load_as(c, 0, data, out);
 }
 
-// Adjoint of across_load: adds to the nodes of a slab.
+// Adjoint of across_load: adds to the nodes of a slab; whole: is_whole.
 CQ_INLINE void across_store_as(const Slab *slab, const Cells *c, const int whole, const Across *in) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int j = 0; j < ROW; j++) {
 #if CQ_DIM == 3
@@ -335,6 +347,7 @@ CQ_INLINE void across_store_as(const Slab *slab, const Cells *c, const int whole
     CQ_UNROLL for (int a = 0; a < 3; a++) cells_add(c, whole, row + (a - 1) * c->stride[0], node[a]);
   }
 }
+// Adjoint of across_load: adds to the nodes of a slab.
 CQ_INLINE void across_store(const Slab *slab, const Cells *c, const Across *in) {
   if (is_whole(c)) across_store_as(slab, c, 1, in);
   else across_store_as(slab, c, 0, in);
@@ -345,7 +358,7 @@ typedef struct {
   Real n[CQ_DIM][3][SECONDS], slope[CQ_DIM][LAST][3][SECONDS];
 } Along;
 
-// Loads the sums along the first axis for place q.
+// Sets out to the sums of a field along the second axis, in 3D for both places there, of place q along the first one.
 CQ_INLINE void along_load(const Across *a, const int q, Along *out) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int k = 0; k < 3; k++) {
 #if CQ_DIM == 3
@@ -360,7 +373,7 @@ CQ_INLINE void along_load(const Across *a, const int q, Along *out) {
   }
 }
 
-// Adjoint of along_load.
+// Adjoint of along_load: sets what place q along the first axis of a gets.
 CQ_INLINE void along_store(Across *a, const int q, const Along *in) {
   CQ_ROLL for (int i = 0; i < CQ_DIM; i++) CQ_UNROLL for (int k = 0; k < 3; k++) {
 #if CQ_DIM == 3
@@ -378,7 +391,8 @@ CQ_INLINE void along_store(Across *a, const int q, const Along *in) {
   }
 }
 
-// Slopes at both particles along the last axis; r: place along the second one of three.
+// Sets the slopes of a field at both particles along the last axis; r: their place along the second one of three;
+// factor: slope_factor.
 CQ_INLINE void slopes_at(const Along *a, const int r, const real factor, Real slope[2][CQ_DIM][CQ_DIM]) {
   EACH(i) {
     Real low, high;
@@ -392,7 +406,7 @@ CQ_INLINE void slopes_at(const Along *a, const int r, const real factor, Real sl
     slope[1][i][LAST] = factor * high;
   }
 }
-// Values of the field at both particles.
+// Sets the values of a field at both particles along the last axis; r: their place along the second one of three.
 CQ_INLINE void values_at(const Along *a, const int r, Real value[2][CQ_DIM]) {
   EACH(i) {
     both_values(a->n[i][0][r], a->n[i][1][r], a->n[i][2][r], &value[0][i], &value[1][i]);
@@ -400,7 +414,7 @@ CQ_INLINE void values_at(const Along *a, const int r, Real value[2][CQ_DIM]) {
   }
 }
 
-// Adjoint of slopes_at.
+// Adjoint of slopes_at: sets what a gets at place r.
 CQ_INLINE void slopes_give(Along *a, const int r, const real factor, const Real slope[2][CQ_DIM][CQ_DIM]) {
   const Real none[2] = {r_set((real)0), r_set((real)0)};
   EACH(i) {
@@ -415,7 +429,7 @@ CQ_INLINE void slopes_give(Along *a, const int r, const real factor, const Real 
     CQ_UNROLL for (int k = 0; k < 3; k++) a->n[i][k][r] = node[k];
   }
 }
-// Adjoint of values_at: adds to what slopes_give has stored.
+// Adjoint of values_at: adds to what slopes_give has set in a at place r.
 CQ_INLINE void values_give(Along *a, const int r, const Real value[2][CQ_DIM]) {
   EACH(i) {
     Real node[3];
