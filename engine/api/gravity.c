@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-// Numbers of gravity in one control step: those of all scenes.
+// The number of components of gravity in one control step of all scenes.
 static int64_t width_of(const cq_rollout *r) { return (int64_t)r->def.batch * r->world->model.dim; }
 
 // Frees a rollout's gravity by control steps and its gradient.
@@ -13,8 +13,8 @@ void cq_gravity_close(cq_rollout *r) {
   cq_free(r->track.grad_gravity);
 }
 
-// Allocates a rollout's array of gravity by control step, {steps, batch, dim}, unless it is there already; 0: there is
-// no memory.
+// Allocates a rollout's array of gravity by control step, {steps, batch, dim}, unless it is there already. 1, or 0
+// without memory.
 static int reserve(const cq_rollout *r, double **array) {
   return cq_step_rows_reserve(r, array, r->world->model.dim, "gravity of control steps");
 }
@@ -35,7 +35,7 @@ cq_status cq_rollout_set_gravity(cq_rollout *r, const double *gravity, int32_t p
   return CQ_OK;
 }
 
-// At the beginning of a rollout: takes over the gravity of each control step that the user has set.
+// At the beginning of a rollout: makes the gravity of each control step that was set last the one in use.
 void cq_gravity_begin(cq_rollout *r) {
   if (!r->gravity_changed) return;
   r->track.gravity = NULL;

@@ -3,10 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+// Fills a policy with defaults: no layers, nothing that it sees.
 void cq_policy_init(cq_policy *policy) { *policy = (cq_policy){.cookie = CQ_COOKIE}; }
 
-// Checks the network of a policy: each layer takes as many numbers as the one before gives, and its activation is one
-// that policies have.
+// CQ_OK, or CQ_INVALID and a sentence if the layers of a policy do not fit: each takes as many numbers as the one
+// before gives, and has an activation that policies have. inputs: numbers that the first one is given.
 static cq_status check_layers(const cq_policy *p, int64_t inputs) {
   int64_t width = inputs;
   for (int32_t l = 0; l < p->layer_count; l++) {
@@ -23,10 +24,10 @@ static cq_status check_layers(const cq_policy *p, int64_t inputs) {
   return CQ_OK;
 }
 
-// Numbers of a policy's readout in one scene; 0 where it has none.
+// The number of values of a policy's readout in one scene; 0 where it has none (NULL).
 static int64_t readout_count(const cq_rollout *r, const cq_readout *q) { return q ? cq_readout_count(r->world, q) : 0; }
 
-// Checks the definition of a policy that a user gives to a rollout.
+// CQ_OK, or CQ_INVALID and a sentence for a definition of a policy that a rollout cannot run.
 static cq_status check_policy(const cq_rollout *r, const cq_policy *p) {
   if (p->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_policy was not filled by cq_policy_init");
   if (p->layer_count < 1 || p->layer_count > CQ_LAYERS_MAX)
@@ -57,8 +58,8 @@ typedef struct Work {
   double *signals;           // {batch, actuators}; backward their gradient
 } Work;
 
-// Allocates the work memory of a policy in w: readouts of all scenes, and inputs, outputs and activations of its layers
-// for one.
+// Allocates the work memory of a policy in w: readouts of all scenes, and inputs, outputs and activations of its
+// layers for one. CQ_OK or CQ_MEMORY.
 static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   *w = (Work){.inputs = p->layers[0].in, .outputs = cq_policy_outputs(p)};
   w->signal_count = r->world->model.actuator_count;
@@ -74,8 +75,8 @@ static cq_status work_take(const cq_rollout *r, const cq_policy *p, Work *w) {
   return w->observation ? CQ_OK : CQ_MEMORY;
 }
 
-// Reads the observation of the live state. Where the policy also sees the change of a second readout, keeps that one,
-// for the next control step to subtract.
+// Reads the observation of the live state into w. Where the policy also sees the change of a second readout, keeps
+// that one in the rollout, for the next control step to subtract. CQ_OK or an error of the readout.
 static cq_status read_state(cq_rollout *r, const cq_policy *p, const Work *w) {
   const cq_backend *b = r->world->backend;
   const cq_status status = p->observation ? b->read(r->device, p->observation, w->observed, w->observation) : CQ_OK;
@@ -83,7 +84,7 @@ static cq_status read_state(cq_rollout *r, const cq_policy *p, const Work *w) {
   return b->read(r->device, p->change, w->changes, r->changing.kept + cq_rollout_at(r) * r->changing.width);
 }
 
-// Fills the inputs of the network for a scene: the observation, then the rate of change of the second readout.
+// Sets the inputs of the network in w for a scene: the observation, then the rate of change of the second readout.
 static void load_inputs(const cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
   if (w->observed) memcpy(w->value, w->observation + scene * w->observed, (size_t)w->observed * sizeof(double));
   if (!w->changes) return;
@@ -92,8 +93,8 @@ static void load_inputs(const cq_rollout *r, const cq_policy *p, const Work *w, 
     w->value[w->observed + k] = cq_rollout_at(r) ? (now[k] - now[k - r->changing.width]) / p->interval : 0;
 }
 
-// Turns the gradients of the inputs of a scene into gradients of the two readouts. The second readout of the control
-// step before has its share, which waits in changing.grad.
+// Adjoint of load_inputs: turns the gradients of the inputs of a scene into gradients of the two readouts. The second
+// readout of the control step before has its share, which waits in changing.grad.
 static void load_inputs_adj(cq_rollout *r, const cq_policy *p, const Work *w, int64_t scene) {
   if (w->observed) memcpy(w->observation + scene * w->observed, w->grad, (size_t)w->observed * sizeof(double));
   if (!w->changes) return;
@@ -105,7 +106,7 @@ static void load_inputs_adj(cq_rollout *r, const cq_policy *p, const Work *w, in
   }
 }
 
-// A layer of a policy as the argument of cq_tensor_dense, which multiplies by its weights.
+// A layer of a policy as the description that cq_tensor_dense takes.
 static cq_dense dense_of(const cq_layer *l) {
   return (cq_dense){.rows = 1, .in = l->in, .out = l->out, .activation = l->activation};
 }
@@ -136,7 +137,8 @@ static void network_adj(const cq_policy *p, const Work *w) {
 }
 
 // Makes one control step by the policy: reads the observation, evaluates the network for each scene, and runs the
-// engine with its signals {batch, signals}. outputs: those of the last layer, kept for the reverse pass.
+// engine with its signals. outputs {batch, y}: set to those of the last layer, for the reverse pass. CQ_OK or the
+// error of a step.
 static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, double *outputs) {
   cq_status status = read_state(r, p, w);
   for (int32_t s = 0; s < r->def.batch && !status; s++) {
@@ -149,8 +151,8 @@ static cq_status policy_step(cq_rollout *r, const cq_policy *p, const Work *w, d
   return status ? status : cq_rollout_forward(r, &(cq_controls){.count = 1, .signals = w->signals});
 }
 
-// Adjoint of policy_step. grad_outputs: what reaches the outputs of the last layer from elsewhere, {batch, outputs}, or
-// NULL. Adds to the gradients of the layers.
+// Adjoint of policy_step. grad_outputs {batch, y}: gradients of the outputs of the last layer from elsewhere, or NULL.
+// Adds to the gradients of the layers, and to the adjoint of the state by way of the readouts. CQ_OK or an error.
 static cq_status policy_step_adj(cq_rollout *r, const cq_policy *p, const Work *w, const double *grad_outputs) {
   const cq_backend *b = r->world->backend;
   cq_status status = cq_rollout_backward(r, &(cq_controls){.count = 1, .grad_signals = w->signals});
@@ -178,8 +180,8 @@ cq_status cq_policy_change_done(const cq_rollout *r) {
                  cq_rollout_at(r));
 }
 
-// Makes room for the second readout of all control steps. A rollout that is past its first control step must have that
-// room, with the readouts of a policy that sees as many numbers.
+// Makes room for the second readout of all control steps, if the policy has one. CQ_INVALID where the rollout is past
+// its first control step and has no such room, or one for another number of values; CQ_MEMORY.
 static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   cq_policy_change *c = &r->changing;
   const int64_t width = r->def.batch * readout_count(r, p->change);
@@ -198,8 +200,8 @@ static cq_status begin_change(cq_rollout *r, const cq_policy *p) {
   return c->width ? CQ_OK : CQ_MEMORY;
 }
 
-// Before control steps go backward: checks that the forward steps kept the changes that this policy saw, and clears the
-// gradient of the last one unless later steps have left one there.
+// Before control steps go backward: CQ_OK if the forward steps kept the changes that this policy saw, else CQ_INVALID.
+// Clears the gradient of the last change unless later steps have left one there.
 static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
   cq_policy_change *c = &r->changing;
   if (!p->change) return cq_policy_change_done(r);
@@ -211,7 +213,7 @@ static cq_status begin_change_adj(cq_rollout *r, const cq_policy *p) {
   return CQ_OK;
 }
 
-// The arguments by which a device runs a policy from control step `first` on.
+// The arguments by which a device runs a policy itself, from control step `first` on.
 static cq_policy_run policy_run_of(const cq_rollout *r, const cq_policy *p, int32_t first) {
   return (cq_policy_run){.policy = p,
                          .first = first,
@@ -222,7 +224,8 @@ static cq_policy_run policy_run_of(const cq_rollout *r, const cq_policy *p, int3
 
 // ---- both ways ------------------------------------------------------------------------------------------------------
 
-// Fails at the first output of the policy that is not finite, of the control steps made and of the one that failed.
+// CQ_OK, or CQ_INVALID and a sentence that names the first output of the policy that is not finite. outputs {steps,
+// width}: from control step `first` on, of those made and of the one that failed.
 static cq_status check_outputs(const cq_rollout *r, const double *outputs, int32_t first, int64_t width,
                                int64_t steps) {
   for (int64_t k = 0; k < steps * width * r->def.batch; k++)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+// Fills the definition of a rollout with defaults: one scene, one control step, differentiable.
 void cq_rollout_def_init(cq_rollout_def *def) {
   *def = (cq_rollout_def){.cookie = CQ_COOKIE, .batch = 1, .steps = 1, .differentiable = 1};
 }
@@ -14,7 +15,7 @@ int64_t cq_field_count(const cq_world *world, int32_t field) { return cq_model_f
 // The name of a field, for error sentences.
 static const char *field_name(int32_t field) { return cq_field_describe(field)->name; }
 
-// Points all fields of a rollout, in all scenes, at the values of its world, which hold until the user sets others.
+// Makes all fields of a rollout, in all scenes, those of its world, which hold until the user sets others.
 static void set_defaults(cq_rollout *r) {
   const cq_model *m = &r->world->model;
   for (int32_t w = 0; w < m->wall_count; w++) {
@@ -27,6 +28,7 @@ static void set_defaults(cq_rollout *r) {
   for (int32_t s = 0; s < r->def.batch; s++) r->values_next[s] = values;
 }
 
+// Frees a rollout; NULL: nothing.
 void cq_rollout_destroy(cq_rollout *r) {
   if (!r) return;
   cq_world *world = r->world;
@@ -49,6 +51,7 @@ void cq_rollout_destroy(cq_rollout *r) {
   cq_free(r);
 }
 
+// Sets out to a new rollout of a world, which must outlive it. CQ_OK, CQ_INVALID for a wrong definition, or CQ_MEMORY.
 cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollout **out) {
   if (def->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_rollout_def was not filled by cq_rollout_def_init");
   if (def->batch < 1 || def->batch > CQ_BATCH_MAX)
@@ -111,10 +114,11 @@ cq_status cq_rollout_create(cq_world *world, const cq_rollout_def *def, cq_rollo
 double *cq_rollout_forces(cq_rollout *r) { return cq_memo_forces(r->memo); }
 const double *cq_rollout_solver(const cq_rollout *r) { return r->track.solver; }
 
+// Sets plan to how the rollout spends its memory: records, checkpoints, and how often steps are repeated.
 void cq_rollout_plan(const cq_rollout *r, cq_plan *plan) { *plan = *cq_memo_plan(r->memo); }
 
-// Refuses a start in which a pinned particle lies in another cell than in the world's definition: the nodes that pins
-// hold were found when the world was made.
+// CQ_OK, or CQ_INVALID if a pinned particle starts in another cell than in the world's definition: the nodes that pins
+// hold were found when the world was made. position {n, dim}.
 static cq_status check_pins(const cq_model *m, const double *position) {
   for (int64_t k = 0; k < m->pin_count; k++)
     for (int i = 0; i < m->dim; i++) {
@@ -129,12 +133,13 @@ static cq_status check_pins(const cq_model *m, const double *position) {
   return CQ_OK;
 }
 
-// Does a model have the field? A material constant is there if the law of some particle reads it; it then has a value
-// for every particle.
+// Does a model have the field? 1 yes, 0 no. A material constant is there if the law of some particle reads it; it then
+// has a value for every particle.
 static int has_field(const cq_model *m, int32_t field) {
   return cq_field_describe(field)->owner != CQ_OWNER_CONSTANT || m->value[field];
 }
-// Does number k of a field have an effect? A material constant has one if the law of its particle reads it.
+// Does number k of a field have an effect? 1 yes, 0 no. A material constant has one if the law of its particle reads
+// it.
 static int takes_value(const cq_model *m, int32_t field, int64_t k) {
   const cq_field_info *info = cq_field_describe(field);
   if (info->owner != CQ_OWNER_CONSTANT) return 1;
@@ -187,6 +192,7 @@ double cq_rollout_courant(const cq_rollout *r) {
 
 // Begins a rollout: checks and takes the values that were set, and puts the device into the start state, or into the
 // live state of the rollout `from`: scene s goes on from scene[s] of it, or begins at its own start where that is -1.
+// from NULL: all do. CQ_OK, or the error of a value, of memory, or of a particle outside of the world.
 static cq_status begin(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   r->began = r->adjoint = r->finished = r->failed = 0;
   r->changing.steps = r->changing.pending = 0;
@@ -210,16 +216,18 @@ static cq_status begin(cq_rollout *r, const cq_rollout *from, const int32_t *sce
   return status;
 }
 
+// Begins a rollout with the values that were set, in its start state. CQ_OK or an error: a value, memory, or a
+// particle outside of the world.
 cq_status cq_rollout_begin(cq_rollout *r) { return begin(r, NULL, NULL); }
 
-// Fails: no control step can be made after a failed one, since scenes may stand in the middle of it; their states can
-// still be read.
+// Returns CQ_INVALID with a sentence: no control step can be made after a failed one, since scenes may stand in the
+// middle of it; their states can still be read.
 static cq_status failed_before(const cq_rollout *r) {
   return cq_fail(CQ_INVALID, "this rollout failed at control step %d; begin it again", cq_memo_at(r->memo) + 1);
 }
 
-// Checks that scenes of a rollout can go on from those of another one of this world, which must be sound and on the
-// CPU.
+// CQ_OK if scenes of a rollout can go on from those of another one, which must be sound, of the same world and on the
+// CPU; else an error. scene {batch}: as in begin.
 static cq_status check_from(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   if (from->world != r->world) return cq_fail(CQ_INVALID, "a rollout goes on from a state of its own world");
   if (from == r) return cq_fail(CQ_INVALID, "a rollout cannot go on from itself");
@@ -251,8 +259,8 @@ cq_status cq_rollout_pass_adjoint(cq_rollout *r, cq_rollout *from, const int32_t
   return status ? status : r->world->backend->pass_adjoint(r->device, from ? from->device : NULL, scene);
 }
 
-// Refuses numbers {count, width}, a row for each control step, that are not finite. `what` names one of them in the
-// sentence ("signal"), `kind` all of them.
+// CQ_OK, or CQ_INVALID if one of the numbers {count, width}, a row for each control step, is not finite. shape: count
+// and width; `what` names one of them in the sentence ("signal"), `kind` all of them.
 static cq_status check_finite(const cq_rollout *r, const char *what, const char *kind, const double *number,
                               const int64_t shape[2]) {
   for (int64_t k = 0; number && k < shape[0] * shape[1]; k++)
@@ -283,6 +291,7 @@ cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count) {
   return CQ_OK;
 }
 
+// Makes control steps that were checked before, and notes whether the rollout failed. CQ_OK or the error of a step.
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
   const cq_status status = cq_memo_run(r->memo, controls);
   r->failed = status == CQ_UNSTABLE || status == CQ_MEMORY || status == CQ_DEVICE;
@@ -290,6 +299,7 @@ cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls) {
   return status;
 }
 
+// Reverses control steps that were checked before. After an error the rollout must begin again.
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls) {
   const cq_status status = cq_memo_reverse(r->memo, controls, &r->rules);
   // The reverse pass failed part way through a control step: the device holds neither the state before it nor the one
@@ -321,7 +331,9 @@ void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int6
     memcpy(to + row * width, from + cq_step_row(r, row, per_scene) * width, (size_t)width * sizeof *to);
 }
 
+// The number of control steps that lead to the live state.
 int32_t cq_rollout_at(const cq_rollout *r) { return cq_memo_at(r->memo); }
+// Sets health to how the last step ended: sound, or which particle of which scene failed and how.
 void cq_rollout_health(const cq_rollout *r, cq_health *health) { *health = *r->world->backend->health(r->device); }
 
 cq_status cq_rollout_begin_adjoint(cq_rollout *r) {
@@ -359,6 +371,8 @@ cq_status cq_rollout_set_adjoint(cq_rollout *r, double discount, int32_t window,
 
 const double *cq_rollout_adjoint_norms(const cq_rollout *r) { return r->rules.norms; }
 
+// Multiplies the adjoint of the live state by what cq_rollout_set_adjoint asks for between two control steps. CQ_OK or
+// CQ_INVALID.
 cq_status cq_rollout_discount(cq_rollout *r) {
   if (!r->adjoint) return cq_fail(CQ_INVALID, "begin the adjoint before it is discounted");
   const double factor = cq_adjoint_factor(&r->rules, cq_rollout_at(r));
@@ -378,7 +392,8 @@ cq_status cq_rollout_run_adjoint(cq_rollout *r, int32_t count, double *grad_sign
 
 // ---- gradients ------------------------------------------------------------------------------------------------------
 
-// Adds the gradient of a field in one scene to the caller's array.
+// Adds the gradient of a field in one scene to out {count}, the caller's array: of a material constant from those of
+// the slots that depend on it.
 static void add_gradient(const cq_rollout *r, int32_t scene, int32_t field, double *out) {
   const cq_model *m = &r->world->model;
   const cq_gradients *g = r->world->backend->gradients(r->device, scene);
@@ -426,16 +441,19 @@ const cq_quantity_info *cq_quantity_describe(int32_t quantity) {
   return quantity >= 0 && quantity < CQ_QUANTITY_COUNT ? &info[quantity] : NULL;
 }
 
+// Fills a readout with defaults: the mean of positions.
 void cq_readout_init(cq_readout *readout) {
   *readout = (cq_readout){.cookie = CQ_COOKIE, .kind = CQ_READOUT_MEAN, .fields = 1u << CQ_FIELD_POSITION};
 }
 
+// The number of values of a readout in one scene: for each group, or for each listed particle of a gather.
 int64_t cq_readout_count(const cq_world *world, const cq_readout *readout) {
   const int64_t width = cq_readout_width(readout->kind, readout->fields, world->model.dim);
   if (readout->kind != CQ_READOUT_GATHER) return readout->group_count * width;
   return (readout->group_start[readout->group_count] - readout->group_start[0]) * width;
 }
 
+// CQ_OK, or CQ_INVALID and a sentence for a readout that this rollout cannot make.
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q) {
   if (q->cookie != CQ_COOKIE) return cq_fail(CQ_INVALID, "a cq_readout was not filled by cq_readout_init");
   if (!r->began) return cq_fail(CQ_INVALID, "the rollout has no live state; begin it first");
@@ -461,6 +479,7 @@ cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q) {
   return CQ_OK;
 }
 
+// Computes a readout of the live state into out {B, cq_readout_count}. CQ_OK or an error.
 cq_status cq_rollout_read(cq_rollout *r, const cq_readout *readout, double *out) {
   const cq_status status = cq_readout_check(r, readout);
   return status ? status : r->world->backend->read(r->device, readout, cq_readout_count(r->world, readout), out);

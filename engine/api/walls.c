@@ -4,12 +4,12 @@
 #include <math.h>
 #include <string.h>
 
-// Numbers of wall impulses in one control step of all scenes.
+// The number of values of wall impulses in one control step of all scenes.
 static int64_t impulse_count(const cq_rollout *r) {
   return (int64_t)r->def.batch * r->world->model.contact_count * cq_contact_width(r->world->model.dim);
 }
 
-// Numbers of wall velocities in one control step of all scenes.
+// The number of components of wall velocities in one control step of all scenes.
 static int64_t velocity_count(const cq_rollout *r) { return (int64_t)r->def.batch * cq_wall_numbers(&r->world->model); }
 
 // Frees a rollout's wall impulses, velocities and their gradients.
@@ -22,7 +22,8 @@ void cq_walls_close(cq_rollout *r) {
 
 // ---- impulses -------------------------------------------------------------------------------------------------------
 
-// Allocates the arrays of a rollout's walls when it is created.
+// When a rollout is created: allocates the impulses of its walls and their gradients, if they are asked for. CQ_OK,
+// CQ_MEMORY, or CQ_INVALID in a world without walls and pins.
 cq_status cq_walls_open(cq_rollout *r) {
   const size_t count = (size_t)impulse_count(r) * (size_t)r->def.steps;
   if (!r->def.contact) return CQ_OK;
@@ -50,14 +51,14 @@ cq_status cq_rollout_contact_adjoint(cq_rollout *r, int32_t step, int32_t count,
 
 // ---- their velocities -----------------------------------------------------------------------------------------------
 
-// Allocates an array of wall velocities by control step, {steps, batch, numbers of walls}, unless it is there;
-// 0: no memory.
+// Allocates an array of wall velocities by control step, {steps, batch, walls, dim}, unless it is there. 1, or 0
+// without memory.
 static int reserve(const cq_rollout *r, double **array) {
   return cq_step_rows_reserve(r, array, cq_wall_numbers(&r->world->model), "velocities of walls");
 }
 
 // Allocates velocities and places of walls for all control steps, and their gradients where the rollout has an
-// adjoint.
+// adjoint. CQ_OK or CQ_MEMORY.
 static cq_status reserve_motion(cq_rollout *r) {
   cq_walls *next = &r->walls_next;
   if (!reserve(r, &next->velocity) || !reserve(r, &next->place)) return CQ_MEMORY;
@@ -65,18 +66,19 @@ static cq_status reserve_motion(cq_rollout *r) {
   return reserve(r, &r->track.grad_velocity) && reserve(r, &r->track.grad_place) ? CQ_OK : CQ_MEMORY;
 }
 
-// Length of a control step [time].
+// The length of a control step [time].
 static double control_dt(const cq_rollout *r) { return r->world->model.dt * r->world->model.substeps; }
 
-// How far wall number k (counted over walls and axes) of a scene has moved from where the world has it, at the live
-// state [length].
+// How far a wall of a scene has moved along an axis from where the world has it, at the live state [length]. k: dim
+// times the wall's number, plus the axis.
 static double place_now(const cq_rollout *r, int64_t scene, int64_t k) {
   const int64_t numbers = cq_wall_numbers(&r->world->model), at = cq_rollout_at(r);
   const int64_t row = ((at ? at - 1 : 0) * r->def.batch + scene) * numbers + k;
   return r->track.place[row] + (at ? control_dt(r) * r->track.velocity[row] : 0);
 }
 
-// Adds up the displacement of each wall before each control step, from where it was at the live state of `from`.
+// Sets the displacement of each wall before each control step, from where it was at the live state of `from`, or 0.
+// scene {batch}: as in cq_rollout_begin_from.
 static void integrate(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   const cq_wall_track *walls = &r->track;
   double *place = r->walls_begun.place;
@@ -106,8 +108,8 @@ cq_status cq_rollout_set_walls(cq_rollout *r, const double *velocity, int32_t pe
   return CQ_OK;
 }
 
-// Refuses to go on from a rollout whose walls keep other velocities: where one velocity holds for all times, the place
-// of a wall is that velocity times the time.
+// CQ_OK, or CQ_INVALID for a rollout that goes on from one whose moving walls have other velocities: where one
+// velocity holds for all times, the place of a wall is that velocity times the time.
 static cq_status check_moving(const cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   const cq_model *m = &r->world->model;
   const int changes = r->track.velocity != NULL, changed = from->track.velocity != NULL;
@@ -125,6 +127,8 @@ static cq_status check_moving(const cq_rollout *r, const cq_rollout *from, const
   return CQ_OK;
 }
 
+// At the beginning of a rollout: makes the velocities of walls that were set last those in use, and finds their
+// displacements. from, scene: as in cq_rollout_begin_from, or NULL. CQ_OK or CQ_INVALID (check_moving).
 cq_status cq_walls_begin(cq_rollout *r, const cq_rollout *from, const int32_t *scene) {
   cq_wall_track *track = &r->track;
   if (r->walls_changed) {
@@ -143,6 +147,8 @@ cq_status cq_walls_begin(cq_rollout *r, const cq_rollout *from, const int32_t *s
   return status;
 }
 
+// Adds the gradients of the displacements of walls, of a rollout that began in the live state of `from`, to those at
+// the end of `from`. scene {batch}: as in cq_rollout_begin_from. CQ_OK or CQ_MEMORY.
 cq_status cq_walls_pass_adjoint(const cq_rollout *r, cq_rollout *from, const int32_t *scene) {
   const int64_t numbers = cq_wall_numbers(&r->world->model), width = velocity_count(r);
   if (!r->track.velocity || !from->track.velocity) return CQ_OK;
@@ -167,7 +173,9 @@ void cq_walls_begin_adjoint(cq_rollout *r) {
   memset(r->track.grad_place, 0, (size_t)(r->def.steps * velocity_count(r)) * sizeof(double));
 }
 
-// (E73) A velocity acts in its own control step, and by the displacement of the wall in all later ones.
+// (E73) Sets out to the gradient of the velocities of walls by control step, {steps, walls, dim} summed over scenes,
+// or {B, steps, walls, dim} for each. A velocity acts in its own control step, and by the displacement of the wall in
+// all later ones. CQ_OK or an error.
 cq_status cq_rollout_walls_gradient(cq_rollout *r, double *out, int32_t per_scene) {
   const cq_model *m = &r->world->model;
   const int64_t steps = r->def.steps, numbers = cq_wall_numbers(m), batch = r->def.batch;

@@ -8,8 +8,8 @@
 // 6,400 (tests/bench); more cores move that up, to an extent that was not measured.
 enum { AUTO_CUDA_PARTICLES = 20000 };
 
-// Takes a GPU if there is one and it pays, else the CPU. That is a choice and no failure: the description of the world
-// says why.
+// Makes the context of a world on a GPU if there is one and it pays, else on the CPU. That is a choice and no failure:
+// why {size} is set to the reason, for the world's description. CQ_OK or an error of the CPU.
 static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
   const long long particles = (long long)world->model.particle_count;
   if (particles >= AUTO_CUDA_PARTICLES) {
@@ -24,7 +24,7 @@ static cq_status open_gpu_or_cpu(cq_world *world, char *why, size_t size) {
   return world->backend->context_create(&world->model, &world->context);
 }
 
-// What only the CPU does of a model, in a sentence; NULL: nothing.
+// What only the CPU does of a model, as the words of a sentence; NULL: nothing.
 static const char *only_on_cpu(const cq_model *m) {
   if (cq_is_implicit(m)) return "implicit steps are made on the CPU only; take device = \"cpu\"";
   if (cq_keeps_unresolved(m))
@@ -35,8 +35,8 @@ static const char *only_on_cpu(const cq_model *m) {
   return NULL;
 }
 
-// Chooses the device of a world by its kind (CPU, CUDA or automatic) and makes its context; refuses what that device
-// cannot do.
+// Chooses the device of a world by its kind (CQ_DEVICE_...) and makes its context. CQ_OK, or an error: the device is
+// missing, or cannot do what the model asks for.
 static cq_status open_device(cq_world *world, int32_t kind) {
   const char *refused = only_on_cpu(&world->model);
   if (refused && kind == CQ_DEVICE_CUDA) return cq_fail(CQ_UNSUPPORTED, "%s", refused);
@@ -57,6 +57,7 @@ static cq_status open_device(cq_world *world, int32_t kind) {
   return status;
 }
 
+// Sets out to a new world, checked and copied from its definition, with its device. CQ_OK or an error with a sentence.
 cq_status cq_world_create(const cq_world_def *def, cq_world **out) {
   cq_world *world = cq_alloc(1, sizeof *world, "world");
   if (!world) return CQ_MEMORY;
@@ -71,6 +72,7 @@ cq_status cq_world_create(const cq_world_def *def, cq_world **out) {
   return CQ_OK;
 }
 
+// Frees a world and its rollouts; NULL: nothing.
 void cq_world_destroy(cq_world *world) {
   if (!world) return;
   while (world->rollouts) cq_rollout_destroy(world->rollouts);
@@ -82,18 +84,25 @@ void cq_world_destroy(cq_world *world) {
 double cq_world_courant(const cq_world *world, int32_t weighed) {
   return cq_model_courant(&world->model, NULL, weighed);
 }
+// The rate at which particles lose the motion that the grid does not resolve [1/time] (E123); 0: they lose all of it in
+// each step (APIC).
 double cq_world_residual_decay(const cq_world *world) { return world->model.residual_decay; }
+// The device of a world in a few words, and why it was taken.
 const char *cq_world_device(const cq_world *world) { return world->description; }
+// The kind of device that a world is on: CQ_DEVICE_CPU or CQ_DEVICE_CUDA.
 int32_t cq_world_device_kind(const cq_world *world) {
   return world->backend == cq_backend_cpu() ? CQ_DEVICE_CPU : CQ_DEVICE_CUDA;
 }
+// Sets gpu to what GPU number `index` is. CQ_OK, or an error that says why there is none.
 cq_status cq_gpu_find(int32_t index, cq_gpu *gpu) { return cq_cuda_find_gpu(index, gpu); }
 
+// Sets seconds to the time of each phase since the last reset, all threads together. reset: 1 clears them.
 void cq_world_timers(cq_world *world, double seconds[14], int32_t reset) {
   _Static_assert(CQ_PHASE_COUNT == 14, "cq.h says how many timers there are");
   world->backend->timers(world->context, seconds, reset);
 }
 
+// The name of a phase of the timers, "" for one that there is not.
 const char *cq_phase_name(int32_t phase) {
   static const char *const names[CQ_PHASE_COUNT] = {"sort", "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj",
                                                     "readout", "actuation", "stress", "tensors", "assembly",
@@ -101,6 +110,7 @@ const char *cq_phase_name(int32_t phase) {
   return phase >= 0 && phase < CQ_PHASE_COUNT ? names[phase] : "";
 }
 
+// The size of a public struct in bytes, by its name, for Lua to compare with its own; -1 for an unknown one.
 int64_t cq_struct_size(const char *name) {
   static const struct { const char *name; int64_t size; } sizes[] = {
       {"cq_material", sizeof(cq_material)}, {"cq_cable", sizeof(cq_cable)}, {"cq_chamber", sizeof(cq_chamber)},

@@ -56,12 +56,13 @@ struct cq_rollout {
   int32_t began, adjoint, finished, failed;
 };
 
-// CQ_OK if a rollout can go `count` control steps forward, or backward.
+// CQ_OK if a rollout can make `count` control steps from its live state, else CQ_INVALID and a sentence.
 cq_status cq_rollout_ready(const cq_rollout *r, int32_t count);
+// CQ_OK if the last `count` control steps of a rollout can be reversed, else CQ_INVALID and a sentence.
 cq_status cq_rollout_ready_adjoint(const cq_rollout *r, int32_t count);
 // Completes the gradient of a field once the adjoint has reached the start. CQ_INVALID if it was not wanted.
 cq_status cq_rollout_complete(cq_rollout *r, int32_t field);
-// What walls.c does when a rollout is created, begins, begins its adjoint and is destroyed.
+// What walls.c does when a rollout is created, begins, passes its adjoint on, begins its adjoint and is destroyed.
 cq_status cq_walls_open(cq_rollout *r);
 cq_status cq_walls_begin(cq_rollout *r, const cq_rollout *from, const int32_t *scene);
 cq_status cq_walls_pass_adjoint(const cq_rollout *r, cq_rollout *from, const int32_t *scene);
@@ -72,17 +73,23 @@ void cq_gravity_begin(cq_rollout *r);
 void cq_gravity_begin_adjoint(cq_rollout *r);
 void cq_gravity_close(cq_rollout *r);
 // Values that change from one control step to the next: arrays {steps, batch, width}, from rows of the user, which are
-// {steps, width} for all scenes or {batch, steps, width} for each. reserve allocates an array unless it is there, and
-// returns 0 without memory; cq_step_row is the row of the user for a row of {steps, batch}.
+// {steps, width} for all scenes (per_scene 0) or {batch, steps, width} for each (1).
+
+// Allocates such an array, which `what` names in a sentence, unless it is there. 1, or 0 without memory.
 int cq_step_rows_reserve(const cq_rollout *r, double **array, int64_t width, const char *what);
+// Copies the rows of the user, `from`, to such an array.
 void cq_step_rows_copy(const cq_rollout *r, double *to, const double *from, int64_t width, int32_t per_scene);
+// The number of the user's row for row number `row` of {steps, batch}.
 static inline int64_t cq_step_row(const cq_rollout *r, int64_t row, int32_t per_scene) {
   return (per_scene ? row % r->def.batch * r->def.steps : 0) + row / r->def.batch;
 }
+// CQ_OK, or CQ_INVALID and a sentence for a readout that this rollout cannot make.
 cq_status cq_readout_check(const cq_rollout *r, const cq_readout *q);
-cq_status cq_policy_change_done(const cq_rollout *r);   // CQ_INVALID while changing.grad must still be added
-// Controls are checked before.
+// CQ_OK, or CQ_INVALID while the gradient of a policy's change must still be added to the control step before.
+cq_status cq_policy_change_done(const cq_rollout *r);
+// Makes control steps that were checked before, and notes whether the rollout failed. CQ_OK or the error of a step.
 cq_status cq_rollout_forward(cq_rollout *r, const cq_controls *controls);
+// Reverses control steps that were checked before. After an error the rollout must begin again.
 cq_status cq_rollout_backward(cq_rollout *r, const cq_controls *controls);
 
 #endif

@@ -180,8 +180,8 @@ CQ_INLINE Real rest_adj(const AveragedChunk *w, const Stencils *st, const int h,
   return r_load(w->own + WANTED * CQ_CHUNK + h) - own->volume * sum[1];
 }
 
-// The q that an application of 1 - A takes of particles h, h + 1, ...: of the second (second 1) the rest of the first,
-// of the first first_rate.
+// The rate q that an application of 1 - A reads, of particles h, h + 1, ...: for the second one (second 1) the rest
+// that the first one left, for the first one first_rate.
 CQ_INLINE Real averaged_rate(const AveragedChunk *w, const int h, const int second) {
   return second ? r_load(w->own + REST * CQ_CHUNK + h) : first_rate(w, h);
 }

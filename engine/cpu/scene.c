@@ -307,8 +307,8 @@ static int64_t arrangement_bytes(const cq_scene *s) {
 
 int64_t cq_scene_mark_bytes(const cq_scene *s) { return slice_bytes(s) + arrangement_bytes(s); }
 
-// Bytes of the record of an engine step, estimated: sorting keeps one more slice in one step of ten, and the grid may
-// grow by half.
+// The bytes of the record of one control step of a scene, estimated: sorting keeps one more slice in one step of ten,
+// and the grid may grow by half.
 int64_t cq_scene_record_bytes(const cq_scene *s) {
   const cq_model *m = s->model;
   // of implicit steps what they solve for, and which contacts hold

@@ -21,6 +21,7 @@ struct cq_memo {
   cq_mark *end;              // the last state of the forward pass, once it is left; NULL where not everything is kept
 };
 
+// The table of operations of the device that a memo uses.
 static const cq_backend *backend_of(const cq_memo *memo) { return memo->def.backend; }
 
 // Frees the checkpoint that the forward pass left at its end, the state that the reverse pass begins with.
@@ -66,15 +67,16 @@ cq_status cq_memo_create(const cq_memo_def *def, cq_memo **out) {
   return CQ_OK;
 }
 
-// How many control steps are run forward in all to reverse `steps` of them, the first pass included, with blocks of so
-// many control steps and so many checkpoints.
+// How many control steps are run forward in all to reverse `steps` of them, the first pass included. block: control
+// steps of a block; marks: checkpoints, the one at the start included.
 static int64_t forward_steps(int64_t steps, int64_t block, int64_t marks) {
   const int64_t blocks = (steps + block - 1) / block;
   // every block is recorded once; the first pass is the first of the advances
   return steps + block * cq_schedule_cost(blocks, marks - 1);
 }
 
-// The error for a memory budget below what one control step needs, with both numbers.
+// Fails with CQ_MEMORY and a sentence for a memory budget below what one control step needs. budget, forces: bytes,
+// the latter for the user's forces of all control steps.
 static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces) {
   const cq_amount least = cq_amount_of(plan->record_bytes + plan->slice_bytes + forces), has = cq_amount_of(budget);
   const cq_amount record = cq_amount_of(plan->record_bytes), mark = cq_amount_of(plan->slice_bytes);
@@ -96,8 +98,8 @@ static cq_status too_little(const cq_plan *plan, int64_t budget, int64_t forces)
                  least.number, least.unit, record.number, record.unit, mark.number, mark.unit, has.number, has.unit);
 }
 
-// Chooses the block size and the number of checkpoints that fit into the budget of memory and repeat the fewest control
-// steps.
+// Sets memo->plan: the block size and the number of checkpoints that fit into the budget of memory and repeat the
+// fewest control steps; all records where they fit. CQ_OK, or CQ_MEMORY where not even one control step fits.
 static cq_status make_plan(cq_memo *memo) {
   cq_plan *plan = &memo->plan;
   const int64_t steps = memo->def.steps, forces = steps * memo->def.forces * (int64_t)sizeof(double);
@@ -128,7 +130,8 @@ static cq_status make_plan(cq_memo *memo) {
   return CQ_OK;
 }
 
-// Allocates the records and checkpoints that the memory plan asks for; those of an earlier rollout are used again.
+// Makes room for the records and checkpoints of the plan; those of an earlier rollout are used again. CQ_OK or
+// CQ_MEMORY.
 static cq_status reserve(cq_memo *memo) {
   const cq_plan *plan = &memo->plan;
   if (memo->record_capacity < plan->records) {
@@ -151,7 +154,8 @@ static cq_status reserve(cq_memo *memo) {
   return CQ_OK;
 }
 
-// Takes a checkpoint of the live state, which is at the begin of a block.
+// Makes a checkpoint of the live state, which is at the start of a block, the last on the stack. CQ_OK or an error of
+// the device.
 static cq_status push_mark(cq_memo *memo) {
   const cq_status status = backend_of(memo)->mark_create(memo->def.device, &memo->marks[memo->mark_count]);
   if (!status) memo->mark_at[memo->mark_count++] = memo->at;
@@ -194,7 +198,8 @@ static cq_controls controls_of(const cq_memo *memo, int32_t from, int32_t count)
                        .forces = given_at(given->forces, memo->def.forces, from - given->at)};
 }
 
-// Makes room for the records of the next `count` control steps, which are within one block.
+// Creates the records of the next `count` control steps, which are within one block, where they are not there yet.
+// CQ_OK or an error of the device.
 static cq_status take_records(cq_memo *memo, int32_t count) {
   for (int64_t i = memo->at; i < memo->at + count; i++) {
     cq_record **slot = &memo->records[i % memo->block];
@@ -205,8 +210,8 @@ static cq_status take_records(cq_memo *memo, int32_t count) {
   return CQ_OK;
 }
 
-// Runs control steps from the live state. recorded: within one block, their records are kept. policy_run: NULL, or the
-// policy that computes their signals.
+// Runs `count` control steps from the live state. recorded: 1, they are within one block, and their records are kept;
+// policy_run: NULL, or the policy that computes their signals. CQ_OK, CQ_INTERRUPTED, or the error of a step.
 static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_policy_run *policy_run) {
   cq_status status = recorded ? take_records(memo, count) : CQ_OK;
   for (const int32_t end = memo->at + count; memo->at < end && !status;) {
@@ -223,7 +228,8 @@ static cq_status advance(cq_memo *memo, int32_t count, int recorded, const cq_po
   return status;
 }
 
-// Does the schedule want a checkpoint at the start of control step i? last: the last block of the chain.
+// Does the schedule want a checkpoint at the start of control step i? 1 yes, 0 no. last: the last block that is to be
+// reversed.
 static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
   if (!memo->mark_count || i % memo->block) return 0;
   const int64_t from = memo->mark_at[memo->mark_count - 1] / memo->block, here = i / memo->block;
@@ -232,8 +238,8 @@ static int wants_mark(const cq_memo *memo, int64_t i, int64_t last) {
   return here - from == cq_schedule_split(length, free);
 }
 
-// Control steps from the live state up to end: with the checkpoints of a chain to block `last`, which
-// is recorded; -1: nothing is.
+// Runs control steps from the live state up to number `end`, with the checkpoints of the schedule for reversing blocks
+// up to `last`, which is recorded; last -1: nothing is. CQ_OK or the error of a step.
 static cq_status run_to(cq_memo *memo, int64_t end, int64_t last, const cq_policy_run *policy_run) {
   const int64_t start = last < 0 ? INT64_MAX : last * memo->block;
   cq_status status = CQ_OK;
@@ -251,8 +257,8 @@ static void keep(double *to, const double *from, int64_t count) {
   if (count && to != from) memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-// Takes signals and forces of the coming control steps: copied where there will be a backward pass, else the caller's
-// arrays.
+// Sets memo->given to signals and forces of the coming control steps: copied where there will be a backward pass, else
+// the caller's arrays.
 static void take_controls(cq_memo *memo, const cq_controls *c) {
   const int64_t signals = c->count * memo->def.signals, forces = c->count * memo->def.forces;
   double *to_signals = at_step(memo->signals, memo->def.signals, memo->at);
@@ -282,7 +288,7 @@ cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls) {
 }
 
 // Runs the block that holds control step i again from its checkpoint, up to i, and keeps the records, so that i and
-// those before it can be reversed. The live state is then i + 1 again.
+// those before it can be reversed. The live state is then i + 1 again. CQ_OK or the error of a step.
 static cq_status record_block(cq_memo *memo, int64_t i) {
   const int64_t block = i / memo->block;
   while (memo->mark_count && memo->mark_at[memo->mark_count - 1] > block * memo->block)

@@ -19,19 +19,30 @@ typedef struct cq_memo_def {
   const cq_wall_track *track;   // of the rollout, which keeps it
 } cq_memo_def;
 
+// Sets memo to a new one for a device. CQ_OK or CQ_MEMORY.
 cq_status cq_memo_create(const cq_memo_def *def, cq_memo **memo);
+// Frees a memo with its records and checkpoints, before the device is closed; NULL: nothing.
 void cq_memo_destroy(cq_memo *memo);
-void cq_memo_forget(cq_memo *memo);                   // before the device begins again, which may use the memory
-cq_status cq_memo_begin(cq_memo *memo);               // the device has begun: plans, and forgets what it had
+// Drops all records and checkpoints, before the device begins again, which may use their memory.
+void cq_memo_forget(cq_memo *memo);
+// After the device has begun: plans records and checkpoints, and makes the first one. CQ_OK, CQ_MEMORY, or an error of
+// the device.
+cq_status cq_memo_begin(cq_memo *memo);
+// How the memory of a rollout is spent: records, checkpoints, and how often steps are repeated.
 const cq_plan *cq_memo_plan(const cq_memo *memo);
-double *cq_memo_forces(cq_memo *memo);                // {steps, batch, ...} that it keeps; NULL: forward only
-int32_t cq_memo_at(const cq_memo *memo);              // index of the live state
-// Control steps forward from the live state and back from it, of which there are as many, with controls as
-// cq_rollout_run, cq_rollout_run_policy and their adjoints have them.
+// The forces {steps, batch, forces, dim} of all control steps that a memo keeps; NULL: forward only.
+double *cq_memo_forces(cq_memo *memo);
+// The number of control steps that lead to the live state.
+int32_t cq_memo_at(const cq_memo *memo);
+// Makes controls->count control steps forward from the live state, with controls as cq_rollout_run or
+// cq_rollout_run_policy have them. CQ_OK or the error of a step.
 cq_status cq_memo_run(cq_memo *memo, const cq_controls *controls);
-// rules: NULL: exact ones.
+// Reverses the last controls->count control steps, with controls as the adjoints of cq_rollout_run and
+// cq_rollout_run_policy have them; records that are gone are made again. rules: how the adjoint goes from one control
+// step to the one before; NULL: exactly. CQ_OK or the error of a step.
 cq_status cq_memo_reverse(cq_memo *memo, const cq_controls *controls, const cq_adjoint_rules *rules);
-// Back to the last state of the forward pass, to be reversed again. Makes nothing again where everything is kept.
+// Goes back to the last state of the forward pass, to be reversed again. Makes nothing again where everything is kept.
+// CQ_OK or the error of a step.
 cq_status cq_memo_return(cq_memo *memo);
 
 #endif

@@ -3,8 +3,8 @@
 
 static const int64_t MANY = INT64_MAX / 4;   // more than any rollout makes
 
-// C(s + r, s): the longest chain that s checkpoints, the one at its start included, reverse
-// with r advances of any block
+// C(s + r, s): the length of the longest chain of blocks that s checkpoints, the one at its start included, reverse
+// while no block is advanced more than r times.
 static int64_t reach(int64_t s, int64_t r) {
   if (r < 0 || s < 0) return 0;
   int64_t b = 1;
@@ -16,7 +16,8 @@ static int64_t reach(int64_t s, int64_t r) {
   return b;
 }
 
-// The smallest number r of passes over any block that suffices for `length` blocks with s checkpoints.
+// The smallest number r such that `length` blocks can be reversed with s checkpoints while no block is advanced more
+// than r times.
 static int64_t repetitions(int64_t length, int64_t s) {
   int64_t r = 0;
   while (reach(s, r) < length) r++;

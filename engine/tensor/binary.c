@@ -8,7 +8,7 @@ typedef struct walk {
   int64_t index[CQ_TENSOR_RANK_MAX], a, b;
 } walk;
 
-// Goes on to the next row; 0 when all are done.
+// Goes on to the next row of a layout, and returns 1; 0 when all are done.
 static int walk_next(walk *w, const cq_layout *layout) {
   for (int32_t d = layout->rank - 2; d >= 0; d--) {
     w->a += layout->stride_a[d];
@@ -33,7 +33,7 @@ typedef struct row {
   int64_t count, sa, sb;
 } row;
 
-// The innermost loop of a layout: its length and strides.
+// The innermost loop of a layout: its length, and the strides of both operands.
 static row row_of(const cq_layout *layout) {
   if (layout->rank == 0) return (row){1, 1, 1};
   int32_t last = layout->rank - 1;
@@ -60,7 +60,7 @@ static double greatest(double x, double z) { return x >= z || isnan(x) ? x : z; 
   } \
   break
 
-// Applies a binary operation to one row of two tensors.
+// Sets one row y {r.count} to a binary operation (CQ_BINARY_...) of two tensors, from a and b on.
 static void binary_row(int32_t op, row r, const double *a, const double *b, double *restrict y) {
   switch (op) {
     case CQ_BINARY_ADD: EACH(u + v);
@@ -78,6 +78,8 @@ static void binary_row(int32_t op, row r, const double *a, const double *b, doub
   }
 }
 
+// Sets y, of the layout's shape, to a binary operation (CQ_BINARY_...) of a and b, read by the layout's strides: 0
+// where an operand is broadcast.
 void cq_tensor_binary(int32_t op, const cq_layout *layout, const double *a, const double *b, double *y) {
   if (element_count(layout) == 0) return;
   row r = row_of(layout);
@@ -91,7 +93,7 @@ void cq_tensor_binary(int32_t op, const cq_layout *layout, const double *a, cons
 // The derivative of x^e by x; 0 of x^0, also at x = 0.
 static double power_dx(double x, double e) { return e == 0 ? 0 : e == 2 ? 2 * x : e * pow(x, e - 1); }
 
-// d(x^e)/de; its limit 0 at x = 0 for e > 0
+// The derivative of x^e by e; its limit 0 at x = 0 for e > 0.
 static double power_de(double x, double e) { return x == 0 && e > 0 ? 0 : pow(x, e) * log(x); }
 
 // du and dv are the partial derivatives times g, taken as 0 where g is 0 (as in unary.c). A broadcast operand collects
@@ -114,7 +116,7 @@ static double power_de(double x, double e) { return x == 0 && e > 0 ? 0 : pow(x,
   break
 #define READ const double u = a[i * r.sa], v = b[i * r.sb], g = gy[i]
 
-// The adjoint of one operation along the innermost dimension.
+// Adjoint of binary_row: from gy {r.count}, adds to grad, those of a and b, NULL where not wanted. ab: both operands.
 static void binary_row_adj(int32_t op, row r, const double *const ab[2], double *const grad[2], const double *gy) {
   const double *a = ab[0], *b = ab[1];
   double *ga = grad[0], *gb = grad[1];
@@ -131,6 +133,8 @@ static void binary_row_adj(int32_t op, row r, const double *const ab[2], double 
   }
 }
 
+// Adjoint of cq_tensor_binary: from grad_y, of the layout's shape, adds to grad_a and grad_b by the layout's strides;
+// NULL: not wanted. ab: both operands.
 void cq_tensor_binary_adj(int32_t op, const cq_layout *layout, const double *const ab[2], double *grad_a,
                           double *grad_b, const double *grad_y) {
   if (element_count(layout) == 0) return;

@@ -15,7 +15,8 @@ typedef struct layout {
   int64_t lines, block;          // of outputs along the last axis: all, and at a time
 } layout;
 
-// Sizes of a convolution: outputs, inputs, taps of the kernel, and lines of a block.
+// The sizes that follow from a convolution: outputs, inputs, taps of the kernel, and lines of outputs that are
+// computed together.
 static layout layout_of(const cq_convolution *c) {
   layout l = {.outputs = 1, .inputs = 1, .taps = c->in};
   for (int d = 0; d < 3; d++) {
@@ -36,7 +37,7 @@ typedef struct span {
   int64_t first, lines, count;   // count: of outputs
 } span;
 
-// The lines of the output that are computed together, from `line` on.
+// The lines of outputs that are computed together, from `line` on.
 static span span_at(const layout *l, int64_t line) {
   const int64_t lines = line + l->block < l->lines ? l->block : l->lines - line;
   return (span){line, lines, lines * l->out[2]};
@@ -47,7 +48,8 @@ typedef struct reach {
   int64_t first, begin, end, count;
 } reach;
 
-// Which part of a line lies within the input, for a shift of the kernel; the rest is padding.
+// The outputs of a line under one tap that read the input, and not padding. first: where output 0 reads; count:
+// outputs of a line.
 static reach reach_of(const cq_convolution *c, int64_t first, int64_t count) {
   const int64_t stride = c->stride[2], size = c->size[2];
   int64_t begin = first < 0 ? (-first + stride - 1) / stride : 0;
@@ -78,7 +80,8 @@ static void move_line(double *line, int64_t stride, reach r, double *column, int
   for (int64_t x = r.end; x < r.count; x++) column[x] = 0;
 }
 
-// For each tap (channel, kz, ky, kx) a row of the outputs of a span of lines. back: from the columns to the picture.
+// Fills the columns of a span of outputs: for each tap (channel, kz, ky, kx) a row of the numbers that these outputs
+// read. back 1: adds the columns to the picture.
 static void patches(const cq_convolution *c, const layout *l, double *picture, span s, double *column, int back) {
   const int64_t *k = c->kernel, width = l->out[2], top = s.first / l->out[1], left = s.first % l->out[1];
   for (int64_t tap = 0; tap < l->taps; tap++) {
@@ -97,6 +100,8 @@ static void patches(const cq_convolution *c, const layout *l, double *picture, s
   }
 }
 
+// Cross-correlation y = w columns(x) of a batch: x {batch, in, size}, w {out, in, kernel}, y {batch, out, outputs}.
+// CQ_OK or CQ_MEMORY.
 cq_status cq_tensor_convolve(const cq_convolution *c, const double *x, const double *w, double *y) {
   const layout l = layout_of(c);
   double *column = cq_tensor_alloc(l.taps * l.block * l.out[2], 0);
@@ -112,7 +117,8 @@ cq_status cq_tensor_convolve(const cq_convolution *c, const double *x, const dou
   return CQ_OK;
 }
 
-// Adjoint of y = w columns(x): adds dy columns^T to dw, and w^T dy, through the columns, to dx; either may be NULL.
+// Adjoint of cq_tensor_convolve, y = w columns(x): adds dy columns^T to grad_w, and w^T dy, through the columns, to
+// grad_x; either may be NULL. CQ_OK or CQ_MEMORY.
 cq_status cq_tensor_convolve_adj(const cq_convolution *c, const double *x, const double *w, double *grad_x,
                                  double *grad_w, const double *grad_y) {
   const layout l = layout_of(c);

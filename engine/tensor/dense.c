@@ -5,6 +5,8 @@
 #define CQ_ACTIVATION static inline
 #include "../math/activation.inl"
 
+// A layer of a network: y = f(x w + b), with x {rows, in}, w {in, out}, b {out}, y {rows, out} and the activation f of
+// d.
 void cq_tensor_dense(const cq_dense *d, const double *x, const double *w, const double *b, double *y) {
   const cq_product product = {.batch = 1, .m = d->rows, .n = d->out, .k = d->in};
   cq_tensor_matmul(&product, x, w, y);
@@ -13,6 +15,8 @@ void cq_tensor_dense(const cq_dense *d, const double *x, const double *w, const 
   if (d->activation >= 0) cq_tensor_unary(d->activation, d->rows * d->out, y, y);
 }
 
+// Adjoint of cq_tensor_dense, from the result y: adds to the gradients in grad, of which NULLs are not wanted; grad_y
+// is overwritten.
 void cq_tensor_dense_adj(const cq_dense *d, const double *x, const double *w, const double *y,
                          const cq_dense_grad *grad, double *grad_y) {
   for (int64_t i = 0; d->activation >= 0 && i < d->rows * d->out; i++)

@@ -21,13 +21,16 @@ _Static_assert(sizeof(block) <= CQ_ALIGNMENT, "the head of a block fits its alig
 static block *kept[CLASS_COUNT];
 static int64_t kept_bytes;
 
-// The size class of a block: the smallest power of two that holds it, or -1 if it is too large to be kept.
+// The size class of a block of so many bytes: that of the smallest power of two that holds it, or -1 if it is too
+// large to be kept.
 static int32_t class_of(size_t bytes) {
   int32_t c = 0;
   while (c < CLASS_COUNT && ((size_t)1 << (c + CLASS_SMALLEST)) < bytes) c++;
   return c < CLASS_COUNT ? c : -1;
 }
 
+// Memory for `count` numbers; zeroed 1: all 0. Freed blocks are kept by size and given again. NULL without memory,
+// with a sentence in cq_error().
 double *cq_tensor_alloc(int64_t count, int32_t zeroed) {
   if (count < 0 || (uint64_t)count > (SIZE_MAX >> 1) / sizeof(double)) {
     cq_fail(CQ_MEMORY, "out of memory: a tensor of %lld elements is more than an address can hold", (long long)count);
@@ -51,6 +54,7 @@ double *cq_tensor_alloc(int64_t count, int32_t zeroed) {
   return data;
 }
 
+// Gives memory of cq_tensor_alloc back, or keeps it for the next tensor of its size; NULL: nothing.
 void cq_tensor_free(double *data) {
   if (!data) return;
   block *head = (block *)(void *)((char *)data - CQ_ALIGNMENT);
@@ -78,6 +82,7 @@ void cq_tensor_canonical(int64_t count, double *x) {
   }
 }
 
+// Sets `count` numbers of x to a value.
 void cq_tensor_fill(int64_t count, double value, double *x) {
   for (int64_t i = 0; i < count; i++) x[i] = value;
 }

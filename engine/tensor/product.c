@@ -27,13 +27,15 @@ static void vector_matrix(const cq_product *p, const double *a, const double *b,
               p->accumulate, c, 1);
 }
 
-// Matrix product c = a b, or of transposes, by BLAS.
+// c = op(a) op(b), or c += op(a) op(b), of two matrices by BLAS; op: transposed where p says so.
 static void matrix_matrix(const cq_product *p, const double *a, const double *b, double *c) {
   cblas_dgemm(CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans, p->transpose_b ? CblasTrans : CblasNoTrans,
               (int)p->m, (int)p->n, (int)p->k, 1, a, (int)(p->transpose_a ? p->m : p->k), b,
               (int)(p->transpose_b ? p->k : p->n), p->accumulate, c, (int)p->n);
 }
 
+// Matrix products of a batch: c {m, n} = op(a) op(b), or c += ... if p->accumulate; p has sizes, strides and which are
+// transposed.
 void cq_tensor_matmul(const cq_product *p, const double *a, const double *b, double *c) {
   if (p->m == 0 || p->n == 0) return;
   for (int64_t i = 0; i < p->batch; i++, a += p->stride_a, b += p->stride_b, c += p->stride_c) {

@@ -32,7 +32,8 @@ static double line_product(line l, const double *x) {
   return product;
 }
 
-// Index of the first largest (s = 1) or smallest (s = -1) element; of the first nan if there is one.
+// The index, from 0, of the first largest (s = 1) or smallest (s = -1) element of a line; of the first NaN if there is
+// one.
 static int64_t line_extreme(line l, const double *x, double s) {
   int64_t at = 0;
   for (int64_t i = 0; i < l.count; i++) {
@@ -43,7 +44,7 @@ static int64_t line_extreme(line l, const double *x, double s) {
   return at;
 }
 
-// The length of a line of numbers, scaled so that squares neither overflow nor vanish.
+// The Euclidean norm of a line of numbers, scaled so that squares neither overflow nor vanish.
 static double line_norm(line l, const double *x) {
   double scale = 0, sum = 0;
   for (int64_t i = 0; i < l.count; i++) {
@@ -67,7 +68,8 @@ static double line_logsumexp(line l, const double *x) {
   return top + log(sum);
 }
 
-// Reduces one line of a tensor to a number: sum, mean, product, extreme or its index, norm, logsumexp.
+// Reduces one line of a tensor to a number by an operation (CQ_REDUCE_...): sum, mean, product, extreme or its index,
+// norm, logsumexp.
 static double reduce_line(int32_t op, line l, const double *x) {
   switch (op) {
     case CQ_REDUCTION_SUM: return line_sum(l, x);
@@ -91,7 +93,8 @@ void cq_tensor_reduce(int32_t op, const int64_t extent[3], const double *x, doub
       y[o * extent[2] + i] = reduce_line(op, l, x + o * extent[1] * extent[2] + i);
 }
 
-// Adjoint of a product: for each number the product of the others, also where some are zero.
+// Adjoint of line_product: adds g times the product of all other numbers to each of grad_x, also where some are zero.
+// y: the product.
 static void product_adj(line l, const double *x, double y, double *grad_x, double g) {
   int64_t zeros = 0, at = 0;
   for (int64_t i = 0; i < l.count; i++)
@@ -105,7 +108,7 @@ static void product_adj(line l, const double *x, double y, double *grad_x, doubl
   grad_x[at * l.stride] += g * others;
 }
 
-// The adjoint of one reduction along one line.
+// Adjoint of reduce_line: from g, the gradient of its result y, adds to grad_x of the line.
 static void reduce_line_adj(int32_t op, line l, const double *x, double y, double *grad_x, double g) {
   switch (op) {
     case CQ_REDUCTION_MEAN: g /= (double)l.count; // fall through
@@ -126,6 +129,8 @@ static void reduce_line_adj(int32_t op, line l, const double *x, double y, doubl
   }
 }
 
+// Adjoint of cq_tensor_reduce: from grad_y {extent[0], extent[2]}, adds to grad_x, of the shape of x; of equal
+// extremes the first takes all of it. argmax and argmin have no gradient.
 void cq_tensor_reduce_adj(int32_t op, const int64_t extent[3], const double *x, const double *y, double *grad_x,
                           const double *grad_y) {
   line l = {extent[1], extent[2]};

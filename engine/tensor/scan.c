@@ -2,19 +2,19 @@
 #include "tensor.h"
 #include <math.h>
 
-// Cumulative sums along a line of n elements, s apart.
+// Sets y to the cumulative sums of x along a line of n elements, s apart.
 static void cumsum(int64_t n, int64_t s, const double *x, double *y) {
   double sum = 0;
   for (int64_t i = 0; i < n; i++) y[i * s] = sum += x[i * s];
 }
 
-// Adjoint of cumsum: adds the sums of grad_y from each element to the end.
+// Adjoint of cumsum: adds to each element of grad_x the sum of grad_y from there to the end.
 static void cumsum_adj(int64_t n, int64_t s, double *grad_x, const double *grad_y) {
   double sum = 0;
   for (int64_t i = n - 1; i >= 0; i--) grad_x[i * s] += sum += grad_y[i * s];
 }
 
-// Softmax of n numbers, or its logarithm: y = e^(x - top) / sum.
+// Sets y to the softmax of a line of n numbers, s apart, e^(x - top) / sum; logarithm 1: to its logarithm.
 static void softmax(int64_t n, int64_t s, const double *x, double *y, int logarithm) {
   double top = -INFINITY, sum = 0;
   for (int64_t i = 0; i < n; i++)
@@ -38,6 +38,8 @@ static void log_softmax_adj(int64_t n, int64_t s, const double *y, double *grad_
   for (int64_t i = 0; i < n; i++) grad_x[i * s] += grad_y[i * s] - exp(y[i * s]) * sum;
 }
 
+// Sets y, of the shape of x, to a scan (CQ_SCAN_...) along the second axis of x {extent[0], extent[1], extent[2]}:
+// cumulative sum, softmax or its logarithm.
 void cq_tensor_scan(int32_t op, const int64_t extent[3], const double *x, double *y) {
   int64_t n = extent[1], s = extent[2];
   for (int64_t o = 0; o < extent[0]; o++)
@@ -48,6 +50,7 @@ void cq_tensor_scan(int32_t op, const int64_t extent[3], const double *x, double
     }
 }
 
+// Adjoint of cq_tensor_scan, from its result y: adds to grad_x.
 void cq_tensor_scan_adj(int32_t op, const int64_t extent[3], const double *y, double *grad_x, const double *grad_y) {
   int64_t n = extent[1], s = extent[2];
   for (int64_t o = 0; o < extent[0]; o++)

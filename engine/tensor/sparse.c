@@ -42,20 +42,21 @@ typedef struct boxes {
   int64_t *first, *order;
 } boxes;
 
-// Index of the box along axis d that x lies in.
+// The number along axis d of the search box that a point with coordinate x lies in.
 static int64_t along(const boxes *b, int d, double x) {
   const double k = floor((x - b->lower[d]) / b->width);
   return k < 0 ? 0 : k >= (double)b->size[d] ? b->size[d] - 1 : (int64_t)k;
 }
 
-// Index of the box that a place lies in.
+// The number of the search box that a point x {dim} lies in.
 static int64_t box_of(const boxes *b, int32_t dim, const double *x) {
   int64_t k = 0;
   for (int d = dim - 1; d >= 0; d--) k = k * b->size[d] + along(b, d, x[d]);
   return k;
 }
 
-// Chooses the boxes of the search: at most as many as there are points, or 64. Returns their number.
+// Chooses the boxes b of a search for neighbours around the points x: at most as many as there are points, or 64.
+// Returns their number.
 static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
   double extent[3] = {0};
   for (int d = 0; d < n->dim; d++) {
@@ -79,7 +80,7 @@ static int64_t lay_out(boxes *b, const cq_neighbours *n, const double *x) {
   return total;
 }
 
-// Sorts places by the box that they lie in.
+// Sorts the points x by the box that they lie in, into b. CQ_OK or CQ_MEMORY.
 static cq_status sort(boxes *b, const cq_neighbours *n, const double *x) {
   const int64_t total = lay_out(b, n, x);
   b->first = cq_alloc((size_t)total + 2, sizeof *b->first, "boxes of points");

@@ -12,8 +12,8 @@ typedef struct axis {
   double weight[REACH], slope[REACH];
 } axis;
 
-// Where a coordinate x [pixels from the lower corner] lies along an axis of the window; 0: nowhere near it, or not
-// finite.
+// Sets a to where a coordinate x [pixels from the lower corner] lies along an axis of `size` pixels: first pixel and
+// weights. 1, or 0 where it reaches no pixel, or is not finite.
 static inline int place(double x, int64_t size, axis *a) {
   const double y = x - 1;
   if (!(y >= -REACH && y < (double)size)) return 0;
@@ -24,8 +24,8 @@ static inline int place(double x, int64_t size, axis *a) {
   return 1;
 }
 
-// Where a point falls along each axis: first pixel and weights. An axis that the picture lacks has one pixel of weight
-// 1, the middle one. 0 if the point falls beside the picture.
+// Sets at to where a point falls along each axis: first pixel and weights. An axis that the picture lacks has one
+// pixel of weight 1, the middle one. 1, or 0 if the point falls beside the picture.
 static inline int place_all(const cq_splat *s, const double *x, axis at[3]) {
   for (int d = 0; d < 3; d++) {
     at[d] = (axis){-1, {0, 1, 0}, {0}};
@@ -60,7 +60,8 @@ static int64_t line_of(const cq_splat *s, const axis at[3], int o1, int o2) {
   for (int o2 = r.from[2]; o2 < r.to[2]; o2++)    \
     for (int o1 = r.from[1]; o1 < r.to[1]; o1++)
 
-// Adds the part of a point's amount that falls onto one line of pixels.
+// Adds the part of a point's amounts q that falls onto one line of pixels, of those from `from` to `to` (exclusive) of
+// its stencil.
 static inline void spread(double *line, const double w[REACH], const cq_splat *s, const double *q, int from, int to) {
   const int64_t pixels = s->size[0] * s->size[1] * s->size[2];
   for (int64_t c = 0; c < s->channels; c++, line += pixels)

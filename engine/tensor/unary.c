@@ -8,8 +8,10 @@
 #define EACH(expression) \
   for (int64_t i = 0; i < count; i++) { const double v = x[i]; y[i] = (expression); } break
 
+// 1, 0 or -1 by the sign of x; NaN stays NaN.
 static double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }   // keeps nan
 
+// Sets y {count} to an elementwise function (CQ_UNARY_...) of x.
 void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
   switch (op) {
     case CQ_UNARY_NEGATE: EACH(-v);
@@ -45,6 +47,8 @@ void cq_tensor_unary(int32_t op, int64_t count, const double *x, double *y) {
   } \
   break
 
+// Adjoint of cq_tensor_unary: from grad_y, x and the result y, adds to grad_x {count}. An element whose grad_y is 0
+// gets nothing, also where the derivative is infinite or NaN.
 void cq_tensor_unary_adj(int32_t op, int64_t count, const double *x, const double *y, double *grad_x,
                          const double *grad_y) {
   switch (op) {

@@ -16,19 +16,19 @@ typedef struct point_list {
   const double *weight, *anchor;   // anchor: NULL in a chamber, whose weights may have any sign
 } point_list;
 
-// The points of cable k in the form that the checks share.
+// The points of cable k of a definition in the form that the checks share.
 static point_list points_of_cable(const cq_world_def *def, int32_t k) {
   const cq_cable *c = def->cables + k;
   return (point_list){"cable", k + 1, c->point_count, c->actuator, c->point_start, c->particle, c->weight, c->anchor};
 }
 
-// The points of chamber k in the form that the checks share.
+// The points of chamber k of a definition in the form that the checks share.
 static point_list points_of_chamber(const cq_world_def *def, int32_t k) {
   const cq_chamber *c = def->chambers + k;
   return (point_list){"chamber", k + 1, c->point_count, c->actuator, c->point_start, c->particle, c->weight, NULL};
 }
 
-// Refuses the weight of a particle in a point: of a cable it must be in (0, 1], of a chamber finite.
+// CQ_OK, or CQ_INVALID for the weight of a particle in a point: of a cable it must be in (0, 1], of a chamber finite.
 static cq_status check_weight(const point_list *of, int32_t point, double weight) {
   const int any = of->noun[1] == 'h';   // in a chamber
   if (any ? isfinite(weight) : weight > 0 && weight <= 1) return CQ_OK;
@@ -36,7 +36,7 @@ static cq_status check_weight(const point_list *of, int32_t point, double weight
                  weight, any ? "finite" : "above 0 and at most 1");
 }
 
-// Refuses a point of a cable or a chamber whose particles do not exist or whose weights are wrong.
+// CQ_OK, or CQ_INVALID for a point of a cable or a chamber whose particles do not exist or whose weights are wrong.
 static cq_status check_point(const cq_world_def *def, const point_list *of, int32_t point) {
   const int64_t begin = of->start[point], end = of->start[point + 1];
   double sum = 0;
@@ -61,7 +61,8 @@ static cq_status check_point(const cq_world_def *def, const point_list *of, int3
   return CQ_OK;
 }
 
-// Checks the actuator and all points of a cable or a chamber; adds up their particles.
+// Checks the actuator and all points of a cable or a chamber; adds the number of their particles to `particles`. CQ_OK
+// or CQ_INVALID.
 static cq_status check_points(const cq_world_def *def, const point_list *of, int64_t *particles) {
   if (of->actuator < 0 || of->actuator >= def->actuator_count)
     return cq_fail(CQ_INVALID, "%s %d follows actuator %lld; there are %d", of->noun, of->number, of->actuator + 1ll,
@@ -77,7 +78,7 @@ static cq_status check_points(const cq_world_def *def, const point_list *of, int
   return CQ_OK;
 }
 
-// Checks a cable of the user's: its points, its actuator and its constants.
+// CQ_OK, or CQ_INVALID for a cable of the definition with wrong points, actuator or free length.
 static cq_status check_cable(const cq_world_def *def, int32_t k) {
   const point_list of = points_of_cable(def, k);
   int64_t particles = 0;
@@ -92,7 +93,7 @@ static cq_status check_cable(const cq_world_def *def, int32_t k) {
   return CQ_OK;
 }
 
-// Refuses a chamber with wrong faces, carriers or actuator.
+// CQ_OK, or CQ_INVALID for a chamber of the definition with wrong faces, carriers or actuator.
 static cq_status check_chamber(const cq_world_def *def, int32_t k) {
   const point_list of = points_of_chamber(def, k);
   const cq_chamber *chamber = def->chambers + k;
@@ -139,7 +140,7 @@ static int alloc_cables(const cq_world_def *def, cq_cables *c) {
          c->pull_point && c->pull_weight;
 }
 
-// Copies the points of a cable or chamber: particles and weights, or an anchor.
+// Copies the points of cable or chamber number `index` into c: particles and weights, or an anchor.
 static void copy_points(const point_list *of, int32_t dim, cq_cables *c, int32_t index) {
   const int64_t first = c->start[index], pairs = c->point_start[first];
   const int64_t from = of->start[0], count = of->start[of->count] - from;
@@ -154,7 +155,7 @@ static void copy_points(const point_list *of, int32_t dim, cq_cables *c, int32_t
   memcpy(c->weight + pairs, of->weight + from, (size_t)count * sizeof *c->weight);
 }
 
-// Copies the paths of cables and the faces of chambers from the user's definition, which may go afterwards.
+// Copies the paths of cables and the faces of chambers from the user's definition, which may go afterwards, into c.
 static void copy_all(const cq_world_def *def, cq_cables *c) {
   for (int32_t k = 0; k < c->count; k++) {
     const point_list of = points_of_cable(def, k);
@@ -193,7 +194,7 @@ static void sort_pulls(cq_cables *c, int64_t particle_count, int64_t *first) {
     }
 }
 
-// Where a point of a cable or chamber is: the weighted mean of its particles, or its anchor in the world.
+// Sets x to where a point of a cable or chamber is: the weighted mean of its particles, or its anchor in the world.
 static void place_point(const cq_cables *c, int32_t dim, int64_t point, const double *position, double x[3]) {
   for (int32_t i = 0; i < dim; i++) {
     x[i] = c->point_start[point] == c->point_start[point + 1] ? c->anchor[point * dim + i] : 0;
@@ -209,7 +210,8 @@ static double distance(const double a[3], const double b[3], int32_t dim) {
   return sqrt(square);
 }
 
-// Refuses a cable with two points at one place, since that segment has no direction.
+// CQ_OK, or CQ_INVALID for a cable with two successive points at one place, since that segment has no direction.
+// position {n, dim}.
 static cq_status check_segments(const cq_cables *c, int32_t dim, const double *position) {
   for (int32_t index = 0; index < c->count; index++)
     for (int64_t point = c->start[index]; point + 1 < c->start[index + 1]; point++) {
@@ -225,7 +227,7 @@ static cq_status check_segments(const cq_cables *c, int32_t dim, const double *p
   return CQ_OK;
 }
 
-// Refuses a chamber whose faces' area vectors do not sum to zero.
+// CQ_OK, or CQ_INVALID for a chamber whose faces' area vectors do not sum to zero: it is open. position {n, dim}.
 static cq_status check_closed(const cq_cables *c, int32_t dim, const double *position, int32_t chamber) {
   double sum[3] = {0}, size = 0;
   for (int64_t f = c->face_start[chamber]; f < c->face_start[chamber + 1]; f++) {
@@ -253,13 +255,16 @@ static cq_status check_closed(const cq_cables *c, int32_t dim, const double *pos
   return CQ_OK;
 }
 
+// CQ_OK, or CQ_INVALID for a value of a field of cables that cables which pull at the end of a step cannot have:
+// friction.
 cq_status cq_cables_check(const cq_model *m, int32_t field, double value) {
   if (field != CQ_FIELD_CABLE_FRICTION || value == 0 || !cq_is_implicit(m) || !m->integrator.cables) return CQ_OK;
   return cq_fail(CQ_INVALID, "a cable has a friction of %g, and friction in a sheath has no energy: with it the cables "
                  "of cq.Implicit must be lagged, or the friction 0", value);
 }
 
-// Copies and checks the constants of each cable; one that is needed and missing is an error.
+// Copies and checks the constants of each cable. CQ_OK, CQ_MEMORY, or CQ_INVALID where one is wrong, or needed and
+// missing.
 static cq_status copy_fields(const cq_world_def *def, cq_model *m) {
   for (int32_t f = CQ_FIELD_CABLE_STIFFNESS; f < CQ_FIELD_GRAVITY; f++) {
     const cq_field_info *info = cq_field_describe(f);
@@ -293,7 +298,7 @@ static void sort_corners(cq_cables *c, int32_t dim) {
   c->corner_start[0] = 0;
 }
 
-// Checks all cables and chambers, and counts their points and pairs.
+// Checks all cables and chambers of a definition, and sets the numbers of points and pairs in c. CQ_OK or CQ_INVALID.
 static cq_status check_all(const cq_world_def *def, cq_cables *c) {
   cq_status status = CQ_OK;
   for (int32_t k = 0; k < def->cable_count && !status; k++) {
@@ -311,6 +316,8 @@ static cq_status check_all(const cq_world_def *def, cq_cables *c) {
   return status;
 }
 
+// Checks cables, chambers and surfaces of a definition and copies them into the model; the actuators are there
+// already. CQ_OK or an error.
 cq_status cq_cables_create(const cq_world_def *def, cq_model *m) {
   cq_cables *c = &m->cables;
   if (def->cable_count < 0)
@@ -335,6 +342,7 @@ cq_status cq_cables_create(const cq_world_def *def, cq_model *m) {
   return status || !c->count ? status : copy_fields(def, m);
 }
 
+// Frees the cables and chambers of a model.
 void cq_cables_destroy(cq_cables *c) {
   void *owned[] = {c->actuator, c->offset, c->slope,  c->start,      c->point_start, c->particle,   c->weight,
                    c->anchor,   c->pulled, c->pull_start, c->pull_point, c->pull_weight, c->face_start, c->face,
@@ -355,7 +363,8 @@ typedef struct nodes {
   double *mass, *share;       // {size}, {size, dim}
 } nodes;
 
-// The first of the three nodes around x along each axis, and their quadratic B-spline weights w[axis][node].
+// Sets base to the first of the three nodes around x along each axis, and w[axis][node] to their quadratic B-spline
+// weights.
 static void weights_of(const cq_model *m, const double *x, int32_t base[3], double w[3][3]) {
   for (int i = 0; i < m->dim; i++) {
     base[i] = (int32_t)floor(x[i] / m->dx - 0.5);
@@ -366,7 +375,8 @@ static void weights_of(const cq_model *m, const double *x, int32_t base[3], doub
   }
 }
 
-// Node k of the 3^dim around a particle: its index in the box of nodes n, -1 outside of it, and its weight.
+// Returns the index in the box of nodes n of node k of the 3^dim around a particle, -1 outside of it; sets weight to
+// its weight.
 static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3], double w[3][3], int k,
                        double *weight) {
   int64_t at = 0;
@@ -380,8 +390,8 @@ static int64_t node_at(const cq_model *m, const nodes *n, const int32_t base[3],
   return at;
 }
 
-// Lays a box of nodes around the particles that cables act on and computes the mass of each node, on which the
-// frequency of a cable depends.
+// Lays a box of nodes n around the particles that cables act on and computes the mass of each node, on which the
+// frequency of a cable depends. v: values by field. CQ_OK or CQ_MEMORY.
 static cq_status open_nodes(const cq_model *m, const double *const *v, nodes *n) {
   const int corners = m->dim == 3 ? 27 : 9;
   int32_t base[3], upper[3] = {0};
@@ -433,7 +443,7 @@ static double point_nodes(const cq_model *m, const double *position, nodes *n, i
   return sum;
 }
 
-// Writes the places of a cable's points {points, dim} into x; returns the length of the path along them.
+// Sets x {points, dim} to the places of the points [begin, end) of a cable; returns the length of the path along them.
 static double lay_points(const cq_model *m, const double *position, int64_t begin, int64_t end, double *x) {
   double span = 0;
   for (int64_t point = begin; point < end; point++) {
@@ -497,7 +507,7 @@ double cq_cables_courant(const cq_model *m, const double *const *value) {
 
 // ---- surfaces -------------------------------------------------------------------------------------------------------
 
-// Checks entry k of the surfaces that a pressure acts on.
+// CQ_OK, or CQ_INVALID for a wrong entry k of the surfaces that a pressure acts on.
 static cq_status check_surface(const cq_world_def *def, int64_t k) {
   const int32_t p = def->surface_particle[k], a = def->surface_actuator[k];
   if (p < 0 || p >= def->particle_count || a < 0 || a >= def->actuator_count)
@@ -510,6 +520,8 @@ static cq_status check_surface(const cq_world_def *def, int64_t k) {
   return CQ_OK;
 }
 
+// Checks the surfaces of a definition that pressures act on and copies them into the model, sorted by particle. CQ_OK
+// or an error.
 cq_status cq_surfaces_create(const cq_world_def *def, cq_model *m) {
   cq_surfaces *s = &m->surfaces;
   const int64_t n = def->particle_count, count = def->surface_count;
@@ -538,6 +550,7 @@ cq_status cq_surfaces_create(const cq_world_def *def, cq_model *m) {
   return CQ_OK;
 }
 
+// Frees the surfaces of a model.
 void cq_surfaces_destroy(cq_surfaces *s) {
   cq_free(s->start);
   cq_free(s->actuator);

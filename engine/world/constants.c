@@ -25,6 +25,7 @@
 // sets of fields are sums of powers of two in Lua's numbers
 _Static_assert(CQ_FIELD_COUNT <= 53, "more fields than a double has bits");
 
+// The name, unit, meaning, rank and bounds of a field (CQ_FIELD_...); NULL for an unknown one.
 const cq_field_info *cq_field_describe(int32_t field) {
   static const cq_field_info info[CQ_FIELD_COUNT] = {CQ_STATE_FIELDS(STATE_ROW) CQ_PARTICLE_FIELDS(PARTICLE_ROW)
                                                          CQ_CONSTANT_FIELDS(CONSTANT_ROW) CQ_ENTRY_FIELDS(ENTRY_ROW)
@@ -42,6 +43,7 @@ const cq_field_info *cq_field_describe(int32_t field) {
 #define LAW_ROW(ID, law, energy_grad, across, update, meaning) \
   {LAW_INFO(law, meaning, 0), LAW_INFO(law, meaning, 1)},
 
+// The name and the properties of a kind of law (cq_material_kind); NULL for an unknown one.
 const cq_law_info *cq_law_describe(int32_t kind) {
   static const cq_law_info info[CQ_MATERIAL_COUNT][2][2][2] = {CQ_LAWS(LAW_ROW)};
   const cq_law *law = cq_law_of(kind);
@@ -66,15 +68,16 @@ cq_status cq_field_check(int32_t field, const char *name, int64_t index, double 
 
 // ---- slots ----------------------------------------------------------------------------------------------------------
 
-// Which two fields the user gives the elasticity of a material by: Young's modulus and Poisson's ratio, or another
-// pair.
+// Sets field to the two fields by which the user gives the elasticity of a material: Young's modulus and Poisson's
+// ratio, or shear and bulk modulus.
 static void elasticity_fields(const cq_material *material, int32_t field[2]) {
   const int moduli = material->elasticity == CQ_ELASTICITY_SHEAR_BULK;
   field[0] = moduli ? CQ_FIELD_SHEAR : CQ_FIELD_YOUNG;
   field[1] = moduli ? CQ_FIELD_BULK : CQ_FIELD_POISSON;
 }
 
-// The Lamé constants of a particle, from the modulus pair that its material was given.
+// Sets lame to Lamé's mu and lambda of a particle and the modulus of the Bonet-Wood term [stress], from the two
+// constants that its material is given by. value[field]: the user's arrays.
 static void lame_of(const cq_material *material, const double *const *value, int64_t particle, double lame[3]) {
   int32_t field[2];
   elasticity_fields(material, field);
@@ -85,8 +88,8 @@ static void lame_of(const cq_material *material, const double *const *value, int
     cq_lame(a, b, &lame[0], &lame[1], &lame[2]);
 }
 
-// The index in its field's array of the value of slot k for a particle, -1 if it has none. A vector takes as many
-// slots as it has components in 3D.
+// The index in its field's array of the value of slot number `slot` of a material for a particle; -1 if it has none.
+// slots: the field of each slot. A vector takes as many slots as it has components in 3D.
 static int64_t place_of(const cq_model *m, const int32_t *slots, int32_t slot, int64_t particle) {
   if (!cq_field_describe(slots[slot])->rank) return particle;
   int32_t component = 0;
@@ -144,6 +147,7 @@ void cq_constants_adj(const cq_model *m, const double *const *value, int64_t par
   grad[0] += pair[field == from[1]];
 }
 
+// Sets fields to the fields of the constants of a material, at most `most` of them, and returns how many there are.
 int32_t cq_material_fields(const cq_material *material, int32_t *fields, int32_t most) {
   int32_t of[CQ_SLOTS_MAX], count = 0, from[2];
   const int32_t slots = cq_law_of(material->kind) ? cq_material_slots(material, of) : 0;

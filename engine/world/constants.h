@@ -9,7 +9,8 @@
 extern "C" {
 #endif
 
-// Slots of a particle from value[field], the user's arrays of all fields of particles.
+// Sets slot to the constants of a particle as the formulas of its material take them, from value[field], the user's
+// arrays of all fields of particles.
 void cq_constants_of(const cq_model *model, const double *const *value, int64_t particle, double slot[CQ_SLOTS_MAX]);
 
 // Adds the gradient of a field at a particle, grad {1} or {dim}, from those of its slots; nothing where its
@@ -17,13 +18,14 @@ void cq_constants_of(const cq_model *model, const double *const *value, int64_t 
 void cq_constants_adj(const cq_model *model, const double *const *value, int64_t particle, int32_t field, double *grad,
                       const double grad_slot[CQ_SLOTS_MAX]);
 
-// Are the constants of all particles good for their laws? value as above; else a sentence.
+// CQ_OK if the constants of all particles are good for their laws, else CQ_INVALID and a sentence; value as above.
 cq_status cq_constants_check(const cq_model *model, const double *const *value);
 
-// Does a material take this field?
+// Is the field a constant of the material? 1 yes, 0 no.
 int cq_material_takes(const cq_material *material, int32_t field);
 
-// A value of a field within its bounds, else a sentence: "young[3] is -1; ...".
+// CQ_OK if a value of a field is within its bounds, else CQ_INVALID and a sentence: "young[3] is -1; ...". index: from
+// 0, of the value.
 cq_status cq_field_check(int32_t field, const char *name, int64_t index, double value);
 
 #ifdef __cplusplus

@@ -29,8 +29,8 @@ cq_status cq_grids_create(const cq_model *m, cq_body **out) {
   return CQ_OK;
 }
 
-// The mean displacement of each body's particles from their places in the definition, by which its reference grid
-// moves.
+// Sets the shift of each body: the mean displacement of its particles at positions {n, dim} from their places in the
+// definition, by which its reference grid moves.
 static void find_shifts(const cq_model *m, const double *positions, cq_body *bodies) {
   for (int32_t b = 0; b < m->body_count; b++) memset(bodies[b].shift, 0, sizeof bodies[b].shift);
   for (int64_t p = 0; p < m->particle_count; p++)

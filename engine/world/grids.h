@@ -35,21 +35,21 @@ typedef struct cq_rim_places {
   int32_t count[3], all;
 } cq_rim_places;
 
-// The bodies of a model, {body_count}. The first node of each stands half a cell below the surface of its lowest
-// particle, by the positions that the world was made with. To be freed by cq_free.
+// Sets bodies to those of a model, {body_count}, to be freed by cq_free. The first node of each stands half a cell
+// below the surface of its lowest particle, by the positions that the world was made with. CQ_OK or CQ_MEMORY.
 cq_status cq_grids_create(const cq_model *m, cq_body **bodies);
-// shift, low and count for positions {n, dim}: nodes around the cells of all particles. Cells begin at 1: a particle
-// that positions put below the first cell makes the grid begin earlier.
+// Sets shift, low and count of all bodies for positions {n, dim}: nodes around the cells of all particles. Cells begin
+// at 1: a particle that positions put below the first cell makes the grid begin earlier. CQ_OK or CQ_MEMORY.
 cq_status cq_grids_size(const cq_model *m, const double *positions, cq_body *bodies);
-// The cell that a place lies in, counted from the origin of its body, and where it is from the cell's node. The origin
-// must stay until all particles have their cells: where one lies on the edge of two, other numbers may put it into the
-// other.
+// Sets cell to the cell that a place x lies in, counted from the origin of its body, and fraction to where it is from
+// the cell's node [cells]. The origin must stay until all particles have their cells: where one lies on the edge of
+// two, other numbers may put it into the other.
 void cq_grids_cell(const cq_model *m, const cq_body *body, const double *x, int64_t cell[3], double fraction[3]);
-// after that: origins are those of the first nodes
+// After all particles have their cells: moves the origin of each body to its first node.
 void cq_grids_settle(const cq_model *m, cq_body *bodies);
 
-// Is a particle, by where it is from the node of its cell, at a quarter of the cell along every axis? The place in a
-// lattice of two a side, by bits; else -1.
+// If a particle, by where it is from the node of its cell [cells], is a quarter of the cell from it along every axis:
+// its corner in a lattice of two a side, a bit for each axis; else -1.
 int32_t cq_grids_corner(int32_t dim, const double fraction[3]);
 
 // The force by which the node of a particle's cell pushes others away at half their reach (E117): by the values that
@@ -59,9 +59,9 @@ double cq_touch_push(const cq_model *m, int64_t particle);
 // without collisions.
 double cq_touch_modulus(const cq_model *m, int64_t particle, double modulus);
 
-// Enters the surfaces of bodies into cells of the world. Two that touch come to pair, -1 where none do; edge becomes 1
+// Enters the surfaces of bodies into cells of the world. Sets pair to two that touch, -1 where none do, and edge to 1
 // where one is at the edge of the world (touch.inl). In a world with collisions only surfaces that are stretched over
-// more than a cell can touch: the others push each other apart.
+// more than a cell can touch: the others push each other apart. CQ_OK or CQ_MEMORY.
 cq_status cq_touch_find(const cq_model *m, const cq_rim *rim, const cq_rim_places *places, int32_t count,
                         int32_t pair[2], int *edge);
 
@@ -74,8 +74,10 @@ typedef struct cq_near {
   int32_t count, room, *pair;   // {count, 2} rims
   double *at;                // {rims, dim} where nodes were then; NULL: never
 } cq_near;
-// places {count, dim} of the nodes of rims
+// Finds the pairs of near nodes anew if some node has moved so far that there may be others. places {count, dim}: of
+// the nodes of rims. CQ_OK or CQ_MEMORY.
 cq_status cq_near_update(cq_near *near, const cq_model *m, const cq_rim *rim, const double *places, int32_t count);
+// Frees the pairs of near nodes; the next update finds them anew.
 void cq_near_free(cq_near *near);
 
 #ifdef __cplusplus

@@ -112,50 +112,55 @@ typedef struct cq_model {
   uint8_t *drives_of;         // {n} of those that act on a particle
 } cq_model;
 
+// Are steps implicit? 1 yes, 0 explicit.
 static inline int cq_is_implicit(const cq_model *m) { return m->integrator.kind == CQ_INTEGRATOR_IMPLICIT; }
 
-// Is the state solved for that in the middle of a step?
+// Do implicit steps follow the midpoint rule, so that the state in the middle of a step is solved for? 0 no, else yes.
 static inline int cq_is_midpoint(const cq_model *m) { return cq_is_implicit(m) && m->integrator.midpoint; }
-// how long after its start the state is that an implicit step solves for
+// The time after the start of an implicit step of the state that it solves for: dt, or dt / 2 by the midpoint rule.
 static inline double cq_solve_seconds(const cq_model *m) { return cq_is_midpoint(m) ? 0.5 * m->dt : m->dt; }
 
-// are steps made on reference grids?
+// Does the model have bodies on reference grids (total Lagrangian steps)? 1 yes, 0 no.
 static inline int cq_is_reference(const cq_model *m) { return m->formulation == CQ_FORMULATION_TOTAL_LAGRANGIAN; }
-// are there beside them particles on the grid of the world?
+// Are there beside bodies on reference grids particles on the spatial grid? 1 yes, 0 no.
 static inline int cq_is_mixed(const cq_model *m) { return m->spatial_count > 0; }
-// does a particle belong to a body with a reference grid?
+// Does a particle belong to a body with a reference grid? 1 yes, 0 no.
 static inline int cq_on_reference(const cq_model *m, int64_t particle) {
   return cq_is_reference(m) && m->body[particle] >= 0;
 }
 
-// does the motion of particles that the grid does not resolve stay (transfer = { keep })?
+// Do particles keep a share of the motion that the grid does not resolve (E123)? 1 yes, 0 no.
 static inline int cq_keeps_unresolved(const cq_model *m) { return m->keep > 0; }
 
+// The bit of a kind of drive (CQ_DRIVE_...) in masks of drives.
 static inline uint32_t cq_drive_bit(int32_t kind) { return (uint32_t)1 << kind; }
 
-// does pressure follow its open surface to the end of a step?
+// Does pressure on open surfaces act on them as they are at the end of a step (E93)? 0 no, else yes.
 static inline int cq_pressure_follows(const cq_model *m) {
   return (m->integrator.statics || m->integrator.pressure) && (m->drives & cq_drive_bit(CQ_DRIVE_PRESSURE));
 }
 
-// Are the forces of cable k, or of chamber k - count, those of the end of a step?
+// Are the forces of cable k, or of chamber k - count, those of the end of a step (E100)? 0 no, else yes.
 static inline int cq_cable_follows(const cq_model *m, int32_t k) {
   const int chamber = m->integrator.statics || m->integrator.pressure;
   return cq_is_implicit(m) && (k < m->cables.count ? m->integrator.cables : chamber);
 }
 
-// those of cables, which couple nodes that are far from each other?
+// Are the forces of cables, which couple nodes that are far from each other, those of the end of a step? 0 no, else
+// yes.
 static inline int cq_pulls_follow(const cq_model *m) { return m->cables.count > 0 && cq_cable_follows(m, 0); }
 
-// are those of any?
+// Are the forces of any cable or chamber those of the end of a step? 1 yes, 0 no.
 static inline int cq_cables_follow(const cq_model *m) {
   const cq_cables *c = &m->cables;
   return (c->count > 0 && cq_cable_follows(m, 0)) || (c->chambers > 0 && cq_cable_follows(m, c->count));
 }
 
-// The integrator of a definition with the defaults of what is 0; and, of a model that is otherwise good, what implicit
-// steps ask of it and know of it.
+// Checks the options of implicit steps in a definition and copies them to out, with defaults in the place of zeros.
+// CQ_OK or CQ_INVALID.
 cq_status cq_integrator_check(const cq_world_def *def, cq_integrator *out);
+// Checks what implicit steps ask of a model that is otherwise good, and completes what they know of it. CQ_OK or
+// CQ_INVALID.
 cq_status cq_integrator_complete(cq_model *m);
 
 cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
@@ -165,18 +170,20 @@ void cq_model_destroy(cq_model *model);
 double cq_model_courant(const cq_model *model, const double *const *value, int weighed);
 int64_t cq_model_field_count(const cq_model *model, int32_t field);   // numbers of a field in one scene, -1 for none
 
-// of the velocities of all walls
+// The number of components of the velocities of all walls.
 static inline int32_t cq_wall_numbers(const cq_model *m) { return m->wall_count * m->dim; }
 
-// A wall at a point: how many unit normals hold it (a corner of a hollow box has several), 0 outside the solid.
+// Sets the unit normals with which a wall holds the point x; returns their number (several in a corner of a hollow
+// box), 0 outside the solid. slack: distance by which x may miss it.
 int32_t cq_wall_normals(const cq_wall *wall, int32_t dim, double slack, const double x[3], double normals[3][3]);
-// What dL/d(first normal) gives the point, added to grad_x; walls with several normals have constant ones.
+// Adjoint of cq_wall_normals: adds to grad_x, from grad_n = dL/d(first normal); walls with several normals have
+// constant ones.
 void cq_wall_normals_adj(const cq_wall *wall, int32_t dim, const double x[3], const double grad_n[3], double grad_x[3]);
-// How far a point is inside of what slack widens a wall by, along one of the normals that the wall has there, and in
-// slope the derivative of that by the point.
+// How far a point lies within a wall widened by slack [length], along one of its normals there; sets slope to the
+// derivative of that by the point.
 double cq_wall_depth(const cq_wall *wall, int32_t dim, double slack, const double x[3], const double normal[3],
                      double slope[3]);
-// Entries of the column (x, y), as a range of map->node.
+// Sets begin and end (exclusive) to the entries of the column (x, y) of nodes in map->node.
 void cq_wall_map_column(const cq_wall_map *map, int32_t x, int32_t y, int64_t *begin, int64_t *end);
 // Checks and copies cables, chambers and surfaces; the actuators are there already.
 cq_status cq_cables_create(const cq_world_def *def, cq_model *model);

@@ -18,8 +18,8 @@ typedef struct {
   double *at;                // {count, 3} where they are, in that order
 } boxes;
 
-// Chooses the size and number of search cells for surface nodes at places {count, dim}, so that near ones are in the
-// same or neighbouring cells. Places that are not finite are left out; the step itself finds those.
+// Chooses the size and number of search cells in b for surface nodes at places {count, dim}, so that near ones are in
+// the same or neighbouring cells. Places that are not finite are left out; the step itself finds those.
 static void set_cells(boxes *b, int dim, const double *places) {
   double high[3], all;
   for (int i = 0; i < 3; i++) {
@@ -52,7 +52,8 @@ static int32_t cell_at(const boxes *b, int dim, const double *x) {
   return cell;
 }
 
-// Sorts surface nodes at places {count, dim} by their search cells; free_boxes frees the arrays.
+// Sorts surface nodes at places {count, dim} by their search cells, into b; free_boxes frees the arrays. CQ_OK or
+// CQ_MEMORY.
 static cq_status fill_boxes(boxes *b, int dim, const double *places) {
   set_cells(b, dim, places);
   const int32_t cells = b->cells[0] * b->cells[1] * b->cells[2];
@@ -80,7 +81,7 @@ static void free_boxes(boxes *b) {
   free(b->at);
 }
 
-// Appends a pair of near nodes, the later one first.
+// Appends a pair of near nodes, the later one first. CQ_OK or CQ_MEMORY.
 static cq_status add_pair(cq_near *near, int32_t a, int32_t b) {
   if (near->count == near->room) {
     const int32_t room = near->room ? 2 * near->room : 256;
@@ -94,7 +95,8 @@ static cq_status add_pair(cq_near *near, int32_t a, int32_t b) {
   return CQ_OK;
 }
 
-// Adds to the list those nodes of the sorted order [begin, end) that are near the one at index `place`.
+// Adds to the list those nodes of the sorted order [begin, end) that are near the one at index `place`, and apart in
+// the undeformed bodies. CQ_OK or CQ_MEMORY.
 static cq_status add_near(const boxes *b, int32_t place, int32_t begin, int32_t end, cq_near *near) {
   const double *x = b->at + (int64_t)place * 3;
   for (int32_t other = begin; other < end; other++) {
@@ -109,6 +111,7 @@ static cq_status add_near(const boxes *b, int32_t place, int32_t begin, int32_t 
 
 // Adds the nodes that are near the one at index `place` of the sorted order and come after it there, so that each pair
 // is found once: in the rest of its own cell, in the next one, and in the three cells of each later row beside it.
+// CQ_OK or CQ_MEMORY.
 static cq_status add_after(const boxes *b, int32_t place, cq_near *near) {
   static const int beside[4][2] = {{0, 1}, {1, -1}, {1, 0}, {1, 1}};
   const int32_t cell = b->cell[b->order[place]], row = b->cells[2], along = cell % row, last = along + 1 < row;
@@ -123,15 +126,15 @@ static cq_status add_after(const boxes *b, int32_t place, cq_near *near) {
   return status;
 }
 
-// The order of two pairs: by the first node, then by the second.
+// Compares two pairs for qsort, by the first node, then by the second: below 0, 0 or above 0.
 static int before(const void *a, const void *b) {
   const int32_t *p = a, *q = b;
   const int first = (p[0] > q[0]) - (p[0] < q[0]);
   return first ? first : (p[1] > q[1]) - (p[1] < q[1]);
 }
 
-// Has any surface node moved so far since the near pairs were found that they must be found again? A motion that all
-// nodes share does not count: it brings no two nearer.
+// Has any surface node moved so far since the near pairs were found that they must be found again? 1 yes, 0 no. A
+// motion that all nodes share does not count: it brings no two nearer.
 static int has_moved(const cq_near *near, const cq_model *m, const double *places, int32_t count) {
   const double most = CQ_NEAR_WAY * m->dx;
   double together[3] = {0};

@@ -26,8 +26,8 @@ typedef struct {
 
 enum { STEP_CONTACTS = 6 };       // most normals of one wall: those that hold a node, and those to which it comes
 
-// The place of a node relative to a wall that has moved since the world was made, as the wall's shape is asked.
-// seconds: how long the wall has had its present velocity.
+// Sets x to the place of a node relative to wall w, which has moved since the world was made, as the wall's shape is
+// asked. seconds: how long the wall has had its present velocity.
 CQ_INLINE void wall_sees(const StepWalls *s, const int32_t w, const double seconds, const wall_real place[3],
                          wall_real x[3]) {
   x[2] = 0;
@@ -37,19 +37,20 @@ CQ_INLINE void wall_sees(const StepWalls *s, const int32_t w, const double secon
   if (s->displacement) EACH(i) x[i] = x[i] - s->displacement[3 * w + i];
 }
 
-// resting_gap: how far rounding moves a node that rests on a wall. wall_slack widens walls by it, less half a cell.
+// How far rounding moves a node that rests on a wall [length]: nodes nearer to it than this touch it. wall_slack
+// widens walls by it, less half a cell.
 CQ_INLINE double resting_gap(const StepWalls *s) { return 1e-6 * s->dx; }
 // A node of a reference grid touches a wall when it is lower than this above the surface: the resting gap less half a
 // cell [length].
 CQ_INLINE double wall_slack(const StepWalls *s) { return -0.5 * s->dx + resting_gap(s); }
 
-// Does a wall of this kind also hold what moves away from it?
+// Does a wall also hold what moves away from it, as sticky walls and those that slip do? 1 yes, 0 no.
 CQ_INLINE int is_two_sided(const cq_wall *wall) {
   return wall->kind == CQ_CONTACT_STICKY || wall->kind == CQ_CONTACT_SLIP;
 }
 
-// Fills a contact of a node at x with wall w along the normal n; if the node lands on the wall in this step, also the
-// depth by which it would pass the surface.
+// Sets out to a contact of a node at x with wall w along the normal n. lands: 1 if the node comes to the wall in this
+// step; then out also has the depth by which it would pass the surface.
 CQ_INLINE void step_contact_of(const StepWalls *s, const int32_t w, const int lands, const wall_real x[3],
                                const wall_real n[3], StepContact *out) {
   out->wall = w;
@@ -61,6 +62,7 @@ CQ_INLINE void step_contact_of(const StepWalls *s, const int32_t w, const int la
   EACH(i) out->normal[i] = (real)n[i];
 }
 
+// The scalar product of two vectors.
 CQ_INLINE wall_real wall_dot(const wall_real a[3], const wall_real b[3]) {
   wall_real sum = 0;
   EACH(i) sum = sum + a[i] * b[i];
@@ -166,7 +168,8 @@ CQ_INLINE void step_contact_adj(const StepWalls *s, const StepContact *c, const 
   }
 }
 
-// Adjoint of a contact's normal and depth by the node's place relative to the wall.
+// Sets grad_place to the gradient of the node's place relative to the wall, from those of a contact's normal and
+// depth.
 CQ_INLINE void step_contact_place_adj(const StepWalls *s, const StepContact *c, const StepContactGrad *grad,
                                       double grad_place[3]) {
   double grad_n[3] = {0};

@@ -8,8 +8,8 @@
 
 // ---- how stiff ------------------------------------------------------------------------------------------------------
 
-// The stiffness [stress] with which the surface of a particle is pushed away by another one: a modulus of its material
-// times the world's stiffness of collisions.
+// The stiffness [stress] with which the surface of a particle is pushed away by another one: the P-wave modulus of its
+// material times the world's stiffness of collisions.
 static double push_modulus(const cq_model *m, int64_t particle) {
   double slot[CQ_SLOTS_MAX];
   cq_constants_of(m, (const double *const *)m->value, particle, slot);

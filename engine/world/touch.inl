@@ -12,7 +12,7 @@ enum {
 };
 #define TOUCH_STRETCH 0.25   // of an edge, in cells, up to which one place is enough
 
-// Can two surface nodes touch? Neighbours in the undeformed body cannot.
+// Can two surface nodes touch? 1 yes, 0 no: they are neighbours in the undeformed body.
 CQ_TOUCH int touch_apart(const cq_rim *a, const cq_rim *b) {
   if (a->body != b->body) return 1;
   for (int i = 0; i < 3; i++) {
@@ -22,7 +22,8 @@ CQ_TOUCH int touch_apart(const cq_rim *a, const cq_rim *b) {
   return 0;
 }
 
-// How many places represent a surface node, so that they are no farther apart than the search reaches.
+// Sets how many places represent a surface node, so that they are no farther apart than the search reaches, from its
+// edges.
 CQ_TOUCH void touch_count(const int32_t dim, const double dx, cq_rim_places *p) {
   p->all = 1;
   for (int j = 0; j < dim; j++) {
@@ -35,8 +36,8 @@ CQ_TOUCH void touch_count(const int32_t dim, const double dx, cq_rim_places *p) 
   }
 }
 
-// Fills the edges of a surface node's cell, from the node and those before and after it along each axis: of the two
-// edges along an axis the shorter one, since an outer node has next to no mass and may be anywhere.
+// Sets p to a surface node's place and the edges of its cell, from the node and those before and after it along each
+// axis: of the two edges along an axis the shorter one, since an outer node has next to no mass and may be anywhere.
 CQ_TOUCH void touch_place(const int32_t dim, const double dx, const double node[3], const double before[3][3],
                           const double after[3][3], cq_rim_places *p) {
   for (int i = 0; i < dim; i++) p->node[i] = node[i];

@@ -5,6 +5,7 @@
 
 #include "wall.inl"
 
+// Fills a wall with defaults: a sticky half-space, with its normal along y.
 void cq_wall_init(cq_wall *wall) {
   *wall = (cq_wall){.shape = CQ_WALL_HALF_SPACE, .kind = CQ_CONTACT_STICKY, .normal = {0, 1, 0}, .height_count = {1, 1},
                     .height_spacing = {1, 1}};
@@ -12,6 +13,7 @@ void cq_wall_init(cq_wall *wall) {
 
 int32_t cq_contact_width(int32_t dim) { return 3 * dim + 1; }
 
+// The number of contacts whose impulses are read in a world: one for each wall and each group of pins.
 int32_t cq_contact_count(const cq_world_def *def) {
   return def->wall_count + (def->pin_group && def->pin_group_count > 1 ? def->pin_group_count : 1);
 }
@@ -38,7 +40,8 @@ typedef struct node_list {
   int64_t count, capacity;
 } node_list;
 
-// Appends one held node, with the wall and normal that hold it, to the list; `column` is that of its x and y.
+// Appends one held node, with the wall and normal that hold it, to the list; `column` is that of its x and y. CQ_OK or
+// CQ_MEMORY.
 static cq_status push(node_list *list, int64_t column, const cq_wall_node *node) {
   if (list->count == list->capacity) {
     const int64_t capacity = list->capacity ? list->capacity * 2 : 4096;
@@ -56,7 +59,7 @@ static cq_status push(node_list *list, int64_t column, const cq_wall_node *node)
 }
 
 // Lists the nodes that walls at rest hold: every node of the padded grid against every such wall, in the order column,
-// z, wall.
+// z, wall. CQ_OK, CQ_MEMORY, or CQ_INVALID where too many walls hold a node.
 static cq_status gather_walls(const cq_model *m, node_list *list) {
   const cq_wall_map *map = &m->map;
   const int32_t last = m->dim - 1;
@@ -84,7 +87,8 @@ static cq_status gather_walls(const cq_model *m, node_list *list) {
   return CQ_OK;
 }
 
-// Lists all nodes around pinned particles. A node may come several times; the map keeps the one of the first group.
+// Lists all nodes around pinned particles on the spatial grid. A node may come several times; the map keeps the one of
+// the first group. CQ_OK or CQ_MEMORY.
 static cq_status gather_pins(const cq_model *m, node_list *list) {
   const cq_wall_map *map = &m->map;
   for (int64_t k = 0; k < m->pin_count; k++) {
@@ -106,7 +110,7 @@ static cq_status gather_pins(const cq_model *m, node_list *list) {
   return CQ_OK;
 }
 
-// Order of the held nodes of a column by height, then by wall, pins last, for qsort.
+// Compares two held nodes of a column for qsort: by height, then by wall, pins last. -1, 0 or 1.
 static int by_z_then_wall(const void *a, const void *b) {
   const cq_wall_node *x = a, *y = b;
   if (x->z != y->z) return x->z < y->z ? -1 : 1;
@@ -119,6 +123,8 @@ static int by_z_then_wall(const void *a, const void *b) {
   return 0;
 }
 
+// Makes the map of a model: for each column of nodes those that walls at rest and pins hold. CQ_OK, CQ_MEMORY, or
+// CQ_INVALID where too many walls hold a node.
 cq_status cq_wall_map_create(cq_model *m) {
   cq_wall_map *map = &m->map;
   map->lower[0] = -CQ_NODE_PAD;
@@ -161,6 +167,7 @@ cq_status cq_wall_map_create(cq_model *m) {
   return status;
 }
 
+// Frees the map of walls.
 void cq_wall_map_destroy(cq_wall_map *map) {
   cq_free(map->start);
   cq_free(map->node);

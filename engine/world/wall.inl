@@ -14,7 +14,8 @@ typedef double wall_real;
 #define wall_value(x) (x)
 #endif
 
-// Normals along which a sphere holds a point: none or one; returns their number.
+// Sets the normal along which a sphere holds a point x, if it does; returns the number of normals, 0 or 1. slack:
+// distance by which x may miss the sphere.
 CQ_WALL int32_t sphere_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   wall_real r2 = 0;
@@ -27,7 +28,8 @@ CQ_WALL int32_t sphere_normals(const cq_wall *w, int32_t dim, double slack, cons
   return 1;
 }
 
-// (E22) dL/dx += (I - n n^T) / r dL/dn, with the sign of n; at the centre the normal is a constant
+// (E22) Adjoint of sphere_normals: dL/dx += (I - n n^T) / r dL/dn, with the sign of n; at the centre the normal is a
+// constant.
 CQ_WALL void sphere_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
                                 wall_real grad_x[3]) {
   wall_real r2 = 0, along = 0;
@@ -38,8 +40,8 @@ CQ_WALL void sphere_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   for (int i = 0; i < dim; i++) grad_x[i] += turn * (grad_n[i] - along / r2 * (x[i] - w->point[i]));
 }
 
-// The normals along which a box (a body, or a room seen from within) holds a point: one for each face that does.
-// Returns their number.
+// Sets the normals along which a box (a body, or a room seen from within) holds a point x: one for each face that
+// does. Returns their number. slack: distance by which x may miss the box.
 CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                             wall_real normals[3][3]) {
   int32_t count = 0;
@@ -69,8 +71,8 @@ CQ_WALL int32_t box_normals(const cq_wall *w, int32_t dim, double slack, const w
   return 1;
 }
 
-// Where coordinate x lies among `count` samples spaced evenly from `origin` on: the index of the sample before it and
-// the fraction of the way to the next. Beyond the ends the last one counts.
+// Sets index and fraction to where coordinate x lies among `count` samples spaced evenly from `origin` on: the sample
+// before it and the fraction of the way to the next. Beyond the ends the last one counts.
 CQ_WALL void sample_at(wall_real x, double origin, double spacing, int32_t count, int32_t *index, wall_real *fraction) {
   wall_real s = (x - origin) / spacing;
   if (!(s >= 0)) s = 0;     // where it is not finite too, as that of a node may be in a step that fails
@@ -103,7 +105,8 @@ CQ_WALL wall_cell height_cell(const cq_wall *w, int32_t dim, const wall_real x[3
   return c;
 }
 
-// The gradient of y - height(x, z) in a cell: the normal of the ground before it has unit length. Returns its length.
+// Sets rise to the gradient of y - height(x, z) in a cell of a height field: the normal of the ground before it has
+// unit length. Returns its length.
 CQ_WALL wall_real height_rise(const cq_wall *w, int32_t dim, const wall_cell *c, wall_real rise[3]) {
   const wall_real sx = ((1 - c->b) * (c->h10 - c->h00) + c->b * (c->h11 - c->h01)) / w->height_spacing[0];
   wall_real sz = 0;
@@ -119,13 +122,15 @@ CQ_WALL wall_real height_of(const wall_cell *c) {
   return (1 - c->a) * ((1 - c->b) * c->h00 + c->b * c->h01) + c->a * ((1 - c->b) * c->h10 + c->b * c->h11);
 }
 
-// Does a place lie within the height field along an axis? Beyond the ends of the field the height is constant.
+// Does a place x lie within the height field along an axis (0 or 2)? 1 yes, 0 no. Beyond the ends of the field the
+// height is constant.
 CQ_WALL int height_inclines(const cq_wall *w, int axis, const wall_real x[3]) {
   const wall_real at = (x[axis] - w->height_origin[axis / 2]) / w->height_spacing[axis / 2];
   return at >= 0 && at <= w->height_count[axis / 2] - 1;
 }
 
-// The normal along which a height field holds a point, if it does; returns their number.
+// Sets the normal along which a height field holds a point x, if it does; returns the number of normals, 0 or 1.
+// slack: distance by which x may be above.
 CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                                wall_real normals[3][3]) {
   const wall_cell c = height_cell(w, dim, x);
@@ -136,8 +141,8 @@ CQ_WALL int32_t height_normals(const cq_wall *w, int32_t dim, double slack, cons
   return 1;
 }
 
-// (E22) Adjoint of a height field's normal by the place. In 3D a cell is twisted: its slope along one axis changes
-// along the other, by as much for both.
+// (E22) Adjoint of height_normals: adds to grad_x. In 3D a cell is twisted: its slope along one axis changes along the
+// other, by as much for both.
 CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
                                 wall_real grad_x[3]) {
   if (dim < 3) return;
@@ -152,8 +157,8 @@ CQ_WALL void height_normals_adj(const cq_wall *w, int32_t dim, const wall_real x
   }
 }
 
-// The unit normals with which a wall of any shape holds x; returns their number, 0 outside of it. slack: distance by
-// which x may miss.
+// Sets the unit normals with which a wall of any shape holds x; returns their number, 0 outside of it. slack: distance
+// by which x may miss.
 CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                              wall_real normals[3][3]) {
   switch (w->shape) {
@@ -169,16 +174,15 @@ CQ_WALL int32_t wall_normals(const cq_wall *w, int32_t dim, double slack, const 
   return 1;
 }
 
-// Adds to grad_x the gradient of a point by its normals. grad_n {3}: of the first normal; walls with more have
-// constant ones.
+// Adjoint of wall_normals: adds to grad_x. grad_n {3}: of the first normal; walls with more have constant ones.
 CQ_WALL void wall_normals_adj(const cq_wall *w, int32_t dim, const wall_real x[3], const wall_real grad_n[3],
                               wall_real grad_x[3]) {
   if (w->shape == CQ_WALL_SPHERE) sphere_normals_adj(w, dim, x, grad_n, grad_x);
   if (w->shape == CQ_WALL_HEIGHT_FIELD) height_normals_adj(w, dim, x, grad_n, grad_x);
 }
 
-// How far a point lies within a wall widened by slack, along one of its normals there; in slope, the derivative of
-// that by the point.
+// How far a point lies within a wall widened by slack [length], along one of its normals there; sets slope to the
+// derivative of that by the point.
 CQ_WALL wall_real wall_depth(const cq_wall *w, int32_t dim, double slack, const wall_real x[3],
                              const wall_real normal[3], wall_real slope[3]) {
   wall_real depth = slack, r2 = 0;

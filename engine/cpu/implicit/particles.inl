@@ -144,8 +144,8 @@ static void product_plain(cq_scene *s, const cq_slice *in, const int32_t range, 
   scatter_end(&to, &strides);
 }
 
-// The product of a range's tensors with averaged rates; the trace of the result alone is scattered to the nodes
-// (E101).
+// (E101) Multiplies the averaged rates of a range's particles by their tensors, keeps the products for
+// dilatation_solve_last and scatters their traces alone to the nodes.
 static void product_averaged(cq_scene *s, const cq_slice *in, const int32_t range) {
   const real inv_dx4 = (real)(4 / s->model->dx);
   const Strides strides = strides_of(s->arrangement);

@@ -28,8 +28,8 @@ CQ_INLINE real *sweep_vector(const cq_scene *s, const int which) {
        node += GROUP, group++)                                                                                         \
     if ((s)->implicit.sides[group].kind)
 
-// Adds the products of a group's blocks m with the nodes at one side of its column to sum, entry by entry of the
-// blocks. x: there; stride: from one component to the next.
+// Adds the products of a group's blocks m, towards one side of its column, with vector x to sum, entry by entry of the
+// blocks. x: at the group's place in that side; stride: from one component of x to the next.
 CQ_INLINE void couple(const real *m, const real *x, const int64_t stride, Four sum[MATRIX]) {
   CQ_UNROLL for (int dz = 0; dz < REACH; dz++) EACH(j) {
     const Four at = four_load(x + j * stride + dz - 2);

@@ -158,11 +158,13 @@ CQ_INLINE Real lattice_forces_of(cq_scene *s, const cq_slice *in, const cq_cells
   }
   return smallest;
 }
-// Forces of particles on a lattice, where none is viscous: lattice_forces_of.
+// Scatters the forces of particles on a lattice, where none is viscous, to a slab; returns their smallest det F in
+// each lane, at most 1 (lattice_forces_of).
 CQ_RARE Real lattice_forces(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   return lattice_forces_of(s, in, cells, slab, 0);
 }
-// Forces of particles on a lattice, where one is viscous: lattice_forces_of.
+// Scatters the forces of particles on a lattice, where one is viscous, to a slab; returns their smallest det F in each
+// lane, at most 1 (lattice_forces_of).
 CQ_RARE Real lattice_forces_viscous(cq_scene *s, const cq_slice *in, const cq_cells *cells, const Slab *slab) {
   return lattice_forces_of(s, in, cells, slab, 1);
 }
