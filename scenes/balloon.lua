@@ -17,8 +17,8 @@ local function stress(radial, around, dim, nu)
   return (mu * (radial ^ 2 - 1) + volume) / radial, (mu * (around ^ 2 - 1) + volume) / around
 end
 
--- The stress along the radius at the outside of a wall whose inside is stretched: dP_r/dR = (dim - 1) (P_around - P_r)
--- / R, dr/dR by P_r.
+-- The stress along the radius at the outer surface of the wall, if the inner one is stretched and under a pressure;
+-- 0 in equilibrium. dP_r/dR = (dim - 1) (P_around - P_r) / R, dr/dR by P_r.
 local function outside(inner_stretch, pressure, dim, nu)
   local n, R, r, P = 400, INNER, INNER * inner_stretch, -pressure * inner_stretch ^ (dim - 1)
   local h = (OUTER - INNER) / n
@@ -35,7 +35,8 @@ local function outside(inner_stretch, pressure, dim, nu)
   return P
 end
 
--- how many times its first volume (area in 2D) the cavity has under a pressure that its wall bears
+-- The volume (area in 2D) of the cavity over its undeformed volume, where the wall is in equilibrium with a pressure in
+-- the unit of YOUNG, by integration across the wall. It looks for stretches of the inner surface between 1 and 1.8.
 local function balance(pressure, dim, nu)
   return bisect(function(stretch) return outside(stretch, pressure, dim, nu) end, 1, 1.8) ^ dim
 end
@@ -53,8 +54,8 @@ end
 
 ---@param options? scenes.balloon.options
 ---@return { robot: cq.Robot, world: cq.World.def, pressure: cq.Actuator, inner: number, outer: number, [string]: any }
----  balance: how many times its first volume (area in 2D) the cavity has when the wall bears a pressure, from the law
----  in closed form
+---  balance: the volume (area in 2D) of the cavity over its undeformed volume, in equilibrium with a pressure, by
+---  integration of the law across the wall
 return function(options)
   local given = options or {}
   local dim, nu = given.dim or 2, given.poisson or 0.45

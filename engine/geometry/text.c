@@ -97,8 +97,9 @@ int mesh_text_is(const char *line, const char *keyword) {
   return !strncasecmp(line, keyword, n) && (!line[n] || strchr(BLANK, line[n]));
 }
 
-// Reads a word as a number written in decimals. strtod alone would follow the locale's decimal point, and take
-// hexadecimal, infinite and undefined numbers.
+// Reads the first `length` characters of word as a decimal number, with or without an exponent, into number. 1, or 0 if
+// they are no number or not finite. strtod alone would follow the locale's decimal point, and take hexadecimal numbers,
+// infinity and NaN.
 int mesh_text_number(const char *word, int length, double *number) {
   static locale_t plain;
   if (!plain) plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);

@@ -75,7 +75,7 @@ static void stroke(const pen *k, char kind, int n, double (*q)[2]) {
   }
 }
 
-// Draws a letter from its description: strokes of lines and B-splines.
+// Adds the strokes of a letter, lines and B-splines, to the picture's mask. glyph: an entry of glyphs[].
 static void draw_glyph(const pen *k, const char *glyph) {
   for (const char *c = glyph + 1; *c;) {
     double q[POINTS_MAX][2];

@@ -52,8 +52,9 @@ static int32_t cell_at(const boxes *b, int dim, const double *x) {
   return cell;
 }
 
-// Sorts surface nodes at places {count, dim} by their search cells, into b; free_boxes frees the arrays. CQ_OK or
-// CQ_MEMORY.
+// Sorts the b->count surface nodes at places {count, dim} by search cell. rim, reach and count of b are given; this
+// chooses cells for that reach, and allocates and sets start, order, cell and at. CQ_OK or CQ_MEMORY; call free_boxes
+// after either.
 static cq_status fill_boxes(boxes *b, int dim, const double *places) {
   set_cells(b, dim, places);
   const int32_t cells = b->cells[0] * b->cells[1] * b->cells[2];

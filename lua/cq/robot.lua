@@ -185,7 +185,8 @@ local function user_groups(self, given)
   end
 end
 
--- `count` particles spread evenly over the order of the particles: multiples of the golden ratio never crowd
+-- The numbers of `count` different particles, from 1 and sorted, for the group "markers". They are spread evenly over
+-- the order of the particles: multiples of the golden ratio never crowd. Errors: more than there are particles.
 local function spread(self, count)
   local n, list = self.particle_count, {}
   if count > n then is.fail("cq.Robot: markers is %d, the robot has only %s", count, text.count(n, "particle")) end

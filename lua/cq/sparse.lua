@@ -24,7 +24,9 @@ local C, tape = engine.C, T.tape
 local Sparse = { __name = "cq.Sparse" }
 Sparse.__index = Sparse
 
--- A sparse matrix in compressed rows: start {rows + 1} and column {count} are int64_t[], from 0.
+-- A sparse matrix in compressed rows. start {rows + 1}: the index of the first entry of each row, and at last the
+-- number of entries; column {count}: the column of each entry. Both are int64_t[] and count from 0. value {count}: a
+-- cq.Tensor. The matrix keeps all three and copies none.
 local function new(rows, columns, start, column, value)
   local raw = ffi.new("cq_sparse", { rows = rows, columns = columns, start = start, column = column })
   -- the struct only points to the lists: they live as long as this table

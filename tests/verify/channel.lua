@@ -39,7 +39,8 @@ end
 
 return {
   summary = "Couette's and Poiseuille's flow between two plates, started from rest",
-  source = "closed forms v = U y / h and v = g y (h - y) / (2 nu)",
+  source = "Couette v = U y / h, Poiseuille v = g y (h - y) / (2 nu); U the speed of the plate, g gravity, h the distance"
+    .. " of the plates, nu the kinematic viscosity",
   run = function(row)
     local cells = { 8, 16, 32 }
     local speed, pull = 0.1, 0.4

@@ -463,9 +463,9 @@ cq_status cq_implicit_solve(cq_scene *s, cq_worker *worker, const cq_slice *in, 
 // no, else yes.
 static int leans(const cq_scene *s) { return s->model->walls_have_friction || s->grad_impulse; }
 
-// Sets the right side of the adjoint's system to dL/dv with what STEP gives through pressure that follows the surface
-// (E93), friction (E95) and impulses (E97). Returns how much this has changed since the last round, relative to its
-// size.
+// Sets RESIDUAL, the right side of the adjoint's system, to dL/dv plus the terms of pressure that follows the surface
+// (E93), friction (E95) and impulses (E97), at the solution y so far, which the grid vector STEP holds. Returns the
+// change of the right side since the last round, relative to its size: solve_adj repeats until that is small.
 static double follow_adj(solve *o, const cq_slice *out) {
   if (leans(o->s)) {
     for (int b = o->begin; b < o->end; b++) o->k->lean(o->s, b);

@@ -171,22 +171,38 @@ cq_status cq_reference_reserve_record(struct cq_scene *s, struct cq_step_record 
 // Sets the forces between surfaces that are near each other (E117, E120), by one worker. CQ_OK, CQ_MEMORY, or
 // CQ_UNSTABLE with s->health where two have passed into each other.
 cq_status cq_reference_repel(struct cq_scene *s, const struct cq_slice *in);
+// By all workers: sets the forces of cables and chambers on their particles in the state `in`.
 void cq_reference_pull_cables(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in);
+// By all workers: adds to the gradients of the places of nodes, of signals and of constants of cables what the
+// gradients of forces on particles give them.
 void cq_reference_pull_cables_adj(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in);
+// By all workers, after an engine step: CQ_OK, CQ_MEMORY, or CQ_UNSTABLE with s->health if two surfaces have met or a
+// particle has left the world. step: for s->health.
 cq_status cq_reference_check_surfaces(struct cq_scene *s, cq_worker *worker, int64_t step);
-void cq_reference_find_culprit(struct cq_scene *s);   // to health
+// Sets s->health to the first particle that shows why a step failed.
+void cq_reference_find_culprit(struct cq_scene *s);
+// The number of vector fields that the adjoint of forces leaves in the slabs: 1, gradients of displacements, or 2, of
+// velocities too, where a material is viscous.
 int32_t cq_reference_fields_given(const struct cq_scene *s);
+// By all workers: adds the `given` vector fields in the slabs to the adjoint of the nodes.
 void cq_reference_collect(struct cq_scene *s, cq_worker *worker, int32_t given);
 
-// What steps on both grids do on reference grids, around the pass over nodes of the spatial grid. bring: forces, and
-// what nodes bring to the spatial grid; take: what they take from it, and the next state.
+// The work on reference grids of a step on both grids: bring before the pass over nodes of the spatial grid, take after
+// it. By all workers. in: the state before the step; found: what each range or block finds wrong.
+
+// Computes forces, and scatters the mass and momentum of nodes to the spatial grid. CQ_OK, or the error of the forces
+// between surfaces.
 cq_status cq_carriers_bring(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in, struct cq_found *found);
+// Takes velocities of nodes from the spatial grid, and sets the next state `out`.
 void cq_carriers_take(struct cq_scene *s, cq_worker *worker, const struct cq_slice *in, struct cq_slice *out,
                       struct cq_found *found);
-// One such step backward, on both. given: vector fields that the slabs of reference grids hold.
+// Reverses one engine step in which both grids take part, the spatial one and the reference grids. given: the number of
+// vector fields (0, 1 or 2) that the step reversed before this one left in the slabs of the reference grids. CQ_OK, or
+// the error of the forces between surfaces.
 cq_status cq_carriers_reverse(struct cq_scene *s, cq_worker *worker, const struct cq_step_record *record,
                               int32_t given);
-// The box of the base cells of a block's nodes in a state, for sorting, in partial.
+// Sets s->partial[block] to the box of the base cells, on the spatial grid, of a block of reference nodes in the state
+// `in`, or marks there that a node is outside of the world. Sorting needs it.
 void cq_carriers_find(struct cq_scene *s, const struct cq_slice *in, int32_t block);
 
 // What the calls of scene.h do for a scene with steps on a reference grid.

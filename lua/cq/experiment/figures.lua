@@ -47,8 +47,10 @@ local function smooth(x, half)
   return ((sums:gather(to, 1) - sums:gather(from, 1)) / width):reshape(x:shape())
 end
 
--- Force of each wall and its place, by control step; nil: there are no walls. The place is the mean of centres of
--- pressure, weighted by the size of the force, pushing or pulling.
+-- The force of each wall over a run, for arrows and curves: { force {steps, walls, dim}, at {steps, walls, dim} the
+-- centre of pressure, touched {steps, walls} the size of the normal impulse }; nil without walls. All three are means
+-- over the control steps within WINDOW of the run before and after each. Centres are weighted by the size of the
+-- normal impulse, whether the wall pushes or pulls.
 function figures.forces(roll)
   local contact = roll.contact
   if not contact or not contact.impulse then return nil end

@@ -54,8 +54,9 @@ local function problem_of(name, value, run)
   return field.outside(entry, tensor:min():item(), tensor:max():item())
 end
 
--- Refuses a value of an option that the design, the optimizer, the gradient or the field of that name does not allow.
--- Returns nothing.
+-- Refuses a value that option `name` cannot have. Options in `kinds` and those of the gradient have a range of their
+-- own; a value of the design is tried on the design; any other option has the range of the rollout's field of the same
+-- name. `limits` is not checked here. what: the beginning of the error's sentence.
 local function check_value(name, value, run, what)
   if kinds[name] then
     is.argument(what, "options." .. name, kinds[name], value)

@@ -265,7 +265,7 @@ function ranked(self)
   return alive
 end
 
--- Ends a tournament: drops all starts but the best `keep`.
+-- Ends a tournament: drops all starts but the first `keep` of ranked(), prints the order, and saves.
 local function cut(self)
   local alive, list, names = ranked(self), {}, {}
   if #alive <= self.plan.starts.keep then return end

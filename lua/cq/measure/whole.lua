@@ -23,7 +23,8 @@ function whole.biped()
   }
 end
 
--- A function that makes one iteration and returns its seconds forward and backward.
+-- A function without arguments that simulates the biped for `control_steps` and takes the gradient of its loss by the
+-- controller's weights. It returns the seconds of the forward and of the backward pass; no weight is updated.
 local function iteration(robot, world, control_steps)
   local observer = cq.Observer.kmeans { clusters = 7, velocity = true }
   local controller = cq.Controller.mlp { hidden = { 64, 64 }, activation = "relu" }

@@ -81,11 +81,11 @@ function paint.darken(out, pinned)
   end
 end
 
----Colours that let light through.
+---Sets the opacity of colours 0xRRGGBBAA, in place: alpha of particle p becomes fade times opacity[p].
 ---@param out ffi.cdata*         uint32_t[n]
 ---@param n integer
----@param opacity ffi.cdata*     double[n] in 0..1
----@param fade number            a factor of all
+---@param opacity ffi.cdata*?    double[n] in 0..1; all 1 unless given
+---@param fade number            0: all are transparent, 1: opacity alone
 function paint.fade(out, n, opacity, fade)
   for p = 0, n - 1 do
     local alpha = fade * (opacity and math.max(0, math.min(1, opacity[p])) or 1)
@@ -94,7 +94,7 @@ function paint.fade(out, n, opacity, fade)
   end
 end
 
----Mixes colours with the background, for earlier moments.
+---Mixes colours with the background, in place, for bodies at earlier moments. Alpha stays.
 ---@param out ffi.cdata*         uint32_t[n]
 ---@param n integer
 ---@param share number           0: as they are, 1: the background's

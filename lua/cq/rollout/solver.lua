@@ -33,7 +33,8 @@ function Report:__tostring()
     self.residual:max():item(), unsettled > 0 and ", " .. text.count(unsettled, "unsettled contact") or "")
 end
 
--- Warns once for a world that its tolerance lies below the floor of rounding.
+-- Warns, once for a world, if `floor` is above the tolerance of its implicit steps. floor: the part of the residual
+-- that rounding leaves, relative to inertia and internal forces; the largest of all steps.
 local function warn_of_rounding(world, floor)
   local tolerance = world.def.integrator.tolerance
   if world.rounding_told or not (floor > tolerance) then return end

@@ -8,7 +8,8 @@ local T = require "cq.tensor"
 
 local axes = { "x", "y", "z" }
 
--- The table of a design's particles: x, y, density, actuator (0: none) and the share of each signal.
+-- The CSV text of a design's particles, a row each: place, density, actuator (0: none) and the share of each signal.
+-- map: as the function below takes it.
 local function particles(design, map)
   local heads, lists, formats = {}, {}, {}
   -- Adds a column.
@@ -23,7 +24,8 @@ local function particles(design, map)
   return csv.columns(heads, lists, formats)
 end
 
--- The table of signals {times, signals} that hold for dt each [time], with the middle of it.
+-- The CSV text of values {times, signals}, each held for dt [time]: a column with the middle time of each interval, and
+-- one for each signal. For pulses, and for the signals made from them.
 local function signals(values, dt)
   local heads, lists = { "time" }, { ((T.arange(values:size(1)) - 0.5) * dt):totable() }
   for s = 1, values:size(2) do
