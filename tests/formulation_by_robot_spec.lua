@@ -25,7 +25,7 @@ local liquid = cq.Material.fluid { bulk = 60, density = 1 }
 
 -- a paddle that is pinned at its foot, with a muscle, in a tank
 local function tank(fields)
-  local paddle = cq.Robot { name = "paddle", formulation = TL, pins = "foot",
+  local paddle = cq.Robot { name = "paddle", formulation = fields.formulation or TL, pins = "foot",
     shape = cq.Shape.box { name = "left", size = { 1, 8 }, spacing = 0.5 }
       + cq.Shape.box { name = "right", at = { 1, 0 }, size = { 1, 8 }, spacing = 0.5 },
     groups = { foot = function(_, y) return y < 1.5 end },
@@ -34,7 +34,7 @@ local function tank(fields)
   local water = cq.Robot { name = "water", material = liquid,
     shape = cq.Shape.box { name = "water", size = { 16, 9 }, spacing = 0.5 }
       - cq.Shape.box { at = { 7, 0 }, size = { 2, 8 } } }
-  local world = world_of { cells = { 24, 20 }, dt = 0.1, substeps = 8, gravity = { 0, -0.2 },
+  local world = world_of { cells = { 24, 20 }, dt = 0.1, substeps = fields.substeps, gravity = { 0, -0.2 },
     walls = cq.Boundary.box { kind = "slip" }, precision = fields.precision, threads = fields.threads,
     paddle:at { 11, 3.5 }, water:at { 4, 3.5 }:hydrostatic { gravity = { 0, -0.2 }, surface = 12.5 } }
   return world, paddle, water
@@ -88,6 +88,21 @@ describe("Bodies of both formulations", function()
     for _, density in ipairs { 0.3, 0.5, 0.8 } do
       local cells = off(density, 60)
       assert(math.abs(cells) < 0.15, ("a block of %.1f is %.3f cells off"):format(density, cells))
+    end
+  end)
+
+  it("move a liquid as far as on one grid, at every step", function()
+    local function way(formulation, substeps)
+      local world = tank { formulation = formulation, substeps = substeps }
+      local u = {}
+      for t = 1, 60 do u[t] = { math.sin(t / 10), -math.sin(t / 10) } end
+      local roll = world:rollout { steps = 60, controller = cq.Controller.open_loop(T.tensor(u)),
+        record = function(state) return state:center("water")[1] end }
+      return (roll.record:max() - roll.record:min()):item()
+    end
+    for _, substeps in ipairs { 8, 24 } do
+      local one, own = way("updated", substeps), way(TL, substeps)
+      assert(math.abs(own / one - 1) < 0.2, ("%d substeps: %.4f and %.4f"):format(substeps, one, own))
     end
   end)
 

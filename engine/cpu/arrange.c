@@ -41,12 +41,15 @@ cq_status cq_arrange_reserve(cq_scene *s) {
   const int keeps = cq_keeps_unresolved(s->model);
   cq_status status = CQ_OK;
   for (int32_t r = 0; r < s->ranges && !status; r++)
-    status = reserve_two(&s->slab[r], &s->inertia_slab[r], keeps, &s->slab_capacity[r], plane * a->slab_size[r] + 4,
-                         node);
+    status = reserve_two(&s->slab[r], &s->inertia_slab[r], keeps || (r < s->first_range && cq_is_mixed(s->model)),
+                         &s->slab_capacity[r], plane * a->slab_size[r] + 4, node);
   const int64_t wanted = plane * a->size[0] + 4;
+  int64_t capacity = s->carrier_capacity;
+  if (!status && cq_is_mixed(s->model) && s->adj)
+    status = reserve_zero(&s->carrier_q, &capacity, wanted, node, "grid");
   if (!status && cq_is_mixed(s->model))
-    status = reserve_two(&s->carrier_change, &s->carrier_q, s->adj != NULL, &s->carrier_capacity, wanted, node);
-  int64_t capacity = s->grid_capacity;
+    status = reserve_two(&s->carrier_change, &s->carrier_blend, 1, &s->carrier_capacity, wanted, node);
+  capacity = s->grid_capacity;
   if (!status && s->adj) status = reserve_two(&s->grid_q, &s->inertia_q, keeps, &capacity, wanted, node);
   if (!status) status = reserve_two(&s->grid_v, &s->inertia_v, keeps, &s->grid_capacity, wanted, node);
   return status;

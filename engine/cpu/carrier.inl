@@ -3,13 +3,14 @@
 //   m_b = sum w m_j,  p_b = sum w m_j v_j,  v_b = p_b / m_b.
 // Where a node has mass of both, these share one velocity, which walls change,
 //   v = (m_a v_a + m_b v_b) / (m_a + m_b);
-// and nodes of the body take it in the place of theirs, the more the less of the mass is the body's own:
-//   v_j <- v_j + sum w (v - v_b + c (v_b - v_j)),  c = 1 - (m_b / (m_a + m_b))^q.                          (E130)
-// Of what walls do to v a body gets a share c as well, for it has its own contact with them.
-// Momentum is kept to rounding for any c. With c = 0 a body would keep motion that nodes here cannot tell apart, and
-// that its forces renew in each step: a liquid seeps into it; with q = 4 a fifth as fast, with q = 8 a twentieth. With
-// c = 1 it would have no motion of its own beside a drop. q goes with the length of a step, so that a body loses motion
-// by time and not by step. Where it is alone nothing happens to it.
+// and nodes of the body take its change, and go with what nodes here can tell apart of their velocity, the more the less
+// of the mass is the body's own:
+//   v_j <- v_j + sum w (v - v_b),  x_j <- x_j + dt (v_j + sum w c (v_b - v_j)),  c = 1 - (m_b / (m_a + m_b))^8. (E130)
+// Of what walls do to v a body gets m_a / (m_a + m_b), for it has its own contact with them. Momentum and the centre of
+// mass are kept to rounding for any c. With c = 0 a body would move by what nodes here cannot tell apart and its forces
+// renew in each step: a liquid seeps into it, the faster the longer the step; with a power of 4 a fifth as fast, of 8 a
+// thirtieth. If velocities lost that motion too, a body would lose motion in each step: a paddle of three cells in
+// water would move a third of it. Where a body is alone nothing happens to it.
 
 // The places of nodes from o on, and how they lie among those here.
 CQ_INLINE void carriers_place(const cq_scene *s, const int64_t o, const int h, const int slopes, Record *of,
@@ -87,26 +88,32 @@ static void carrier_p2g(cq_scene *s, int32_t block) {
   scatter_end(&to, &strides);
 }
 
-// What a block's nodes take from those here: node_velocity after it.
+// What a block's nodes take from those here: node_velocity after it, and node_shift, by which their places go beside it.
 static void carrier_g2p(cq_scene *s, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++) {
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
+    Record blends[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     const int64_t o = r->nodes[k].node;
     LANES_EACH(h) carriers_place(s, o, h, 0, records, node);
-    for (int l = 0; l < CQ_CHUNK; l++)
-      if (r->nodes[k].carriers >> l & 1)
-        gather(&records[l], (const real *)s->carrier_change + 4 * (int64_t)node[l], &strides);
+    for (int l = 0; l < CQ_CHUNK; l++) {
+      const int64_t at = 4 * (int64_t)node[l];
+      if (!(r->nodes[k].carriers >> l & 1)) continue;
+      gather(&records[l], (const real *)s->carrier_change + at, &strides);
+      gather_by(&blends[l], weights_of(&records[l]), (const real *)s->carrier_blend + at, &strides);
+    }
     LANES_EACH(h) {
-      const Real mass = r_load((const real *)r->carried + o + h);
-      Sums sums;
-      sums_load(records + h, &sums);
+      const Real mass = r_load((const real *)r->carried + o + h), none = r_set((real)0);
+      Sums change, blend;
+      sums_load(records + h, &change);
+      sums_load(blends + h, &blend);
       EACH(i) {
         real *at = (real *)r->node_velocity + i * r->node_count + o + h;
         const Real v = r_load(at);
-        r_store(at, r_pick(mass, v + (sums.n0[i] - sums.nm * v), v));
+        r_store(at, r_pick(mass, v + change.n0[i], v));
+        r_store((real *)r->node_shift + i * r->node_count + o + h, r_pick(mass, blend.n0[i] - blend.nm * v, none));
       }
     }
   }
@@ -116,13 +123,13 @@ static void carrier_g2p(cq_scene *s, int32_t block) {
 
 // A node with mass of particles on the spatial grid (a) and of bodies with reference grids (b), before walls.
 typedef struct {
-  real a, b, share, taken, own[CQ_DIM], brought[CQ_DIM], v[CQ_DIM];
+  real a, b, share, taken, own[CQ_DIM], brought[CQ_DIM], v[CQ_DIM];   // taken: c
 } Meeting;
 
-// How much of the velocity that a body has around a node it loses there for the node's, by its share of the mass: 0
-// where it is alone, and soon 1.
-CQ_INLINE real taken_of(const cq_scene *s, const real share) {
-  return (real)1 - s_exp((real)s->model->meeting_power * s_log(share));
+// share^7
+CQ_INLINE real seventh(const real share) {
+  const real square = share * share;
+  return square * square * square * share;
 }
 
 // a, b: momentum and mass {4} of both. Without a the node is still.
@@ -136,7 +143,7 @@ CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m)
   EACH(i) m->own[i] = m->v[i] = decay * (a[i] / m->a + dt * gravity[i]);
   if (!(m->b > (real)0)) return;
   m->share = m->b / (m->a + m->b);
-  m->taken = taken_of(s, m->share);
+  m->taken = (real)1 - seventh(m->share) * m->share;
   EACH(i) m->brought[i] = b[i] / m->b;
   EACH(i) m->v[i] = m->own[i] + m->share * (m->brought[i] - m->own[i]);
 }
@@ -144,21 +151,29 @@ CQ_INLINE void meet(const cq_scene *s, const real *a, const real *b, Meeting *m)
 // Do both have mass there?
 CQ_INLINE int both_meet(const Meeting *m) { return m->a > (real)0 && m->b > (real)0; }
 
-// The slabs of particles, and of nodes of reference grids, that reach a column; and those of the particles' momentum
-// before stress and forces, where they keep unresolved motion.
+// c v_b and c of a node, 0 where there is nothing to share.
+CQ_INLINE void blend_store(const Meeting *m, real *blend) {
+  for (int i = 0; i < 4; i++) blend[i] = (real)0;
+  EACH(i) blend[i] = m->taken * m->brought[i];
+  blend[CQ_DIM] = m->taken;
+}
+
+// The slabs of particles, and of nodes of reference grids, that reach a column; the second ones of those nodes, which
+// are backward; and those of the particles' momentum before stress and forces, where they keep unresolved motion.
 typedef struct {
-  Slabs own, brought, inertia;
+  Slabs own, brought, blended, inertia;
 } MetSlabs;
 
 // Lists the slabs that reach a column.
 CQ_INLINE void met_slabs_find(const cq_scene *s, const cq_column *column, MetSlabs *out) {
   const int keeps = cq_keeps_unresolved(s->model);
-  out->own.count = out->brought.count = out->inertia.count = 0;
+  out->own.count = out->brought.count = out->blended.count = out->inertia.count = 0;
   for (int r = 0; column->ranges >> r; r++) {
     if (!(column->ranges >> r & 1)) continue;
     Slabs *to = r < s->first_range ? &out->brought : &out->own;
     to->of[to->count++] = slab_of(s, r) + 4 * column->node;
-    if (keeps && r >= s->first_range) out->inertia.of[out->inertia.count++] = inertia_slab_of(s, r) + 4 * column->node;
+    Slabs *second = r < s->first_range ? &out->blended : &out->inertia;
+    if (keeps || r < s->first_range) second->of[second->count++] = inertia_slab_of(s, r) + 4 * column->node;
   }
 }
 
@@ -175,10 +190,11 @@ CQ_INLINE real *met_record(const cq_scene *s, const void *record, const cq_colum
   return record ? (real *)record + 4 * (before * s->arrangement->record_nodes + column->record) : NULL;
 }
 
-// The pass over nodes for a column that nodes of reference grids reach: grid_v; and carrier_change {nodes, 4}, c beside
-// v' - (1 - c) v_b, where v' has a share c of what walls do. record as of grid.
+// The pass over nodes for a column that nodes of reference grids reach: grid_v; carrier_change {nodes, 4}, v - v_b with
+// the particles' share of what walls do to v; and carrier_blend {nodes, 4}, c v_b and c. record as of grid.
 static void carried_column(cq_scene *s, const cq_column *column, void *record, int32_t block) {
   real *velocity = (real *)s->grid_v + 4 * column->node, *change = (real *)s->carrier_change + 4 * column->node;
+  real *blend = (real *)s->carrier_blend + 4 * column->node;
   real *kept_own = met_record(s, record, column, 0), *kept_brought = met_record(s, record, column, 1);
   MetSlabs slabs;
   met_slabs_find(s, column, &slabs);
@@ -194,10 +210,11 @@ static void carried_column(cq_scene *s, const cq_column *column, void *record, i
       meet(s, own + 4 * k, brought + 4 * k, &m);
       for (int i = 0; i < 4; i++) v[i] = d[i] = (real)0;
       EACH(i) v[i] = m.v[i];
-      EACH(i) d[i] = ((real)1 - m.taken) * m.brought[i];
+      EACH(i) d[i] = m.brought[i];
+      blend_store(&m, blend + 4 * (z + k));
       // until the walls have seen them: the mass on which these act, and below 0 where the body is not touched
-      v[CQ_DIM] = m.a > (real)0 ? m.a + m.taken * m.b : (real)0;
-      d[CQ_DIM] = both_meet(&m) ? m.taken : (real)-1;
+      v[CQ_DIM] = m.a > (real)0 ? m.a + ((real)1 - m.share) * m.b : (real)0;
+      d[CQ_DIM] = both_meet(&m) ? m.share : (real)-1;
     }
   }
   Contacts contacts;
@@ -211,13 +228,12 @@ static void carried_column(cq_scene *s, const cq_column *column, void *record, i
       if (s->impulse_out) contact_and_measure(s, &contacts, k, v, impulse_of(s, block));
       else apply_contact(s, &contacts, k, v);
     }
-    EACH(i) d[i] += ((real)1 - d[CQ_DIM]) * (v[i] - before[i]);
+    EACH(i) d[i] += d[CQ_DIM] * (v[i] - before[i]);
   }
   for (int32_t z = 0; z < column->count; z++) {
     real *v = velocity + 4 * z, *d = change + 4 * z;
     const int both = d[CQ_DIM] >= (real)0;
     EACH(i) d[i] = both ? v[i] - d[i] : (real)0;
-    if (!both) d[CQ_DIM] = (real)0;
-    v[CQ_DIM] = (real)0;
+    d[CQ_DIM] = v[CQ_DIM] = (real)0;
   }
 }

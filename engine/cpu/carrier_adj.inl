@@ -2,7 +2,7 @@
 
 // What a meeting gets: its velocity before walls, that of the body, the mass, and what is taken.
 typedef struct {
-  real v[CQ_DIM], brought[CQ_DIM], mass, taken;   // mass: that on which walls act, m_a + c m_b
+  real v[CQ_DIM], brought[CQ_DIM], mass, taken, share;   // mass: that on which walls act
 } MeetingGrad;
 
 // Adjoint of meet: to what momentum and mass {4} of both get; and gravity and damping to sum.
@@ -22,54 +22,56 @@ static void meet_adj(const cq_scene *s, const Meeting *m, const MeetingGrad *gra
     by_share += grad->v[i] * (m->brought[i] - m->own[i]);
   }
   if (!(m->b > 0)) return;
-  const real by_taken = grad->taken + m->b * grad->mass;
-  by_share -= (real)s->model->meeting_power * (1 - m->taken) / m->share * by_taken;
+  by_share += grad->share - m->b * grad->mass - 8 * seventh(m->share) * grad->taken;
   const real all = m->a + m->b;
   a[CQ_DIM] -= by_share * m->b / (all * all);
-  b[CQ_DIM] = m->taken * grad->mass + by_share * m->a / (all * all);
+  b[CQ_DIM] = (1 - m->share) * grad->mass + by_share * m->a / (all * all);
   EACH(i) {
     b[i] = (m->share * grad->v[i] + grad->brought[i]) / m->b;
     b[CQ_DIM] -= b[i] * m->brought[i];
   }
 }
 
-// Adjoint of carried_column: from the slabs, which hold dL/dv and dL/d(change), to grid_q and carrier_q; grid_v and
-// carrier_change again.
+// Adjoint of carried_column: from the slabs, which hold dL/dv, dL/d(change) and dL/d(blend), to grid_q and carrier_q;
+// grid_v, carrier_change and carrier_blend again.
 static void carried_column_adj(cq_scene *s, const cq_column *column, const void *record, int32_t block) {
   real *velocity = (real *)s->grid_v + 4 * column->node, *change = (real *)s->carrier_change + 4 * column->node;
   real *grad = (real *)s->grid_q + 4 * column->node, *carried = (real *)s->carrier_q + 4 * column->node;
+  real *blend = (real *)s->carrier_blend + 4 * column->node;
   const real *own = met_record(s, record, column, 0), *brought = met_record(s, record, column, 1);
   MetSlabs slabs;
   met_slabs_find(s, column, &slabs);
   for (int32_t z = 0; z < column->count; z += 4) {
     met_take(&slabs.own, z, grad + 4 * z, NULL);
     met_take(&slabs.brought, z, carried + 4 * z, NULL);
+    met_take(&slabs.blended, z, blend + 4 * z, NULL);
     for (int k = z; k < z + 4; k++) {
       Meeting m;
       meet(s, own + 4 * k, brought + 4 * k, &m);
       for (int i = 0; i < 4; i++) velocity[4 * k + i] = 0;
       EACH(i) velocity[4 * k + i] = m.v[i];
-      velocity[4 * k + CQ_DIM] = m.a > 0 ? m.a + m.taken * m.b : 0;
-      for (int i = 0; i < 4 && !both_meet(&m); i++) carried[4 * k + i] = 0;
-      EACH(i) grad[4 * k + i] = m.a > 0 ? grad[4 * k + i] + m.taken * carried[4 * k + i] : 0;
+      velocity[4 * k + CQ_DIM] = m.a > 0 ? m.a + (1 - m.share) * m.b : 0;
+      for (int i = 0; i < 4 && !both_meet(&m); i++) carried[4 * k + i] = blend[4 * k + i] = 0;
+      EACH(i) grad[4 * k + i] = m.a > 0 ? grad[4 * k + i] + (1 - m.share) * carried[4 * k + i] : 0;
     }
   }
   contacts_of_column_adj(s, column, velocity + CQ_DIM, velocity, grad, &s->partial[block]);
   for (int32_t k = 0; k < column->count; k++) {
     Meeting m;
-    MeetingGrad of = {.mass = s->grad_impulse ? grad[4 * k + CQ_DIM] : 0, .taken = carried[4 * k + CQ_DIM]};
+    MeetingGrad of = {.mass = s->grad_impulse ? grad[4 * k + CQ_DIM] : 0, .taken = blend[4 * k + CQ_DIM]};
     real a[4], b[4];
     meet(s, own + 4 * k, brought + 4 * k, &m);
     for (int i = 0; i < 4; i++) change[4 * k + i] = 0;
-    change[4 * k + CQ_DIM] = m.taken;
     velocity[4 * k + CQ_DIM] = 0;
     EACH(i) {
-      const real by = carried[4 * k + i], turned = velocity[4 * k + i] - m.v[i], rest = 1 - m.taken;
-      if (both_meet(&m)) change[4 * k + i] = m.v[i] + m.taken * turned - rest * m.brought[i];
-      of.v[i] = grad[4 * k + i] + rest * by;
-      of.brought[i] = -rest * by;
-      of.taken += by * (turned + m.brought[i]);
+      const real by = carried[4 * k + i], blended = blend[4 * k + i], turned = velocity[4 * k + i] - m.v[i];
+      if (both_meet(&m)) change[4 * k + i] = m.v[i] + (1 - m.share) * turned - m.brought[i];
+      of.v[i] = grad[4 * k + i] + m.share * by;
+      of.brought[i] = m.taken * blended - by;
+      of.taken += blended * m.brought[i];
+      of.share -= by * turned;
     }
+    blend_store(&m, blend + 4 * k);
     meet_adj(s, &m, &of, a, b, &s->partial[block]);
     memcpy(grad + 4 * k, a, sizeof a);
     memcpy(carried + 4 * k, b, sizeof b);
@@ -82,39 +84,46 @@ static void carried_column_adj(cq_scene *s, const cq_column *column, const void 
   }
 }
 
-// What CQ_LANES nodes from o on give of velocities after carrier_g2p, in adj: the adjoint of n0 and nm.
-CQ_INLINE void taken_adj(const cq_scene *s, const real *moving, const real *adj, const int64_t o, Exchange *give) {
-  const int64_t nodes = s->reference.node_count;
-  const Real mass = r_load((const real *)s->reference.carried + o), none = r_set((real)0);
-  give->m = none;
+// What CQ_LANES nodes from o on give of velocities after carrier_g2p, in adj, and of node_shift, in its place: the
+// adjoints of the sums over carrier_change and carrier_blend. moving {dim, nodes}: velocities before.
+CQ_INLINE void taken_adj(const cq_scene *s, const real *moving, const int64_t o, Exchange *change, Exchange *blend) {
+  const cq_reference *r = &s->reference;
+  const int64_t nodes = r->node_count;
+  const real *adj = (const real *)r->adj + CQ_DIM * nodes + o, *shift = (const real *)r->node_shift + o;
+  const Real mass = r_load((const real *)r->carried + o), none = r_set((real)0);
+  change->m = blend->m = none;
   EACH(i) {
-    give->q[i] = r_pick(mass, r_load(adj + i * nodes + o), none);
-    give->m -= give->q[i] * r_load(moving + i * nodes + o);
-    EACH(j) give->b[i][j] = none;
+    change->q[i] = r_pick(mass, r_load(adj + i * nodes), none);
+    blend->q[i] = r_pick(mass, r_load(shift + i * nodes), none);
+    blend->m -= blend->q[i] * r_load(moving + i * nodes + o);
+    EACH(j) change->b[i][j] = blend->b[i][j] = none;
   }
 }
 
-// Adjoint of carrier_g2p, from what velocities after it get, in adj, to the slab of a block; velocity {dim, nodes}:
-// those before.
+// Adjoint of carrier_g2p, from what velocities after it and node_shift get to the slabs of a block; velocity {dim,
+// nodes}: those before.
 static void carrier_g2p_adj(cq_scene *s, const void *velocity, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);
-  const real *moving = (const real *)velocity, *adj = (const real *)r->adj + CQ_DIM * r->node_count;
-  Scatter to;
+  Scatter to, blended;
   scatter_begin(&to, s, block);
+  inertia_scatter_begin(&blended, s, block);
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++) {
     Record records[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     const int64_t o = r->nodes[k].node;
+    Exchange change, blend[CQ_CHUNK / CQ_LANES];
     LANES_EACH(h) {
-      Exchange give;
       carriers_place(s, o, h, 0, records, node);
-      taken_adj(s, moving, adj, o + h, &give);
-      move_store(records + h, MOVE, &give);
+      taken_adj(s, (const real *)velocity, o + h, &change, &blend[h / CQ_LANES]);
+      move_store(records + h, MOVE, &change);
     }
     carriers_scatter(&to, &strides, &r->nodes[k], node, records);
+    LANES_EACH(h) move_store(records + h, MOVE, &blend[h / CQ_LANES]);
+    carriers_scatter(&blended, &strides, &r->nodes[k], node, records);
   }
   scatter_end(&to, &strides);
+  scatter_end(&blended, &strides);
 }
 
 // Adjoint of carrier_p2g and of the places of carrier_g2p: adj becomes that before, and masses and places get theirs.
@@ -125,40 +134,50 @@ static void carrier_p2g_adj(cq_scene *s, const void *velocity, int32_t block) {
   const int64_t nodes = r->node_count;
   real *by_place = (real *)r->adj, *by_velocity = by_place + CQ_DIM * nodes;
   for (int32_t k = r->nodes_start[block]; k < r->nodes_start[block + 1]; k++) {
-    Record records[CQ_CHUNK] __attribute__((aligned(64))), taken[CQ_CHUNK] __attribute__((aligned(64)));
+    Record records[CQ_CHUNK] __attribute__((aligned(64))), blends[CQ_CHUNK] __attribute__((aligned(64)));
+    Record taken[CQ_CHUNK] __attribute__((aligned(64)));
     int32_t node[CQ_CHUNK] __attribute__((aligned(64)));
     const int64_t o = r->nodes[k].node;
     LANES_EACH(h) {
-      Exchange give;
+      Exchange change, blend;
       carriers_place(s, o, h, 1, records, node);
-      taken_adj(s, moving, by_velocity, o + h, &give);
-      move_store(records + h, MOVE_ADJ, &give);
-      give.m = r_load((const real *)r->carried + o + h);
-      EACH(i) give.q[i] = give.m * r_load(moving + i * nodes + o + h);
-      move_store(records + h, MOVE, &give);
+      taken_adj(s, moving, o + h, &change, &blend);
+      move_store(records + h, MOVE_ADJ, &change);
+      move_store(blends + h, MOVE_ADJ, &blend);
+      EACH(i) blend.q[i] = r_set((real)0);
+      blend.m = blend.q[0];
+      move_store(blends + h, MOVE, &blend);                  // these bring nothing
+      change.m = r_load((const real *)r->carried + o + h);
+      EACH(i) change.q[i] = change.m * r_load(moving + i * nodes + o + h);
+      move_store(records + h, MOVE, &change);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
+      const real(*weights)[4] = weights_of(&records[l]);
+      const real *blend = (const real *)s->carrier_blend + 4 * (int64_t)node[l];
       const real *change = (const real *)s->carrier_change + 4 * (int64_t)node[l];
+      const real *brought = (const real *)s->carrier_q + 4 * (int64_t)node[l];
       if (!(r->nodes[k].carriers >> l & 1)) continue;
-      gather_by(&taken[l], weights_of(&records[l]), change, &strides);
-      gather_adj(&records[l], (const real *)s->carrier_q + 4 * (int64_t)node[l], change, &strides);
+      gather_by(&taken[l], weights, blend, &strides);
+      gather_adj(&records[l], brought, change, &strides);
+      gather_adj_by(&blends[l], weights, brought, blend, &strides);
     }
     LANES_EACH(h) {
       const Real mass = r_load((const real *)r->carried + o + h), none = r_set((real)0);
       real *mass_adj = (real *)r->mass_adj + o + h;
-      Sums change, grad;
-      sums_load(taken + h, &change);
+      Sums blend, grad;
+      sums_load(taken + h, &blend);
       sums_load(records + h, &grad);
       Real by_mass = grad.nm;
       EACH(i) {
         real *at = by_velocity + i * nodes + o + h, *place = by_place + i * nodes + o + h;
-        Real quad[4];
+        Real quad[4], second[4];
         by_mass += r_load(moving + i * nodes + o + h) * grad.n0[i];
-        const Real v = r_load(at), before = v - change.nm * v + mass * grad.n0[i];
-        r_store(at, r_pick(mass, before, v));
+        const Real v = r_load(at), shift = r_load((const real *)r->node_shift + i * nodes + o + h);
+        r_store(at, r_pick(mass, v - blend.nm * shift + mass * grad.n0[i], v));
         quads_load(records + h, EXCHANGE + i, quad);
-        Real along = quad[0] + quad[1] + quad[2];
-        if (CQ_DIM == 3) along += quad[3];
+        quads_load(blends + h, EXCHANGE + i, second);
+        Real along = quad[0] + second[0];
+        CQ_UNROLL for (int j = 1; j < CQ_DIM + 1; j++) along += quad[j] + second[j];
         const Real x = r_pick(mass, (real)0.5 * inv_dx * along, none);
         r_store(place, r_load(place) + x);
         real *rest = (real *)r->rest_adj + i * nodes + o + h;

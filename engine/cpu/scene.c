@@ -274,7 +274,8 @@ void cq_scene_destroy(cq_scene *s) {
   drop_chunks(s);
   void *owned[] = {s->globals, s->cable, s->cable_x, s->cable_force, s->cable_grad, s->cable_share, s->cable_base,
                    s->cable_end, s->cable_pulled, s->volume_part, s->volume_node, s->reach, s->grid_v, s->grid_q,
-                   s->inertia_v, s->inertia_q, s->carrier_change, s->carrier_q, s->signals_adj, s->forces_adj};
+                   s->inertia_v, s->inertia_q, s->carrier_change, s->carrier_blend, s->carrier_q,
+                   s->signals_adj, s->forces_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);
   cq_implicit_destroy(s);
   cq_reference_destroy(s);

@@ -163,11 +163,12 @@ typedef struct cq_scene {
   int64_t slab_capacity[CQ_RANGES_MAX];   // nodes
   void *grid_v, *grid_q;               // window: velocity; adjoint of momentum and mass
   int64_t grid_capacity;
-  // the same of what particles had before stress and forces, NULL without unresolved motion; and the adjoint of what
-  // they keep of it, {chunks, dim + dim dim, 16}
+  // the same of what particles had before stress and forces, NULL without unresolved motion, and the adjoint of what
+  // they keep of it, {chunks, dim + dim dim, 16}; slabs of ranges on reference grids: the adjoint of carrier_blend
   void *inertia_slab[CQ_RANGES_MAX], *inertia_v, *inertia_q, *kept_adj;
-  // of carriers {nodes, 4}: what nodes of bodies take here (carrier.inl); adjoint of the momentum and mass they bring
-  void *carrier_change, *carrier_q;
+  // of carriers {nodes, 4} (carrier.inl): what velocities of bodies' nodes take here, and what their places do; adjoint
+  // of the momentum and mass that they bring
+  void *carrier_change, *carrier_blend, *carrier_q;
   int64_t carrier_capacity;            // nodes
   void *actuation, *actuation_adj;             // {chunks, CQ_SYM + 2 dim, 16}: sigma, force, pressure times area
   // cables, see cable.inl: {cables}; {points, dim} places, pulls or their gradient, gradient of the

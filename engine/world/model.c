@@ -539,7 +539,6 @@ cq_status cq_model_create(const cq_world_def *def, cq_model *m) {
   if (!status) status = cq_cables_create(def, m);
   if (!status) status = cq_surfaces_create(def, m);
   if (!status) status = note_drives(m);
-  if (!status && cq_is_mixed(m)) m->meeting_power = 16 * cq_model_courant(m, NULL, 0);   // about 8
   if (status) cq_model_destroy(m);
   return status;
 }

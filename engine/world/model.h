@@ -73,7 +73,6 @@ typedef struct cq_model {
   int32_t formulation;        // cq_formulation
   int32_t body_count, *body;  // {n} of reference grids; -1: of a particle on the grid of the world
   int64_t spatial_count;      // particles on the grid of the world beside bodies with reference grids
-  double meeting_power;       // by which these lose motion to the grid of the world (E130)
   double collision_stiffness; // share of the softer P-wave modulus by which surfaces push each other apart, 0: never
   double collision_friction;
   double residual_decay;      // rate at which unresolved motion decays, 0: APIC

@@ -44,6 +44,7 @@ cq_status cq_reference_reserve(cq_scene *s) {
   if (ok && cq_is_mixed(s->model))
     ok = renew(&r->node_place, nodes * dim, real, "grids of bodies") &&
          renew(&r->node_velocity, nodes * dim, real, "grids of bodies") &&
+         renew(&r->node_shift, nodes * dim, real, "grids of bodies") &&
          renew(&r->carried, nodes, real, "grids of bodies") &&
          renew((void **)&r->node_base, 3 * nodes, sizeof *r->node_base, "grids of bodies");
   for (int32_t k = 0; k < s->first_range && ok; k++) {
@@ -77,7 +78,7 @@ void cq_reference_destroy(cq_scene *s) {
   cq_reference *r = &s->reference;
   void *owned[] = {r->positions, r->bodies, r->order, r->cells, r->cells_of_chunk, r->used, r->nodes, r->pin, r->rim,
                    r->origin, r->rest, r->rim_place, r->mass, r->inverse, r->place, r->fraction, r->start,
-                   r->node_place, r->node_velocity, r->carried, r->node_base,
+                   r->node_place, r->node_velocity, r->node_shift, r->carried, r->node_base,
                    r->adj, r->force_adj, r->mass_adj, r->rest_adj, r->push, r->rim_at,
                    r->fraction_adj, r->place_adj, r->start_adj};
   for (size_t k = 0; k < sizeof owned / sizeof *owned; k++) cq_free(owned[k]);

@@ -137,6 +137,7 @@ CQ_RARE void hold_nodes(cq_scene *s, const cq_slice *in, const int64_t o, HeldLa
     EACH(i) v[i] = mean[i] = lanes->v[i][l];
     place_of_node(s, in, o + l, place);
     contacts_of_node(s, &walls, o + l, place, v, &contacts);
+    if (!contacts.all.count) continue;       // its mean may be another: that of a carrier
     for (int k = 0; k < contacts.all.count; k++) {
       apply_contact_in_step(s, &walls, &contacts, k, mean);
       if (s->impulse_out)
@@ -194,20 +195,22 @@ CQ_INLINE void hold_and_place(cq_scene *s, const NodesMove *m, const cq_nodes *n
   if (m->record) EACH(i) r_store((real *)m->record + i * nodes + o, v[i]);
   const Real near = held_near(s, n, o, mass, x, v);
   EACH(i) mean[i] = v[i];
+  if (r->node_shift) EACH(i) mean[i] += r_load((const real *)r->node_shift + i * nodes + o);
   if (any_above(near)) {
     HeldLanes lanes;
     EACH(i) r_store(lanes.v[i], v[i]);
-    EACH(i) r_store(lanes.mean[i], v[i]);
+    EACH(i) r_store(lanes.mean[i], mean[i]);
     r_store(lanes.near, near);
     hold_nodes(s, in, o, &lanes, m->block);
     EACH(i) v[i] = r_load(lanes.v[i]);
     EACH(i) mean[i] = r_load(lanes.mean[i]);
   }
-  Real square = r_set((real)0);
+  Real square = r_set((real)0), moved = square;
   EACH(i) square += v[i] * v[i];
+  EACH(i) moved += mean[i] * mean[i];
   found->fastest = r_max(found->fastest, square);
   if (r->carried)
-    found->carrier = r_max(found->carrier, r_pick(r_load((const real *)r->carried + o), square, r_set((real)0)));
+    found->carrier = r_max(found->carrier, r_pick(r_load((const real *)r->carried + o), moved, r_set((real)0)));
   EACH(i) {
     const Real next = u[i] + dt * mean[i];
     r_store((real *)m->out->nodes + (U + i) * nodes + o, next);

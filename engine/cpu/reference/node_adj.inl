@@ -46,7 +46,8 @@ static void contacts_of_node_adj(const cq_scene *s, const StepWalls *walls, cons
 }
 
 // CQ_LANES nodes backward: v and mean are what velocities after contacts get, and those in the step; what velocities
-// before contacts get comes back in v; what their places and masses get is added.
+// before contacts get comes back in v, and what mean ones get that no contact makes in mean; what their places and
+// masses get is added.
 typedef struct {
   real near[CQ_LANES], v[CQ_DIM][CQ_LANES], mean[CQ_DIM][CQ_LANES], x[CQ_DIM][CQ_LANES], mass[CQ_LANES];
 } __attribute__((aligned(64))) HeldGrad;
@@ -62,16 +63,20 @@ CQ_RARE void hold_nodes_adj(cq_scene *s, const cq_slice *in, const real *record,
     NodeContacts contacts;
     NodeGrad node = {0};
     real v[CQ_DIM];
-    if (!(grad->near[l] > 0)) {
+    contacts.all.count = 0;
+    if (grad->near[l] > 0) {
+      EACH(i) v[i] = record[i * nodes + o + l];
+      place_of_node(s, in, o + l, place);
+      contacts_of_node(s, &walls, o + l, place, v, &contacts);
+    }
+    if (!contacts.all.count) {
       EACH(i) grad->v[i][l] += grad->mean[i][l];
       continue;
     }
-    EACH(i) v[i] = record[i * nodes + o + l];
     EACH(i) node.v[i] = grad->v[i][l];
     EACH(i) node.mean[i] = grad->mean[i][l];
-    place_of_node(s, in, o + l, place);
-    contacts_of_node(s, &walls, o + l, place, v, &contacts);
     contacts_of_node_adj(s, &walls, &contacts, v, &node, sum);
+    EACH(i) grad->mean[i][l] = 0;
     grad->mass[l] += node.mass;
     EACH(i) grad->v[i][l] = node.v[i];
     EACH(i) grad->x[i][l] += (real)node.x[i];
@@ -135,6 +140,8 @@ CQ_INLINE void hold_and_place_adj(cq_scene *s, const NodesBack *b, const cq_node
   EACH(i) g->v[i] = r_load(b->before + i * nodes + o);
   EACH(i) x[i] = r_load(nodes_of(s, r->rest, i) + o) + r_load(nodes_of(s, in->nodes, U + i) + o);
   const Real near = held_near(s, n, o, mass, x, g->v);
+  real *shift = (real *)r->node_shift + o;
+  if (r->node_shift) EACH(i) r_store(shift + i * nodes, gm[i]);
   if (!any_above(near)) {
     EACH(i) g->gv[i] += gm[i];
     return;
@@ -146,6 +153,7 @@ CQ_INLINE void hold_and_place_adj(cq_scene *s, const NodesBack *b, const cq_node
   r_store(lanes.mass, g->mass);
   r_store(lanes.near, near);
   hold_nodes_adj(s, in, b->before, o, &lanes, b->sum);
+  if (r->node_shift) EACH(i) r_store(shift + i * nodes, r_load(lanes.mean[i]));
   g->mass = r_load(lanes.mass);
   EACH(i) g->gv[i] = r_load(lanes.v[i]);
   EACH(i) g->gu[i] += r_load(lanes.x[i]);

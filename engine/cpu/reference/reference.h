@@ -82,8 +82,9 @@ typedef struct cq_reference {
   void *start;               // {chunks, dim * dim, 16} F at rest
   int32_t started;           // some F at rest is not the identity
 
-  // {dim, nodes} places and velocities of nodes beside particles on the spatial grid (../carrier.inl), else NULL
-  void *node_place, *node_velocity;
+  // {dim, nodes} of nodes beside particles on the spatial grid (../carrier.inl), else NULL: places, velocities, and by
+  // what velocity places go beside them; backward what the last one gets
+  void *node_place, *node_velocity, *node_shift;
   void *carried;             // {nodes} mass of those that take part there, else 0
   int32_t *node_base;        // {nodes, 3} base cells there: x, y (0 in 2D), last axis
 
