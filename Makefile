@@ -425,7 +425,8 @@ verify: $(BUILD)/cqlua ## cases of known answer: tests/verify/results.csv and do
 	  $(BUILD)/cqlua -e 'require("tests.verification").write()'; exit $$status
 
 zoo: $(BUILD)/cqlua ## trained robots of zoo/ run again, their figures beside the claimed ones
-	@$(BUILD)/cqlua replay --all
+	@status=0; for name in $$($(BUILD)/cqlua replay | cut -d' ' -f1); do \
+	  $(BUILD)/cqlua replay $$name --render no || status=1; done; exit $$status
 
 bench: $(BUILD)/cqlua ## speed of the scenes
 	@$(BUILD)/cqlua bench

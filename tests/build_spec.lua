@@ -143,3 +143,21 @@ describe("make", function()
     assert.is_nil(make("-n KERNELS=2.4 " .. path):find("gencode", 1, true))
   end)
 end)
+
+describe("The Makefile", function()
+  it("calls cqlua with commands and options that there are", function()
+    local calls = 0
+    for line in io.lines(host.root .. "/Makefile") do
+      for name, words in line:gmatch "%$%(BUILD%)/cqlua (%l+)([^|;)]*)" do
+        local path = ("%s/lua/cq/command/%s.lua"):format(host.root, name)
+        if not host.kind(path) then assert.is_truthy(words:match "^/", "no command " .. name) end
+        local command = host.kind(path) and require("cq.command." .. name)
+        for option in words:gmatch "%-%-([%l-]+)" do
+          if command then assert.is_truthy(command.options[option], ("%s --%s"):format(name, option)) end
+        end
+        calls = calls + (command and 1 or 0)
+      end
+    end
+    assert.is_true(calls >= 5)
+  end)
+end)

@@ -162,12 +162,15 @@ cq_status cq_integrator_check(const cq_world_def *def, cq_integrator *out);
 // CQ_INVALID.
 cq_status cq_integrator_complete(cq_model *m);
 
-cq_status cq_model_create(const cq_world_def *def, cq_model *model);   // model zeroed; on failure destroyed
+// Fills a zeroed model from the definition of a world. CQ_OK, or why not, with the model destroyed.
+cq_status cq_model_create(const cq_world_def *def, cq_model *model);
+// Frees what a model owns.
 void cq_model_destroy(cq_model *model);
 // (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) or by collisions + 8/3 eta/(rho dx) + |v| of a
 // particle, by hypot that of cables; of value[field], or the model's for NULL. weighed: actuation weights may yet be 1
 double cq_model_courant(const cq_model *model, const double *const *value, int weighed);
-int64_t cq_model_field_count(const cq_model *model, int32_t field);   // numbers of a field in one scene, -1 for none
+// How many numbers a field has in one scene; -1: there is no such field.
+int64_t cq_model_field_count(const cq_model *model, int32_t field);
 
 // The number of components of the velocities of all walls.
 static inline int32_t cq_wall_numbers(const cq_model *m) { return m->wall_count * m->dim; }
