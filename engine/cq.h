@@ -182,7 +182,7 @@ typedef struct cq_world_def {
   double gravity[3];
   double damping;                       // grid velocities decay by exp(-damping t), 0: none [1/time]
   cq_integrator integrator;
-  // of motion that the grid does not resolve [1/time]; 0: at each step (APIC); below 0: 0.1 c / dx of the softest waves
+  // of motion that the grid does not resolve [1/time]; 0: at each step (APIC); below 0: 0.1 c / dx, in liquids 2 c / dx
   double residual_decay;
   double collision_stiffness;           // of surfaces that are near, in P-wave moduli; 0: those that meet are an error
   double collision_friction;            // of these surfaces

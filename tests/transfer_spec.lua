@@ -160,6 +160,9 @@ describe("a transfer", function()
       world:close()
     end
     assert.equal(0, world_of(robot, { 10, 10 }, { transfer = "apic" }).residual_decay)
+    local drop = cq.Robot { shape = cq.Shape.box { name = "drop", size = { 4, 4 }, spacing = 0.5 },
+      material = cq.Material.fluid { bulk = 9, density = 1 } }
+    assert.near(2 * 3, world_of(drop, { 10, 10 }, {}).residual_decay, 1e-12)
     assert.near(0.1 * 2 * WAVE, world_of(robot, { 10, 10 }, { transfer = {} }).residual_decay, 1e-12)
   end)
 

@@ -3,14 +3,15 @@
 //   m_b = sum w m_j,  p_b = sum w m_j v_j,  v_b = p_b / m_b.
 // Where a node has mass of both, these share one velocity, which walls change,
 //   v = (m_a v_a + m_b v_b) / (m_a + m_b);
-// and nodes of the body take its change, and go with what nodes here can tell apart of their velocity, the more the less
-// of the mass is the body's own:
-//   v_j <- v_j + sum w (v - v_b),  x_j <- x_j + dt (v_j + sum w c (v_b - v_j)),  c = 1 - (m_b / (m_a + m_b))^8. (E130)
-// Of what walls do to v a body gets m_a / (m_a + m_b), for it has its own contact with them. Momentum and the centre of
-// mass are kept to rounding for any c. With c = 0 a body would move by what nodes here cannot tell apart and its forces
-// renew in each step: a liquid seeps into it, the faster the longer the step; with a power of 4 a fifth as fast, of 8 a
-// thirtieth. If velocities lost that motion too, a body would lose motion in each step: a paddle of three cells in
-// water would move a third of it. Where a body is alone nothing happens to it.
+// and nodes of the body take its change, and go with what nodes here can tell apart of their velocity, the more the
+// less of the mass is the body's own:
+//   v_j <- v_j + sum w (v - v_b),  x_j <- x_j + dt (v_j + sum w c (v_b - v_j)),  c = 1 - (m_b / (m_a + m_b))^8  (E130)
+// Of what walls do to v a body gets m_a / (m_a + m_b), for it has its own contact with them; nodes that pins hold bring
+// no momentum. Momentum and the centre of mass are kept to rounding for any c. With c = 0 a body would move by what
+// nodes here cannot tell apart and its forces renew in each step: a liquid seeps into it, the faster the longer the
+// step; with a power of 4 a fifth as fast, of 8 a thirtieth. If velocities lost that motion too, a body would lose
+// motion in each step: a paddle of three cells in water would move a third of it. Where a body is alone nothing happens
+// to it.
 
 // The places of nodes from o on, and how they lie among those here.
 CQ_INLINE void carriers_place(const cq_scene *s, const int64_t o, const int h, const int slopes, Record *of,
@@ -65,6 +66,16 @@ CQ_INLINE void carriers_scatter(Scatter *to, const Strides *strides, const cq_no
   }
 }
 
+// The mass by which CQ_LANES nodes from o on bring momentum: 0 of those that pins hold. Pins bear the forces on these,
+// which are no motion that a liquid could take: it would be stirred for ever.
+CQ_INLINE Real carried_freely(const cq_scene *s, const cq_nodes *n, const int64_t o) {
+  const Real mass = r_load((const real *)s->reference.carried + o);
+  real held[CQ_LANES] __attribute__((aligned(64)));
+  if (!n->pinned) return mass;
+  for (int l = 0; l < CQ_LANES; l++) held[l] = (real)(s->reference.pin[o + l] != 0);
+  return r_pick(r_load(held), r_set((real)0), mass);
+}
+
 // Mass and momentum of a block's nodes to their slab.
 static void carrier_p2g(cq_scene *s, int32_t block) {
   const cq_reference *r = &s->reference;
@@ -78,8 +89,9 @@ static void carrier_p2g(cq_scene *s, int32_t block) {
     LANES_EACH(h) {
       Exchange give;
       carriers_place(s, o, h, 0, records, node);
+      const Real free = carried_freely(s, &r->nodes[k], o + h);
       give.m = r_load((const real *)r->carried + o + h);
-      EACH(i) give.q[i] = give.m * r_load((const real *)r->node_velocity + i * r->node_count + o + h);
+      EACH(i) give.q[i] = free * r_load((const real *)r->node_velocity + i * r->node_count + o + h);
       EACH(i) EACH(j) give.b[i][j] = r_set((real)0);
       move_store(records + h, MOVE, &give);
     }
@@ -88,7 +100,8 @@ static void carrier_p2g(cq_scene *s, int32_t block) {
   scatter_end(&to, &strides);
 }
 
-// What a block's nodes take from those here: node_velocity after it, and node_shift, by which their places go beside it.
+// What a block's nodes take from those here: node_velocity after it, and node_shift, by which their places go beside
+// that.
 static void carrier_g2p(cq_scene *s, int32_t block) {
   const cq_reference *r = &s->reference;
   const Strides strides = strides_of(s->arrangement);

@@ -23,9 +23,9 @@ static void meet_adj(const cq_scene *s, const Meeting *m, const MeetingGrad *gra
   }
   if (!(m->b > 0)) return;
   by_share += grad->share - m->b * grad->mass - 8 * seventh(m->share) * grad->taken;
-  const real all = m->a + m->b;
-  a[CQ_DIM] -= by_share * m->b / (all * all);
-  b[CQ_DIM] = (1 - m->share) * grad->mass + by_share * m->a / (all * all);
+  by_share /= m->a + m->b;      // a square of masses may be too small for a number
+  a[CQ_DIM] -= by_share * m->share;
+  b[CQ_DIM] = (1 - m->share) * grad->mass + by_share * (m->a / (m->a + m->b));
   EACH(i) {
     b[i] = (m->share * grad->v[i] + grad->brought[i]) / m->b;
     b[CQ_DIM] -= b[i] * m->brought[i];
@@ -147,8 +147,9 @@ static void carrier_p2g_adj(cq_scene *s, const void *velocity, int32_t block) {
       EACH(i) blend.q[i] = r_set((real)0);
       blend.m = blend.q[0];
       move_store(blends + h, MOVE, &blend);                  // these bring nothing
+      const Real free = carried_freely(s, &r->nodes[k], o + h);
       change.m = r_load((const real *)r->carried + o + h);
-      EACH(i) change.q[i] = change.m * r_load(moving + i * nodes + o + h);
+      EACH(i) change.q[i] = free * r_load(moving + i * nodes + o + h);
       move_store(records + h, MOVE, &change);
     }
     for (int l = 0; l < CQ_CHUNK; l++) {
@@ -163,6 +164,7 @@ static void carrier_p2g_adj(cq_scene *s, const void *velocity, int32_t block) {
     }
     LANES_EACH(h) {
       const Real mass = r_load((const real *)r->carried + o + h), none = r_set((real)0);
+      const Real free = carried_freely(s, &r->nodes[k], o + h);
       real *mass_adj = (real *)r->mass_adj + o + h;
       Sums blend, grad;
       sums_load(taken + h, &blend);
@@ -171,9 +173,9 @@ static void carrier_p2g_adj(cq_scene *s, const void *velocity, int32_t block) {
       EACH(i) {
         real *at = by_velocity + i * nodes + o + h, *place = by_place + i * nodes + o + h;
         Real quad[4], second[4];
-        by_mass += r_load(moving + i * nodes + o + h) * grad.n0[i];
+        by_mass += r_pick(free, r_load(moving + i * nodes + o + h), none) * grad.n0[i];
         const Real v = r_load(at), shift = r_load((const real *)r->node_shift + i * nodes + o + h);
-        r_store(at, r_pick(mass, v - blend.nm * shift + mass * grad.n0[i], v));
+        r_store(at, r_pick(mass, v - blend.nm * shift + free * grad.n0[i], v));
         quads_load(records + h, EXCHANGE + i, quad);
         quads_load(blends + h, EXCHANGE + i, second);
         Real along = quad[0] + second[0];

@@ -46,8 +46,7 @@ static cq_status check_grid(const cq_world_def *def) {
 
 // Share of the motion that the grid does not resolve that stays after an engine step (E123).
 static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
-  static const double share = 0.1;      // of the time that a wave takes through a cell, where no rate is given
-  double rate = def->residual_decay, slowest = INFINITY;
+  double rate = def->residual_decay;
   if (!isfinite(rate)) return cq_fail(CQ_INVALID, "transfer.decay is %g; it must be a positive rate", rate);
   if (rate == 0) return CQ_OK;
   if (cq_is_implicit(m))
@@ -55,15 +54,8 @@ static cq_status check_transfer(const cq_world_def *def, cq_model *m) {
   if (cq_is_reference(m) && !cq_is_mixed(m))
     return cq_fail(CQ_INVALID, "transfer = { decay } is of steps on the grid of the world, and total Lagrangian steps "
                    "have no transfers; leave it out, or take formulation = \"updated\"");
-  for (int64_t p = 0; rate < 0 && p < m->particle_count; p++) {
-    double slot[CQ_SLOTS_MAX];
-    if (cq_on_reference(m, p)) continue;
-    cq_constants_of(m, (const double *const *)m->value, p, slot);
-    const double modulus = cq_material_modulus(&m->materials[m->material[p]], slot);
-    slowest = fmin(slowest, sqrt(modulus * m->value[CQ_FIELD_VOLUME][p] / m->value[CQ_FIELD_MASS][p]));
-  }
-  if (rate < 0) rate = share * slowest / m->dx;
-  if (!(rate > 0)) return cq_fail(CQ_INVALID, "transfer.decay: no elastic waves give a rate; give a number");
+  if (rate < 0) rate = cq_model_residual_rate(m);
+  if (!(rate > 0)) return cq_fail(CQ_INVALID, "transfer.decay: no waves give a rate; give a number");
   m->keep = exp(-rate * m->dt);
   m->residual_decay = rate;
   return CQ_OK;
@@ -561,39 +553,4 @@ void cq_model_destroy(cq_model *m) {
   cq_surfaces_destroy(&m->surfaces);
   cq_free(m->drives_of);
   *m = (cq_model){0};
-}
-
-// Largest stress that the actuators can give a particle with signals of 1: it stiffens the particle. weighed: or one of
-// them alone with a weight of 1, where a design may still give it that.
-static double largest_actuation_stress(const cq_model *m, const double *weight, int64_t p, int weighed) {
-  double stress = 0, alone = 0;
-  for (int64_t k = m->actuation_start[p]; k < m->actuation_start[p + 1]; k++) {
-    const double *s = m->actuator_direction + (int64_t)m->actuation_actuator[k] * m->dim * m->dim;
-    double largest = 0;
-    for (int i = 0; i < m->dim * m->dim; i++) largest = fmax(largest, fabs(s[i]));
-    stress += fabs(weight[m->actuation_entry[k]]) * largest;
-    alone = fmax(alone, largest);
-  }
-  return weighed ? fmax(stress, alone) : stress;
-}
-
-double cq_model_courant(const cq_model *m, const double *const *value, int weighed) {
-  const double *const *v = value ? value : (const double *const *)m->value;
-  double fastest = 0;
-  for (int64_t p = 0; p < m->particle_count; p++) {
-    const cq_material *material = &m->materials[m->material[p]];
-    double slot[CQ_SLOTS_MAX], speed2 = 0;
-    cq_constants_of(m, v, p, slot);
-    const double modulus = cq_material_modulus(material, slot), viscosity = material->viscous ? slot[0] : 0;
-    const double stress = largest_actuation_stress(m, v[CQ_FIELD_ACTUATION_WEIGHT], p, weighed);
-    for (int i = 0; i < m->dim; i++)
-      speed2 += v[CQ_FIELD_VELOCITY][p * m->dim + i] * v[CQ_FIELD_VELOCITY][p * m->dim + i];
-    // explicit diffusion of momentum, as a speed: it is stable up to dt of about 3 rho dx^2 / (8 eta)
-    const double per_mass = v[CQ_FIELD_VOLUME][p] / v[CQ_FIELD_MASS][p],
-                 diffusion = 8.0 / 3 * viscosity * per_mass / m->dx;
-    const double stiffest = fmax(modulus + stress, cq_touch_modulus(m, p, modulus));
-    fastest = fmax(fastest, sqrt(stiffest * per_mass) + diffusion + sqrt(speed2));
-  }
-  // the stiffnesses of material and cables add up where they meet, and with them the squares of their Courant numbers
-  return hypot(fastest * m->dt / m->dx, cq_cables_courant(m, v));
 }

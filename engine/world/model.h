@@ -169,6 +169,9 @@ void cq_model_destroy(cq_model *model);
 // (dt/dx) times the fastest signal, sqrt((modulus + actuation)/rho) or by collisions + 8/3 eta/(rho dx) + |v| of a
 // particle, by hypot that of cables; of value[field], or the model's for NULL. weighed: actuation weights may yet be 1
 double cq_model_courant(const cq_model *model, const double *const *value, int weighed);
+// The rate [1/time] at which motion that the grid does not resolve decays where none is given (E123): 0.1 c / dx, c the
+// speed of the slowest waves in an elastic particle on the grid of the world, at least 2 c / dx of the slowest liquid.
+double cq_model_residual_rate(const cq_model *model);
 // How many numbers a field has in one scene; -1: there is no such field.
 int64_t cq_model_field_count(const cq_model *model, int32_t field);
 
