@@ -75,7 +75,7 @@ local spec = is.define("cq.Experiment", {
   weight = is.one_of { "mass", "particle", "volume", optional = true },
 })
 
--- Control steps of an experiment, from its steps or its duration.
+-- The number of control steps of an experiment, from its steps or its duration. Errors: both are given, or neither.
 local function steps_of(def)
   if (def.steps == nil) == (def.duration == nil) then
     is.fail("cq.Experiment: give either duration or steps%s", def.steps and ", not both" or "")
@@ -112,7 +112,9 @@ end
 ---@field weight? "mass"|"particle"|"volume"   what means of states weigh by unless they say it: by particle where
 ---  density, volume or a value with apply is trained, since a mean over mass moves when mass does; else by mass
 
--- a design brings the robot and its pulses, to which a controller is added
+-- Gives an experiment its design and the design's parameters: a controller is added to the design's pulses. Errors: a
+-- robot beside the design; a design of another world; pulses for fewer control steps; a trainable field that the design
+-- sets.
 local function take_design(self, def)
   if def.robot then is.fail "cq.Experiment: give either design, which brings its robot, or robot" end
   if def.design.world ~= self.world then is.fail("cq.Experiment: the design was made for another world") end
@@ -181,7 +183,8 @@ function Experiment:scene(k)
   return scenes.of(self, k)
 end
 
--- The robot with its trainable values, except those that a function of the user's applies.
+-- The robot with its trainable values, except those that a function of the user's applies. params: nested as
+-- self.params.
 function Experiment:valued(params)
   local robot = self.design and self.design:map(params.design).robot or self.robot
   return params.robot and robot:with(params.robot) or robot

@@ -7,7 +7,8 @@ local text = require "cq.base.text"
 local T = require "cq.tensor"
 local class = require "cq.tensor.class"
 
--- The experiment's parameters with the values of an earlier run where names and shapes fit, and a note on the others.
+-- Returns a copy of the experiment's parameters with the values of an earlier run where names and shapes fit; a list of
+-- sentences on the parameters that begin with their own values; and the number of those that were copied.
 local function adopted(own, before)
   local out, there, told, count = T.leaves.snapshot(own), T.leaves.by_path(before or {}), {}, 0
   for _, leaf in ipairs(T.leaves.list(out)) do
@@ -23,8 +24,8 @@ local function adopted(own, before)
   return out, told, count
 end
 
--- The part of an optimizer's state that belongs to parameters which still exist with the same shape; nil if the
--- optimizer is another one.
+-- The part { kind, iteration, moments, norms } of a saved optimizer's state that belongs to parameters which still
+-- exist with the same shape; nil if the optimizer is another one.
 local function known(state, optimizer, params)
   if type(state) ~= "table" or state.kind ~= optimizer.kind or type(state.moments) ~= "table" then return nil end
   local own, out = T.leaves.by_path(params), {}

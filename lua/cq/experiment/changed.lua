@@ -38,7 +38,7 @@ function changed.fields(fields)
   return fields
 end
 
--- The number of control steps of a rollout: by steps or duration, else the experiment's.
+-- The number of control steps of a rollout: by steps or duration, else the experiment's. Errors: both are given.
 local function steps_in(run, def, world, what)
   if def.steps and def.duration then is.fail("%s: give either duration or steps, not both", what) end
   if def.steps then return def.steps end

@@ -25,7 +25,8 @@ local constrained = {}
 ---  the whole rollout
 ---@field reduce? "sum"|"mean"|"max"|"min"|"product"|fun(running: cq.Tensor): cq.Tensor   of what running gave {steps}
 
--- The schema of a constraint's fields, of which `reduce` says how a running one becomes a number.
+-- A function that checks the fields of a constraint. reduce: the checker of the field that says how a running
+-- constraint becomes one number.
 local function spec_of(reduce)
   local fields = {
     terminal = is.callable { optional = true }, running = is.callable { optional = true },
@@ -38,7 +39,7 @@ end
 
 local spec = spec_of(is.any_of { is.one_of { "sum", "mean", "max", "min", "product" }, is.callable(), default = "sum" })
 
--- Constraints as one list; an entry may itself be a list, as designs return them.
+-- Constraints as one new list; an entry of the given one may itself be a list, as designs return them.
 local function flattened(given)
   local out = {}
   for _, entry in ipairs(given) do
@@ -68,7 +69,8 @@ function constrained.list(given)
   return list
 end
 
--- The value of a constraint's function as a tensor of rank 0; an error names the constraint and its part.
+-- The value of a constraint's function as a tensor of rank 0. Errors, with the name of the constraint and the part: the
+-- value is no number.
 local function number(value, c, part) return objectives.number(value, ("constraint %s: %s"):format(c.name, part)) end
 
 ---A recorder for constraints on every state: it gives a row {constraints} at each; nil: there are none.
@@ -91,7 +93,7 @@ function constrained.recorder(list)
   end
 end
 
--- The value of one constraint in a rollout, or of the parameters.
+-- The value of one constraint, a tensor of rank 0, in a rollout or of the parameters.
 local function value_of(c, run, params, roll)
   if c.terminal then return number(c.terminal(roll.state), c, "terminal") end
   if c.of then return number(c.of(params, roll, run), c, "of") end

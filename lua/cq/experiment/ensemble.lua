@@ -141,7 +141,8 @@ end
 
 -- ---- one variant ----------------------------------------------------------------------------------------------------
 
--- Refuses a change of variant k that has no such name, or a size that it cannot have.
+-- Raises an error if variant k asks for a change that has no such name, or a size that it cannot have. given: sizes by
+-- name.
 local function refuse_change(given, k)
   local known = {}
   for i, entry in ipairs(changes.list) do
@@ -157,7 +158,7 @@ local function refuse_change(given, k)
   end
 end
 
--- Refuses variant k if its experiment lacks the constraints of the main one.
+-- Raises an error if the experiment of variant k lacks a constraint of the main one.
 local function require_constraints(run, other, k)
   for _, c in ipairs(run.constraints) do
     local found = false
@@ -219,8 +220,9 @@ end
 
 -- ---- all of them ----------------------------------------------------------------------------------------------------
 
--- The weight of each loss in the reduced one. Of a worst share, the losses in it weigh the same, and the one at its
--- edge the rest.
+-- The weight of each loss in the reduced one: a list of numbers that add up to 1. reduce: "mean", "worst", or { cvar =
+-- share }. Of a worst share, the losses in it weigh the same, and the one at its edge the rest. losses: tensors of rank
+-- 0.
 local function weights_of(reduce, losses)
   local count, out, order = #losses, {}, {}
   if reduce == "mean" then
@@ -242,7 +244,7 @@ local function weights_of(reduce, losses)
   return out
 end
 
--- The weighted sum of losses, without those of weight 0, so that no gradient is computed for them.
+-- The weighted sum of tensors of rank 0, without those of weight 0, so that no gradient is computed for them.
 local function weighted(list, weights)
   local sum
   for k, weight in ipairs(weights) do
@@ -251,7 +253,8 @@ local function weighted(list, weights)
   return sum
 end
 
--- The value of a constraint over all variants. An upper limit is reduced as the loss is: larger is worse.
+-- The value of a constraint over all variants, from the list of its values in each. An upper limit is reduced as the
+-- loss is: larger is worse.
 local function reduced_constraint(c, list, reduce)
   return weighted(list, weights_of(c.equal and "mean" or reduce, list))
 end
@@ -285,8 +288,9 @@ local function attempt(own, k, iteration, f, ...)
   return finish(pcall(f, ...))
 end
 
--- Rollouts of variants in order, without those that cannot begin; each group of one batch is released as a whole. Where
--- one of a batch cannot begin, each of it is simulated alone.
+-- Simulates variants: a table of rollouts by position in defs, without those that cannot begin, and a list of what is
+-- to be released, since a batch is released as a whole. numbers: of the variants. Where one of a batch cannot begin,
+-- each of it is simulated alone.
 local function rollouts(own, iteration, defs, numbers)
   local rolls, wholes = {}, {}
   local function alone(i)

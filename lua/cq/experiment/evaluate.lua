@@ -25,7 +25,8 @@ evaluate.params_kind = is.any_of { is.one_of { "best", "last" }, is.tensor(), is
 local spec = is.define("run:evaluate", changed.fields { params = evaluate.params_kind,
   converge = is.boolean { default = false } })
 
--- Splits one tensor of all numbers, in their order, into the table of the experiment's parameters.
+-- Splits one tensor of all numbers, in their order, into a new table that is nested as the experiment's parameters.
+-- Errors: another count.
 local function unpacked(run, all, what)
   local list, count, at = T.leaves.list(run.params), 0, 0
   for _, leaf in ipairs(list) do count = count + leaf.tensor.count end
@@ -42,8 +43,8 @@ end
 -- The path of an entry of a nested table.
 local function join(path, key) return path == "" and tostring(key) or path .. "." .. tostring(key) end
 
--- A value that the user gives in the place of a parameter's tensor, as a tensor of its shape. path: of the parameter,
--- for errors.
+-- A value that the user gives in the place of a parameter's tensor, as a tensor of its shape; a number fills it. path:
+-- of the parameter, for errors. Errors: no number, list or tensor; another shape.
 local function fitted(tensor, value, path, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("%s: params.%s must be a number, a list or a tensor, got %s", what, path, text.describe(value))
@@ -57,7 +58,8 @@ local function fitted(tensor, value, path, what)
   return own
 end
 
--- The experiment's parameters with the user's in their place, by path.
+-- A new table of the experiment's parameters with the user's in their place. path: where own stands in it, for errors.
+-- Errors: a name that the parameters lack; a value that does not fit.
 local function merged(own, given, path, what)
   if given == nil then return own end
   if T.is_tensor(own) then return fitted(own, given, path, what) end
@@ -110,7 +112,7 @@ function Evaluation:__tostring()
   return table.concat(words, ", ")
 end
 
--- Refuses constraints whose names an evaluation uses for something else.
+-- Raises an error if a constraint has a name that an evaluation uses for something else.
 local function require_free(run)
   for _, c in ipairs(run.constraints) do
     if c.name == "losses" or c.name == "rollout" or run.objective[c.name] then
@@ -130,7 +132,8 @@ local function one(run, params, def)
   return out, roll
 end
 
--- Means of loss, parts and constraints over scenes, which ranks share.
+-- Evaluates all scenes, which ranks share: { loss, losses {scenes}, and each part and constraint by name }, all but
+-- losses means over scenes. A part that some scene lacks is left out.
 local function several(run, params, def)
   local found = {}
   local losses, loss = scenes.map(run, function(scene, k)
@@ -168,7 +171,8 @@ local function finer_loss(run, params, def)
   return found
 end
 
--- Prints the loss beside that of training, where the evaluation's world is another one.
+-- Prints the loss beside that of training, where the evaluation's world is another one. finer: the loss with twice as
+-- many substeps, or a sentence why there is none (finer_loss).
 local function tell_difference(run, def, loss, finer)
   local substeps = world_of(run, def).substeps
   local told = ("loss %.6g with substeps = %d and "):format(loss, substeps)

@@ -83,7 +83,8 @@ end
 
 local axes = { "x", "y", "z" }
 
--- The panel of forces on walls over time: a curve for each wall and axis along which there is any.
+-- The panel of forces on walls over time, a canvas: a curve for each wall and axis along which there is any force.
+-- found: what figures.forces returns; size: { width, height } [pixel].
 local function force_panel(found, world, size)
   local most = found.force:abs():max():item()
   local series, time = {}, (T.arange(1, found.force:size(1)) * world.control_dt):totable()
@@ -101,7 +102,7 @@ end
 
 -- ---- the body -------------------------------------------------------------------------------------------------------
 
--- Values of one robot's particles as values of all particles of the world, `rest` for the others.
+-- A tensor {particle_count} of the world: the values of one robot's particles, and `rest` for all others.
 local function spread(world, robot, values, rest)
   local out = T.full({ world.particle_count }, rest)
   for k = 1, robot.particle_count do out:set(values[k], robot.first + k) end
@@ -121,8 +122,8 @@ local function opacity_of(density, dim)
   return dim == 3 and solid:sum():item() > 0 and solid or density
 end
 
--- How a body of the design is coloured: its world, the signal of each particle (1: none) with the names, and, of a soft
--- design, its opacity.
+-- The colours of a body of the design: { world, by {particle_count} the signal of each particle + 1 (1: none),
+-- categories: the names of these, opacity {particle_count} of a soft design }.
 local function look_of(self, def)
   local solid = def.solid
   if solid then
@@ -140,7 +141,8 @@ local function look_of(self, def)
     categories = actuators_of(design.signals) }
 end
 
--- The panel of the design: opacity by density, colour by actuator.
+-- A canvas of the design at its start: opacity by density, colour by actuator. look: what look_of returns; size: {
+-- width, height } [pixel].
 local function design_panel(self, def, look, size)
   local options = render.plan(render.options("design.png", {
     stills = { 0 }, zoom = 0.85, width = size.width, height = size.height, samples = SAMPLES,
@@ -150,7 +152,8 @@ local function design_panel(self, def, look, size)
   return render.picture(options, function(on_step) return def.simulate(on_step, 1) end)
 end
 
--- The times of the drawn moments: as the user gave them, or evenly over the rollout; `begins`: from the start on.
+-- A list of the times of the drawn moments [time]: as the user gave them, or evenly over the rollout; `begins`: from
+-- the start on.
 local function moments(def, duration, begins)
   if def.stills then return def.stills end
   local out = {}
@@ -158,7 +161,7 @@ local function moments(def, duration, begins)
   return out
 end
 
--- Signals for the raster; a design's expand where they are positive.
+-- The option `colour` of a picture that shows signals; a design's expand where they are positive.
 local function signal_of(is_design)
   if not is_design then return "signal" end
   return { by = function(state, u)
@@ -167,7 +170,7 @@ local function signal_of(is_design)
   end, label = "signal; red expands", range = { -1, 1 }, palette = "signed" }
 end
 
--- The panel of moments, with the forces of walls as arrows.
+-- A canvas of the moments, with the forces of walls as arrows. look: what look_of returns, or nil.
 local function stills_panel(self, def, look, width)
   local times = moments(def, self.steps * self.world.control_dt, look == nil)
   local forces = def.forces and { by = figures.arrows_of(def.forces, def.world), label = "force of a wall",
@@ -221,7 +224,7 @@ function figures.loss_lines(rows, iteration, y, dropped)
   return series
 end
 
--- Which starts of a run's plan its tournament has left out: true by their numbers.
+-- A table by number of start: true for those that the tournament of a run has left out. folder: the run's.
 local function dropped_in(folder)
   local saved, out = require("cq.run").saved_in(folder), {}
   local state = saved and type(saved.optimizer) == "table" and saved.optimizer or {}
@@ -229,7 +232,8 @@ local function dropped_in(folder)
   return out
 end
 
--- The panel of the objective over the iterations of the run; nil where nothing was optimized.
+-- A canvas of the objective over the iterations of the run; nil where nothing was optimized. size: { width, height }
+-- [pixel].
 local function objective_panel(self, size)
   local folder = self.folder
   if not folder or not host.kind(folder .. "/history.csv") then return nil end
@@ -242,7 +246,7 @@ end
 
 -- ---- the page -------------------------------------------------------------------------------------------------------
 
--- Appends a row of panels, to be drawn side by side, to the page, and makes the page higher by the tallest.
+-- Appends a row of canvases, to be drawn side by side, to page.rows, and makes page.height larger by the tallest.
 local function beside(page, row)
   page.rows[#page.rows + 1] = row
   local tallest = 0
@@ -265,7 +269,7 @@ local function assemble(page, width)
   return sheet
 end
 
--- The panel of the page's title, in smaller letters where it would be wider than the page.
+-- A canvas with the page's title, in smaller letters where it would be wider than the page [pixel].
 local function title_panel(title, width)
   local canvas, size = canvases.new { width = width, height = 26, samples = SAMPLES }, 13
   size = math.min(size, size * (width - 8) / math.max(1, canvas:text_width(title, size)))
@@ -273,8 +277,8 @@ local function title_panel(title, width)
   return canvas
 end
 
--- Completes the fields that the user gave to figures: the body, the world and the parameters that the page shows, and
--- simulate, which runs their rollout.
+-- Completes the table `def` of figures in place: body, solid, world and params that the page shows, and
+-- def.simulate(on_step, steps), which runs their rollout and returns it.
 local function subject(self, def)
   def.body = def.body or def.params == "best" and self.extracted and self.body or nil
   def.solid, def.world = def.body, def.body and def.body.world or self.world
@@ -285,14 +289,14 @@ local function subject(self, def)
   end
 end
 
--- The title of the page: objective and share of solid particles.
+-- The title of the page as text: objective and share of solid particles.
 local function title_of(def, loss)
   local solid = def.solid
   local body = solid and ("; %d of %d particles are solid"):format(#solid.particles, solid.total) or ""
   return ("objective %.4g%s"):format(loss, body)
 end
 
--- Runs once, and records signals, wall forces and objective over time.
+-- Runs the rollout once, and sets has_signals, signals {steps, signals}, forces (figures.forces) and title of `def`.
 local function measure(self, def)
   local asked = self.contact
   self.contact = asked or #def.world.walls > 0
@@ -304,7 +308,8 @@ local function measure(self, def)
   roll:release()
 end
 
--- Functions that make the panels over time: signals, and forces of walls.
+-- A list of functions that make the panels over time, signals and forces of walls: each takes { width, height } [pixel]
+-- and returns a canvas.
 local function times_of(self, def)
   local out = {}
   if def.has_signals then
@@ -317,7 +322,8 @@ local function times_of(self, def)
   return out
 end
 
--- A row of panels beside each other.
+-- A list of the canvases that `makers`, functions of { width, height }, draw side by side in a row of this width and
+-- height [pixel].
 local function row_of(makers, width, height)
   local size, out = { width = math.floor((width - (#makers - 1) * GAP) / #makers), height = height }, {}
   for k, make in ipairs(makers) do out[k] = make(size) end

@@ -21,7 +21,7 @@ local BYTES = 64 * 2 ^ 20            -- of all of them at most
 ---@field signals cq.Tensor      {states, signals} of the control steps after each of them; the last is the one that failed
 ---@field before? cq.Tensor      {first, signals} of those from the start to the first state; nil: that is the start
 
--- A copy of a state: positions, velocities, C and F.
+-- A copy of a state: { position, velocity, affine (C), deformation (F) }, tensors that the tape does not follow.
 local function state_of(state)
   return { position = state:positions():detach():copy(), velocity = state:velocities():detach():copy(),
     affine = state:gather(nil, "affine"):detach():copy(), deformation = state:deformations():detach():copy() }
@@ -34,7 +34,9 @@ local function count_of(state)
   return math.max(2, math.min(STATES, math.floor(BYTES / bytes)))
 end
 
--- Runs again up to the failure; nil: it did not fail this time.
+-- Simulates again up to the failure: { problem: its sentence, first: control step of the first kept state, states: the
+-- last ones (state_of), signals {steps, signals} of the control steps from there on, before {first, signals} those
+-- until then or nil }; nil: the simulation did not fail this time.
 local function fly(experiment)
   local states, last, most = {}, nil, nil
   local fine, problem = pcall(T.tape.pause, experiment.rollout, experiment, experiment.params, {

@@ -10,7 +10,7 @@ local class = require "cq.tensor.class"
 
 local levels = {}
 
--- The level with its default, coarsen = 1.
+-- A copy of the level's fields with the default, coarsen = 1.
 local function whole(level)
   local out = { coarsen = 1 }
   for name, value in pairs(level) do out[name] = value end
@@ -125,8 +125,8 @@ end
 
 -- ---- from one level to another --------------------------------------------------------------------------------------
 
--- Particle values {n, ...} of another robot: each particle takes the nearest one's, at the same relative place in the
--- bounding box.
+-- Particle values {n, ...} of the robot `from` as a new tensor for the robot `to`: each particle takes the nearest
+-- one's, at the same relative place in the bounding box.
 local function by_particle(value, from, to)
   to.nearest_in = to.nearest_in or setmetatable({}, { __mode = "k" })
   to.nearest_in[from] = to.nearest_in[from] or nearest.nearest(to, from)

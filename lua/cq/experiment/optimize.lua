@@ -55,7 +55,8 @@ local optimize_spec = is.define("run:optimize", optimize_fields, nil, is.renamed
   after = "on_iteration", backtracks = "recover = { halvings = n }", stages = "minimize", seeds = "starts of cq.Plan",
 })
 
--- The given plan, or a plan of one stage; with iterations scaled by --budget.
+-- The given plan, or a plan of one stage; with iterations scaled by --budget. Errors: both plan and iterations, or
+-- neither; options of a stage beside a plan.
 local function plan_of(def)
   local plan = def.plan
   if (plan == nil) == (def.iterations == nil) then
@@ -93,7 +94,7 @@ end
 
 -- ---- the folder of its run ------------------------------------------------------------------------------------------
 
--- Refuses a plan that the experiment cannot be trained by, before anything is written.
+-- Raises an error if the experiment cannot be trained by the plan, before anything is written.
 local function check(run, plan)
   if plan.starts and plan.starts.count > 1 and not run.problem and not run.design then
     is.fail("run:optimize: several starts need an experiment that is made by a function, cq.Experiment(function(level) ... end), or one with a design: nothing of this one is drawn anew")
@@ -105,8 +106,8 @@ local function check(run, plan)
   end
 end
 
--- Opens the folder of a run, after checking what it resumes, so that a refused run changes nothing. from: the stage to
--- repeat.
+-- Opens the folder of a run and returns it (cq.Run), after checking what it resumes, so that a refused run changes
+-- nothing. from: the stage to repeat. def, whose fields cq.Run takes, is completed in place.
 local function open(run, plan, def, from)
   local folder, before = def.folder or runs.default_folder(), nil
   if from then
@@ -129,7 +130,8 @@ local function open(run, plan, def, from)
   return opened
 end
 
--- Opens the folder of a run, or resumes it, and writes into its manifest what describes the experiment.
+-- Opens the folder of a run, or resumes it, writes into its manifest what describes the experiment, and returns it
+-- (cq.Run).
 local function begin(experiment, def, plan)
   return open(experiment, plan, {
     iterations = plan:iterations(), folder = def.folder, resume = def.resume, fresh = def.name ~= nil,

@@ -36,14 +36,14 @@ local a_rate = is.number { above = 0 }
 local kinds = { rate = a_rate, penalty = a_rate, passive_weight = is.number { min = 0 },
   clip = is.any_of { is.number { above = 0 }, is.one_of { "median", "none" } } }
 
--- Those values of an option that are known before the stage begins, to be checked early: a constant, or the ends of a
--- schedule; none of a function.
+-- A list of those values of an option that are known before the stage begins, to be checked early: a constant, or the
+-- ends of a schedule; empty for a function.
 local function known_values(option)
   if text.is_instance(option, "cq.Schedule") then return { option:at(1, 2), option:at(2, 2) } end
   return not text.is_callable(option) and { option } or {}
 end
 
--- Why numbers are out of the bounds of a rollout's field, in words; nil: they are within.
+-- Why numbers are out of the bounds of a rollout's field: the end of a sentence "must ..."; nil: they are within.
 local function problem_of(name, value, run)
   local entry, fine, tensor = field.by_name[name], pcall(T.as_tensor, value, name)
   if not fine then return ("be a number or a list of numbers, got %s"):format(text.describe(value)) end

@@ -4,7 +4,8 @@ local T = require "cq.tensor"
 
 local passive = {}
 
--- The parameters with all pulses and feedback zero, and another density {n} if one is given.
+-- A copy of params in which all pulses are zero and there is no controller; density {n} in the place of the design's,
+-- if it is given.
 local function without_pulses(params, density)
   local out, design = {}, params.design
   for name, value in pairs(params) do out[name] = value end
@@ -54,8 +55,8 @@ end
 ---@return boolean
 function passive.is_charged(run) return (run.passive_weight or 0) > 0 and not run.extracted end
 
--- Copies of params by which the loss without signals was differentiated, and by how much it is below that of the solid
--- block; no copies where it is not, or where nothing is recorded.
+-- By how much the loss without signals is below that of the solid block, a number; and copies of params that hold the
+-- gradient of that loss: none where there is no gain, or where nothing is recorded.
 local function gain_over_block(run, params, steps)
   local block, own = loss_of_block(run, params, steps), T.leaves.snapshot(params)
   for tensor, copy in pairs(T.leaves.pair(params, own)) do copy.requires_grad = tensor.requires_grad end

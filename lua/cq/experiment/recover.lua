@@ -18,13 +18,13 @@ function recover.is_of_simulation(problem)
     or problem:find("the Courant number of the robot's values is", 1, true)) ~= nil
 end
 
--- Copies values into the parameters' tensors.
+-- Copies values into the parameters' tensors. values: nested as params.
 local function set(params, values)
   local found = T.leaves.pair(params, values)
   for _, leaf in ipairs(T.leaves.list(params)) do leaf.tensor:copy_from(found[leaf.tensor]:detach()) end
 end
 
--- Moves the parameters halfway back to the values `before` the last update.
+-- Moves the parameters, in place, halfway back to their values `before` the last update.
 local function halve(params, before)
   local found = T.leaves.pair(params, before)
   for _, leaf in ipairs(T.leaves.list(params)) do
@@ -62,7 +62,7 @@ local function tell(self, state)
     table.concat(parts, " and "))
 end
 
--- The attempts so far, in words for the error.
+-- A text on the attempts so far, for the end of the error; empty without any.
 local function tried(self, state)
   local parts = {}
   if self.before and self.halvings > 0 then

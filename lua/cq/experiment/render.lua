@@ -42,7 +42,7 @@ local render = {}
 ---@field keep_frames? boolean   keep the frames beside the film
 ---@field label? string|fun(state: cq.State): string   a line at the top left, above the time
 
--- The fields that all drawing functions of a rollout take.
+-- The checkers, by name, of the fields that all drawing functions of a rollout take.
 local function drawing()
   return {
     fps = is.number { above = 0, max = 240, default = 30 },
@@ -65,7 +65,7 @@ local function drawing()
   }
 end
 
--- A definition's fields and those of drawing.
+-- Adds the fields of drawing to a definition's, in place, and returns them.
 local function with_drawing(fields)
   for name, kind in pairs(drawing()) do fields[name] = kind end
   return fields
@@ -99,7 +99,7 @@ local specs = {
 
 local endings = { png = true, mp4 = true, mkv = true, webm = true, gif = true }
 
--- Refuses times of stills that do not rise.
+-- Raises an error if the times of stills do not rise.
 local function require_rising(stills, what)
   for k = 2, #stills do
     if stills[k] <= stills[k - 1] then
@@ -109,7 +109,8 @@ local function require_rising(stills, what)
   end
 end
 
--- The control steps after which stills are drawn: each the first whose state is less than half a step before its time.
+-- A list of the control steps after which stills are drawn: each the first whose state is less than half a step before
+-- its time. Errors: a time after the end; two in one control step.
 local function steps_of_stills(stills, run, what)
   local out, dt = {}, run.world.control_dt
   for k, time in ipairs(stills) do
@@ -194,7 +195,8 @@ local function read(options, name, f, state, u)
   return out
 end
 
--- The values of a state that share a scale over the film: colours, arrows, cable tensions.
+-- The values of a state that share a scale over the film: { position, value (of colours), arrows, cables (their
+-- tensions) }.
 local function scaled(options, state, u)
   local position = state:positions()
   return {
@@ -203,8 +205,8 @@ local function scaled(options, state, u)
   }
 end
 
--- All that a picture shows of one state: places, colours, arrows, tensions and the label, so that the state itself may
--- change.
+-- All that a picture shows of one state, so that the state itself may change: what `scaled` returns, and deformation,
+-- actuation, time, opacity, goals, wall_offset and label.
 local function moment(options, state, u)
   local out = scaled(options, state, u)
   out.deformation, out.actuation, out.time = state:deformations(), shown.actuation(state, u), state.time
@@ -217,8 +219,8 @@ end
 
 local LAG = 0.12           -- [seconds of film] that the camera is late
 
--- The picture scene of a rollout, from any of its states; a stretched robot has rest places of its own. size: of the
--- picture, unless the options say [pixel].
+-- The picture scene (cq.picture) of a rollout, from any of its states; a stretched robot has rest places of its own.
+-- size: { width, height } of the picture, unless the options say [pixel].
 local function scene_of(state, options, size)
   local world = state.world
   local rest, volume = of_particles.undeformed(state)
@@ -235,7 +237,8 @@ local function scene_of(state, options, size)
   }
 end
 
--- Height over width of the region that plane bodies cover at some moments.
+-- Height over width of the region that plane bodies cover at some moments. moments: what `moment` returns. Places that
+-- are not finite are left out.
 local function aspect_of(moments)
   local lower, upper = { math.huge, math.huge }, { -math.huge, -math.huge }
   for _, one in ipairs(moments) do
@@ -264,7 +267,7 @@ local function is_due(state, time) return state.time + 0.5 * state.world.control
 
 -- ---- films ----------------------------------------------------------------------------------------------------------
 
--- Runs the rollout and calls frame(state, u) for each frame of a film.
+-- Runs the rollout, calls frame(state, u) for each frame of a film, and returns what simulate returns.
 local function each_frame(options, simulate, frame)
   local period, due = options.speed / options.fps, nil
   return simulate(function(state, u)
@@ -321,7 +324,7 @@ end
 
 local NARROWEST = 200             -- [pixel] that one of several pictures beside each other is wide, where they can be
 
--- Several moments as pictures of their own, in a row or a column.
+-- A canvas of several moments as pictures of their own, in a row or a column.
 local function panels(state, options, moments)
   local canvases, world = require "cq.picture.canvas", state.world
   -- wide ones below each other
@@ -353,7 +356,8 @@ local function panels(state, options, moments)
   return sheet
 end
 
--- Draws one moment, or several in one picture, where earlier ones are paler.
+-- A canvas of one moment, or of several in one picture, where earlier ones are paler. way: centres of the bodies over
+-- time, { centre, time } each, for the trail.
 local function together(state, options, moments, way)
   local scene = scene_of(state, options,
     { width = options.width, height = options.height or height_of(state.world, moments, options.width) })
@@ -394,7 +398,7 @@ function render.picture(options, simulate)
   return apart and #moments > 1 and panels(seen, options, moments) or together(seen, options, moments, way)
 end
 
--- Writes a rollout's last state, or several moments of it, as a picture.
+-- Writes a rollout's last state, or several moments of it, as a picture; returns the path.
 local function still(path, options, simulate)
   render.picture(options, simulate):write(path)
   return path

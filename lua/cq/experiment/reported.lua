@@ -23,7 +23,7 @@ local reported = {}
 ---@class run.report.def : rollout.report.def, run.changes.def
 ---@field params? "best"|"last"|table|cq.Tensor   as run:evaluate takes them
 
--- The schema of a page: the fields given, and those of a film.
+-- The checkers, by name, of a page's fields: the given ones, to which those of a film are added in place.
 local function fields(others)
   for name, kind in pairs(films.fields()) do others[name] = kind end
   return others
@@ -32,14 +32,14 @@ end
 local run_spec = is.define("run:report", changed.fields(fields { params = evaluate.params_kind }))
 local rollout_spec = is.define("rollout:report", fields {})
 
--- The title of a page: the script's name.
+-- The title of a page: the given one, else the script's name.
 local function title_of(def)
   local name = script.path and script.path ~= "-" and script.path:match "([^/]+)$":gsub("%.lua$", "")
   return def.title or name or "rollout"
 end
 
 -- Writes the page of a rollout. simulate(see) runs it and shows each state to see; of a run's folder the page also has
--- what was recorded.
+-- what was recorded. Returns the path.
 local function write(path, def, what, steps, simulate, folder)
   pages.require_writable(path, what)
   local page, film = pages.new(title_of(def)), films.new(def, steps)

@@ -24,7 +24,7 @@ function saved_plan.records(run, plan)
   return out
 end
 
--- The history of a plan as tensors by column, for saving.
+-- The history of a plan, a list of rows, as tensors {rows} by column, for saving. Columns are those of the first row.
 local function packed(history)
   local out = {}
   for name in pairs(history[1] or {}) do
@@ -35,7 +35,7 @@ local function packed(history)
   return out
 end
 
--- rows, a list of tables, from columns of numbers by name
+-- A list of rows from columns of numbers by name; the inverse of `packed`.
 local function unpacked(columns)
   local out = {}
   for name, column in pairs(columns or {}) do
@@ -50,7 +50,7 @@ end
 local kept = { "number", "seed", "stage", "made", "over", "ended", "dropped", "params", "best", "solver", "first",
   "substeps" }
 
--- A plan's tournament in words, to see whether it changed.
+-- A plan's tournament as text, to see whether it changed.
 local function tournament_of(plan)
   local starts = plan.starts
   if not starts or starts.count == 1 then return "none" end
@@ -131,7 +131,8 @@ function saved_plan.check_file(state, path)
   if problem then is.fail("run:optimize: %s was not saved by run:optimize: %s", path, problem) end
 end
 
--- Refuses a tournament that was moved across finished stages: dropped starts cannot come back.
+-- Raises an error if a tournament was moved across finished stages: dropped starts cannot come back. where: the
+-- beginning of the error's sentence.
 local function check_tournament(plan, state, starts, where)
   local count, now = plan.starts and plan.starts.count or 1, tournament_of(plan)
   if #starts ~= count then
@@ -153,7 +154,7 @@ local function check_tournament(plan, state, starts, where)
   end
 end
 
--- What the user can do to get a stage made differently, in words.
+-- What the user can do to get stage k made differently, as the end of a sentence.
 local function way_out(folder, plan, k)
   local before = k > 1 and ("%s/stages/%s/state.bin"):format(folder, plan.stages[k - 1].name)
   return before and host.kind(before) and ("begin it anew (from = %q)"):format(plan.stages[k].name) or "start anew"
@@ -167,8 +168,8 @@ local function is_made(starts, k)
   return false
 end
 
--- Refuses changes of a stage that has begun or is finished. Its optimizer settings may change while it goes on
--- (check_problem); later stages may change freely.
+-- Raises an error if a stage has changed that has begun or is finished. Its optimizer settings may change while it goes
+-- on (check_problem); later stages may change freely. records: what describes each stage now.
 local function check_records(plan, state, starts, records, folder)
   local at, where = 0, "run:optimize: " .. folder
   for _, start in ipairs(starts) do at = math.max(at, start.stage) end
@@ -193,7 +194,7 @@ local function check_records(plan, state, starts, records, folder)
   end
 end
 
--- Refuses saved state of another optimizer or another problem.
+-- Raises an error if the saved state is of another optimizer or another problem.
 local function check_problem(run, plan, starts, folder)
   local seen = {}
   for _, start in ipairs(starts) do

@@ -50,7 +50,7 @@ local scene_spec = is.define("cq.Experiment: scene", kinds)
 ---@return cq.Experiment.scenes.def
 function scenes.check(given) return spec(given) end
 
--- Refuses trainable weights in a scene: the experiment has one set for all scenes.
+-- Raises an error if a scene has trainable weights: the experiment has one set for all scenes.
 local function require_plain(value, name, what)
   for _, leaf in ipairs(T.leaves.list(value or {})) do
     if leaf.tensor.trainable then

@@ -4,13 +4,14 @@ local message = require "cq.base.message"
 local text = require "cq.base.text"
 local tables = require "cq.base.tables"
 
--- The fields of an optimizer that a fork may change, with the checkers of their values.
+-- The fields of an optimizer that a fork may change: checkers by name.
 local function fields_of(optimizer)
   local known = is.registry["cq.Optimizer." .. optimizer.kind]
   return known and known.fields or {}
 end
 
--- A setting from its text: "0.1", "median", or a factor "x0.5" on the present value.
+-- The value of a setting from its text: "0.1", "median", or a factor "x0.5" on the present value. Errors: a factor of
+-- what is no number.
 local function value_of(typed, present, name)
   local factor = typed:match "^x(.+)$"
   if not factor then return tonumber(typed) or typed end
@@ -20,7 +21,8 @@ local function value_of(typed, present, name)
   return present * tonumber(factor)
 end
 
--- A copy of the optimizer with one field changed; path: of an optimizer within it.
+-- A copy of the optimizer with one field changed; path: of an optimizer within it. Errors: no such field; a value that
+-- it cannot have.
 local function changed(optimizer, path, typed, name)
   local key, rest = path:match "^([%w_]+)%.?(.*)$"
   local out = setmetatable(tables.merged(optimizer), getmetatable(optimizer))

@@ -10,7 +10,7 @@ local T = require "cq.tensor"
 
 local word = signature.word
 
--- Values of particles or walls in words: the common one, or the least and the largest.
+-- A text on the values of particles or walls: the common one, or the least and the largest.
 local function range_of(tensor)
   if tensor.count == 0 then return "none" end
   local least, most = tensor:min():item(), tensor:max():item()
@@ -18,7 +18,7 @@ local function range_of(tensor)
   return ("%.6g to %.6g"):format(least, most)
 end
 
--- Adds a world's settings to the signature.
+-- Adds a world's settings to the signature `out`, words by name.
 local function add_world(out, world)
   out.cells, out.dx, out.dt = word(world.cells), word(world.dx), word(world.control_dt)
   out.particles, out.walls = word(world.particle_count), word(#world.walls)
@@ -27,7 +27,7 @@ local function add_world(out, world)
   end
 end
 
--- Adds the parts of an objective to the signature.
+-- Adds the parts of an objective to the signature `out`, words by name.
 local function add_objective(out, objective)
   local parts = {}
   for _, name in ipairs { "terminal", "goal", "running", "effort", "work" } do
@@ -39,7 +39,7 @@ local function add_objective(out, objective)
   if goal then out["goal.at"], out["goal.velocity_weight"] = word(goal.at), word(goal.velocity_weight) end
 end
 
--- Adds an observer or controller: one of the library by its fields, a user's own as "function" or "table".
+-- Adds an observer or controller to the signature `out`: one of the library by its fields, a user's own as "one's own".
 local function add_policy(out, name, policy, fields)
   if not policy then return end
   out[name] = policy.parts and controllers.words("sum", policy) or policy.family and tostring(policy.family)
@@ -54,7 +54,8 @@ end
 -- fields of a stage by which its losses mean something else
 local of_problem = { level = true, body = true, train = true, minimize = true, initial = true }
 
--- Adds how the present stage is optimized; this may change when a run is resumed.
+-- Adds how the present stage is optimized: settings that make another problem to `problem`, others to `manner`, which
+-- may change when a run is resumed. Both are words by name.
 local function add_stage(problem, manner, stage, optimizer)
   for name, value in pairs(words.record(stage, optimizer)) do
     if of_problem[name] then

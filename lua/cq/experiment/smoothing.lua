@@ -32,8 +32,8 @@ end
 
 -- ---- estimates ------------------------------------------------------------------------------------------------------
 
--- The mean of samples, each a list of tensors, and the variance of that mean, summed over all numbers: by it two
--- estimates are weighed.
+-- The mean of samples, each a list of tensors, as such a list; and the variance of that mean, a number, summed over all
+-- entries: by it two estimates are weighed.
 local function mean_and_variance(samples)
   local n, mean, square = #samples, {}, 0
   for k in ipairs(samples[1]) do
@@ -87,7 +87,7 @@ local function draw(list, sigma, source)
 end
 
 -- f(...) with noise added to the parameters in place; they are restored to their bits, also after an error, which
--- passes through. Returns what f does.
+-- passes through. Returns what f does. list: leaves of the parameters; noise: a tensor for each.
 local function with_noise(list, noise, f, ...)
   local before = {}
   for k, leaf in ipairs(list) do

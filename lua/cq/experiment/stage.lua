@@ -95,7 +95,7 @@ function stages.check(stage, run)
   free_of(stage, run)
 end
 
--- Makes the stage's body: soft, binary or extracted.
+-- Makes the stage's body, soft, binary or extracted: sets run.design or run.extracted.
 local function set_body(self)
   local stage, run = self.stage, self.run
   run.extracted = nil
@@ -209,7 +209,8 @@ local function evaluator_of(self)
   end
 end
 
--- Columns of the history about the gradient: the adjoint's growth, and the weight of the first-order estimate.
+-- Columns of the history about the gradient, numbers by name: the adjoint's growth, and the weight of the first-order
+-- estimate. Warns of growth.
 local function columns_of(self)
   local out = self.growth:columns(self.run)
   self.growth:warn(self.run, self.solver.evaluations, out)
@@ -217,7 +218,7 @@ local function columns_of(self)
   return out
 end
 
--- Makes the stage's best point the experiment's best.
+-- Makes the stage's best point the experiment's best (run.best).
 local function take_best(self)
   local best, run = self.solver.best, self.run
   if not best or run.best and run.best.iteration == best.iteration then return end
@@ -250,7 +251,7 @@ function stages.set_substeps(run, substeps)
 end
 
 -- After an iteration of a stage: makes its row of loss, constraints and violation, notes it if it is the best, and
--- calls the user's on_iteration.
+-- calls the user's on_iteration. values: objective, constraints and other numbers of the iteration by name.
 local function note(self, i, values, on_iteration)
   local run, row = self.run, { iteration = i, loss = values.objective }
   for name, value in pairs(values) do
@@ -269,7 +270,8 @@ end
 ---@field folder table            takes the place of a cq.Run: record, save, path, saved_at
 ---@field on_iteration? fun(iteration: integer, loss: number, run: cq.Experiment)
 
--- Optimizes by the stage's optimizer, with its constraints and its recovery from failed simulations.
+-- Optimizes by the stage's optimizer, with its constraints and its recovery from failed simulations; returns the
+-- solution (cq.Solution). def: { last: number of iterations, on_iteration, folder, saved }.
 local function optimize(self, def)
   local run, stage = self.run, self.stage
   local chooses = run.optimizer.chooses_points
@@ -306,7 +308,7 @@ local function optimize(self, def)
   return solution
 end
 
--- Evaluates a stage of no iterations: its initial values are its best ones.
+-- Evaluates a stage of no iterations: sets run.best to its initial values.
 local function evaluate(self)
   local run = self.run
   options.set(self, 1)

@@ -26,7 +26,7 @@ local function each_scene(count, memory, f)
   return T.stack(rows, 1), next(after) and after or nil
 end
 
--- The initial memories of all scenes' observers or controllers; nil where none remembers anything.
+-- A list of the initial memories of all scenes' observers or controllers; nil where none remembers anything.
 local function starts_of(list, ...)
   local out = {}
   for k, one in ipairs(list) do out[k] = one.start and one:start(...) or nil end
@@ -77,7 +77,7 @@ local function are_same(list)
   return true
 end
 
--- The values of one field in a group of definitions.
+-- A list of the values of one field in a group of definitions; nil where one lacks it.
 local function column(group, name)
   local out = {}
   for k, def in ipairs(group) do out[k] = def.fields[name] end
@@ -139,7 +139,8 @@ end
 
 -- ---- one batch ------------------------------------------------------------------------------------------------------
 
--- A value of the world for a group of scenes: one for all if they share it, else one for each; nil where none has any.
+-- A value of the world for a group of scenes: one for all if they share it, else a tensor with one for each; nil where
+-- none has any.
 local function world_value(group, name)
   local list, world, any = {}, group[1].world, false
   for k, def in ipairs(group) do
@@ -158,7 +159,8 @@ local function world_value(group, name)
   return T.stack(list, 1)
 end
 
--- One rollout definition for a group of alike ones, with a batch of scenes.
+-- One rollout definition for a group of alike ones, with a batch of scenes. Returns { world, fields, design, variables
+-- }, as an entry of the group.
 local function merged(group)
   local fields, variants, world = {}, {}, group[1].world
   for name, value in pairs(group[1].fields) do fields[name] = value end

@@ -50,7 +50,7 @@ for _, list in ipairs { field.of_robot, field.of_world } do
 end
 table.sort(names)
 
--- A parameter with bounds, from its initial value; errors name the field that is trained.
+-- A cq.param with bounds, from its initial value; errors name the field that is trained.
 local function param_of(init, bounds, what)
   local start = T.as_tensor(init)
   local problem = make.why_no_param(start, bounds.min, bounds.max)
@@ -68,7 +68,8 @@ local function start_of(robot, name, what)
   return value
 end
 
--- The one value that those particles of a list have which have this field at all; an error if they differ.
+-- The value, a tensor, that is the same in those particles of a list which have this field at all; an error if they
+-- differ. index: int32_t[count] of particles from 0, or nil for all.
 local function shared(robot, name, index, count, what)
   local value, having = start_of(robot, name, what), values.having(robot, name)
   local data, width, first = value:data(), value.count / values.count(robot, name), nil
@@ -88,7 +89,8 @@ local function shared(robot, name, index, count, what)
   return value[first + 1]
 end
 
--- The param and initial value of a trainable robot field, within its bounds.
+-- The cq.param of a trainable robot field, which holds its initial value and bounds. Errors: `per` does not fit the
+-- field; no value to start from; values that differ where one is trained.
 local function for_robot(robot, name, def, bounds, what)
   local n, having = values.count(robot, name), values.having(robot, name)
   local of_cables = field.by_name[name].owner == "cable"
@@ -129,7 +131,7 @@ local function for_robot(robot, name, def, bounds, what)
   return param_of(init, bounds, what)
 end
 
--- The param and initial value of a trainable world field, within its bounds.
+-- The cq.param of a trainable world field, which holds its initial value and bounds. Errors: `per`; no walls.
 local function for_world(world, name, def, bounds, what)
   if def.per ~= "robot" then is.fail("%s: per is for values of the robot", what) end
   if def.init then return param_of(def.init, bounds, what) end
@@ -144,7 +146,7 @@ local function for_world(world, name, def, bounds, what)
   return param_of(base, bounds, what)
 end
 
--- The parameter of a trainable value that a function of the user's applies; refuses one without init.
+-- The cq.param of a trainable value that a function of the user's applies. Errors: no init; `per`.
 local function with_apply(given, what)
   local def = spec(given)
   if def.init == nil then is.fail("%s: a value with apply needs init, where it starts", what) end
@@ -161,8 +163,8 @@ local function unknown(name, given)
     text.describe(name), type(name) == "string" and values.hint(name, given, names) or "", table.concat(names, ", "))
 end
 
--- The parameter of one entry of `trainable`: a field of the robot or of the world by its name, or a cq.param of the
--- user's in its place.
+-- The cq.param of one entry of `trainable`: a field of the robot or of the world by its name, or a cq.param of the
+-- user's in its place. Errors: neither a table of options nor a cq.param.
 local function of_field(world, robot, name, entry, what)
   if T.is_tensor(entry) then
     if not entry.trainable then

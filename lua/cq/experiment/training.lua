@@ -96,8 +96,8 @@ local function tell_equal(first, params, number)
     number)
 end
 
--- Where a start begins: in its first stage with values of its own, later with those of the stage before. Values that
--- the user's experiment was given are the first start's, in whatever level it begins.
+-- Where a start begins, { run: the experiment, params }: in its first stage with values of its own, later with those of
+-- the stage before. Values that the user's experiment was given are the first start's, in whatever level it begins.
 local function beginning(self, start, stage)
   local own, run = level_of(self, stage), self.run
   if start.stage > 0 then
@@ -125,7 +125,7 @@ local function work_of(self, stage)
   return own.world.particle_count * own.steps * own.world.substeps
 end
 
--- Work that is left of the plan after iteration i of the stage that a start is in.
+-- Work that is left of the plan, in particles times engine steps, after iteration i of the stage that a start is in.
 local function work_left(self, start, i)
   local sum, before, is_later = 0, {}, false
   for _, part in ipairs(self.parts) do
@@ -149,7 +149,7 @@ end
 local ranked
 
 -- A stand-in for the run's folder, for the solver of one stage: rows of its history are counted and named as those of
--- the whole run.
+-- the whole run. offset: iterations of the run before the stage.
 local function folder_for(self, start, current, offset)
   local folder, plan = self.folder, self.plan
   local proxy = { folder = folder.folder, saved_at = folder.saved_at, manifest = folder.manifest }
@@ -248,7 +248,7 @@ end
 -- The number by which a tournament compares a start: its best loss, with the cost of a passive gain.
 local function compared(start) return start.best.loss + (start.best.passive_cost or 0) end
 
--- The starts that still take part, the best first.
+-- A new list of the starts that still take part, the best first.
 function ranked(self)
   local alive = {}
   for _, start in ipairs(self.starts) do
@@ -282,12 +282,13 @@ local function cut(self)
   save(self, self.folder.done, alive[1].params)
 end
 
--- The folder of a stage.
+-- The path of a stage's folder. stage: its number.
 local function stage_folder(self, stage)
   return ("%s/stages/%s"):format(self.folder.folder, self.plan.stages[stage].name)
 end
 
--- The stage that a start is in, with the experiment put into the state in which that stage left it.
+-- The stage (experiment/stage.lua) that a start is in, with the experiment put into the state in which that stage left
+-- it.
 local function present(self, start)
   if self.current and self.current_start == start then return self.current end
   local stage = self.plan.stages[start.stage]
@@ -375,7 +376,7 @@ function training.new(run, def, folder)
 end
 
 -- Carries out the plan, saves the best start's design, and closes the folder; returns the table that run:optimize
--- gives.
+-- gives. Errors: interrupted before the first iteration.
 local function finish(self)
   self:go()
   local folder, best = self.folder, ranked(self)[1]

@@ -24,7 +24,7 @@ local function solution_of(run, optimizer, best)
     evaluations = best.iteration, state = function() return {} end }, point.feasible and "iterations" or "infeasible")
 end
 
--- The result that run:optimize would give, without training.
+-- The table that run:optimize would give, without training.
 local function result_of(run, plan, starts)
   local best, last = run.best, plan.stages[#plan.stages]
   return { loss = best.loss, best = best.loss, iterations = best.iteration,

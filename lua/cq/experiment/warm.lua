@@ -23,12 +23,12 @@ local warm = {}
 -- Names in a sentence; none for an empty list.
 local function names_of(list) return #list > 0 and table.concat(list, ", ") or "none" end
 
--- Raises the error of a saved run that does not fit: what it has and what the experiment has.
+-- Raises an error if the saved run has something else than the experiment: there and here, two texts, differ.
 local function refuse(saved, what, there, here)
   if there ~= here then is.fail("run:load: %s has %s %s, this experiment has %s", saved.path, what, there, here) end
 end
 
--- An observer in words, with the names of its groups.
+-- A text on a saved observer, with the names of its groups.
 local function observer_words(data)
   if not data then return "none" end
   if data.kind == "own" then return "the script's own" end
@@ -47,7 +47,7 @@ local function observer_words(data)
   return table.concat(parts, ", ")
 end
 
--- Refuses a saved policy with another controller, other signals or another observer than this experiment's.
+-- Raises an error if a saved policy has another controller, other signals or another observer than this experiment.
 local function check_policy(run, saved)
   local data, robots, signals = saved.data, run.world.robots, {}
   for _, robot in ipairs(robots) do
@@ -65,7 +65,7 @@ end
 
 -- ---- what is told ---------------------------------------------------------------------------------------------------
 
--- A saved world's settings in words, to compare with those of this one.
+-- A saved world's settings as texts by name, to compare with those of this one.
 local function words_of(data, steps)
   local out = { ["control steps"] = signature.word(steps), walls = signature.word(#data.walls) }
   for name, value in pairs(data.fields) do out[name] = signature.word(value) end
@@ -76,7 +76,7 @@ local function words_of(data, steps)
   return out
 end
 
--- Says in which settings the two worlds differ.
+-- Prints in which settings the two worlds differ.
 local function tell_worlds(run, saved)
   if not saved.data.world then return end
   local changes = signature.changes(words_of(saved.data.world, saved.steps),
@@ -92,8 +92,8 @@ local function particle_axis(path, tensor, count)
   return axis and tensor.rank >= axis and tensor:size(axis) == count and axis or nil
 end
 
--- A saved parameter for particles as one of this experiment's robot: each particle takes the value of the nearest one
--- of the earlier world.
+-- A saved parameter for particles as a tensor for this experiment's robot: each particle takes the value of the nearest
+-- one of the earlier world. Errors: the parameter does not count particles, here or there.
 local function transferred(run, saved, path, own, other)
   local robot = run.design and run.design.robot or selection.robot(run.world, run.robot, "run:load")
   local there = saved.data.robots and saved.robot
@@ -105,7 +105,7 @@ local function transferred(run, saved, path, own, other)
   return other:gather(transfer.nearest(robot, there), axis)
 end
 
--- A saved tensor moved into the bounds of this experiment; a warning says how many values moved.
+-- A copy of a saved tensor moved into the bounds of this experiment; a warning says how many values moved.
 local function bounded(saved, path, tensor, bounds)
   if not bounds or not (bounds.min or bounds.max) then return tensor end
   local low, high = bounds.min or -math.huge, bounds.max or math.huge
