@@ -12,7 +12,7 @@ local all = {
   "2d-1600", "2d-1600-substeps1", "2d-6400", "3d-8000", "3d-8000-grid64", "3d-8000-grid100", "3d-8000-corotated",
   "2d-6400-averaged", "3d-8000-averaged", "3d-8000-float64",
   "3d-64000", "3d-512000", "decay-2d-6400", "decay-3d-8000", "decay-3d-64000",
-  "tl-2d-6400", "tl-2d-6400-jittered", "tl-3d-64000", "biped", "env-64",
+  "tl-2d-6400", "tl-2d-6400-jittered", "tl-3d-64000", "water-2d-8962", "water-2d-8962-tl", "biped", "env-64",
   "implicit-2d-6400", "implicit-2d-6400-rest", "implicit-3d-8000", "implicit-3d-8000-rest",
   "implicit-2d-6400-float64", "implicit-3d-8000-float64",
 }
@@ -46,6 +46,13 @@ describe("bench", function()
       for _, phase in ipairs { "p2g", "grid", "g2p", "g2p_adj", "grid_adj", "p2g_adj" } do
         assert(entry.phase_ns[phase] > 0, phase)
       end
+    end
+  end)
+
+  it("measures a block in water on both sorts of grids", function()
+    for _, entry in ipairs(results("--case", "water-*")) do
+      assert.same({ 8962, "fluid and neo_hookean", "cpu" }, { entry.particles, entry.law, entry.device })
+      assert(entry.forward_mps > 0 and entry.backward_mps > 0)
     end
   end)
 

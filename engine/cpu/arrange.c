@@ -52,6 +52,7 @@ cq_status cq_arrange_reserve(cq_scene *s) {
   capacity = s->grid_capacity;
   if (!status && s->adj) status = reserve_two(&s->grid_q, &s->inertia_q, keeps, &capacity, wanted, node);
   if (!status) status = reserve_two(&s->grid_v, &s->inertia_v, keeps, &s->grid_capacity, wanted, node);
+  if (status) s->grid_capacity = s->carrier_capacity = 0;      // arrays of one capacity may have different ones now
   return status;
 }
 

@@ -3,15 +3,16 @@
 -- Scenes: a jittered block that falls on a floor with friction, float32 and neo-Hookean unless the name says otherwise,
 -- on the grids of ChainQueen's speed table (ICRA 2019, table II) and others; some of them with transfers that keep
 -- unresolved motion (decay-*); the same blocks on a grid of their own shape (tl-*), as a lattice and jittered, whose
--- backward pass leaves out the gradients of positions and of first deformations; the biped as a whole program, with its
--- observer and its network; 64 scenes of it that an environment steps together; and stiff blocks with implicit steps of
--- 100 or 1,000 times the explicit one, whose parts (a product with the second derivative, tensors, assembly) are told
--- in explicit steps of the same scene. The memo of every step is written, and particles are sorted as often as they
--- must be; where memory is short there are fewer steps, and the table says how many. --device, --threads, --precision
--- and --simd hold for all cases; a case that needs what the device does not offer is left out, with the reason.
--- Timers of the phases are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3
--- % of the time of the smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 %
--- with 100 particles). The last line says what they took.
+-- backward pass leaves out the gradients of positions and of first deformations; a block in a tank of water, all of it
+-- on one grid and the block on a grid of its own shape (water-*); the biped as a whole program, with its observer and
+-- its network; 64 scenes of it that an environment steps together; and stiff blocks with implicit steps of 100 or 1,000
+-- times the explicit one, whose parts (a product with the second derivative, tensors, assembly) are told in explicit
+-- steps of the same scene. The memo of every step is written, and particles are sorted as often as they must be; where
+-- memory is short there are fewer steps, and the table says how many. --device, --threads, --precision and --simd hold
+-- for all cases; a case that needs what the device does not offer is left out, with the reason. Timers of the phases
+-- are always on: they read the processor's counter at the end of each phase, 9 ns on an EPYC, 0.3 % of the time of the
+-- smallest scenes of the table; below 1,024 particles one call in seven is timed for all (0.5 % with 100 particles).
+-- The last line says what they took.
 -- A figure is the median of the repetitions (--repeat N); --steps N measures another number of
 -- steps. --csv keeps the table.
 local atomic_file = require "cq.base.atomic_file"
@@ -56,6 +57,8 @@ local all = {
     formulation = "total_lagrangian" },
   { name = "tl-3d-64000", dim = 3, side = 40, cells = { 50, 70, 50 }, steps = 60, formulation = "total_lagrangian",
     jitter = 0 },
+  { name = "water-2d-8962", dim = 2, across = 64, steps = 120 },
+  { name = "water-2d-8962-tl", dim = 2, across = 64, steps = 120, body = "total_lagrangian" },
   { name = "biped", time = whole.time, dim = 2, repeats = 3 },
   { name = "env-64", time = stepped.time, dim = 2, repeats = 3 },
   { name = "implicit-2d-6400", time = implicit.time, dim = 2, side = 80, cells = { 100, 120 }, steps = 10, repeats = 3,
@@ -75,23 +78,42 @@ local all = {
 
 -- ---- measuring ------------------------------------------------------------------------------------------------------
 
--- Times a case of the falling block; returns its result row.
-local function block(case, steps, repeats)
-  local cq = require "cq"
-  local substeps = case.substeps or SUBSTEPS
+-- The world of a case with the falling block, and the velocities {n, dim} that its particles begin with.
+local function falling(case)
   local scene = require "scenes.falling_block" {
     dim = case.dim, side = case.side, cells = case.cells, law = case.law, averaging = case.averaging,
-    substeps = substeps, jitter = case.jitter,
+    substeps = case.substeps or SUBSTEPS, jitter = case.jitter,
   }
   scene.world.precision, scene.world.formulation = case.precision, case.formulation
   scene.world.transfer = case.transfer
+  return require("cq").World(scene.world), scene.velocity
+end
+
+-- The same of a case with a tank, in which a block of a quarter of its length floats at its draught, at rest.
+local function floating(case)
+  local cq = require "cq"
+  local side, dx = 0.25, 1 / case.across
+  local shape = cq.Shape.box { name = "block", at = { 0.375, 0.375 }, size = { side, side }, spacing = dx / 2 }
+  local body = cq.Robot { name = "block", formulation = case.body, shape = shape,
+    material = cq.Material.neo_hookean { young = 20, poisson = 0.3, density = 0.5 } }
+  local scene = require "scenes.water_tank" { across = case.across, without = shape, bodies = { body } }
+  scene.world.substeps = SUBSTEPS
+  scene.world.dt = SUBSTEPS * 0.02 / 26                     -- a Courant number of 0.5
   local world = cq.World(scene.world)
-  local timing = kernel.time(world, { velocity = scene.velocity, steps = math.ceil((steps or case.steps) / substeps),
+  return world, cq.zeros { world.particle_count, 2 }
+end
+
+-- Times a case of the engine alone; returns its result row.
+local function block(case, steps, repeats)
+  local substeps = case.substeps or SUBSTEPS
+  local world, velocity = (case.across and floating or falling)(case)
+  local timing = kernel.time(world, { velocity = velocity, steps = math.ceil((steps or case.steps) / substeps),
     repeats = repeats })
   local result = {
     particles = world.particle_count, precision = world.precision, engine = world.device,
-    steps = timing.steps * substeps, cells = case.cells,
-    forward = timing.forward, backward = timing.backward, phases = timing.phases, law = case.law or "neo_hookean",
+    steps = timing.steps * substeps, cells = case.cells or { world.cells[1], world.cells[2] },
+    forward = timing.forward, backward = timing.backward, phases = timing.phases,
+    law = case.law or case.across and "fluid and neo_hookean" or "neo_hookean",
     device = world.device_kind,
     timers = kernel.timer_cost(substeps),
   }
