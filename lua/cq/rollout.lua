@@ -55,6 +55,7 @@ Rollout.__index = Rollout
 -- differentiable rollout that has none
 local rollout = { class = Rollout, idle = false, watch = false }
 
+-- The rollout in one line: "cq.Rollout { 10 control steps, 1 scene }".
 function Rollout:__tostring()
   return ("cq.Rollout { %s, %s }"):format(text.count(self.steps, "control step"), text.count(self.batch, "scene"))
 end
@@ -62,7 +63,7 @@ end
 -- ---- the live state -------------------------------------------------------------------------------------------------
 
 -- Makes control steps up to the state `step`, with signals and forces that are kept or by the engine's own network. A
--- step may be a part of one where forces are evaluated at every engine step.
+-- step may be a part of one where forces are evaluated at every engine step. Returns a cq_status.
 local function make(self, step)
   local handle, keep = self.handle, self.keep
   local at = C.cq_rollout_at(handle)
@@ -78,7 +79,8 @@ function Rollout:engine_step(step) return math.floor(step * self.world.pieces + 
 -- The control step that the engine is at.
 local function control_step_of(self) return math.floor(C.cq_rollout_at(self.handle) / self.world.pieces) end
 
--- Raises a failure of the engine as an error that explains it.
+-- Raises an error that explains a failed call of the engine, with the control step; does nothing for CQ_OK. status:
+-- cq_status.
 local function check(self, status)
   if status == C.CQ_OK then return end
   self.at, self.phase = control_step_of(self), nil
@@ -119,14 +121,15 @@ function Rollout:ready_adjoint()
   self.link:accumulate(0)
 end
 
----Adds the gradient of what a wall gave in a control step.
+---Adds the gradient of what walls or pins gave in a control step to the adjoint of the rollout. at: { step, row, count
+---} as contact.add takes it; grad: double {batch, count, width}.
 ---@internal
 function Rollout:contact_adjoint(at, grad)
   self:ready_adjoint()
   contact.add(self, at, grad)
 end
 
----Adds the adjoint of a readout of the live state.
+---Adds the adjoint of a readout of the live state, from the gradient by the readout's values.
 ---@internal
 ---@param def ffi.cdata*       cq_readout
 ---@param grad ffi.cdata*      double*
@@ -135,7 +138,7 @@ function Rollout:read_adjoint(def, grad)
   engine.check(C.cq_rollout_read_adjoint(self.handle, def, grad), "world:rollout")
 end
 
----Readies the engine for a backward pass, once.
+---Readies the engine for a backward pass, once: says which gradients it is to keep.
 ---@internal
 function Rollout:begin_adjoint()
   self:require_live(self.steps, "world:rollout")
@@ -210,7 +213,8 @@ function Rollout:report(path, options) return Rollout._report(self, path, option
 -- A shape in words.
 local function shape_told(dims) return dims == "" and "one number" or "{" .. dims .. "}" end
 
--- Refuses a result whose shape differs from that of earlier steps.
+-- Raises an error about a result of running or record whose shape differs from that of earlier steps. dims, before: the
+-- two shapes, joined by commas.
 local function refuse_shape(self, name, dims, before)
   local by_scene = tostring(self.batch)
   local mixed = self.batched and (dims == "" and before == by_scene or dims == by_scene and before == "")
@@ -219,7 +223,9 @@ local function refuse_shape(self, name, dims, before)
       :format(by_scene, by_scene) or "")
 end
 
--- Stores the result of running or record at step i in the tensor of all steps.
+-- Copies the result of running, record or work at step i into self.outputs[name], { tensor {steps, ...}, count: numbers
+-- of a step, dims: the shape of a step }. scalar: it must be one number, or one for each scene. Errors: nothing;
+-- another shape than before.
 local function store(self, name, i, value, scalar)
   if value == nil then is.fail("%s gave nothing; it must give %s", name, scalar and "one number" or "a tensor") end
   if type(value) ~= "number" and type(value) ~= "table" then
@@ -247,7 +253,7 @@ local function store(self, name, i, value, scalar)
   ffi.copy(all.tensor:data() + i * all.count, tensor:data(), all.count * ffi.sizeof "double")
 end
 
--- Calls the user's on_step with a state.
+-- Calls the user's on_step with a state and the signals that led to it; signals: nil at the start.
 local function show(self, state, signals)
   if not self.on_step then return end
   self.phase, self.at = "on_step", signals and self.at or "start"
@@ -273,7 +279,8 @@ local function after_step(self, i)
   self.phase = nil
 end
 
--- Makes control steps up to state `to`, calls users' functions with it, and raises the error of a failed step.
+-- Makes control steps up to state `to`, raises the error of a failed step, and calls the user's functions with the
+-- state.
 local function conclude(self, to)
   local status = make(self, to)
   if status == C.CQ_INVALID then control.require_finite(self, control_step_of(self)) end
@@ -282,7 +289,7 @@ local function conclude(self, to)
 end
 
 -- Computes signals and forces of the control steps from `from` to `to` - 1 in Lua, before the engine makes them; a
--- single one where a function reads its state.
+-- single one where a function reads its state. Returns the hidden state after them.
 local function prepare_steps(self, from, to, hidden)
   local keep = self.keep
   for i = from, to - 1 do
@@ -295,7 +302,8 @@ local function prepare_steps(self, from, to, hidden)
   return hidden
 end
 
--- The engine steps of a control step but the last, where some forces are evaluated at each.
+-- Makes the engine steps of control step `to` - 1 but the last, where some forces are evaluated at each, and evaluates
+-- those.
 local function between(self, to)
   local pieces, keep = self.world.pieces, self.keep
   if pieces == 1 then return end
@@ -310,7 +318,7 @@ local function between(self, to)
 end
 
 -- Makes control steps up to state `to`, with users' functions called in between; raises the error of an earlier failed
--- step.
+-- step. Returns the hidden state after them. Calls rollout.idle first, if there is one.
 local function advance(self, from, to, hidden)
   local fine, after, phase = true, hidden, nil
   if rollout.idle then rollout.idle() end
@@ -325,7 +333,8 @@ local function advance(self, from, to, hidden)
   error(after, 0)
 end
 
--- Simulates all control steps: observer, controller, engine, running cost.
+-- Simulates all control steps: observer, controller, engine, running cost. Sets finished, hidden, solver and the
+-- outputs effort and contact_rows.
 local function forward(self)
   self.phase = nil
   local begun = continued.begin(self)
@@ -350,7 +359,8 @@ local function when(self)
   return self.at and (", control step %d of %d"):format(self.at + 1, self.steps) or ""
 end
 
----Calls f(self, ...); an error within a user's function names that function and the control step.
+---Calls f(self, ...) and returns what it returns; the message of an error within a user's function gets the name of
+---that function and the control step.
 ---@return any ...
 function rollout.guarded(self, f, ...)
   -- ends a call of user functions: adds to an error in which function and control step it was raised
@@ -389,7 +399,8 @@ local kinds = {
 for _, entry in ipairs(field.of_world) do kinds[entry.name] = field.listed(is.any(), entry, true) end
 local spec = is.define("world:rollout", kinds)
 
----The fields that a definition shares with world:rollout where somebody only looks on.
+---Adds the checkers of the fields robot, controller, observer, contact and those of the world, as world:rollout has
+---them, to a table of checkers, which it returns.
 ---@internal
 ---@param others table<string, cq.Checker>
 ---@return table<string, cq.Checker>
@@ -400,7 +411,7 @@ function rollout.fields(others)
 end
 
 -- A rollout before its first step: takes the definition of world:rollout, and an engine rollout from the pool. on: the
--- tape that it is recorded on, nil: none.
+-- tape that it is recorded on, nil: none. Errors: values that do not fit the world or make its steps unstable.
 local function new(world, def, on)
   local self = setmetatable({
     world = world, steps = def.steps, batch = def.batch or 1, batched = def.batch ~= nil, outputs = {},
@@ -436,7 +447,8 @@ local function new(world, def, on)
   return self
 end
 
--- Runs f(self) while no rollout of the same world can begin, on no tape; one that fails is done with.
+-- Runs f(self), the functions of a rollout, on no tape and while no other rollout of the same world can begin; after an
+-- error the rollout is released.
 local function guarded_inside(self, f)
   local within = self.world.within
   local thread = within:enter()

@@ -25,15 +25,15 @@ local function leaf(tensor)
   return out
 end
 
--- Refuses a user's function that computes something else when the backward pass calls it again, since the gradient
--- would be of another computation.
+-- Raises an error about a user's function, `name`, if it computes something else when the backward pass calls it again,
+-- since the gradient would be of another computation.
 local function require_same(self, name, same)
   if same then return end
   self.phase = name
   is.fail("%s gave another result when it ran again on the same state for its gradient; it must depend on nothing but its arguments", name)
 end
 
--- The gradient of control step i, cut out of the gradient of all steps.
+-- The gradient of control step i, a tensor of the shape of `tensor`, copied out of the gradient of all steps.
 local function slice_of(grads, tensor, i, steps)
   local count = grads.count / steps
   local shape = tensor:shape()
@@ -42,7 +42,8 @@ local function slice_of(grads, tensor, i, steps)
   return out
 end
 
--- Calls running, record and work once more, for gradients, on the state after control step i; its signals are a leaf.
+-- Calls running, record and work once more, for gradients, on the state after control step i, and returns the list of
+-- the wanted results in this order. signals: those of the step, a leaf.
 local function evaluate(self, i, signals)
   local state, outputs = states.new(self, i + 1), {}
   if self.wanted.running then
@@ -63,8 +64,9 @@ end
 local Back = {}
 Back.__index = Back
 
--- Gradients of all signals {steps, batch, signals}: effort and running add their own, then the engine,
--- then they are the controller's.
+-- A new Back, which holds zeros for the gradients of all signals {steps, batch, signals}, grad_signals: effort and
+-- running add their gradients, then the engine, then the controller takes them. Clears the gradients of the engine's
+-- own network, if it makes the signals.
 local function back_of(self)
   local keep, width = self.keep, self.batch * self.signal_count
   local out = setmetatable({ roll = self, width = width,
@@ -80,7 +82,8 @@ local function back_of(self)
   return out
 end
 
--- Raises the error of a reverse step, even while a user's function reads a state: it is not at fault.
+-- Raises the error of a failed reverse step, and does not blame the user's function that reads a state meanwhile.
+-- status: cq_status.
 local function require_back(roll, status)
   if status == C.CQ_OK then return end
   roll.phase = nil
@@ -94,7 +97,8 @@ function Back:discount()
   require_back(self.roll, C.cq_rollout_discount(self.roll.handle))
 end
 
----Reverses to state `step` in one call, unless that is live already.
+---Reverses to state `step` in one call, unless that is live already. Adds the gradients of the signals on the way to
+---grad_signals, and leaves those of forces of the last step in force_grad.
 function Back:reach(step)
   local roll = self.roll
   if roll.world.pieces > 1 then return self:reverse_engine_steps(step) end
@@ -110,7 +114,8 @@ function Back:reach(step)
   end
 end
 
--- The forces of every engine step once more, within control step i, to the state before it and to the signals.
+-- Evaluates the forces of an engine step once more and passes their gradients (force_grad) back to `state`, before that
+-- step in control step i, and to grad_signals.
 local function forces_adj(self, i, state)
   local roll, inner = self.roll, tape.new()
   local signals = leaf(roll.keep:signals_at(i))
@@ -146,7 +151,8 @@ function Back:reverse_engine_steps(step)
   end
 end
 
--- Gradients of each actuator's forces at the beginning of the control step that was reversed last.
+-- A list of the gradients of each actuator's forces {count, dim} or {batch, count, dim} at the beginning of the control
+-- step that was reversed last.
 function Back:forces()
   local roll = self.roll
   local keep = roll.keep
@@ -161,7 +167,7 @@ end
 -- ---- the user's part ------------------------------------------------------------------------------------------------
 
 -- The adjoint of running, record and work of control step i: adds to the gradients of the state after it, and of its
--- signals.
+-- signals. inner: the tape for them. Sets back.has_costs. Errors: another result than in the rollout.
 local function after_step_adj(self, inner, i)
   self.at = i
   local signals = leaf(self.keep:signals_at(i))
@@ -198,7 +204,7 @@ local function effort_adj(self, inner)
 end
 
 -- The gradients of hidden states that pass from control step i to the one before, with the factor of the adjoint of the
--- state.
+-- state. Multiplies the numbers of `grads`, a list of tensors or false, in place, and returns it.
 local function pass_hidden(self, grads, i)
   local factor = backward.factor(self, i)
   if factor == 1 then return grads end
@@ -210,7 +216,8 @@ local function pass_hidden(self, grads, i)
 end
 
 -- The adjoint of the script's part of control step i: calls observer, controller and forces once more on the state that
--- it began with, and passes gradients of signals back through them.
+-- it began with, and passes gradients of signals back through them. Returns the list of gradients of the hidden state
+-- before it, a tensor or false for each part. inner: the tape; grad_hidden: the list after the step.
 local function control_step_adj(self, inner, i, grad_hidden)
   if not self.controller and #self.forces == 0 then return grad_hidden end
   self.at = i
@@ -236,7 +243,8 @@ local function control_step_adj(self, inner, i, grad_hidden)
   return (i > 0 or self.continues) and pass_hidden(self, carried, i) or carried
 end
 
--- The backward pass of the initial memory, which may depend on parameters too.
+-- Passes the gradients of the initial memory of observer and controller, a list of tensors or false, back to the
+-- parameters that it may depend on.
 local function start_adj(self, inner, grad_hidden)
   local any = false
   for _, grad in ipairs(grad_hidden) do any = any or grad end
@@ -246,8 +254,8 @@ local function start_adj(self, inner, grad_hidden)
   inner:backward(tree.flatten(start, "the hidden state"), grad_hidden)
 end
 
----Carries the gradients of running {steps, ...}, record {steps, ...}, effort and contact, and of readouts of the final
----state that have been added already, back to everything that the rollout depends on.
+---Carries the gradients, in `wanted`, of running {steps, ...}, record {steps, ...}, effort and contact, and of readouts
+---of the final state that have been added already, back to everything that the rollout depends on.
 ---@param self cq.Rollout
 ---@param wanted table<"running"|"record"|"effort"|"contact_rows"|"work_rows", cq.Tensor|false|nil>   and in hidden a list
 ---  of those of what observer and controller remember at the end

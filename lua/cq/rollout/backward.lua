@@ -26,7 +26,7 @@ backward.kinds = {
 }
 local spec = is.define("world:rollout: gradient", backward.kinds)
 
----Are two of these tables, or none, of the same numbers?
+---Have two tables of gradient options the same numbers? nil: no options.
 ---@param a world.rollout.gradient.def?
 ---@param b world.rollout.gradient.def?
 ---@return boolean
@@ -37,7 +37,7 @@ function backward.are_same(a, b)
   return true
 end
 
----Control steps of a window; 0: none.
+---Control steps of a window; 0: none. Errors: no whole number of control steps.
 ---@param window number?
 ---@param world cq.World
 ---@param what string        for errors
@@ -47,7 +47,8 @@ function backward.window_steps(window, world, what)
   return control_steps(window, world, what .. ": window")
 end
 
----Tells a rollout, and the engine, what its backward pass does.
+---Sets what the backward pass of a rollout does in it (window, discount, is_exact, altered) and in the engine. Errors:
+---unknown options; a window of no whole control steps.
 ---@param self cq.Rollout
 ---@param given world.rollout.gradient.def?
 function backward.apply(self, given)
@@ -61,7 +62,7 @@ function backward.apply(self, given)
     clip), "world:rollout: gradient")
 end
 
----The factor of an adjoint between control step i and the one before it.
+---The factor by which the adjoint of the state is multiplied between control step i and the one before it.
 ---@param self cq.Rollout
 ---@param i integer
 ---@return number
@@ -69,7 +70,7 @@ function backward.factor(self, i)
   return self.window > 0 and i > 0 and i % self.window == 0 and 0 or self.discount
 end
 
----Norms of the adjoint state at each control step, after a backward pass.
+---Norms of the adjoint of the state after each control step, as the last backward pass had them.
 ---@param self cq.Rollout
 ---@return cq.Tensor     {steps} or {steps, batch}
 function backward.norms(self)

@@ -28,8 +28,8 @@ local contact = {}
 -- Numbers of one contact in the engine's row.
 local function width_of(world) return C.cq_contact_width(world.dim) end
 
--- Contact results from the engine's rows {..., width} of walls: impulse, its normal and tangential part, and centre of
--- pressure.
+-- Contact results from the engine's rows {..., width} of walls: { impulse {..., dim}, normal {...}, tangential {...,
+-- dim}, center {..., dim} of pressure, 0 where normal is 0 }.
 local function parts(rows, dim)
   local normal = rows:slice(dim + 1, dim + 1, -1):squeeze(-1)
   local moment, none = rows:slice(2 * dim + 2, 3 * dim + 1, -1), normal:equals(0)
@@ -39,7 +39,7 @@ local function parts(rows, dim)
   }
 end
 
----Refuses a rollout that has nothing to read.
+---Raises an error if the world has neither walls nor pins, so that there is no contact to read.
 ---@param world cq.World
 function contact.check(world)
   if #world.walls == 0 and world.layout.pin_count == 0 then
@@ -47,13 +47,14 @@ function contact.check(world)
   end
 end
 
--- rows of a world: of walls, then of groups of pins, at least one
+-- The number of the engine's rows for a world: one for each wall, then one for each group of pins, at least one.
 local function rows_of(world) return #world.walls + math.max(1, #world.layout.pin_groups) end
 
--- numbers of a control step of the engine: of all rows of all scenes
+-- How many numbers the engine gives for a control step: those of all rows of all scenes.
 local function step_size(roll) return roll.batch * rows_of(roll.world) * width_of(roll.world) end
 
--- Sums contact results over control steps, which the engine may have made in pieces.
+-- Writes the engine's contact rows of `count` control steps from `first` on to out, double {count, batch, rows, width}.
+-- The engine may have made a control step in pieces, whose rows are summed.
 local function sum_pieces(roll, first, count, out)
   local size, pieces = step_size(roll), roll.world.pieces
   local from = C.cq_rollout_contact(roll.handle) + first * pieces * size
@@ -65,7 +66,8 @@ local function sum_pieces(roll, first, count, out)
   end
 end
 
--- Adjoint of sum_pieces: adds the gradient of each sum to all of its pieces.
+-- Adjoint of sum_pieces: adds the gradient of each sum, double {count, batch, rows, width}, to all of its pieces in the
+-- engine.
 local function add_pieces(roll, first, count, grad)
   local size, pieces = step_size(roll), roll.world.pieces
   local all = ffi.new("double[?]", count * pieces * size)
@@ -101,7 +103,8 @@ function contact.of(rows, world)
   return out
 end
 
--- The row of a pinned group in the table of impulses, from 0; nil: the name is none.
+-- The row of a pinned group in the table of impulses, from 0; nil: the name is none. which: a cq.Group or a name.
+-- Errors: several robots have the name.
 local function find_group(world, which)
   local name, robot, found = which, nil, nil
   if text.is_instance(which, "cq.Group") then
@@ -119,7 +122,7 @@ local function find_group(world, which)
   return found
 end
 
--- The error of a wall or a pinned group that the world does not have, with a suggestion.
+-- Raises the error of a wall or a pinned group that the world does not have, with the names that there are.
 local function missing(world, which)
   local walls, names, groups = world.walls, {}, {}
   for _, wall in ipairs(walls) do
@@ -138,7 +141,7 @@ local function missing(world, which)
     by_group, text.describe(which))
 end
 
--- The first and the last row of contacts, from 0, that belong to a wall or to pins.
+-- The first and the last row of contacts, from 0, that belong to a wall or to pins. Errors: no such wall or pins.
 local function find(world, which)
   local walls = world.walls
   if which == "pins" then
@@ -153,7 +156,7 @@ local function find(world, which)
   return row, row
 end
 
--- The adjoint of state:contact.
+-- The adjoint of contact.read: adds the gradient of its rows to the rollout.
 local function read_back(node, gradient) node.a:contact_adjoint(node.extra, gradient) end
 
 ---The impulse, its normal and tangential parts and its center, that a wall or pins gave in the control step before a
@@ -186,7 +189,8 @@ function contact.read(state, which)
   return parts(out:squeeze(-2), world.dim)
 end
 
----Adds the gradient {batch, count, width} of what some rows gave in a control step.
+---Adds the gradient of some rows of a control step to the adjoint of the rollout. gradient: double {batch, count,
+---width}.
 ---@param roll cq.Rollout
 ---@param at { step: integer, row: integer, count: integer }
 ---@param gradient ffi.cdata*
@@ -197,7 +201,7 @@ function contact.add(roll, at, gradient)
   add_pieces(roll, at.step, 1, grad)
 end
 
----Adds the gradient of all rows.
+---Adds the gradient of all rows of contact to the adjoint of the rollout. gradient: of the shape of contact.rows.
 ---@param roll cq.Rollout
 ---@param gradient cq.Tensor
 function contact.add_all(roll, gradient)

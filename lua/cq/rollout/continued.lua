@@ -13,9 +13,9 @@ local C = engine.C
 
 local continued = {}
 
--- Refuses `scenes` of another count than the batch, and the number of a scene that the state in `from` does not have.
--- `scenes` has, for each scene of the batch, the scene that it continues, from 1; 0 for one that begins with the
--- robot's values.
+-- Raises an error if def.scenes has another count than the batch, or the number of a scene that the state in `from`
+-- does not have. `scenes` has, for each scene of the batch, the scene that it continues, from 1; 0 for one that begins
+-- with the robot's values.
 local function check_scenes(from, def)
   if def.batch and def.batch ~= #def.scenes then
     is.fail("world:rollout: scenes has %s, the batch has %d", text.count(#def.scenes, "number"), def.batch)
@@ -59,9 +59,9 @@ function continued.inherit(world, def)
   def.robot = def.robot or from.roll.again.robot
 end
 
--- The memory of the observer or controller at the end of the previous rollout, if it is the same object. nil: it is
--- another, or had none. Errors: a memory by scenes where scenes are chosen; an acceleration that would need the
--- velocity before.
+-- The memory of the observer or controller at the end of the previous rollout, if it is the same object. name:
+-- "observer" or "controller". nil: it is another, or had none. Errors: a memory by scenes where scenes are chosen; an
+-- acceleration that would need the velocity before.
 local function memory_of(self, def, name)
   local before = def.from.roll.carried
   if def[name] == nil or before[name] ~= def[name] then return nil end
@@ -76,7 +76,8 @@ local function memory_of(self, def, name)
   return memory
 end
 
----Makes a rollout the continuation of another one, before its first control step.
+---Makes a rollout the continuation of def.from, before its first control step: sets continues and walls_before. Does
+---nothing without def.from.
 ---@param self cq.Rollout
 ---@param def table            of world:rollout
 function continued.prepare(self, def)
@@ -93,7 +94,7 @@ function continued.prepare(self, def)
     memory = { observer = memory_of(self, def, "observer"), controller = memory_of(self, def, "controller") } }
 end
 
--- The state from which a rollout continued.
+-- The state from which a rollout continued. Errors: nobody holds the state any more, or its rollout has moved on.
 local function source_of(self)
   local from = self.continues.from[1]
   if not from then
@@ -112,7 +113,8 @@ function continued.begin(self)
   return C.cq_rollout_begin_from(self.handle, source_of(self).roll.handle, self.continues.scenes)
 end
 
----The definition of a rollout, to run it again for its states; what only costs time is not asked again.
+---A new definition of a rollout, to run it again for its states: without running, effort, record and work, which only
+---cost time.
 ---@param self cq.Rollout
 ---@return table
 function continued.again(self)
@@ -137,12 +139,12 @@ function continued.pass_adjoint(self)
   engine.check(C.cq_rollout_pass_adjoint(self.handle, before.handle, scenes), "world:rollout")
 end
 
--- Copies of a controller's hidden state that carry no gradient.
+-- A copy of a hidden state, nested tables, in which tensors carry no gradient.
 local function detached(hidden)
   return tree.map(hidden, "the hidden state", function(tensor) return tensor:detach():copy() end)
 end
 
----A rollout without control steps drops its reference to the rollout before.
+---Makes a rollout without control steps drop its reference to the rollout before, and take over copies of its memories.
 ---@param self cq.Rollout
 ---@param before cq.Rollout
 function continued.forget(self, before)
@@ -152,7 +154,7 @@ function continued.forget(self, before)
 end
 
 ---What a rollout that goes on from this one takes over: observer, controller and their memories at the end, without
----gradients.
+---gradients. Fields: observer, controller, hidden, and unseen: "observer" if the engine kept its last velocity.
 ---@param self cq.Rollout
 ---@param hidden table         after the last control step
 ---@param def table            of world:rollout

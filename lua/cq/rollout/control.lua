@@ -16,19 +16,20 @@ local control = {}
 
 local DOUBLE = ffi.sizeof "double"
 
----One number for each scene of a rollout's batch?
+---Has a tensor one number for each scene of a rollout's batch?
 function control.is_by_scene(tensor, roll) return roll.batched and tensor.rank == 1 and tensor.count == roll.batch end
 
----One number, or one for each scene of a batch?
+---Has a tensor one number, or one for each scene of a rollout's batch?
 function control.is_scalar(tensor, roll) return tensor.count == 1 or control.is_by_scene(tensor, roll) end
 
--- A shape with the batch, if there is one, before it.
+-- Puts the batch, if there is one, in front of a shape, in place; returns the shape.
 local function by_scene(roll, shape)
   if roll.batched then table.insert(shape, 1, roll.batch) end
   return shape
 end
 
----Takes observer and controller from the rollout's definition. Errors: a controller for robots without actuators.
+---Takes observer and controller from the rollout's definition: sets observer, controller, forces and signal_count.
+---Errors: a controller for robots without actuators; more signals than memory holds.
 function control.prepare(self, def)
   self.observer = def.observer and observers.of(def.observer, "world:rollout")
   self.controller = def.controller and controllers.of(def.controller, "world:rollout")
@@ -42,7 +43,8 @@ function control.prepare(self, def)
   if self.controller and self.controller.check_rollout then self.controller:check_rollout(self) end
 end
 
----What observer and controller carry from step to step, at the start.
+---The hidden state { observer, controller } that the first control step begins with: memories of a rollout before, or
+---of the start methods; nil for what has none.
 function control.start(self)
   local memory = self.continues and self.continues.memory or {}
   local hidden = { observer = memory.observer, controller = memory.controller }
@@ -64,8 +66,8 @@ local function collects(observer)
   return observer ~= nil and observer.family == "autoencoder" and observer.collect > 0
 end
 
----Is nothing of the state needed to drive the robots, so that all signals are known before the first control step? An
----act that a user has put in the place of ours is asked when its turn comes.
+---Is nothing of the state needed to drive the robots, so that all signals are known before the first control step? Not
+---if a user has put an act of his own in the place of a controller's.
 function control.is_blind(self)
   if #self.forces > 0 or collects(self.observer) then return false end
   if self.controller then return self.controller.blind == true and rawget(self.controller, "act") == nil end
@@ -77,7 +79,8 @@ function control.carries(hidden) return hidden.observer ~= nil or hidden.control
 
 -- ---- signals --------------------------------------------------------------------------------------------------------
 
--- Refuses signals or forces that are not finite, and names the first.
+-- Returns a tensor of signals, or of what `noun` names; raises an error, with its number in a row, if one is not
+-- finite.
 local function check_finite(values, noun)
   if values:finite() then return values end
   local data, at = values:data(), 0
@@ -95,7 +98,8 @@ function control.require_finite(self, i)
   self.phase = nil
 end
 
--- Checks what a controller has returned for an observation, and gives it as {signals} or {batch, signals}.
+-- Checks what a controller has returned for an observation, and gives it as {signals} or {batch, signals}. Errors:
+-- another shape; not finite. observation: a tensor or nil, for errors.
 local function check_signals(self, signals, observation)
   local k, batch, batched = self.signal_count, self.batch, self.batched
   local is_row = T.is_tensor(signals) and signals.rank == 1 and signals.count == k
@@ -119,14 +123,15 @@ local function check_signals(self, signals, observation)
   return check_finite(signals)
 end
 
--- Does the user's method take velocities as well?
+-- Does the user's method force(self, signals, positions, velocities) take velocities as well?
 local function wants_velocity(f)
   if type(f) ~= "function" then return false end
   local info = debug.getinfo(f, "u")
   return info.isvararg or (info.nparams or 4) >= 4
 end
 
--- Forces of one force actuator {batch, k, dim} by its signals; without the batch where there is none.
+-- Forces of one force actuator {batch, k, dim} by its signals; without the batch where there is none. Errors: another
+-- shape; not finite. force: an entry of layout.force.actuators.
 local function force_of(force, signals, state)
   local own
   if force.signals > 0 then own = signals:slice(force.first + 1, force.first + force.signals, -1) end
@@ -178,8 +183,8 @@ function control.step(self, state, hidden)
   return signals, after, control.forces(self, state, signals)
 end
 
----Forces of each actuator. With those at the beginning of the control step: only the actuators of every engine step are
----asked again.
+---Forces of each actuator. begun: forces at the beginning of the control step; with them only the actuators of every
+---engine step are asked again.
 ---@param signals cq.Tensor
 ---@param begun? cq.Tensor[]
 ---@return cq.Tensor[]
@@ -244,14 +249,15 @@ end
 -- A tensor without its history.
 local function plain(tensor) return tensor:detach() end
 
----Keeps the hidden state that a control step begins with, if there is any.
+---Keeps the hidden state that control step i begins with, without history, if there is any and the run is
+---differentiable.
 function Keep:save_hidden(i, hidden)
   if self.differentiable and control.carries(hidden) then
     self.hidden[i] = tree.map(hidden, "the hidden state", plain)
   end
 end
 
----Keeps signals {batch, signals} of a control step, and the forces at its beginning.
+---Keeps signals {signals} or {batch, signals} of control step i, and the list of forces at its beginning.
 function Keep:save(i, signals, forces)
   local count = self.batch * self.width
   if count > 0 then ffi.copy(self.signals + i * count, signals:data(), count * DOUBLE) end
@@ -259,7 +265,8 @@ function Keep:save(i, signals, forces)
   self:save_forces(i * self.pieces, forces)
 end
 
----Sums the forces of all actuators on their particles, from a step of the engine on.
+---Sums the forces of all actuators on their particles, for an engine step. forces: a list of tensors, one for each
+---actuator.
 function Keep:save_forces(step, forces)
   if not self.f then return end
   local total = self:engine_forces(step)
@@ -278,7 +285,8 @@ function Keep:save_forces(step, forces)
   end
 end
 
----Gradients of each actuator's forces from those of the engine {batch, force particles, dim}.
+---Gradients of each actuator's forces {count, dim} or {batch, count, dim}, from the engine's, double {batch, force
+---particles, dim}.
 ---@return cq.Tensor[]
 function Keep:spread_forces(grad)
   local out = {}
@@ -298,7 +306,8 @@ function Keep:spread_forces(grad)
   return out
 end
 
----Signals of the stress actuators {count, batch, stresses} at the engine's steps from one on, as the engine wants them.
+---Signals of the stress actuators for the engine, with scale and shift: double {count, batch, stresses} at `count`
+---engine steps from `step` on, in a buffer that the next call overwrites.
 function Keep:engine_signals(step, count)
   local stresses, rows = self.stresses, count * self.batch
   if self.engine_steps < count then
@@ -317,7 +326,8 @@ function Keep:engine_signals(step, count)
   return out
 end
 
----Adds the engine's gradient of its signals at one control step to that of the controller's.
+---Adds the engine's gradient of its signals at one control step, double {batch, stresses}, to that of the controller's,
+---double {batch, signals}, in place.
 function Keep:add_signals(grad, engine_grad)
   local count = #self.stresses
   for b = 0, self.batch - 1 do
@@ -329,13 +339,14 @@ function Keep:add_signals(grad, engine_grad)
   end
 end
 
----Forces {batch, force particles, dim} at a step of the engine; nil without force actuators.
+---Pointer to the forces, double {batch, force particles, dim}, at an engine step; nil without force actuators. Forward
+---only, all steps share one.
 function Keep:engine_forces(step)
   if not self.f then return nil end
   return self.f + (self.differentiable and step or 0) * self.batch * self.force_width
 end
 
----Are these the signals of a control step, bit for bit?
+---Are these, a tensor, the signals of control step i, bit for bit?
 function Keep:are_signals(i, signals)
   local data, kept = signals:data(), self.signals + i * signals.count
   for k = 0, signals.count - 1 do
@@ -344,14 +355,14 @@ function Keep:are_signals(i, signals)
   return true
 end
 
----The row of a control step in {steps, batch, signals} as a fresh tensor.
+---The row of control step i of double {steps, batch, signals} as a new tensor {signals} or {batch, signals}.
 function Keep:row(all, i)
   local out = class.make(self.shape)
   if out.count > 0 then ffi.copy(out:data(), all + i * out.count, out.count * DOUBLE) end
   return out
 end
 
----The signals of a control step.
+---The signals of control step i as a new tensor {signals} or {batch, signals}.
 function Keep:signals_at(i) return self:row(self.signals, i) end
 
 ---The signals of all control steps {steps, signals} or {steps, batch, signals}.

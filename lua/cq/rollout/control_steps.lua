@@ -2,7 +2,7 @@
 local is = require "cq.base.schema"
 local text = require "cq.base.text"
 
----Errors: a time that is no multiple of the world's control step.
+---The number of control steps in a time. Errors: a time that is no multiple of the world's control step.
 ---@param time number        above 0 [time]
 ---@param world cq.World
 ---@param what string        the time's name for the error, as "cq.Experiment: duration"

@@ -15,7 +15,8 @@ local engine_policy = {}
 local kinds = { tanh = C.CQ_UNARY_TANH, sigmoid = C.CQ_UNARY_SIGMOID, relu = C.CQ_UNARY_RELU,
   softplus = C.CQ_UNARY_SOFTPLUS }
 
--- A copy of the weights: the user may have changed them before the backward pass reads them.
+-- Fills layer k of the engine's network with copies of weights and biases, since the user may change them before the
+-- backward pass reads them, and makes zeros for their gradients (self.given[k]). layer: { w, b, activation }.
 local function fill_layer(self, k, layer)
   local w, b = layer.w:detach():copy(), layer.b:detach():copy()
   local grad_w, grad_b = T.zeros(w:shape()), T.zeros(b:shape())
@@ -25,7 +26,8 @@ local function fill_layer(self, k, layer)
   self.given[k] = { w = layer.w, b = layer.b, grad_w = grad_w, grad_b = grad_b, kept = { w, b } }
 end
 
--- Fills in which output of the network each signal of the engine takes, with scale and shift.
+-- Fills in which output of the network each signal of the engine takes, with scale and shift. stresses: list of {
+-- signal, scale, shift }.
 local function fill_signals(self, stresses)
   local count = #stresses
   self.output, self.scale = ffi.new("int32_t[?]", math.max(count, 1)), ffi.new("double[?]", math.max(count, 1))
@@ -36,7 +38,7 @@ local function fill_signals(self, stresses)
   self.def.output, self.def.scale, self.def.shift = self.output, self.scale, self.shift
 end
 
--- Numbers of a readout; 0 of none.
+-- How many numbers a readout of the observer has; 0 without a readout.
 local function width_of(world, readout)
   return readout and tonumber(C.cq_readout_count(world.handle, readout.def)) or 0
 end
@@ -64,7 +66,7 @@ function engine_policy.of(roll)
   return self
 end
 
----Makes control steps from `first` on; keeps the controller's outputs.
+---Makes `count` control steps from `first` on; writes the controller's outputs to the kept signals of the rollout.
 ---@return integer status     cq_status
 function EnginePolicy:forward(roll, first, count)
   local outputs = roll.keep.signals + first * roll.batch * roll.signal_count
@@ -86,7 +88,7 @@ function EnginePolicy:adjoint(roll, count, grad)
   return C.cq_rollout_run_policy_adjoint(roll.handle, self.def, count, grad)
 end
 
----Hands the gradients of weights and biases to the tape, after the last control step went backward.
+---Adds the gradients of weights and biases to those of the user's tensors, after the last control step went backward.
 function EnginePolicy:end_adjoint()
   for _, layer in ipairs(self.given) do
     layer.w:accumulate(layer.grad_w)

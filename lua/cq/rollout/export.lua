@@ -22,7 +22,8 @@ local out = {}
 ---@field units? table<string, string>   words for the units in the heads of CSV files, as { length = "mm", time = "s", mass = "kg" }
 ---@field thickness? number     of surfaces in 2D, which are as thick as a cell unless given [length]
 
----The fields of a definition with those of an export.
+---Adds the checkers of the fields of an export (format, path, interval, and those of a frame) to a table of checkers,
+---which it returns.
 ---@param fields table<string, cq.Checker>
 ---@return table<string, cq.Checker>
 function out.fields(fields)
@@ -34,8 +35,8 @@ function out.fields(fields)
   return frame.fields(fields)
 end
 
----Checks what names the files, before anything runs: fills in path, format and as. Errors: neither format nor path; two
----formats; an ending that no format has.
+---Checks the fields that name the files, before anything runs: fills in def.path, def.written (the format, of
+---cq.export) and def.as. Errors: neither format nor path; two formats; an ending that no format has.
 ---@param what string
 ---@param def rollout.export.def
 function out.plan(what, def)
@@ -53,7 +54,7 @@ end
 
 -- ---- over time ------------------------------------------------------------------------------------------------------
 
--- The columns of an export for each body and its groups: centre and velocity.
+-- A list { name, which } of what an export gives centre and velocity of: each robot and its groups.
 local function followed(world)
   local list = {}
   for k, robot in ipairs(world.robots) do
@@ -69,7 +70,8 @@ end
 local readouts = { { method = "center", unit = "length", ending = "" }, { method = "velocity", unit = "length/time",
   ending = "velocity_" } }
 
--- The empty columns of a table of what is followed, and a function add(state) that appends a row to them.
+-- The columns, a list of { name, unit, values } without values yet, of time and of the centres and velocities of bodies
+-- and groups; and a function add(state) that appends a row to them.
 local function trajectory(world)
   local list, readers = { { name = "time", unit = "time", values = {} } }, {}
   for _, one in ipairs(followed(world)) do
@@ -91,7 +93,8 @@ local function trajectory(world)
   end
 end
 
--- Signals and wall forces of a finished rollout, by control step.
+-- Signals and wall forces of a finished rollout: { control_dt, signals {steps, signals}, signal_names, force {steps,
+-- walls, dim} or nil, wall_names }.
 local function series_of(roll)
   local world = roll.world
   local found = { control_dt = world.control_dt, signals = roll.signals, signal_names = controllers.signals_of(world),
@@ -103,7 +106,8 @@ local function series_of(roll)
   return found
 end
 
--- Appends series by control step to columns by state.
+-- Appends the series of series_of, which are by control step, to columns, as a value for each row. interval: control
+-- steps between rows.
 local function add_series(list, series, interval, dim)
   local taken, rows = {}, #list[1].values
   for _, column in ipairs(list) do taken[column.name] = true end
@@ -133,7 +137,8 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
--- Writes all frames of a rollout into one table. Returns the path and the number of rows.
+-- Writes all frames of a rollout into one table. Returns the path and the number of rows. simulate: runs the rollout
+-- with an on_step.
 local function export_table(what, def, simulate, world)
   local list, read = trajectory(world)
   local roll = simulate(function(state)
@@ -144,7 +149,7 @@ local function export_table(what, def, simulate, world)
   return def.path, #list[1].values
 end
 
--- A function that makes a frame of the format from a state.
+-- A function of a state that returns a frame, as particles or a surface. The surfaces are laid out at the first state.
 local function reader_of(what, def)
   if def.as == "particles" then return function(state) return frame.particles(state, def) end end
   local skins
@@ -154,7 +159,8 @@ local function reader_of(what, def)
   end
 end
 
--- Writes a file for each frame of a rollout, or one that moves.
+-- Writes a file for each frame of a rollout, or one that moves. Returns the path, of the file or of the list of files,
+-- and the number of frames.
 local function export_frames(what, def, simulate)
   local format, frames, count = def.written, {}, 0
   local read = reader_of(what, def)
@@ -171,8 +177,8 @@ local function export_frames(what, def, simulate)
   return def.path, count
 end
 
----Writes all frames of what is simulated. Errors: more frames than the format takes; an interval longer than the
----rollout.
+---Simulates and writes all frames, and prints the path. Sets def.interval, if it is not given. Errors: more frames than
+---the format takes; an interval longer than the rollout.
 ---@param what string
 ---@param def rollout.export.def     planned
 ---@param world cq.World
@@ -196,7 +202,7 @@ function out.frames(what, def, world, steps, simulate)
   return path
 end
 
----Does a format have forces of contact?
+---Does the format of an export hold forces of walls, and has the world walls?
 ---@param def rollout.export.def
 ---@param world cq.World
 ---@return boolean

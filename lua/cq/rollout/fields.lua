@@ -40,7 +40,8 @@ function fields.bodies(world, given)
   return out
 end
 
--- The value of a field that all variants of a robot share; nil: they differ.
+-- The first scene's robot number k if all variants share its value of a field; nil: they differ, or none has one.
+-- variants: of each scene the robots.
 local function shared_value(variants, k, name)
   local first = variants[1][k].values and variants[1][k].values[name]
   for scene = 2, #variants do
@@ -51,7 +52,7 @@ local function shared_value(variants, k, name)
 end
 
 -- The robot `own` with the values of the k-th robot of each scene's variant: one for all where they share it, else
--- stacked with the scene as first dimension.
+-- stacked with the scene as first dimension. Returns own if no variant has values.
 local function stacked(own, variants, k, what)
   local out = {}
   for _, entry in ipairs(field.of_robot) do
@@ -70,7 +71,8 @@ local function stacked(own, variants, k, what)
   return next(out) and own:with(out) or own
 end
 
----Robots of a batch, from a variant of each robot for each scene.
+---The list of robots of a batch, from a variant of each robot for each scene; their values differ by scene where the
+---variants do.
 ---@param world cq.World
 ---@param variants cq.Robot[][]     of each scene the robots, as bodies gives them
 ---@param what string               for errors
@@ -85,7 +87,7 @@ function fields.stack(world, variants, what)
   return out
 end
 
--- the scene dimension of a spread value, checked against the batch
+-- Has a value the scene dimension in front of its `rank` others? Errors: its size is not the batch.
 local function is_batched(tensor, rank, batch, what)
   if tensor.rank == rank then return false end
   if tensor:size(1) ~= batch then
@@ -94,8 +96,8 @@ local function is_batched(tensor, rank, batch, what)
   return true
 end
 
--- The values of all robots as one tensor; repeated over scenes if any of them differs by scene. Returns it, and whether
--- it has the dimension of scenes in front.
+-- The values of all robots, a list of tensors, as one tensor {n, ...}; repeated over scenes if any of them differs by
+-- scene. Returns it, and whether it has the dimension of scenes in front.
 local function join(parts, rank, batch, what)
   local any = false
   for _, part in ipairs(parts) do any = is_batched(part, rank, batch, what) or any end
@@ -115,7 +117,8 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- The values of a field of all particles, where any robot of the list has set it; nil: none has.
+-- The values of a field of all particles, where any robot of the list has set it, and whether the dimension of scenes
+-- stands in front; nil: none has.
 local function gather(world, list, entry, batch)
   local parts, any = {}, false
   for k in ipairs(world.robots) do
@@ -127,7 +130,8 @@ local function gather(world, list, entry, batch)
   return join(parts, 1 + entry.rank, batch, entry.name)
 end
 
--- The masses that follow from density and volume where a robot has set either; nil: none has.
+-- The masses {n} or {batch, n} that follow from density and volume where a robot has set either, and whether the
+-- dimension of scenes stands in front; nil: none has.
 local function masses(world, list, _, batch)
   local given, any, parts = {}, false, {}
   for k in ipairs(world.robots) do
@@ -141,7 +145,8 @@ local function masses(world, list, _, batch)
   return join(parts, 1, batch, "density")
 end
 
--- Which element of a weight tensor {n, signals} each actuation entry of the engine takes, from 1.
+-- For each actuation entry of a robot, in the engine's order, the place from 1 in its flattened weight tensor {n,
+-- signals}; a list that is made once.
 local function entry_index(own)
   if own.entry_index then return own.entry_index end
   local index = {}
@@ -155,7 +160,8 @@ local function entry_index(own)
   return index
 end
 
--- Actuation weights of all robots' particles in the engine's order; nil: none was given.
+-- Actuation weights of all robots' particles in the engine's order; and whether the dimension of scenes stands in
+-- front; nil: none was given. Errors: a robot's actuators need weights and it has none.
 local function weights(world, list, _, batch)
   local parts, any = {}, false
   for k, own in ipairs(world.robots) do
@@ -185,7 +191,7 @@ end
 -- ---- the world ------------------------------------------------------------------------------------------------------
 
 -- A value of the world of the shape `shape`, from one of that shape or of `least`, or of either with the batch in
--- front; and whether it has the batch in front. batch: nil without one.
+-- front; and whether it has the batch in front. batch: nil without one. Errors: another shape.
 local function spread_world(value, shape, least, batch, what)
   if type(value) ~= "number" and type(value) ~= "table" then
     is.fail("world:rollout: %s must be a number, a list or a tensor, got %s", what, text.describe(value))
@@ -214,7 +220,7 @@ local function spread_world(value, shape, least, batch, what)
   return tensor:expand(target), lead.count == 1
 end
 
--- Refuses numbers outside of the bounds of their field.
+-- Raises an error if numbers are not finite or outside of the bounds of their field; warns of a large friction.
 local function check_range(tensor, entry)
   T.tape.pause(function()
     if not tensor:finite() then is.fail("world:rollout: %s must be finite", entry.name) end
@@ -227,7 +233,7 @@ local function check_range(tensor, entry)
   end)
 end
 
--- Refuses a coefficient of friction in a world where no wall has friction.
+-- Raises an error if no wall of the world has friction.
 local function require_friction(world)
   local kinds = {}
   for k, wall in ipairs(world.walls) do
@@ -276,15 +282,16 @@ function fields.collect(world, def, list)
   return set
 end
 
--- The world's own values of a field of particles, which an earlier rollout on the same engine object has changed.
+-- The world's own values {n, ...} of a field of particles, which an earlier rollout on the same engine object has
+-- changed.
 local function original(world, entry)
   return world.layout.base[entry.name] or field.fill(entry, world.particle_count, world.dim)
 end
 
 -- ---- stability ------------------------------------------------------------------------------------------------------
 
--- What a user may change so that waves travel less far in a step, in words: of the fields that were set in this
--- rollout.
+-- What a user may change so that waves travel less far in a step, a text that names fields set in this rollout.
+-- courant: the Courant number.
 local function remedy(world, set, courant)
   local speed = set.velocity and T.tape.pause(function()
     return set.velocity.tensor:square():sum(-1):max():item() ^ 0.5
@@ -299,8 +306,8 @@ local function remedy(world, set, courant)
   return "bounds for " .. text.join(names)
 end
 
--- Refuses values by which the rollout would be unstable from its first step. By the engine's
--- own number, that of a world.
+-- Raises an error if the values of a rollout make it unstable from its first step, by the engine's own number, that of
+-- a world. Implicit steps are never refused.
 local function check_courant(world, handle, set)
   if world.def.integrator then return end
   local matters = set.velocity ~= nil
@@ -338,7 +345,7 @@ function fields.apply(world, entry, set)
   check_courant(world, entry.handle, set)
 end
 
----Bits of the fields whose gradients push_gradients will ask for.
+---The sum of the bits 2^id of the set fields whose tensors require gradients, which push_gradients will ask for.
 function fields.wanted(set)
   local mask = 0
   for _, one in pairs(set) do
@@ -347,7 +354,7 @@ function fields.wanted(set)
   return mask
 end
 
----Pushes the engine's gradients on to the tensors that were set. After the adjoint has reached step 0.
+---Adds the engine's gradients to the gradients of the tensors that were set, after the adjoint has reached step 0.
 function fields.push_gradients(handle, set)
   -- in one order, so that sums into shared tensors are the same every time
   for _, entry in ipairs(field.list) do

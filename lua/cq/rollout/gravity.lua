@@ -8,7 +8,7 @@ local shape_text = require("cq.tensor.class").shape_text
 
 local gravity = {}
 
----Calls a function of time and returns its value as {dim}. Errors: another shape.
+---Calls a function of time and returns its value as {dim}. Errors: another shape. Errors: another shape; not finite.
 ---@param f fun(time: number): any
 ---@param time number
 ---@param dim integer
@@ -16,7 +16,7 @@ local gravity = {}
 ---@return cq.Tensor
 function gravity.at(f, time, dim, what) return wall_motion.ask(f, time, dim, what) end
 
--- {steps, dim} by a function of the time that a control step begins at, from control step `first` on
+-- A tensor {steps, dim} of f(time) at the beginning of each control step, from control step `first` on (from 0).
 local function of_function(world, f, first, steps, what)
   local rows = {}
   for i = 1, steps do rows[i] = gravity.at(f, (first + i - 1) * world.control_dt, world.dim, what) end
@@ -24,7 +24,7 @@ local function of_function(world, f, first, steps, what)
 end
 
 -- Gravity as {steps, dim}, and whether each scene has its own; nil: the value is no tensor of such a shape. batch: nil
--- without one.
+-- without one. Errors: another shape of two dimensions or more; one that fits both scenes and steps.
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
   local tensor, dim = T.as_tensor(value, "world:rollout: gravity"), world.dim
@@ -65,7 +65,7 @@ function gravity.collect(world, def)
   end
 end
 
----Gravity in a control step {dim}, or of each scene {batch, dim}.
+---Gravity in a control step, a tensor {dim}, or of each scene {batch, dim}.
 ---@param motion table         of collect
 ---@param step integer         from 1
 ---@return cq.Tensor

@@ -10,7 +10,7 @@ local memory = {}
 
 local units = { B = 1, KB = 1e3, MB = 1e6, GB = 1e9, TB = 1e12, KiB = 2 ^ 10, MiB = 2 ^ 20, GiB = 2 ^ 30, TiB = 2 ^ 40 }
 
----Bytes of "2 GiB", "500 MB" or a number of bytes.
+---The number of bytes in "2 GiB", "500 MB" or a number of bytes. Errors: no such amount.
 ---@param amount string|number
 ---@param what string     for errors
 ---@return number
@@ -25,8 +25,8 @@ function memory.bytes(amount, what)
     text.describe(amount))
 end
 
----The memory budget of a rollout: as given; else a share of the free memory among processes; nil: all of it, as the
----engine decides.
+---The memory budget of a rollout in bytes: as given; else a share of the free memory among processes; nil: all of it,
+---as the engine decides.
 ---@param amount string|number|nil
 ---@param what string     for errors
 ---@param world cq.World
@@ -44,7 +44,7 @@ function memory.budget(amount, what, world)
   return math.floor(free / 4 * 3 / share)
 end
 
----The plan of an engine's rollout that has begun.
+---How the engine's rollout, which has begun, uses memory, with a text for people.
 ---@param handle ffi.cdata*      cq_rollout
 ---@return { bytes: number, record_bytes: number, slice_bytes: number, records: integer, checkpoints: integer, recompute: number, text: string }
 function memory.plan(handle)

@@ -1,10 +1,10 @@
 -- scene: one scene of a batch, as a rollout of it alone. The whole batch is what is simulated and released.
 local Scene = {}
 
--- The initial state of this scene.
+-- The initial state of this scene, a cq.State.
 function Scene:start() return self.whole:start():scene(self.number) end
 
--- Frees the whole batch.
+-- Frees the whole batch, not this scene alone.
 function Scene:release() self.whole:release() end
 
 -- tensors of each control step {steps, batch, ...}, or numbers {batch}, of one scene

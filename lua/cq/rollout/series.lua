@@ -19,7 +19,7 @@ local of_engine = {
 ---@field tensor cq.Tensor      as the engine takes it, by its own steps
 ---@field per_scene boolean     has each scene its own?
 
--- Repeats each row of a control step for the engine's steps in it.
+-- A tensor in which each row of a control step, along `axis`, is repeated for the engine's steps in it.
 local function by_pieces(tensor, pieces, axis)
   if pieces == 1 then return tensor end
   local shape, rows = tensor:shape(), tensor:shape()
@@ -35,7 +35,8 @@ end
 ---  the user gave, and whether it is by scene; nil: it is constant
 
 ---Moves a field out of a rollout's definition into a series over its control steps; nil where it is constant.
----Errors: those of the sources; numbers that are not finite.
+---Errors: those of the sources; numbers that are not finite. sources: functions that give the tensor of the world's
+---own, of a function of time, and of the user's tensor.
 ---@param world cq.World
 ---@param def table             of world:rollout
 ---@param name "gravity"|"wall_velocity"

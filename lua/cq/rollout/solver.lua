@@ -25,6 +25,7 @@ local parts = { newton = "CQ_SOLVER_NEWTON", linear = "CQ_SOLVER_LINEAR", residu
   floor = "CQ_SOLVER_FLOOR", unsettled = "CQ_SOLVER_UNSETTLED", adjoint = "CQ_SOLVER_ADJOINT",
   saddle = "CQ_SOLVER_SADDLE" }
 
+-- The report in one line: steps, iterations, products and the largest residual.
 function Report:__tostring()
   if self.newton.count == 0 then return "cq.SolverReport { no steps }" end
   local unsettled = self.unsettled:sum():item()
@@ -46,7 +47,7 @@ local function warn_of_rounding(world, floor)
     floor, tolerance, table.concat(advice, ", or "))
 end
 
--- The first control step whose counts of the implicit solver are not all 0.
+-- The first control step, from 1, whose counts of the implicit solver {steps, ...} are not all 0.
 local function first_step(part)
   local steps, step = part:size(1), 1
   local by_step = part:reshape { steps, part.count / steps }
@@ -54,7 +55,8 @@ local function first_step(part)
   return step
 end
 
--- Notes for cq.check_gradient that no set of contacts fits in some step, and warns of it, once for a world.
+-- If any count is above 0, notes for cq.check_gradient (tape.remark) that no set of contacts fits in some step, and
+-- warns of it, once for a world.
 local function tell_unsettled(world, unsettled)
   if unsettled:max():item() == 0 then return end
   local where = world.def.statics and "world:settle" or ("control step %d"):format(first_step(unsettled))
@@ -75,8 +77,8 @@ local function warn_of_saddle(world, saddle)
     what)
 end
 
--- What the implicit solver did in each substep, by the name of the part: {steps, substeps}, {steps, batch, substeps}
--- with a batch. nil in explicit steps.
+-- Counts and residuals of the implicit solver in each substep, a table by the name of the part: {steps, substeps},
+-- {steps, batch, substeps} with a batch. nil in explicit steps.
 local function read(roll)
   local from = C.cq_rollout_solver(roll.handle)
   if from == nil then return nil end
@@ -111,7 +113,7 @@ function solver.of(roll)
   return setmetatable(out, Report)
 end
 
----Adds the iterations of the backward pass to the report of a rollout, after that pass.
+---Adds the iterations of the backward pass to roll.solver (adjoint, saddle), after that pass; warns of a saddle.
 ---@param roll cq.Rollout
 function solver.add_adjoint(roll)
   local made = read(roll)

@@ -6,7 +6,7 @@ local T = require "cq.tensor"
 
 local tree = {}
 
--- Keys of a table in a fixed order: numbers first.
+-- A list of the keys of a table in a fixed order: numbers first.
 local function sorted_keys(value)
   local keys = {}
   for key in pairs(value) do keys[#keys + 1] = key end
@@ -17,7 +17,7 @@ local function sorted_keys(value)
   return keys
 end
 
----The tensors in a value, in a fixed order. Numbers become tensors of rank 0.
+---The tensors in a value, in a fixed order. Numbers become tensors of rank 0. Errors: a value of another kind.
 ---@param value any
 ---@param what string            for errors
 ---@param out? cq.Tensor[]       appended to
@@ -55,7 +55,7 @@ function tree.rebuild(value, tensors)
   return build(value)
 end
 
----The value with each tensor replaced by f of it.
+---A copy of nested tables with each tensor, or number as a tensor of rank 0, replaced by f of it.
 ---@return any
 function tree.map(value, what, f)
   local tensors = tree.flatten(value, what)

@@ -32,7 +32,7 @@ local function undamped(world)
   return true
 end
 
--- What a particle did when the simulation failed, and a likely cause, in words.
+-- Two texts on a particle whose simulation failed: what it did, and a likely cause with advice.
 local function what_happened(health, world)
   if health.bad == C.CQ_HEALTH_INVERTED then
     return ("was turned inside out (det F = %.3g)"):format(health.value),
@@ -50,7 +50,7 @@ local function what_happened(health, world)
     ("the step is too long: the Courant number was %.3g at the start; use more substeps than %d, or a smaller dt"):format(world.courant, world.substeps)
 end
 
--- Advice for a rollout without memory: a budget of half the plan, where that holds a record and a checkpoint.
+-- Advice, a text, for a rollout without memory: a budget of half the plan, where that holds a record and a checkpoint.
 local function what_saves(plan)
   if plan.bytes == 0 then return "nothing is remembered; fewer particles or scenes take less" end
   local half = plan.bytes / 2
@@ -68,7 +68,8 @@ local function pressed_cavity(self, health)
     :format(most.name, most.robot, most.drawn) or ""
 end
 
--- The cavity that has grown by more than a factor when a step failed, in words for the error.
+-- A clause for the error about the cavity that has grown by more than `times` when a step failed; empty where there is
+-- none.
 local function cavity_of(self, health, times)
   if health.step == 0 then return pressed_cavity(self, health) end
   local live = states.new(self, C.cq_rollout_at(self.handle) / self.world.pieces)
@@ -78,13 +79,13 @@ local function cavity_of(self, health, times)
     :format(most.name, most.robot, most.volume, most.volume / most.drawn)
 end
 
--- Advice for a linear system that does not converge in float32: its residual may be all rounding.
+-- A clause of advice for a linear system that does not converge in float32: its residual may be all rounding.
 local function or_precise(world)
   return world.precision == "float32" and ", or precision = \"float64\", without which what is stiff may not get to 1e-6"
     or ""
 end
 
--- Raises the error of world:settle, or of its adjoint, that the engine's health tells.
+-- Raises the error of world:settle, or of its adjoint, by the engine's health.
 local function raise_settle(self, health)
   local scene = self.batched and (" of scene %d"):format(health.scene + 1) or ""
   if health.bad == C.CQ_HEALTH_NOT_CONVERGED then
@@ -102,6 +103,7 @@ local function raise_settle(self, health)
 end
 
 -- Raises the error of an implicit step that did not converge or moved too far, or of its adjoint; it names no particle.
+-- at: where in the rollout, as text.
 local function raise_solver(self, health, at)
   local world, bad = self.world, health.bad
   if world.def.statics then raise_settle(self, health) end
@@ -127,7 +129,8 @@ local function raise_solver(self, health, at)
     at, health.value, world.substeps, cavity_of(self, health, 1.1))
 end
 
--- Raises the error of surfaces that meet in total Lagrangian steps, with both particles and what to do.
+-- Raises the error of surfaces that meet in total Lagrangian steps, with both particles and what to do; sets
+-- unstable.culprits to them.
 local function raise_touching(self, health, at)
   -- The robot that a particle belongs to, and the particle in words: "particle 5 of NAME".
   local function name(particle)
@@ -150,7 +153,8 @@ local function raise_touching(self, health, at)
     one == other and "a body meets itself" or "two bodies meet", first, second, remedy)
 end
 
----Raises the error of a control step that failed.
+---Raises the error of a control step that failed, with the place, a likely cause and advice. Sets unstable.scene and,
+---where particles are at fault, unstable.culprits.
 ---@param self cq.Rollout
 ---@param status integer     cq_status
 function unstable.raise(self, status)

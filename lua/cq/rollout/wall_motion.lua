@@ -9,7 +9,7 @@ local class = require "cq.tensor.class"
 
 local wall_motion, same, shape_text = {}, class.same_dims, class.shape_text
 
--- Lists of numbers and tensors as one tensor, on the tape.
+-- Lists of numbers and tensors as one tensor, on the tape. Errors: another value, or an empty list.
 local function joined(value, what)
   if type(value) == "number" or T.is_tensor(value) then return T.as_tensor(value) end
   if type(value) ~= "table" or #value == 0 then
@@ -20,14 +20,14 @@ local function joined(value, what)
   return T.stack(list, 1)
 end
 
--- Refuses velocities that are not finite.
+-- Returns a tensor of velocities; raises an error if one is not finite.
 local function require_finite(tensor, what, time)
   if not tensor:finite() then is.fail("%s gave a number that is not finite at time %s", what, text.number(time)) end
   return tensor
 end
 
 ---@internal
----Calls a function of time and returns its value as {dim}. Errors: another shape.
+---Calls a function of time and returns its value as {dim}. Errors: another shape; not finite.
 function wall_motion.ask(f, time, dim, what)
   local out = joined(f(time), what)
   if not same(out:shape(), { dim }) then is.fail("%s must give {%d}, got %s", what, dim, shape_text(out:shape())) end
@@ -84,7 +84,7 @@ local function of_function(world, f, first, steps)
 end
 
 -- Wall velocities as {steps, ...}, and whether each scene has its own; nil: the value is no tensor of such a shape.
--- batch: nil without one.
+-- batch: nil without one. Errors: another shape of three dimensions or more; one that fits both scenes and steps.
 local function of_tensor(world, value, steps, batch)
   if type(value) ~= "table" then return nil end
   local tensor = T.as_tensor(value, "world:rollout: wall_velocity")

@@ -17,13 +17,14 @@ local work = {}
 
 -- ---- what can be told -----------------------------------------------------------------------------------------------
 
--- The values of particles, entries or cables in a rollout.
+-- The tensor of a field of particles, entries or cables in a rollout: as it set it, else the world's own.
 local function value(roll, name)
   local set = roll.set[name]
   return set and set.tensor or roll.world.layout.base[name]
 end
 
----Refuses actuators whose work does not follow from the ends of a control step.
+---Raises an error if the robots have no actuators with a signal, or one whose work does not follow from the ends of a
+---control step: forces of the user's, open surfaces, cables with friction.
 ---@param roll cq.Rollout
 function work.check(roll)
   local what, layout = "world:rollout: work = true", roll.world.layout
@@ -46,11 +47,12 @@ end
 
 -- ---- displacements --------------------------------------------------------------------------------------------------
 
--- Component k of the last dimension.
+-- Component k of the last dimension of a tensor, which loses that dimension.
 local function at(t, k) return t:slice(k, k, -1):squeeze(-1) end
 
--- The stress entries of a world, made once: particle and actuator of each. terms: for each i <= j the coefficient
--- {entries} of C_ij in -S : C / 2.
+-- The stress entries of a world, made once: { slot {entries}: the place of its particle in numbers, first, last:
+-- entries of each actuator, terms: for each i <= j { i, j, factor {entries}: the coefficient of C_ij in -S : C / 2 },
+-- numbers: particles from 1, selection: of them }.
 local function entries_of(world)
   local layout = world.layout
   if layout.work_entries then return layout.work_entries end
@@ -101,6 +103,7 @@ local function of_entries(state)
 end
 
 -- The length of a cable's path through places x. [length], a tensor of rank 0, or {batch}; nil for a path of one point.
+-- entry: { cable, robot }; x {n, dim} or {batch, n, dim}.
 local function length_of(x, entry)
   local length, before
   for _, point in ipairs(entry.cable.points) do
@@ -116,7 +119,8 @@ local function length_of(x, entry)
   return length
 end
 
--- The displacement that works against each signal of the engine {n}, or {batch, n}.
+-- The displacement that works against each signal of the engine {n}, or {batch, n}. It is in each actuator's own unit:
+-- strain times volume, length of a cable, volume of a chamber.
 local function displacements(state)
   local layout, out = state.world.layout, {}
   local sums = layout.stress.entry_count > 0 and of_entries(state)
@@ -132,7 +136,8 @@ end
 
 -- ---- rows -----------------------------------------------------------------------------------------------------------
 
----What is kept after a control step: displacements, and what its signals are for the engine.
+---The row that is kept after a control step: displacements, then the engine's signals by its stress actuators. n:
+---signals of the engine.
 ---@param state cq.State
 ---@param signals cq.Tensor  {signals} or {batch, signals}
 ---@return cq.Tensor      {2 n} or {batch, 2 n}
@@ -144,7 +149,8 @@ function work.row(state, signals)
   return T.concat({ displacements(state), T.concat(engine_signals, -1) }, -1)
 end
 
--- The energy of a cable's spring at these lengths and signals.
+-- The energy of a cable's spring, a tensor {steps} or {steps, batch}, at these lengths and signals of the engine. c:
+-- the number of the cable; entry: { cable }.
 local function spring(roll, c, entry, length, engine_signal)
   local actuator = entry.cable.actuator
   -- a constant of all cables in this rollout, cut to cable c
@@ -153,7 +159,7 @@ local function spring(roll, c, entry, length, engine_signal)
   return of_cable "cable_stiffness" * (length - free):relu():square() * 0.5
 end
 
----The work in each control step, from all rows.
+---The work of each signal in each control step [energy], from all rows of work.row.
 ---@param roll cq.Rollout
 ---@param rows cq.Tensor     {steps, 2 n} or {steps, batch, 2 n}
 ---@return cq.Tensor         {steps, signals} or {steps, batch, signals}
