@@ -67,7 +67,7 @@ local spec = is.define("cq.World", {
   device = is.one_of { "auto", "cpu", "cuda", default = "cpu" },
 }, is.instance "cq.Robot")
 
--- A world's definition with the program's options (--device, --precision, ...), which win over the script's fields.
+-- Sets the program's options (--device, --precision, ...), which win over the script's fields, in a definition.
 local function with_options(def)
   local program = option.program
   if program.precision then def.precision = program.precision end
@@ -92,6 +92,7 @@ local function take_gravity(self, given)
   self.gravity = given
 end
 
+-- A new cq_world_def of the engine, filled with grid, time, device and gravity from the checked definition.
 local function engine_def(self, def)
   local raw = ffi.new "cq_world_def"
   C.cq_world_def_init(raw)
@@ -106,7 +107,7 @@ local function engine_def(self, def)
   return raw
 end
 
--- Keeps the world's own values of all fields, which a later rollout restores.
+-- Keeps the world's own values of its fields and of its walls' in layout.base, which a later rollout restores.
 local function fill_base(self, def)
   local base, dim = self.layout.base, self.dim
   base.gravity = self.gravity and T.tensor(self.gravity) or T.zeros { dim }
@@ -119,7 +120,7 @@ local function fill_base(self, def)
   if #self.walls > 0 then base.friction, base.wall_velocity = T.tensor(friction), T.tensor(velocity) end
 end
 
--- Makes the engine's world, whose control step is an engine step where forces are evaluated at every engine step.
+-- Makes the engine's world (handle) with a control step of `substeps`; an engine step is one substep where forces ask.
 local function create(self, raw, substeps)
   self.substeps, self.pieces = substeps, self.layout.force.stepped and substeps or 1
   raw.dt, raw.substeps = self.control_dt / self.pieces, substeps / self.pieces
@@ -130,7 +131,7 @@ local function create(self, raw, substeps)
   self.courant, self.residual_decay = C.cq_world_courant(self.handle, 0), C.cq_world_residual_decay(self.handle)
 end
 
--- Fails: the substeps given are too few for a stable step, or those needed are more than there may be.
+-- Raises an error: substeps that were given are too few, or those needed (wanted) are too many; frees the world.
 local function refuse_courant(self, raw, wanted)
   C.cq_world_destroy(self.handle)
   self.handle = nil
@@ -177,7 +178,7 @@ local function check_integrator(self)
   end
 end
 
--- Creates the engine's world from the definition, and the objects that refer to it.
+-- Creates the engine's world from self.def, with its layout, pool and sites, and the finalizer that frees them.
 local function build(self)
   local def, raw = self.def, engine_def(self, self.def)
   self.selections = {}
@@ -339,7 +340,7 @@ end
 
 -- ---- what users call ------------------------------------------------------------------------------------------------
 
--- A world of these robots with the same grid, walls and steps, but for some fields.
+-- A new world of a list of robots with the same grid, walls and steps, but for the fields in others (nil: none).
 local function another(self, robots, others)
   local fields = {}
   for name, value in pairs(self.def) do
@@ -358,7 +359,7 @@ function World:with_robots(robots)
   return another(self, text.is_instance(robots, "cq.Robot") and { robots } or robots)
 end
 
--- A cached variant of a world by key, made on first use.
+-- The variant of a world of this key: the one that make() gave on first use.
 local function kept(self, key, make)
   self.variants = self.variants or {}
   if not self.variants[key] then self.variants[key] = make() end
@@ -395,8 +396,7 @@ local function require_open(self, what)
   if not self.handle then is.fail("%s: this world is closed", what) end
 end
 
--- explicit steps, at a Courant number of 0.5, that an implicit one must replace to be as quick; and the power by which
--- more of them pay more: the tables of docs/implicit.md
+-- explicit steps that an implicit one must replace to be as quick; the power by which more pay more (docs/implicit.md)
 World.steps_that_pay = { float32 = { [2] = 100, [3] = 200 }, float64 = { [2] = 200, [3] = 1000 } }
 local GAIN = 0.75
 
@@ -441,7 +441,7 @@ local settle_spec = is.define("world:settle", {
   updates = is.integer { min = 0, max = 1000, default = 0 },
 })
 
--- The signals of world:settle as a controller that holds them, for a rollout of `count` control steps.
+-- The signals of world:settle as a controller that holds them for `count` control steps; nil: there are no actuators.
 local function held_signals(self, given, batch, count)
   if type(given) ~= "table" then
     is.fail("world:settle: signals must be a list or a tensor, got %s", is.describe(given))

@@ -39,8 +39,8 @@ local function particle_text(robot, x, particle)
     table.concat(at, ", "))
 end
 
--- Refuses a robot that does not lie within the world, one cell from its edge, where particles still have all their
--- grid nodes.
+-- Raises an error if a robot does not lie within the world, one cell from its edge, where particles still have all
+-- their grid nodes.
 local function check_domain(what, robot, x, domain)
   local dim = domain.dim
   for p = 0, robot.particle_count - 1 do
@@ -56,13 +56,15 @@ local function check_domain(what, robot, x, domain)
 end
 
 -- Is a particle liquid, and near enough to the surface of the wall that it is in? The grid holds a liquid half a cell
--- behind the last node of a solid, where velocities along the normal are zero.
+-- behind the last node of a solid, where velocities along the normal are zero. x: double {n, dim}; p: the particle,
+-- from 0.
 local function is_held(robot, wall, struct, x, p, domain)
   if robot.laws[robot.law[p] + 1].law ~= "fluid" then return false end
   return not wall:surrounds(struct, domain.dim, x + p * domain.dim, 0.501 * domain.dx)
 end
 
--- Refuses a robot with particles inside the solid of a wall, unless the wall clamps it, or they are held there.
+-- Raises an error if a robot has particles inside the solid of a wall that neither clamps nor holds them. x: double {n,
+-- dim}; structs: the engine's walls.
 local function check_walls(what, robot, x, walls, structs, domain)
   for w, wall in ipairs(walls) do
     local p = not wall.clamp and wall:first_inside(structs[w - 1], domain.dim, x, robot.particle_count, function(p)
@@ -78,7 +80,7 @@ local function check_walls(what, robot, x, walls, structs, domain)
   end
 end
 
----Refuses particles that start outside the world or within a wall.
+---Raises an error if particles start outside the world or within a wall.
 ---@param what string               for errors
 ---@param world cq.World
 ---@param position cq.Tensor        {n, dim} or {batch, n, dim} of all robots
@@ -114,7 +116,7 @@ function assembly.walls(walls, domain)
   return structs, keep
 end
 
--- The robots' tensors of one name as one tensor; nil where no robot has it.
+-- The robots' tensors of one field as one tensor; nil where no robot has it. A robot without it has NaN.
 local function joined(robots, entry)
   local list, any = {}, false
   for k, robot in ipairs(robots) do
@@ -140,6 +142,7 @@ local function fill_fields(def, robots, base)
 end
 
 -- Sets the materials of the engine's def, equal ones of several robots once, and each particle's number among them.
+-- arrays: keeps the memory.
 local function fill_materials(def, robots, arrays)
   local kinds, of = {}, {}
   arrays.material = ffi.new("int32_t[?]", def.particle_count)
@@ -167,8 +170,9 @@ local function fill_materials(def, robots, arrays)
   def.f_bar = arrays.averaging
 end
 
--- Pinned particles, and the group of each, which has an impulse of its own: a name that is pinned; all particles of a
--- robot that are pinned by number are one group without a name.
+-- Sets the pinned particles in the engine's def, and the group of each, which has an impulse of its own: a name that is
+-- pinned; all particles of a robot that are pinned by number are one group without a name. Returns the count of
+-- particles, and a list of groups { robot, name }.
 local function fill_pins(def, robots, arrays)
   local list, of, groups = {}, {}, {}
   for _, robot in ipairs(robots) do
@@ -228,8 +232,9 @@ local function fill_stresses(def, robots, arrays)
   return layout
 end
 
--- Sets the particles that force actuators push, each once, since several actuators may share one. Returns what rollouts
--- need of the actuators.
+-- Sets the particles that force actuators push, each once, since several actuators may share one. Returns { actuators:
+-- a list with the particles, slots in the list and signals of each, count: particles, stepped: is any evaluated at
+-- every engine step? }.
 local function fill_forces(def, robots, arrays)
   local layout, of, list = { actuators = {} }, {}, {}
   for _, robot in ipairs(robots) do
@@ -259,8 +264,8 @@ end
 
 local ON_WORLD_GRID = -1         -- a body of cq_world_def
 
--- Each robot whose steps are total Lagrangian, of itself or of the world, is a body with a grid of its own. Returns
--- which steps the world then has: those of all robots, or "by robot".
+-- Sets the bodies of the engine's def: each robot whose steps are total Lagrangian, of itself or of the world, is a
+-- body with a grid of its own. Returns which steps the world then has: those of all robots, or "by robot".
 local function fill_bodies(def, robots, arrays)
   local usual = def.formulation == C.CQ_FORMULATION_TOTAL_LAGRANGIAN and "total_lagrangian" or "updated"
   local count = 0
@@ -277,7 +282,7 @@ local function fill_bodies(def, robots, arrays)
 end
 
 ---Fills the engine's def from robots and walls. Sets first, signal_first, entry_first, entry_count of each robot.
----Errors: a robot of another dimension than the world.
+---Errors: a robot of another dimension than the world, outside of it, or in a wall.
 ---@param def ffi.cdata*          cq_world_def, grid and time filled
 ---@param robots cq.Robot[]
 ---@param walls cq.Boundary[]

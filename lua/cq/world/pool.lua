@@ -17,14 +17,15 @@ function pool.new(world)
   return setmetatable({ world = world, entries = {} }, Pool)
 end
 
--- A rollout of this kind whose owner is gone, or nil.
+-- An entry of this key whose owner is gone; nil: there is none.
 local function free_entry(self, key)
   for _, entry in ipairs(self.entries) do
     if entry.key == key and entry.owner[1] == nil then return entry end
   end
 end
 
--- Makes a new rollout of the engine and notes it in the pool; where memory is short, unused ones are freed first.
+-- Makes a new rollout of the engine and appends its entry { key, handle, owner, set } to the pool; where memory is
+-- short, unused ones are freed first.
 local function create(self, def, key)
   local raw = ffi.new "cq_rollout_def"
   C.cq_rollout_def_init(raw)
@@ -80,14 +81,14 @@ function Pool:acquire(owner, def)
   return entry
 end
 
----Destroys the rollouts that nobody uses.
+---Collects garbage and destroys the rollouts that nobody uses.
 ---@return boolean      was there one?
 function Pool:trim()
   collectgarbage()
   return shrink(self, 0)
 end
 
----Destroys them all: the world closes.
+---Destroys all rollouts of the pool, as the world closes; their owners lose their handle.
 function Pool:close()
   for _, entry in ipairs(self.entries) do
     C.cq_rollout_destroy(entry.handle)
@@ -97,7 +98,7 @@ function Pool:close()
   self.entries = {}
 end
 
----Sets a field of an entry, from a tensor or back to the world's own.
+---Sets a field of an entry's rollout in the engine, and notes it in entry.set.
 ---@param entry table
 ---@param field integer           cq_field
 ---@param tensor cq.Tensor        {count} or {batch, count} elements

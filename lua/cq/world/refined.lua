@@ -7,17 +7,18 @@ local tables = require "cq.base.tables"
 local INSET = 3           -- cells from the edge of the world to a box that says nothing of it
 local EPSILON = 1e-6      -- of a cell: surfaces on nodes are computed
 
--- The last node at or below a coordinate, and the first one at or above it.
+-- The number of the last node at or below a coordinate; `at` may miss it by rounding.
 local function node_below(at, dx) return math.floor(at / dx + EPSILON) end
--- The first node at or above a coordinate.
+-- The number of the first node at or above a coordinate; `at` may miss it by rounding.
 local function node_above(at, dx) return math.ceil(at / dx - EPSILON) end
 
--- The last node of the finer grid at or below the node that a wall has on the coarse one.
+-- The place of the last node of the finer grid at or below the node that a wall at `at` has on the coarse one. dx,
+-- finer: sizes of the cells.
 local function below(at, dx, finer) return node_below(node_below(at, dx) * dx, finer) * finer end
--- The first node of the finer grid at or above the node that the wall has on the coarse one.
+-- The place of the first node of the finer grid at or above the node that a wall at `at` has on the coarse one.
 local function above(at, dx, finer) return node_above(node_above(at, dx) * dx, finer) * finer end
 
--- The lower and upper corner of a box of walls: as given, or at its inset from the edge of the world.
+-- The lower and upper corner of a box of walls: as given, or at its inset from the edge of the world. Two lists {dim}.
 local function sides_of(wall, world)
   local given, lower, upper = wall.given, {}, {}
   local inset = given.inset or INSET * world.dx
@@ -48,6 +49,7 @@ end
 
 local of_family = {
   half_plane = finer_plane,
+  -- The fields of a box of walls that change on the finer grid.
   box = function(wall, world, finer)
     local lower, upper = sides_of(wall, world)
     for d = 1, world.dim do
@@ -55,6 +57,7 @@ local of_family = {
     end
     return { inset = false, lower = lower, upper = upper }
   end,
+  -- The field of a floor that changes on the finer grid.
   floor = function(wall, world, finer) return { at = below(wall.given.at, world.dx, finer) } end,
 }
 
@@ -77,7 +80,8 @@ local function finer_cells(world, factor)
   return node * world.dx / math.max(1, math.floor(node / factor + 0.5))
 end
 
--- A wall as it is on the finer grid.
+-- The wall as a new one for the finer grid, which stands_for the old one; the same wall if its family does not depend
+-- on nodes.
 local function finer_wall(wall, world, finer)
   local change = of_family[wall.family]
   if not change then return wall end
@@ -88,6 +92,7 @@ local function finer_wall(wall, world, finer)
   return out
 end
 
+---The robots, the fields of the definition that change, and the sources of a world on a finer grid.
 ---@param world cq.World
 ---@param factor number        of the size of its cells, nearly
 ---@return cq.Robot[] robots

@@ -26,7 +26,7 @@ function sites.new(world, raw)
   return self
 end
 
--- The cells of all pinned particles as one string, by which worlds are kept.
+-- The cells of all pinned particles, by positions {n, dim} of all particles, as one string, by which worlds are kept.
 function Sites:key(position)
   local count, dim = self.layout.pin_count, self.dim
   local data, cells = position:data(), ffi.new("int32_t[?]", math.max(count * dim, 1))
@@ -37,7 +37,7 @@ function Sites:key(position)
   return ffi.string(cells, count * dim * 4)
 end
 
--- Makes a copy of the world with particles at other places, kept by key.
+-- Makes a world of the engine with particles at these positions {n, dim}. Returns its site { key, handle, pool }.
 local function create(self, key, position)
   local raw, out = ffi.new("cq_world_def", self.raw), ffi.new "cq_world *[1]"
   raw.value[field.by_name.position.id] = position:data()
@@ -45,7 +45,7 @@ local function create(self, key, position)
   return { key = key, handle = out[0], pool = pool.new { handle = out[0] } }
 end
 
--- Frees the oldest sets of rollouts for pins at other places, which no rollout uses.
+-- Frees the oldest worlds with pins at other places, beyond KEPT_MAX, of which no rollout is used.
 local function shrink(self)
   local spare = #self.list - KEPT_MAX
   if spare < 1 then return end
@@ -65,7 +65,8 @@ local function shrink(self)
   self.list = kept
 end
 
----The rollouts with pins at these positions; nil where they are at home.
+---The pool of rollouts with pins at these positions, made on first use; nil where the pins are in the cells of the
+---world itself.
 ---@param position cq.Tensor     {n, dim}
 ---@return table? pool
 function Sites:find(position)
@@ -81,7 +82,7 @@ function Sites:find(position)
   return site.pool
 end
 
----Destroys them all: the world closes.
+---Destroys all worlds and rollouts of the sites, as the world closes.
 function Sites:close()
   for _, site in ipairs(self.list) do
     site.pool:close()

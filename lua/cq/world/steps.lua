@@ -24,21 +24,23 @@ local formulations = { updated = C.CQ_FORMULATION_UPDATED, total_lagrangian = C.
 ---@field friction? number            of Coulomb; it sets in over the speed that it takes in 3 engine steps, in space 5, so
 ---  that surfaces which stick creep, and half as fast with half the step
 
--- The rate of decay of unresolved motion that the engine takes for a `transfer`: 0 for APIC.
+-- The rate of decay of unresolved motion that the engine takes for a `transfer`: 0 for APIC. transfer: "apic" or {
+-- decay: number or "auto" }. Errors: other fields.
 local function residual_decay(transfer)
   if transfer == "apic" then return 0 end
   local given = decay(transfer).decay
   return given == "auto" and AUTO or given
 end
 
--- The stiffness and the friction of collisions that the engine takes: 0 without collisions.
+-- The stiffness and the friction of collisions that the engine takes: two zeros without collisions. given: false, true,
+-- or a table of both.
 local function collision(given)
   if not given then return 0, 0 end
   local c = collisions(given == true and {} or given)
   return c.stiffness, c.friction
 end
 
----Fills the definition of a world for the engine.
+---Fills formulation, decay of unresolved motion and collisions into the definition of a world for the engine.
 ---@param raw ffi.cdata*     cq_world_def
 ---@param def cq.World.def
 function steps.fill(raw, def)

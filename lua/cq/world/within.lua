@@ -14,7 +14,7 @@ function within.new()
   return setmetatable({ threads = setmetatable({}, { __mode = "k" }) }, Within)
 end
 
----This coroutine is inside from now on.
+---Notes that the running coroutine is inside of a rollout's functions.
 ---@return thread|string      what leave takes
 function Within:enter()
   local thread = coroutine.running() or MAIN
@@ -22,10 +22,10 @@ function Within:enter()
   return thread
 end
 
--- A thread leaves the functions of a rollout.
+-- Notes that a thread, as enter returned it, has left the functions of a rollout.
 function Within:leave(thread) self.threads[thread] = nil end
 
----Is the caller inside, itself or by those that have resumed it?
+---Is the running coroutine inside of a rollout's functions, or one of those that have resumed it?
 ---@return boolean
 function Within:is_inside()
   if next(self.threads) == nil then return false end
@@ -36,7 +36,7 @@ function Within:is_inside()
   return false
 end
 
----Does a coroutine wait inside that may still be resumed?
+---Does a coroutine wait inside of a rollout's functions that may still be resumed? Collects garbage first.
 ---@return boolean
 function Within:is_awaited()
   if next(self.threads) == nil then return false end
