@@ -64,6 +64,7 @@ end
 local Group = { __name = "cq.Group" }
 Group.__index = Group
 
+-- The group in one line: its name and number of particles.
 function Group:__tostring()
   return ("cq.Group { %s, %s }"):format(self.name, text.count(self.particle_count, "particle"))
 end
@@ -92,7 +93,7 @@ end
 
 -- ---- groups ---------------------------------------------------------------------------------------------------------
 
--- Adds a group; refuses a name that is taken, and one without particles.
+-- Adds a cq.Group to a robot. list: numbers from 1. Errors: a name that is taken; no particles.
 local function add_group(self, name, list)
   if self.group_table[name] then is.fail("cq.Robot: there are two groups with the name \"%s\"", name) end
   if #list == 0 then is.fail("cq.Robot: group \"%s\" has no particles", name) end
@@ -114,7 +115,7 @@ function Robot:group(name)
       or "it has none: name some with groups = { ... } of cq.Robot")
 end
 
--- The number of a particle from a user; refuses what is none.
+-- The number of a particle as a user gave it. Errors: none from 1 to the robot's count.
 local function particle_number(self, value, what)
   if type(value) ~= "number" or value % 1 ~= 0 or value < 1 or value > self.particle_count then
     is.fail("%s: particles are whole numbers from 1 to %d or group names, got %s", what, self.particle_count,
@@ -151,7 +152,7 @@ function Robot:select(which, what)
   return selection.index_of(list)
 end
 
--- The numbers of those particles for which the user's function of the coordinates is true.
+-- The numbers, from 1, of those particles for which the user's function predicate(x, y, z) is true.
 local function where(self, predicate)
   local x, dim, list = self.position:data(), self.dim, {}
   for p = 0, self.particle_count - 1 do
@@ -163,7 +164,8 @@ local function where(self, predicate)
   return list
 end
 
--- Adds the groups that a user gives as functions of the place or as lists.
+-- Adds the groups that a user gives, by name in the order of the alphabet, as functions of the place or as lists.
+-- Errors: a key that is no name.
 local function user_groups(self, given)
   local names = {}
   for name in pairs(given) do
@@ -202,7 +204,8 @@ end
 
 -- ---- actuators ------------------------------------------------------------------------------------------------------
 
--- Gives an actuator its one signal, which drives a cable or the pressure on a surface and no stress.
+-- Adds an actuator of one signal, a cable or the pressure on a surface, to a robot: its signal, its entry in
+-- self.cables or self.surfaces, and a stress of zeros without particles, through which the signal gets scale and shift.
 local function bind_single(self, actuator)
   local list = actuator.family == "cable" and self.cables or self.surfaces
   local name = actuator.name or ("%s %d"):format(actuator.family, #list + 1)
@@ -259,8 +262,8 @@ end
 
 -- ---- equal particles ------------------------------------------------------------------------------------------------
 
--- A volume, a mass, or both, that all particles have, in the place of what shape and material give: a number, or their
--- mean. The mass of a particle is its density times its volume, so the density follows.
+-- Sets the volume, the mass, or both, that all particles have in the place of what shape and material give: a number,
+-- or "equal", their mean. The mass of a particle is its density times its volume, so the density follows.
 local function set_equal(self, volume, mass)
   local n = self.particle_count
   if volume then self.volume = T.full({ n }, volume == "equal" and self.volume:mean():item() or volume) end
@@ -337,7 +340,7 @@ local function new(_, fields)
   return self
 end
 
--- A new robot that shares this one's particles.
+-- A new robot that shares this one's particles, with groups and pins of its own; its origin is this one.
 local function copy(self)
   local out = setmetatable(tables.merged(self), Robot)
   out.origin, out.frozen, out.group_table, out.pins = self, nil, {}, {}
@@ -349,7 +352,7 @@ local function copy(self)
   return out
 end
 
--- A copy of the robot with values set.
+-- A copy of the robot with the values `made`, of values.check, in its table of values, beside those that it has.
 local function with_values(self, made)
   local out = copy(self)
   out.values = {}
@@ -449,7 +452,8 @@ function Robot:stretched(fields)
   return with_values(self, stretched(self, fields))
 end
 
----Names particles of a copy of a robot that nobody else has yet.
+---Adds a group, particle numbers from 1 under a name, to the robot itself, which must be a copy that nobody else has
+---yet. Errors: a name that is taken; no particles.
 ---@internal
 ---@param name string
 ---@param list integer[]
@@ -482,7 +486,7 @@ function Robot:descends_from(other)
   return false
 end
 
--- groups: those of its shape, as robot.groups has them, + those that were named beside
+-- The robot in one line. Groups: those of its shape, as robot.groups has them, + those that were named beside.
 function Robot:__tostring()
   local own, all = #self.groups, #self.group_names
   return ("cq.Robot { %s, %dD, %s, %s%s, %s }"):format(self.name, self.dim, text.count(self.particle_count, "particle"),

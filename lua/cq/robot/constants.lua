@@ -10,7 +10,7 @@ local constants = {}
 
 -- ---- filling --------------------------------------------------------------------------------------------------------
 
--- Appends the numbers of a value, row after row.
+-- Appends the numbers of a number or of nested lists, row after row, to `into`, which it returns.
 local function flatten(value, into)
   if type(value) == "number" then into[#into + 1] = value else
     for _, part in ipairs(value) do flatten(part, into) end
@@ -18,7 +18,7 @@ local function flatten(value, into)
   return into
 end
 
--- The numbers that a particle of a material has of a constant, dim^rank of them. Errors: another count.
+-- A list of the numbers that a particle of a material has of a constant, dim^rank of them. Errors: another count.
 local function numbers_of(robot, material, constant)
   local value, width = material[constant.name], robot.dim ^ constant.rank
   if value == nil then return field.fill(constant, 1, robot.dim):reshape { width }:totable() end
@@ -31,7 +31,8 @@ local function numbers_of(robot, material, constant)
   return out
 end
 
--- Gives a material to particles: those of a list of numbers from 0, or the first `count` where there is no list.
+-- Gives a material to particles, those of a list of numbers from 0 or the first `count` where there is no list: sets
+-- density, law and the arrays of the material's constants in the robot.
 local function fill(robot, material, index, count)
   local laws = robot.laws
   local key = material:engine_key()
@@ -100,7 +101,7 @@ end
 
 -- ---- asking ---------------------------------------------------------------------------------------------------------
 
----Which particles have a constant.
+---Which particles of a robot have a constant of materials.
 ---@param robot cq.Robot
 ---@param name string
 ---@return { count: integer, index: integer[], slot: integer[], has: table<integer, boolean> }?   nil: all. index: their numbers;
@@ -135,7 +136,7 @@ local function materials_text(robot)
   return table.concat(parts, "; ")
 end
 
----Refuses a constant that none of the robot's materials has.
+---Raises an error if none of the robot's materials has a constant.
 ---@param robot cq.Robot
 ---@param name string
 ---@param what string      for errors
@@ -144,7 +145,7 @@ function constants.require(robot, name, what)
   is.fail("%s: no material of %s has %s; they are %s", what, robot.name, name, materials_text(robot))
 end
 
----Has any particle of a group this field?
+---Has any particle of a group this field? True for fields that are no constants of materials.
 ---@param robot cq.Robot
 ---@param name string
 ---@param group cq.Group
@@ -158,7 +159,7 @@ function constants.has_some(robot, name, group)
   return false
 end
 
----Refuses a group without a particle that has a constant.
+---Raises an error if no particle of a group has a constant.
 ---@param robot cq.Robot
 ---@param name string
 ---@param group cq.Group

@@ -46,7 +46,8 @@ local function top_of(robot, up)
   return top
 end
 
--- Refuses a surface below all particles, and a depth that would compress the liquid by more than the allowed share.
+-- Raises an error if the surface lies below all particles, or a depth would compress the liquid by more than the
+-- allowed share.
 local function check(squeeze, depths, bulk)
   local s, depth = squeeze:max():item(), depths:max():item()
   if depth <= 0 then
@@ -70,7 +71,8 @@ local function ratio_of(squeeze, exponent)
   return (-T.where(linear, squeeze - 0.5 * a * squeeze:square(), (1 + safe * squeeze):log() / safe)):exp()
 end
 
----The values of the robot at rest: deformation and volume.
+---The values of the robot with its liquid at rest, as values.check gives them: deformation and volume, { tensor } each.
+---Errors: no fluid, none below the surface, or too much compression.
 ---@param robot cq.Robot
 ---@param fields robot.hydrostatic.def
 ---@return table<string, table>
@@ -82,7 +84,7 @@ return function(robot, fields)
   end
   -- of all particles, or of those of fluid
   local fluid = constants.having(robot, "exponent")
-  -- A value of the robot at the particles of the liquid.
+  -- A value of the robot at the particles of the liquid, {count, ...} or with the batch in front.
   local function of(name)
     local value = values.spread(robot, name) or robot[name]
     return fluid and value:gather(fluid.index, name == "position" and -2 or -1) or value

@@ -9,7 +9,8 @@ local other_names = {
   K = "bulk", kappa = "bulk", bulk_modulus = "bulk", actuator_weights = "actuation_weight",
 }
 
----The name and value here of what is called otherwise elsewhere, in words.
+---The name, and value, that a name from elsewhere has here, in words; nil: the name is not known, or what it stands for
+---not allowed.
 ---@param key string
 ---@param given table         the fields: of Lame's constants, both say more
 ---@param known table         names that are allowed, as keys

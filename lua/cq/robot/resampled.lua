@@ -16,7 +16,7 @@ local resampled = {}
 local FULL = 0.02          -- share of its box that a block may lack
 local LATTICE = 0.05       -- by how much the volume of a particle may differ from that of a cell of its lattice
 
--- The median gap between different coordinates along an axis; nil: there is only one coordinate.
+-- The median gap between different coordinates along an axis; nil: there is only one coordinate. list: numbers from 1.
 local function gap_along(robot, list, d)
   local x, dim, places, gaps = robot.position:data(), robot.dim, {}, {}
   for k, p in ipairs(list) do places[k] = x[(p - 1) * dim + d - 1] end
@@ -30,7 +30,7 @@ local function gap_along(robot, list, d)
 end
 
 -- Side lengths {dim} of the boxes that particles stand for: of their lattice, which may differ by axis; of cubes of
--- their volume where they are on no lattice.
+-- their volume where they are on no lattice. Also returns the sum of their volumes.
 local function sides_of(robot, list)
   local dim, sum, product, sides = robot.dim, 0, 1, {}
   for _, p in ipairs(list) do sum = sum + robot.volume:get(p) end
@@ -44,7 +44,8 @@ local function sides_of(robot, list)
   return sides, sum
 end
 
--- The lower and upper corner of the box around some particles, with half a cell beyond their places.
+-- The lower and upper corner, two lists {dim}, of the box around some particles, with half of their sides beyond their
+-- places.
 local function box_of(robot, sides, list)
   local x, half = robot.position:gather(list, 1), T.tensor(sides) / 2
   return (x:min(1) - half):totable(), (x:max(1) + half):totable()
@@ -59,7 +60,8 @@ local function is_block(robot, list)
   return math.abs(sum / box - 1) < FULL
 end
 
--- Parts of a body that have a lattice each: groups that are blocks, the smallest first, and the rest together.
+-- A list of the parts of a body, lists of particle numbers from 1, that have a lattice each: groups that are blocks,
+-- the smallest first, and the rest together.
 local function parts_of(robot)
   local names, taken, out, rest = { unpack(robot.group_names) }, {}, {}, {}
   table.sort(names, function(a, b)
@@ -82,8 +84,9 @@ local function parts_of(robot)
   return out
 end
 
--- Particles of a list by the cells of a lattice as wide as they are: in the cells around a place are all that may reach
--- it. near(place, each) calls each(p) with their numbers from 1.
+-- Sorts the particles of a list into the cells of a lattice as wide as they are. Returns a function near(place, each)
+-- that calls each(p), with numbers from 1, for all particles in the cells around a place: every one whose box the place
+-- may lie in is among them.
 local function buckets(robot, list, lower, sides)
   local x, dim, cells = robot.position:data(), robot.dim, {}
   -- A cell as a number, key of a table.
@@ -126,8 +129,8 @@ local function finder(robot, sides, list, lower)
   end
 end
 
--- Fills a part with new particles: appends their places, for each the number of the old particle that it replaces, and
--- volumes that sum to the old ones.
+-- Fills a part with new particles: appends to out.places their coordinates, to out.sources the number of the old
+-- particle that each replaces, and to out.volumes volumes that sum to the old ones.
 local function fill(robot, list, factor, out)
   local sides, before = sides_of(robot, list)
   local lower, upper = box_of(robot, sides, list)
@@ -163,7 +166,8 @@ end
 
 -- ---- what they have -------------------------------------------------------------------------------------------------
 
--- For each old particle the new ones in its place; the nearest one where there is none.
+-- A function of the number of an old particle that gives a list of the new ones in its place; the nearest one where
+-- there is none. Numbers from 1.
 local function successors(robot, position, sources)
   local out = {}
   for k, source in ipairs(sources) do
@@ -184,7 +188,8 @@ local function successors(robot, position, sources)
   end
 end
 
--- The numbers of new particles that stand for a list {count} of old ones (both from 0), each once and in order.
+-- The numbers of new particles, int32_t from 0, that stand for `index`, a list {count} of old ones from 0, each once
+-- and in order; and how many they are. after: of successors.
 local function renewed(index, count, after)
   local seen, list = {}, {}
   for k = 0, count - 1 do
@@ -196,7 +201,8 @@ local function renewed(index, count, after)
   return selection.index_of(list)
 end
 
--- Copies constants and values of the old particles to the new ones that replace them.
+-- Sets position and volume of a resampled robot, and copies constants and values of the old particles to the new ones
+-- that replace them. Errors: places or volumes by robot:with.
 local function take_values(out, robot, position, sources, volume)
   for _, entry in ipairs(field.of_robot) do
     local own = rawget(robot, entry.name)
@@ -219,14 +225,14 @@ local function take_values(out, robot, position, sources, volume)
   end
 end
 
--- A copy of one of the robot's tables with other fields.
+-- A copy of a table, with its metatable, in which some fields are others.
 local function with(one, fields)
   local out = setmetatable(tables.merged(one), getmetatable(one))
   for key, value in pairs(fields) do out[key] = value end
   return out
 end
 
--- A cable through the same points, each of the particles that come after those that it had.
+-- A cable through the same points, each of the particles in the place of those that it had. after: of successors.
 local function take_cable(cable, after)
   local points = {}
   for k, point in ipairs(cable.points) do
@@ -240,7 +246,7 @@ local function take_cable(cable, after)
   return with(cable, { points = points, actuator = with(cable.actuator, { gap = cable.actuator.gap or math.huge }) })
 end
 
--- Gives a resampled robot the actuators of the first one, on its own particles.
+-- Gives a resampled robot `out` copies of the actuators of the first one, on its own particles.
 local function take_actuators(out, robot, after)
   -- An actuator with the new particles in place of the old ones.
   local function with_particles(one)
@@ -255,7 +261,7 @@ local function take_actuators(out, robot, after)
   cables.measure(out)
 end
 
--- Gives a resampled robot the groups and the pins of the first one.
+-- Gives a resampled robot `out` the groups and the pins of the first one, with new particles.
 local function take_groups(out, robot, after)
   for name, group in pairs(robot.group_table) do
     local own = out.group_table[name]

@@ -78,12 +78,13 @@ end
 
 -- ---- lists of particles ---------------------------------------------------------------------------------------------
 
--- Appends the particles of a group, a cq.Group, by their numbers in the world from 0.
+-- Appends the particles of a cq.Group to a list, by their numbers in the world from 0.
 local function append_group(list, robot, group)
   for k = 0, group.particle_count - 1 do list[#list + 1] = robot.first + group.index[k] end
 end
 
--- A group as the robot in the world has it, which may be of some of the particles alone.
+-- A group as the robot in the world has it, which may be of some of the particles alone. Errors: that robot lacks the
+-- group.
 local function group_in(robot, group, what)
   if robot.particle_count == group.robot.particle_count then return group end
   local own = robot.group_table[group.name]
@@ -94,7 +95,7 @@ local function group_in(robot, group, what)
   return own
 end
 
--- Appends the particles of a group of the world by its name.
+-- Appends the particles of the world's group of a name to a list, by their numbers from 0.
 local function append_name(world, list, name, what)
   local robot = robot_with(world, name, what)
   append_group(list, robot, robot.group_table[name])
@@ -116,14 +117,14 @@ local function append_number(world, list, value, what)
   list[#list + 1] = own - 1
 end
 
--- Fails: this selects no particles.
+-- Raises the error of a value that selects no particles.
 local function refuse(which, what)
   is.fail("%s: takes a group name, a group, a robot, a list of names, or a list of particle numbers, got %s", what,
     text.describe(which))
 end
 
--- The particles of one row of a readout, from what the user gave: a name, a group, a robot, or a list of numbers or
--- names.
+-- A list of the particles, from 0, of one row of a readout, from the user's value: a name, a group, a robot, or a list
+-- of numbers or names. Errors: another value.
 local function row(world, which, what)
   local list = {}
   if type(which) == "string" then
@@ -146,8 +147,8 @@ local function row(world, which, what)
   return list
 end
 
--- Particle numbers as rows, one for each group: a list of numbers is one row, a list of names or groups a row for
--- each.
+-- A list of rows of particle numbers from 0, one for each group: a list of numbers is one row, a list of names or
+-- groups a row for each. Also returns whether the user's value stands for a single row.
 local function rows_of(world, which, what)
   if type(which) == "table" and not getmetatable(which) and #which > 0 and type(which[1]) ~= "number" then
     local rows = {}
@@ -157,7 +158,8 @@ local function rows_of(world, which, what)
   return { row(world, which, what) }, true
 end
 
--- Lists of particles, from 0, as the array and the offsets that the engine takes.
+-- A cq.Selection of lists of particles, from 0, as the array and the offsets that the engine takes. single: readouts
+-- have no dimension of rows.
 local function packed(rows, single)
   local total = 0
   for _, list in ipairs(rows) do total = total + #list end
@@ -174,7 +176,7 @@ local function packed(rows, single)
   return out
 end
 
--- The particles that a readout selects, as the engine takes them; without `which` all.
+-- A new cq.Selection of the particles that `which` stands for; nil: all.
 local function build(world, which, what)
   if which ~= nil then return packed(rows_of(world, which, what)) end
   local all = {}
@@ -202,7 +204,7 @@ end
 
 -- ---- remembered by what they stand for ------------------------------------------------------------------------------
 
--- A word for a selection of particles, by which its readout is cached.
+-- A string for a selection of particles, by which it is cached. Errors: a value that selects no particles.
 local function key_of(world, which, what)
   if which == nil then return "all" end
   if type(which) == "string" then return "name " .. which end

@@ -29,7 +29,7 @@ local spec = is.define("robot:stretched", {
 })
 
 -- The places along the axis between which the sections of a body are stretched; the ends of the shape where the user
--- gives none.
+-- gives none. A list of numbers that ascend. Errors: fewer than two; out of order; def.fixed is none of them.
 local function joints_of(robot, def, axis)
   local joints = def.joints or { robot.lower[axis], robot.lower[axis] + robot.size[axis] }
   if #joints < 2 then is.fail("robot:stretched: joints must be two places or more, got %d", #joints) end
@@ -43,7 +43,8 @@ local function joints_of(robot, def, axis)
   return joints
 end
 
--- A user's numbers for sections or joints as {count}; one number is for all sections. Errors: another count.
+-- A user's numbers for sections or joints as {count}; one number is for all sections. Errors: another count. noun:
+-- "section" or "joint"; name: the field, for errors.
 local function row(value, count, name, noun)
   local tensor = T.as_tensor(value, "robot:stretched: " .. name)
   local is_one = tensor.rank == 0 or tensor.count == 1 and count == 1
@@ -57,7 +58,8 @@ local function row(value, count, name, noun)
   return tensor
 end
 
--- The new places of the joints {m + 1} by the stretches of the sections, on the recording tape.
+-- The new places of the joints {m + 1} by the stretches of the sections, on the recording tape. Errors: not one of
+-- factor, lengths and places.
 local function places_of(def, joints)
   local given = {}
   for _, name in ipairs { "factor", "lengths", "places" } do
@@ -78,7 +80,7 @@ local function places_of(def, joints)
   return T.stack(places)
 end
 
--- Refuses sections of the body whose length is not above 0.
+-- Raises an error if a section between new places {m + 1} of the joints has no length above 0.
 local function check_lengths(places, joints)
   local span = joints[#joints] - joints[1]
   -- an end of the body that was rounded is where it was drawn
@@ -94,7 +96,8 @@ local function check_lengths(places, joints)
   end)
 end
 
--- Refuses joints outside of the body: they would only move it, and may have been meant in world coordinates.
+-- Raises an error if no particle lies between the joints: they would only move the body, and may have been meant in
+-- world coordinates. place: {n} along the axis.
 local function check_joints(place, joints, axis)
   local low, high = place:min():item(), place:max():item()
   if joints[1] > high or joints[#joints] < low then
@@ -103,8 +106,8 @@ local function check_joints(place, joints, axis)
   end
 end
 
--- For each particle: the joint from which its distance is measured, and the number of its section; 1 and m + 2 are the
--- parts beyond the end joints.
+-- Two lists {n}, for each particle: the joint from which its distance is measured, and the number of its section; 1 and
+-- m + 2 are the parts beyond the end joints.
 local function sections_of(place, joints)
   local from, section = {}, {}
   for p = 1, place.count do
@@ -117,7 +120,7 @@ end
 
 -- ---- walls under pressure -------------------------------------------------------------------------------------------
 
--- Was the length of a section given as a plain number, that which is drawn? A tensor may be a parameter.
+-- Was the length of section k given as the plain number that it was drawn with, `old`? A tensor may be a parameter.
 local function is_kept(def, k, old)
   if def.places ~= nil then return false end
   local given, drawn = def.factor or def.lengths, def.factor and 1 or old
@@ -127,7 +130,7 @@ end
 
 -- The engine keeps the area vectors N A of open surfaces under pressure as they were drawn. A stretch by s leaves their
 -- component along its axis and makes the others s times as large, so a section that holds a wall with others must keep
--- its length.
+-- its length. Errors: it does not.
 local function check_walls(robot, def, axis, place, joints)
   for _, one in ipairs(robot.surfaces) do
     for k, p in ipairs(one.area and one.index or {}) do
@@ -159,7 +162,8 @@ local function own_position(robot)
   return T.tape.pause(function() return robot.position - T.tensor(robot.offset) end)
 end
 
----The values of the stretched robot: position in its own coordinates, volume, and lengths of cables that follow.
+---The values of the stretched robot, as values.check gives them: position in its own coordinates, volume, and lengths
+---of cables that follow.
 ---@param robot cq.Robot
 ---@param fields robot.stretched.def
 ---@return table<string, table>

@@ -9,14 +9,16 @@ local tables = require "cq.base.tables"
 
 local subset = {}
 
--- Of a list of particle numbers of the whole robot, those that the subset has, by their numbers there.
+-- The particles of a subset, int32_t from 0, among `index`, {count} particles of the whole robot from 0; and how many
+-- they are. place: numbers in the subset by numbers in the whole robot, from 1.
 local function kept(index, count, place)
   local list = {}
   for k = 0, count - 1 do list[#list + 1] = place[index[k] + 1] end
   return selection.index_of(list)
 end
 
--- The particle values of a subset: its own constants, and those set by robot:with.
+-- Sets the particle values of a subset: its own constants, and those set by robot:with. list: its particles in the
+-- whole robot.
 local function gather_values(out, robot, list)
   for _, entry in ipairs(field.of_robot) do
     local own = rawget(robot, entry.name)
@@ -30,7 +32,7 @@ local function gather_values(out, robot, list)
   end
 end
 
--- Gives a part of a robot the groups that have particles in it.
+-- Gives a part of a robot the groups that have particles in it. place: as for kept.
 local function keep_groups(out, robot, place)
   local known = {}
   out.group_table, out.group_names, out.groups = {}, {}, {}
@@ -48,7 +50,7 @@ local function keep_groups(out, robot, place)
   end
 end
 
--- Gives a part of a robot the pins that have particles in it.
+-- Gives a part of a robot the pins that have particles in it. place: as for kept.
 local function keep_pins(out, robot, place)
   out.pins = {}
   for _, pin in ipairs(robot.pins) do
@@ -59,7 +61,7 @@ local function keep_pins(out, robot, place)
 end
 
 -- Gives a part of a robot the actuators on the particles that it has. Signals keep their numbers, also those without
--- particles.
+-- particles. count: particles of the part.
 local function keep_actuators(out, robot, place, count)
   out.stresses, out.forces = {}, {}
   for k, stress in ipairs(robot.stresses) do
@@ -85,8 +87,8 @@ local function numbers_of(robot, which)
   return list
 end
 
----Makes a copy of a robot one of fewer particles. Errors: a robot with cables or surfaces under pressure; a force
----actuator that would have no particle.
+---Makes a copy of a robot, in place, one of fewer particles. Errors: a robot with cables or surfaces under pressure; a
+---force actuator that would have no particle.
 ---@param out cq.Robot       the copy
 ---@param robot cq.Robot
 ---@param which string|string[]|integer[]|cq.Group

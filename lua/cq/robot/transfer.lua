@@ -21,7 +21,7 @@ local function relative(robot)
   return (x - low) / (high - low)
 end
 
----For each particle of a robot the nearest one of another body.
+---For each particle of a robot the nearest one of another body, by places within the boxes around them.
 ---@param robot cq.Robot
 ---@param other cq.Robot
 ---@return integer[]          {n} numbers from 1 of the other's particles
@@ -44,7 +44,8 @@ function transfer.nearest(robot, other)
   return out
 end
 
--- Refuses values of cables or surfaces for a robot with another number of them: a cable has no nearest one.
+-- Raises an error if two robots have other numbers of cables, so that values of one do not fit the other: a cable has
+-- no nearest one.
 local function require_as_many(robot, other, name)
   local own, theirs = values.count(robot, name), values.count(other, name)
   if own ~= theirs then
@@ -53,7 +54,7 @@ local function require_as_many(robot, other, name)
   end
 end
 
--- Refuses two robots whose stress actuators have other signals.
+-- Raises an error if two robots' stress actuators have other numbers of signals.
 local function require_signals(robot, other)
   if robot.weight_columns == other.weight_columns then return end
   is.fail("%s drives %s by stresses (%s) and %s drives %d (%s): weights of actuators do not go from one to the other",
@@ -66,7 +67,7 @@ local function same_particles(robot, other)
   return robot.root == other.root and robot.particle_count == other.particle_count
 end
 
--- The values of another robot with the same particles for this one; its places move with the body.
+-- The table of values of another robot with the same particles for this one; its positions move with the body.
 local function moved(robot, other)
   local out = tables.merged(other.values)
   local position = out.position
@@ -76,9 +77,7 @@ local function moved(robot, other)
   return out
 end
 
----What robot:with has set of a robot, for another one.
----Errors: another dimension; other numbers of cables or signals; places of other particles; a constant that the robot's
----materials lack.
+---The values that robot:with has set in another robot, for this one.
 ---@param robot cq.Robot
 ---@param other cq.Robot        with the values
 ---@return table<string, table>   as values.check gives them

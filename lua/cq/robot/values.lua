@@ -20,7 +20,7 @@ local function is_each(entry) return entry.owner == "entry" or (entry.owner == "
 -- How many values a field has: one for each particle, or for each cable.
 local function count_of(robot, entry) return entry.owner == "cable" and #robot.cables or robot.particle_count end
 
--- The kind of a field in words: bounds, and whether one value may stand for all.
+-- The checker of a field of robot:with, whose label says bounds and whether one value may stand for all.
 local function kind_of(entry)
   local those = entry.owner == "cable" and ": for all cables, or for each"
     or ": for all, by group, or for every particle"
@@ -50,10 +50,10 @@ local function width(robot, entry)
   return entry.owner == "entry" and { robot.weight_columns } or field.width(entry, robot.dim)
 end
 
--- Which particles have a field; nil if all do.
+-- Which particles have a field, as constants.having tells it; nil if all do.
 local function having(robot, entry) return entry.owner == "constant" and constants.having(robot, entry.name) or nil end
 
--- Two lists, one after the other.
+-- A new list of two lists, one after the other.
 local function joined(a, b)
   local out = {}
   for _, x in ipairs(a) do out[#out + 1] = x end
@@ -61,7 +61,7 @@ local function joined(a, b)
   return out
 end
 
--- Refuses a tensor with an element that is not finite or outside of the bounds of its field.
+-- Raises an error if a tensor has an element that is not finite or outside of the bounds of its field.
 local function check_range(tensor, entry, what)
   T.tape.pause(function()
     if not tensor:finite() then is.fail("%s must be finite everywhere", what) end
@@ -71,7 +71,7 @@ local function check_range(tensor, entry, what)
 end
 
 -- The allowed shapes of a value in words: "one number or {32} or {batch, 32}". counts: the allowed sizes along the
--- dimension of particles.
+-- dimension of particles. whole_only: only shapes of one value.
 local function shapes_allowed(entry, w, counts, whole_only)
   local allowed = {}
   if not is_each(entry) then allowed[1] = #w == 0 and "one number" or shape_text(w) end
@@ -82,7 +82,8 @@ local function shapes_allowed(entry, w, counts, whole_only)
   return table.concat(allowed, " or ")
 end
 
--- Does a shape fit a field: of one value, of {n, ...}, or of {batch, ...} of these?
+-- Does a shape fit a field: of one value, of {n, ...}, or of {batch, ...} of these? whole_only: of one value alone, or
+-- {batch, 1, ...}.
 local function fits(entry, shape, w, counts, whole_only)
   local lead = #shape - #w
   if lead < 0 or lead > 2 or (lead == 0 and is_each(entry)) then return false end
@@ -98,7 +99,7 @@ local function fits(entry, shape, w, counts, whole_only)
 end
 
 -- Turns a number, nested lists of numbers or a tensor into a tensor of a shape that the field may have. Errors: another
--- shape.
+-- shape. whole_only: of one value alone, or {batch, 1, ...}.
 local function check_tensor(robot, entry, value, what, whole_only)
   if type(value) ~= "number" and type(value) ~= "table" and not T.is_tensor(value) then
     is.fail("%s must be a number, a list or a tensor, got %s", what, text.describe(value))
@@ -125,8 +126,8 @@ local function is_by_group(value)
   return type(value) == "table" and not T.is_tensor(value) and type(next(value)) == "string"
 end
 
--- A list of { name, mask {n} } for the groups named, by the alphabet, and the mask of the particles in none. Errors: a
--- particle in two of them.
+-- A list of { name, mask {n} } for the groups that are the keys of `value`, by the alphabet, and the mask {n} of the
+-- particles in none of them. Errors: a particle in two of them.
 local function masks(robot, value, what)
   local n, taken = robot.particle_count, {}
   local rest = T.ones { n }
@@ -199,7 +200,7 @@ function values.base(robot, name)
     or without(entry, robot.particle_count, robot.dim))
 end
 
----Which particles have a field.
+---Which particles have a field, as constants.having tells it.
 ---@param robot cq.Robot
 ---@param name string
 ---@return { count: integer, index: integer[], slot: integer[], has: table<integer, boolean> }?   nil: all
@@ -209,15 +210,15 @@ function values.having(robot, name) return having(robot, field.by_name[name]) en
 ---@return integer
 function values.count(robot, name) return count_of(robot, field.by_name[name]) end
 
----Sizes of one particle's value.
+---Sizes of one particle's value of a field: {}, {dim} or {dim, dim}; of weights of actuators {columns}.
 ---@return integer[]
 function values.width(robot, name) return width(robot, field.by_name[name]) end
 
----Must it be given for every particle?
+---Must a field be given for every particle?
 ---@return boolean
 function values.is_each(name) return is_each(field.by_name[name]) end
 
----What all particles of a robot have when a rollout begins, as plain numbers.
+---The values of all particles of a robot when a rollout begins, as plain numbers.
 ---@param robot cq.Robot
 ---@param name string
 ---@return cq.Tensor?     {n, ...} or {batch, n, ...}; nil where only a rollout can tell
