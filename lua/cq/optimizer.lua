@@ -37,6 +37,7 @@ local rules = {}
 
 rules.gradient_descent = {
   moments = {},
+  -- Steps a tensor in place against its gradient: double g[count], times the clipping factor c.
   step = function(_, tensor_x, g, c, rate)
     local x = tensor_x:data()
     for k = 0, tensor_x.count - 1 do x[k] = x[k] - rate * (c * g[k]) end
@@ -46,6 +47,7 @@ rules.gradient_descent = {
 -- m <- momentum m + g;  x <- x - rate m
 rules.momentum = {
   moments = { "velocity" },
+  -- Steps a tensor, and its velocity, the first moment, in place.
   step = function(self, tensor_x, g, c, rate, moments)
     local momentum, x, m = self.momentum, tensor_x:data(), moments[1]
     for k = 0, tensor_x.count - 1 do
@@ -65,6 +67,7 @@ end
 -- Adam (Kingma, Ba, ICLR 2015, algorithm 1): running means of g and g^2, both freed of their bias towards zero
 rules.adam = {
   moments = { "first", "second" },
+  -- Steps a tensor, and its two moments, in place. self.iteration counts from 1.
   step = function(self, tensor_x, g, c, rate, moments)
     local beta1, beta2, count = self.beta1, self.beta2, tensor_x.count
     local x, m, v, sum = tensor_x:data(), moments[1], moments[2], 0
@@ -83,6 +86,7 @@ rules.adam = {
 -- The same with one running mean of g^2 for each tensor, that of all its elements (Zhang et al., Adam-mini, ICLR 2025)
 rules.adam_per_tensor = {
   moments = { "first", "second" },
+  -- Steps a tensor, and its two moments, in place. self.iteration counts from 1.
   step = function(self, tensor_x, g, c, rate, moments)
     local beta1, beta2, count = self.beta1, self.beta2, tensor_x.count
     local x, m, v, sum = tensor_x:data(), moments[1], moments[2], 0
@@ -102,7 +106,7 @@ rules.adam_per_tensor = {
 
 -- ---- update ---------------------------------------------------------------------------------------------------------
 
--- Refuses to change a parameter whose numbers a backward pass still needs.
+-- Raises an error if a backward pass still needs the numbers of parameter x. path: its name, for the error.
 local function require_free(x, path)
   if class.locked[x] or x.requires_grad and tensor.tape.recording() then
     is.fail("optimizer:update: %s cannot be changed while a gradient is computed; update after cq.value_and_grad "
@@ -110,8 +114,8 @@ local function require_free(x, path)
   end
 end
 
--- Trainables with their gradients, { path, x, g } each. Errors: a param without a gradient; a gradient of another
--- shape, or not finite.
+-- A list { path, x, g } of trainable tensors with their gradients. Errors: a param without a gradient; a gradient of
+-- another shape, or not finite.
 local function pairs_of(params, grads)
   local found = leaves.pair(params, grads)
   local out = {}
@@ -135,7 +139,7 @@ local function pairs_of(params, grads)
   return out
 end
 
--- The length of all gradients together, computed so that large numbers do not overflow.
+-- The length of all gradients in a list of { g } together, a number, computed so that large numbers do not overflow.
 local function norm_of(list)
   local norms = {}
   for i, entry in ipairs(list) do norms[i] = entry.g:detach():norm() end
@@ -144,7 +148,8 @@ end
 
 local WINDOW = 50       -- gradients, of a median of norms
 
--- The last norms of gradients with one more; a norm of 0 is left out, since it says nothing of lengths.
+-- A new list of the last WINDOW norms of gradients with one more; the same list for a norm of 0, which says nothing of
+-- lengths.
 local function with_norm(norms, norm)
   if norm == 0 then return norms end
   local out = {}
@@ -161,7 +166,7 @@ local function median_of(norms)
   return sorted[math.floor((#sorted + 1) / 2)]
 end
 
--- Moves a parameter into its bounds.
+-- Moves the numbers of a parameter into its bounds, in place.
 local function project(x)
   local bounds, data = x.bounds, x:data()
   if not bounds or not (bounds.min or bounds.max) then return end
@@ -171,7 +176,8 @@ local function project(x)
   end
 end
 
--- The numbers of a parameter's moment, zero where the parameter is new. Errors: another count than before.
+-- Pointer to the numbers of a parameter's moment, which are zeros where the parameter is new. name: of the moment;
+-- entry: { path, x }. Errors: another count than before.
 local function moment_of(self, name, entry)
   local moment = self.moments[name][entry.path]
   if not moment then
@@ -215,14 +221,14 @@ function Optimizer:update(params, grads)
   end
 end
 
----Begins anew: no moments, and iterations count from 1 again, for the schedule too.
+---Forgets all moments and counts iterations from 1 again, for the schedule too.
 function Optimizer:restart()
   self.iteration, self.norms = 0, {}
   for _, name in ipairs(self.rule.moments) do self.moments[name] = {} end
 end
 
 ---@internal
----Runs a solve without constraints.
+---Runs a solve without constraints, until the solver's iterations are used up.
 ---@param solver cq.Solver
 function Optimizer:minimise(solver)
   local whole = true
@@ -289,6 +295,7 @@ function Optimizer:restore(state)
   self.iteration, self.moments, self.norms = state.iteration, moments, state.norms and state.norms:totable() or {}
 end
 
+-- The optimizer in one line: kind, rate and iterations made.
 function Optimizer:__tostring()
   return ("cq.Optimizer.%s { rate %g, %s made }"):format(self.kind, self.rate, text.count(self.iteration, "iteration"))
 end
@@ -301,7 +308,8 @@ local other_names = {
   max_norm = "clip", grad_clip = "clip",
 }
 
--- Makes a kind of optimizer: its constructor, with the fields that all have and its own.
+-- The constructor of a kind of optimizer, a function of a definition. own: checkers of its fields, beside those that
+-- all kinds have.
 local function family(kind, own)
   local fields = {
     rate = is.number { above = 0 },

@@ -29,7 +29,7 @@ AugmentedLagrangian.__index = AugmentedLagrangian
 -- ---- the Lagrangian -------------------------------------------------------------------------------------------------
 
 -- Term of the augmented Lagrangian, and its derivative by the constraint's value. Squares are products: ^ has other
--- last bits once LuaJIT compiles it.
+-- last bits once LuaJIT compiles it. value: of the constraint c.
 local function term_of(self, c, value)
   local l, t, gap = self.multipliers[c.name], self.penalties[c.name], value - c.limit
   if self.form == "violation" then
@@ -43,8 +43,8 @@ local function term_of(self, c, value)
   return (weight * weight - l * l) / (2 * t), weight
 end
 
--- The augmented Lagrangian for the present values, and its derivatives by the objective and each constraint: the
--- weights of their gradients.
+-- The augmented Lagrangian, a number, for the present values by name, and a table of its derivatives by the objective
+-- and each constraint: the weights of their gradients. In the stage "violation" the objective's is 0.
 local function lagrangian_of(self, solver, values)
   local factor = solver.stage == "objective" and 1 or 0
   local sum, weights = factor * values.objective, { objective = factor }
@@ -57,21 +57,21 @@ end
 
 -- ---- evaluation ---------------------------------------------------------------------------------------------------
 
--- The length of all gradients together.
+-- The length of all gradients, tensors in nested tables, together.
 local function norm_of(grads)
   local sum = 0
   for _, leaf in ipairs(T.leaves.list(grads)) do sum = sum + leaf.tensor:square():sum():item() end
   return math.sqrt(sum)
 end
 
--- Sets the initial multiplier and penalty of a constraint, unless it has them.
+-- Sets the initial multiplier (0), penalty and violation of a constraint, unless it has them.
 local function begin(self, c, penalty, violation)
   if self.penalties[c.name] then return end
   self.multipliers[c.name], self.penalties[c.name], self.before[c.name] = 0, math.min(penalty, self.penalty_max),
     violation
 end
 
--- Has a constraint no penalty yet?
+-- Has a constraint of a list no penalty yet?
 local function is_new(self, constraints)
   for _, c in ipairs(constraints) do
     if not self.penalties[c.name] then return true end
@@ -81,14 +81,15 @@ end
 
 -- The initial penalty at which a constraint's term, at this violation, has a gradient as long as the objective's
 -- (Birgin and Martinez balance values: Practical Augmented Lagrangian Methods, 2014, 12.4). 1 where either gradient is
--- zero.
+-- zero. norms: lengths of gradients by name.
 local function balanced(norms, c, violation)
   local pull = norms[c.name] * violation
   return pull > 0 and (norms.objective > 0 and norms.objective or 1) / pull or 1
 end
 
--- Initial penalties. A penalty chosen where the constraint had almost no gradient is far too large later: it is
--- reduced once its term outweighs the objective, and the inner optimizer restarts.
+-- Sets initial penalties by norms, the lengths of the gradients by name. A penalty chosen where the constraint had
+-- almost no gradient is far too large later: it is reduced once its term outweighs the objective, and the inner
+-- optimizer restarts.
 local function choose_penalties(self, solver, norms)
   for k, c in ipairs(solver.constraints) do
     local name, violation = c.name, solver.judged[k]
@@ -106,8 +107,9 @@ local function choose_penalties(self, solver, norms)
   self.largest, self.doubted = math.max(self.largest, norms.objective), {}
 end
 
--- Where terms outweigh the objective in this gradient of the Lagrangian, chosen penalties are doubted: the next
--- evaluation measures each gradient alone. The constraint may be kept there again, so that its weight is that of now.
+-- Where terms outweigh the objective in this gradient of the Lagrangian, notes the weights of constraints with chosen
+-- penalties in self.doubted: the next evaluation measures each gradient alone. The constraint may be kept there again,
+-- so that its weight is that of now.
 local function doubt(self, solver, grads)
   if self.largest == 0 or not next(self.chosen) or norm_of(grads) <= OUTWEIGHS * self.largest then return end
   for _, c in ipairs(solver.constraints) do
@@ -133,8 +135,8 @@ local function evaluate_each(self, solver)
   return sum, gradient.weighted_sum(solver.params, by_name, weights)
 end
 
--- One backward pass of the Lagrangian. whole: also through terms of weight 0, which finds parameters without
--- influence.
+-- Evaluates with one backward pass of the Lagrangian; returns it and its gradient. whole: also through terms of weight
+-- 0, which finds parameters without influence.
 local function evaluate(self, solver, whole)
   local sum
   local _, grads = solver:evaluate(function(values, judged)
@@ -159,7 +161,8 @@ local function mean(list, from, to)
   return sum / (to - from + 1)
 end
 
--- Keeps the Lagrangian and the constraints of an iteration, from which the end of an inner loop is judged.
+-- Appends the Lagrangian to self.seen and the values of constraints to self.recent, from which the end of an inner loop
+-- is judged.
 local function see(self, solver, lagrangian)
   self.seen[#self.seen + 1] = lagrangian
   for _, c in ipairs(solver.constraints) do
@@ -183,7 +186,7 @@ local function distance(self, c, value)
   return math.abs(math.max(value - c.limit, -self.multipliers[c.name] / self.penalties[c.name]))
 end
 
--- Raises the penalty of a constraint.
+-- Raises the penalty of a constraint by its factor, up to the largest.
 local function grow(self, name)
   self.chosen[name] = nil
   self.penalties[name] = math.min(self.penalty_growth * self.penalties[name], self.penalty_max)
@@ -200,7 +203,8 @@ local function followed(self, name, value)
   return middle, math.sqrt(sum / (#values - first + 1))
 end
 
--- Multipliers and penalties for the next inner loop; true: there is nothing left to change.
+-- Changes multipliers and penalties for the next inner loop, and slows the inner optimizer where values do not come to
+-- rest. Returns whether all constraints are within their tolerances.
 local function adjust(self, solver, values)
   local done, restless = true, false
   for _, c in ipairs(solver.constraints) do
@@ -227,7 +231,8 @@ local function adjust(self, solver, values)
   return done
 end
 
--- Begins the next inner loop, after multipliers and penalties changed.
+-- Begins the next inner loop, after multipliers and penalties changed: forgets what was seen, and restarts the inner
+-- optimizer if asked to.
 local function next_loop(self)
   self.seen, self.recent, self.loops = {}, {}, self.loops + 1
   if self.begins_anew then self.inner:restart() end
@@ -275,7 +280,7 @@ end
 
 ---optimizer:solve for this optimizer: minimizes under constraints by inner loops with fixed multipliers.
 ---@internal
----optimizer:solve, as that of every optimizer.
+---optimizer:solve for this optimizer: minimizes under constraints by inner loops with fixed multipliers.
 function AugmentedLagrangian:solve(params, f, options)
   return require("cq.optimizer.solve").run(self, params, f, options)
 end
@@ -297,7 +302,7 @@ local state_fields = {
   inner = is.table(), rate = is.number { above = 0 }, made = is.number { above = 0, optional = true },
 }
 
--- Forgets multipliers, penalties and progress.
+-- Forgets multipliers, penalties and progress of a solve.
 local function clear(self)
   self.multipliers, self.penalties, self.before, self.seen, self.recent, self.loops = {}, {}, {}, {}, {}, 0
   self.chosen, self.doubted, self.largest = {}, {}, 0
@@ -328,13 +333,14 @@ function AugmentedLagrangian:restore(state)
 end
 
 ---@internal
----Forgets multipliers, penalties, moments and the slowed rate.
+---Forgets multipliers and penalties, restarts the inner optimizer and gives it back its own rate.
 function AugmentedLagrangian:restart()
   clear(self)
   self.inner.rate = self.rate
   self.inner:restart()
 end
 
+-- The optimizer in one line: form and inner optimizer.
 function AugmentedLagrangian:__tostring()
   return ("cq.Optimizer.augmented_lagrangian { %s, %s }"):format(self.form, tostring(self.inner))
 end

@@ -29,7 +29,8 @@ local of_plans = { stage = true, stage_iteration = true, start = true, substeps 
   passive_cost = true, rate = true, clip = true, penalty = true, adjoint = true, adjoint_growth = true,
   first_order_weight = true }
 
--- Refuses a name of a constraint that cannot be a column of the history, or that another one has.
+-- Raises an error if a name of a constraint cannot be a column of the history, or is one already. known: names of other
+-- constraints, as keys.
 local function check_name(what, name, known)
   if name:find "[,%c\"]" then is.fail("%s: a name has no commas, quotes and line ends, got %q", what, name) end
   if constraint.reserved[name] or of_plans[name] or name == "objective" then
@@ -38,7 +39,7 @@ local function check_name(what, name, known)
   if known[name] then is.fail("%s: two constraints are called %s", what, name) end
 end
 
--- One constraint with its limit and scale, from a definition.
+-- One cq.Constraint from a definition. Errors: its name; both at_most and equal, or neither.
 local function one_of(def, what, known)
   check_name(what, def.name, known)
   if (def.at_most == nil) == (def.equal == nil) then
@@ -73,8 +74,8 @@ function constraint.violation(c, value)
   return c.equal and math.abs(value - c.limit) or math.max(0, value - c.limit)
 end
 
----The violation of each constraint by named numbers, and over those beyond their tolerance, relative to their scales,
----the worst and the sum of all; feasible: none is.
+---The violation of each constraint by named numbers, in the order of the list, and whether all are within their
+---tolerances.
 ---@param list cq.Constraint[]
 ---@param values table<string, number>
 ---@return { feasible: boolean, worst: number, all: number, [integer]: number }   worst and sum of the violations, each by its
@@ -92,7 +93,7 @@ function constraint.judge(list, values)
   return out
 end
 
----"height: 0.52, at most 0.5: violated by 0.02".
+---A text such as "height: 0.52, at most 0.5: violated by 0.02".
 ---@param c cq.Constraint
 ---@param value number
 ---@return string

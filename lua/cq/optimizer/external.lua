@@ -24,7 +24,7 @@ local external = {}
 
 local DOUBLE = ffi.sizeof "double"
 
--- The state of one solve: evaluations asked for by the library, with a log of earlier points.
+-- The cq.External of one solve: evaluations asked for by the library, with the log of earlier points.
 local function work_of(optimizer, solver)
   local self = setmetatable({
     solver = solver, constraints = solver.constraints, vector = vector.of(solver.params), log = optimizer.log, seen = 0,
@@ -46,8 +46,8 @@ function External:start()
   return x
 end
 
--- Evaluates the user's function at a new point. Returns the values and gradients of objective and constraints there;
--- nil: no evaluation is left, or Ctrl-C.
+-- Evaluates the user's function at a new point, double x[count], and appends the entry to the log. Returns { x, values,
+-- grads, stage }, objective first; nil: no evaluation is left, or Ctrl-C.
 local function evaluate(self, x)
   local solver = self.solver
   if not solver:goes_on() then return nil end
@@ -66,7 +66,8 @@ local function evaluate(self, x)
 end
 
 -- Values and gradients at x: of the last evaluation if it was there; of the next entry of the log, where a solve is
--- resumed; else of a new evaluation. nil once it is stopped; an error if the log was made at other points.
+-- resumed; else of a new evaluation. nil once it is stopped; an error if the log was made at other points. x: double
+-- {count}. Returns an entry as evaluate does.
 local function point(self, x)
   if self.last and self.vector:same(self.last.x:data(), x) then return self.last end
   local entry = self.log[self.seen + 1]
@@ -81,7 +82,8 @@ local function point(self, x)
   return entry
 end
 
----Values and gradients at a point, objective first; nil when the library is to return. Raises nothing.
+---Values and gradients at a point, objective first; nil once the solve is stopped or an evaluation has failed, whose
+---error is kept in self.problem. An entry at which a stage ends stops the solve. Raises nothing.
 ---@param x ffi.cdata*          double {count}
 ---@return { values: number[], grads: cq.Tensor[] }?
 function External:at(x)
@@ -92,7 +94,7 @@ function External:at(x)
   return fine and entry or nil
 end
 
----Objective at a point, and its gradient; nothing counts in the stage "violation".
+---The objective at an entry, and its gradient; both are zero in the stage "violation".
 ---@param entry table
 ---@param gradient ffi.cdata*?  double {count}, written
 ---@return number
@@ -103,7 +105,7 @@ function External:objective(entry, gradient)
   return counts and entry.values[1] or 0
 end
 
--- Begins the next stage where this one has ended; false: there is none.
+-- Begins the next stage where this one has ended, and returns true; false: there is none, or Ctrl-C.
 local function next_stage(self)
   local now = self.last and self.last.stage
   if not now or now == self.stage or now == "done" or C.cq_interrupted() ~= 0 then return false end
@@ -120,7 +122,8 @@ local function clear(self, destroy)
   self.opt, self.callbacks = nil, nil
 end
 
--- Runs the library for each stage in turn. run(optimizer, work) returns a verdict.
+-- Runs the library for each stage in turn. run(optimizer, work) returns a verdict, which this returns. Raises the error
+-- of an evaluation.
 local function minimise(self, solver, run, destroy)
   local work = work_of(self, solver)
   while true do
@@ -142,22 +145,23 @@ function external.class(class_name, kind, run, destroy)
   local class = { __name = class_name, __is = { ["cq.Optimizer"] = true }, chooses_points = true }
   class.__index = class
 
-  -- Runs the library on a solve.
+  -- Runs the library on a solve; returns its verdict: "converged", "stopped", or nil where evaluations were used up.
   function class:minimise(solver) return minimise(self, solver, run, destroy) end
 
   -- Minimises f from params; see cq.Optimizer:solve.
   function class:solve(params, f, options) return require("cq.optimizer.solve").run(self, params, f, options) end
 
-  -- Refuses single steps, since the library makes its own loop.
+  -- Always an error: the library makes its own loop.
   function class.update()
     is.fail("cq.Optimizer.%s has no update, for it makes its own loop; call optimizer:solve, or give it to an "
       .. "experiment", kind)
   end
 
-  -- the points of the solve so far, by which it goes on
+  -- { kind, algorithm, log }: the points of the solve so far, by which it goes on.
   function class:state() return { kind = kind, algorithm = self.algorithm, log = tables.merged(self.log) } end
 
-  -- takes the saved state of a stopped solve: its log of evaluations is replayed instead of simulated
+  -- Takes the saved state of a stopped solve: its log of evaluations is replayed instead of simulated. Errors: a state
+  -- of another optimizer or algorithm.
   function class:restore(state)
     if type(state) ~= "table" or state.kind ~= kind or type(state.log) ~= "table" then
       is.fail("optimizer:restore: the state is not of cq.Optimizer.%s, got %s", kind, is.describe(state))
@@ -168,9 +172,10 @@ function external.class(class_name, kind, run, destroy)
     self.log = tables.merged(state.log)
   end
 
-  -- Forgets the points of an earlier solve.
+  -- Forgets the points, the message and the multipliers of an earlier solve.
   function class:restart() self.log, self.message, self.multipliers = {}, nil, nil end
 
+  ---Makes an optimizer of the class of its definition, in place, with an empty log.
   ---@param def table         checked
   function class.new(def)
     def.kind, def.log = kind, {}

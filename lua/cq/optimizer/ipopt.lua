@@ -36,7 +36,7 @@ int IpoptSolve(IpoptProblem problem, double *x, double *g, double *objective, do
 
 local N                            ---@type ffi.namespace*  once it is loaded
 
--- Loads the library of IPOPT when it is first used.
+-- Loads the library of IPOPT into N when it is first used. Errors: it is not installed.
 local function load()
   N = N or library.load {
     names = { "libipopt.so.1", "libipopt.so.3", "libipopt.so" }, variable = "CQLUA_IPOPT", declarations = declarations,
@@ -48,7 +48,7 @@ local INFINITE = 2e19              -- what IPOPT takes for no bound
 
 -- ---- callbacks, which give 1, or 0 when they have no answer --------------------------------------------------------
 
--- IPOPT's callback for the objective.
+-- IPOPT's callback for the objective. It returns 0 once the solve is stopped.
 local function value_of(work)
   return ffi.cast("ipopt_eval_f", function(_, x, _, value)
     local entry = work:at(x)
@@ -58,7 +58,7 @@ local function value_of(work)
   end)
 end
 
--- IPOPT's callback for the objective's gradient.
+-- IPOPT's callback for the objective's gradient. It returns 0 once the solve is stopped.
 local function gradient_of(work)
   return ffi.cast("ipopt_eval_grad_f", function(_, x, _, gradient)
     local entry = work:at(x)
@@ -68,7 +68,7 @@ local function gradient_of(work)
   end)
 end
 
--- IPOPT's callback for the values of constraints.
+-- IPOPT's callback for the values of constraints. It returns 0 once the solve is stopped.
 local function constraints_of(work)
   return ffi.cast("ipopt_eval_g", function(_, x, _, m, g)
     local entry = work:at(x)
@@ -101,14 +101,15 @@ local function going_on(work) return ffi.cast("ipopt_intermediate", function() r
 
 -- ---- one run of the library ----------------------------------------------------------------------------------------
 
--- Bounds as IPOPT wants them: a large number in place of infinity.
+-- Bounds as IPOPT wants them, double[count]: a large number, with the given sign, in place of infinity.
 local function bounds_of(from, count, sign)
   local out = ffi.new("double[?]", count)
   for k = 0, count - 1 do out[k] = math.abs(from[k]) == math.huge and sign * INFINITE or from[k] end
   return out
 end
 
--- Limits of the constraints; sign -1: lower limits, which inequalities do not have.
+-- Limits of the constraints, double[#constraints]. sign 1: upper limits; -1: lower limits, which inequalities do not
+-- have.
 local function limits_of(constraints, sign)
   local out = ffi.new("double[?]", math.max(#constraints, 1))
   for k, c in ipairs(constraints) do out[k - 1] = (sign > 0 or c.equal) and c.limit or -INFINITE end
@@ -122,7 +123,7 @@ local function violation_of(constraints)
   return least < math.huge and math.max(least, 1e-12) or 1e-6
 end
 
--- Sets an option of IPOPT; refuses what IPOPT does not take.
+-- Sets an option of IPOPT, a text or a number. Errors: IPOPT does not take it.
 local function set(opt, name, value)
   local add = type(value) == "string" and N.AddIpoptStrOption or N.AddIpoptNumOption
   if add(opt, name, value) == 0 then
@@ -159,7 +160,8 @@ local function prepare(self, work)
   N.SetIntermediateCallback(self.opt, callbacks[#callbacks])
 end
 
--- calls back into Lua: that a compiled trace must not
+-- Runs IPOPT from x, which it changes, and fills the multipliers; returns its status. It calls back into Lua, which a
+-- compiled trace must not: the next line turns compilation off.
 local function optimize(opt, x, multipliers) return N.IpoptSolve(opt, x, nil, nil, multipliers, nil, nil, nil) end
 jit.off(optimize)
 
@@ -197,6 +199,7 @@ end
 ---@field multipliers table<string, number>?   of the constraints, at the end of the last solve
 local Ipopt = external.class("cq.Ipopt", "ipopt", run, function(opt) N.FreeIpoptProblem(opt) end)
 
+-- The optimizer in one line: its tolerance.
 function Ipopt:__tostring() return ("cq.Optimizer.ipopt { tolerance %g }"):format(self.tolerance) end
 
 local spec = is.define("cq.Optimizer.ipopt", {
@@ -204,6 +207,7 @@ local spec = is.define("cq.Optimizer.ipopt", {
   history = is.integer { min = 1, max = 1000, default = 6 },
 })
 
+---cq.Optimizer.ipopt: checks the fields and loads IPOPT. Errors: the library is not installed.
 ---@param def? cq.Optimizer.ipopt.def
 ---@return cq.Ipopt
 return function(def)

@@ -29,7 +29,7 @@ const char *nlopt_get_errmsg(nlopt_opt opt);
 
 local N                            ---@type ffi.namespace*  once it is loaded
 
--- Loads the library of NLopt when it is first used.
+-- Loads the library of NLopt into N when it is first used. Errors: it is not installed.
 local function load()
   N = N or library.load {
     names = { "libnlopt.so.0", "libnlopt.so.1", "libnlopt.so" }, variable = "CQLUA_NLOPT", declarations = declarations,
@@ -51,7 +51,9 @@ local SLSQP_MANY = 500
 
 -- ---- one run of the library ----------------------------------------------------------------------------------------
 
--- The equality constraints, or the inequality constraints, divided by their scales, since NLopt does not scale them.
+-- A list { at, limit, scale, tolerance } of the equality or the inequality constraints, divided by their scales, since
+-- at: their place in an entry's values.
+-- NLopt does not scale them.
 local function of_kind(work, equal)
   local out = {}
   for k, c in ipairs(work.constraints) do
@@ -62,7 +64,7 @@ local function of_kind(work, equal)
   return out
 end
 
--- NLopt's callback for objective and gradient.
+-- NLopt's callback for objective and gradient. 0 once the solve is stopped.
 local function objective_of(self, work)
   return ffi.cast("nlopt_func", function(_, x, gradient)
     local entry = work:at(x)
@@ -96,7 +98,7 @@ local function add_constraints(self, work, equal)
   add(self.opt, #list, callback, nil, tolerance)
 end
 
--- A new NLopt optimizer with these tolerances, for `count` parameters.
+-- A new NLopt optimizer of an algorithm with the parameter tolerance of self, for `count` parameters.
 local function make(self, algorithm, count)
   local opt = N.nlopt_create(N.nlopt_algorithm_from_string(algorithms[algorithm].name), count)
   if opt == nil then
@@ -125,7 +127,8 @@ local function prepare(self, work)
   N.nlopt_set_local_optimizer(self.opt, inner)
 end
 
--- calls back into Lua: that a compiled trace must not
+-- Runs NLopt from x, which it changes; returns its result. It calls back into Lua, which a compiled trace must not: the
+-- next line turns compilation off.
 local function optimize(opt, x, value) return N.nlopt_optimize(opt, x, value) end
 jit.off(optimize)
 
@@ -138,7 +141,8 @@ local results = {
 
 local INVALID, NO_MEMORY, ROUNDING, FORCED = -2, -3, -4, -5
 
--- How NLopt ended, in the words of a solution; nil where it was stopped from here. Refuses what it could not do.
+-- How NLopt ended, "converged" or "stopped"; nil where it was stopped from here. Sets self.message. Errors: NLopt
+-- refuses the problem.
 local function verdict_of(self, result)
   local words = N.nlopt_get_errmsg(self.opt)
   self.message = words ~= nil and ffi.string(words) or results[result]
@@ -168,7 +172,7 @@ end
 local Nlopt = external.class("cq.Nlopt", "nlopt", run, function(opt) N.nlopt_destroy(opt) end)
 
 ---@internal
----Refuses constraints that the algorithm does not take: any for lbfgs, equalities for mma and ccsa.
+---Raises an error if the algorithm does not take a constraint: any for lbfgs, equalities for mma and ccsa.
 ---@param constraints cq.Constraint[]
 ---@param what string             for errors
 function Nlopt:check_constraints(constraints, what)
@@ -194,6 +198,7 @@ function Nlopt:check_size(count)
     .. "or cq.Optimizer.augmented_lagrangian", count)
 end
 
+-- The optimizer in one line: its algorithm.
 function Nlopt:__tostring() return ("cq.Optimizer.nlopt { %s }"):format(self.algorithm) end
 
 local spec = is.define("cq.Optimizer.nlopt", {
@@ -204,6 +209,8 @@ local spec = is.define("cq.Optimizer.nlopt", {
   inner_iterations = is.integer { min = 1, optional = true },
 })
 
+---cq.Optimizer.nlopt: checks the fields and loads NLopt. Errors: inner fields without auglag; the library is not
+---installed.
 ---@param def cq.Optimizer.nlopt.def
 ---@return cq.Nlopt
 return function(def)

@@ -7,8 +7,8 @@ local leaves = require "cq.tensor.leaves"
 
 local parts = {}
 
--- The names of the parts of the parameters that hold tensors; refuses a part without an optimizer here, and an
--- optimizer without a part.
+-- A sorted list of the names of the parts of the parameters that hold tensors. Errors: a part without an optimizer
+-- here; an optimizer without a part.
 local function names_of(self, params)
   if type(params) ~= "table" or getmetatable(params) then
     is.fail("optimizer:update: an optimizer of parts takes a table of parts, got %s", text.describe(params))
@@ -33,14 +33,14 @@ local function names_of(self, params)
   return names
 end
 
----The methods of an optimizer of parts.
+---The class of optimizers of parts, made once from the class of all optimizers.
 ---@param Optimizer table      the class
 ---@return table methods
 function parts.methods(Optimizer)
   local Parts = setmetatable({ __name = Optimizer.__name }, { __index = Optimizer })
   Parts.__index = Parts
 
-  -- One step of each part's optimizer; `norm` becomes that of all gradients.
+  -- One step of each part's optimizer, in place; self.norm becomes that of all gradients.
   function Parts:update(params, grads)
     local names = names_of(self, params)
     local square = 0
@@ -52,14 +52,14 @@ function parts.methods(Optimizer)
     self.iteration, self.norm = self.iteration + 1, math.sqrt(square)
   end
 
-  -- The state of all parts' optimizers, for cq.save.
+  -- The state of all parts' optimizers, for cq.save: { kind, iteration, parts }.
   function Parts:state()
     local out = { kind = self.kind, iteration = self.iteration, parts = {} }
     for name, part in pairs(self.parts) do out.parts[name] = part:state() end
     return out
   end
 
-  -- Restores a state of Parts:state.
+  -- Restores a state of Parts:state. Errors: no such state; a part that it lacks.
   function Parts:restore(state)
     if type(state) ~= "table" or type(state.parts) ~= "table" then
       is.fail("optimizer:restore: needs a state of an optimizer of parts, got %s", text.describe(state))
@@ -77,6 +77,7 @@ function parts.methods(Optimizer)
     for _, part in pairs(self.parts) do part:restart() end
   end
 
+  -- The optimizers in one line: the kind of each part's.
   function Parts:__tostring()
     local list = {}
     for k, name in ipairs(leaves.sorted_keys(self.parts)) do

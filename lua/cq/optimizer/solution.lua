@@ -58,7 +58,7 @@ function solution.new(solver, status)
   return self
 end
 
----The constraints that are violated, with by how much.
+---The constraints that are violated, each with its value and by how much, in one sentence.
 ---@return string       "" if there are none
 function Solution:violations()
   local words = {}
@@ -68,6 +68,7 @@ function Solution:violations()
   return table.concat(words, "; ")
 end
 
+-- The solution in several lines: how it ended, then a line for each constraint.
 function Solution:__tostring()
   local lines = { ("%s after %s%s: objective %.6g at %d"):format(self.status, text.count(self.evaluations,
     "evaluation"),

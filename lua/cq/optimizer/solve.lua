@@ -40,7 +40,7 @@ local spec = is.define("optimizer:solve", {
   on_iteration = is.callable { optional = true },
 }, nil, is.renamed { after = "on_iteration", stages = "minimize" })
 
----Refuses constraints that the method cannot handle.
+---Raises an error if the method cannot handle the constraints, or minimize begins with "violation" and there are none.
 ---@param optimizer cq.Optimizer
 ---@param constraints cq.Constraint[]
 ---@param minimize string[]    "violation" and "objective", one after the other
@@ -56,7 +56,7 @@ function solve.check(optimizer, constraints, minimize, what)
   if optimizer.check_constraints then optimizer:check_constraints(constraints, what) end
 end
 
--- A user's function with its result as a table of named numbers: one number alone is the objective.
+-- A function that calls f and returns the same, but for a single number or tensor, which becomes { objective = it }.
 local function named(f)
   -- A user's single number or tensor as a table of the objective.
   local function name(value, ...)
@@ -66,7 +66,7 @@ local function named(f)
   return function(...) return name(f(...)) end
 end
 
--- The run in whose folder a solve is recorded; nil where it has no folder.
+-- The cq.Run in whose folder a solve is recorded; nil where it has no folder. Errors: resume without a folder.
 local function open(def)
   if not def.folder then
     if def.resume then
@@ -77,7 +77,7 @@ local function open(def)
   return require("cq.run").open { iterations = def.iterations, folder = def.folder, resume = def.resume }
 end
 
--- Closes the folder of a solve, if it has one, and notes what the solution violates where no point keeps all
+-- Finishes the cq.Run of a solve, if it has one, and prints what the solution violates where no point keeps all
 -- constraints.
 local function close_folder(run, solution)
   if not run then return end
@@ -88,7 +88,8 @@ local function close_folder(run, solution)
   end
 end
 
--- What identifies a resumed solve: optimizer, parameters and constraints, but not the function.
+-- Two tables of words, { problem, manner }, by which a resumed solve is recognised: constraints; minimize, optimizer
+-- and parameters. The function is not in it.
 local function signature_of(optimizer, params, constraints, minimize)
   local problem, manner = {}, { minimize = signature.word(minimize) }
   signature.add_constraints(problem, constraints)
@@ -97,7 +98,7 @@ local function signature_of(optimizer, params, constraints, minimize)
   return { problem = problem, manner = manner }
 end
 
----Minimises f from params on.
+---Minimises f from params on. Errors: constraints that the optimizer cannot handle; no trainable tensor.
 ---@param optimizer cq.Optimizer
 ---@param params any            params or tensors in nested tables; become the best point found
 ---@param f fun(params: any): cq.Tensor|table<string, cq.Tensor|number>, ...   the objective, or a table of named

@@ -33,7 +33,8 @@ local solver = {}
 
 -- ---- evaluation -----------------------------------------------------------------------------------------------------
 
--- Refuses values of f that lack the objective or a constraint, or have the name of another column of the history.
+-- Raises an error if the values of f lack the objective or a constraint, or have the name of another column of the
+-- history.
 local function check_names(self, values)
   local what = self.what
   if values.objective == nil then is.fail("%s: f must give a number named objective", what) end
@@ -52,7 +53,7 @@ local function check_names(self, values)
 end
 
 -- Warns of constraints that depend on no parameter. No error, even if one is violated: a user's function may depend on
--- them in a later evaluation.
+-- them in a later evaluation. reached: true by the names of values that depend on a parameter.
 local function tell_unreached(self, values, judged, reached)
   for k, c in ipairs(self.constraints) do
     local told = constraint.text(c, values[c.name])
@@ -75,7 +76,7 @@ local function is_better(one, other)
   return (one.judged.all or 0) < (other.judged.all or 0)
 end
 
--- Keeps the parameters of the best evaluation: feasible before infeasible, then by objective.
+-- Keeps the parameters of an evaluation in self.best if it is the best: feasible before infeasible, then by objective.
 local function keep_best(self, values, judged)
   local point = { values = values, judged = judged, feasible = judged.feasible, iteration = self.evaluations + 1 }
   if not is_better(point, self.best) then return end
@@ -85,7 +86,7 @@ local function keep_best(self, values, judged)
   self.best = point
 end
 
--- Begins the next stage of a solve once all constraints of this one are kept.
+-- Begins the next stage of a solve, "done" after the last, once all constraints are kept in "violation".
 local function next_stage(self, judged)
   if self.stage ~= "violation" or not judged.feasible then return end
   self.stage_at = self.stage_at + 1
@@ -99,8 +100,8 @@ local function stops(self)
     params = self.all, gradient = self.grads, world = run and run.world } }
 end
 
--- Evaluates: values by name, gradients of each pass, and what else the user's function returned. One that Ctrl-C
--- interrupted is repeated when the user continues. Errors of the user's function pass through.
+-- Calls run(params) and returns its values by name, the gradients of each pass, and the user's further results. One
+-- that Ctrl-C interrupted is repeated when the user continues. Errors of the user's function pass through.
 local function evaluate_with(self, run)
   while true do
     local fine, values, grads, more = pcall(function()
@@ -112,7 +113,8 @@ local function evaluate_with(self, run)
   end
 end
 
----Runs f at the present parameters, and back once for each entry of what plan gives.
+---Runs f at the present parameters, and back once for each entry of what plan gives. Keeps the best point, and counts
+---the evaluation. Errors: names of the values; those of f.
 ---@param plan fun(values: table<string, number>, judged: table): table[]   weights by name, see gradient.passes
 ---@return table<string, number> values, any[] grads, table judged
 function Solver:evaluate(plan)
@@ -135,7 +137,7 @@ function Solver:evaluate(plan)
   return values, grads, judged
 end
 
----Writes the last evaluation into the history, and saves when it is time.
+---Writes the last evaluation with its values into the history, calls on_iteration, and saves when it is time.
 ---@param fields table<string, number>    more columns
 function Solver:note(fields)
   local values, row = self.values, {}
@@ -161,7 +163,7 @@ end
 ---@return boolean
 function Solver:is_changing() return self.changing ~= nil and self.changing(self.evaluations) end
 
----Is there another evaluation?
+---Is there another evaluation? Not after the last iteration, the last stage, Ctrl-C, or where self.halts says so.
 ---@return boolean
 function Solver:goes_on()
   return self.evaluations < self.iterations and self.stage ~= "done" and not stops(self)
@@ -173,7 +175,7 @@ end
 -- Parameters as a table, which cq.save needs: a tensor that stands alone becomes { tensor }.
 local function boxed(params) return T.is_tensor(params) and { params } or params end
 
--- Names and kinds of the constraints, in a fixed order, by which saved multipliers are matched.
+-- Names and kinds of the constraints as one text in a fixed order, by which saved multipliers are matched.
 local function kinds_of(constraints)
   local out = {}
   for k, c in ipairs(constraints) do out[k] = ("%s (%s)"):format(c.name, c.equal and "equal" or "at_most") end
@@ -181,7 +183,8 @@ local function kinds_of(constraints)
   return #out > 0 and table.concat(out, ", ") or "none"
 end
 
--- Refuses saved state of another optimizer, of other constraints, or of another problem by its signature.
+-- Raises an error if the saved state is of another optimizer, of other constraints, or of another problem by its
+-- signature.
 local function require_same(self, saved)
   local made = type(saved) == "table" and saved.optimizer
   local kind, wanted = type(made) == "table" and made.kind, self.optimizer.kind
@@ -199,7 +202,7 @@ local function require_same(self, saved)
   end
 end
 
--- Restores a solve from its saved state.
+-- Restores a solve from its saved state: parameters, optimizer, best point and stage. Errors: a state of another solve.
 local function restore(self, saved)
   require_same(self, saved)
   T.leaves.load(boxed(self.all), saved.params, self.what)
@@ -227,7 +230,7 @@ function Solver:state()
   }
 end
 
--- Writes the best parameters to saved.bin, which cq.load reads.
+-- Writes the best parameters, with loss and values, to saved.bin, which cq.load reads.
 local function write_best(self)
   local best = self.best
   local loss = best.values.objective - (best.values.passive_cost or 0)
@@ -236,7 +239,7 @@ local function write_best(self)
     self.experiment)
 end
 
----Saves into the folder of the run.
+---Saves parameters and state into the folder of the run, and the best point where this process leads.
 function Solver:save()
   local began, state = C.cq_clock(), self:state()
   self.run:save(self.noted, state.params, state)
@@ -270,7 +273,7 @@ end
 ---@field more? fun(): table<string, number>   columns of the history beside those of the method
 ---@field finish? function       called with what else f gives, after each evaluation
 
--- Trainable numbers of the parameters.
+-- How many trainable numbers the parameters have. Errors: none.
 local function count_of(params)
   local count = 0
   for _, leaf in ipairs(T.leaves.trainable(params, "optimizer:solve")) do count = count + leaf.tensor.count end
@@ -312,14 +315,14 @@ local function fail_evaluation(self, problem)
   error(problem, 0)
 end
 
--- How a solve ended, in a word.
+-- How a solve ended: "interrupted", "infeasible", the optimizer's verdict, or "iterations".
 local function status_of(self)
   if C.cq_interrupted() ~= 0 then return "interrupted" end
   if not self.best.feasible then return "infeasible" end
   return self.verdict or "iterations"
 end
 
----Lets the optimizer minimise, to its end.
+---Lets the optimizer minimise to its end, and saves. Errors: those of an evaluation; no evaluation was made.
 ---@return cq.Solution
 function Solver:solve()
   local fine, verdict = pcall(self.optimizer.minimise, self.optimizer, self)

@@ -47,7 +47,7 @@ function Vector:get()
   return out
 end
 
----Writes values into the parameters.
+---Writes values into the parameters, in place.
 ---@param x ffi.cdata*          double {count}
 function Vector:set(x)
   local at = 0
@@ -57,7 +57,7 @@ function Vector:set(x)
   end
 end
 
----Gradients in the shape of the parameters, as one tensor.
+---Gradients, nested as the parameters, as one tensor; zeros for a parameter without one.
 ---@param grads any
 ---@return cq.Tensor            {count}
 function Vector:flatten(grads)
@@ -70,7 +70,7 @@ function Vector:flatten(grads)
   return out
 end
 
----Are these the same numbers?
+---Are two arrays of the vector's count the same numbers?
 ---@param a ffi.cdata*
 ---@param b ffi.cdata*
 ---@return boolean
