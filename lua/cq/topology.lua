@@ -100,7 +100,8 @@ local spec = is.define("cq.Topology", {
 ---@field period? number            after which the pulses come again; a multiple of interval [time]
 ---@field initial_deviation? number   standard deviation of the first values; 0.1
 
--- Refuses a block whose actuators are not signals that every particle could follow: the design chooses among them.
+-- Raises an error if the block's actuators are not signals that every particle could follow, for the design to choose
+-- among.
 local function check_actuators(robot)
   local fine = #robot.stresses > 0 and #robot.forces == 0 and #robot.stresses == robot.actuator_count
   for _, stress in ipairs(robot.stresses) do fine = fine and stress.weighed end
@@ -110,8 +111,9 @@ local function check_actuators(robot)
   end
 end
 
--- The values that a design scales by its density, as the solid material has them: the material's density, and all
--- constants that are stresses. index: of the particles that have the constant, nil for all.
+-- The values that a design scales by its density, as the solid material has them: a table of { value {count}, index }
+-- for the material's density and for all constants that are stresses. index: numbers of the particles that have the
+-- constant, nil for all. Errors: values by scene.
 local function solid_values(robot)
   local out = {}
   for _, entry in ipairs(field.of_robot) do
@@ -127,7 +129,7 @@ local function solid_values(robot)
   return out
 end
 
--- Which particles are solid whatever the variables say: {n}, 1 or 0; nil: no region is.
+-- The particles that are solid whatever the variables say, as a tensor {n} of 1 and 0; nil: which is nil.
 local function solid_mask(robot, which, what)
   if not which then return nil end
   local index, count = robot:select(which, what or "cq.Topology: solid_region")
@@ -170,7 +172,8 @@ local function whole_graph(self)
   return graph
 end
 
--- The edge of the square, or cube, that has the mean or the sum of all particles' volumes, by `reduce`.
+-- The edge of the square, or cube, that has the mean or the sum of all particles' volumes, by `reduce`, "mean" or "sum"
+-- [length].
 local function size_of(robot, reduce)
   local volume = robot.volume[reduce](robot.volume):item()
   return robot.dim == 2 and math.sqrt(volume) or volume ^ (1 / 3)
@@ -182,7 +185,8 @@ local function is_multiple(whole, part)
   return math.abs(count - math.floor(count + 0.5)) < 1e-6 * count
 end
 
--- Pulses by the physics of the block where nothing else is said: as wide as a wave needs for 0.7 of its length.
+-- The definition for topology.pulses, by the physics of the block where def has nothing: as wide as a wave needs for
+-- 0.7 of its length.
 local function pulses_of(self, def)
   local duration, step = self.duration, self.world.control_dt
   local interval, width = def.interval, def.width or math.max(step, 0.7 * self.length / self.wave_speed)
@@ -305,7 +309,8 @@ end
 -- ---- the map --------------------------------------------------------------------------------------------------------
 
 ---@internal
----The variables of this design among an experiment's parameters. Errors: one is missing, or has another shape.
+---Returns the variables of this design among params: params.design, or params itself. Errors: one is missing, or has
+---another shape.
 function Topology:own(params)
   if type(params) ~= "table" or T.is_tensor(params) then
     is.fail("design: params must be a table as design.params, got %s", text.describe(params))
@@ -324,10 +329,11 @@ function Topology:own(params)
 end
 
 ---@internal
----Does a design set this field of the robot?
+---Does a design set this field of the robot, by its name?
 function Topology:gives(name) return name == "actuation_weight" or self.solid_values[name] ~= nil end
 
--- The block with the values of a design: mass, stiffness and actuation of each particle by density and shares.
+-- The block with the values of a design, by robot:with: mass, stiffness and actuation of each particle by density and
+-- shares.
 local function robot_of(self, params, density, shares)
   local stiffness, mass, changes = self.stiffness(density), self.mass(density), {}
   variables.check_share(params, stiffness)
@@ -341,10 +347,10 @@ local function robot_of(self, params, density, shares)
   return self.robot:with(changes)
 end
 
--- Rounded numbers that have the gradient of the smooth ones: a straight-through estimator.
+-- The tensor round() with the gradient of the smooth one: a straight-through estimator.
 local function rounded(smooth, round) return smooth + (T.tape.pause(round) - smooth:detach()) end
 
----A particle and its images in a symmetric design, which has images of images as well.
+---A list of particle p and its images in a symmetric design, which has images of images as well.
 ---@internal
 ---@return integer[]
 function Topology:with_images(p)
@@ -355,7 +361,8 @@ function Topology:with_images(p)
   return out
 end
 
----The particles of a body: those above a threshold, and of these, if asked for, one piece.
+---The particles of a body: those whose density {n} is above a threshold, and of these, if the design is `connected`,
+---one piece: that with the solid region, else the largest, and its images.
 ---@internal
 ---@return cq.Tensor           {n} of 1 and 0
 function Topology:body(density, threshold)
@@ -368,7 +375,8 @@ function Topology:body(density, threshold)
   return body
 end
 
--- The physical design from its variables: filter, symmetry, projection, masks; then signals by layout.
+-- The table that Topology:map returns, from the variables: filter, symmetry, projection, masks; then signals by layout,
+-- rounded if asked for. smooth: density and shares before they were rounded.
 local function evaluate(self, params)
   variables.check(params)
   local filtered, chosen = self.filter(params.density), self.filter(params.layout)
@@ -416,7 +424,7 @@ end
 ---@field layout? number       of the choice of signals
 ---@field pulses? number       of signs, and of magnitudes
 
--- A checker of a share of a maximum, above 0 and at most 1.
+-- A new checker of a share of a maximum, above 0 and at most 1.
 local share = function() return is.number { above = 0, max = 1, optional = true } end
 local discreteness_spec = is.define("design:discreteness", { material = share(), layout = share(), pulses = share() })
 
@@ -432,7 +440,7 @@ local volume_spec = is.define("design:volume", {
   at_least = is.number { min = 0, below = 1, optional = true },
 })
 
--- The share of a block's volume that is solid.
+-- The share of a block's volume that is solid, a tensor of rank 0. map: of Topology:map.
 local function solid_share(self, map)
   local volume = self.robot.volume
   return (map.smooth.density * volume):sum() / volume:sum()
@@ -557,6 +565,7 @@ function Topology:save(params, path)
   return require "cq.topology.save"("design:save", self, T.tape.pause(self.map, self, params), path)
 end
 
+-- The design in one line: particles, signals and variables.
 function Topology:__tostring()
   local count = 0
   for _, tensor in pairs(self.params) do count = count + tensor.count end

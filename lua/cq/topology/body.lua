@@ -24,6 +24,7 @@ local subworld = require "cq.topology.subworld"
 local Body = { __name = "cq.Topology.Body" }
 Body.__index = Body
 
+-- The body in one line: its particles, and how many follow each signal.
 function Body:__tostring()
   local parts = {}
   for k = 1, self.pulses:size(2) do
@@ -139,8 +140,8 @@ end
 
 -- ---- from a design --------------------------------------------------------------------------------------------------
 
--- Chooses the particles of the body that a design becomes, the signal that each follows, 0 for none, and the signals
--- that none follows.
+-- Three lists: the particles of a body {n} of 1 and 0, the signal that each follows, 0 for none, and the signals that
+-- none follows. map: of Topology:map.
 local function choose(map, body, signals)
   local which = map.shares:argmax(1)
   local particles, actuator, used, unused = {}, {}, {}, {}
@@ -157,7 +158,8 @@ local function choose(map, body, signals)
   return particles, actuator, unused
 end
 
--- The weights of actuators for each particle: -1 for its own signal, since positive pulses expand, 0 for the others.
+-- The weights of actuators {particles, signals} for each particle of a list of signals: -1 for its own signal, since
+-- positive pulses expand, 0 for the others.
 local function weights_of(actuator, signals)
   local out = T.zeros { #actuator, signals }
   for k, a in ipairs(actuator) do
@@ -166,7 +168,8 @@ local function weights_of(actuator, signals)
   return out
 end
 
--- Names groups of the robot by the signal that their particles follow, so that pictures colour them.
+-- Adds a group to the robot for each signal that particles follow, "actuator 1" or "passive", and makes these its
+-- groups for pictures, which colour them.
 local function name_parts(robot, actuator, signals)
   local names = {}
   for a = 0, signals do
@@ -182,7 +185,8 @@ local function name_parts(robot, actuator, signals)
   robot.groups, robot.drawn = names, {}
 end
 
----The body of a design: its solid particles as a robot in a world of its own, with whole pulses.
+---The body of a design: its solid particles as a robot in a world of its own, with whole pulses. Errors: no particle is
+---solid, but for cqlua check.
 ---@param design cq.Topology
 ---@param params table
 ---@param def design.extract.def

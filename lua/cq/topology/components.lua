@@ -20,7 +20,8 @@ function components.graph(points, radius)
   return { near = near, row = row, column = column }
 end
 
--- Numbers, from 1, of the particles connected with `first`, all within `among` {n} (above 0); marks them in `seen`.
+-- A list of the numbers, from 1, of the particles connected with `first`, all within double among[n] (above 0); marks
+-- them in `seen`.
 local function together(graph, among, first, seen)
   local list, at = { first }, 1
   seen[first] = true

@@ -19,8 +19,9 @@ local FLOOR = 1e-9            -- conduction of void: what touches only void is c
 local REACH = 30              -- extents of the body that heat goes through solid before it has leaked
 local CORE = 0.5              -- the core is denser than this share of the densest particle
 
--- The graph of the design's particles that are nearer than the radius: its matrix without the pairs of particles with
--- themselves, and the rate at which diffused heat leaks. Errors: none touches another.
+-- The graph of the design's particles that are nearer than the radius (components.graph) with matrix: 0 at pairs of a
+-- particle with itself, own {entries}: 1 at these pairs, and leak: the rate at which diffused heat leaks. Errors: none
+-- touches another.
 local function touching(design, radius)
   local points = design.robot.position
   local graph = radius and components.graph(points, radius) or components.touching(design.robot, design.spacing)
@@ -42,7 +43,8 @@ local function core_of(graph, density)
   return components.largest(graph, density:greater(CORE * density:max():item()))
 end
 
--- Heat conduction in the design, warm at its core: material that is not connected stays cold.
+-- The temperatures {n} of heat conduction in the design, warm at its core {n}: material that is not connected stays
+-- cold.
 local function temperatures(graph, density, core)
   local k = density:pow(POWER) * (1 - FLOOR) + FLOOR
   local diagonal = k * (graph.matrix:product(k) + graph.leak + core)
@@ -51,7 +53,8 @@ local function temperatures(graph, density, core)
   return all:solve(k * core)
 end
 
----A measure of designs that are mapped.
+---A function that measures a mapped design: the share of its solid, by volume, that is not connected with the rest, a
+---tensor of rank 0. Errors: none touches another.
 ---@param design cq.Topology
 ---@param radius number?         particles nearer than this touch; those of components.touching unless given [length]
 ---@param root cq.Tensor?        {n} 1 for the particles that the rest must hang together with; the largest part

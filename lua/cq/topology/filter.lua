@@ -16,7 +16,8 @@ local spec = is.define("cq.Topology.filter", {
   points = is.tensor(), radius = is.number { above = 0 }, power = is.number { above = 0, default = 2 },
 })
 
--- Is there a neighbour that counts? One that is as far away as the radius, up to rounding, does not.
+-- Has a matrix of neighbours a pair of two particles that counts? One as far away as the radius, up to rounding, does
+-- not.
 local function has_neighbours(matrix)
   local row, column = matrix:places()
   for e = 1, matrix.count do
@@ -25,7 +26,7 @@ local function has_neighbours(matrix)
   return false
 end
 
--- the largest distance along an axis
+-- The largest extent of points {n, dim} along an axis.
 local function extent_of(points) return (points:max(1) - points:min(1)):max():item() end
 
 ---@class cq.Topology.filter.def
@@ -67,6 +68,7 @@ end
 ---@return cq.Tensor      {..., n}
 function Filter:__call(x) return self.matrix:product(T.as_tensor(x)) end
 
+-- The filter in one line: radius and mean number of neighbours.
 function Filter:__tostring()
   return ("cq.Topology.filter { radius %s, %.3g neighbours }"):format(text.number(self.radius),
     self.matrix.count / self.matrix.rows)

@@ -13,8 +13,8 @@ local spec = is.define("cq.Topology.layout", { sharpness = is.number { above = 0
 ---@class cq.Topology.layout.def
 ---@field sharpness number     of the choice
 
----A softmax over the first dimension: from filtered variables {signals + 1, n} to shares that add up to 1 for each
----particle. The last row is "none".
+---A layout, which is called with filtered variables {signals + 1, n}: a softmax over the first dimension, to shares
+---that add up to 1 for each particle. The last row is "none".
 ---@param fields cq.Topology.layout.def
 ---@return cq.Topology.Layout
 local function new(fields) return setmetatable(spec(fields), Layout) end
@@ -24,6 +24,7 @@ local function new(fields) return setmetatable(spec(fields), Layout) end
 ---@return cq.Tensor      {signals + 1, n}
 function Layout:__call(z) return (T.as_tensor(z) * self.sharpness):softmax(1) end
 
+-- The layout in one line: its sharpness.
 function Layout:__tostring() return ("cq.Topology.layout { sharpness %s }"):format(text.number(self.sharpness)) end
 
 return new

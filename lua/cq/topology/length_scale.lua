@@ -11,7 +11,8 @@ local sparse = require "cq.sparse"
 
 local SOFT = 1e-3             -- of the harmonic mean: how void counts as nothing
 
--- The harmonic mean of x over the disc around each particle; beyond the block everything has the value `outside`.
+-- The harmonic mean of x over the disc around each particle; beyond the block everything has the value `outside`. disc:
+-- of disc_of; x {n}.
 local function harmonic(disc, x, outside)
   return disc.most / (disc.matrix:product(1 / (x + SOFT)) + disc.missing / (outside + SOFT)) - SOFT
 end
@@ -22,7 +23,9 @@ local function opened(disc, x, outside)
   return 1 - harmonic(disc, 1 - harmonic(disc, x, outside), 1 - outside)
 end
 
--- The averaging matrix of a disc as wide as members must be, around each particle of the design. what: for errors.
+-- { matrix, most, missing }: the summing matrix of a disc as wide as members must be around each particle of the
+-- design, the most particles in a disc, and how many of these each disc {n} lacks. Errors: a size below three spacings,
+-- or above the block. what: for errors.
 local function disc_of(design, size, what)
   local points, spacing = design.robot.position, design.spacing
   if size < 3 * spacing * (1 - 1e-6) then
@@ -38,7 +41,8 @@ local function disc_of(design, size, what)
   return { matrix = matrix, most = most, missing = most - inside }
 end
 
----A measure of designs that are mapped.
+---A function that measures a mapped design: the share of its solid, or of its void, that is thinner than a size, a
+---tensor of rank 0. Errors: a size that does not fit.
 ---@param design cq.Topology
 ---@param size number        [length]
 ---@param void boolean       of holes and gaps, not of members

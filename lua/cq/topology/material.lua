@@ -20,13 +20,13 @@ local projection_spec = is.define("cq.Topology.projection", {
 ---@field sharpness number     of the step; 4 leaves a slope all over, 30 next to none
 ---@field threshold? number    where the step is: above 0 the body is thinner (eroded), below 0 thicker (dilated)
 
----A smoothed step from [-1, 1] to [0, 1]: (tanh(b (x - t)) + tanh(b (1 + t))) / (tanh(b (1 - t)) + tanh(b
----(1 + t))); eq. 16 for t = 0.
+---A projection, which is called with a tensor: a smoothed step from [-1, 1] to [0, 1]: (tanh(b (x - t)) + tanh(b (1 +
+---t))) / (tanh(b (1 - t)) + tanh(b (1 + t))); eq. 16 for t = 0.
 ---@param fields cq.Topology.projection.def
 ---@return cq.Topology.Projection
 function material.projection(fields) return setmetatable(projection_spec(fields), Projection) end
 
--- tanh of a number, with the tensors' digits.
+-- tanh of a number, with the same digits as that of tensors.
 local function tanh(x) return T.tensor(x):tanh():item() end
 
 ---The projected values, in the shape of x.
@@ -38,6 +38,7 @@ function Projection:__call(x)
   return (((T.as_tensor(x) - t) * b):tanh() + low) / (low + high)
 end
 
+-- The projection in one line: sharpness and threshold.
 function Projection:__tostring()
   return ("cq.Topology.projection { sharpness %s, threshold %s }"):format(text.number(self.sharpness),
     text.number(self.threshold))
@@ -57,8 +58,8 @@ local interpolation_spec = is.define("cq.Topology.interpolation", {
 ---@field min_density? number   what is left where the density is 0, as a share of the solid
 ---@field exponent? number      above 1, what is between void and solid does less than its share (SIMP)
 
----From densities to shares of what the solid has: (1 - min_density) density^exponent + min_density (eqs 11, 12, 19).
----An exponent is 1 or more: with less the slope at void is infinite.
+---An interpolation, which is called with densities and gives shares of the solid's value: (1 - min_density)
+---density^exponent + min_density (eqs 11, 12, 19). An exponent is 1 or more: with less the slope at void is infinite.
 ---@param fields? cq.Topology.interpolation.def
 ---@return cq.Topology.Interpolation
 function material.interpolation(fields) return setmetatable(interpolation_spec(fields or {}), Interpolation) end
@@ -74,6 +75,7 @@ function Interpolation:__call(density)
   return density * (1 - self.min_density) + self.min_density
 end
 
+-- The interpolation in one line: its density of void and exponent.
 function Interpolation:__tostring()
   return ("cq.Topology.interpolation { min_density %s, exponent %s }"):format(text.number(self.min_density),
     text.number(self.exponent))

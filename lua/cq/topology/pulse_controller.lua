@@ -8,13 +8,15 @@ local PulseController = setmetatable({ __name = "cq.Controller", family = "pulse
   { __index = controllers.class })
 PulseController.__index = PulseController
 
--- Pulses rounded to 0 or 1, with straight-through gradients: the loss is that of the rounded train.
+-- Amplitudes {pulses, signals} rounded to -1, 0 or 1, with the gradients of the smooth ones: the loss is that of the
+-- rounded train.
 local function rounded(self, amplitudes)
   local whole = T.tape.pause(self.pulses.rounded, self.pulses, self.params.sign, self.params.magnitude)
   return amplitudes + (whole - amplitudes:detach())
 end
 
--- Computes the signals of all control steps before a rollout, on its tape, so that act only reads them.
+-- Computes the signals of all control steps before a rollout, on its tape, so that act only reads them. Errors:
+-- parameters of another shape than pulses and signals.
 function PulseController:check_rollout(roll)
   local sizes, of = { self.pulses.count, roll.signal_count }, { "pulses", "signals" }
   fit.require("pulses:controller", self.params, { { name = "sign", sizes = sizes, of = of },
@@ -25,9 +27,10 @@ function PulseController:check_rollout(roll)
   self.signals = roll.signal_count
 end
 
--- The signals of this control step, from the pulses' amplitudes.
+-- The signals of this control step, as an open loop of the signals made by check_rollout gives them.
 function PulseController:act(...) return self.loop:act(...) end
 
+---A controller of pulses, whose sign and magnitude are trained. rounding: signals are of whole pulses or none.
 ---@param pulses cq.Topology.Pulses
 ---@param params { sign: cq.Tensor, magnitude: cq.Tensor }
 ---@param rounding boolean

@@ -19,7 +19,7 @@ local spec = is.define("cq.Topology.pulses", {
   period = is.number { above = 0, optional = true },
 }, nil, is.renamed { every = "interval", height = "gain" })
 
--- How often the time `part` goes into the time `whole`; an error names both where it does not.
+-- How often the time `part` goes into the time `whole`. Errors: not a whole number of times; what and of: their names.
 local function times(whole, part, what, of)
   local count = math.floor(whole / part + 0.5)
   if count < 1 or math.abs(whole / part - count) > 1e-6 * count then
@@ -29,7 +29,7 @@ local function times(whole, part, what, of)
   return count
 end
 
--- A matrix {all, count} that repeats the `count` pulses of a period over all pulses of the rollout.
+-- A matrix {all, count} of 0 and 1 that repeats the `count` pulses of a period over all pulses of the rollout.
 local function repeated(all, count)
   local out = T.zeros { all, count }
   for k = 1, all do out:set(1, k, (k - 1) % count + 1) end
@@ -70,12 +70,13 @@ local function new(fields)
   return self
 end
 
+-- The pulses in one line: count, width and period.
 function Pulses:__tostring()
   return ("cq.Topology.pulses { %d of width %s%s }"):format(self.count, text.number(self.width),
     self.is_periodic and (", again after %s"):format(text.number(self.period)) or "")
 end
 
--- The number of signals of a tensor of pulses; refuses one of another shape than {count, signals}.
+-- The number of signals of a tensor of pulses. Errors: another shape than {count, signals}; signals: nil for any.
 local function require_rows(self, what, name, given, signals)
   local got = T.is_tensor(given) and "{" .. table.concat(given:shape(), ", ") .. "}" or text.describe(given)
   if not T.is_tensor(given) or given.rank ~= 2 or given:size(1) ~= self.count
@@ -85,7 +86,7 @@ local function require_rows(self, what, name, given, signals)
   return given:size(2)
 end
 
--- Refuses signs and magnitudes of two shapes.
+-- Raises an error if signs and magnitudes have two shapes.
 local function require_pair(what, sign, magnitude)
   local a, b = table.concat(T.as_tensor(sign, what):shape(), ", "), table.concat(T.as_tensor(magnitude, what):shape(),
     ", ")

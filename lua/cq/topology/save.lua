@@ -9,7 +9,7 @@ local T = require "cq.tensor"
 local axes = { "x", "y", "z" }
 
 -- The CSV text of a design's particles, a row each: place, density, actuator (0: none) and the share of each signal.
--- map: as the function below takes it.
+-- map: of Topology:map.
 local function particles(design, map)
   local heads, lists, formats = {}, {}, {}
   -- Adds a column.

@@ -4,7 +4,7 @@ local text = require "cq.base.text"
 -- A number with nine digits.
 local function digits(x) return ("%.9g"):format(x) end
 
--- The particles of a mask by their numbers, with runs as "81 to 100".
+-- A text of the particles of a mask {n} by their numbers, with runs as "81 to 100".
 local function numbers_of(mask)
   local words, first = {}, nil
   for p = 1, mask.count + 1 do
@@ -18,7 +18,7 @@ local function numbers_of(mask)
   return "particles " .. table.concat(words, ", ")
 end
 
----By the names that a user gave them.
+---The settings of a design as texts by name, to compare with those of a saved run.
 ---@param design cq.Topology
 ---@return table<string, string>
 return function(design)

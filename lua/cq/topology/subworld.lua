@@ -1,5 +1,6 @@
 -- subworld: some of the particles of a design's block, in the design's world without the others.
 
+---A new world like the design's in which the design's robot has only some of its particles.
 ---@param design cq.Topology
 ---@param robot cq.Robot      of some of the particles of the design's robot
 ---@return cq.World world     with this robot in the place of the design's

@@ -12,10 +12,10 @@ local spec = is.define("cq.Topology: design symmetry", {
   signals = is.list(is.integer { min = 1 }, { optional = true }),
 })
 
--- The middle of the points along axis d.
+-- The middle of the points {n, dim} along axis d.
 local function middle_of(points, d) return 0.5 * (points:min(1):get(d) + points:max(1):get(d)) end
 
--- Points mirrored at the plane x_d = at.
+-- A copy of the points {n, dim}, without gradient, mirrored at the plane x_d = at.
 local function mirrored(points, d, at)
   local out = points:detach():copy()
   local x, dim = out:data(), points:size(2)
@@ -23,8 +23,8 @@ local function mirrored(points, d, at)
   return out
 end
 
--- The points turned by a quarter about axis d through their middle: from x to y about z, from y to z about x, from z to
--- x about y.
+-- A copy of the points {n, dim}, without gradient, turned by a quarter about axis d through their middle: from x to y
+-- about z, from y to z about x, from z to x about y.
 local function turned(points, d)
   local out = points:detach():copy()
   local x, dim, first, second = out:data(), points:size(2), d % 3 + 1, (d + 1) % 3 + 1
@@ -36,8 +36,8 @@ local function turned(points, d)
   return out
 end
 
--- For each particle the number of the particle at its image, where `image` has the mirrored or turned places; nil and
--- its number if a particle has none.
+-- A list, for each particle, of the number of the particle at its image, where `image` {n, dim} has the mirrored or
+-- turned places; nil and its number if a particle has none.
 local function partners(design, image)
   local found = sparse.neighbours { points = design.robot.position, places = image, radius = NEAR * design.spacing }
   local row, column = found:places()
@@ -56,8 +56,8 @@ local function again(map)
   return out
 end
 
--- For each signal, and for "none", the one that it becomes in the image of the body. Errors: a permutation that `order`
--- images do not bring back to itself.
+-- A list, for each signal and for "none" after them, of the one that it becomes in the image of the body. given: the
+-- user's list. Errors: a permutation that `order` images do not bring back to itself.
 local function exchange(design, given, order)
   local count, out = design.signals, {}
   for k = 1, count do out[k] = given[k] or k end
@@ -75,15 +75,16 @@ local function exchange(design, given, order)
   return out
 end
 
--- Makes a field {n}, or {signals + 1, n}, equal to its image: the mean of both. A sum of two numbers is the same in
--- either order, so both have the same bits.
+-- A field {n}, or {signals + 1, n}, that equals its image: the mean of x and its image. mirror: { partner, signals }. A
+-- sum of two numbers is the same in either order, so both have the same bits.
 local function fold(mirror, x)
   local image = x:gather(mirror.partner, -1)
   if x.rank == 2 and mirror.signals then image = image:gather(mirror.signals, 1) end
   return (x + image) * 0.5
 end
 
--- The mirror image of the block across axis d: the partner of each particle.
+-- The mirror image of the block across axis d: { partner: of each particle, signals: for each the one of its image, or
+-- nil, axis, words }. Errors: the block has none.
 local function mirror_of(design, def, d)
   if d > design.robot.dim then is.fail("cq.Topology: symmetry over %s needs a block in space", def.axis) end
   local at = def.at or middle_of(design.robot.position, d)
@@ -97,7 +98,8 @@ local function mirror_of(design, def, d)
 end
 
 -- The images of a block that looks the same after a quarter turn: half a turn first, then a quarter, so that each sum
--- is of two numbers only.
+-- is of two numbers only. Returns a list of { partner, signals }, and words on it. Errors: the block does not look the
+-- same.
 local function turns_of(design, def, d)
   if d ~= 3 and design.robot.dim == 2 then
     is.fail("cq.Topology: a block in the plane turns about z alone, got symmetry.axis = %q with an order", def.axis)
@@ -119,7 +121,7 @@ local function turns_of(design, def, d)
   return turns, words
 end
 
--- Refuses two mirrors whose images depend on the order in which they are applied.
+-- Raises an error if the images of two mirrors depend on the order in which they are applied.
 local function check_pair(a, b)
   if a.axis == b.axis then is.fail("cq.Topology: symmetry over %s is given twice", a.axis) end
   for k in ipairs(a.signals and b.signals or {}) do
@@ -129,7 +131,7 @@ local function check_pair(a, b)
   end
 end
 
--- Refuses a solid region that is not its own image.
+-- Raises an error if the solid region is not its own image. how: the image in words.
 local function check_mask(design, images, how)
   for _, image in ipairs(images) do
     if design.mask and not design.mask:gather(image.partner, 1):equal(design.mask) then

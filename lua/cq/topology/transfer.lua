@@ -3,7 +3,8 @@ local is = require "cq.base.schema"
 local text = require "cq.base.text"
 local transfer = require "cq.robot.transfer"
 
--- For each pulse of one design the number of the pulse of another one at its time, or at that time of a period.
+-- A list, for each pulse of one design, of the number of the pulse of another one at its time, or at that time of a
+-- period.
 local function same_time(pulses, others)
   local out = {}
   for k = 1, pulses.count do
@@ -13,7 +14,8 @@ local function same_time(pulses, others)
   return out
 end
 
--- Refuses a transfer between designs of other durations, unless pulses repeat.
+-- Raises an error for a transfer between designs of other durations, unless pulses repeat, or to a period that the
+-- other one lacks.
 local function check_times(design, other)
   local ours, theirs = design.pulses, other.pulses
   if math.abs(other.duration - design.duration) > 1e-6 * design.duration and not theirs.is_periodic then
@@ -26,7 +28,8 @@ local function check_times(design, other)
   end
 end
 
----With gradients to the other's variables.
+---Values for the variables of a design from those of another one: of the nearest particle, and of the pulse at the same
+---time. Errors: other signals or dimensions; times.
 ---@param design cq.Topology
 ---@param other cq.Topology
 ---@param params table

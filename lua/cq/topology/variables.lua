@@ -6,12 +6,12 @@ local variables = {}
 
 local SLACK = 0.1            -- beyond [-1, 1], for differences at a bound: cq.check_gradient steps as far
 
--- Fails: a variable lies outside of [-1, 1].
+-- Raises the error of a variable outside of [-1, 1]. what: "least" or "largest".
 local function fail(name, what, value)
   is.fail("design: %s must be in [-1, 1] everywhere, the %s is %s", name, what, text.number(value))
 end
 
----Refuses variables that are no numbers, and those that belong into [-1, 1] and are well outside of it.
+---Raises an error if variables are no numbers, or those that belong into [-1, 1] are well outside of it.
 ---@param params table       as design.params
 function variables.check(params)
   for _, name in ipairs { "density", "layout", "sign", "magnitude" } do
@@ -25,7 +25,7 @@ function variables.check(params)
   end
 end
 
----Refuses densities that are outside by less, and yet leave less than nothing of a particle.
+---Raises an error if densities that are outside by less leave less than nothing of a particle.
 ---@param params table       as design.params
 ---@param share cq.Tensor    of mass or stiffness that each particle has
 function variables.check_share(params, share)

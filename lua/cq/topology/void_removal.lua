@@ -29,8 +29,8 @@ local function neighbours(design, p, each)
   for e = tonumber(near.start[p - 1]), tonumber(near.start[p]) - 1 do each(tonumber(near.column[e]) + 1) end
 end
 
--- Marks a void particle as left out, with the void that is connected to it within some radii of the filter, and the
--- images of these; false if it is not void.
+-- Marks a void particle p in the table gone, with the void that is connected to it within `radii` radii of the filter,
+-- and the images of these; returns true, or false if p is not void. density: {n}.
 local function leave_out(design, density, gone, p, radii)
   if density:get(p) >= VOID then return false end
   local reached, edge = { [p] = true }, { p }
@@ -53,9 +53,9 @@ local function leave_out(design, density, gone, p, radii)
   return true
 end
 
--- How particles are numbered in a rollout of the design's world with only the particles `kept` of its body: kept, the
--- world's numbers in the order of the rest, and place, from a number of the world to that in the rest, nil where it is
--- left out.
+-- The table part_of of a design's world with only the particles `kept` of its body: count, of the whole world; kept,
+-- the world's numbers in the order of the rest, and place, from a number of the world to that in the rest, nil where it
+-- is left out.
 local function part_of(design, kept)
   local own, all, place = design.robot, {}, {}
   for _, robot in ipairs(design.world.robots) do
@@ -68,7 +68,7 @@ local function part_of(design, kept)
   return { count = design.world.particle_count, kept = all, place = place }
 end
 
--- the robot of the design as it is in a variant of its world
+-- the robot of the design as it is in a variant of its world nil: it is not in it.
 local function robot_in(design, world)
   if world == design.world then return design.robot end
   for k, robot in ipairs(design.world.robots) do
@@ -77,7 +77,7 @@ local function robot_in(design, world)
 end
 
 -- The design's body among the robots that a rollout is given, and a function that returns these robots with another in
--- its place.
+-- its place. given: one robot or a list.
 local function body_of(design, given)
   if text.is_instance(given, "cq.Robot") then return given, function(body) return body end end
   for k, robot in ipairs(given) do
@@ -91,9 +91,10 @@ local function body_of(design, given)
   end
 end
 
--- World and body of the particles that are left. The last world is kept: from one iteration to the next it is often the
--- same. With another number of substeps it is another world, so that rollouts of this one stay open. whole: the
--- design's world, or a variant of it; with_body: from the body to all robots of the rollout.
+-- Returns for the particles that are left the world, the design's robot in it, the robots of the rollout, and the list
+-- of the particles. The last world is kept: from one iteration to the next it is often the same. With another number of
+-- substeps it is another world, so that rollouts of this one stay open. whole: the design's world, or a variant of it;
+-- with_body: from the body to all robots of the rollout.
 local function rest_of(design, body, gone, whole, with_body)
   local kept = {}
   for p = 1, design.robot.particle_count do
@@ -109,7 +110,8 @@ local function rest_of(design, body, gone, whole, with_body)
   return world, world.robots[last.at], with_body(body:subset(kept)), kept
 end
 
--- The particles of the design's body by which the last rollout failed, by the design's numbers: one, or two that met.
+-- A list of the particles of the design's body by which the last rollout failed, by the design's numbers: one, or two
+-- that met. kept: numbers of the particles simulated, nil for all.
 local function culprits_of(robot, kept)
   local out = {}
   for _, culprit in ipairs(failures.culprits) do
@@ -118,7 +120,8 @@ local function culprits_of(robot, kept)
   return out
 end
 
--- Void of a binary design that has no solid within the filter's radius.
+---Void of a binary design {n} that has no solid within the filter's radius, as a set of numbers; none of a group that
+---is void altogether.
 ---@return table<integer, boolean> gone
 local function remote_void(design, density)
   local is_near, gone = design.filter(density:greater_equal(VOID)):greater(0), {}
@@ -137,8 +140,8 @@ local function remote_void(design, density)
   return gone
 end
 
--- Runs the rollout without the remote void, and without void particles that fail. Returns it, its world and its
--- definition. Errors: a solid particle fails.
+-- Runs the rollout without the remote void, if the design asks for that, and without void particles that fail. Returns
+-- it, its world and its definition. Errors: a solid particle fails.
 local function attempt(design, params, given, whole)
   local fields = tables.merged(given)
   local world, own, kept = whole, robot_in(design, whole), nil
