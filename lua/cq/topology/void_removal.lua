@@ -120,8 +120,8 @@ local function culprits_of(robot, kept)
   return out
 end
 
----Void of a binary design {n} that has no solid within the filter's radius, as a set of numbers; none of a group that
----is void altogether.
+-- Void of a binary design {n} that has no solid within the filter's radius, as a set of numbers; none of a group that
+-- is void altogether.
 ---@return table<integer, boolean> gone
 local function remote_void(design, density)
   local is_near, gone = design.filter(density:greater_equal(VOID)):greater(0), {}
