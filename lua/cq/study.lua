@@ -62,7 +62,8 @@ local spec = is.define("cq.Study", {
   run = is.callable(),
 })
 
--- The names of parameters by the alphabet. Errors: an entry without a name; none.
+-- A list of the names of parameters by the alphabet. field: "space" or "grid", for errors. Errors: an entry without a
+-- name; none.
 local function sorted_names(given, field)
   local list = {}
   for name in pairs(given) do
@@ -77,7 +78,8 @@ local function sorted_names(given, field)
   return list
 end
 
--- The parameters of a study, from space or grid, in order.
+-- A list { name, parameter } of the parameters of a study, from space or grid, by the alphabet. Errors: not one of
+-- both; an entry that is no range or list.
 local function space_list(def)
   if (def.space == nil) == (def.grid == nil) then
     is.fail("cq.Study: give space (ranges that a sampler draws from) or grid (lists for a grid)%s",
@@ -96,7 +98,8 @@ local function space_list(def)
   return out
 end
 
--- Names and senses of a study's objectives.
+-- A list { name, sign } of a study's objectives: sign 1 to minimize, -1 to maximize; "loss" where none is named.
+-- Errors: a name twice, or that cannot be a column.
 local function objectives_of(def)
   local out, seen = {}, {}
   -- adds objectives of one sense; sign: 1 to minimize, -1 to maximize
@@ -178,11 +181,11 @@ local function new(_, fields)
 end
 
 ---@internal
----Trials in all.
+---How many trials the study has: points times replicates.
 function Study:count() return self.points * self.repeats end
 
 ---@internal
----Point and replicate of a trial.
+---Which point a trial tries, and which of its replicates it is, both from 1.
 ---@return integer k, integer replicate
 function Study:place(number)
   local k = math.floor((number - 1) / self.repeats)
@@ -219,7 +222,7 @@ function Study:seed_of(numbers, replicate)
 end
 
 ---@internal
----Numbers of a point by the names of its parameters.
+---The numbers of point k by the names of its parameters, as the sampler chooses them. Of a choice its index.
 ---@param k integer
 ---@param history? table       what adapting samplers look at
 ---@return table<string, number>
@@ -230,7 +233,7 @@ function Study:draw(k, history)
 end
 
 ---@internal
----The table of parameters that run is called with.
+---The table of parameters that run is called with: values by name, from the numbers of a point.
 ---@param numbers table<string, number>
 ---@return table<string, any>
 function Study:point(numbers)
@@ -245,7 +248,8 @@ end
 function Study:adapts() return samplers[self.sampler].adapts == true end
 
 ---@internal
----The number of the last trial that can be drawn by what is known; infinite for samplers that do not adapt.
+---The number of the last trial that can be drawn by the results known in history; infinite for samplers that do not
+---adapt.
 function Study:limit(history)
   local limit = samplers[self.sampler].limit
   return limit and limit(self, history) * self.repeats or math.huge
@@ -271,7 +275,7 @@ end
 -- what the stored definition is called in an error, where its name says too little
 local called = { space = "space or grid", objectives = "minimize or maximize" }
 
--- Is a grid the stored one with values appended? Its points keep their numbers.
+-- Is a definition of a grid the stored one with values appended to its one list? Its points keep their numbers.
 local function is_longer(own, stored)
   local now, was = own.space, stored.space
   if own.sampler ~= "grid" or #now ~= 1 or type(was) ~= "table" or #was ~= 1 or type(was[1]) ~= "table"
@@ -303,12 +307,13 @@ function Study:changes(stored)
 end
 
 ---@internal
----Under cqlua check: the first point is drawn, and tried with one iteration.
+---Under cqlua check: draws the first point, tries it with one iteration, and prints the study.
 function Study:check()
   require("cq.study.trial").check(self, self:draw(1, { finished = {}, running = {}, by_number = {} }))
   print(tostring(self))
 end
 
+-- The study in one line: name, points, replicates and sampler.
 function Study:__tostring()
   return ("cq.Study %s: %s x %s, %s"):format(self.name, text.count(self.points, "point"),
     text.count(self.repeats, "replicate"), self.sampler)

@@ -8,8 +8,8 @@ Cma.__index = Cma
 local SIGMA = 0.3            -- first step size, of a cube of side 1
 local ATTEMPTS = 100         -- draws of a point outside of the cube, before it is moved to its side
 
--- Sets the weights of the better half of a generation, the learning rates that follow from them, and the mean length of
--- a random step (chi).
+-- Sets in self the weights of the better half of a generation, the learning rates that follow from them, and the mean
+-- length of a random step (chi).
 local function constants(self)
   local n, size = self.n, self.size
   local half = math.floor(size / 2)
@@ -32,7 +32,7 @@ local function constants(self)
   self.chi = math.sqrt(n) * (1 - 1 / (4 * n) + 1 / (21 * n ^ 2))       -- the mean length of a standard normal vector
 end
 
--- The identity matrix of n rows.
+-- The identity matrix of n rows, as nested lists.
 local function identity(n)
   local out = {}
   for i = 1, n do
@@ -63,18 +63,19 @@ function Cma.new(n, size)
   return self
 end
 
----Points of a generation.
+---The usual number of points of a generation in n dimensions.
 ---@return integer
 function Cma.population(n) return 4 + math.floor(3 * math.log(n)) end
 
--- Computes the eigenvectors B and axes of the covariance matrix: C = B diag(axes^2) B^T.
+-- Computes the eigenvectors B (self.basis) and the square roots of the eigenvalues (self.axes) of the covariance
+-- matrix: C = B diag(axes^2) B^T.
 local function decompose(self)
   local values, basis = symmetric.eigen(self.covariance)
   self.basis = basis
   for i = 1, self.n do self.axes[i] = math.sqrt(math.max(values[i], 1e-30)) end
 end
 
--- Draws a point of the distribution: mean + sigma B D z, with z normal.
+-- Draws a point of the distribution, a list {n}: mean + sigma B D z, with z normal.
 local function draw(self, random)
   local n, z, x = self.n, {}, {}
   for i = 1, n do z[i] = self.axes[i] * random:normal() end
@@ -86,7 +87,7 @@ local function draw(self, random)
   return x
 end
 
----A point of this generation.
+---A new point of this generation; after many draws outside of the unit cube the last one is moved into it.
 ---@param random table        a stream of its own for each point
 ---@return number[]           in [0, 1)
 function Cma:ask(random)
@@ -101,9 +102,9 @@ function Cma:ask(random)
   return x
 end
 
--- Updates the step size after a generation whose mean moved by `step`: p_sigma <- (1 - c) p_sigma + sqrt(c (2 - c) mu)
--- C^-1/2 step; sigma grows where this path is longer than that of random steps. Returns whether the path is short
--- enough for the covariance to follow it.
+-- Updates the step size (self.sigma, self.path_sigma) after a generation whose mean moved by `step`: p_sigma <- (1 - c)
+-- p_sigma + sqrt(c (2 - c) mu) C^-1/2 step; sigma grows where this path is longer than that of random steps. Returns
+-- whether the path is short enough for the covariance to follow it.
 local function adapt_sigma(self, step)
   local n, c = self.n, self.c_sigma
   local factor, length = math.sqrt(c * (2 - c) * self.mu), 0
@@ -124,7 +125,9 @@ local function adapt_sigma(self, step)
   return length / math.sqrt(1 - (1 - c) ^ (2 * self.generation)) < (1.4 + 2 / (n + 1)) * self.chi
 end
 
--- Updates the covariance after a generation: rank one by the path of the mean, rank mu by the steps of the better half.
+-- Updates the covariance (self.covariance, self.path_c) after a generation: rank one by the path of the mean, rank mu
+-- by the steps of the better half. steps, step: of the better points and of the mean, in units of sigma; moves: what
+-- adapt_sigma returned.
 local function adapt_covariance(self, steps, step, moves)
   local n, c_c, c_1, c_mu = self.n, self.c_c, self.c_1, self.c_mu
   local factor = moves and math.sqrt(c_c * (2 - c_c) * self.mu) or 0
@@ -140,7 +143,7 @@ local function adapt_covariance(self, steps, step, moves)
   end
 end
 
----Goes to the next generation.
+---Goes to the next generation: moves the mean, and updates step size and covariance.
 ---@param points number[][]    of this one
 ---@param values number[]      the less the better; infinite where a trial failed
 function Cma:tell(points, values)

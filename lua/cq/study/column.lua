@@ -6,7 +6,7 @@ local text = require "cq.base.text"
 local own = { trial = true, point = true, replicate = true, seed = true, state = true, step = true, attempts = true,
   seconds = true, problem = true }
 
----Refuses a name that cannot be a column.
+---Raises an error if a name cannot be a column of a study's table: no word, or a column that the table has of its own.
 ---@param name any
 ---@param what string       that has the name, for errors
 return function(name, what)

@@ -16,7 +16,7 @@ local networked = {
   [0x7461636f] = "OCFS2", [0x01161970] = "GFS2",
 }
 
----The type of a folder's file system, from statfs; nil where statfs fails.
+---The number of a folder's kind of file system, from statfs; nil where statfs fails.
 ---@param path string
 ---@return integer?
 function filesystem.type(path)
@@ -25,7 +25,7 @@ function filesystem.type(path)
   return tonumber(ffi.cast("uint32_t", out[0]))
 end
 
----Refuses a folder in which processes cannot share a file.
+---Raises an error if a folder is on a network file system, where processes cannot share a file.
 ---@param path string
 ---@param type? integer     that of the folder unless given
 function filesystem.check(path, type)

@@ -6,7 +6,7 @@ local importance = {}
 
 local MOST = 8               -- bins of a range
 
--- The rank of each value in a list, from 1; equal values have the mean of their ranks.
+-- A list of the rank of each value in a list, from 1; equal values have the mean of their ranks.
 local function ranks(values)
   local order, out = {}, {}
   for k = 1, #values do order[k] = k end
@@ -21,7 +21,8 @@ local function ranks(values)
   return out
 end
 
--- Which bin each point is in by one parameter: one for each value of a choice, or equal shares of a range.
+-- A list of the bin, from 1, that each of the numbers xs is in by one parameter: one for each value of a choice, or
+-- equal shares of a range; and the number of bins.
 local function bins(parameter, xs)
   local out = {}
   if parameter.kind == "choice" then return xs, #parameter.values end
@@ -31,7 +32,8 @@ local function bins(parameter, xs)
   return out, count
 end
 
----Between 0 and 1 for each parameter, in the order of the space; nil with fewer than ten points.
+---The share of the variance that each parameter explains, between 0 and 1, in the order of the space; nil with fewer
+---than ten points.
 ---@param space { name: string, parameter: cq.Parameter }[]
 ---@param points { point: table<string, number>, value: number }[]
 ---@return number[]?

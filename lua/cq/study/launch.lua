@@ -10,13 +10,13 @@ local text = require "cq.base.text"
 
 local launch, quoted = {}, text.quoted
 
--- A path from the root.
+-- The path from the root of a path in the present folder.
 local function absolute(path)
   if path:sub(1, 1) == "/" then return path end
   return first_line "pwd -P" .. "/" .. path
 end
 
--- What a command prints, errors included.
+-- The text that a command prints, errors included.
 local function output_of(command)
   local pipe = io.popen(command .. " 2>&1")
   local said = pipe and pipe:read "*a" or ""
@@ -24,7 +24,7 @@ local function output_of(command)
   return said
 end
 
--- Is this program on the path?
+-- Is this program on the shell's path?
 local function is_there(program) return output_of("command -v " .. program) ~= "" end
 
 -- The command line of a worker, quoted for a shell, with this program's own options.
@@ -46,7 +46,7 @@ local function command_of(session, options)
   return table.concat(words, " ")
 end
 
--- Makes the folder for the scripts and logs of launched workers.
+-- Makes the folder for the scripts and logs of launched workers; returns its absolute path. Errors: it cannot be made.
 local function make_folder(session)
   local folder = absolute(session.folder) .. "/launch"
   local made, problem = host.make_folder(folder)
@@ -54,7 +54,7 @@ local function make_folder(session)
   return folder
 end
 
----Was this process started by a launch? What was said to all workers then holds for it too.
+---Was this process started by a launch? Warnings were then printed to the user before.
 ---@return boolean
 function launch.is_launched() return (os.getenv "SLURM_ARRAY_TASK_ID" or os.getenv "PARALLEL_SEQ") ~= nil end
 
@@ -62,7 +62,7 @@ function launch.is_launched() return (os.getenv "SLURM_ARRAY_TASK_ID" or os.gete
 
 local SLURM_DEFAULT = 1001       -- MaxArraySize where a site says nothing; the largest index is one less
 
--- The job script of a Slurm array of so many workers. Errors: a folder whose name #SBATCH cannot hold.
+-- The text of the job script of a Slurm array of `count` workers. Errors: a folder whose name #SBATCH cannot hold.
 local function job_script(session, options, count)
   local cores = option.program.threads > 0 and option.program.threads or options.jobs
   local folder = absolute(session.folder)
@@ -82,7 +82,7 @@ local function job_script(session, options, count)
   return table.concat(lines, "\n") .. "\n"
 end
 
--- The most jobs of one Slurm array.
+-- The most jobs of one Slurm array, as scontrol tells it, else Slurm's default.
 local function array_limit()
   local size = tonumber(output_of("scontrol show config"):match "MaxArraySize%s*=%s*(%d+)")
   return math.max(1, (size or SLURM_DEFAULT) - 1)
@@ -119,7 +119,8 @@ end
 
 -- ---- ssh ------------------------------------------------------------------------------------------------------------
 
----Runs workers on hosts, and waits for them.
+---Runs workers on hosts by GNU parallel, and waits for them. Errors: no GNU parallel. options.workers becomes one for
+---each host unless given.
 ---@param session cq.Session
 ---@param options { workers: integer?, jobs: integer }
 ---@param hosts string          as GNU parallel takes them: "a,b,user@c"; ":" is this machine

@@ -10,10 +10,11 @@ local text = require "cq.base.text"
 local HISTORIES = 200           -- trials whose reports the page holds, the best of them
 local POINTS = 200              -- of a curve of one trial
 
--- A number with six digits.
+-- A number with six digits; any other value as it is.
 local function short(x) return type(x) == "number" and tonumber(("%.6g"):format(x)) or x end
 
--- The value of a parameter for the table of a page, as its definition shows it.
+-- The value of a parameter for the table of a page, from its number in a point: of a choice the value as stored; "" for
+-- nil.
 local function value_of(parameter, x)
   if x == nil then return "" end
   if parameter.values then return parameter.values[x] or x end
@@ -45,7 +46,7 @@ local function table_of(rows, stored)
   return { columns = columns, rows = out, axes = axes, objective = objective, sign = stored.objectives[1].sign }
 end
 
--- Values of finished trials in the order in which they ended, and the best value so far at each.
+-- A curve for the page: values of finished trials in the order in which they ended, and the best value so far at each.
 local function progress_of(rows, objective)
   local ended = {}
   for _, row in ipairs(rows) do
@@ -63,7 +64,8 @@ local function progress_of(rows, objective)
       { name = "each trial", y = values, points = true } } }
 end
 
--- The values of the first two objectives of finished trials against each other, for the plot of their trade-off.
+-- A curve for the page: the values of the first two objectives of finished trials against each other, for their
+-- trade-off.
 local function objectives_of(rows, objectives)
   local x, y, a, b = {}, {}, objectives[1].name, objectives[2].name
   for _, row in ipairs(rows) do
@@ -72,7 +74,8 @@ local function objectives_of(rows, objectives)
   return { title = ("%s over %s"):format(b, a), x_label = a, x = x, series = { { name = b, y = y, points = true } } }
 end
 
--- The values that a trial has reported over its steps, as curves by name.
+-- The values that a trial has reported over its steps, as a list of curves for the page, by the alphabet, of POINTS
+-- points at most.
 local function curves_of(store, number)
   local out, names, curves = {}, {}, store:curves(number)
   for name in pairs(curves) do names[#names + 1] = name end
@@ -88,7 +91,7 @@ local function curves_of(store, number)
   return out
 end
 
--- The folder with the result of a trial: its own, or a subfolder if its run has a name.
+-- The folder with saved.bin of a trial: its own, or a subfolder if its run has a name; nil: neither has one.
 local function result_folder(path)
   if host.kind(path .. "/saved.bin") then return path end
   local names = host.entries(path) or {}
@@ -98,7 +101,8 @@ local function result_folder(path)
   end
 end
 
--- Adds the bodies of the best trials to the page, `bodies` at most; trials without a saved result are passed over.
+-- Adds the bodies of the best trials to page.data.runs, `bodies` at most; trials without a saved result are passed
+-- over.
 local function add_bodies(page, folder, best, bodies, def)
   for _, row in ipairs(best) do
     if #page.data.runs >= bodies then break end
@@ -111,8 +115,7 @@ local function add_bodies(page, folder, best, bodies, def)
   end
 end
 
----Adds a study to a page.
----Errors: a folder without a study; one that is damaged.
+---Adds a study to a page, in page.data: its table, histories of its best trials, curves and bodies.
 ---@param folder string
 ---@param def rollout.report.def
 ---@param page cq.Report.page

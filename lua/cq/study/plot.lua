@@ -17,8 +17,8 @@ local MOST = 8                                  -- points with a band of their o
 local LOWER, UPPER = 0.05, 0.95
 local WIDE = 100             -- positive values whose largest is so many times the least are shown by their logarithm
 
--- What all plots show: the finished trials of a study with the value of the first objective in the user's sign, the
--- best first.
+-- The data of all plots: { study, store, label: the first objective, done: a list of finished trials, the best first,
+-- with number, point, rank (less is better) and value in the user's sign }.
 local function data_of(study, store)
   local first = study.objectives[1]
   local data = { study = study, store = store, label = first.name, done = {} }
@@ -28,7 +28,7 @@ local function data_of(study, store)
   return data
 end
 
--- Are the values positive and so far apart that an axis should be logarithmic?
+-- Are the values of a list positive and so far apart that an axis should be logarithmic?
 local function spans_decades(values)
   local lo, hi = math.huge, -math.huge
   for _, value in ipairs(values) do lo, hi = math.min(lo, value), math.max(hi, value) end
@@ -37,14 +37,15 @@ end
 
 -- ---- slices --------------------------------------------------------------------------------------------------------
 
--- The values of a parameter as labels.
+-- The values of a choice as a list of texts.
 local function labels_of(parameter)
   local out = {}
   for k = 1, #parameter.values do out[k] = parameter:label(k) end
   return out
 end
 
--- One slice plot: results by one parameter. Points of a choice are spread beside its middle, by trial number.
+-- One slice plot, a canvas: results over one parameter. Points of a choice are spread beside its middle, by trial
+-- number.
 local function slice(data, name, parameter)
   local x, y, label = {}, {}, name
   for k, entry in ipairs(data.done) do
@@ -58,7 +59,7 @@ local function slice(data, name, parameter)
     x_names = parameter.kind == "choice" and labels_of(parameter) or nil }
 end
 
--- The sheet of slice plots, one for each parameter.
+-- The sheet of slice plots, one canvas with a plot for each parameter.
 local function slices(data)
   local space = data.study.space
   local across = math.min(#space, ACROSS)
@@ -84,8 +85,8 @@ local function name_of(data)
   return first
 end
 
--- Median and quantiles of a reported value at each step over the trials `numbers` that came so far; nil where none has
--- reported.
+-- { x: steps, y: median, lower, upper: quantiles }, lists, of a reported value over the trials `numbers` that came to
+-- each step; nil where none has reported.
 local function band_of(data, name, numbers)
   local at, steps = {}, {}
   for _, number in ipairs(numbers) do
@@ -109,7 +110,8 @@ local function band_of(data, name, numbers)
   return #band.x > 0 and band or nil
 end
 
--- Points that have curves, by their mean result, the best first.
+-- A list of points { k, text, numbers of their trials, mean result } that are done, by their mean result, the best
+-- first.
 local function points_of(data)
   local out = data.study:by_point(data.done)
   for _, point in ipairs(out) do
@@ -125,7 +127,8 @@ local function points_of(data)
   return out
 end
 
--- The groups of trials that share one curve: { text =, numbers = }.
+-- A list { text, numbers } of the groups of trials that share one curve: the replicates of a point, or all trials and
+-- the best.
 local function groups_of(data)
   if data.study.repeats > 1 then return points_of(data) end
   local all = {}
@@ -136,7 +139,7 @@ local function groups_of(data)
   return { { text = "all trials", numbers = all }, { text = ("the best, trial %d"):format(best), numbers = { best } } }
 end
 
--- The plot of curves: medians of groups of trials with bands. nil: no trial reported.
+-- The plot of curves, a canvas: medians of groups of trials with bands. nil: no trial reported.
 local function bands(data)
   local name, series, all = name_of(data), {}, {}
   for k, group in ipairs(name and groups_of(data) or {}) do
@@ -152,7 +155,8 @@ local function bands(data)
     log_y = spans_decades(all), height = 500 + 20 * #series }
 end
 
----Draws all that there is something to show of.
+---Draws slices.png and, if trials have reported curves, bands.png in a folder. Errors: no trial is done; the folder
+---cannot be made.
 ---@param study cq.Study
 ---@param store cq.Store
 ---@param folder string

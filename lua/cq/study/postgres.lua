@@ -55,13 +55,14 @@ local postgres = {}
 
 local P                              ---@type ffi.namespace*  once it is loaded
 
--- A message of the server on one line.
+-- A message of the server, a C string, with its lines joined into one.
 local function first_line(said) return (ffi.string(said):gsub("%s+", " "):gsub("^ ", ""):gsub(" $", "")) end
 
 -- raised within a transaction whose connection was lost, so that it begins again
 local Again = setmetatable({}, { __tostring = function() return "the connection to the server was lost" end })
 
--- Sets the options of a connection, after each time it is made; returns the server's error, nil where all is well.
+-- Makes the schema and sets the options of a connection, after each time it is made; returns the server's error, nil
+-- where all is well.
 local function set_up(self)
   self.prepared, self.count = {}, 0
   local schema = '"' .. self.schema .. '"'
@@ -97,7 +98,7 @@ function postgres.open(address, def)
   return self
 end
 
--- Waits until the server is back, and connects again.
+-- Waits until the server is back, and connects again. Errors: it does not come back in time; Ctrl-C.
 local function reconnect(self)
   local began = process.now()
   message.note("the connection to %s was lost; trying again", self.path)
@@ -125,7 +126,7 @@ local function own_sql(sql)
   end))
 end
 
--- A number as text without loss of digits.
+-- A number as text without loss of digits; any other value as it is.
 local function word(value)
   if type(value) == "number" then return value % 1 == 0 and ("%.0f"):format(value) or ("%.17g"):format(value) end
   return value
@@ -151,8 +152,8 @@ local function execute(self, sql, ...)
   return P.PQexecPrepared(self.handle, name, count, values, nil, nil, 0)
 end
 
--- The result of a statement that went well; the caller clears it. Connects again as often as needed; within a
--- transaction that raises Again. Errors: the server refuses it.
+-- The result of a statement that went well; the caller clears it. Connects again as often as needed, after which an
+-- error, Again, is raised within a transaction. Errors: the server refuses it.
 local function result_of(self, sql, ...)
   while true do
     local result = execute(self, sql, ...)
@@ -168,7 +169,7 @@ local function result_of(self, sql, ...)
   end
 end
 
----Runs a statement; how many rows it changed.
+---Runs a statement with its values; returns how many rows it changed.
 function Postgres:run(sql, ...)
   local result = result_of(self, sql, ...)
   local changed = tonumber(ffi.string(P.PQcmdTuples(result))) or 0
@@ -176,7 +177,7 @@ function Postgres:run(sql, ...)
   return changed
 end
 
----All rows that a statement gives, as tables by the names of the columns.
+---A list of all rows that a statement gives, as tables by the names of the columns: numbers, texts, nil.
 function Postgres:rows(sql, ...)
   local result, out = result_of(self, sql, ...), {}
   local names, types = {}, {}
@@ -197,13 +198,14 @@ function Postgres:rows(sql, ...)
   return out
 end
 
----The first column of the first row, or nil.
+---The first column of the first row that a statement gives; nil: it gives none.
 function Postgres:value(sql, ...)
   local row = self:rows(sql, ...)[1]
   if row then return select(2, next(row)) end
 end
 
----Calls f within a transaction: all of its changes or none. A nested one is part of the outer.
+---Calls f within a transaction and returns its value: all of its changes are made or none. A nested one is part of the
+---outer. f is called again where the connection was lost.
 function Postgres:transaction(f)
   if self.inside then return f() end
   while true do
@@ -223,10 +225,10 @@ function Postgres:transaction(f)
   end
 end
 
----Until the end of this transaction no other process passes here.
+---Waits for a lock of the study, which this process holds until the end of its transaction.
 function Postgres:turn() self:rows("SELECT pg_advisory_xact_lock(?, hashtext(?))", TURN, self.schema) end
 
----Was the database removed? Never: it is on a server, and in no folder that somebody could remove.
+---Was the database removed? Always false: it is on a server, and in no folder that somebody could remove.
 ---@return boolean
 function Postgres:is_removed() return false end
 

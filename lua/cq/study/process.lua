@@ -65,8 +65,8 @@ end
 
 -- ---- who is who ----------------------------------------------------------------------------------------------------
 
--- When a process began, in ticks since the machine did; nil: it has ended. Numbers of processes are used again, so
--- number and begin together name one.
+-- When a process began, in ticks since the machine did, as text; nil: it has ended. Numbers of processes are used
+-- again, so number and begin together name one.
 local function beginning(pid)
   local file = io.open(("/proc/%d/stat"):format(pid))
   if not file then return nil end
@@ -77,7 +77,7 @@ local function beginning(pid)
   return state ~= "Z" and state ~= "X" and words[20] or nil
 end
 
--- The machine or container that this process runs in, since each container numbers processes on its own.
+-- A text for the machine or container that this process runs in, since each container numbers processes on its own.
 local function place()
   local buffer = ffi.new "char[128]"
   local length = tonumber(F.readlink("/proc/self/ns/pid", buffer, 127))
@@ -92,7 +92,7 @@ function process.name()
   return ("%s/%d/%s"):format(place(), pid, beginning(pid) or "0")
 end
 
----Is this the name of a process that was on this machine and has ended?
+---Is this, as process.name gives it, the name of a process that was on this machine and has ended?
 ---@param name string
 function process.is_gone(name)
   local where, pid, began = name:match "^(.*)/(%d+)/(%d+)$"
@@ -101,10 +101,11 @@ end
 
 -- ---- starting and ending -------------------------------------------------------------------------------------------
 
--- The operating system's words for an error number.
+-- The operating system's words for an error number; nil: the last one.
 local function problem_of(number) return ffi.string(F.strerror(number or ffi.errno())) end
 
--- Makes a pipe that programs started later do not inherit; returns its ends for reading and writing.
+-- Makes a pipe that programs started later do not inherit; returns the numbers of its ends for reading and writing.
+-- Errors: the system makes none.
 local function pipe()
   local files = ffi.new "int[2]"
   if F.pipe2(files, O_CLOEXEC) ~= 0 then is.fail("no pipe to a trial's process can be made: %s", problem_of()) end
@@ -156,7 +157,7 @@ function process.start(words, threads, log)
   return setmetatable({ pid = pid[0], input = ours_in, output = ours_out, rest = "" }, Child)
 end
 
--- Writes a line whole; false if the other end is closed.
+-- Writes a line whole to a file number; returns false if the other end is closed.
 local function write_all(file, line)
   local at = 0
   while at < #line do
@@ -167,13 +168,13 @@ local function write_all(file, line)
   return true
 end
 
----Sends a line to the child; false if it has ended.
+---Sends a line to the child; returns false if it has ended.
 function Child:send(line) return write_all(self.output, line .. "\n") end
 
 local BLOCK = 65536
 local buffer = ffi.new("char[?]", BLOCK)
 
----Lines that have come, after poll said so; ended is true when no more will.
+---Lines that the child has sent, after poll said so; ended is true when no more will come.
 ---@return string[] lines, boolean ended
 function Child:receive()
   local count = tonumber(F.read(self.input, buffer, BLOCK))
@@ -200,7 +201,7 @@ end
 ---Sends a signal to the child process and its descendants.
 function Child:signal(number) F.kill(-self.pid, number) end
 
--- Waits for a child's end; gives its exit code or signal. Returns the code, or nil and the signal.
+-- Waits for the end of a child. Returns its exit code, or nil and the signal that ended it.
 local function wait_for(pid)
   local status = ffi.new "int[1]"
   repeat local got = F.waitpid(pid, status, 0) until got == pid or ffi.errno() ~= EINTR
@@ -209,7 +210,7 @@ local function wait_for(pid)
   return nil, signal
 end
 
----Waits for the child's end; its exit code, or nil and the signal that ended it.
+---Waits for the child's end and closes its pipes; returns its exit code, or nil and the signal that ended it.
 ---@return integer? code, integer? signal
 function Child:wait()
   local code, signal = wait_for(self.pid)
@@ -251,14 +252,14 @@ function process.read_line()
   end
 end
 
----Sends a line from a child to its parent; false when the parent is gone.
+---Sends a line from a child to its parent; returns false when the parent is gone.
 function process.tell(line) return write_all(OUT, line .. "\n") end
 
----Threads of this process.
+---How many threads this process has.
 ---@return integer
 function process.threads() return #(host.entries "/proc/self/task" or { 0, 0 }) end
 
----Calls f in a forked copy of this process, whose output f must flush, and waits for its end. Gives its exit code (0,
+---Calls f in a forked copy of this process, whose output f must flush, and waits for its end. Returns its exit code (0,
 ---or 1 after an error in f, which is not printed), or nil and the signal that ended it.
 ---@param f fun()
 ---@return integer? code, integer? signal
@@ -272,7 +273,8 @@ function process.in_a_fork(f)
   F._exit(fine and 0 or 1)
 end
 
----Makes this process end when its parent ends; false if the parent is gone.
+---Makes this process end when its parent ends, and keeps the pipes from processes that it starts; false if the parent
+---is gone.
 ---@return boolean
 function process.join_parent()
   F.prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0)
@@ -284,7 +286,7 @@ function process.join_parent()
   return parent == F.getppid()
 end
 
----Makes a folder in an existing one; false if it cannot.
+---Makes a folder in an existing one; returns false if it cannot.
 ---@param path string
 ---@return boolean
 function process.make_folder(path) return F.mkdir(path, 511) == 0 end

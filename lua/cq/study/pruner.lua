@@ -45,11 +45,12 @@ function Pruner:ends(value, others)
 end
 
 ---@internal
----The pruner's definition as stored, to detect changes.
+---A copy of the pruner's definition as stored, to detect changes.
 function Pruner:description()
   return tables.merged(self)
 end
 
+-- The pruner in one line, with its options.
 function Pruner:__tostring()
   if self.kind == "median" then return ("cq.Pruner.median { from step %d, %d trials }"):format(self.warmup,
     self.trials) end

@@ -17,7 +17,8 @@ local report = {}
 
 -- ---- status --------------------------------------------------------------------------------------------------------
 
--- A line for each process that runs trials of the study, with its name and the time of its last sign of life.
+-- A list of lines, one for each process that runs trials of the study, with its name and the time of its last sign of
+-- life.
 local function workers(store)
   local out, now = {}, process.now()
   for _, row in ipairs(store.base:rows [[SELECT worker, count(*) AS trials, max(beat) AS beat FROM trial
@@ -30,7 +31,7 @@ local function workers(store)
   return out
 end
 
--- The points that no other point beats in all objectives (the Pareto front).
+-- A list of the rows of trials that no other one beats in all objectives (the Pareto front).
 local function front(study, store)
   local tpe, list = require "cq.study.tpe", {}
   for _, row in ipairs(store:trials "state = 'done'") do
@@ -59,7 +60,7 @@ local function importances(study, store)
   return #words > 0 and "share of the variance that each explains alone: " .. table.concat(words, ", ") or nil
 end
 
--- Prints the best trial, or the trials that no other one beats in all objectives.
+-- Prints the best trial with the share of each parameter, or the trials that no other one beats in all objectives.
 local function print_best(study, store)
   if #study.objectives == 1 then
     local line, best = progress.best(study, store)
@@ -82,7 +83,7 @@ local function print_best(study, store)
   end
 end
 
----Prints how far a study has come.
+---Prints how far a study has come: counts, the best, workers and failed trials; or, as_json, one JSON object.
 ---@param session cq.Session
 ---@param as_json? boolean
 function report.status(session, as_json)
@@ -109,10 +110,10 @@ end
 
 -- ---- one trial -----------------------------------------------------------------------------------------------------
 
--- The folder of a trial.
+-- The path of a trial's folder.
 local function folder_of(session, number) return ("%s/trials/%06d"):format(session.folder, number) end
 
----Prints all that is known of a trial.
+---Prints all that is known of a trial: state, point, results, curves, time and how to run it alone.
 ---@param session cq.Session
 function report.show(session, number)
   local study, store = session.study, session:look()
@@ -135,8 +136,8 @@ function report.show(session, number)
   end
 end
 
----Tries a trial outside of the study, once more or before the study has begun. Errors: no such trial; one whose point
----the sampler has yet to choose.
+---Runs a trial alone and prints its result, outside of the study, once more or before the study has begun. Errors: no
+---such trial; one whose point the sampler has yet to choose.
 ---@param session cq.Session
 ---@return integer? code
 function report.rerun(session, number)
@@ -167,8 +168,8 @@ function report.rerun(session, number)
     job.folder))
 end
 
----Renders a trial from its saved results without training: its function runs, and run:optimize loads instead. Errors: a
----trial that is not done, or that has optimized no experiment.
+---Renders a trial as trial.mp4 in its folder from its saved results without training: its function runs, and
+---run:optimize loads instead. Prints the path. Errors: a trial that is not done, or that has optimized no experiment.
 ---@param session cq.Session
 ---@param number integer
 function report.render(session, number)
@@ -184,13 +185,13 @@ end
 
 -- ---- tables --------------------------------------------------------------------------------------------------------
 
--- A value as a cell of a CSV file.
+-- A value as the text of a cell of a CSV file; "" for nil.
 local function cell(value)
   if value == nil then return "" end
   return csv.cell(((type(value) == "number" and text.exact(value) or tostring(value)):gsub("\n", " ")))
 end
 
--- Prints cells as a line of a CSV file.
+-- Prints the first `count` cells of a list as a line of a CSV file; changes the list.
 local function print_line(cells, count)
   for k = 1, count do cells[k] = cell(cells[k]) end
   print(table.concat(cells, ",", 1, count))
@@ -204,7 +205,7 @@ local function export_curves(store)
   end
 end
 
----Prints a CSV: a line for each trial, or of each reported value.
+---Prints a CSV with a header: a line for each trial, or, with curves, for each reported value.
 ---@param session cq.Session
 ---@param curves? boolean
 function report.export(session, curves)

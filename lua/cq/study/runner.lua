@@ -31,7 +31,7 @@ local GRACE = 3              -- [s] that processes have to end when they are ask
 ---@field threads integer       of a child
 ---@field script string?        the hash of the script
 
--- A runner of a study's trials in child processes, made of `def` itself; none is started yet.
+-- The runner of a study's trials in child processes, made of `def` itself; none is started yet.
 ---@param def cq.Runner.def
 ---@return cq.Runner
 local function new(def)
@@ -46,7 +46,7 @@ end
 -- ---- claims --------------------------------------------------------------------------------------------------------
 
 -- Claims the next trial for this worker and gives it a point, in one transaction, so that replicates of a point cannot
--- draw it twice. nil: none is waiting.
+-- draw it twice. nil: none is waiting. The trial: { number, attempts, point: JSON }.
 local function claim(self)
   local store, now = self.store, process.now()
   return store.base:transaction(function()
@@ -69,7 +69,7 @@ local function claim(self)
   end)
 end
 
--- A claimed trial as a child process is told of it.
+-- A claimed trial as the table that a child process is sent.
 local function job_of(self, claimed)
   local _, replicate = self.study:place(claimed.number)
   local point = json.decode(claimed.point)
@@ -85,7 +85,7 @@ end
 ---@return string
 function Runner:trial_folder(number) return ("%s/trials/%06d"):format(self.folder, number) end
 
--- A child process without a trial; starts one if there is none.
+-- Returns a child process without a trial; starts one if there is none.
 local function idle_child(self)
   for _, child in ipairs(self.children) do
     if not child.claimed and not child.leaving then return child end
@@ -95,8 +95,8 @@ local function idle_child(self)
   return child
 end
 
--- Claims trials while there are free jobs, and hands each to a child process; ends where nothing can be claimed, and
--- asks the store again some time later.
+-- Claims trials while there are free jobs, and hands each to a child process. Where nothing can be claimed it returns,
+-- and does not ask the store again before self.look_at.
 local function start_trials(self)
   while self.busy < self.jobs do
     if not self.waiting and process.now() < (self.look_at or 0) then return end
@@ -113,13 +113,14 @@ end
 
 -- ---- what children say ---------------------------------------------------------------------------------------------
 
--- Stores a child's reports within a transaction; they are cleared after it, since a transaction may be repeated.
+-- Stores a child's reports within the caller's transaction. The caller clears them after it, since a transaction may be
+-- repeated.
 local function flush(self, child)
   if #child.reports > 0 then self.store:report(child.claimed, self.worker, child.reports) end
 end
 
--- Stores the end of a trial that its process has reported, and frees the child for another one. What another process
--- has claimed meanwhile is dropped.
+-- Stores the end of a trial that its process has reported, and frees the child for another one. The end of a trial that
+-- another process has claimed meanwhile is dropped. ended: { state, result, value, problem }.
 local function finish(self, child, ended)
   -- what a trial says whose folder was removed under it is nothing to keep
   if self.store:is_removed() then return end
@@ -137,8 +138,9 @@ end
 
 -- a trial whose process ended without a word, by a signal that came from outside or by a fault of its own
 local by_hand = { [1] = true, [2] = true, [9] = true, [15] = true }
--- A process ended without reporting the end of its trial. One that was killed by hand, or left with code 0, loses the
--- trial, which waits again up to `retries` times; any other end fails the trial.
+-- Stores that a child's process ended, with a code or by a signal, without reporting the end of its trial. One that was
+-- killed by hand, or left with code 0, loses the trial, which waits again up to `retries` times; any other end fails
+-- the trial.
 local function handle_exit(self, child, code, signal)
   local claimed = child.claimed
   if (signal and by_hand[signal]) or code == 0 then
@@ -162,7 +164,7 @@ end
 
 local hear = {}
 
--- A trial reports a value at a step.
+-- A trial reports a value at a step: keeps it in child.reports, for flush. rest: the message after its first word.
 function hear.report(_, child, rest)
   local name, step, value = rest:match "^([^\t]*)\t([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
@@ -171,7 +173,8 @@ function hear.report(_, child, rest)
   if name == child.objective then child.last.value = value end
 end
 
--- A child asks whether its trial, which has a value at a step, shall go on; the pruner's answer goes back to it.
+-- A child asks whether its trial, which has a value at a step, shall go on; sends it the pruner's answer, "end" or
+-- "go".
 function hear.ask(self, child, rest)
   local step, value = rest:match "^([^\t]*)\t([^\t]*)$"
   step, value = tonumber(step), tonumber(value)
@@ -179,7 +182,8 @@ function hear.ask(self, child, rest)
   child:send(self.study.pruner:ends(value, others) and "end" or "go")
 end
 
--- A trial's process has ended; its result was received before, or never will be.
+-- A trial's forked process has ended, with a code or by a signal; the end of the trial was reported before, or never
+-- will be.
 function hear.ended(self, child, rest)
   local number, code, signal = rest:match "^(%d+)\t(%-?%d+)\t(%d+)$"
   code, signal = tonumber(code), tonumber(signal)
@@ -187,33 +191,33 @@ function hear.ended(self, child, rest)
   handle_exit(self, child, code >= 0 and code or nil, signal > 0 and signal or nil)
 end
 
--- The child says that it takes no trial after this one.
+-- A child says that it takes no trial after this one.
 function hear.last(_, child) child.leaving = true end
 
--- The first objective of a trial, signed so that less is better; nil if its results lack it.
+-- The first objective among a trial's numbers, signed so that less is better; nil if they lack it.
 local function first_value(self, numbers)
   local first = self.study.objectives[1]
   return numbers[first.name] and numbers[first.name] * first.sign
 end
 
--- A trial has succeeded: stores its result.
+-- A trial has succeeded: stores its result, JSON in rest.
 function hear.done(self, child, rest)
   local result = json.decode(rest)
   finish(self, child, { state = "done", result = result, value = first_value(self, result) })
 end
 
--- The child says that its trial was ended early by the pruner.
+-- A child says that its trial was ended early by the pruner: stores that, with the last value.
 function hear.pruned(self, child)
   local value = child.last.value
   finish(self, child, { state = "pruned", value = value and value * self.study.objectives[1].sign })
 end
 
--- The child says that its trial failed, and why.
+-- A child says that its trial failed, and why: stores that.
 function hear.failed(self, child, rest)
   finish(self, child, { state = "failed", problem = json.decode(rest).problem })
 end
 
--- Takes a child process off the list.
+-- Takes a child process off the list of children.
 local function remove(self, child)
   for k, other in ipairs(self.children) do
     if other == child then table.remove(self.children, k) end
@@ -267,7 +271,7 @@ local function tick(self)
   self.progress:update(self.children)
 end
 
--- Is nothing at work here, and does no trial wait, or was the order given to stop?
+-- Does nothing run here, and does no trial of the study wait, or was the order given to stop?
 local function is_over(self)
   if self.busy > 0 then return false end
   if self.stopping then return true end
@@ -275,7 +279,8 @@ local function is_over(self)
   return self.store:counts().waiting == 0
 end
 
--- Ends all child processes; their trials wait again, as if they had not begun.
+-- Ends all child processes; their trials wait again, as if they had not begun. Those that do not end within GRACE are
+-- killed.
 local function end_children(self)
   for _, child in ipairs(self.children) do
     child:dismiss()                      -- one that has nothing to do ends by itself
@@ -298,8 +303,8 @@ local function end_children(self)
   end
 end
 
--- The loop of a worker: starts trials, reads messages, keeps the store alive, until the study is over, stopped or
--- removed.
+-- The loop of a worker: starts trials, reads messages, keeps the store alive, until it returns "finished", "stopped",
+-- "removed" (the store's file) or "interrupted".
 local function work(self)
   self.waiting = true
   while C.cq_interrupted() == 0 do
@@ -313,8 +318,8 @@ local function work(self)
   return "interrupted"
 end
 
----Works until nothing is left to do.
----Errors: the folder of the study was removed meanwhile; what is known is written anew first.
+---Works until no trial is left, an order to stop, or Ctrl-C, and ends all child processes. Errors: the folder of the
+---study was removed meanwhile; the known results are first written to a new file.
 ---@return "finished"|"stopped"|"interrupted"
 function Runner:run()
   local fine, outcome = pcall(work, self)
@@ -328,7 +333,7 @@ function Runner:run()
   return outcome
 end
 
----What a child's command line says: the script and its options, and the program's, with threads and memory split.
+---The command line of a child: the script and its options, and the program's, with threads and memory split among jobs.
 ---@param session cq.Session
 ---@param jobs integer
 ---@return string[] words, integer threads

@@ -23,6 +23,7 @@ local samplers = {}
 
 samplers.grid = {
   fixed = true,
+  -- Coordinates {parameters} in [0, 1) of point k: one combination of the lists' values.
   units = function(study, k)
     local rest, out = k - 1, {}
     for d = #study.space, 1, -1 do
@@ -35,6 +36,7 @@ samplers.grid = {
 }
 
 samplers.random = {
+  -- Coordinates {parameters} in [0, 1) of point k, uniformly at random.
   units = function(study, k)
     local random, out = stream.of(study.seed, "point", k), {}
     for d = 1, #study.space do out[d] = random:uniform() end
@@ -44,6 +46,7 @@ samplers.random = {
 
 samplers.latin_hypercube = {
   fixed = true,
+  -- Coordinates {parameters} in [0, 1) of point k: along each one, every point is in another of as many equal parts.
   units = function(study, k)
     local orders = study.orders or {}
     study.orders = orders
@@ -57,12 +60,14 @@ samplers.latin_hypercube = {
 }
 
 samplers.sobol = {
+  -- Raises an error if the study has more parameters than Sobol's numbers are for.
   check = function(study)
     if #study.space > sobol.dimensions then
       is.fail("cq.Study: sampler \"sobol\" has numbers for %d parameters, the space has %d; take another",
         sobol.dimensions, #study.space)
     end
   end,
+  -- Coordinates {parameters} in [0, 1) of point k, of the scrambled Sobol sequence.
   units = function(study, k)
     local out = {}
     for d = 1, #study.space do out[d] = sobol.coordinate(study.seed, k - 1, d) end
@@ -70,7 +75,7 @@ samplers.sobol = {
   end,
 }
 
--- The parameters of a study's space.
+-- A list of the cq.Parameter of a study's space.
 local function parameters_of(study)
   local out = {}
   for d, entry in ipairs(study.space) do out[d] = entry.parameter end
@@ -79,6 +84,7 @@ end
 
 samplers.tpe = {
   adapts = true,
+  -- Coordinates {parameters} in [0, 1) of point k, by the finished and running points of history.
   units = function(study, k, history)
     local finished = {}
     for _, entry in ipairs(history.finished) do finished[#finished + 1] = entry end
@@ -87,7 +93,8 @@ samplers.tpe = {
   end,
 }
 
--- CMA-ES after all whole generations that have ended; a trial that failed counts as infinite.
+-- The Cma of a study, kept in history, after all whole generations that have ended; a trial that failed counts as
+-- infinite.
 local function strategy(study, history)
   local cma = history.cma or Cma.new(#study.space)
   history.cma = cma
@@ -104,6 +111,7 @@ end
 
 samplers.cma_es = {
   adapts = true,
+  -- Raises an error if the study has several objectives, or a choice among its parameters.
   check = function(study)
     if #study.objectives > 1 then is.fail("cq.Study: sampler \"cma_es\" takes one objective, got %d; take \"tpe\"",
       #study.objectives) end
@@ -113,7 +121,9 @@ samplers.cma_es = {
       end
     end
   end,
+  -- Coordinates {parameters} in [0, 1) of point k, drawn from the present generation's distribution.
   units = function(study, k, history) return strategy(study, history):ask(stream.of(study.seed, "cma", k)) end,
+  -- The number of the last point of the present generation.
   limit = function(study, history)
     local cma = strategy(study, history)
     return (cma.generation + 1) * cma.size

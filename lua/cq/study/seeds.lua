@@ -13,7 +13,8 @@ local text = require "cq.base.text"
 
 local seeds = {}
 
--- Reports the losses of the script's run as the trial's curve, if there is one run in the trial's folder.
+-- Reports the losses of the script's run, from its history.csv, as the trial's curve, if there is one in the trial's
+-- folder.
 local function report_history(trial)
   if not host.kind(trial.folder .. "/history.csv") then return end
   for _, row in ipairs(Run.read_history(trial.folder)) do
@@ -21,7 +22,8 @@ local function report_history(trial)
   end
 end
 
--- The result of a script that returns none: the best loss that the run in its trial's folder has saved.
+-- The result { loss } of a script that returns none: the best loss that the run in its trial's folder has saved; false:
+-- there is none.
 local function saved_loss(trial)
   local path = trial.folder .. "/saved.bin"
   local saved = host.kind(path) and require "cq.load" (path)

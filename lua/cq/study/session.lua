@@ -28,7 +28,7 @@ Session.__index = Session
 
 local session = { class = Session }
 
--- The hash of each file, by its name.
+-- The hash of each file by its name, from their texts by name.
 local function hashes(files)
   local out = {}
   for name, bytes in pairs(files) do out[name] = require("cq.run").hash(bytes) end
@@ -75,7 +75,7 @@ function Session:command(name, what)
   return table.concat(words, " ")
 end
 
----Files (script and modules) whose text differs from that when the study began.
+---Says which files (script and modules) have another text than when the study began, in words; nil: none.
 ---@param stored table        the definition that the store keeps
 ---@return string?
 function Session:changed(stored)
@@ -103,16 +103,16 @@ end
 ---@return string
 function Session:path() return self.address or self.folder .. "/study.sqlite" end
 
--- Does the study exist? On a server this is known when it is opened.
+-- Does the store's file exist? True for one on a server, of which only opening it tells.
 local function is_there(self) return self.address ~= nil or host.kind(self:path()) ~= nil end
 
--- Opens the store of a study: a file, or a schema of its own on a server.
+-- Opens the store of a study: a file, or a schema of its own on a server. def: options for stores.open, changed.
 local function open_store(self, path, def)
   def.schema, def.study = "cqlua_" .. self.study.name, self.study
   return stores.open(path, def)
 end
 
----Is there anything of the study?
+---Is there a store of the study? On a server always true, until it is opened.
 ---@return boolean
 function Session:has_begun() return is_there(self) end
 
@@ -130,7 +130,7 @@ function Session:look(change)
   return self.store
 end
 
--- Moves the files of an earlier study aside, where they are kept.
+-- Moves the named files of an earlier study into a new folder beside them. Errors: they cannot be moved.
 local function move_away(self, names)
   local earlier = place.unused(self.folder .. "/earlier-")
   local made, problem = host.make_folder(earlier)
@@ -142,7 +142,7 @@ local function move_away(self, names)
   message.note("the earlier study in %s is now in %s", self.folder, earlier)
 end
 
--- Refuses to begin anew while other workers are at work.
+-- Raises an error if other workers are at work on the study, which is to begin anew.
 local function refuse_workers(self, store)
   for _, row in ipairs(store.base:rows [[SELECT worker, max(beat) AS beat FROM trial WHERE state = 'running'
     GROUP BY worker]]) do
@@ -152,7 +152,8 @@ local function refuse_workers(self, store)
   end
 end
 
--- Refuses a stored study that differs: in its definition always, in script or options unless go_on is set.
+-- Raises an error if a stored study differs from this one: in its definition always, in script or options unless go_on
+-- is set.
 local function compare(self, stored, go_on)
   local study = self.study
   local changes = study:changes(stored)

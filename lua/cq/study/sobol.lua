@@ -39,8 +39,8 @@ local numbers = {
 ---Dimensions that there are numbers for.
 sobol.dimensions = #numbers + 1
 
--- Direction numbers v_1 .. v_32 of a dimension, as 32-bit integers: v_i = m_i 2^(32 - i), and from the degree s on v_i
--- = a_1 v_(i-1) + ... + a_(s-1) v_(i-s+1) + v_(i-s) + v_(i-s) / 2^s, all sums without carry.
+-- A list of the direction numbers v_1 .. v_32 of a dimension, as 32-bit integers: v_i = m_i 2^(32 - i), and from the
+-- degree s on v_i = a_1 v_(i-1) + ... + a_(s-1) v_(i-s+1) + v_(i-s) + v_(i-s) / 2^s, all sums without carry.
 local function directions(dimension)
   local v = {}
   if dimension == 1 then
@@ -78,15 +78,16 @@ function sobol.digits(index, dimension)
   return x
 end
 
--- A hash of a 64-bit key by the finalizer of splitmix64 (Steele, Lea, Flood 2014): every bit of the result depends on
--- every bit of the key.
+-- A hash, uint64_t, of a 64-bit key by the finalizer of splitmix64 (Steele, Lea, Flood 2014): every bit of the result
+-- depends on every bit of the key.
 local function mix(key)
   key = bit.bxor(key, bit.rshift(key, 30)) * 0xbf58476d1ce4e5b9ULL
   key = bit.bxor(key, bit.rshift(key, 27)) * 0x94d049bb133111ebULL
   return bit.bxor(key, bit.rshift(key, 31))
 end
 
--- Owen scrambling: each digit is flipped depending on the digits before it.
+-- Owen scrambling of the 32 digits of x: each digit is flipped depending on the digits before it. Returns a whole
+-- number from 0 to 2^32 - 1.
 local function scramble(x, seed)
   local out = 0
   for digit = 1, BITS do

@@ -19,8 +19,8 @@ local text = require "cq.base.text"
 local Parameter = { __name = "cq.Parameter" }
 Parameter.__index = Parameter
 
--- The ends of the range that a parameter is drawn from. An integer's range is wider by a half on each side, so that
--- its end values are as likely as the others.
+-- The two ends of the range that a parameter is drawn from, of a logarithmic one as logarithms. An integer's range is
+-- wider by a half on each side, so that its end values are as likely as the others.
 local function ends(self)
   local pad = self.kind == "integer" and 0.5 or 0
   local low, high = self.min - pad, self.max + pad
@@ -29,7 +29,7 @@ local function ends(self)
 end
 
 ---@internal
----The number of this parameter at a coordinate u in [0, 1); of a choice which of its values, from 1.
+---The number of this parameter at a coordinate u in [0, 1); of a choice the index of its value, from 1.
 ---@param u number      in [0, 1)
 ---@return number
 function Parameter:at(u)
@@ -42,7 +42,7 @@ function Parameter:at(u)
 end
 
 ---@internal
----The coordinate of a number: of an integer or a choice, the middle of its share.
+---The coordinate of a number x of the parameter, in [0, 1): of an integer or a choice, the middle of its share.
 ---@param x number
 ---@return number
 function Parameter:unit(x)
@@ -52,13 +52,13 @@ function Parameter:unit(x)
 end
 
 ---@internal
----The value that run is given for a number: the number itself, or the choice of that index.
+---The value that run is given for a number x: the number itself, or the value of a choice with that index.
 function Parameter:value(x)
   if self.kind == "choice" then return self.values[x] end
   return x
 end
 
--- A choice in words, for tables and plots.
+-- A value of a choice as text, for tables and plots.
 local function word(value)
   if type(value) == "number" then return text.number(value) end
   if type(value) == "table" and not getmetatable(value) and text.is_list(value) then
@@ -73,7 +73,7 @@ local function word(value)
 end
 
 ---@internal
----A number of this parameter for people.
+---A number of this parameter as text for people: of a choice its value.
 ---@return string
 function Parameter:label(x)
   if self.kind == "choice" then return word(self.values[x]) end
@@ -90,7 +90,7 @@ function Parameter:holds(x)
 end
 
 ---@internal
----The value for a number, as JSON can hold it; others, such as functions, as words.
+---The value for a number x as JSON can hold it; functions and other objects as texts.
 ---@return number|string|boolean|table
 function Parameter:plain(x)
   if self.kind ~= "choice" then return x end
@@ -108,7 +108,7 @@ function Parameter:plain(x)
 end
 
 ---@internal
----Can a plot show its values as numbers? Of choices those that are lists of numbers.
+---Can a plot show its values as numbers? Of choices only those whose values are all numbers.
 ---@return boolean
 function Parameter:is_numeric()
   if self.kind ~= "choice" then return true end
@@ -130,6 +130,7 @@ function Parameter:description()
   return out
 end
 
+-- The parameter in one line: its choices, or its range.
 function Parameter:__tostring()
   if self.kind == "choice" then return ("one of %s"):format(table.concat(self:description().values, ", ")) end
   local kinds = { integer = ", whole", log = ", logarithmic" }
@@ -152,20 +153,20 @@ local function range(name, kind, min, max)
   return setmetatable({ kind = kind, min = min, max = max }, Parameter)
 end
 
----A number between two others, all equally likely.
+---A parameter that is a number between two others, all equally likely.
 ---@param min number
 ---@param max number
 ---@return cq.Parameter
 function space.uniform(min, max) return range("cq.Space.uniform", "uniform", min, max) end
 
----A number between two others by its logarithm: each power of ten is as likely as any other. Whole numbers on such a
----scale are a choice: cq.Space.choice { 1, 2, 4, 8 }.
+---A parameter that is a number between two others by its logarithm: each power of ten is as likely as any other. Whole
+---numbers on such a scale are a choice: cq.Space.choice { 1, 2, 4, 8 }.
 ---@param min number      above 0
 ---@param max number
 ---@return cq.Parameter
 function space.log(min, max) return range("cq.Space.log", "log", min, max) end
 
----A whole number, both ends included.
+---A parameter that is a whole number from min to max, both included, all equally likely.
 ---@param min integer
 ---@param max integer
 ---@return cq.Parameter
@@ -175,7 +176,8 @@ function space.integer(min, max)
   return range("cq.Space.integer", "integer", min, max)
 end
 
----One of a list. A list of numbers has an order that plots show. Errors: no list, or an empty one.
+---A parameter that is one of a list of values. A list of numbers has an order that plots show. Errors: no list, or an
+---empty one.
 ---@param values any[]     at least one: numbers, strings, true and false, tables, functions
 ---@return cq.Parameter
 function space.choice(values)

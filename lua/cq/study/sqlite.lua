@@ -110,7 +110,7 @@ function sqlite.open(path, def)
   return self
 end
 
--- Prepares an SQL statement, which is kept for the next call. Errors: SQL that the library refuses.
+-- The prepared statement of an SQL text, which is kept for the next call. Errors: SQL that the library refuses.
 function Sqlite:statement(sql)
   local known = self.statements[sql]
   if known then return known end
@@ -121,7 +121,7 @@ function Sqlite:statement(sql)
   return out[0]
 end
 
--- Sets value number `index` of a statement, from 1.
+-- Sets value number `index` of a statement, from 1: nil, a text or a number.
 local function bind(statement, index, value)
   local kind = type(value)
   if value == nil then return S.sqlite3_bind_null(statement, index) end
@@ -140,7 +140,8 @@ local function column(statement, k)
   return ffi.string(S.sqlite3_column_text(statement, k), S.sqlite3_column_bytes(statement, k))
 end
 
--- Runs a statement with its values and calls each(names, count, statement) for every row.
+-- Runs a statement with its values and calls each(names, count, statement) for every row. each: nil for none. Errors:
+-- SQLite refuses it.
 local function each_row(self, sql, each, ...)
   local statement = self:statement(sql)
   for k = 1, select("#", ...) do bind(statement, k, (select(k, ...))) end
@@ -155,7 +156,7 @@ local function each_row(self, sql, each, ...)
   if code ~= DONE then fail(self, code) end
 end
 
----Runs a statement; how many rows it changed.
+---Runs a statement with its values; returns how many rows it changed.
 ---@param sql string     with a ? for each value
 ---@param ... any        numbers, strings, nil
 ---@return integer
@@ -164,7 +165,7 @@ function Sqlite:run(sql, ...)
   return S.sqlite3_changes(self.handle)
 end
 
----All rows that a statement gives, as tables by the names of the columns.
+---A list of all rows that a statement gives, as tables by the names of the columns.
 ---@return table[]
 function Sqlite:rows(sql, ...)
   local out = {}
@@ -176,7 +177,7 @@ function Sqlite:rows(sql, ...)
   return out
 end
 
----The first column of the first row, or nil.
+---The first column of the first row that a statement gives; nil: it gives none.
 function Sqlite:value(sql, ...)
   local value
   each_row(self, sql, function(_, _, statement)
@@ -185,7 +186,8 @@ function Sqlite:value(sql, ...)
   return value
 end
 
----Calls f within a transaction: all of its changes or none. A nested one is part of the outer.
+---Calls f within a transaction and returns its value: all of its changes are made or none. A nested one is part of the
+---outer.
 ---@param f fun(): any
 ---@return any
 function Sqlite:transaction(f)
@@ -212,11 +214,11 @@ function Sqlite:is_removed()
   return S.sqlite3_file_control(self.handle, nil, HAS_MOVED, out) == OK and out[0] ~= 0
 end
 
----Writes all that is known into a new file.
+---Writes the whole database into a new file. Errors: the file is there already.
 ---@param path string
 function Sqlite:copy_to(path) self:run("VACUUM INTO ?", path) end
 
----A transaction has the whole file for itself.
+---Does nothing: a transaction has the whole file for itself. A server needs a lock here.
 function Sqlite:turn() end
 
 -- Is there a table of this name?

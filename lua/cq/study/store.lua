@@ -63,13 +63,13 @@ local sound = { trial = {
   { "value", "typeof(value) IN ('real', 'integer')" },
 } }
 
--- Fails: the store is damaged, or of another study.
+-- Raises the error that the store is damaged, or of another study: where has column = value.
 local function damaged(self, where, column, value)
   is.fail("%s is damaged, or its study is another one than the script's: %s has %s = %s; cqlua study run --force-new begins anew, and keeps what is there",
     self.path, where, column, text.describe(value))
 end
 
--- Reports a damaged store if a cell of any table holds a value of the wrong type or out of range (`sound`).
+-- Raises an error if a cell of any table holds a value of the wrong type or out of range (`sound`).
 local function require_sound(self)
   for name, columns in pairs(sound) do
     for _, one in ipairs(columns) do
@@ -80,8 +80,7 @@ local function require_sound(self)
   end
 end
 
--- The numbers by name that a cell of the table trial holds as JSON; a damaged one is an error that names row and
--- column.
+-- The numbers by name that a cell of the table trial holds as JSON. Errors: a damaged cell, with row and column.
 local function numbers_of(self, row, column)
   local fine, numbers = pcall(json.decode, row[column])
   fine = fine and type(numbers) == "table"
@@ -92,8 +91,8 @@ local function numbers_of(self, row, column)
   return numbers
 end
 
--- Reports a damaged store if the point of a trial, numbers by the names of parameters, is one that the study's
--- parameters cannot take. row: of the table trial, for the error.
+-- Raises an error if the point of a trial, numbers by the names of parameters, is one that the study's parameters
+-- cannot take. row: of the table trial, for the error.
 local function require_point(self, row, numbers)
   for _, entry in ipairs(self.study and self.study.space or {}) do
     if not entry.parameter:holds(numbers[entry.name]) then
@@ -142,7 +141,7 @@ function Store:is_removed() return self.base:is_removed() end
 ---@return boolean
 function Store:has_compared() return self.base:value "SELECT 1 FROM rung LIMIT 1" ~= nil end
 
----Writes the known content to the file's old place, unless another file is there.
+---Writes the known content to a file at the store's old place, unless another file is there.
 ---@return string sentence      what came of it
 function Store:keep_anew()
   local host = require "cq.host"
@@ -185,7 +184,7 @@ function Store:define(parts)
   end)
 end
 
----Reads a flag of the study that workers look for: "stop".
+---The text of a flag of the study that workers look for, such as "stop"; nil: it is not set.
 function Store:flag(key) return self.base:value("SELECT value FROM study WHERE key = ?", key) end
 
 -- Sets a flag of the study that all workers read; nil removes it.
@@ -199,7 +198,7 @@ end
 
 local add_trial = "INSERT INTO trial (number) VALUES (?) ON CONFLICT (number) DO NOTHING"
 
----Adds the trials that are missing.
+---Adds the trials that are missing up to number `count`, as waiting. Errors: the store has more.
 ---@param count integer
 function Store:fill(count)
   self.base:transaction(function()
@@ -215,7 +214,7 @@ local take = [[UPDATE trial SET state = 'running', worker = ?1, began = ?3, beat
   WHERE number = (SELECT number FROM trial WHERE state = 'waiting' AND number <= ?2 ORDER BY number LIMIT 1%s)
   RETURNING number, attempts, point]]
 
----Takes the first waiting trial, if one is waiting.
+---Takes the first waiting trial for a worker, which is then running; nil: none is waiting.
 ---@param worker string
 ---@param limit integer      no trial beyond this one
 ---@param now number         [s]
@@ -227,7 +226,7 @@ function Store:claim(worker, limit, now)
   return claimed
 end
 
----Stores the point of a claimed trial, and removes reports of an earlier attempt.
+---Stores the point, JSON, of a claimed trial, and removes reports of an earlier attempt.
 function Store:begin(claimed, point)
   if claimed.point ~= point then self.base:run("UPDATE trial SET point = ? WHERE number = ?", point, claimed.number) end
   if claimed.attempts > 1 then
@@ -244,13 +243,13 @@ local keep_rung = [[INSERT INTO rung (step, trial, value) VALUES (?, ?, ?)
 -- is this attempt still the worker's?
 local mine = "number = ? AND attempts = ? AND worker = ? AND state = 'running'"
 
----Gives a trial back as if it had not been claimed.
+---Lets a worker's trial wait again as if it had not been claimed; returns whether it was still the worker's.
 function Store:give_back(number, attempts, worker)
   return self.base:run("UPDATE trial SET state = 'waiting', worker = NULL, attempts = attempts - 1 WHERE " .. mine,
     number, attempts, worker) > 0
 end
 
----Releases trials that a worker has claimed without receiving the answer, because the connection was lost.
+---Lets those trials wait again that a worker has claimed without receiving the answer, because the connection was lost.
 ---@param worker string
 ---@param known table<integer, any>     numbers that it works on
 function Store:give_back_unknown(worker, known)
@@ -260,7 +259,7 @@ function Store:give_back_unknown(worker, known)
   end
 end
 
----Keeps reported values, as long as the attempt is this worker's.
+---Keeps reported values, as long as the attempt is this worker's. claimed: { number, attempts }.
 ---@param rows { [1]: string, [2]: number, [3]: number }[]     name, step, value
 function Store:report(claimed, worker, rows)
   if not self.base:value("SELECT 1 FROM trial WHERE " .. mine, claimed.number, claimed.attempts, worker) then return end
@@ -269,7 +268,7 @@ function Store:report(claimed, worker, rows)
   end
 end
 
----Stores a trial's value at a rung; returns the values of other trials there.
+---Stores a trial's value at a rung (step); returns the values of other trials there.
 ---@return number[]
 function Store:compare(number, step, value)
   local others = {}
@@ -280,8 +279,8 @@ function Store:compare(number, step, value)
   return others
 end
 
--- Stores the end of a trial, if it still belongs to this worker; returns whether it did. Serial numbers follow the
--- order of ends.
+-- Stores the end of a trial, within the caller's transaction, if it still belongs to this worker; returns whether it
+-- did. Serial numbers follow the order of ends.
 local function finish(self, claimed, worker, ended, now)
   local changed = self.base:run([[UPDATE trial SET state = ?, result = ?, problem = ?, step = ?, value = ?, ended = ?,
     serial = (SELECT coalesce(max(serial), 0) + 1 FROM trial) WHERE ]] .. mine, ended.state,
@@ -300,7 +299,7 @@ end
 ---@field step? number         of the last report
 ---@field value? number        of the first objective, the less the better: what run returned, or what was reported last
 
----Ends an attempt; false when it was no longer this worker's: its result is dropped then.
+---Stores the end of an attempt; returns false when it was no longer this worker's: its result is dropped then.
 ---@param ended cq.Store.end
 ---@return boolean
 function Store:finish(claimed, worker, ended, now)
@@ -316,7 +315,8 @@ local give_up = [[UPDATE trial SET state = CASE WHEN attempts > ?1 THEN 'lost' E
   serial = CASE WHEN attempts > ?1 THEN (SELECT coalesce(max(serial), 0) + 1 FROM trial) END
   WHERE state = 'running' AND ]]
 
----Ends the attempt of a trial whose process ended without a word.
+---Ends the attempt of a trial whose process ended without a word: the trial waits again, or is lost after more than
+---`retries` attempts. Returns how many rows changed: 0 if the attempt was no longer this worker's.
 ---@return integer changed
 function Store:lose(claimed, worker, retries, problem, now)
   return self.base:transaction(function()
@@ -326,7 +326,7 @@ function Store:lose(claimed, worker, retries, problem, now)
   end)
 end
 
----Looks for running trials that nobody runs.
+---Ends the attempts of running trials whose workers are gone or give no sign of life, as lose does; returns how many.
 ---@param retries integer
 ---@param now number                             [s]
 ---@param is_gone fun(worker: string): boolean   a worker of this machine whose process ended
@@ -349,12 +349,12 @@ function Store:reap(retries, now, is_gone)
   return found
 end
 
----Tells that a worker is alive.
+---Notes the time at which a worker was alive, at its running trials.
 function Store:beat(worker, now)
   self.base:run("UPDATE trial SET beat = ? WHERE state = 'running' AND worker = ?", now, worker)
 end
 
----Lets trials of these states be tried again.
+---Lets all trials of these states wait to be tried again; returns how many.
 ---@param states string[]
 ---@return integer changed
 function Store:retry(states)
@@ -383,7 +383,7 @@ end
 
 -- ---- looking -------------------------------------------------------------------------------------------------------
 
----How many trials are in each state.
+---How many trials are in each state, by its name.
 ---@return table<string, integer>
 function Store:counts()
   local out = { waiting = 0, running = 0, done = 0, failed = 0, pruned = 0, lost = 0 }
@@ -393,7 +393,7 @@ function Store:counts()
   return out
 end
 
--- A row of the table trial with its JSON (point, results) read and checked.
+-- Returns a row of the table trial with its JSON (point, results) read, in place, and checked. Errors: a damaged store.
 local function decoded(self, row)
   local point, study = row.point, self.study
   row.point, row.result = point and numbers_of(self, row, "point"), row.result and numbers_of(self, row, "result")
@@ -404,21 +404,21 @@ local function decoded(self, row)
   return row
 end
 
--- All whole rows of the table trial that `which`, an SQL condition or order, picks.
+-- A list of all rows of the table trial, decoded, that `which`, an SQL condition or order, picks. ...: its values.
 local function select(self, which, ...)
   local rows = self.base:rows("SELECT * FROM trial " .. which, ...)
   for _, row in ipairs(rows) do decoded(self, row) end
   return rows
 end
 
----Trials in order, whole rows.
+---A list of trials by number, whole rows with their JSON read.
 ---@param where? string    a condition
 ---@return table[]
 function Store:trials(where, ...)
   return select(self, (where and "WHERE " .. where or "") .. " ORDER BY number", ...)
 end
 
----Trials that are done, the best first by their first objective.
+---A list of trials that are done, the best first by their first objective.
 ---@return table[]
 function Store:ranking() return select(self, "WHERE state = 'done' ORDER BY value, number") end
 
@@ -430,12 +430,12 @@ function Store:trial(number)
   return row or is.fail("the study has no trial %d; it has %d", number, self.base:value "SELECT count(*) FROM trial")
 end
 
----Trials that have ended since serial, in the order in which they ended.
+---A list of trials that have ended since a serial number, in the order in which they ended.
 ---@param serial integer
 ---@return table[]
 function Store:ended(serial) return select(self, "WHERE serial > ? ORDER BY serial", serial) end
 
----Curves of a trial by name: { steps, values }.
+---The values that a trial has reported, as curves by name; NaN where none was stored.
 ---@return table<string, { x: number[], y: number[] }>
 function Store:curves(number)
   local out = {}

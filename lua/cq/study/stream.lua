@@ -21,19 +21,19 @@ function stream.of(seed, purpose, number)
   return setmetatable({ generator = ffi.new("cq_random", seed, position), buffer = ffi.new "double[1]" }, Stream)
 end
 
----A number in [0, 1).
+---The next number, uniform in [0, 1).
 function Stream:uniform()
   C.cq_random_uniform(self.generator, 1, 0, 1, self.buffer)
   return self.buffer[0]
 end
 
----A standard normal number.
+---The next number, standard normal.
 function Stream:normal()
   C.cq_random_normal(self.generator, 1, 0, 1, self.buffer)
   return self.buffer[0]
 end
 
----The numbers 1 to n in random order.
+---The numbers 1 to n in random order, as a list.
 ---@return integer[]
 function Stream:permutation(n)
   local data, out = ffi.new("double[?]", n), {}

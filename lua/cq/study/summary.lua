@@ -6,10 +6,10 @@ local text = require "cq.base.text"
 
 local MOST = 24                             -- points with a line of their own
 
--- Does the study repeat one point with several seeds?
+-- Does the study try nothing but several seeds?
 local function is_of_seeds(study) return #study.space == 1 and study.space[1].name == "seed" and study.repeats == 1 end
 
--- The numbers that trials returned, by name, each list sorted.
+-- The numbers that trials returned: sorted lists by name, and a list of the names by the alphabet.
 local function values_of(rows)
   local values, names = {}, {}
   for _, row in ipairs(rows) do
@@ -23,13 +23,13 @@ local function values_of(rows)
   return values, names
 end
 
--- Median and range of 90 % of a list, in words.
+-- Median and range of 90 % of a sorted list, as text.
 local function range_of(list)
   return ("%.4g, 90 %% from %.4g to %.4g"):format(quantile.of(list, 0.5), quantile.of(list, 0.05),
     quantile.of(list, 0.95))
 end
 
--- A line for each number, over all seeds.
+-- A list of lines, one for each number returned, over all seeds; warns if all seeds gave the same loss.
 local function of_seeds(study, rows)
   local lines, values, names = {}, values_of(rows)
   for k, name in ipairs(names) do
@@ -45,7 +45,7 @@ local function of_seeds(study, rows)
   return lines
 end
 
--- A line for each point, over its replicates.
+-- A list of lines, one for each point, over its replicates.
 local function of_points(study, rows)
   local lines = {}
   for k, group in ipairs(study:by_point(rows)) do
@@ -56,8 +56,8 @@ local function of_points(study, rows)
   return lines
 end
 
----Lines of what the replicates of each point gave; of a study of seeds, of all. Empty where there are no replicates, or
----too many points.
+---A list of lines on the numbers that the replicates of each point returned; of a study of seeds, over all seeds. Empty
+---where there are no replicates, or too many points.
 ---@param study cq.Study
 ---@param store cq.Store
 ---@return string[]

@@ -21,8 +21,8 @@ local function below(x)
   return x > 0 and 1 - tail / 2 or tail / 2
 end
 
--- The deviation of the kernel around each point along coordinate d: the distance to the farther of its two neighbours,
--- or ends of [0, 1), there, but not less than a share that falls with the number of points.
+-- A list of the deviations of the kernels around each point along coordinate d: the distance to the farther of its two
+-- neighbours, or ends of [0, 1), there, but not less than a share that falls with the number of points.
 local function widths(points, d)
   local order, out, n = {}, {}, #points
   for k = 1, n do order[k] = k end
@@ -42,7 +42,7 @@ end
 local Density = {}
 Density.__index = Density
 
--- Normalization of truncated normal densities: the logarithm of the mass within [0, 1) of each.
+-- A list, for truncated normal densities, of the logarithm of the mass of each within [0, 1), times its deviation.
 local function areas(means, deviations)
   local out = {}
   for k, mean in ipairs(means) do
@@ -52,8 +52,8 @@ local function areas(means, deviations)
   return out
 end
 
--- A density over points, in which each point is a kernel. counts[d]: how many values parameter d has if it is a
--- choice, nil for a range.
+-- A Density around points, lists of coordinates: each point is a kernel, and a uniform one stands beside them.
+-- counts[d]: how many values parameter d has if it is a choice, nil for a range.
 local function density(points, counts, dimensions)
   local self = setmetatable({ points = points, counts = counts, n = dimensions, means = {}, widths = {}, areas = {} },
     Density)
@@ -68,10 +68,10 @@ local function density(points, counts, dimensions)
   return self
 end
 
--- The entry of a list of `count` that a coordinate in [0, 1) stands for.
+-- The index, from 0, in a list of `count` that a coordinate in [0, 1) stands for.
 local function place_of(u, count) return math.min(math.floor(u * count), count - 1) end
 
--- Adds to each point's log density that of coordinate d, a choice.
+-- Adds to logs, the log density of each kernel, that of coordinate `at` of parameter d, a choice.
 local function add_choice(self, logs, d, at)
   local count, total = self.counts[d], #logs
   for k = 1, total do
@@ -81,7 +81,7 @@ local function add_choice(self, logs, d, at)
   end
 end
 
--- Adds to each point's log density that of coordinate d, a truncated normal.
+-- Adds to logs, the log density of each kernel, that of coordinate `at` of parameter d, a truncated normal.
 local function add_range(self, logs, d, at)
   local means, deviations, inside = self.means[d], self.widths[d], self.areas[d]
   for k = 1, #logs do
@@ -90,8 +90,8 @@ local function add_range(self, logs, d, at)
   end
 end
 
--- The logarithm of a density at x, up to a constant that is the same for all x: only differences of two densities
--- count.
+-- The logarithm of the density at x, a list of coordinates, up to a constant that is the same for all x: only
+-- differences of two densities count.
 function Density:log(x)
   local logs, most, total = {}, -math.huge, #self.points + 1
   for k = 1, total do logs[k] = 0 end
@@ -102,7 +102,8 @@ function Density:log(x)
   return most + math.log(all / total)
 end
 
--- Draws a point from a density: from the kernel around an earlier point, or uniformly.
+-- Draws a point, a list of coordinates in [0, 1), from the density: from the kernel around an earlier point, or
+-- uniformly.
 function Density:draw(random)
   local total = #self.points + 1
   local k = place_of(random:uniform(), total) + 1
@@ -121,7 +122,7 @@ function Density:draw(random)
   return x
 end
 
--- Is a nowhere worse than b, and somewhere better?
+-- Is list a of objective values nowhere worse (larger) than b, and somewhere better?
 function tpe.dominates(a, b)
   local better = false
   for m = 1, #a do
@@ -150,8 +151,8 @@ function tpe.fronts(list)
   return rank
 end
 
--- For each point of a Pareto front the sum of the distances to both neighbours along each objective, so that the ends
--- and points in wide gaps come first.
+-- For each entry { number, values } of a list, by the entry, the sum of the distances to both neighbours along each
+-- objective, so that the ends and points in wide gaps come first.
 local function crowding(list)
   local out = {}
   for _, entry in ipairs(list) do out[entry] = 0 end
@@ -172,7 +173,8 @@ end
 
 -- done ones by their value, or by front and crowding; then pruned ones, the farthest first; then failed ones
 local classes = { done = 1, pruned = 2, failed = 3 }
--- The finished points from best to worst: by value, or with several objectives by Pareto front and then by crowding.
+-- A new list of the finished points from best to worst: by value, or with several objectives by Pareto front and then
+-- by crowding; pruned ones after those done, failed ones last.
 local function sorted(points)
   local done, rank, crowd = {}, nil, nil
   for _, entry in ipairs(points) do
@@ -197,7 +199,7 @@ local function sorted(points)
   return order
 end
 
----The next point to try, by the finished and running ones.
+---The coordinates in [0, 1) of the next point to try, by the finished and running ones.
 ---@param space cq.Parameter[]
 ---@param finished table[]      { number, state = "done"|"pruned"|"failed", x = coordinates, values, step, value }
 ---@param running number[][]    coordinates of points at work: they count among the worse, so that not all draw the same

@@ -31,6 +31,7 @@ local text = require "cq.base.text"
 local Trial = { __name = "cq.Trial" }
 Trial.__index = Trial
 
+-- The trial in one line: number, seed and folder.
 function Trial:__tostring() return ("cq.Trial %d: seed %d, in %s"):format(self.number, self.seed, self.folder) end
 
 local trial = {}
@@ -41,14 +42,15 @@ local Pruned = setmetatable({},
 
 -- ---- reports -------------------------------------------------------------------------------------------------------
 
--- A value that must be one number.
+-- A value, or the number in a tensor of one, as a number. Errors: no single number; what: its name.
 local function number_of(value, what)
   if text.is_instance(value, "cq.Tensor") and value.count == 1 then value = value:item() end
   if type(value) ~= "number" then is.fail("%s must be a number, got %s", what, text.describe(value)) end
   return value
 end
 
--- What a study's function returned, as a list of named numbers in order; a single number is the first objective.
+-- The numbers that a user gives trial.report as a list { name, value } by the alphabet; a single number is the first
+-- objective. Errors: a value that is no number.
 local function named(study, value)
   if type(value) ~= "table" or text.class_of(value) then value = { [study.objectives[1].name] = value } end
   local list = {}
@@ -60,8 +62,8 @@ local function named(study, value)
   return list
 end
 
--- The function trial.report. keep(name, step, value) stores a number; ask(step, value) returns whether the trial goes
--- on.
+-- A new function trial.report(step, value) for the trial `self`. keep(name, step, value) stores a number; ask(step,
+-- value) returns whether the trial goes on. It raises Pruned where the trial is to end.
 local function reporter(study, self, keep, ask)
   return function(step, value)
     is.argument("trial.report", "step", is.number(), step)
@@ -91,7 +93,8 @@ local function curve_of(value)
   return value
 end
 
--- The numbers that run returned; a sentence is raised for missing ones. Curves are stored on the way.
+-- The table of numbers by name that run returned. Lists are stored as curves by keep(name, step, value). Errors: no
+-- finite number for an objective.
 local function result_of(study, returned, keep)
   local first = study.objectives[1].name
   if type(returned) == "number" or text.is_instance(returned, "cq.Tensor") then returned = { [first] = returned } end
@@ -122,7 +125,7 @@ end
 
 -- ---- what it leaves ------------------------------------------------------------------------------------------------
 
--- Makes a trial's folder; files of an earlier attempt move to another name.
+-- Makes a trial's folder; that of an earlier attempt moves to another name. Errors: it cannot be made.
 local function make_folder(folder)
   if host.kind(folder) then os.rename(folder, place.unused(folder .. ".earlier-")) end
   if process.make_folder(folder) then return end         -- its parents are there but for the first trial
@@ -130,7 +133,7 @@ local function make_folder(folder)
   if not made then is.fail("the folder %s cannot be made: %s", folder, tostring(problem)) end
 end
 
--- Writes reported values as history.csv, where the trial made no run that has one.
+-- Writes reported values, a list of { name, step, value }, as history.csv, unless the trial's run has written one.
 local function write_history(folder, kept)
   if #kept == 0 or host.kind(folder .. "/history.csv") then return end
   local names, rows, order, seen = {}, {}, {}, {}
@@ -153,7 +156,7 @@ end
 
 local first_keys = { "study", "trial", "state", "problem", "point", "seed", "replicate" }
 
--- Writes trial.json: what a trial was, where it ran, and what came of it.
+-- Writes trial.json into the trial's folder: its point, where it ran, and its state with result or problem.
 local function write_manifest(study, job, state, result, problem)
   local point = {}
   for _, entry in ipairs(study.space) do point[entry.name] = entry.parameter:plain(job.point[entry.name]) end
@@ -168,7 +171,8 @@ end
 
 -- ---- running -------------------------------------------------------------------------------------------------------
 
--- The trial object that the user's function is given; without fields, that of a script that runs outside of a study.
+-- The cq.Trial that the user's function is given; without fields in given, that of a script that runs outside of a
+-- study.
 local function described(study, given)
   return setmetatable({
     number = given.number or 1, seed = given.seed or study.seed, replicate = given.replicate or 1,
@@ -176,7 +180,7 @@ local function described(study, given)
   }, Trial)
 end
 
--- Calls the user's function at a point. Returns "done" and its numbers, "pruned", or "failed" and the sentence.
+-- Calls the user's function at a point. Returns "done" and its numbers, "pruned", or "failed" and the error's text.
 local function try(study, job, keep, ask)
   local self = described(study, job)
   self.report = reporter(study, self, keep, ask)
@@ -199,7 +203,7 @@ function trial.check(study, numbers)
   result_of(study, study.run(study:point(numbers), self), function() end)
 end
 
--- Closes the run that a trial left open.
+-- Closes the cq.Run that a trial left open, with the problem by which it ended, if any.
 local function close_run(problem)
   local Run = package.loaded["cq.run"]
   if Run then pcall(Run.close_open, problem) end
@@ -215,7 +219,8 @@ local function can_resume(folder)
 end
 
 -- Runs a trial from its job: makes its folder, calls the function, and writes history and manifest. keep stores a
--- reported value, ask says whether the trial goes on.
+-- reported value, ask says whether the trial goes on. Returns the state "done", "pruned", "failed" or "interrupted",
+-- and the numbers or the first line of the problem.
 local function carry_out(study, job, keep, ask)
   if study.resumes and not job.alone and can_resume(job.folder) then
     option.set_silently("resume", true)
@@ -241,7 +246,8 @@ local function carry_out(study, job, keep, ask)
   return state, state == "done" and result or sentence
 end
 
----Runs a trial's function with its best in the place of training: run:optimize loads what is in its folder.
+---Runs a trial's function with its saved best in the place of training: run:optimize loads the result in its folder.
+---Returns the experiment that was optimised last.
 ---@param study cq.Study
 ---@param job table
 ---@return cq.Experiment?        that was optimised last
@@ -253,14 +259,14 @@ function trial.replay(study, job)
   return require("cq.experiment.untrained").replayed()
 end
 
----A trial on its own, outside of any store.
+---Runs a trial on its own, outside of any store. Returns its state, and its numbers or its problem.
 ---@return string state, table|string|nil result
 function trial.alone(study, job)
   job.alone = true
   return carry_out(study, job, function() end, function() return true end)
 end
 
--- Runs one trial that the parent asks for; false when it asks to stop.
+-- Runs one trial, JSON in line, that the parent asks for, and tells the parent of it; false when it was interrupted.
 local function serve_one(study, line)
   local job = json.decode(line)
   job.alone = false
@@ -277,7 +283,7 @@ local function serve_one(study, line)
   return true
 end
 
--- Runs a trial in a fork of this process, which has loaded the script.
+-- Runs a trial in a fork of this process, which has loaded the script, and tells the parent how the fork ended.
 local function serve_apart(study, line)
   local number = json.decode(line).number
   io.stdout:flush()
