@@ -6,13 +6,13 @@ local text = require "cq.base.text"
 
 local cases = {}
 
--- Translates a pattern as shells have it (* any text, ? any character) into a Lua pattern for whole names.
+-- The Lua pattern for whole names of a pattern as shells have it: * any text, ? any character.
 local function glob(wanted)
   return "^" .. wanted:gsub("[%^%$%(%)%%%.%[%]%+%-]", "%%%0"):gsub("%*", ".*"):gsub("%?", ".") .. "$"
 end
 
----The case of a name; else those whose name contains it, or matches its * and ?; all for nil. None is wrong use, with
----a suggestion.
+---The case of a name; else those whose name contains it, or matches its * and ?; all for nil. Where none fits, the
+---program ends with a suggestion, as after wrong use.
 ---@param all { name: string }[]
 ---@param wanted string?
 ---@param command string         for the sentence

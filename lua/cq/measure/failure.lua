@@ -8,7 +8,8 @@ local T = require "cq.tensor"
 
 local failure = {}
 
--- Cuts the samples of functions of time within a saved world, so that they begin `steps` control steps later.
+-- Cuts the samples of functions of time within a saved world, nested tables, in place, so that they begin `steps`
+-- control steps later.
 local function later(data, steps)
   if type(data) ~= "table" or T.is_tensor(data) then return end
   for _, value in pairs(data) do
@@ -19,12 +20,12 @@ local function later(data, steps)
   end
 end
 
--- A controller that replays recorded signals, or nil where there are none.
+-- A controller that replays recorded signals {steps, signals}; false where there are no signals.
 local function held(signals)
   return signals:size(2) > 0 and require "cq.controller".open_loop(signals) or nil
 end
 
--- The state that the first of the saved ones was taken from, by all control steps from the start on. Particles alone do
+-- Runs all control steps from the start to the first saved state, and returns the cq.State there. Particles alone do
 -- not say all of it: total Lagrangian steps have nodes, other materials strains that stay, and walls may have moved.
 -- nil: this device or version of the program comes to another one.
 local function state_from_start(world, found)
@@ -33,7 +34,8 @@ local function state_from_start(world, found)
   if fine and roll.state:positions():close(found.states[1].position, 1e-9, 1e-9 * world.dx) then return roll.state end
 end
 
--- The world's robots with the positions, velocities, C and F of a saved state.
+-- A list of the world's robots with the positions, velocities, C and F of a saved state, tensors {n, ...} of all
+-- particles by name.
 local function robots_of(world, state)
   local robots = {}
   for k, robot in ipairs(world.robots) do
@@ -51,8 +53,9 @@ end
 ---@return boolean
 function failure.is_in(folder) return host.kind(folder .. "/" .. runs.failure_name) == "file" end
 
----A world as it was some control steps before the failure, as a state or else as robots, and the signals since.
----Errors: a folder without a failure; a file that is damaged; a robot that only its script can make.
+---Loads the world of a run's failed simulation, its first saved state, some control steps before the failure (from, or
+---else robots), and the signals since. Errors: a folder without a failure; a file that is damaged; a robot that only
+---its script can make.
 ---@param folder string
 ---@return { world: cq.World, from: cq.State?, robots: cq.Robot[]?, signals: cq.Tensor, failure: cq.Failure, saved: cq.Saved }
 function failure.load(folder)
@@ -88,8 +91,8 @@ function failure.rollout(found, steps, on_step)
     controller = held(signals), on_step = on_step })
 end
 
----Runs on from the first saved state and calls tell at each control step; returns the error, nil where it does not
----fail.
+---Runs on from the first saved state and calls tell at each control step; returns the error's text, with control steps
+---counted from the start of the run; nil where it does not fail.
 ---@param found table         of failure.load
 ---@param tell fun(step: integer, time: number, speed: number, least: number, most: number)   largest speed, least and largest J
 ---@return string? problem

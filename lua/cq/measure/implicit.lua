@@ -10,8 +10,8 @@ local YOUNG, EXPLICIT_STEP = 1e5, 5e-6    -- the speed of sound 100 times, and t
 local EXPLICIT_STEPS, SUBSTEPS, EXPLICIT_REPEATS = 100, 10, 5
 local GAP_AT_REST = 0.5          -- cells between block and floor, where the floor holds it
 
--- The world of a case with explicit steps, or implicit ones where an integrator is given, and the velocities {n, dim}
--- that its particles begin with.
+-- The cq.World of a case with explicit steps, or implicit ones where an integrator is given, and the velocities {n,
+-- dim} that its particles begin with.
 local function world_of(case, step, substeps, integrator)
   local scene = require "scenes.falling_block" {
     dim = case.dim, side = case.side, cells = case.cells, substeps = substeps, step = step, young = YOUNG,

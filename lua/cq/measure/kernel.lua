@@ -17,7 +17,7 @@ function kernel.phases()
   return names
 end
 
----Seconds that a world spent in each phase since they were taken the last time.
+---Seconds that a world spent in each phase since they were taken the last time, by phase.
 ---@param world cq.World
 ---@return table<string, number>
 function kernel.take_timers(world)
@@ -48,7 +48,7 @@ local STEP_READINGS, CONTROL_READINGS = 3, 4
 function kernel.timer_cost(substeps) return kernel.reading() * (STEP_READINGS + CONTROL_READINGS / substeps) end
 
 -- A rollout of the engine without Lua's rollout around it, begun with these velocities, for timing. Returns its handle
--- and its memory plan.
+-- and its memory plan. memory: for the memo [bytes].
 local function create(world, steps, velocity, memory)
   local def, out, plan = ffi.new "cq_rollout_def", ffi.new "cq_rollout *[1]", ffi.new "cq_plan"
   C.cq_rollout_def_init(def)
@@ -73,7 +73,8 @@ local function memory_available(world)
   return tonumber(gpu.memory_available)
 end
 
--- A rollout that keeps all of its control steps, so that the measurement includes no recomputation.
+-- The handle of a rollout that keeps all of its control steps, so that the measurement includes no recomputation, and
+-- its control steps, which may be fewer than fields.steps.
 local function create_kept(world, fields)
   local memory = fields.memory or memory_available(world) / 2
   local handle, plan = create(world, fields.steps, fields.velocity, memory)
@@ -83,7 +84,8 @@ local function create_kept(world, fields)
   return (create(world, steps, fields.velocity, memory)), steps
 end
 
--- The readout from which the backward pass starts: the mean position of all particles.
+-- The readout from which the backward pass starts, the mean position of all particles: { def: cq_readout, keep: its
+-- memory, grad: double[3] of ones }.
 local function readout_of(world)
   local n = world.particle_count
   local particles, start = ffi.new("int32_t[?]", n), ffi.new("int64_t[2]", { 0, n })
@@ -106,7 +108,7 @@ local function done(handle)
   return kernel.clock()
 end
 
--- Seconds that a forward pass takes.
+-- Seconds that a forward pass of `steps` control steps takes.
 local function forward(handle, steps)
   engine.check(C.cq_rollout_begin(handle), "bench")
   local start = done(handle)
@@ -114,7 +116,7 @@ local function forward(handle, steps)
   return done(handle) - start
 end
 
--- Seconds that a backward pass over all control steps takes, from the gradient of a readout.
+-- Seconds that a backward pass over `steps` control steps takes, from the gradient of a readout.
 local function backward(handle, steps, readout)
   engine.check(C.cq_rollout_begin_adjoint(handle), "bench")
   engine.check(C.cq_rollout_read_adjoint(handle, readout.def, readout.grad), "bench")
@@ -123,7 +125,8 @@ local function backward(handle, steps, readout)
   return done(handle) - start
 end
 
--- Sums of the implicit solver's counts over all steps of a rollout; nil where steps are explicit.
+-- Sums of the implicit solver's counts over `steps` engine steps of a rollout: { newton, linear, adjoint }; nil where
+-- steps are explicit.
 local function solver_of(handle, steps)
   local from = C.cq_rollout_solver(handle)
   if from == nil then return end
@@ -136,7 +139,7 @@ local function solver_of(handle, steps)
   return out
 end
 
--- Adds seconds by phase to a table.
+-- Adds the seconds of one table by phase to those of another, phases, in place.
 local function add(phases, more)
   for name, seconds in pairs(more) do phases[name] = (phases[name] or 0) + seconds end
 end

@@ -12,14 +12,15 @@ local stepped = {}
 local SCENES, CONTROL_STEPS = 64, 4
 local EPISODE = 1e6                      -- control steps: none ends while it is timed
 
--- The environment of 64 bipeds that is timed.
+-- A cq.Env of 64 bipeds, which is timed.
 local function environment(robot, world)
   return cq.Env { world = world, scenes = SCENES, steps = EPISODE,
     observer = cq.Observer.centroid { groups = robot.groups, velocity = true },
     reward = function(state, _, next) return (next:center(robot) - state:center(robot)):slice(1, 1, -1):flatten() end }
 end
 
--- Seconds that some control steps of an environment take forward, and as a window for gradients forward and backward.
+-- Seconds that some control steps of an environment take forward, then that the backward and the forward pass of a
+-- window of as many take.
 local function piece(env, policy, control_steps)
   local start, z = C.cq_clock(), env.observation
   for _ = 1, control_steps do z = env:step(policy:act(z)) end
@@ -34,7 +35,7 @@ local function piece(env, policy, control_steps)
   return turn - start, finish - middle, middle - turn
 end
 
--- Seconds that one rollout takes, without a memo for gradients.
+-- Seconds that one rollout with the signals u {scenes, steps, signals} takes, without a memo for gradients.
 local function rollout(world, u)
   local start = C.cq_clock()
   local roll = world:rollout { steps = u:size(2), batch = SCENES, controller = cq.Controller.open_loop(u) }
@@ -43,8 +44,9 @@ local function rollout(world, u)
   return seconds
 end
 
----Times `repeats` pieces of an episode after one that is not counted. share: of the wall time, as whole.time
----has it; of_rollout: the speed forward as a share of that of one rollout.
+---Times `repeats` pieces of an episode after one that is not counted, and returns a table as kernel.time does, with
+---particles, device and share: of the wall time, as whole.time has it; of_rollout: the speed forward as a share of that
+---of one rollout.
 ---@param steps integer?       engine steps of a piece, at least; 40 unless given
 ---@param repeats integer
 function stepped.time(steps, repeats)

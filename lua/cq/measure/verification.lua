@@ -38,7 +38,7 @@ local SMALL = 1e-6
 
 local case_fields = { summary = "string", source = "string", quick = "boolean", memory = "string", run = "function" }
 
----The case of a file; raises a sentence if the file is none.
+---The case of a file, with its name. Errors: the file is no case.
 ---@param path string
 ---@return table case
 function verification.load(path)
@@ -59,7 +59,7 @@ function verification.load(path)
   return case
 end
 
----The cases of a folder, by name; nil where there is no such folder.
+---The cases of a folder, loaded, by the alphabet; nil where there is no such folder.
 ---@param folder string
 ---@return table[]?
 function verification.cases(folder)
@@ -71,8 +71,8 @@ function verification.cases(folder)
   return cases
 end
 
--- The order of convergence of the last two errors: log of their ratio by log of that of the resolutions. nil with fewer
--- errors, and where one is rounding alone.
+-- The order of convergence of the last two errors: log of their ratio by log of that of the resolutions (refined). nil
+-- with fewer errors, or where one is rounding alone.
 local function order_of(errors, refined)
   local n = #errors
   local before, last = errors[n - 1], errors[n]
@@ -80,7 +80,8 @@ local function order_of(errors, refined)
   return math.log(before / last) / math.log(refined[n] / refined[n - 1])
 end
 
----What a row says, judged: error and order of the finest resolution, and whether the promise is kept.
+---Judges a row of a case: sets error and found_order of the finest resolution, and kept: is the promise kept? Returns
+---the row. Errors: one that falls short without at_most.
 ---@param row table
 ---@return table
 function verification.judge(row)
@@ -99,7 +100,7 @@ function verification.judge(row)
   return row
 end
 
----Runs a case and judges its rows. If it fails, or the machine lacks memory, it has no rows and a sentence.
+---Runs a case and judges its rows. If it fails, or the machine lacks memory, also returns a sentence on that.
 ---@param case table
 ---@return table[] rows, string? problem
 function verification.run(case)
@@ -121,7 +122,7 @@ end
 -- A number with four digits; "failed" for NaN.
 local function short(x) return x == x and ("%.4g"):format(x) or "failed" end
 
--- A list of numbers as one cell of the table, each by format(value).
+-- A list of numbers as the text of one cell of the table, each by format(value).
 local function joined(list, format)
   local out = {}
   for k, value in ipairs(list) do out[k] = type(value) == "number" and format(value) or tostring(value) end
@@ -133,17 +134,17 @@ end
 ---@return boolean
 function verification.stalls(row) return (row.found_order or 0) < 0 and row.error > SMALL end
 
--- The reason why a row falls short or stalls; nil where it keeps its promise.
+-- The reason, row.plateau, why a row falls short or stalls; nil where it keeps its promise, or has no reason.
 local function note_of(row) return row.falls_short or verification.stalls(row) and row.plateau or nil end
 
--- The promise of a row: the largest error, the least order of convergence if there is one, and the largest error of a
--- row that falls short.
+-- The promise of a row as text: the largest error, the least order of convergence if there is one, and the largest
+-- error of a row that falls short.
 local function promise_of(row)
   return ("%.2g"):format(row.promise) .. (row.order and (", order %g"):format(row.order) or "")
     .. (row.falls_short and (", at most %.2g"):format(row.at_most) or "")
 end
 
----The cells of a judged row, without those that name the run.
+---The cells of a judged row, texts by the name of the column, without those that name the run.
 ---@param case table
 ---@param row table
 ---@return table<string, string>
@@ -171,13 +172,14 @@ function verification.object(case, row)
   }
 end
 
----A file of results in which the rows of some cases were replaced by these.
+---The text of a file of results in which the rows of some cases were replaced by these, and the others stay.
 ---@param old string?                 text of the file that is there
 ---@param new table<string, string>[]
 ---@param path string                 for sentences
 ---@return string
 function verification.merged(old, new, path)
   local by_case, names, ran = {}, {}, {}
+  -- Adds a row to those of its case.
   local function add(row)
     if not by_case[row.case] then by_case[row.case], names[#names + 1] = {}, row.case end
     table.insert(by_case[row.case], row)

@@ -49,8 +49,9 @@ local function iteration(robot, world, control_steps)
   end
 end
 
----Times `repeats` iterations after one that is not counted. steps: engine steps; share: of the wall time, in steps and
----adjoints (sorting and actuation among them), in readouts, and in Lua with all else.
+---Times `repeats` iterations after one that is not counted, and returns a table as kernel.time does, with particles and
+---device. steps: engine steps; share: of the wall time, in steps and adjoints (sorting and actuation among them), in
+---readouts, and in Lua with all else.
 ---@param steps integer?       engine steps of an iteration, at least; 400 unless given
 ---@param repeats integer
 function whole.time(steps, repeats)
