@@ -26,7 +26,7 @@ function critic.new(source, inputs, o)
     optimizer = optimizer.adam { rate = critic.RATE, beta1 = 0.7, beta2 = 0.95, clip = 1 } }, Critic)
 end
 
--- V(z) {rows} of observations z {rows, numbers}.
+-- V(z), a tensor {rows}, of observations z {rows, numbers}, by these parameters.
 local function value(params, z) return network.evaluate(params, "value", z, "elu"):squeeze(-1) end
 
 ---The value of observations {..., numbers} by the copy that follows.
@@ -53,7 +53,7 @@ function critic.targets(window, next_value, gamma, lambda)
   return T.stack(rows, 1)
 end
 
----Some passes over observations and their targets; then the copy follows.
+---Trains in some passes over observations and their targets, in place; then the copy follows.
 ---@param z cq.Tensor           {rows, numbers}
 ---@param targets cq.Tensor     {rows}
 ---@param random cq.Random

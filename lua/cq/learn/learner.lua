@@ -31,6 +31,7 @@ Learner.__index = Learner
 
 local learner = { class = Learner }
 
+-- The learner in one line: kind, steps and updates made.
 function Learner:__tostring()
   return ("cq.Learner.%s { %s, %s }"):format(self.kind, text.count(self.steps_made, "step"),
     text.count(self.updates_made, "update"))
@@ -68,7 +69,7 @@ function learner.new(kind, o, horizon)
   return self, inputs, signals
 end
 
----{steps, scenes, ...} as {steps scenes, ...}.
+---A tensor {steps, scenes, ...} as {steps * scenes, ...}.
 ---@param rows cq.Tensor     {steps, scenes, ...}
 ---@return cq.Tensor         {steps * scenes, ...}
 function learner.flatten(rows)
@@ -81,7 +82,7 @@ end
 local spec_fields = { scenes = "number", observation_space = "table", action_space = "table", reset = "function",
   step = "function" }
 
----Refuses what is no environment.
+---Raises an error if a value is no environment: it lacks a field that learners use.
 ---@param env table
 ---@param what string
 function learner.check_env(env, what)
@@ -92,8 +93,8 @@ function learner.check_env(env, what)
   end
 end
 
----Observations as networks see them: scaled by their running mean and deviation, into which rows go that are learned
----from.
+---Observations as networks see them: scaled by their running mean and deviation, which are first updated by z if
+---`learn` is set; z itself where observations are not scaled.
 ---@param self cq.Learner
 ---@param z cq.Tensor
 ---@param learn boolean
@@ -104,7 +105,8 @@ function learner.seen(self, z, learn)
   return self.observations:normalize(z)
 end
 
----One optimizer step down the gradient of f. A parameter without influence has the gradient 0.
+---One optimizer step down the gradient of f, which changes params in place. A parameter without influence has the
+---gradient 0.
 ---@param optimizer cq.Optimizer
 ---@param params table<string, cq.Tensor>
 ---@param f fun(p: table<string, cq.Tensor>): cq.Tensor
@@ -120,7 +122,7 @@ function learner.descend(optimizer, params, f)
   return value
 end
 
----Sums what episodes tell that ended in a step.
+---Adds to told the count, return and length of episodes that ended (1) in a step, and the scenes that failed.
 ---@param told { count: number, sum: number, length: number, failures: number }
 ---@param ended cq.Tensor      {scenes}
 ---@param info table           of env:step
@@ -138,7 +140,7 @@ end
 ---@return { count: number, sum: number, length: number, failures: number }
 function learner.no_episodes() return { count = 0, sum = 0, length = 0, failures = 0 } end
 
----Columns of the history that all algorithms have.
+---Adds to a row the columns of the history that all algorithms have, and counts the steps made.
 ---@param self cq.Learner
 ---@param row table<string, number>
 ---@param told table           from learner.note_episodes
@@ -204,7 +206,8 @@ local spec = is.define("learner:train", {
   on_update = is.callable { optional = true },
 })
 
--- Opens the training's folder, or resumes it. nil: the training has no folder. Errors: resume without one.
+-- The cq.Run in the training's folder, restored where it resumes. nil: the training has no folder. Errors: resume
+-- without one.
 local function open(self, def)
   if not def.folder then
     if def.resume then is.fail "learner:train: resume needs the folder that the training has written" end
@@ -218,7 +221,7 @@ local function open(self, def)
   return run
 end
 
--- One update of the algorithm; its row of the history is kept and recorded in the run. Returns what on_update gives:
+-- One update of the algorithm; its row of the history is kept and recorded in the run. Returns the value of on_update:
 -- true ends the training.
 local function one_update(self, def, run)
   if not self.began then self:begin() end

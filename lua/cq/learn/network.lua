@@ -24,7 +24,7 @@ local function orthogonal(source, inputs, outputs, gain)
   return inputs > outputs and out:transpose(1, 2):copy() or out
 end
 
----Adds the parameters of a network: orthogonal weights with the gain sqrt 2 in hidden layers, biases of 0.
+---Adds the parameters of a network to params: orthogonal weights with the gain sqrt 2 in hidden layers, biases of 0.
 ---@param params table<string, cq.Tensor>
 ---@param name string
 ---@param source cq.Random
@@ -50,10 +50,10 @@ function network.sizes(inputs, hidden, outputs)
   return out
 end
 
--- x, or exp(x) - 1 below 0 (Clevert et al. 2016)
+-- A tensor of x, or exp(x) - 1 where x is below 0 (Clevert et al. 2016).
 local function elu(x) return x:relu() + x:minimum(0):exp() - 1 end
 
----Outputs of a network for inputs x {rows, inputs}; name: of its parameters.
+---Outputs of the network NAME for inputs x.
 ---@param params table<string, cq.Tensor>
 ---@param name string
 ---@param x cq.Tensor          {..., inputs}

@@ -13,17 +13,17 @@ local ppo = {}
 ---@class cq.Learner.ppo : cq.Learner
 local Ppo = learner.subclass("ppo", { "optimizer", "random", "observations", "rewards" }, { "seen", "discounted" })
 
--- The mean action of the policy for normalised observations.
+-- The mean action {..., signals} of the policy for normalised observations z {..., numbers}.
 local function mean_of(params, z) return network.evaluate(params, "mean", z, "tanh") end
--- The critic's value of normalised observations.
+-- The critic's value {...} of normalised observations z {..., numbers}.
 local function value_of(params, z) return network.evaluate(params, "value", z, "tanh"):squeeze(-1) end
 
--- The mean action of the policy for normalised observations, by the present parameters: what acts without noise.
+-- The mean action {rows, signals} of the policy, without noise, for normalised observations, by the present parameters.
 function Ppo:mean(z) return mean_of(self.params, z) end
 
 local LOG_ROOT_2_PI = 0.5 * math.log(2 * math.pi)
 
--- The logarithm of the density of actions {rows, signals} under normal distributions around `mean`.
+-- The logarithm {rows} of the density of actions {rows, signals} under normal distributions around `mean`.
 local function log_density(params, mean, actions)
   local s = params.log_deviation
   return -(0.5 * ((actions - mean) / s:exp()):square() + s + LOG_ROOT_2_PI):sum(-1)
@@ -55,16 +55,17 @@ end
 
 -- ---- experience -----------------------------------------------------------------------------------------------------
 
--- Rewards divided by the standard deviation of the discounted return so far, within +-10.
+-- Rewards {scenes} divided by the standard deviation of the discounted return so far, within +-10. Updates that
+-- deviation. ended: 1 where an episode ended.
 local function scaled_reward(self, reward, ended)
   self.discounted = self.discounted * self.options.gamma * (1 - ended) + reward
   self.rewards:update(self.discounted:unsqueeze(2))
   return self.rewards:scale(reward)
 end
 
--- Makes control steps of all scenes with the policy as it is, drawing actions. Returns observations, actions, log
--- densities, rewards and ends as lists by step of {scenes, ...}, values with one step more, and the sums over episodes
--- that ended.
+-- Makes control steps of all scenes with the policy as it is, drawing actions. Returns rows, with the lists by step
+-- observation, action, log_density, reward, ended and, with one step more, value of {scenes, ...}, and the sums over
+-- episodes that ended.
 local function collect(self, steps)
   local rows = { observation = {}, action = {}, log_density = {}, value = {}, reward = {}, ended = {} }
   local told = learner.no_episodes()
@@ -89,7 +90,7 @@ local function collect(self, steps)
 end
 
 -- The advantage of each action by generalized advantage estimation (Schulman et al. 2016, eq. 16), and the targets that
--- the critic is trained to, both {steps, scenes}. rows: from collect.
+-- the critic is trained to, both lists by step of {scenes}. rows: from collect, whose last value is removed.
 local function estimate(rows, steps, gamma, lambda)
   local advantage, target, next_one = {}, {}, 0
   for t = steps, 1, -1 do
@@ -104,8 +105,8 @@ end
 
 -- ---- training -------------------------------------------------------------------------------------------------------
 
--- Some epochs of minibatches over one batch. Returns sums of losses, KL divergence and share of clipped ratios over
--- them, and their number (`made`).
+-- Trains the parameters, in place, in some epochs of minibatches over one batch, tensors {rows, ...} by name. Returns
+-- sums of losses, KL divergence and share of clipped ratios over them, and their number (`made`).
 local function update(self, batch)
   local o, count = self.options, batch.advantage.count
   local size = count / o.minibatches
@@ -132,14 +133,15 @@ local function update(self, batch)
   return sums
 end
 
--- The share of the variance of returns that the critic predicts; 1 is perfect. NaN where returns do not vary.
+-- The share of the variance of returns {rows} that the critic's values {rows} predict; 1 is perfect. NaN where returns
+-- do not vary.
 local function explained_variance(value, target)
   local off = target - value
   local of_target = (target - target:mean()):square():mean():item()
   return of_target > 0 and 1 - (off - off:mean()):square():mean():item() / of_target or 0 / 0
 end
 
--- Resets the environment before the first update.
+-- Resets the environment before the first update, and keeps the first observations (seen).
 function Ppo:begin()
   self.seen = learner.seen(self, self.env:reset { seed = self.options.seed }, true)
   self.began = true
@@ -190,7 +192,7 @@ local spec = is.define("cq.Learner.ppo", {
 ---@field normalize_observations? boolean   by their running mean and deviation, within +-10
 ---@field seed? integer           of weights, actions, minibatches and the environment
 
--- Refuses a batch that the scenes or the minibatches do not divide, or that is larger than all steps.
+-- Raises an error if scenes or minibatches do not divide a batch, or it is larger than all steps.
 local function check_sizes(env, o)
   learner.check_env(env, "cq.Learner.ppo")
   if o.batch % env.scenes ~= 0 then

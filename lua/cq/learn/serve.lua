@@ -25,10 +25,10 @@ local LARGEST = 2 ^ 30             -- bytes of a frame; more is none
 
 local serve = { PROTOCOL = 1 }
 
--- Raises an error for the other program, without a position in the script.
+-- Raises an error for the other program, without a position in the script. ...: as string.format takes it.
 local function refuse(...) error(schema.remember("cqlua env: " .. (...):format(select(2, ...))), 0) end
 
--- The operating system's reason for the last failure.
+-- The operating system's words for the last failure.
 local function why() return ffi.string(F.strerror(ffi.errno())) end
 
 -- ---- frames ---------------------------------------------------------------------------------------------------------
@@ -53,7 +53,8 @@ end
 
 local header = ffi.typeof "struct { char name[8]; uint64_t bytes; }"
 
--- Reads so many bytes from the input. false: it ends before the first of them. Errors: it ends within them.
+-- Reads `bytes` bytes from the input into memory and returns true. false: the input ends before the first of them.
+-- Errors: it ends within them.
 local function fill(memory, bytes)
   local done = 0
   while done < bytes do
@@ -82,7 +83,7 @@ function Frames:receive()
   return name:match "^%l+", ffi.string(body, bytes)
 end
 
--- Writes all bytes to a file descriptor.
+-- Writes all bytes to a file descriptor. Errors: it cannot be written.
 local function put(file, memory, bytes)
   local done = 0
   while done < bytes do
@@ -106,12 +107,13 @@ end
 
 -- ---- requests -------------------------------------------------------------------------------------------------------
 
--- The numbers of a tensor as bytes.
+-- The numbers of a tensor, float64, as a string of bytes.
 local function bytes_of(tensor) return ffi.string(tensor.pointer, tensor.count * 8) end
 
 local requests = {}
 
--- Answers the first frame: refuses another version of the protocol, and describes the environment. Returns JSON.
+-- Answers the first frame, whose body is the version of the protocol: JSON that describes the environment. Errors:
+-- another version.
 function requests.hello(env, body)
   local asked = #body == 8 and tonumber(ffi.cast("const uint64_t *", body)[0])
   if asked ~= serve.PROTOCOL then
@@ -125,7 +127,8 @@ function requests.hello(env, body)
   }
 end
 
--- Answers a reset, with or without a seed: the observations of all scenes. Returns them as bytes of float64.
+-- Answers a reset, whose body is a seed or empty: returns the observations of all scenes as bytes of float64. Errors: a
+-- body of another length.
 function requests.reset(env, body)
   if #body ~= 0 and #body ~= 8 then
     refuse("reset takes a seed of 8 bytes, or nothing, got %d bytes", #body)
@@ -134,8 +137,9 @@ function requests.reset(env, body)
   return bytes_of(env:reset { seed = seed })
 end
 
--- Answers a step of all scenes: observations, rewards, which episodes have ended and why, and their last observations,
--- returns and lengths, as float64 one after another.
+-- Answers a step of all scenes, whose body is actions as float64: returns observations, rewards, which episodes have
+-- ended and why, and their last observations, returns and lengths, as bytes of float64 one after another. Errors: a
+-- body of another length.
 function requests.step(env, body)
   local width = env.action_space.shape[1]
   if #body ~= env.scenes * width * 8 then

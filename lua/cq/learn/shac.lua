@@ -13,10 +13,10 @@ local shac = {}
 ---@class cq.Learner.shac : cq.Learner
 local Shac = learner.subclass("shac", { "optimizer", "critic", "random", "observations" }, {})
 
--- The policy's mean action before tanh, for normalised observations.
+-- The policy's mean action {..., signals} before tanh, for normalised observations z {..., numbers}.
 local function mean_of(params, z) return network.evaluate(params, "mean", z, "elu") end
 
--- The action of the policy without noise, for normalised observations.
+-- The action {rows, signals} of the policy without noise, for normalised observations.
 function Shac:mean(z) return mean_of(self.params, z):tanh() end
 
 ---The loss of a window: -1 / (scenes steps) sum over scenes of sum_t gamma^t r_t + gamma^h V(z_h), in which an episode
@@ -51,7 +51,7 @@ local function policy(self, p)
   end
 end
 
--- Refuses a window whose rewards or observations carry no gradient to the actions.
+-- Raises an error if the rewards or observations of a window carry no gradient to the actions.
 local function check_reach(window)
   for _, name in ipairs { "observation", "reward" } do
     local tensor = name == "reward" and window.reward or window.final_observation
@@ -62,13 +62,13 @@ local function check_reach(window)
   end
 end
 
--- Resets the environment before the first update.
+-- Resets the environment before the first update, by the learner's seed.
 function Shac:begin()
   self.env:reset { seed = self.options.seed }
   self.began = true
 end
 
--- Fits the value function to a window; the observation's running mean is updated after that.
+-- Fits the value function to a window and returns its loss; then updates the running mean of observations.
 local function learn_value(self, window)
   local o = self.options
   local after = self.critic:value(learner.seen(self, window.final_observation, false))
@@ -127,7 +127,7 @@ local spec = is.define("cq.Learner.shac", {
 ---@field normalize_observations? boolean   by their running mean and deviation, which stand still within a window
 ---@field seed? integer           of weights, noise, minibatches and the environment
 
--- Refuses an environment without a window for gradients, and sizes that do not fit.
+-- Raises an error if the environment has no window for gradients, or sizes do not fit.
 local function check(env, o)
   learner.check_env(env, "cq.Learner.shac")
   if type(env.window) ~= "function" then
