@@ -27,8 +27,8 @@ local spec = is.define("cq.Picture body", {
   rest = is.tensor { optional = true },
 })
 
--- 1 for each particle that is to be drawn alone, 0 for the others, as the engine takes it. given: a list of their
--- numbers, true for all, or false for none, which gives nil.
+-- uint8_t[count] with 1 for each particle that is to be drawn alone, 0 for the others; nil for none. given: a list of
+-- their numbers, true for all, or false for none. Errors: a number beyond count.
 local function loose_ones(given, count)
   if given == false then return nil end
   local out = ffi.new("uint8_t[?]", count)
@@ -40,7 +40,8 @@ local function loose_ones(given, count)
   return out
 end
 
--- The ranges of particles of a scene's bodies, checked against the n particles.
+-- A list of the definitions of a scene's bodies, each with its first particle and count; one of all n particles where
+-- none is given. Errors: they overlap, or go beyond n.
 local function ranges(given, n)
   local out, taken = {}, 0
   for k, entry in ipairs(#given > 0 and given or { {} }) do
@@ -55,7 +56,7 @@ local function ranges(given, n)
   return out
 end
 
----The bodies of a scene of n particles.
+---The bodies of a scene of n particles. Errors: those of ranges and of the engine.
 ---@param given cq.Picture.body.def[]     empty: one of all particles
 ---@param scene { dim: integer, volume: number|ffi.cdata* }
 ---@param n integer
@@ -80,7 +81,7 @@ function body.list(given, scene, n, position, deformation)
   return out
 end
 
----Moves it to where its particles are.
+---Moves the surface of the body to where its particles are.
 ---@param x ffi.cdata*        double[n dim] of all particles of the scene
 ---@param F ffi.cdata*?       double[n dim dim]
 ---@param level ffi.cdata*?   uint8_t[n]; cells of different ones do not join
@@ -101,7 +102,7 @@ function Body:draw(canvas, x, rgba, blend, outline)
     outline), "cq.Picture")
 end
 
----Hatches cells of the plane whose particles are pinned.
+---Hatches those cells of the plane whose particles are pinned.
 ---@param pinned integer[]      particles of the scene, from 1
 function Body:hatch(canvas, pinned)
   if not self.marked then

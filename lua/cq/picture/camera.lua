@@ -21,8 +21,8 @@ local spec = is.define("cq.Picture camera", {
   field_of_view = is.number { above = 0, below = 3, default = FIELD },
 })
 
----What a scene was given, checked: a camera that stays, or a function of the time and the centre of the bodies. Always
----such a function is returned.
+---The camera of a scene as a function of the time and the centre of the bodies that gives { eye, target, field_of_view
+---}. given: such a function, or one fixed table. Errors: neither.
 function camera.check(given)
   if text.is_callable(given) then return given end
   if type(given) ~= "table" then
@@ -33,11 +33,11 @@ function camera.check(given)
   return function() return fixed end
 end
 
--- The dot product of two vectors in space.
+-- The dot product of two vectors {3}.
 local function dot(a, b) return a[1] * b[1] + a[2] * b[2] + a[3] * b[3] end
 
--- The direction from the target to the eye. Seen straight up or down a slope, a body looks as if on level ground: so
--- the eye turns around the bodies, as little as needed, until the slope rises across the picture.
+-- The direction {3} from the target to the eye. Seen straight up or down a slope, a body looks as if on level ground:
+-- so the eye turns around the bodies, as little as needed, until the slope rises across the picture.
 local function ahead_of(walls)
   local slope
   for _, w in ipairs(walls) do
@@ -52,7 +52,8 @@ local function ahead_of(walls)
   return { flat * math.cos(azimuth + turn), AHEAD[2], flat * math.sin(azimuth + turn) }
 end
 
--- How far from its target a camera must be to see a whole box.
+-- How far from its target {3} a camera must be to see a whole box { lower, upper } [length]. aspect: width over height
+-- of the picture; ahead: unit vector from the target to the eye.
 local function distance(box, target, aspect, ahead)
   local forward, right = { -ahead[1], -ahead[2], -ahead[3] }, { ahead[3], 0, -ahead[1] }
   local length = math.sqrt(dot(right, right))
@@ -69,7 +70,7 @@ local function distance(box, target, aspect, ahead)
   return away
 end
 
----Where a scene is seen from now: its own camera, or one that shows all of a box.
+---Where a scene is seen from now: by its own camera, or by one that shows all of now.box.
 ---@param scene cq.PictureScene
 ---@param now table       time, centre and box of what is to be seen
 ---@return number[] eye, number[] target, number field_of_view

@@ -31,10 +31,10 @@ local spec = is.define("cq.Picture.canvas", {
   background = is.any_of { colour.checker(), is.list(colour.checker(), { min = 2 }), default = "#ffffff" },
 })
 
--- "#rrggbb" or the engine's number
+-- The engine's number of a colour, from "#rrggbb" or such a number.
 local function number(value) return type(value) == "string" and colour.number(value) or value end
 
--- A double array of a list, flat or nested.
+-- A double array of a list of numbers, flat or nested once, and how many numbers it has.
 local function flat(list)
   local n, k = type(list[1]) == "table" and #list * #list[1] or #list, 0
   local out = ffi.new("double[?]", math.max(n, 1))
@@ -63,6 +63,7 @@ local function new(fields)
   return self
 end
 
+-- The canvas in one line: its width and height.
 function Canvas:__tostring() return ("cq.Canvas { %d x %d pixels }"):format(self.width, self.height) end
 
 ---Removes everything drawn, and fills the canvas with a background.
@@ -86,7 +87,7 @@ function Canvas:view(scale, left, bottom)
   return self
 end
 
----A filled polygon.
+---Fills a polygon.
 ---@param points number[][]     {n, 2}
 ---@param fill string|integer   colour
 ---@return cq.Canvas
@@ -96,7 +97,7 @@ function Canvas:polygon(points, fill)
   return self
 end
 
----A line through points, with round ends.
+---Draws a line through points, with round ends.
 ---@param points number[][]     {n, 2}
 ---@param width number          [pixel]
 ---@param stroke string|integer colour
@@ -107,7 +108,7 @@ function Canvas:line(points, width, stroke)
   return self
 end
 
----A filled rectangle from its corner nearest the origin.
+---Fills a rectangle, from its corner nearest the origin.
 ---@param x number
 ---@param y number
 ---@param width number
@@ -118,7 +119,7 @@ function Canvas:rectangle(x, y, width, height, fill)
   return self:polygon({ { x, y }, { x + width, y }, { x + width, y + height }, { x, y + height } }, fill)
 end
 
----A filled disc.
+---Fills a disc.
 ---@param x number              of its centre
 ---@param y number
 ---@param radius number
@@ -153,7 +154,7 @@ local function width_of(line, size)
   return C.cq_picture_text(nil, text_of, line)
 end
 
----A line of text, always in pixels.
+---Writes a line of text; its place is always in pixels.
 ---@param fields canvas.text.def
 ---@return number      its width [pixel]
 function Canvas:text(fields)

@@ -10,7 +10,8 @@ local OUTLINE = 1.4        -- [pixel] around bodies
 local RULER = 44           -- [pixel] of ground below the ruler's line
 local LABEL = 50           -- [pixel] above bodies that a line of the label takes
 
----The part of the plane that is seen: { scale [pixel / length], left, bottom }.
+---The part of the plane that is seen: { scale [pixel / length], left, bottom }. centre: of the camera; box: of all that
+---is to be seen, for a scene that fits it.
 function flat.view(scene, centre, box)
   local size, ground = scene.domain, scene.ground
   local width, height = scene.width, scene.height
@@ -42,7 +43,8 @@ function flat.view(scene, centre, box)
   return { scale = scale, left = size[1] / 2 - width / scale / 2, bottom = bottom }
 end
 
--- The part of the picture's window that lies behind a line, where (x - point) . normal <= 0, as a polygon.
+-- The part of a window, a list of corners, that lies behind a line, where (x - point) . normal <= 0, as a list of
+-- corners.
 local function clip(window, point, normal)
   local out = {}
   -- The signed distance of a corner from the edge of a half-plane.
@@ -59,7 +61,7 @@ local function clip(window, point, normal)
   return out
 end
 
--- A circle as a polygon of 96 corners.
+-- A circle as a list of 96 corners.
 local function circle(centre, radius)
   local out = {}
   for k = 0, 95 do
@@ -69,7 +71,7 @@ local function circle(centre, radius)
   return out
 end
 
--- An outline with a hole as one polygon, joined by a cut.
+-- An outline with a hole, lists of corners, as one polygon, joined by a cut.
 local function with_hole(outer, hole)
   local out = {}
   for _, q in ipairs(outer) do out[#out + 1] = q end
@@ -83,7 +85,7 @@ end
 -- its edge.
 local solid = {}
 
--- Outline and edge of a half-space within the window of a picture, lists of points.
+-- Outline and edge of a half-space within the window of a picture: two lists of points.
 function solid.half_space(w, window)
   local d = 1e3 * (window[3][1] - window[1][1])
   local t = { -w.normal[2], w.normal[1] }
@@ -91,7 +93,7 @@ function solid.half_space(w, window)
   return clip(window, w.point, w.normal), edge
 end
 
--- Outline and edge of a box, solid or hollow, within the window of a picture.
+-- Outline and edge of a box, solid or hollow, within the window of a picture: two lists of points.
 function solid.box(w, window)
   local a, b = w.lower, w.upper
   local outline = { { a[1], a[2] }, { b[1], a[2] }, { b[1], b[2] }, { a[1], b[2] } }
@@ -99,7 +101,7 @@ function solid.box(w, window)
   return w.hollow and with_hole(window, outline) or outline, edge
 end
 
--- Outline and edge of a disc, solid or hollow, within the window of a picture.
+-- Outline and edge of a disc, solid or hollow, within the window of a picture: two lists of points.
 function solid.sphere(w, window)
   local outline = circle(w.point, w.radius)
   local edge = circle(w.point, w.radius)
@@ -107,7 +109,7 @@ function solid.sphere(w, window)
   return w.hollow and with_hole(window, outline) or outline, edge
 end
 
--- Outline and edge of a height field within the window of a picture.
+-- Outline and edge of a height field within the window of a picture: two lists of points.
 function solid.height_field(w, window)
   local left, right, bottom = window[1][1], window[3][1], window[1][2]
   local edge = { { math.min(left, w.origin[1]), w.heights[1] } }
@@ -118,7 +120,7 @@ function solid.height_field(w, window)
   return outline, edge
 end
 
--- Draws the walls of a world in the plane, and outlines their surfaces.
+-- Draws the walls of a world in the plane, and outlines their surfaces. view: of flat.view.
 function flat.walls(canvas, scene, view, walls)
   local l, b = view.left, view.bottom
   local r, t = l + scene.width / view.scale, b + scene.height / view.scale
@@ -140,7 +142,7 @@ local function draw_trail(canvas, trail)
   end
 end
 
----Draws a scene as it is now.
+---Draws a scene of the plane as it is now, and sets scene.pixels_of_length.
 ---@param canvas cq.Canvas
 ---@param scene cq.PictureScene
 ---@param now table      poses, walls, ground, centre, and what is shown beside bodies

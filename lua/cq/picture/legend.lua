@@ -10,7 +10,7 @@ local HALO = "#ffffffd0"           -- under what is written, for it to be readab
 local PLATE = "#ffffffa0"
 local BRIGHT_PLATE = "#ffffffd8"   -- under colours, which must look the same on a wall as on the sky
 
----Writes a line that can be read on anything.
+---Writes a line with a bright rim, so that it can be read on anything.
 ---@param line table      as canvas:text takes it
 function legend.write(canvas, line)
   canvas:text { x = line.x, y = line.y, size = line.size, align = line.align, text = line.text,
@@ -18,7 +18,8 @@ function legend.write(canvas, line)
   canvas:text(line)
 end
 
----Lines at the top left, on a plate that lets what is behind them shine through.
+---Writes a line, or a list of lines, at the top left of a scene's picture, on a plate that lets the bodies behind it
+---shine through.
 function legend.labels(scene, label)
   local lines = type(label) == "string" and { label } or label or {}
   local wide = 0
@@ -31,7 +32,7 @@ function legend.labels(scene, label)
 end
 
 -- Draws the colour scale of actuation, from contraction to extension, with its right end at `right`. Returns the height
--- for what comes below.
+-- y [pixel] at which the next legend begins.
 local function actuation(canvas, right, y)
   local wide = 90
   canvas:rectangle(right - wide, y, wide, 8, HALO)
@@ -49,7 +50,8 @@ local function actuation(canvas, right, y)
   return y + 36
 end
 
--- Draws the legend of arrows: one of a round size, as long as such an arrow is in the picture.
+-- Draws the legend of arrows: one of a round size, as long as such an arrow is in the picture. Returns the height y
+-- [pixel] at which the next legend begins.
 local function arrow(scene, canvas, arrows, right, y)
   if not (arrows.longest > 0) then return y end
   local pixels = arrows.scale * scene.pixels_of_length
@@ -71,17 +73,18 @@ Extent.__index = Extent
 
 -- The width of a line of text, as the canvas has it.
 function Extent:text_width(...) return self.canvas:text_width(...) end
--- Extends the extent to x; a stand-in for a canvas that measures what would be drawn.
+-- Extends the extent to the left to x [pixel]. An extent stands in for a canvas and measures where a legend would be
+-- drawn.
 function Extent:see(x) self.left = math.min(self.left, x) end
 -- Measures a rectangle that would be drawn: extends the extent to its left side.
 function Extent:rectangle(x) self:see(x) end
 
--- Measures a polygon that would be drawn.
+-- Measures a polygon that would be drawn, a list of points.
 function Extent:polygon(points)
   for _, point in ipairs(points) do self:see(point[1]) end
 end
 
--- Measures a line of text that would be drawn.
+-- Measures a line of text that would be drawn: { x, size, align, text }.
 function Extent:text(line)
   local width = self.canvas:text_width(line.text, line.size)
   self:see(line.x - (line.align == "right" and width or line.align == "centre" and width / 2 or 0))

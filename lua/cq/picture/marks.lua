@@ -21,7 +21,7 @@ local goal_spec = is.define("cq.Picture goal", {
   at = is.any(), radius = is.number { above = 0, optional = true }, colour = colour.checker { default = paint.goal },
 })
 
--- A place {dim} from a user's list or tensor; refuses others. Errors: other numbers than dim, or not finite.
+-- A place, a list {dim}, from a user's list or tensor. Errors: other numbers than dim, or not finite.
 local function place(value, dim, what)
   if T.is_tensor(value) then value = value:totable() end
   if type(value) ~= "table" or #value ~= dim then
@@ -35,7 +35,7 @@ local function place(value, dim, what)
   return value
 end
 
----Goals of a frame, checked: places, or tables with a radius and a colour.
+---Goals of a frame, checked, as a list { at, radius, colour }; a given one may be a place alone.
 ---@param given table         a list
 ---@param scene cq.PictureScene
 ---@return table[]
@@ -51,7 +51,8 @@ function marks.checked_goals(given, scene)
   return out
 end
 
--- Draws each goal as a translucent disc with a rim, and a point in its middle. scale: pixels of a unit of length.
+-- Draws each goal as a translucent disc with a rim, and a point in its middle. goals: of checked_goals; scale: pixels
+-- of a unit of length.
 function marks.flat_goals(canvas, goals, scale)
   for _, goal in ipairs(goals) do
     local x, y = goal.at[1], goal.at[2]
@@ -65,7 +66,7 @@ function marks.flat_goals(canvas, goals, scale)
   end
 end
 
--- Draws goals in space as balls.
+-- Draws goals in space, of checked_goals, as translucent balls with a small one in the middle.
 function marks.solid_goals(canvas, goals)
   for _, goal in ipairs(goals) do
     local centre = ffi.new("double[3]", goal.at)
@@ -76,7 +77,7 @@ function marks.solid_goals(canvas, goals)
   end
 end
 
--- Two unit vectors perpendicular to the unit vector u and to each other.
+-- Two unit vectors {3} perpendicular to the unit vector u and to each other.
 local function across(u)
   local hint = math.abs(u[2]) < 0.9 and { 0, 1, 0 } or { 1, 0, 0 }
   local a = { u[2] * hint[3] - u[3] * hint[2], u[3] * hint[1] - u[1] * hint[3], u[1] * hint[2] - u[2] * hint[1] }
@@ -112,14 +113,15 @@ end
 
 local WIDE = 3.2           -- [pixel]
 
--- The colour of segment k of a cable by its tension; a plain one where no tension is known.
+-- The engine's number of the colour of segment k of a cable by its tension; a plain one where no tension is known.
+-- path: { points, count, tension }.
 local function cable_colour(scene, path, k)
   local tension = path.tension and path.tension[k]
   if not tension then return colour.number(paint.cable) end
   return scene.tension:colour_of(tension)
 end
 
----Widens the scale of tensions to those of a frame; returns whether any is known.
+---Widens the scale of tensions to those of a frame's cables; returns whether any is known.
 function marks.see_tensions(scene, cables)
   local told = false
   for _, path in ipairs(cables) do
@@ -131,7 +133,8 @@ function marks.see_tensions(scene, cables)
   return told
 end
 
--- Draws segment k of a path, as a line in 2D or a wire in 3D.
+-- Draws segment k of a cable's path, as a line in 2D or a wire in 3D. half: { width, colour, hidden: the opacity where
+-- it is hidden }.
 local function segment(canvas, path, k, dim, half)
   local p = ffi.new("double[?]", 2 * dim)
   ffi.copy(p, path.points + dim * (k - 1), 2 * dim * ffi.sizeof "double")
@@ -174,7 +177,7 @@ local arrow_spec = is.define("cq.Picture arrows", {
   unit = is.string { optional = true }, colour = colour.checker { default = paint.arrow },
 })
 
--- A tensor {k, dim} of what a user gives for arrows; refuses others.
+-- A tensor {k, dim} of a user's value for arrows. what: "at" or "vector". Errors: another shape.
 local function rows(value, dim, what)
   local tensor = T.as_tensor(value)
   if tensor.rank ~= 2 or tensor:size(2) ~= dim then
@@ -183,7 +186,7 @@ local function rows(value, dim, what)
   return tensor
 end
 
----Lets the scale of arrows hold those of a frame.
+---Checks a user's arrows, and lets the scale of arrows (scene.longest_arrow) hold them. Errors: other shapes.
 ---@return table def, cq.Tensor at, cq.Tensor vector     checked
 function marks.see_arrows(given, scene)
   local def = arrow_spec(given)
@@ -201,7 +204,8 @@ function marks.see_arrows(given, scene)
   return def, at, vector
 end
 
----Arrows of a frame, checked, with the scale that they have so far. nil: the picture has none.
+---Arrows of a frame, checked: { at, vector {k, dim}, count, scale, longest, label, unit, colour }, with the scale that
+---the scene's arrows have so far. nil: the picture has none.
 function marks.arrows(given, scene)
   if not given then return nil end
   local def, at, vector = marks.see_arrows(given, scene)
@@ -215,7 +219,7 @@ local HEAD, THIN = 0.3, 0.013         -- length of a head in that of the arrow; 
 local THINNEST = 0.8                  -- half a shaft [pixel]
 local RIM_WIDE = 1.3                  -- around an arrow, which tells it from what is behind it [pixel]
 
----Draws the arrows of a scene of the plane.
+---Draws the arrows of a scene of the plane, of marks.arrows; those of less than a fiftieth of the longest are left out.
 ---@param canvas cq.Canvas
 ---@param arrows table
 ---@param pixels_of_length number
@@ -241,7 +245,8 @@ end
 
 local SIDES = 10
 
--- Appends the triangles of a truncated cone to a list. axis: where it begins, its direction, its length.
+-- Appends the triangles of a truncated cone, { p, q, r, colour }, to a list. axis: { from, along: its direction, length
+-- }; wide, narrow: radii at its ends.
 local function cone(list, axis, wide, narrow, tint)
   local from, u, length = axis.from, axis.along, axis.length
   local a, b = across(u)
@@ -259,7 +264,8 @@ local function cone(list, axis, wide, narrow, tint)
   end
 end
 
----Appends the triangles of arrows in space to `list`; arrows of less than a fiftieth of the longest are left out.
+---Appends the triangles of arrows in space, of marks.arrows, to `list`; arrows of less than a fiftieth of the longest
+---are left out.
 function marks.solid_arrows(list, arrows)
   local x, v, tint = arrows.at:data(), arrows.vector:data(), colour.number(arrows.colour)
   local thick = THIN * arrows.longest * arrows.scale
@@ -282,7 +288,7 @@ end
 
 local HIDDEN = 0.6                    -- how visible an arrow is within a body
 
----Draws those parts of arrows that lie within or behind bodies as pale lines.
+---Draws those parts of arrows in space that lie within or behind bodies as pale lines.
 function marks.hidden_arrows(canvas, arrows, pixels_of_length)
   local x, v = arrows.at:data(), arrows.vector:data()
   local width = math.max(1.5, 1.6 * THIN * arrows.longest * arrows.scale * pixels_of_length)

@@ -32,7 +32,8 @@ paint.pinned = "#3d4752"
 -- of plots
 paint.lines = { "#2160ad", "#d1603d", "#3b8f5a", "#8a5fb0", "#b3892b", "#4a9aa5", "#b34a72", "#5c6670" }
 
--- The particles of an entry of `groups`, as a function from k = 1..count to an index from 0.
+-- The count of particles of an entry of `groups`, and a function from k = 1..count to an index from 0. Errors: an entry
+-- without particles.
 local function members(entry, position)
   local particles = entry.particles
   if entry.index ~= nil and entry.particle_count then
@@ -44,7 +45,8 @@ local function members(entry, position)
     text.describe(entry))
 end
 
----Colours of n particles by group: {n} of red, green, blue. Groups later in the list paint over earlier ones.
+---Colours of n particles by group: {n} of red, green, blue. Groups later in the list paint over earlier ones. Errors: a
+---particle beyond n.
 ---@param n integer
 ---@param groups table[]      { name=, particles=, colour? }
 ---@param drawn table<integer, integer>   0xRRGGBB of particles, over the colours of groups
@@ -106,7 +108,7 @@ function paint.pale(out, n, share)
   end
 end
 
----The engine's colours: base blended towards red by positive actuation and towards blue by negative.
+---Writes the engine's colours: base blended towards red by positive actuation and towards blue by negative.
 ---@param out ffi.cdata*         uint32_t[n]
 ---@param n integer
 ---@param base ffi.cdata*        float[3 n]

@@ -3,7 +3,8 @@ local loose_of = require "cq.robot.loose"
 
 local parts = {}
 
----Groups of all robots, as the picture colours them: those of the shapes.
+---Groups of all robots, as the picture colours them: a list { name, particles: numbers in the world from 1 } of those
+---of the shapes.
 function parts.groups(world)
   local out = {}
   for _, robot in ipairs(world.robots) do
@@ -16,7 +17,7 @@ function parts.groups(world)
   return out
 end
 
----Colours of the particles whose shape was drawn, 0xRRGGBB by their number in the world from 1; others have none.
+---Colours of the particles whose shape was drawn: 0xRRGGBB by their number in the world from 1; others have none.
 function parts.drawn(world)
   local out = {}
   for _, robot in ipairs(world.robots) do
@@ -25,7 +26,8 @@ function parts.drawn(world)
   return out
 end
 
----Robots as the picture draws them; the cells of a mesh can only be told apart by their lattice.
+---A list of the robots of a world as cq.Picture takes bodies: { first, count, loose, mesh, triangles, rest }. by_cells:
+---a robot with a mesh is drawn by its lattice too, since the cells of a mesh cannot be told apart otherwise.
 function parts.bodies(world, by_cells)
   local out = {}
   for k, robot in ipairs(world.robots) do
@@ -38,7 +40,7 @@ function parts.bodies(world, by_cells)
   return out
 end
 
----Numbers from 1 of all particles that are pinned.
+---A list of the numbers, from 1, of all particles of a world that are pinned.
 function parts.pinned(world)
   local out, arrays = {}, world.layout.arrays
   for k = 0, world.layout.pin_count - 1 do out[k + 1] = arrays.pins[k] + 1 end

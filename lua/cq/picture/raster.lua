@@ -15,7 +15,7 @@ local spec = is.define("cq.Picture raster", {
   width = is.integer { min = 200 }, height = is.integer { min = 150 },
 })
 
--- Draws a line of text.
+-- Draws a line of text, as canvas:text takes it.
 local function write(canvas, line) canvas:text(line) end
 
 ---@class cq.Picture.raster.def
@@ -25,6 +25,7 @@ local function write(canvas, line) canvas:text(line) end
 ---@field width integer        [pixel]
 ---@field height integer       [pixel]
 
+---A picture of numbers over time, a row of colours for each column of values, with the scale of colours.
 ---@param fields cq.Picture.raster.def
 ---@return cq.Canvas
 return function(fields)

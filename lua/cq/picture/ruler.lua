@@ -18,7 +18,7 @@ function ruler.step(range, count)
   return 10 * power
 end
 
----Multiples of step within lo..hi, as whole factors.
+---An iterator over the whole numbers k for which k * step lies within lo..hi.
 ---@return fun(): integer?
 function ruler.ticks(lo, hi, step)
   local k, last = math.ceil(lo / step - 1e-9) - 1, math.floor(hi / step + 1e-9)
@@ -47,7 +47,7 @@ function ruler.fitting_step(canvas, axis)
   return step
 end
 
--- Does a number written around x fit between the sides of the picture?
+-- Does a number written around x [pixel] fit between the sides of the picture?
 local function is_whole(canvas, label, x)
   local half = canvas:text_width(label, 9) / 2
   return x - half > 2 and x + half < canvas.width - 2
@@ -55,8 +55,8 @@ end
 
 local NUMBERS = 28         -- [pixel] from the ruler's line to below its numbers
 
--- The line of a 2D ruler [pixel], and the colour below it. It moves with the ground; where the ground leaves the
--- picture at its lower edge, the ruler stays readable above.
+-- The pixel row of a 2D ruler, and the colour of its numbers. The ruler moves with the ground; where the ground leaves
+-- the picture at its lower edge, the ruler stays readable above.
 local function line_of(scene, view, ground)
   -- The pixel row of a height in the scene.
   local function row(height) return scene.height - view.scale * (height - view.bottom) end
@@ -68,7 +68,8 @@ local function line_of(scene, view, ground)
   return y, scene.has_ground and white or grey
 end
 
----Ticks along level ground in 2D, with their numbers in the ground; those that the sides would cut off are left out.
+---Draws ticks along level ground in 2D, with their numbers in the ground; numbers that the sides would cut off are left
+---out.
 ---@param ground number      where it is now
 function ruler.flat(canvas, scene, view, ground)
   local width = scene.width / view.scale
@@ -89,7 +90,7 @@ function ruler.flat(canvas, scene, view, ground)
   end
 end
 
--- The pixels of a point on the ground, at the height y that it has now.
+-- The pixel x and y of a point in space.
 local function project(canvas, x, y, z)
   local point, pixel = ffi.new("double[3]", x, y, z), ffi.new "double[2]"
   engine.check(engine.C.cq_picture_project(canvas.handle, 1, point, pixel))
@@ -98,7 +99,8 @@ end
 
 local APART = 70           -- [pixel] between two numbers, about
 
--- Middle and half length of a ruler along x, and its z. A picture of several moments has one for their whole way.
+-- Middle and half length of a ruler along x, and its z [length]. A picture of several moments has one for their whole
+-- way.
 local function extent(scene, now)
   local reach, focus, box = scene.reach, now.camera_centre, now.box
   if not scene.fit then return focus[1], 2.6 * reach, focus[3] + 1.25 * reach end
@@ -125,7 +127,8 @@ function ruler.solid(canvas, scene, now)
   return out
 end
 
----Writes the numbers under the ticks, over the finished picture; those that its sides would cut off are left out.
+---Writes the numbers of ticks, of ruler.solid, under them over the finished picture; those that its sides would cut off
+---are left out.
 function ruler.numbers(canvas, scene, ticks)
   for _, tick in ipairs(ticks) do
     local x, y = project(canvas, tick.x, tick.y, tick.z)

@@ -22,7 +22,7 @@ local spec = is.define("cq.Picture scale", {
 local palettes = { rising = colour.list(paint.scale), signed = colour.list(paint.signed),
   tension = colour.list(paint.tension) }
 
--- The colour at a place from 0 to 1 on a palette, between the first and the last of its colours.
+-- The colour, three numbers from 0 to 255, at a place from 0 to 1 on a palette, a list of colours.
 local function at(stops, place)
   local whole = math.min(math.max(place, 0), 1) * (#stops - 1)
   local k = math.min(math.floor(whole), #stops - 2)
@@ -38,7 +38,8 @@ end
 ---@field palette? "rising"|"signed"|"tension"   from dark to light; blue, grey and red; from white to a dark red
 ---@field categories? string[] names: the numbers are 1 for the first of them, 2 for the second, and so on
 
----Colours by a number, from the first colour to the last one.
+---Colours by a number, from the first colour to the last one. Errors: a range that does not rise; both categories and
+---range.
 ---@param fields cq.Picture.scale.def
 function scale.new(fields)
   local self = setmetatable(spec(fields), Scale)
@@ -50,7 +51,7 @@ function scale.new(fields)
   return self
 end
 
--- A range with round ends that holds lo to hi, and 0 where that is near; 0 to 1 where both are 0.
+-- The ends of a range with round ends that holds lo to hi, and 0 where that is near; 0 to 1 where both are 0.
 local function round(lo, hi)
   if lo >= 0 and lo < 0.5 * hi then lo = 0 end
   if hi <= 0 and hi > 0.5 * lo then hi = 0 end
@@ -60,7 +61,8 @@ local function round(lo, hi)
   return math.floor(lo / step + 1e-9) * step, math.ceil(hi / step - 1e-9) * step
 end
 
--- A range at least as wide as `floor`: from zero if the values are close to zero, else around them.
+-- The ends of a range at least as wide as `floor`, if it is given: from zero if the values lo to hi are close to zero,
+-- else around them.
 local function widened(lo, hi, floor)
   if not floor or hi - lo >= floor then return lo, hi end
   if lo >= 0 and hi < floor then return 0, floor end
@@ -69,7 +71,7 @@ local function widened(lo, hi, floor)
   return middle - floor / 2, middle + floor / 2
 end
 
--- Sets which numbers have the first and the last colour, from all that the scale has seen.
+-- Sets the numbers that have the first and the last colour (lower, upper), from all that the scale has seen.
 local function set_range(self)
   if self.range then
     self.lower, self.upper = self.range[1], self.range[2]
@@ -82,7 +84,7 @@ local function set_range(self)
   end
 end
 
----Lets the range hold one more number.
+---Widens the range so that it holds one more number; NaN and infinities change nothing.
 function Scale:see_one(value)
   if value - value == 0 then
     self.least, self.most = math.min(self.least or value, value), math.max(self.most or value, value)
@@ -90,7 +92,7 @@ function Scale:see_one(value)
   set_range(self)
 end
 
----Lets the range hold these numbers.
+---Widens the range so that it holds double values[n]; NaN and infinities change nothing.
 function Scale:see(values, n)
   for p = 0, n - 1 do
     local value = values[p]
@@ -101,7 +103,7 @@ function Scale:see(values, n)
   set_range(self)
 end
 
----The packed colour of a number, of a category by its number from 1; NaN has the colour of a body.
+---The engine's number of the colour of a number, or of a category by its number from 1; NaN has the colour of a body.
 function Scale:colour_of(value)
   if value ~= value then return colour.number(paint.body) end
   if self.categories then
@@ -110,7 +112,8 @@ function Scale:colour_of(value)
   return colour.pack(at(self.stops, (value - self.lower) / (self.upper - self.lower)))
 end
 
----The engine's colours; particles whose value is no number have that of a body.
+---Writes the engine's colours of numbers, by which the range is first widened; particles whose value is NaN have the
+---colour of a body. Errors: a number that is no category.
 ---@param out ffi.cdata*        uint32_t[n]
 ---@param n integer
 ---@param values ffi.cdata*     double[n]
@@ -134,7 +137,8 @@ end
 local WIDE, HIGH = 180, 10          -- [pixel] of the bar
 local MARGIN = 6                    -- [pixel] between its numbers and the side of the picture, at least
 
--- Draws a colour bar with its numbers, with its right end at `right`. Returns the height for what comes below.
+-- Draws a colour bar with its numbers, with its right end at `right`. Returns the height y [pixel] at which the next
+-- legend begins.
 local function bar(self, canvas, right, y, write)
   local step = ruler.step(self.upper - self.lower, 3)
   -- a number under the right end of the bar goes on beyond it, but not beyond the picture
@@ -154,7 +158,8 @@ local function bar(self, canvas, right, y, write)
   return y + 40
 end
 
--- Draws the legend of a scale with categories: a coloured box and a name for each.
+-- Draws the legend of a scale with categories: a coloured box and a name for each. Returns the height y [pixel] at
+-- which the next legend begins.
 local function names(self, canvas, right, y, write)
   if self.label then
     write(canvas, { x = right, y = y + 9, size = 9, align = "right", text = self.label, colour = paint.ink })

@@ -109,7 +109,8 @@ local moving = {
 
 local scene_spec = is.define("cq.Picture.scene", static)
 local frame_spec = is.define("picture_scene:frame", moving)
--- The height of a picture where the user gives its width alone [pixel]: in the plane a flat world has a flat picture.
+-- The height of a picture where the user gives its width alone [pixel]: 9/16 of the width in 3D; in the plane by the
+-- domain, so that a flat world has a flat picture.
 local function default_height(def, dim)
   if dim == 3 then return math.floor(def.width * 9 / 32) * 2 end
   local aspect = def.domain[2] / def.domain[1]
@@ -139,11 +140,12 @@ function scene.new(fields)
   return self
 end
 
+-- The scene in one line: dimension and pixels.
 function Scene:__tostring()
   return ("cq.PictureScene { %dD, %d x %d pixels }"):format(self.dim, self.width, self.height)
 end
 
--- Refuses a frame's tensor of another shape.
+-- Raises an error if a frame's tensor, nil for none, has another shape than ... .
 local function wanted_shape(name, t, ...)
   local want = { ... }
   local fits = t and t.rank == #want
@@ -153,7 +155,8 @@ local function wanted_shape(name, t, ...)
   end
 end
 
--- Enlarges a box { lower, upper } (a new one unless given) by particles, without those that are not finite; returns it.
+-- Enlarges a box { lower, upper } (a new one unless given) by places double x[n dim], without those that are not
+-- finite; returns it.
 local function bounds(x, n, dim, box)
   box = box or { lower = {}, upper = {} }
   for d = 1, dim do
@@ -167,7 +170,8 @@ local function bounds(x, n, dim, box)
   return box
 end
 
--- Takes over from the first frame how many particles there are, and how large the bodies are together.
+-- Takes over from the first frame how many particles there are, and sets bodies, colours and the sizes that a picture
+-- depends on: reach, view_height, cell.
 local function first_frame(self, x, n, F)
   wanted_shape("rest", self.rest, n, self.dim)
   local dim = self.dim
@@ -201,7 +205,7 @@ local function first_frame(self, x, n, F)
   self.view_height = math.min(tall, 1.25 * self.domain[2] / math.min(self.zoom, 1))
 end
 
--- The mean place of the particles that are finite; the middle of the domain where none is.
+-- The mean place {dim} of the particles that are finite; the middle of the domain where none is.
 local function centre_of(self, x)
   local dim, sum, count = self.dim, { 0, 0, self.dim == 3 and 0 or nil }, 0
   for p = 0, self.count - 1 do
@@ -217,7 +221,8 @@ end
 
 local LATE = 0.3           -- share of its way that a camera goes in a frame whose time nobody tells
 
--- Moves the centre of the camera towards the body, with a lag, so that a gait does not shake the picture.
+-- Moves the centre of the camera towards the body's centre {dim}, with a lag, so that a gait does not shake the
+-- picture, and appends it to the trail.
 local function follow(self, centre, time)
   if not self.camera_centre then self.camera_centre = { unpack(centre) } end
   local share = LATE
@@ -231,7 +236,7 @@ local function follow(self, centre, time)
   self.path[#self.path + 1] = centre
 end
 
----Extends colour scales and view by a frame without drawing it, so that all frames of a film share them.
+---Extends colour scales and view by a frame without drawing it, so that all frames of a film share their scales.
 ---@param fields picture_scene.frame.def
 function Scene:include_in_scales(fields)
   if self.fit then self.seen = bounds(fields.position:data(), fields.position:size(1), self.dim, self.seen) end
@@ -246,12 +251,12 @@ function Scene:include_in_scales(fields)
   end
 end
 
----Lets bodies go on without a frame: their trail grows and the camera follows.
+---Follows bodies at a moment that is not drawn: their trail grows and the camera follows.
 ---@param centre number[]     {dim} of the particles
 ---@param time? number
 function Scene:pass(centre, time) follow(self, { unpack(centre) }, time) end
 
--- Widens a box so that it holds the arrows of all moments, as long as they are drawn.
+-- Widens a box { lower, upper } in place so that it holds the arrows of all moments, as long as they are drawn.
 local function hold_arrows(self, box, arrows)
   local dim = self.dim
   for _, one in ipairs(arrows and self.arrows_seen or {}) do
@@ -278,7 +283,7 @@ end
 
 local SUNK = 0.02          -- share of its height, or a spacing, that a body may be below its ground and stand on it
 
--- The box that the camera must show, in 3D.
+-- The box { lower, upper } that the camera must show.
 local function seen_box(self, poses, now)
   local dim, box = self.dim, { lower = {}, upper = {} }
   if self.fit then
@@ -314,8 +319,9 @@ end
 
 local EARLIER = 0.55       -- how pale the earliest of several moments is
 
--- A frame's fields, checked, as what is drawn: where particles are, their colours and marks. The first frame sets the
--- number of particles and their sizes. Errors: other shapes; no particles.
+-- A frame's fields, checked, as a pose: { def, position, deformation, pale, blend, cables, goals, label }. pale: share
+-- of the background in its colours. The first frame sets the number of particles and their sizes. Errors: other shapes;
+-- no particles.
 local function pose_of(self, def, pale)
   local n = self.count or (def.position.rank == 2 and def.position:size(1)) or 0
   wanted_shape("position", def.position, n, self.dim)
@@ -333,7 +339,7 @@ local function pose_of(self, def, pale)
   }
 end
 
--- The colour of each particle at a moment, in the scene's array, which the next moment overwrites.
+-- Writes the colour of each particle of a pose into the scene's array, which the next pose overwrites.
 local function paint_pose(self, pose)
   local def, n = pose.def, self.count
   if def.value then
@@ -348,7 +354,8 @@ end
 
 local LEVELS, HIDDEN = 8, 0.02
 
--- The opacity of each particle in steps: 0 is not drawn, and cells of the same step join. nil: all are opaque.
+-- The opacity of each particle in steps, uint8_t[n]: 0 is not drawn, and cells of the same step join. nil: all are
+-- opaque.
 local function levels_of(self, pose)
   local opacity = pose.def.opacity
   if not opacity then return nil end
@@ -362,7 +369,7 @@ local function levels_of(self, pose)
   return self.levels
 end
 
----Draws the bodies of a moment.
+---Draws the bodies of a pose. outline: width of their outline in 2D [pixel].
 ---@internal
 function Scene:draw_bodies(canvas, pose, outline)
   paint_pose(self, pose)
@@ -374,8 +381,8 @@ function Scene:draw_bodies(canvas, pose, outline)
   end
 end
 
----The scene with its particles where they are now. Frames are drawn in their order in time: the trail grows, the camera
----follows.
+---Draws the scene with its particles where they are now. Frames are drawn in their order in time: the trail grows, the
+---camera follows. Errors: other shapes than in the first frame.
 ---@param fields picture_scene.frame.def
 ---@return cq.Canvas       the scene's own, drawn over by the next frame
 function Scene:frame(fields)
@@ -404,7 +411,7 @@ function Scene:frame(fields)
   return self.canvas
 end
 
----Draws what the colours and arrows of the last frame mean at the top right of another canvas.
+---Draws the legends of the colours and arrows of the last frame at the top right of another canvas.
 ---@param canvas cq.Canvas
 ---@return number y      [pixel] below them
 function Scene:explain(canvas) return legend.draw(self, canvas, self.shows) end

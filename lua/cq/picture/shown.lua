@@ -22,7 +22,8 @@ for _, entry in ipairs(field.list) do
 end
 constants.density = field.by_name.density
 
--- The signal that each particle's actuators have, -1 to 1, weighed; nil: nothing is actuated.
+-- The signal that each particle's actuators have, weighed, a tensor {n} of -1 to 1; nil: nothing is actuated. u:
+-- signals of the control step, nil for none.
 function shown.actuation(state, u)
   local world = state.world
   local layout = world.layout
@@ -38,14 +39,15 @@ function shown.actuation(state, u)
   return out
 end
 
--- A constant of the materials by particle {n}; NaN for bodies without it.
+-- A constant of the materials by particle {n}; NaN for bodies without it. Errors: no material has it.
 local function constant(state, name)
   local value = of_particles.constant(state, name)
   if not value then is.fail(shown.name .. ": no material of this world has the constant %s", name) end
   return value
 end
 
--- A function of a state and the signals of its control step that gives the quantity that the user named with `by`.
+-- A function of a state and the signals of its control step that gives the quantity that the user named with `by`, or
+-- by itself if it is such a function. Errors: no such quantity; what: its use, for errors.
 local function reader(by, what)
   if text.is_callable(by) and not T.is_tensor(by) then return by end
   if T.is_tensor(by) then return function() return by end end
@@ -60,7 +62,7 @@ local function reader(by, what)
     text.describe(by))
 end
 
--- A number for each particle {n} from read(state, u); refuses another shape.
+-- A number for each particle, a tensor {n}, from read(state, u). Errors: another shape.
 local function numbers(read, state, u, what)
   local values = T.as_tensor(read(state, u))
   local n, part = state.world.particle_count, state.world.part_of
@@ -75,7 +77,7 @@ end
 local titles = { von_mises = "von Mises stress", young = "Young's modulus", poisson = "Poisson's ratio", jacobian = "J",
   signal = "signal" }
 
--- The options as a table { by = ... }; a shorthand becomes one.
+-- The options as a table { by = ... }. given: such a table, if has_by is set, or the value of by alone.
 local function with_by(given, has_by)
   if type(given) == "table" and not T.is_tensor(given) and has_by then return given end
   return { by = given }
@@ -110,7 +112,7 @@ local colour_spec = is.define("render: colour", {
   floor = is.number { above = 0, optional = true },
 })
 
----How particles are coloured: a function of state and signals that returns {n}, and its scale.
+---The colours of particles: a function of state and signals that returns {n}, and its scale.
 ---@return function? read, table scale
 function shown.colour(given)
   if given == nil then return nil, {} end
@@ -126,7 +128,7 @@ function shown.colour(given)
   return function(state, u) return numbers(read, state, u, "colour") end, scale
 end
 
----How opaque particles are: a function of state and signals that gives {n}.
+---A function of state and signals that gives how opaque particles are, a tensor {n}. nil: nothing is given.
 ---@return function?
 function shown.opacity(given)
   if given == nil then return nil end
@@ -154,15 +156,15 @@ local arrows_spec = is.define("render: arrows", {
   colour = is.string { optional = true },
 })
 
--- Every so many rows of places and vectors, so that arrows do not overlap.
+-- Every so many rows of places and vectors {k, dim}, so that arrows do not overlap.
 local function thinned(at, vector, every)
   local keep = {}
   for p = 1, at:size(1), every do keep[#keep + 1] = p end
   return at:gather(keep, 1), vector:gather(keep, 1)
 end
 
----The arrows of a picture: a function of state and signals that returns their places and vectors. Errors: neither
----"velocity" nor a function; vectors of another number or dimension.
+---The arrows of a picture: a function of state and signals that returns them as marks.arrows takes them. nil: nothing
+---is given. Errors: neither "velocity" nor a function; vectors of another number or dimension.
 ---@return function?
 function shown.arrows(given)
   if given == nil then return nil end
@@ -189,7 +191,7 @@ function shown.arrows(given)
   end
 end
 
--- Refuses a goal that lies outside of the world, where a picture does not look.
+-- Returns a list of goals; raises an error if one lies outside of the world, where a picture does not look.
 local function require_inside(list, world)
   local size = world.domain.size
   for k, entry in ipairs(list) do
@@ -207,7 +209,7 @@ local function require_inside(list, world)
 end
 
 ---A function of state and signals that gives the list of goals, from what a user gave: a list, or such a function.
----Errors: no list of places.
+---Errors: no list of places; one outside of the world.
 ---@return function
 function shown.goals(given)
   if given == nil then return function() return {} end end
@@ -228,7 +230,7 @@ end
 
 -- ---- cables and walls -----------------------------------------------------------------------------------------------
 
----Cables of a state, with tensions where the signals are known.
+---The paths of the cables of a state, with tensions where the signals u are known. position: tensor {n, dim}.
 function shown.cables(state, u, position)
   local told = u and { signals = u:data(), value = function(name) return of_particles.of(state, name) end }
   return cables.paths(state.world, position:data(), told)

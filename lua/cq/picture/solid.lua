@@ -13,7 +13,8 @@ local solid = {}
 
 local SKY, GROUND, LINE, OBSTACLE = { "#c9d6e2", "#f1f4f6" }, "#dde2e7", "#57687a", "#8d99a6"
 
--- Sets the engine's camera, from where the scene is seen, and its sun; returns the place of the eye.
+-- Sets the engine's camera, from where the scene is seen, and its sun, and scene.pixels_of_length; returns the place
+-- {3} of the eye.
 local function look(canvas, scene, now)
   local cam = ffi.new "cq_camera"
   C.cq_camera_init(cam)
@@ -39,7 +40,7 @@ local function look(canvas, scene, now)
   return eye
 end
 
--- Draws the part of a plane around a point, with the lines of the grid's cells.
+-- Draws a plane, or the part within `extent` of its point, with the lines of the grid's cells.
 local function plane(canvas, point, normal, cell, extent)
   local p = ffi.new "cq_plane"
   C.cq_plane_init(p)
@@ -51,7 +52,7 @@ end
 
 local faces = { { 1, 2, 4, 3 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 4, 8, 7 }, { 1, 3, 7, 5 }, { 2, 4, 8, 6 } }
 
--- Draws a list of triangles { p, q, r, colour = }, corners in space.
+-- Draws a list of triangles { p, q, r, colour = }: three corners {3} each.
 local function triangles(canvas, list)
   local n = #list
   if n == 0 then return end
@@ -68,7 +69,7 @@ end
 local draw = {}
 
 -- Draws a piece of a wall near the bodies, as a translucent sheet, where the camera looks through the wall from
--- behind.
+-- behind. w: the half-space.
 local function sheet(canvas, now, w)
   local n, lower, upper = w.normal, now.box.lower, now.box.upper
   local hint = math.abs(n[2]) < 0.9 and { 0, 1, 0 } or { 1, 0, 0 }
@@ -108,7 +109,7 @@ local function sheet(canvas, now, w)
 end
 
 -- Draws a half-space: its plane with a grid of lines, or near the bodies a translucent sheet where it is seen from
--- behind.
+-- behind. eye: where the scene is seen from.
 function draw.half_space(canvas, scene, w, now, eye)
   local before = 0
   for d = 1, 3 do before = before + (eye[d] - w.point[d]) * w.normal[d] end
@@ -162,7 +163,8 @@ function draw.height_field(canvas, scene, w)
   triangles(canvas, list)
 end
 
--- Appends a ribbon on the ground between two points {x, z} to a list, as two triangles.
+-- Appends a ribbon on the ground between two points {x, z} to a list, as two triangles. on_ground(x, z) gives a place;
+-- half: half of its width.
 local function ribbon(list, on_ground, a, b, half, tint)
   local dx, dz = b[1] - a[1], b[2] - a[2]
   local length = math.sqrt(dx * dx + dz * dz)
@@ -174,7 +176,7 @@ local function ribbon(list, on_ground, a, b, half, tint)
   list[#list + 1] = { q, t, r, colour = tint }
 end
 
--- Draws what lies flat on the ground: the trail of the centre, and the ticks of the ruler.
+-- Draws the marks that lie flat on the ground: the trail of the centre, and the ticks of the ruler.
 local function markings(canvas, scene, now, ticks)
   local list, tint = {}, colour.number(paint.trail)
   -- A place on the ground, a little above it so that it is seen.
@@ -192,7 +194,7 @@ local function markings(canvas, scene, now, ticks)
   triangles(canvas, list)
 end
 
----Draws a scene as it is now.
+---Draws a scene of space as it is now, and sets scene.pixels_of_length.
 ---@param canvas cq.Canvas
 ---@param scene cq.PictureScene
 ---@param now table      poses, walls, ground, centre, and what is shown beside bodies

@@ -36,7 +36,7 @@ local spec = is.define("cq.Picture.video", {
   keep_frames = is.boolean { default = false },
 })
 
--- Is ffmpeg on the path?
+-- Is ffmpeg on the shell's path?
 local function has_ffmpeg()
   local code = os.execute "command -v ffmpeg >/dev/null 2>&1"
   return code == 0 or code == true      -- by the flavour of LuaJIT
@@ -51,18 +51,20 @@ local function read_all(path)
   return all
 end
 
--- Makes the folder that keeps the frames as PNG files.
+-- Makes the folder that keeps the frames as PNG files, and sets self.folder. Errors: it cannot be made.
 local function make_frame_folder(self)
   self.folder = self.path:gsub("%.%w+$", "") .. "_frames"
   local made, problem = host.make_folder(self.folder)
   if not made then is.fail("cq.Picture.video: cannot make the folder '%s': %s", self.folder, tostring(problem)) end
 end
 
--- Whatever its name, it is a file to ffmpeg: 10:30/x.mp4 would be a protocol, and -y.mp4 an option.
+-- A path quoted for the shell so that it is a file to ffmpeg, whatever its name: 10:30/x.mp4 would be a protocol, and
+-- -y.mp4 an option.
 local function file_of(path) return text.quoted("file:" .. path) end
 
--- The shell stays after ffmpeg and drains the pipe: an ffmpeg that gives up early, or hears a Ctrl-C before the program
--- does, must not kill the program by a broken pipe.
+-- Starts ffmpeg in a shell, for frames of width by height pixels, and sets self.pipe. The shell stays after ffmpeg and
+-- drains the pipe: an ffmpeg that gives up early, or hears a Ctrl-C before the program does, must not kill the program
+-- by a broken pipe.
 local function start(self, width, height)
   local command = ("trap '' INT TERM; ffmpeg -hide_banner -loglevel error -nostdin -y -f rawvideo -pix_fmt rgba -s %dx%d -r %g -i pipe:0 %s %s 2>%s; "
     .. "{ echo $? >%s; } 2>/dev/null; cat >/dev/null")
@@ -95,6 +97,7 @@ function video.new(fields)
   return self
 end
 
+-- The video in one line: path and number of frames.
 function Video:__tostring() return ("cq.Video { %s, %s }"):format(self.path, text.count(self.frames, "frame")) end
 
 ---Appends a picture. Errors: a picture of another size than the first; one of odd width or height; a film that is
@@ -123,15 +126,15 @@ function Video:add(canvas)
   return self
 end
 
--- The last three lines of ffmpeg's log.
+-- The last three lines of a log, joined by semicolons.
 local function last_lines(log)
   local lines = {}
   for line in log:gmatch "[^\r\n]+" do lines[#lines + 1] = line end
   return table.concat(lines, "; ", math.max(1, #lines - 2))
 end
 
--- Why nothing more can be written beside the film, as on a full disk, which ffmpeg does not tell in its own words; nil:
--- it can.
+-- A text that says why nothing more can be written beside the film, as on a full disk, which ffmpeg does not tell in
+-- its own words; nil: it can.
 local function cannot_write(self)
   local file, problem = io.open(self.log, "wb")
   if not file then return problem end
@@ -142,7 +145,7 @@ local function cannot_write(self)
   return not fine and problem or nil
 end
 
--- Removes what was written beside the video.
+-- Removes the files that were written beside the video.
 local function remove_files(self)
   os.remove(self.log)
   os.remove(self.status)
@@ -163,7 +166,7 @@ local function is_cut_short(log)
   return false
 end
 
--- Closes the pipe to ffmpeg; raises an error with the last lines of its log if it failed.
+-- Closes the pipe to ffmpeg and moves the film to its place. Errors: ffmpeg failed, with the last lines of its log.
 local function finish(self)
   self.pipe:close()
   local status, log = read_all(self.status):match "%d+", read_all(self.log)
@@ -179,14 +182,14 @@ local function finish(self)
   if not renamed then is.fail("cq.Picture.video: cannot write '%s': %s", self.path, tostring(problem)) end
 end
 
--- The command by which a user makes the film of its frames.
+-- The command, as text, by which a user makes the film of its frames.
 local function command_of(self)
   return ("ffmpeg -framerate %g -i %s -pix_fmt yuv420p %s"):format(self.fps, text.quoted(self.folder .. "/%06d.png"),
     text.quoted(self.path))
 end
 
----Finishes the film. Gives its path, or that of the folder of frames where no film could be made. Errors: no frame was
----added.
+---Finishes the film. Returns its path, or that of the folder of frames where no film could be made, with a note.
+---Errors: no frame was added.
 ---@return string path
 function Video:close()
   if self.closed then return self.result end
@@ -201,7 +204,7 @@ function Video:close()
   return self.result
 end
 
----Gives the film up: nothing is left of it but frames that were to be kept.
+---Gives the film up and removes its files, but for frames that were to be kept.
 function Video:discard()
   if self.closed then return end
   self.closed = true

@@ -9,7 +9,7 @@ local wall = {}
 
 local names = { [0] = "half_space", "box", "sphere", "height_field" }      -- by cq_wall_shape
 
--- n elements of a C array as a Lua list.
+-- The first n elements of a C array as a Lua list.
 local function list(array, n)
   local out = {}
   for i = 1, n do out[i] = array[i - 1] end
@@ -56,7 +56,7 @@ function wall.list(given, dim, domain)
   return out
 end
 
--- A copy of a wall, moved by the vector `way`.
+-- A copy of a wall, moved by the vector `way` {dim}.
 local function moved(w, way, dim)
   local out = tables.merged(w)
   for _, key in ipairs { "point", "lower", "upper" } do
@@ -91,15 +91,15 @@ function wall.moved(walls, offset)
   return out
 end
 
--- Where a coordinate lies in a row of `count` heights: the number of the height before it, and the share of the next
--- one.
+-- Where a coordinate lies in a row of `count` heights: the number, from 0, of the height before it, and the share, 0 to
+-- 1, of the next one.
 local function between(place, origin, spacing, count)
   local at = math.min(math.max((place - origin) / spacing, 0), count - 1)
   local k = math.min(math.floor(at), math.max(count - 2, 0))
   return k, at - k
 end
 
--- Height of a wall's upper side at (x, z); nil: nothing can stand there.
+-- Height of a wall's upper side at (x, z); nil: no body can stand on it.
 local function height(w, x, z)
   local n = w.normal
   if w.shape == "box" and w.hollow then return w.lower[2] end
@@ -116,7 +116,7 @@ local function height(w, x, z)
   end
 end
 
----Height of the ground at (x, z): of the highest wall on which something can stand; `default` where there is none.
+---Height of the ground at (x, z): of the highest wall on which a body can stand; `default` where there is none.
 ---@param walls table[]
 ---@param x number
 ---@param z number
@@ -131,7 +131,7 @@ function wall.height(walls, x, z, default)
   return best or default
 end
 
----Height of the highest level wall on which something can stand; nil: there is none.
+---Height of the highest level wall on which a body can stand; nil: there is none.
 ---@param walls table[]
 ---@return number?
 function wall.ground(walls)
