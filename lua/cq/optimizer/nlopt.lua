@@ -52,8 +52,7 @@ local SLSQP_MANY = 500
 -- ---- one run of the library ----------------------------------------------------------------------------------------
 
 -- A list { at, limit, scale, tolerance } of the equality or the inequality constraints, divided by their scales, since
--- at: their place in an entry's values.
--- NLopt does not scale them.
+-- NLopt does not scale them. at: their place in an entry's values.
 local function of_kind(work, equal)
   local out = {}
   for k, c in ipairs(work.constraints) do
