@@ -19,7 +19,7 @@ local rshift = require("bit").rshift
 
 local encode = { KEY = 30, BITS = 14 }
 
--- Bytes compressed by zlib, as base64 text. noisy: the number of bytes at the start that compress badly.
+-- `count` bytes compressed by zlib, as base64 text. noisy: the number of bytes at the start that compress badly.
 local function packed(bytes, count, noisy) return base64.encode(zlib.compress(bytes, count, noisy)) end
 
 ---Compresses an array of bytes, one for each particle, into text.
@@ -55,7 +55,7 @@ end
 ---@field c ffi.cdata*
 ---@field d ffi.cdata*
 
--- Fills in which earlier particles predict particle p: those before it along the axes.
+-- Fills in which earlier particles predict particle p (out.a to out.d, -1 for none): those before it along the axes.
 local function fill(out, p, before)
   local dim = #before
   local x, y, z = before[1][p], before[2][p], dim == 3 and before[3][p] or -1
@@ -90,8 +90,8 @@ function encode.prediction(lattice)
   return out
 end
 
--- The integer value of particle p predicted from its lattice neighbours before it (parallelogram rule); 0 where it has
--- none.
+-- The integer value of particle p predicted from the values v of its lattice neighbours before it (parallelogram rule);
+-- 0 where it has none. by: of encode.prediction.
 local function predict(v, p, by)
   local a, b, c = by.a[p], by.b[p], by.c[p]
   if c >= 0 then return math.floor((v[a] + v[b] + v[c] - v[by.d[p]] + 1) / 2) end
@@ -115,7 +115,7 @@ local function halves(numbers, count)
   return packed(out, small + 2 * large, small)
 end
 
----Pieces of a film: `series` numbers of each particle, as x, y, z.
+---The pieces of a film as a list of texts, of KEY frames each: `series` numbers of each particle, as x, y, z.
 ---@param frames integer
 ---@param series integer
 ---@param by cq.Report.prediction
@@ -125,7 +125,7 @@ end
 function encode.film(frames, series, by, number, bits)
   local n, out = by.count, {}
   local half = 2 ^ (bits - 1)
-  -- A difference, taken around the range of whole numbers.
+  -- A difference, taken into the range of whole numbers of `bits` bits.
   local function wrap(x) return (x + half) % (2 * half) - half end
   local now, v, last = ffi.new("int32_t[?]", n), ffi.new("int32_t[?]", n), {}
   for s = 0, series - 1 do last[s] = ffi.new("int32_t[?]", n) end

@@ -33,7 +33,7 @@ local CURVE = 1000               -- points of a curve
 
 local film = {}
 
----The fields that a definition shares with what makes a film.
+---The checkers of the fields that definitions of reports share: frames, colour, particles and title.
 ---@internal
 ---@return table<string, cq.Checker>
 function film.fields()
@@ -48,7 +48,7 @@ end
 local Film = {}
 Film.__index = Film
 
----A film that takes states in their order.
+---A film that records states in their order, `frames` of a rollout's at equal distances.
 ---@param def rollout.report.def
 ---@param steps integer          control steps of the rollout
 ---@return table
@@ -65,7 +65,7 @@ function film.new(def, steps)
   return self
 end
 
--- A tensor's numbers as an array float[n].
+-- A tensor's numbers as a new array float[n].
 local function floats(tensor)
   local n, from = tensor.count, tensor:data()
   local out = ffi.new("float[?]", n)
@@ -93,7 +93,7 @@ end
 
 -- ---- particles ------------------------------------------------------------------------------------------------------
 
--- The distance of neighbours in a body's lattice, by the largest of its particles' volumes, for some parts may have
+-- The distance of neighbours in a body's lattice, by the largest of its particles' volumes {n}, for some parts may have
 -- been filled more closely.
 local function spacing_of(volume, body, dim)
   local most, data = 0, volume:data()
@@ -101,7 +101,7 @@ local function spacing_of(volume, body, dim)
   return most ^ (1 / dim)
 end
 
--- Bodies of a world: first particle, count, spacing.
+-- A list { first: particle from 0, count, loose, spacing } of the bodies of a world.
 local function bodies_of(world, volume)
   local out = {}
   for k, body in ipairs(parts.bodies(world, true)) do
@@ -111,7 +111,7 @@ local function bodies_of(world, volume)
   return out
 end
 
--- The particles that cables run through, which a thinned film keeps.
+-- The particles that cables run through, which a thinned film keeps: true by their number from 0.
 local function cabled(world)
   local out = {}
   for _, entry in ipairs(world.layout.cable.list) do
@@ -122,7 +122,8 @@ local function cabled(world)
   return out
 end
 
--- The lattice by which particles are coded; where there are too many, of those of the surface alone.
+-- The cq.Report.lattice by which particles are coded; where there are too many, of some of those of the surface alone,
+-- which a note tells.
 local function lattice_of(self, bodies)
   local world, rest, def = self.world, self.rest:data(), self.def
   local through = cabled(world)
@@ -147,7 +148,7 @@ end
 -- A number rounded to `digits` digits (6), so that its text is short.
 local function short(x, digits) return tonumber((("%%.%dg"):format(digits or 6)):format(x)) end
 
--- The least and the largest coordinate of all particles over all frames along axis d.
+-- The least and the largest coordinate of all particles over all frames, arrays of n dim numbers, along axis d, from 0.
 local function range(frames, n, dim, d)
   local lower, upper = math.huge, -math.huge
   for _, x in ipairs(frames) do
@@ -159,7 +160,7 @@ local function range(frames, n, dim, d)
   return lower, upper
 end
 
--- The size of the bodies at first: the diagonal of the box around all particles.
+-- The size of the bodies at first: the length of the diagonal of the box around all particles.
 local function extent_of(self)
   local sum, dim = 0, self.world.dim
   for d = 0, dim - 1 do
@@ -169,8 +170,8 @@ local function extent_of(self)
   return short(math.sqrt(sum))
 end
 
--- Positions of all frames, rounded to 16 bits and compressed. Returns origin, upper corner and size of a level along
--- each axis, and the numbers of the page's pieces.
+-- Positions of all frames, rounded to 16 bits and compressed. Returns { origin, upper corner, quantum: size of a level
+-- along each axis, pieces: their numbers in the page }.
 local function positions_of(self, lattice, bodies, by, add)
   local dim, n, frames, order = self.world.dim, self.world.particle_count, self.positions, lattice.order
   local origin, upper, quantum, spacing = {}, {}, {}, math.huge
@@ -202,7 +203,9 @@ local function is_idle(self, channel)
   return true
 end
 
--- A number of each particle, rounded to 8 bits and compressed: of each frame, or of one where it stays (`still`).
+-- A number of each particle, rounded to 8 bits and compressed: of each frame, or of one where the number stays
+-- (`still`). Returns { label, unit, lower, upper, palette, categories, still, pieces: their numbers in the page, signal
+-- }.
 local function channel_of(self, channel, lattice, by, add)
   local n, frames, scale = self.world.particle_count, channel.frames, channel.scale
   scale.floor = scale.floor or shown.floor(channel.given, self.world)
@@ -229,6 +232,7 @@ local function channel_of(self, channel, lattice, by, add)
 end
 
 -- Stores the colours of particles, as pictures have them, as a text of the page: all red values, then green, then blue.
+-- Returns its number.
 local function colours_of(self, lattice, add)
   local base = paint.base(self.world.particle_count, parts.groups(self.world), parts.drawn(self.world))
   local count = lattice.count
@@ -239,7 +243,7 @@ local function colours_of(self, lattice, add)
   return add(encode.bytes(out, 3 * count))
 end
 
--- Names and colours of up to 12 groups.
+-- A list { name, colour } of up to 12 groups.
 local function groups_of(world)
   local out = {}
   for k, entry in ipairs(parts.groups(world)) do
@@ -248,7 +252,8 @@ local function groups_of(world)
   return out
 end
 
--- Radii with which particles are drawn: one for all, or a text with each as a share of the largest in 8 bits.
+-- Radii with which particles are drawn: { largest [length], shares: the number of a text with each as a share of the
+-- largest in 8 bits; nil where all are alike }.
 local function radii_of(self, lattice, add)
   local n, volume, dim = lattice.count, self.volume:data(), self.world.dim
   local least, most, out = math.huge, 0, ffi.new("uint8_t[?]", n)
@@ -260,7 +265,7 @@ local function radii_of(self, lattice, add)
   return { largest = short(most), shares = add(encode.bytes(out, n)) }
 end
 
--- For each cable its points: { particles = numbers in the film, from 0, anchor = a place }.
+-- A list of cables, for each a list of its points: { particles = numbers in the film, from 0, anchor = a place }.
 local function cables_of(world, lattice)
   local at, out = {}, {}
   for k = 0, lattice.count - 1 do at[lattice.order[k]] = k end
@@ -277,7 +282,8 @@ end
 
 -- ---- curves ---------------------------------------------------------------------------------------------------------
 
--- Adds the columns of rows {steps, k} to the film as curves over time.
+-- Appends a curve over time to out, with a series for each of up to 32 columns of rows {steps, k}. def: { title, unit,
+-- factor }.
 local function add_curves(out, def, rows, names, dt)
   local steps, count = rows:size(1), rows:size(2)
   local every = math.max(1, math.ceil(steps / CURVE))
@@ -291,7 +297,7 @@ local function add_curves(out, def, rows, names, dt)
   out[#out + 1] = { title = def.title, unit = def.unit, x = x, x_label = "time", series = series, follows = true }
 end
 
--- The mean place of the particles at each moment, {x, y, z}, for the curves below the film.
+-- A list of the mean place of the particles at each moment, {x, y, z}, for the curves below the film.
 local function centres_of(self)
   local n, dim, out = self.world.particle_count, self.world.dim, {}
   for k, x in ipairs(self.positions) do
@@ -305,7 +311,7 @@ local function centres_of(self)
   return out
 end
 
--- Curves of the centre of the particles over time.
+-- A curve of the centre of the particles over time, with a series for each axis.
 local function way_of(dim, times, centres)
   local series = {}
   for d = 1, dim do
@@ -317,7 +323,7 @@ local function way_of(dim, times, centres)
     follows = true }
 end
 
--- The curves under a film: way of the centre, and signals and forces of walls where there are any.
+-- A list of the curves under a film: way of the centre, and signals and forces of walls where there are any.
 local function curves_of(self, roll, times, centres)
   local world = self.world
   local out = { way_of(world.dim, times, centres) }
@@ -338,7 +344,7 @@ local function curves_of(self, roll, times, centres)
   return out
 end
 
----The page's data of a finished film; add(text) stores a text and returns its number.
+---The page's data of a film whose states were all recorded.
 ---@param roll cq.Rollout
 ---@param add fun(text: string): integer
 ---@return table
@@ -368,7 +374,7 @@ function Film:finish(roll, add)
   }
 end
 
----Colours of the page that are those of pictures.
+---Lists of colours for the page by their use, those of pictures.
 ---@return table
 function film.palettes()
   return { rising = colour.list(paint.scale), signed = colour.list(paint.signed), tension = colour.list(paint.tension),

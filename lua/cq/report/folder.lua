@@ -13,7 +13,8 @@ local T = require "cq.tensor"
 
 local folder = {}
 
--- A nested table as one table by paths.
+-- Adds the entries of a nested table to out, one table by paths with points between keys, and returns it. Numbers stay,
+-- other values become texts.
 local function flatten(value, path, out)
   if type(value) ~= "table" then
     out[path] = type(value) == "number" and value or tostring(value)
@@ -25,7 +26,7 @@ end
 
 local hidden = { script_hash = true, sources = true, abi = true, started = true, finished = true, ranks = true }
 
----Facts of a run, by name: what its manifest says.
+---Facts of a run, by name, as its manifest has them, with the best loss.
 ---@param manifest table
 ---@param result? table         of cq.load
 ---@return table<string, string|number>
@@ -39,7 +40,7 @@ function folder.facts(manifest, result)
   return out
 end
 
----What cqlua robust has left in the folder of a run; nil: nothing.
+---The report that cqlua robust has left in the folder of a run, robustness.json; nil: none, or a damaged one.
 ---@param path string
 ---@return { text: string, bars: table[], baseline_of: string }?
 function folder.robustness(path)
@@ -51,7 +52,8 @@ end
 -- at most so many points of a curve
 local POINTS = 2000
 
----Columns of a history as curves: { loss = series, others = curves }.
+---Columns of a history as curves: the series of the loss, nil without one, and a list of up to 8 other curves, of
+---POINTS points at most.
 ---@param rows table<string, any>[]
 ---@return table? loss, table[] others
 function folder.curves(rows)
@@ -84,7 +86,7 @@ function folder.curves(rows)
   return loss, others
 end
 
----Adds the loss of a run to the curve of all.
+---Adds the loss of a run to the page's curve of all losses.
 ---@param page cq.Report.page
 ---@param name string
 ---@param loss? table
@@ -99,7 +101,7 @@ function folder.add_loss(page, name, loss)
   table.insert(all.series, loss)
 end
 
----Runs what was saved once more into a film.
+---Runs a saved result once more and records it as a film.
 ---@param saved cq.Saved
 ---@param def rollout.report.def
 ---@param page cq.Report.page
@@ -116,7 +118,8 @@ function folder.film(saved, def, page)
   return film:finish(roll, function(content) return page:add(content) end)
 end
 
--- What cq.load reads of a run's folder; or nil and the sentence why there is nothing to show.
+-- The cq.Saved that cq.load reads in a run's folder; or nil and a sentence why there is none. Errors: a newer program
+-- has written it.
 local function result_of(path)
   local fine, saved = pcall(loads, path)
   if fine then return saved end
@@ -126,15 +129,15 @@ local function result_of(path)
   return nil, (tostring(saved):gsub("^[^:]*:%d+: ", ""))
 end
 
--- Adds the film of a run's body to the page; or nil and the sentence where only the run's script can make the body.
+-- The film of a run's body, for the page; or nil and a sentence where only the run's script can make the body.
 local function film_of(saved, def, page)
   local fine, film = pcall(folder.film, saved, def, page)
   if fine then return film end
   return nil, (tostring(film):gsub("^[^:]*:%d+: ", ""))
 end
 
--- The curves of a run's history. One that is damaged is an error where the run has nothing else to show, else a
--- warning.
+-- The curves of a run's history, as folder.curves gives them. A damaged history is an error where the run has nothing
+-- else to show (has_more), else a warning.
 local function curves_of(path, name, has_more)
   local fine, rows = pcall(Run.read_history, path)
   if fine then return folder.curves(rows) end
@@ -143,8 +146,8 @@ local function curves_of(path, name, has_more)
   return nil, {}
 end
 
----Reads a run's folder, or a file that cq.load reads.
----Errors: no run there; a run of a newer program.
+---Reads a run's folder, or a file that cq.load reads, for the page: { name, folder, script, facts, curves, robustness,
+---film, note: why there is no film }. Errors: no run there; a run of a newer program.
 ---@param path string
 ---@param def rollout.report.def
 ---@param page cq.Report.page
@@ -174,7 +177,7 @@ function folder.read(path, def, page, with_body)
   return run, loss
 end
 
--- Names for runs: the ends of their paths from where these differ on.
+-- Names runs of the same name by the path of their folder, in place.
 local function tell_apart(runs)
   local seen = {}
   for _, run in ipairs(runs) do seen[run.name] = (seen[run.name] or 0) + 1 end
@@ -183,7 +186,7 @@ local function tell_apart(runs)
   end
 end
 
----Adds runs to a page: the bodies of the first ones, and one plot of all losses. Errors: those of folder.read.
+---Adds runs to a page: the bodies of the first `bodies` ones, and one plot of all losses. Errors: those of folder.read.
 ---@param page cq.Report.page
 ---@param paths string[]
 ---@param def rollout.report.def

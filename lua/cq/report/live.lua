@@ -28,7 +28,7 @@ local POINTS = 1000
 -- one run at a time
 local now = {}
 
--- A random word that the page's address must contain.
+-- 32 random hexadecimal digits, which the page's address must contain.
 local function token()
   local file = assert(io.open("/dev/urandom", "rb"))
   local bytes = file:read(16)
@@ -36,7 +36,7 @@ local function token()
   return (bytes:gsub(".", function(c) return ("%02x"):format(c:byte()) end))
 end
 
--- Sends the state of the training to the page.
+-- Sends the state of the training, with `status` as its word, to the page, and notes how many listen.
 local function tell(status)
   local run = now.run
   now.status, now.told = status, C.cq_clock()
@@ -55,10 +55,10 @@ local function tell_history()
     series = { { name = "loss", y = y } } })
 end
 
--- Adds the time since `began` to the time spent on the page.
+-- Adds the time since `began` [s] to the time spent on the page.
 local function charge(began) now.spent = now.spent + C.cq_clock() - began end
 
--- Executes the page's command; a pause lasts until the next command.
+-- Executes the page's command, "stop" or "pause"; a pause lasts until the next command.
 local function obey(command)
   if command == "stop" then
     C.cq_interrupt(1)
@@ -72,7 +72,7 @@ local function obey(command)
   end
 end
 
--- Answers requests of the page, at most every EVERY seconds.
+-- Answers the request of a page that waits, and executes its command; at most every EVERY seconds.
 local function idle()
   local time = C.cq_clock()
   if time - now.polled < EVERY then return end
@@ -82,12 +82,13 @@ local function idle()
   if command then obey(command) end
 end
 
--- A film for a rollout of so many steps.
+-- A film for a rollout of `steps` control steps.
 local function new_film(steps)
   return films.new({ frames = FRAMES, colour = { "signal" }, particles = "auto" }, steps)
 end
 
--- The training's next rollout of one scene is filmed, where a film is wanted.
+-- The on_step that films the training's next rollout of one scene, where a film is wanted, and sets now.filmed; else
+-- nil.
 local function watch(roll)
   if not now.wanted or roll.batched then return nil end
   local film = new_film(roll.steps)
@@ -100,7 +101,7 @@ local function watch(roll)
   end
 end
 
--- Simulates the present parameters once for the page, and films that.
+-- Simulates the present parameters once for the page: { film, roll, took: 0 }.
 local function make(experiment)
   local film = new_film(experiment.steps)
   local roll = T.tape.pause(function()
@@ -109,7 +110,7 @@ local function make(experiment)
   return { film = film, roll = roll, took = 0 }
 end
 
--- Sends a film to the page.
+-- Sends a film to the page. filmed: { film, roll, problem }. Errors: the problem met while filming.
 local function send(filmed)
   if filmed.problem then error(filmed.problem, 0) end
   local texts = {}
@@ -120,8 +121,8 @@ local function send(filmed)
   listener.send("film", pages.json { film = data, texts = texts, iteration = now.run.done })
 end
 
--- Sends the latest film, or asks for a new one. A training of several scenes makes none itself, so one is made for the
--- page; its cost is estimated as one iteration at first.
+-- Sends the latest film, or asks for a new one, within the share of time for it. A training of several scenes makes
+-- none itself, so one is made for the page; its cost is estimated as one iteration at first.
 local function show(experiment)
   local began, filmed = C.cq_clock(), now.filmed
   if filmed and not filmed.roll.finished then filmed = nil end           -- it has failed
@@ -145,7 +146,7 @@ local function show(experiment)
   now.warned = true
 end
 
--- After each iteration: tells the page its loss.
+-- After each iteration: tells the page its loss, answers requests and sends a film. row: of the history.
 local function on_record(run, row)
   local time = C.cq_clock()
   if now.run ~= run then now.run, now.losses = run, {} end
@@ -179,7 +180,7 @@ function live.start(port, path)
   Run.on_record, rollouts.idle, rollouts.watch = on_record, idle, watch
 end
 
----Tells the page that the script has ended, and closes the listener.
+---Tells the page that the script has ended, and closes the listener. Prints the share of time that the page took.
 ---@param finished boolean
 function live.finish(finished)
   Run.on_record, rollouts.idle, rollouts.watch = false, false, false

@@ -14,10 +14,10 @@ local WIDE = 12              -- runs that are told side by side
 local folder = host.root .. "/lua/cq/report/"
 local scripts = { "decode.js", "view.js", "curves.js", "table.js", "page.js" }
 
--- A file of this folder.
+-- The text of a file of this folder.
 local function read(name) return assert(read_file(folder .. name)) end
 
--- The scripts of the page as one.
+-- The text of all scripts of the page as one.
 local function script()
   local out = {}
   for k, name in ipairs(scripts) do out[k] = read(name):gsub('^"use strict";\n', "") end
@@ -48,7 +48,7 @@ function page.new(title)
   }, Page)
 end
 
----Keeps a text; its number.
+---Keeps a text, and returns the number by which the page's data refer to it.
 ---@param content string
 ---@return integer
 function Page:add(content)
@@ -56,7 +56,7 @@ function Page:add(content)
   return #self.texts
 end
 
--- The table of facts of runs beside each other: a row for each fact that differs; of a run alone, all.
+-- The table of facts of runs beside each other, { heads, rows }: a row for each fact that differs; of a run alone, all.
 local function side_by_side(runs)
   local names, heads, rows = {}, { "" }, {}
   for k, run in ipairs(runs) do
@@ -75,7 +75,7 @@ local function side_by_side(runs)
   return { heads = heads, rows = rows }
 end
 
----The whole page as HTML text.
+---The whole page as HTML text. Removes the facts of its runs, which are in a table then.
 ---@return string
 function Page:html()
   local data = self.data
@@ -97,7 +97,7 @@ end
 local lists = { runs = true, curves = true, channels = true, groups = true, cables = true, walls = true, rows = true,
   columns = true, series = true, x = true, y = true, axes = true, corners = true, particles = true }
 
----Data as JSON, in which a list may be empty.
+---Data as one line of JSON, in which a list that is empty stays a list.
 ---@param data table
 ---@return string
 function page.json(data)
@@ -106,12 +106,12 @@ function page.json(data)
   end))
 end
 
--- A number of bytes in words, as "1.2 MB".
+-- A number of bytes as text, such as "1.2 MB".
 local function size_of(bytes)
   return bytes < 1e5 and ("%.0f kB"):format(bytes / 1e3) or ("%.1f MB"):format(bytes / 1e6)
 end
 
--- The bodies of a page in words, "3125 particles x 60 frames" each.
+-- The bodies of a page as text, "3125 particles x 60 frames" each; empty without any.
 local function bodies_of(data)
   local out = {}
   for _, run in ipairs(data.runs) do
@@ -123,7 +123,7 @@ local function bodies_of(data)
   return #out > 0 and ", " .. table.concat(out, ", ") or ""
 end
 
----Refuses a path that is no HTML file or that cannot be written, before anything is simulated.
+---Raises an error if a path does not end in .html.
 ---@param path any
 ---@param what string           for errors
 function page.check(path, what)
@@ -139,7 +139,7 @@ function page.require_writable(path, what)
   if problem then is.fail("%s: %s cannot be written: %s", what, path, problem) end
 end
 
----Writes the page, whole or not at all, and tells its size.
+---Writes the page, whole or not at all, and prints its path and size.
 ---@param path string
 ---@param what string           for errors
 ---@return string path

@@ -24,7 +24,8 @@ local HEAVY = 16             -- the largest weight
 
 -- ---- the particles of a vertex --------------------------------------------------------------------------------------
 
--- Coordinates of the vector `way` along each of a simplex's orthonormal axes; `way` becomes what is left of it.
+-- A list of the coordinates of the vector `way` along each of a simplex's orthonormal axes; `way` becomes, in place,
+-- its rest across them.
 local function project(axes, way)
   local along = {}
   for k, axis in ipairs(axes) do
@@ -43,14 +44,15 @@ local function length(way)
   return math.sqrt(sum)
 end
 
--- The vector from particle p to vertex v.
+-- The vector from particle p, at double x[], to vertex v, at double y[].
 local function way_between(x, p, y, v, dim)
   local out = {}
   for d = 1, dim do out[d] = y[dim * v + d - 1] - x[dim * p + d - 1] end
   return out
 end
 
--- The corners of a simplex from a list of particles, the nearest first, and the weights by which they make y[v].
+-- The corners of a simplex, taken from a list of particles, the nearest first, and the weights, with the sum 1, by
+-- which their places x make that of vertex y[v]. Where it is too flat: the nearest alone.
 local function simplex(x, list, y, v, dim)
   local corners, axes, edges = { list[1] }, {}, {}
   for k = 2, #list do
@@ -78,7 +80,8 @@ local function simplex(x, list, y, v, dim)
   return corners, weights
 end
 
--- A function near(v) that lists the particles around place v of {m, dim}, the nearest first.
+-- A function near(v) that gives a list of the particles of x {n, dim} around place v of {m, dim}, the nearest first, at
+-- least one; numbers from 0.
 local function neighbours(x, places, spacing)
   local radius = REACH * spacing
   local near
@@ -137,7 +140,8 @@ local function centres(vertices, faces, count, dim)
   return out
 end
 
--- Those particles of a body that the page shows: their indices in its arrays, and their places at rest.
+-- Those particles of a body that the page shows: a list of their indices in its arrays, from 0, and their places at
+-- rest, a tensor.
 local function kept(body, lattice, position, dim)
   local list = {}
   for k = 0, lattice.count - 1 do
@@ -184,7 +188,8 @@ local function add(out, drawn, body, lattice, position, dim)
   out.faces = out.faces + faces
 end
 
--- A list of rows of `width` numbers, column after column: similar numbers are then neighbours, and compress better.
+-- Compressed text of a list of rows of `width` numbers, column after column: similar numbers are then neighbours, and
+-- compress better.
 local function transposed(list, width)
   local count = #list / width
   local out = ffi.new("int32_t[?]", math.max(#list, 1))
@@ -192,8 +197,8 @@ local function transposed(list, width)
   return encode.integers(out, #list)
 end
 
----The surfaces of all bodies that hold together, for the page: { vertices, faces, scale } and the numbers of texts;
----`alone`: particles that are drawn as balls, a byte of each.
+---The surfaces of all bodies that hold together, for the page: { vertices, faces, scale, and the numbers of the texts
+---bonds, weights, corners, of and alone: particles that are drawn as balls, a byte of each }.
 ---@param film table             with world, rest, volume, and positions of its frames
 ---@param list table[]            its bodies
 ---@param lattice cq.Report.lattice

@@ -6,21 +6,22 @@ local wall = {}
 local SIDES, RINGS = 32, 16          -- of a ball
 local UPRIGHT = 0.3                  -- upward part of the normal of what is drawn as a floor
 
--- Appends two triangles of a quadrangle.
+-- Appends two triangles of the quadrangle a b c d to out, a list of coordinates with five digits.
 local function quad(out, a, b, c, d)
   for _, corner in ipairs { a, b, c, a, c, d } do
     for k = 1, 3 do out[#out + 1] = tonumber(("%.5g"):format(corner[k] or 0)) end
   end
 end
 
--- The length of the world's diagonal.
+-- The length of the diagonal of a world of this size {dim}.
 local function extent(size)
   local sum = 0
   for _, s in ipairs(size) do sum = sum + s * s end
   return math.sqrt(sum)
 end
 
--- a half space: in the plane all of it, in space its surface
+-- Appends the triangles of a half-space: in the plane all of it, in space its surface. Returns how the page shows it:
+-- "solid", "floor" or "pane".
 local function half_space(out, w, size)
   local n, reach, middle, along = w.normal, extent(size), {}, 0
   for d = 1, #size do along = along + n[d] * (size[d] / 2 - w.point[d]) end
@@ -47,7 +48,8 @@ end
 
 local faces = { { 1, 2, 4, 3 }, { 5, 6, 8, 7 }, { 1, 2, 6, 5 }, { 3, 4, 8, 7 }, { 1, 3, 7, 5 }, { 2, 4, 8, 6 } }
 
--- Appends the triangles of a box wall; returns how the page shows it.
+-- Appends the triangles of a box wall, of a hollow one in space the floor alone; returns how the page shows it: "floor"
+-- or "solid".
 local function box(out, w, size)
   local lo, hi, dim = w.lower, w.upper, #size
   -- Adds a rectangle of the plane.
@@ -72,7 +74,7 @@ local function box(out, w, size)
   return "solid"
 end
 
--- Adds a sphere, or a disc in the plane; a hollow one is not drawn.
+-- Appends a sphere, or a disc in the plane, and returns "solid"; nil for a hollow one, which is not drawn.
 local function ball(out, w, size)
   if w.hollow then return nil end
   local c, r = w.point, w.radius
