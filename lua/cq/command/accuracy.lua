@@ -15,14 +15,16 @@ local STEPS = { 1, 10, 100, 1000 }
 local NONE = 0 / 0                       -- null in JSON
 local first_keys = { "case", "steps", "error", "paper" }
 
--- A number as 1.23e-04; - for nil and NaN.
+-- A number as text, 1.23e-04; - for nil and NaN.
 local function scientific(x) return x and x == x and ("%.2e"):format(x) or "-" end
 
+-- Prints the heads of the table's columns.
 local function print_head()
   print(("%-5s %6s %10s %10s %8s %10s %10s  %s"):format("case", "steps", "error", "ChainQueen", "ratio", "particles",
     "forward", ""))
 end
 
+-- Prints a case's result, of measure, as a row of the table.
 local function print_row(case, result)
   local ratio = result.paper == result.paper and ("%.2g"):format(result.error / result.paper) or "-"
   local what = result.steps == (case.steps or STEPS)[1] and ("%s; %s, truth: %s"):format(case.what,
@@ -32,14 +34,16 @@ local function print_row(case, result)
     scientific(result.particle_error), scientific(result.forward_error), what):gsub("%s+$", "")))
 end
 
--- The cases with their true gradients, from the source tree.
+-- The list of cases with their true gradients, from the source tree. Where there is none, the program ends as after
+-- wrong use.
 local function load_cases()
   local path = host.root .. "/tests/accuracy/truth.lua"
   if host.kind(path) then return dofile(path).cases end
   script.misuse("accuracy finds no cases: there is no file %s; they come with the source tree", path)
 end
 
--- Relative error of the gradient after `steps` control steps of a case, against the true one.
+-- The result of a case after `steps` control steps: relative error of the gradient against the true one, with that of
+-- the paper. at: of the case, gives the errors.
 local function measure(case, world, at, steps)
   local errors = at(steps)
   return {
@@ -58,6 +62,7 @@ return {
     steps = is.integer { min = 1, max = 100000, optional = true,
       help = "after so many, not after 1, 10, 100 and 1000" },
   },
+  -- The subcommand: prints a row, or a line of JSON, for each case and number of steps. Returns the exit code.
   run = function(options)
     local chosen, told = cases.choose(load_cases(), options.case, "accuracy"), false
     if not options.json then print_head() end

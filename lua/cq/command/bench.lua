@@ -89,7 +89,8 @@ local function falling(case)
   return require("cq").World(scene.world), scene.velocity
 end
 
--- The same of a case with a tank, in which a block of a quarter of its length floats at its draught, at rest.
+-- The same of a case with a tank, in which a block of a quarter of its length floats at its draught, at rest: the
+-- cq.World and velocities of zeros.
 local function floating(case)
   local cq = require "cq"
   local side, dx = 0.25, 1 / case.across
@@ -103,7 +104,8 @@ local function floating(case)
   return world, cq.zeros { world.particle_count, 2 }
 end
 
--- Times a case of the engine alone; returns its result row.
+-- Times a case of the engine alone and returns its result: { particles, precision, engine, device, law, cells, steps,
+-- timers, and lists of seconds forward, backward, and phases }.
 local function block(case, steps, repeats)
   local substeps = case.substeps or SUBSTEPS
   local world, velocity = (case.across and floating or falling)(case)
@@ -121,7 +123,8 @@ local function block(case, steps, repeats)
   return result
 end
 
--- Times a case; its result with particle-steps per second.
+-- Times a case; its result for table and JSON, with million particle-steps per second and nanoseconds by phase. given:
+-- repetitions, nil for the case's.
 local function measure(case, steps, given)
   local repeats = given or case.repeats or 11
   local result = case.time and case.time(steps, repeats, case) or block(case, steps, repeats)
@@ -148,7 +151,7 @@ end
 
 local first_keys = { "case", "device", "threads", "dim", "particles", "precision", "forward_mps", "backward_mps" }
 
--- A number with so many significant digits; - where there is none.
+-- A number as text with so many significant digits; - where there is none.
 local function significant(x, digits)
   if not x then return "-" end
   return ("%%.%df"):format(math.max(0, digits - 1 - math.floor(math.log10(math.max(x, 1e-9))))):format(x)
@@ -157,26 +160,27 @@ end
 -- Milliseconds of a frame, which is FRAME engine steps, at `mps` million particle steps a second.
 local function frame(result, mps) return result.particles * FRAME / mps / 1e3 end
 
--- Where a whole program spends its time, in words.
+-- A text on the parts of a whole program's time.
 local function share_text(share)
   return ("%.1f %% steps and adjoints, %.1f %% readouts, %.1f %% Lua%s"):format(100 * share.steps,
     100 * share.readouts, 100 * share.lua,
     share.of_rollout and ("; forward %.0f %% of the speed of one rollout"):format(100 * share.of_rollout) or "")
 end
 
--- The cost of an implicit step in words.
+-- A text on the cost of an implicit step.
 local function solver_text(result)
   return ("product %.2f, tensors %.2f, assembly %.2f explicit steps; backward / forward %.2f; step %dx, %.2fx as quick")
     :format(result.hessian_product, result.tensors, result.assembly, result.backward_ratio, result.ratio,
       result.speedup)
 end
 
--- The last cell of a case's row.
+-- The last cell of a case's row, a text.
 local function remark(result)
   if result.hessian_product then return solver_text(result) end
   return result.share and share_text(result.share) or ""
 end
 
+-- Prints the machine and the heads of the table's columns.
 local function print_head()
   local facts = machine.facts()
   print(("%s, %s, %s, %s, %s; %s"):format(facts.processor, text.count(facts.cores, "core"), facts.system,
@@ -187,6 +191,7 @@ local function print_head()
     "frame", "ChainQueen"))
 end
 
+-- Prints a case's result, of measure, as a row of the table.
 local function print_row(result)
   -- "median (best)".
   local function pair(median, best) return ("%s (%s)"):format(significant(median, 3), significant(best, 3)) end
@@ -201,6 +206,7 @@ local function print_row(result)
   io.flush()
 end
 
+-- Prints a table of all results by phase, and the share of the timers.
 local function print_phases(results)
   local names = kernel.phases()
   print "\nnanoseconds per particle-step, by phase"
@@ -233,13 +239,13 @@ local columns = {
   "steps", "repeats", "law", "engine",
 }
 
--- Refuses a table file that cannot be written, before any case runs.
+-- Ends the program, as after wrong use, if the table's file cannot be written, before any case runs.
 local function check_csv(path)
   local problem = atomic_file.problem(path)
   if problem then script.misuse("--csv cannot write %s: %s", path, problem) end
 end
 
--- Writes all results as a CSV table: a row for each case, with phases in nanoseconds a particle-step and the machine.
+-- Writes all results into a CSV file: a row for each case, with phases in nanoseconds a particle-step and the machine.
 local function write_csv(path, results)
   local facts, phases, head = machine.facts(), kernel.phases(), {}
   for _, name in ipairs(columns) do head[#head + 1] = name end
@@ -257,7 +263,8 @@ local function write_csv(path, results)
   atomic_file.write(path, table.concat(lines), { what = "--csv" })
 end
 
--- The chosen cases, each once: with --precision two cases may be the same.
+-- The list of chosen cases without those that have a precision of their own, if --precision is given: two cases may
+-- then be the same.
 local function without_doubles(chosen)
   if not option.program.precision then return chosen end
   local out = {}
@@ -277,6 +284,7 @@ return {
     csv = is.string { optional = true, help = "file that keeps the table" },
     ["repeat"] = is.integer { min = 1, max = 1000, optional = true, help = "repetitions, of which the median is told" },
   },
+  -- The subcommand: times the cases and prints them. Returns the exit code; nil: 0.
   run = function(options)
     local chosen, results = without_doubles(cases.choose(all, options.case, "bench")), {}
     if options.csv then check_csv(options.csv) end

@@ -9,7 +9,7 @@ local program = require "cq.program"
 local script = require "cq.base.script"
 local is = require "cq.base.schema"
 
--- The facts of an experiment for --json.
+-- The facts of an experiment's check for --json, a table.
 local function facts_of(path, report)
   local plan = report.plan
   return {
@@ -19,7 +19,7 @@ local function facts_of(path, report)
   }
 end
 
--- Takes the place of print while --json owns standard output.
+-- Writes its arguments to stderr as print does, while --json owns standard output.
 local function print_to_stderr(...)
   local words = { ... }
   for i = 1, select("#", ...) do words[i] = tostring(words[i]) end
@@ -36,6 +36,8 @@ return {
   arguments = "script.lua",
   options = { json = is.boolean { default = false, help = "one JSON object a line" } },
   runs_script = true,
+  -- The subcommand: runs the script of `words` with one iteration and prints the findings. Returns the exit code; nil:
+  -- 0.
   run = function(options, words)
     local path = table.remove(words, 1)
     if not path then script.misuse "check needs the script to look at, got nothing" end

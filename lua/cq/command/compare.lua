@@ -8,10 +8,10 @@ local summary = require "cq.run.summary"
 local text = require "cq.base.text"
 local tables = require "cq.base.tables"
 
--- A number with six digits; - where there is none.
+-- A number as text with six digits; - where there is none.
 local function number(value) return value and ("%.6g"):format(value) or "-" end
 
--- The run that this one was forked from, in words.
+-- The run that this one was forked from, as text; - where there is none.
 local function parent_of(run)
   local parent = run.manifest.parent
   return parent and ("%s, iteration %d"):format(parent.folder, parent.iteration) or "-"
@@ -43,7 +43,7 @@ end
 
 local of_folder = { out = true, resume = true, overwrite = true, quiet = true }
 
--- The settings in which runs differ: { name, the setting of each run in words }.
+-- A list of the settings in which runs differ: { name, texts of each run }.
 local function settings(runs)
   local rows, names = {}, {}
   -- Adds a row if the runs' values differ.
@@ -55,7 +55,7 @@ local function settings(runs)
       end
     end
   end
-  -- A function's value for each run, as text.
+  -- A list of the texts of of(run) for each run.
   local function each(of)
     local out = {}
     for k, run in ipairs(runs) do out[k] = word(of(run)) end
@@ -79,6 +79,7 @@ local function settings(runs)
   return rows
 end
 
+-- Prints rows { name, texts of each run } in columns below the folders of the runs.
 local function print_table(runs, rows)
   local first, widths = 0, {}
   for _, row in ipairs(rows) do first = math.max(first, #row[1]) end
@@ -98,14 +99,15 @@ local function print_table(runs, rows)
   for _, row in ipairs(rows) do line(row[1], row[2]) end
 end
 
--- Each line of a text with the number of times that it occurs.
+-- The number of times that each line of a text occurs, by the line; nil counts as empty.
 local function counted(bytes)
   local out = {}
   for line in ((bytes or "") .. "\n"):gmatch "([^\n]*)\n" do out[line] = (out[line] or 0) + 1 end
   return out
 end
 
--- Lines of a text that another text lacks. As "LINE: TEXT", blank ones left out; a line that occurs twice needs two.
+-- A list of the lines of a text that another text lacks. As "LINE: TEXT", blank ones left out; a line that occurs twice
+-- needs two.
 local function lacking(bytes, other)
   local counts, out, at = counted(other), {}, 0
   for line in (bytes .. "\n"):gmatch "([^\n]*)\n" do
@@ -122,8 +124,8 @@ end
 local MOST = 20              -- lines of a script that are shown
 local BODIES = 4             -- of the first runs, on a page
 
--- Calls each(sign, line) for lines of a script that the other has not: "-" of the first, "+" of the second; of many the
--- first ones, and a line with the number of the rest. Nothing if a run has no script.
+-- Calls each(sign, line) for lines of a run's script that the other run's has not: "-" of the first, "+" of the second;
+-- of many the first ones, and a line with the number of the rest. Nothing if a run has no script.
 local function each_change(one, other, each)
   if not one.script or not other.script then return end
   local changes = { { "-", lacking(one.script, other.script) }, { "+", lacking(other.script, one.script) } }
@@ -134,6 +136,7 @@ local function each_change(one, other, each)
   end
 end
 
+-- Prints the lines of two runs' scripts that differ, with their signs.
 local function print_scripts(one, other)
   if one.script ~= other.script then
     print(("\nlines of the script in %s (-) and in %s (+)"):format(one.folder, other.folder))
@@ -141,7 +144,7 @@ local function print_scripts(one, other)
   each_change(one, other, function(sign, line) print(("%s %s"):format(sign, line)) end)
 end
 
--- Writes a page with the table of settings, the differences of scripts from the first, bodies and losses.
+-- Writes an HTML page with the table of settings, the differences of scripts from the first, bodies and losses.
 local function write_report(path, runs, rows)
   local pages, folders = require "cq.report.page", require "cq.report.folder"
   pages.check(path, "compare --report")
@@ -170,6 +173,7 @@ return {
     json = is.boolean { default = false, help = "one JSON object for each run" },
     report = is.string { optional = true, help = "FILE.html: the table as a page, with bodies and losses" },
   },
+  -- The subcommand: compares the runs of the folders `words`.
   run = function(options, words)
     if #words < 2 then scripts.misuse("compare takes the folders of two runs at least, got %d", #words) end
     local runs, rows = {}, {}

@@ -5,7 +5,7 @@ local scripts = require "cq.base.script"
 local message = require "cq.base.message"
 local text = require "cq.base.text"
 
--- The cq.Env that a script returns; an error if it returns something else.
+-- The cq.Env that a script returns. Ends the program, as after wrong use, if it returns something else.
 local function environment(path, words)
   local chunk, problem = scripts.load(path, words)
   if not chunk then error(problem, 0) end
@@ -26,6 +26,7 @@ return {
   summary = "serves the environment that a script returns over standard input and output, to Python",
   arguments = "script.lua",
   runs_script = true,
+  -- The subcommand: runs the script of `words` and serves its environment. Returns the exit code; nil: 0.
   run = function(_, words)
     local path = table.remove(words, 1)
     if not path then scripts.misuse "env needs the script that returns a cq.Env, got nothing" end

@@ -6,8 +6,8 @@
 local host = require "cq.host"
 local is = require "cq.base.schema"
 
--- The pages of the reference for these words, as text for a terminal. Where no page has them as its name: the one page
--- that they find, or a list of those. Returns true behind the text where nothing is found.
+-- The pages of the reference for these words, as text for a terminal. Where no page has the words as its name: the one
+-- page that they find, or a list of those found. Returns true behind the text where nothing is found.
 local function terminal_page(book, names)
   local find, plain = require "cq.reference.find", require "cq.reference.plain"
   local options = { bold = host.terminal(1) ~= nil }
@@ -50,6 +50,8 @@ return {
   options = {
     format = is.one_of { "html", optional = true, help = "all of it, as one page" },
   },
+  -- The subcommand: prints the pages of `names`, the overview, or the whole book. Returns 1 where nothing is found;
+  -- nil: 0.
   run = function(options, names)
     local book = require("cq.reference.book").new()
     if options.format then

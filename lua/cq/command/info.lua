@@ -10,7 +10,8 @@ local schema = require "cq.base.schema"
 
 local C, is = engine.C, schema
 
--- Vector instructions of this processor that the engine has kernels for, and the processor's name.
+-- A list of the vector instructions of this processor that the engine has kernels for, and the processor's name, nil
+-- where it is not known.
 local function instruction_sets()
   local all = read_file "/proc/cpuinfo" or ""
   local flags = " " .. (all:match "flags%s*:([^\n]*)" or "") .. " "
@@ -25,8 +26,8 @@ local function instruction_sets()
   return found, all:match "model name%s*:%s*([^\n]*)"
 end
 
--- The engine that a CPU world has here in words: instruction set, threads and precision; the error where none can be
--- made.
+-- The engine that a CPU world has here in words: instruction set, threads and precision; the error's text where none
+-- can be made.
 local function engine_of()
   local cq = require "cq"
   local material = cq.Material.neo_hookean { young = 1, poisson = 0, density = 1 }
@@ -46,7 +47,7 @@ local function openblas()
   return found and config or nil
 end
 
--- Every GPU as { kind, name, ... }; or why there is none.
+-- A list of the GPUs, { kind, name, memory, ... } each, and a sentence why there are no more, if the engine finds none.
 local function gpus()
   local gpu, found = ffi.new "cq_gpu", {}
   local status = tonumber(C.cq_gpu_find(0, gpu))
@@ -62,7 +63,7 @@ local function gpus()
   return found
 end
 
--- A device in one line.
+-- A device as one line of text.
 local function device_text(device)
   if device.kind == "cpu" then return "cpu" end
   return ("cuda: %s, %.1f of %.1f GiB free, compute capability %.1f, driver of CUDA %.1f"):format(device.name,
@@ -70,7 +71,7 @@ local function device_text(device)
     device.memory / 2 ^ 30, device.compute, device.driver)
 end
 
--- Facts about program, machine and devices, as a table.
+-- Facts about program, machine and devices, as a table by the names of --json.
 local function collect()
   local system, name = host.system()
   local sets, processor = instruction_sets()
@@ -98,6 +99,7 @@ local shown = {
 return {
   summary = "versions, devices, instruction sets",
   options = { json = is.boolean { default = false, help = "as one JSON object" } },
+  -- The subcommand: prints the facts, or one line of JSON.
   run = function(options)
     local facts = collect()
     if options.json then

@@ -7,7 +7,7 @@ local scripts = require "cq.base.script"
 local summary = require "cq.run.summary"
 local text = require "cq.base.text"
 
--- A column of a run's history over its iterations; nil where it has no finite number.
+-- A column of a run's history over its iterations as a series { name, x, y }; nil where it has no finite number.
 local function series_of(run, column)
   local x, y, finite = {}, {}, false
   for _, row in ipairs(run.rows) do
@@ -19,7 +19,8 @@ local function series_of(run, column)
   return finite and { name = run.folder, x = x, y = y } or nil
 end
 
--- Says why a column cannot be drawn: it has no numbers, or there is none of this name, and then which there are.
+-- Raises an error about a column that cannot be drawn: it has no numbers, or there is none of this name, and then which
+-- there are.
 local function refuse(run, column)
   local seen, names = {}, {}
   for _, row in ipairs(run.rows) do
@@ -34,7 +35,7 @@ local function refuse(run, column)
     text.suggestion(column, names), table.concat(names, ", "))
 end
 
--- How far a run is, in a line: its last iteration and loss, and the best, where there are any.
+-- A text on how far a run is: its last iteration and loss, and the best, where there are any.
 local function line_of(run)
   local line = ("%s: %s, iteration %d"):format(run.folder, run.status, run.last.iteration)
   if run.last.loss then line = ("%s, loss %.6g"):format(line, run.last.loss) end
@@ -50,6 +51,7 @@ return {
     column = is.string { default = "loss", help = "of history.csv" },
     ["log-y"] = is.boolean { default = false, help = "a logarithmic axis" },
   },
+  -- The subcommand: draws the histories of the folders `words` and prints how far the runs are.
   run = function(options, words)
     if #words == 0 then scripts.misuse "plot takes the folders of runs, got none" end
     local series, column = {}, options.column or "loss"

@@ -20,7 +20,7 @@ local function list(zoo)
 end
 
 -- Runs a robot of the zoo and prints its figure beside the claimed one. Returns whether they agree, which chaotic gaits
--- on other machines do not, and the saved run.
+-- on other machines do not, and the saved run, a cq.Saved.
 local function replay(zoo, entry)
   local figure, saved = zoo.measure(entry)
   local claimed = entry.says:match("%%[%d.]*f"):format(entry.claimed)
@@ -28,7 +28,7 @@ local function replay(zoo, entry)
   return math.abs(figure - entry.claimed) <= TOLERANCE * math.abs(entry.claimed), saved
 end
 
--- Renders a trained robot as a video.
+-- Renders a trained robot of the zoo as a video in the folder of --out, else runs/replay.
 local function film(entry, saved)
   local folder = option.program.out or "runs/replay"
   require("cq.run.folder").make(folder)
@@ -37,7 +37,8 @@ local function film(entry, saved)
   })
 end
 
--- Renders the last control steps before a failed simulation, which its run has saved, as a film of two seconds.
+-- Renders the last control steps before a failed simulation, which its run has saved, as failure.mp4 of two seconds in
+-- the run's folder.
 local function film_of_failure(folder, found)
   local steps = #found.failure.states - 1
   if steps < 1 then return end
@@ -66,6 +67,7 @@ return {
     keep = is.string { optional = true, help = "a run's folder, whose best takes the place of NAME" },
     render = is.one_of { "yes", "no", default = "yes", help = "no: without the film" },
   },
+  -- The subcommand: lists the zoo, keeps a robot in it, or replays a robot or a failure. Returns the exit code; nil: 0.
   run = function(options, words)
     local zoo, name = require "cq.zoo", words[1]
     if #words > 1 then scripts.misuse("replay takes one name, got %s", table.concat(words, " ")) end

@@ -8,7 +8,7 @@ local is = require "cq.base.schema"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
 
--- Does the folder hold a study (its store)?
+-- Does a folder hold a study (its store)?
 local function is_study(path) return host.kind(path .. "/study.sqlite") ~= nil end
 
 return {
@@ -23,6 +23,7 @@ return {
     bodies = is.integer { min = 0, max = 100, default = 4,
       help = "of how many runs, or of the best trials, the body is shown" },
   },
+  -- The subcommand: writes the page of the runs, or the one study, of `paths`.
   run = function(options, paths)
     if #paths == 0 then scripts.misuse "report needs the folder of a run or of a study, as cqlua report runs/biped" end
     for _, path in ipairs(paths) do

@@ -8,7 +8,8 @@ local is = require "cq.base.schema"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
 
--- The settings of an optimizer from the text "optimizer.rate=1e-3,optimizer.clip=1", as a table.
+-- The settings of an optimizer from the text "optimizer.rate=1e-3,optimizer.clip=1", as a table of texts by name. Ends
+-- the program, as after wrong use, for another text.
 local function settings(given)
   local out = {}
   for part in ((given or "") .. ","):gmatch "([^,]+)," do
@@ -22,7 +23,7 @@ local function settings(given)
   return out
 end
 
--- The options of script and program that the user has typed, as words of a command line.
+-- A sorted list of the options of script and program that the user has typed, as words of a command line.
 local function typed()
   local out = {}
   for name, value in pairs(option.given()) do
@@ -45,6 +46,7 @@ return {
     best = is.number { above = 0, optional = true, help = "back to the best parameters, with so much of the rate" },
     as = is.string { optional = true, help = "folder of the fork" },
   },
+  -- The subcommand: goes on with the run of the folder in `words`, or forks it. Returns the exit code.
   run = function(options, words)
     if #words ~= 1 then scripts.misuse("resume takes the folder of one run, got %s", #words == 0 and "none" or
       table.concat(words, " ")) end

@@ -9,8 +9,8 @@ local message = require "cq.base.message"
 local option = require "cq.option"
 local scripts = require "cq.base.script"
 
--- The folder that the script of a run writes to: that of the run, or the one around it where the run has a name, as
--- one of several (run:optimize { name = }).
+-- The folder that the script of a run writes to: that of the run, or the one around it where the run has a name, as one
+-- of several (run:optimize { name = }). Errors: the folder has another name than the run.
 local function folder_of_script(folder, manifest)
   local name = manifest.notes and manifest.notes.name
   if not name then return folder end
@@ -22,7 +22,8 @@ local function folder_of_script(folder, manifest)
   return path:sub(1, -#name - 2)
 end
 
--- The experiment of a run's folder, made by its script; the exit code where the script failed.
+-- The experiment of a run's folder, made by its script; nil and the exit code where the script failed. Errors: no best
+-- yet; another experiment.
 local function replayed(folder)
   local fork = require "cq.run.fork"
   local manifest = require("cq.run.manifest").read(folder, "cqlua robust")
@@ -38,7 +39,8 @@ local function replayed(folder)
   is.fail("cqlua robust: the script of %s has optimized no experiment of that folder", folder)
 end
 
--- A robot of the zoo as an experiment whose objective is its figure, and the folder for files.
+-- Three values for a robot of the zoo: the saved run, its objective, which is its figure, and the folder for files,
+-- which is made.
 local function of_zoo(name)
   local zoo = require "cq.zoo"
   local entry = zoo.entry(name)
@@ -53,6 +55,7 @@ return {
   options = {
     draws = is.integer { min = 0, max = 1e6, default = 32, help = "simulations with all changes at once" },
   },
+  -- The subcommand: prints the robustness of the run or robot in `words` and saves it. Returns the exit code; nil: 0.
   run = function(options, words)
     if #words ~= 1 then
       scripts.misuse("robust takes the folder of one run or a name of the zoo, got %s",

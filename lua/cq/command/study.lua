@@ -16,7 +16,7 @@ local text = require "cq.base.text"
 
 local INTERRUPTED = 130
 
--- The study of a script, with its folder and store.
+-- The cq.Session of a script's study, with its folder and store.
 local function session_of(script, options)
   return require("cq.study.session").open(script, options.store, options.seeds)
 end
@@ -36,11 +36,12 @@ local function number_of(words, action, session)
   return number
 end
 
+-- Prints a list of lines.
 local function print_all(lines) for _, line in ipairs(lines) do print(line) end end
 
 local actions = {}
 
--- Warns of a pruner that had nothing to compare: a misspelt name, or steps that it does not look at.
+-- Warns of a study's pruner that had nothing to compare: a misspelt name, or steps that it does not look at.
 local function tell_idle_pruner(study, store, counts)
   if not study.pruner or counts.done == 0 or store:has_compared() then return end
   local name = study.objectives[1].name
@@ -48,7 +49,8 @@ local function tell_idle_pruner(study, store, counts)
     .. " does", tostring(study.pruner), name, name)
 end
 
--- Works on a store of trials until none is left; returns how that ended, and the counts of trials in each state.
+-- Works on a store of trials until none is left. Returns how that ended, "finished", "stopped" or "interrupted", the
+-- counts of trials by state, and lines on their results. Closes the store.
 local function work(session, store, options)
   local runners = require "cq.study.runner"
   -- one who starts a worker by hand takes back that all were to stop
@@ -65,21 +67,21 @@ local function work(session, store, options)
   return outcome, counts, summary
 end
 
--- Works on a study on this machine until it is done.
+-- Works on a study on this machine until it is done; returns as work does.
 local function run_here(session, options)
   local store = session:begin { force_new = options["force-new"], go_on = options["go-on"] }
   message.note("%s in %s, %s", tostring(session.study), session.folder, text.count(options.jobs, "job"))
   return work(session, store, options)
 end
 
--- Prepares a study for its workers: tables on the server, and no order to stop.
+-- Prepares a study for its workers: makes its tables on the server, and removes an order to stop.
 local function make_ready(session, options)
   local store = session:begin { force_new = options["force-new"], go_on = options["go-on"] }
   store:set_flag("stop", nil)
   store:close()
 end
 
--- Starts workers by ssh or Slurm; they share a PostgreSQL store.
+-- Starts workers by ssh or Slurm; they share a PostgreSQL store. Errors: no such store; workers that fail.
 local function launch(session, options, words)
   local launcher = require "cq.study.launch"
   if not session.address then
@@ -104,6 +106,7 @@ local function launch(session, options, words)
   end
 end
 
+-- cqlua study run: works on the study, here or by workers, and prints the results. Returns the exit code; nil: 0.
 function actions.run(options, script, words)
   if option.program.overwrite then
     scripts.misuse "--overwrite is for runs; a study begins anew with --force-new, which keeps the earlier one"
@@ -130,31 +133,37 @@ function actions.work(options, script)
   require("cq.study.trial").serve(session_of(script, options).study)
 end
 
+-- cqlua study status: prints how far the study has come, and the best.
 function actions.status(options, script)
   local session = session_of(script, options)
   return require("cq.study.report").status(session, options.json)
 end
 
+-- cqlua study show: prints all that is known of a trial.
 function actions.show(options, script, words)
   local session = session_of(script, options)
   require("cq.study.report").show(session, number_of(words, "show", session))
 end
 
+-- cqlua study rerun: runs a trial alone. Returns the exit code; nil: 0.
 function actions.rerun(options, script, words)
   local session = session_of(script, options)
   return require("cq.study.report").rerun(session, number_of(words, "rerun", session))
 end
 
+-- cqlua study render: renders a trial's saved result as a film.
 function actions.render(options, script, words)
   local session = session_of(script, options)
   require("cq.study.report").render(session, number_of(words, "render", session))
 end
 
+-- cqlua study export: prints a CSV of trials, or of reported values.
 function actions.export(options, script)
   local session = session_of(script, options)
   require("cq.study.report").export(session, options.curves)
 end
 
+-- cqlua study plot: draws the results and prints the paths of the files.
 function actions.plot(options, script)
   local session = session_of(script, options)
   session:look()
@@ -163,6 +172,7 @@ function actions.plot(options, script)
 end
 
 local can_retry = { failed = true, lost = true, pruned = true, done = true }
+-- cqlua study retry: lets trials of the states in --state be tried again, and prints how many.
 function actions.retry(options, script)
   if not options.state then scripts.misuse "study retry needs --state: which trials, as --state failed,lost" end
   local states = {}
@@ -177,6 +187,7 @@ function actions.retry(options, script)
     session:command "run"))
 end
 
+-- cqlua study stop: gives the order to stop to all workers.
 function actions.stop(options, script)
   local session = session_of(script, options)
   session:look(true):set_flag("stop", "now")
@@ -209,6 +220,8 @@ return {
     json = is.boolean { default = false, help = "status: as one JSON object" },
     share = is.integer { min = 1, default = 1, help = "processes that share the memory; run sets it" },
   },
+  -- The subcommand: carries out the action that is the first of `words`, on the script that is the second. Returns the
+  -- exit code; nil: 0.
   run = function(options, words)
     local action, script = table.remove(words, 1), table.remove(words, 1)
     -- "show 12 s.lua" is "show s.lua 12"

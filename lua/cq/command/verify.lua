@@ -22,7 +22,7 @@ local read_file = require "cq.base.read_file"
 local is = schema
 local INTERRUPTED = 130
 
--- The verification cases of a folder.
+-- The verification cases of a folder. Ends the program, as after wrong use, where there are none.
 local function load_cases(folder)
   local cases = verification.cases(folder)
   if not cases then
@@ -33,7 +33,8 @@ local function load_cases(folder)
   return cases
 end
 
--- The cases that the command line names, or all; quick ones with --quick.
+-- A list of the cases that the command line names, or all; quick ones with --quick. Ends the program, as after wrong
+-- use, for an unknown name.
 local function chosen(all, words, quick)
   local names, by_name, list = {}, {}, {}
   for k, case in ipairs(all) do names[k], by_name[case.name] = case.name, case end
@@ -51,7 +52,8 @@ local function chosen(all, words, quick)
   return list
 end
 
--- the commit that the program was built from; with + where sources were changed since
+-- The commit that the program was built from, as text, with + where sources were changed since; "unknown" outside of
+-- git.
 local function commit()
   local at = "git -C '" .. host.root:gsub("'", "'\\''") .. "' "
   local name = first_line(at .. "rev-parse --short=10 HEAD")
@@ -59,7 +61,8 @@ local function commit()
   return name .. (first_line(at .. "status --porcelain -- engine lua scenes ':!tests'") and "+" or "")
 end
 
--- The text of the results file, nil where it is new; refuses one that cannot be written before any case runs.
+-- The text of the results file, nil where it is new or empty. Ends the program, as after wrong use, if it cannot be
+-- written or is no such file, before any case runs.
 local function open_table(path)
   local old = read_file(path)
   local problem = atomic_file.problem(path)
@@ -70,13 +73,14 @@ local function open_table(path)
   return old
 end
 
--- Writes the results file: old rows of other cases, new rows of these.
+-- Writes the results file: the rows of other cases in its old text, and new rows of these.
 local function write_table(path, old, rows)
   atomic_file.write(path, verification.merged(old, rows, path), { what = "--csv" })
 end
 
 local FORMAT = "  %-16s %-38s %10s  %-32s %-28s %9s %5s  %-17s %s"
 
+-- Prints the cells of a judged row as a line of the table, and its note below.
 local function print_row(cells)
   print((FORMAT:format(cells.method, cells.quantity .. (cells.unit ~= "" and " [" .. cells.unit .. "]" or ""),
     cells.exact, cells.ours, cells.refined, cells.error, cells.order, cells.promise,
@@ -84,7 +88,7 @@ local function print_row(cells)
   if cells.note ~= "" then print(("  %16s because %s"):format("", cells.note)) end
 end
 
--- Why a judged row is unexpected (a promise broken, or a reason that is out of date); nil if it is not.
+-- A sentence why a judged row is unexpected (a promise broken, or a reason that is out of date); nil if it is not.
 local function surprise(case, row)
   local name = ("%s, %s%s"):format(case.name, row.method and row.method .. ", " or "", row.quantity)
   if not row.kept and not row.falls_short then
@@ -103,7 +107,7 @@ local function surprise(case, row)
   end
 end
 
--- Prints one row of results, as a line of the table or as JSON.
+-- Prints one row of results, as a line of the table or as JSON. Sets commit, machine and date in object for that.
 local function tell(options, cells, object)
   if options.json then
     object.commit, object.machine, object.date = cells.commit, cells.machine, cells.date
@@ -123,6 +127,7 @@ return {
     csv = is.string { optional = true, help = "file that keeps the table" },
     cases = is.string { optional = true, help = "folder of other cases than tests/verify/" },
   },
+  -- The subcommand: runs the cases of `words` and prints their rows. Returns the exit code.
   run = function(options, words)
     local list = chosen(load_cases(options.cases or host.root .. "/tests/verify"), words, options.quick)
     local old = options.csv and open_table(options.csv)
