@@ -22,14 +22,15 @@ script.explain = failure.handle
 local flags = { e = "code", i = "interactive", h = "help", v = "version" }
 local program_words = { help = true, version = true, interactive = true, quiet = true, watch = true }
 
--- The words that the program itself takes as options.
+-- A list of the words that the program itself takes as options.
 local function program_names()
   local names = { "help", "version", "interactive" }
   for _, declared in ipairs(option.declared) do names[#names + 1] = declared.name end
   return names
 end
 
--- "--name=value", "--name value" and "--name": the name, its text or true, and how many arguments were taken
+-- Reads an option, "--name=value", "--name value" or "--name", at a place of the arguments: returns the name, its text
+-- or true, and how many arguments were taken. is_switch(name): does it take no value?
 local function long_option(arguments, at, is_switch)
   local name, value = arguments[at]:match "^%-%-([%w_-]+)=(.*)$"
   if name then return name, value, 1 end
@@ -41,7 +42,7 @@ local function long_option(arguments, at, is_switch)
   return name, following, 2
 end
 
--- Sets one of the program's own options; false: it is none of them.
+-- Sets one of the program's own options and returns true; false: it is none of them. A wrong value ends the program.
 local function take_program_option(parsed, name, value)
   if name == "help" or name == "version" or name == "interactive" then
     parsed[name] = true
@@ -52,9 +53,11 @@ local function take_program_option(parsed, name, value)
   return problem == nil
 end
 
+-- Is this one of the program's options that take no value?
 local function is_program_switch(name) return program_words[name] == true end
 
--- Sets an option that the subcommand declares; one that runs a script passes other options on to it.
+-- Sets an option that the subcommand declares in parsed.options; one that runs a script passes other options on to it
+-- (parsed.given). Any other ends the program.
 local function take_command_option(parsed, name, value)
   local kind = parsed.command.options[name]
   if not kind and parsed.command.runs_script then
@@ -73,7 +76,7 @@ local function take_command_option(parsed, name, value)
   parsed.options[name] = read
 end
 
--- The module of a command by its name, or nil.
+-- The module of a command by its name; nil: there is none.
 local function load_command(name)
   if not name:match "^[%w_]+$" or host.kind(commands .. name .. ".lua") ~= "file" then return nil end
   local command = require("cq.command." .. name)
@@ -81,14 +84,15 @@ local function load_command(name)
   return command
 end
 
--- Takes the first word that is no option: the name of a subcommand, else a script.
+-- Takes the first word that is no option, in parsed.name: the name of a subcommand (parsed.command), else a script.
 local function take_target(parsed, word)
   parsed.name = word
   parsed.command = word ~= "-" and load_command(word) or nil
   if parsed.command then parsed.options = {} end
 end
 
--- The command line in parts: command, script, its arguments, the options given, and the code of -e.
+-- The command line in parts: { name: of command or script, command, options: of it, positional: arguments, given:
+-- options of the script, code: pieces of -e, help, version, interactive }.
 local function parse(arguments)
   local parsed = { code = {}, given = {}, positional = {} }
   -- Is this an option without a value?
@@ -136,11 +140,13 @@ end
 
 -- ---- help -----------------------------------------------------------------------------------------------------------
 
+-- Prints a line of help about an option. kind: its checker.
 local function print_option(name, kind, help)
   local value = kind.cats == "boolean" and "" or " " .. name:sub(1, 1):upper()
   print(("  --%-16s %s"):format(name .. value, help))
 end
 
+-- Prints the help of the program: options and commands.
 local function print_help()
   print "usage: cqlua [options] script.lua [options of the script]\n       cqlua command [options]\n"
   print "  -e CODE            run a piece of Lua; cq is there already\n  -i                 a prompt, after the script or alone"
@@ -159,6 +165,7 @@ Scripts that train take
   print "cqlua script.lua --help shows what a script says of itself."
 end
 
+-- Prints the help of the subcommand in parsed.
 local function print_command_help(parsed)
   print(("usage: cqlua %s %s[options]\n%s\n"):format(parsed.name, parsed.command.arguments and parsed.command.arguments
     .. " " or "", parsed.command.summary))
@@ -187,7 +194,7 @@ end
 
 -- ---- running --------------------------------------------------------------------------------------------------------
 
--- The globals of -e and -i: those there are, and cq, which is loaded when it is first used.
+-- A table of globals for -e and -i: those there are, and cq, which is loaded when it is first used.
 local function convenient_globals()
   return setmetatable({}, { __index = function(_, key)
     if key == "cq" then return require "cq" end
@@ -195,18 +202,18 @@ local function convenient_globals()
   end })
 end
 
--- Runs a prompt whose globals are the given ones, cq, and Lua's; returns the statements that were typed.
+-- Runs a prompt whose globals are the given ones, cq, and Lua's; returns a list of the statements that were typed.
 function script.prompt(globals)
   return require("cq.program.prompt").run(setmetatable(globals, { __index = convenient_globals() }))
 end
 
--- Has Ctrl-C been pressed?
+-- Has Ctrl-C been pressed, in a program that has loaded the engine?
 local function interrupted()
   local engine = package.loaded["cq.base.engine"]
   return engine ~= nil and engine.C.cq_interrupted() ~= 0
 end
 
--- Did the script end because a rollout gave up when the user asked to stop? The user wanted that, and it is no error.
+-- Did the script end because a rollout gave up when the user asked to stop? Such an end is no error.
 local function gave_up(problem)
   local sentence = interrupted() and package.loaded["cq.base.engine"].interruption
   return sentence and problem:find(sentence, 1, true) ~= nil
@@ -217,7 +224,8 @@ local function explain(problem)
   return type(problem) == "table" and problem.misuse and problem or failure.handle(problem)
 end
 
--- Leaves the folder of a run in order, however the script ended; false where that failed too.
+-- Leaves the folder of a run in order, however the script ended, with the problem that ended it; returns false where
+-- that failed too.
 local function close_run(problem)
   local Run = package.loaded["cq.run"]
   if not Run then return true end
@@ -226,7 +234,8 @@ local function close_run(problem)
   return closed
 end
 
--- Ends all ranks together; false when another rank failed, whose error the first rank has printed.
+-- Ends all ranks together. Returns true, or false and, when another rank failed, its error, which the first rank has
+-- printed.
 local function close_ranks(problem)
   local Ranks = package.loaded["cq.ranks"]
   if not Ranks then return true end
@@ -241,7 +250,8 @@ local function wants_reload()
   return watch ~= nil and watch.wanted
 end
 
--- Runs a chunk of Lua, and closes the run that it left open; false and a sentence after printing its error.
+-- Runs a chunk of Lua with arguments, and closes the run that it left open. Returns success, or false and the first
+-- line of its error, which was printed.
 local function attempt(chunk, ...)
   local finished, problem = xpcall(chunk, explain, ...)
   if finished or wants_reload() then return close_run() end
@@ -264,7 +274,7 @@ local function run(chunk, ...)
   return finished and all, problem or other
 end
 
--- Runs the pieces of Lua of -e.
+-- Runs the pieces of Lua of -e; returns as run does.
 local function run_code(parsed)
   local chunk, problem = loadstring(table.concat(parsed.code, "\n"), "=(command line)")
   if not chunk then
@@ -274,7 +284,7 @@ local function run_code(parsed)
   return run(setfenv(chunk, convenient_globals()), unpack(parsed.positional))
 end
 
--- Runs a script, with --watch again whenever it is saved.
+-- Runs a script, with --watch again whenever it is saved; returns as run does.
 local function run_file(path, words)
   if option.program.watch then return require("cq.program.watched").run(path, words, run) end
   local chunk, problem = script.load(path, words)
@@ -299,7 +309,7 @@ function program.run_script(path, words)
   return finished, why
 end
 
--- Runs a subcommand; returns its exit code, 0 where it gives none.
+-- Runs a subcommand; returns its exit code: 0 where the command gives none, 1 where it failed.
 local function run_command(parsed)
   local code, stray = FAILED, not parsed.command.arguments and parsed.positional[1]
   if stray then
@@ -310,7 +320,7 @@ local function run_command(parsed)
   return finished and code or FAILED
 end
 
--- Says that the device of --device is missing before any work is done.
+-- Ends the program if the device of --device is missing, before any work is done.
 local function check_device()
   if option.program.device ~= "cuda" then return end
   local ffi, C = require "ffi", require("cq.base.engine").C
@@ -319,7 +329,7 @@ local function check_device()
   end
 end
 
--- Does what the command line asks for: version, help, code, command, script or prompt. Returns the exit code.
+-- Carries out the command line: version, help, code, command, script or prompt. Returns the exit code.
 local function dispatch(parsed, arguments)
   if parsed.version then
     print(("cqlua %s (%s)"):format(host.version, jit.version))
@@ -349,7 +359,7 @@ local function dispatch(parsed, arguments)
   return interrupted() and INTERRUPTED or finished and FINISHED or FAILED
 end
 
----The program: arguments[0] is its own name.
+---Runs the program and returns its exit code. arguments[0] is its own name.
 ---@param arguments string[]
 ---@return integer exit code
 function program.main(arguments)

@@ -8,16 +8,16 @@ local own = debug.getinfo(1, "S").source:match "^(.*[/\\])program[/\\]" or "@"
 local driver = { [own .. "program/failure.lua"] = true, [own .. "program.lua"] = true,
   [own .. "program/prompt.lua"] = true }
 
--- What a frame of the call stack runs: "main chunk", or "function" with its name, else with the file and line where it
--- is defined.
+-- The name of a frame of the call stack, from debug.getinfo: "main chunk", or "function" with its name, else with the
+-- file and line where it is defined.
 local function frame_name(info)
   if info.what == "main" then return "main chunk" end
   if info.name and info.namewhat ~= "" then return ("function %s"):format(info.name) end
   return ("function <%s:%d>"):format(info.short_src, info.linedefined)
 end
 
--- The frames of the call stack above a level, as lines "file:line: in function f". Frames of the library are left out,
--- unless the error is in the library.
+-- The frames of the call stack above a level, a list of lines "file:line: in function f". whole: with frames of the
+-- library.
 local function frames(level, whole)
   local lines = {}
   while true do
@@ -30,7 +30,7 @@ local function frames(level, whole)
   return lines
 end
 
--- names of the methods that objects of loaded classes have, each with its class
+-- A sorted list of the names of methods that objects of loaded classes have, and a table of the class of each.
 local function methods()
   local names, class_of = {}, {}
   for module, loaded in pairs(package.loaded) do
@@ -45,8 +45,8 @@ local function methods()
   return names, class_of
 end
 
--- The class of cqlua that the line of a message asks for new(): cq.World of "cq.World:new {}". nil: it is asked of
--- something else.
+-- The name of the class of cqlua that the line of a message asks for new(): cq.World of "cq.World:new {}". nil: it is
+-- asked of something else.
 local function class_made(problem)
   local path, number = problem:match "([^%s:]+):(%d+): attempt to call method 'new'"
   local file, line = path and io.open(path), nil
@@ -58,7 +58,7 @@ local function class_made(problem)
   return meta and meta.__call and "cq." .. name
 end
 
--- a method that an object lacks: the one that may be meant
+-- Adds to a message about a method that an object lacks the name that may be meant; returns the message.
 local function with_suggestion(problem)
   return (problem:gsub("attempt to call method '([%w_]+)' %(a nil value%)", function(name)
     local names, class_of = methods()
@@ -75,7 +75,8 @@ end
 -- what a function of math is for a tensor, where its name alone does not say it
 local of_tensor = { max = "maximum(x)", min = "minimum(x)", pow = "pow(x)", atan2 = "atan2(x)" }
 
--- Adds a hint to Lua's error for a table where a number is wanted, since the table is mostly a tensor: use :item().
+-- Returns the message with a hint added to Lua's error for a table where a number is wanted, since the table is mostly
+-- a tensor: use :item().
 local function with_tensor_hint(problem)
   problem = problem:gsub("attempt to compare %a+ with %a+", function(said)
     if not said:find "table" then return said end

@@ -4,8 +4,8 @@ local host = require "cq.host"
 
 local prompt = {}
 
--- Compiles a line: an expression, with or without =, is printed; a statement is run. nil and an error sentence if it
--- is neither.
+-- Compiles a line to a function: an expression, with or without =, returns its value, a statement is run. nil and an
+-- error sentence if it is neither.
 local function compile(source)
   source = source:gsub("^%s*=", "return ")
   local chunk = loadstring("return " .. source, "=stdin")
@@ -13,7 +13,7 @@ local function compile(source)
   return loadstring(source, "=stdin")
 end
 
--- prints the results of a line, as Lua's own prompt does
+-- Prints the results of a line, entries 2 to `count` of a list, as Lua's own prompt does.
 local function show(count, results)
   if count < 2 then return end
   local words = {}

@@ -11,13 +11,14 @@ local watch = require "cq.base.watch"
 
 local watched = {}
 
--- The run that the script made last.
+-- The cq.Run that the script made last; nil: none.
 local function last_run()
   local Run = package.loaded["cq.run"]
   return Run and Run.last()
 end
 
--- The files of the script's present version, and the result of its training.
+-- The files of the script's present version and the result of its training: { path, sources: texts by module, run,
+-- state: path of optimizer.bin, bytes: in it }.
 local function version_of(path)
   local run, sources = last_run(), {}
   for name, bytes in pairs(script.sources()) do sources[(name:gsub("%.lua$", ""):gsub("/", "."))] = bytes end
@@ -34,7 +35,7 @@ local function unload_modules(version, as_they_were)
   end
 end
 
--- prepares the next run of a script that was changed: resumed, with the options given
+-- Prepares the next run of a script that was changed: it resumes, with the options given, and Ctrl-C is forgotten.
 local function resume(given)
   C.cq_interrupt(0)
   engine.interruption = nil
@@ -43,7 +44,7 @@ local function resume(given)
   collectgarbage()
 end
 
--- Did a script fail before its first iteration?
+-- Did a script fail before its first iteration? before: of version_of.
 local function made_nothing(before)
   local run = last_run()
   return run == before.run or run.done == run.resumed_at
