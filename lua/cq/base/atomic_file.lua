@@ -21,7 +21,7 @@ function atomic_file.write(path, content, how)
     how and how.durable and 1 or 0), how and how.what)
 end
 
----Why a file cannot be written, nil where it can. The file is not changed.
+---Why a file cannot be written, in words; nil where it can. The file is not changed.
 ---@param path string
 ---@return string?
 function atomic_file.problem(path)

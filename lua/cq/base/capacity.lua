@@ -9,7 +9,7 @@ local WORTH_A_LOOK = 2 ^ 28      -- [byte] below this nobody asks what is free
 
 local units = { { "TiB", 2 ^ 40 }, { "GiB", 2 ^ 30 }, { "MiB", 2 ^ 20 }, { "KiB", 2 ^ 10 } }
 
----An amount of memory for people.
+---An amount of memory as text for people, such as "1.5 GiB".
 ---@param bytes number
 ---@return string
 function capacity.text(bytes)

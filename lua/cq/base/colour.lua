@@ -5,7 +5,7 @@ local text = require "cq.base.text"
 
 local colour = {}
 
--- "#rrggbb", "#rrggbbaa" or "#rgb" as red, green, blue, alpha in 0..255; nil if it is none
+-- "#rrggbb", "#rrggbbaa" or "#rgb" as red, green, blue, alpha in 0..255; nil if the value is none of them.
 local function parse(value)
   if type(value) ~= "string" then return nil end
   local digits = value:match "^#(%x+)$"
@@ -17,7 +17,7 @@ local function parse(value)
   return out[1], out[2], out[3], out[4] or 255
 end
 
----Red, green, blue, alpha in 0..255 of "#rrggbb", "#rrggbbaa" or "#rgb".
+---Red, green, blue, alpha in 0..255 of "#rrggbb", "#rrggbbaa" or "#rgb". Errors: another value.
 ---@param value string
 ---@param what string       for the error
 ---@return integer, integer, integer, integer
@@ -44,7 +44,7 @@ function colour.pack(r, g, b, a)
   return ((byte(r) * 256 + byte(g)) * 256 + byte(b)) * 256 + byte(a or 255)
 end
 
----The engine's number of "#rrggbb", with another alpha (0..1) if given.
+---The engine's number of "#rrggbb", with another alpha (0..1) if given. Errors: no colour.
 ---@param value string
 ---@param alpha? number
 ---@return number
@@ -57,7 +57,7 @@ end
 ---@return string
 function colour.text(r, g, b) return "#" .. bit.tohex(r, 2) .. bit.tohex(g, 2) .. bit.tohex(b, 2) end
 
----A checker for fields that are colours.
+---A checker of fields that are colours. options: default, optional.
 function colour.checker(options)
   options = options or {}
   return {

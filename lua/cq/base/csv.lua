@@ -1,7 +1,7 @@
 -- csv: tables of text with a head, one row a line; a cell that holds a comma or a quote stands in quotes.
 local csv = {}
 
----The cells of one line, without spaces and quotes around them; nil and what is wrong with it.
+---The cells of one line, without spaces and quotes around them; nil and a sentence where its quotes are wrong.
 ---@param line string
 ---@param separator? string    a comma unless given
 ---@return string[]? cells, string? problem
@@ -34,8 +34,8 @@ function csv.cell(text)
   return text:find '[,;"\n\r]' and '"' .. text:gsub('"', '""') .. '"' or text
 end
 
----The rows of a text whose head is the given columns, each as a table with these names. Raises a sentence with the
----file's name and the line.
+---The rows of a text whose head is the given columns, each as a table with these names. Errors, with the file's name
+---and the line: another head, another number of cells.
 ---@param text string
 ---@param columns string[]
 ---@param path string         for the sentence
@@ -58,7 +58,7 @@ function csv.read(text, columns, path)
   return rows
 end
 
----Columns of numbers as text, below their heads.
+---The text of a table of numbers, given by columns, below their heads.
 ---@param heads string[]               cells
 ---@param lists number[][]             the numbers of each column, as many in all
 ---@param format string|string[]       of a number, for string.format; or one for each column
@@ -72,7 +72,7 @@ function csv.columns(heads, lists, format)
   return table.concat(lines, "\n") .. "\n"
 end
 
----Rows as text, below their head.
+---The text of a table, given by rows, below its head.
 ---@param rows table<string, string>[]
 ---@param columns string[]
 ---@return string

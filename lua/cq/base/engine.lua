@@ -18,7 +18,7 @@ local C = ffi.C
 ---@field unsupported string?     what the last call said that asked for what its device does not offer
 local engine = { C = C, declarations = declarations }
 
--- A function of the engine by its name; nil where the program was built without it.
+-- A function of the engine by its name; nil: the program was built without it.
 local function symbol(name)
   local found, value = pcall(function() return C[name] end)
   return found and value or nil
@@ -47,7 +47,8 @@ if struct_size then
   end
 end
 
----Raises the engine's sentence at the user's line unless the call went well.
+---Raises the engine's sentence as an error at the user's line, unless a call returned CQ_OK. Keeps the sentence of an
+---interruption or an unsupported call in engine.
 ---@param status integer        cq_status
 ---@param what? string          put before the sentence: "cq.World"
 function engine.check(status, what)

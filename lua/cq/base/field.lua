@@ -36,7 +36,7 @@ local owners = {
 
 -- ---- fields ---------------------------------------------------------------------------------------------------------
 
--- The row of a field in the engine's list of fields (engine/lists.h) as a Lua table: name, unit, bounds, default.
+-- The row of a field, by its number, in the engine's list of fields (engine/lists.h) as a cq.FieldInfo.
 local function read(id)
   local info = C.cq_field_describe(id)
   return {
@@ -50,7 +50,7 @@ end
 -- list: all of the engine's. of_robot: what robot:with takes; of_world: what a rollout takes itself.
 local field = { list = {}, by_id = {}, by_name = {}, of_robot = {}, of_world = {} }
 
--- The mass of particles as a density: scripts give densities, the engine takes density times volume.
+-- The cq.FieldInfo of density, from that of mass: scripts give densities, the engine takes density times volume.
 local function density_of(mass)
   return {
     name = "density", unit = "mass/length^dim", meaning = "mass per initial volume, area in 2D", owner = "particle",
@@ -77,14 +77,14 @@ function field.width(entry, dim)
   return out
 end
 
--- The shape of `count` values of a field, each a number, a vector or a matrix.
+-- The shape {count, ...} of `count` values of a field, each a number, a vector or a matrix.
 local function shape_of(entry, count, dim)
   local shape = field.width(entry, dim)
   table.insert(shape, 1, count)
   return shape
 end
 
----The default of a field, `count` times.
+---The default of a field, `count` times, as a tensor.
 ---@param entry cq.FieldInfo     one with a default
 ---@param count integer
 ---@param dim integer
@@ -95,7 +95,7 @@ function field.fill(entry, count, dim)
   return (T.eye(dim) * entry.default):unsqueeze(1):expand(shape)
 end
 
----The array of a field that no particle has: NaN.
+---An array of a field that no particle has: NaN.
 ---@param entry cq.FieldInfo
 ---@param count integer
 ---@param dim integer
@@ -108,7 +108,7 @@ end
 
 -- ---- bounds ---------------------------------------------------------------------------------------------------------
 
--- The bounds of a field as options of a checker of schema.lua.
+-- The bounds of a field as options of a checker of schema.lua: { min, above, below }.
 local function range(entry)
   local lower = entry.lower > -math.huge and entry.lower or nil
   return {
@@ -161,7 +161,8 @@ function field.checker(entry, optional)
   return checker
 end
 
----Marks a checker as one of the engine's lists: help tells its meaning and unit, its annotation may be missing.
+---Marks a checker, in place, as one of the engine's lists: help tells the field's meaning and unit, and its annotation
+---may be missing. Returns it.
 ---@param checker cq.Checker
 ---@param entry cq.FieldInfo
 ---@param optional boolean
@@ -174,7 +175,7 @@ end
 
 -- ---- laws -----------------------------------------------------------------------------------------------------------
 
----The constants of a material.
+---The list of the constants of a material, of the engine's kind and elasticity.
 ---@param kind integer
 ---@param elasticity integer
 ---@param beside? { viscous: integer, branches: integer }   what stands beside its law
@@ -201,7 +202,7 @@ for kind = 0, tonumber(C.CQ_MATERIAL_COUNT) - 1 do
   field.laws[kind + 1] = law
 end
 
----Names of fields for a sentence.
+---Names of fields, joined for a sentence.
 ---@param list cq.FieldInfo[]
 ---@return string     "young and poisson"
 function field.names(list)

@@ -1,5 +1,6 @@
 -- first_line: the first line that a program prints, such as its version.
 
+---The first line that a shell command prints.
 ---@param command string
 ---@return string?            nil: it is not there, or prints nothing
 return function(command)

@@ -10,7 +10,7 @@ local image = {}
 ---@field height integer
 ---@field pixels ffi.cdata*     uint8_t[height * width * 4], red green blue alpha, the top row first
 
----Reads a PNG file. Missing, damaged and enormous ones are errors at the user's line.
+---Reads a PNG file into width, height and pixels. Missing, damaged and enormous files are errors at the user's line.
 ---@param path string
 ---@param what? string       for errors
 ---@return cq.Image
@@ -28,8 +28,8 @@ local spec = is.define("cq.image.write", {
   pixel = is.callable(),
 })
 
----Writes a PNG file; pixel(x, y) gives red, green, blue, alpha in 0..255 (alpha 255 unless given), x from the left and
----y from the top, both from 0.
+---Writes a PNG file, an error if it cannot be written; pixel(x, y) gives red, green, blue, alpha in 0..255 (alpha 255
+---unless given), x from the left and y from the top, both from 0.
 ---@param fields { path: string, width: integer, height: integer, pixel: fun(x: integer, y: integer): integer, integer, integer, integer? }
 function image.write(fields)
   local def = spec(fields)

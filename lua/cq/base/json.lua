@@ -10,7 +10,7 @@ local function quote(word)
   return '"' .. word:gsub('[%c"\\]', function(c) return escapes[c] or ("\\u%04x"):format(c:byte()) end) .. '"'
 end
 
--- JSON has no nan and no infinity
+-- A number as JSON; null for NaN and infinities, which JSON lacks.
 local function number(value)
   local exact = text.exact(value)
   return exact:find "[ni]" and "null" or exact
@@ -51,15 +51,15 @@ local literals = { ["true"] = true, ["false"] = false }
 
 local read                       -- line, place -> value, place after it
 
--- Fails: the line is no JSON at this character.
+-- Raises the error, a table { json = sentence }, that the line is no JSON at this character.
 local function broken(line, at)
   error({ json = ("it is no JSON at character %d of %s"):format(at, text.describe(line)) }, 0)
 end
 
--- The position after white space.
+-- The position of the first character at or behind `at` that is no white space.
 local function blank(line, at) return line:find("[^ \t\n\r]", at) or #line + 1 end
 
--- Reads a string whose quote is at `at`; gives it and the place behind it.
+-- Reads a string whose quote is at `at`; returns it and the position behind it.
 local function read_word(line, at)
   local parts, from = {}, at + 1
   while true do
@@ -72,7 +72,8 @@ local function read_word(line, at)
   end
 end
 
--- Reads the items between brackets: calls item(place) at each, and returns the place behind the closing bracket.
+-- Reads the items between brackets: calls item(position) at each, which returns the position behind it, and returns the
+-- position behind the closing bracket.
 local function read_items(line, at, close, item)
   at = blank(line, at + 1)
   if line:sub(at, at) == close then return at + 1 end
@@ -85,7 +86,7 @@ local function read_items(line, at, close, item)
   end
 end
 
--- Reads a list whose bracket is at `at`; gives it and the place behind it.
+-- Reads a list whose bracket is at `at`; returns it and the position behind it.
 local function read_list(line, at)
   local out, count = {}, 0
   return out, read_items(line, at, "]", function(from)
@@ -95,7 +96,7 @@ local function read_list(line, at)
   end)
 end
 
--- Reads an object whose brace is at `at`; gives it and the place behind it.
+-- Reads an object whose brace is at `at`; returns it as a table and the position behind it.
 local function read_table(line, at)
   local out = {}
   return out, read_items(line, at, "}", function(from)

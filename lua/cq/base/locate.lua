@@ -1,7 +1,7 @@
 -- locate: files that are named beside a script.
 local is = require "cq.base.schema"
 
--- Can this file be read?
+-- Can a file of this path be read?
 local function exists(path)
   local file = io.open(path, "rb")
   if file then file:close() end

@@ -6,14 +6,14 @@ local message = {}
 -- a progress line that stands on the terminal is wiped before anything else is written
 message.wipe = nil
 
--- writes a line to stderr, over a progress bar that is drawn there; nothing on ranks other than the first
+-- Writes a line to stderr, over a progress bar that is drawn there; nothing on ranks other than the first.
 local function write(line)
   if option.program.follows then return end
   if message.wipe then message.wipe() end
   io.stderr:write(line, "\n")
 end
 
----A note; silent with --quiet.
+---Prints a note on stderr; nothing with --quiet.
 ---@param format string
 ---@param ... any
 function message.note(format, ...)
@@ -22,14 +22,14 @@ end
 
 local noted, warned = {}, {}
 
----A note, the same one only once.
+---Prints a note on stderr, the same one only once; nothing with --quiet.
 function message.note_once(format, ...)
   local line = format:format(...)
   if not noted[line] then message.note("%s", line) end
   noted[line] = true
 end
 
----A warning, also with --quiet; the same one only once.
+---Prints a warning on stderr, also with --quiet; the same one only once.
 ---@param format string
 ---@param ... any
 function message.warn(format, ...)
@@ -38,7 +38,7 @@ function message.warn(format, ...)
   warned[line] = true
 end
 
----An error that ends the program.
+---Prints an error that ends the program on stderr; the caller ends it.
 function message.fault(format, ...)
   write("cqlua: " .. (select("#", ...) > 0 and format:format(...) or format))
 end

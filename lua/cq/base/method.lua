@@ -7,7 +7,7 @@ local text = require "cq.base.text"
 
 local method = {}
 
--- Wraps a method f of a class, so that a call with a dot in place of a colon is an error that says so.
+-- A function that calls the method f of a class, but raises an error if it was called with a dot in place of a colon.
 local function guarded(class, word, name, f)
   return function(self, ...)
     if not text.is_instance(self, class.__name) then

@@ -25,7 +25,7 @@ end
 ---@return string
 function place.folder(run) return run and run.folder or place.open and place.open.folder or place.default_folder() end
 
----Are files left out: under cqlua check, and on all ranks but the first?
+---Are files of the script left out? So it is under cqlua check, and on all ranks but the first.
 ---@return boolean
 function place.is_left_out() return option.program.check or option.program.follows end
 
@@ -38,7 +38,7 @@ function place.unused(front)
   return front .. count
 end
 
----The path of a file in a folder; makes the folder. Errors: a folder that cannot be made.
+---The path of a file in a folder, which is made. Errors: a folder that cannot be made.
 ---@param folder string
 ---@param name string
 ---@return string

@@ -41,7 +41,7 @@ schema.registry = {}
 
 local library = debug.getinfo(1, "S").source:match "^(.*[/\\])base[/\\]" or "@"     -- "@<root>/lua/cq/"
 
----Is this frame (from debug.getinfo, "S") part of the library or of the C program?
+---Is this frame of the call stack, from debug.getinfo with "S", part of the library or of the C program?
 function schema.is_library(info)
   return info.what == "C" or info.source:sub(1, #library) == library
 end
@@ -80,7 +80,7 @@ end
 ---@return boolean
 function schema.is_failure(problem) return raised[problem] or raised_before[problem] or false end
 
----A caught error with more said behind it; it stays what it was, a sentence for the user or another error.
+---The text of a caught error with more said behind it; it stays an error for the user, if it was one (is_failure).
 ---@param problem string
 ---@param format string       of what is added
 ---@param ... any
@@ -116,7 +116,7 @@ local ranges = { min = "at least %s", above = "above %s", max = "at most %s", be
 local range_order = { "min", "above", "max", "below" }
 local number_options = { min = 1, above = 1, max = 1, below = 1, infinite = 1, default = 1, optional = 1, help = 1 }
 
--- " at least 0 and below 1" from the options min, above, max and below; empty without any.
+-- A text such as " at least 0 and below 1" from the options min, above, max and below; empty without any.
 local function range_label(options)
   local parts = {}
   for _, key in ipairs(range_order) do
@@ -125,7 +125,7 @@ local function range_label(options)
   return #parts > 0 and " " .. table.concat(parts, " and ") or ""
 end
 
--- a mistake in a declaration is the library's own: found at require, by any test
+-- Raises an error, of the library's own declaration, if options have a name that is not known.
 local function known_options(options, known, what)
   for key in pairs(options) do
     if not known[key] and type(key) == "string" then error(("%s has no option %s"):format(what, key), 3) end
@@ -168,7 +168,7 @@ end
 schema.boolean = of_type("boolean", "true or false")
 schema.table = of_type("table", "a table")
 
----A string that is not empty and has no NUL byte, at which a path would end.
+---A checker of strings that are not empty and have no NUL byte, at which a path would end.
 function schema.string(options)
   return checker(options or {}, "a string", "string", function(value)
     if type(value) ~= "string" or #value == 0 then return false end
@@ -182,12 +182,12 @@ function schema.any(options)
   return checker(options or {}, "a value", "any", function(value) return value ~= nil end)
 end
 
----A function, or a table that can be called.
+---A checker of functions, or tables that can be called.
 function schema.callable(options)
   return checker(options or {}, "a function", "function", text.is_callable)
 end
 
----One of the positional values: is.one_of { "x", "y", default = "x" }.
+---A checker of the positional values alone: is.one_of { "x", "y", default = "x" }.
 function schema.one_of(options)
   local names, cats = {}, {}
   for i, value in ipairs(options) do
@@ -228,7 +228,8 @@ function schema.vector(options)
     end)
 end
 
----An object of a class, or of one of several: is.instance "cq.Robot", is.instance { "cq.Robot", "cq.Shape" }.
+---A checker of objects of a class, or of one of several: is.instance "cq.Robot", is.instance { "cq.Robot", "cq.Shape"
+---}.
 function schema.instance(options)
   local names = type(options) == "table" and options or { options }
   return checker(type(options) == "table" and options or {}, text.article(table.concat(names, " or ")),
@@ -241,13 +242,13 @@ function schema.instance(options)
     end)
 end
 
----A checker of tensors.
+---A checker of tensors. options: default, optional.
 function schema.tensor(options)
   local base = schema.instance { "cq.Tensor" }
   return checker(options or {}, "a tensor", "cq.Tensor", base.check)
 end
 
----A list whose elements all pass a checker: is.list(is.string(), { min = 1 }).
+---A checker of lists whose elements all pass a checker: is.list(is.string(), { min = 1 }).
 function schema.list(of, options)
   options = options or {}
   local least = options.min or 0
@@ -266,7 +267,7 @@ function schema.list(of, options)
   end)
 end
 
----The first of several checkers that fits: is.any_of { is.number(), is.tensor() }.
+---A checker of values that pass one of several checkers: is.any_of { is.number(), is.tensor() }.
 function schema.any_of(options)
   local labels, cats = {}, {}
   for i, option in ipairs(options) do labels[i], cats[i] = option.label, option.cats end
@@ -290,7 +291,8 @@ local function refuse(name, field, kind, value, detail, replaces)
   schema.fail("%s: %s must be %s, got %s%s", name, field, kind.label, got, hint)
 end
 
----Checks one value outside a definition, for positional arguments. Errors: it is missing, or not of that kind.
+---Checks one value outside a definition, for positional arguments, and returns it. Errors: it is missing, or not of
+---that kind.
 ---@param name string      of the function, "robot:at"
 ---@param argument string  its name, "offset"
 ---@param kind cq.Checker
@@ -306,7 +308,7 @@ function schema.argument(name, argument, kind, value)
   return value
 end
 
----Refuses two vectors of different numbers of components.
+---Raises an error if two vectors have different numbers of components.
 ---@param name string          of what they are given to
 ---@param first string         name of a
 ---@param a any[]
@@ -338,6 +340,7 @@ local renamed = { final = "terminal", tracked = "markers", watch = "on_step", wh
   newton = "newton_iterations", linear = "linear_iterations", gradient = "adjoint_tolerance", slide = "stick_velocity",
   volume_averaging = "pressure_smoothing", dilatation_averaging = "f_bar" }
 
+-- Checks a user's table: returns a copy with defaults. Errors: no table; an unknown field; a wrong or a missing value.
 function Schema:__call(given)
   if type(given) ~= "table" or text.class_of(given) then
     schema.fail("%s: takes one table of named fields, got %s", self.name, text.describe(given))
@@ -359,8 +362,8 @@ function Schema:__call(given)
   return out
 end
 
----Always an error: the field that the user gave and the schema lacks, its new name or a similar one, and the allowed
----fields.
+---Raises an error about a field that is not known, always: the field that the user gave and the schema lacks, its new
+---name or a similar one, and the allowed fields.
 function Schema:unknown(key, given)
   local value = given[key]
   local allowed = #self.names > 0 and "allowed are " .. table.concat(self.names, ", ") or "it takes none"
@@ -374,7 +377,7 @@ function Schema:unknown(key, given)
   schema.fail("%s: unknown field %s%s; %s", self.name, key, hint, allowed)
 end
 
----Hints for a definition about fields that were renamed.
+---A function that gives a hint about a field that was renamed, by its old name; nil for other names.
 ---@param names table<string, string>    the new name by the old one
 ---@return fun(key: string): string?
 function schema.renamed(names)

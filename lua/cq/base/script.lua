@@ -23,7 +23,7 @@ function script.misuse(format, ...)
   error({ misuse = format:format(...) }, 0)
 end
 
----Names of the program's subcommands, which a path may have been meant for.
+---A sorted list of the program's subcommands, which a path may have been meant for.
 ---@return string[]
 function script.commands()
   local names = {}
@@ -32,7 +32,7 @@ function script.commands()
   return names
 end
 
----Ends the program if the path is no file.
+---Ends the program, as after wrong use, if the path is no file.
 ---@param path string
 function script.require(path)
   local kind, problem = host.kind(path)
@@ -41,7 +41,8 @@ function script.require(path)
     text.suggestion(path, script.commands()))
 end
 
----Loads a script file, and makes it the current script.
+---Loads a script file, and makes it the current script; nil and a sentence where it is no Lua. A path that is no file
+---ends the program.
 ---@param path string
 ---@param words string[]      its arguments
 ---@return function? chunk, string? problem
@@ -69,7 +70,7 @@ function script.value(path)
   return (chunk())
 end
 
----The text of the current script; empty when it is standard input or cannot be read.
+---The text of the current script; nil when it is standard input or cannot be read.
 ---@return string?
 function script.text()
   return script.path and script.path ~= "-" and read_file(script.path) or nil
@@ -78,8 +79,8 @@ end
 -- Is this a module of Lua itself or of the library, and not one of the user's?
 local function is_own(name) return name:match "^cq$" or name:match "^cq%." or name == "_G" end
 
----The Lua files that the script has loaded with require, without those of the library, by the names of their copies
----in a run's folder.
+---The Lua files that the script has loaded with require, without those of the library: their texts by the names of
+---their copies in a run's folder.
 ---@return table<string, string> files     bytes
 function script.sources()
   local out = {}
@@ -91,7 +92,7 @@ function script.sources()
 end
 
 ---The Lua files that the script's text names in a require, and in turn the files that these name, whether run or not;
----without those of the library. By the names of their copies in a run's folder.
+---without those of the library: their texts by the names of their copies in a run's folder.
 ---@return table<string, string> files     bytes
 function script.required()
   local out = {}
@@ -108,7 +109,7 @@ function script.required()
   return out
 end
 
----Warns of options that were typed and never asked for.
+---Warns of options that were typed and never asked for by the script.
 function script.tell_unused()
   for _, sentence in ipairs(option.unused()) do message.warn("%s", sentence) end
 end

@@ -12,7 +12,7 @@ function tables.merged(...)
   return out
 end
 
----The keys of a table as words, in their order.
+---A sorted list of the keys of a table as texts; empty for nil.
 ---@param t table?
 ---@return string[]
 function tables.names(t)

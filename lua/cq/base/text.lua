@@ -1,13 +1,13 @@
 -- text: values as they stand in error sentences, and suggestions for misspelt names.
 local text = {}
 
----A number as short as it can be read back by eye: 3, 0.25, 1e-09.
+---A number as text with up to ten digits: 3, 0.25, 1e-09.
 function text.number(value)
   if value ~= value then return "nan" end
   return ("%.10g"):format(value)
 end
 
----A word as it is typed into a shell.
+---A word as it is typed into a shell, in quotes where it needs them.
 ---@param word string
 ---@return string
 function text.quoted(word)
@@ -34,7 +34,7 @@ function text.class_of(value)
   return type(name) == "string" and name or nil
 end
 
----Does value belong to the class, or to a family that its class declares in __is?
+---Is a value an object of the class of this name, or of a family that its class declares in __is?
 function text.is_instance(value, name)
   local class = text.class_of(value)
   if not class then return false end
@@ -42,7 +42,7 @@ function text.is_instance(value, name)
   return class == name or (families ~= nil and families[name] == true)
 end
 
----Is it a function, or a table with __call?
+---Is a value a function, or a table with __call?
 function text.is_callable(value)
   if type(value) == "function" then return true end
   local meta = type(value) == "table" and getmetatable(value)
@@ -56,7 +56,7 @@ function text.is_list(value)
   return count == #value
 end
 
----A noun behind its article: "a thing", "an edge".
+---A noun behind its article, as text: "a thing", "an edge".
 function text.article(noun)
   return (noun:match "^[aeiouAEIOU]" and "an " or "a ") .. noun
 end
@@ -71,7 +71,7 @@ function text.numbers(value)
   return "{" .. table.concat(parts, ", ") .. "}"
 end
 
----"{ 0.5, 2 }": a place as a script writes it.
+---A place as a script writes it, as text: "{ 0.5, 2 }".
 ---@param place number[]
 function text.place(place)
   local parts = {}
@@ -82,7 +82,7 @@ end
 ---A number with its noun in the singular or the plural: "1 particle", "2 particles".
 function text.count(number, noun) return ("%d %s%s"):format(number, noun, number == 1 and "" or "s") end
 
----"a", "a and b", "a, b and c".
+---Words joined for a sentence: "a", "a and b", "a, b and c"; empty for none.
 ---@param words string[]
 ---@return string
 function text.join(words)
@@ -90,7 +90,7 @@ function text.join(words)
   return table.concat(words, ", ", 1, #words - 1) .. " and " .. words[#words]
 end
 
----A value in words, for errors: 3, "a cq.Robot", "an empty table".
+---A value as text for errors: 3, "a cq.Robot", "an empty table".
 ---@return string
 function text.describe(value)
   local kind, class = type(value), text.class_of(value)
@@ -111,7 +111,7 @@ function text.describe(value)
   return "a " .. kind
 end
 
----Edits (insert, delete, replace, swap of neighbours) between two words.
+---The number of edits (insert, delete, replace, swap of neighbours) between two words.
 ---@return integer
 function text.distance(a, b)
   local before, last = {}, {}
@@ -149,7 +149,7 @@ function text.suggest(word, known)
   return best
 end
 
----Words with commas between them, so many in a line.
+---Words as text with commas between them, so many in a line.
 ---@param words string[]
 ---@param count integer        of words in a line
 ---@param indent string        before each line
@@ -162,7 +162,7 @@ function text.wrapped(words, count, indent)
   return table.concat(lines, ",\n")
 end
 
----" (did you mean x?)" or "".
+---A text " (did you mean x?)" with the nearest of the known words; empty where none is near.
 function text.suggestion(word, known)
   local best = text.suggest(word, known)
   return best and (" (did you mean %s?)"):format(best) or ""

@@ -16,7 +16,7 @@ watch.wanted = false
 ---@type boolean             the script that runs has taken the place of another
 watch.reloaded = false
 
--- Paths of the script and of the modules that it has loaded.
+-- A list of the paths of the script and of the modules that it has loaded.
 local function paths()
   local out = { script.path }
   for name in pairs(script.sources()) do
@@ -32,7 +32,8 @@ function watch.begin()
   for _, path in ipairs(paths()) do texts[path] = read_file(path) end
 end
 
----Was a new version saved that can be loaded?
+---Was a new version saved that can be loaded? Looks at most every PERIOD seconds, and warns of a version that is no
+---Lua.
 ---@return boolean
 function watch.wants()
   if not option.program.watch or watch.wanted then return watch.wanted end

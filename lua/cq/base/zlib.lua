@@ -26,7 +26,8 @@ local MARGIN = 4096                                    -- bytes that a change of
 
 local Z                              ---@type ffi.namespace*  once it is loaded
 
--- Bytes compressed by deflate: the first `noisy` of them by the given strategy, the rest by the default one.
+-- `count` bytes compressed by deflate, as a string: the first `noisy` of them by the given strategy, the rest by the
+-- default one.
 local function deflated(bytes, count, noisy, strategy)
   Z = Z or library.load { names = { "z", "libz.so.1" }, declarations = declarations, package = "zlib1g",
     purpose = "a report" }
