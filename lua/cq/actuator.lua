@@ -24,6 +24,7 @@ local text = require "cq.base.text"
 local Actuator = { __name = "cq.Actuator" }
 Actuator.__index = Actuator
 
+-- The actuator in one line: its family, signals and largest stress.
 function Actuator:__tostring()
   if self.family == "follower_pressure" then
     return ("cq.Actuator.follower_pressure { max %s }"):format(text.number(self.max))
@@ -36,13 +37,14 @@ end
 ---@class cq.ActuatorModule
 local actuator = { class = Actuator }
 
+-- A checker of groups: a name, or a list of names and particle lists. options: of is.any_of.
 local groups = function(options)
   return is.any_of { is.string(), is.list(is.any_of { is.string(), is.list(is.any()) }, { min = 1 }), optional = options
     and options.optional }
 end
 local max = is.number { above = 0, default = 1 }
 
--- A name or a list of names, as a list.
+-- A name as a list of it; a list, or nil, as it is.
 local function as_list(g) return type(g) == "string" and { g } or g end
 
 ---The number of signals that an actuator takes.
@@ -95,7 +97,8 @@ local function matrix_of(m, dim, name)
 end
 
 ---@internal
----The stress of signal 1 as a matrix {dim, dim} in a row. Errors: a direction of another dimension than the robot.
+---The stress of signal 1 as a matrix {dim, dim} in a list, row by row. Errors: a direction of another dimension than
+---the robot.
 ---@param dim integer
 ---@return number[]
 function Actuator:stress(dim)
@@ -119,7 +122,7 @@ function Actuator:stress(dim)
   return s
 end
 
--- Makes groups a list, and requires either axis or direction, for the constructor cq.Actuator.NAME.
+-- Makes self.groups a list. Errors: both or neither of axis and direction; name: of the constructor.
 local function directed(self, name)
   self.groups = as_list(self.groups)
   if (self.axis == nil) == (self.direction == nil) then

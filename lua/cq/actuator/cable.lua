@@ -25,7 +25,7 @@ local function is_place(value, dim)
   return true
 end
 
--- The particle nearest to a place; an error where the place is outside of the body.
+-- The particle, from 0, nearest to a place in the robot's shape. Errors: a place outside of the body.
 local function nearest(robot, place, what)
   local x, dim, best, least = robot.position:data(), robot.dim, 0, math.huge
   for p = 0, robot.particle_count - 1 do
@@ -41,7 +41,8 @@ local function nearest(robot, place, what)
   return best
 end
 
--- The particles, or the anchor in the world, that a point of a cable stands for.
+-- A point of a cable as { index: its particles from 0 } or { anchor: a place in the world }. Errors: an entry that is
+-- neither.
 local function point_of(robot, entry, what)
   if type(entry) == "table" and entry.anchor ~= nil and not getmetatable(entry) then
     if not is_place(entry.anchor, robot.dim) then
@@ -62,7 +63,7 @@ local function point_of(robot, entry, what)
     robot.dim == 2 and "x, y" or "x, y, z", text.describe(entry))
 end
 
--- Where a point of a cable is at rest: its anchor, or the mean of its particles.
+-- The place {dim} of a point of a cable at rest: its anchor, or the mean of its particles.
 local function place_of(robot, point)
   if point.anchor then return point.anchor end
   local x, dim, out = robot.position:data(), robot.dim, {}
@@ -81,8 +82,8 @@ local function distance(a, b)
   return square ^ 0.5
 end
 
----Finds the particles of a cable's path. Errors: two points that follow each other at one place; no point on the robot,
----anchors alone.
+---The cable of an actuator, with the particles of the points of its path. Errors: two points that follow each other at
+---one place; no point on the robot, anchors alone.
 ---@param robot cq.Robot
 ---@param actuator cq.Actuator
 ---@param name string           of its signal
@@ -108,7 +109,8 @@ local function span(robot, one)
   return sum
 end
 
----Sets the values of a robot's cables, from where its particles are.
+---Sets the fields of a robot's cables, tensors {cables}, from where its particles are: cable_stiffness, cable_length
+---and cable_friction.
 ---@param robot cq.Robot
 function cable.measure(robot)
   local stiffness, length, friction = {}, {}, {}
@@ -121,7 +123,8 @@ function cable.measure(robot)
     T.tensor(friction)
 end
 
--- The length of a cable's path with particles at other places, by tensor operations, so that gradients go through it.
+-- The length of a cable's path, a tensor of rank 0, with particles at other places {n, dim}, by tensor operations, so
+-- that gradients go through it.
 local function span_at(one, position)
   local places, dim = {}, position:size(2)
   for k, point in ipairs(one.points) do
@@ -147,7 +150,7 @@ end
 
 -- ---- the engine -----------------------------------------------------------------------------------------------------
 
--- Refuses points of a cable that are far apart: it is straight between them, and would cut across the body.
+-- Raises an error if points of a cable are far apart: it is straight between them, and would cut across the body.
 local function check_gaps(robot, one, dx)
   local gap = one.actuator.gap or GAP * dx
   for k = 2, #one.points do
@@ -190,7 +193,7 @@ local function fill(raw, robot, one, actuator, keep)
   raw.point_start, raw.particle, raw.weight, raw.anchor = arrays.start, arrays.particle, arrays.weight, arrays.anchor
 end
 
----Cables of all robots, into the engine's def.
+---Writes the cables of all robots into the engine's def. Errors: points of a cable that are far apart.
 ---@param def ffi.cdata*          cq_world_def
 ---@param robots cq.Robot[]
 ---@param dx number
@@ -213,7 +216,7 @@ function cable.fill(def, robots, dx)
 end
 
 -- (E60), (E62) The tension of each segment of a cable, a list: of a spring at the first point, and less by friction at
--- every turn. u: the signal.
+-- every turn. path: { count, points: double[count dim] }; values: { stiffness, length, friction }; u: the signal.
 local function tensions(path, dim, values, offset, slope, u)
   local x, directions, total = path.points, {}, 0
   for s = 1, path.count - 1 do

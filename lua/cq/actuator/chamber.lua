@@ -13,7 +13,7 @@ local chamber = {}
 local REACH = 2                    -- of the particles that carry a corner, in spacings of particles
 local WIDEN, TRIES = 1.4, 6        -- where these do not span the space around the corner
 
--- Solves M w = (1, 0, ...) for a small matrix, which is overwritten; nil where M is singular.
+-- Solves M w = (1, 0, ...) for a small matrix, nested lists, which is overwritten; returns w, nil where M is singular.
 local function first_column(m)
   local n, b = #m, {}
   for i = 1, n do b[i] = i == 1 and 1 or 0 end
@@ -124,7 +124,7 @@ function chamber.bind(robot, walls)
   return chamber.of(carriers(robot, walls.corner, size), walls.face)
 end
 
----Fills the engine's description; what it points to lives as long as the list that is returned.
+---Fills the engine's description; the arrays that it points to live as long as the list that is returned.
 ---@param self table
 ---@param to ffi.cdata*       cq_chamber
 ---@param first integer       particle of the world that the robot's particle 0 is
@@ -147,7 +147,7 @@ function chamber.fill(self, to, first, dim)
   return { start, particle, weight, face }
 end
 
--- Corner k of every face as a tensor {..., faces} for each axis. y: coordinates {..., corners} along each axis.
+-- Corner k of every face: a list of a tensor {..., faces} for each axis. y: coordinates {..., corners} along each axis.
 local function corners(self, y, k, dim)
   local list, out = {}, {}
   for f = k, #self.face, dim do list[#list + 1] = self.face[f] end

@@ -22,7 +22,7 @@ local surface = {}
 
 local WHAT = "cq.Actuator.follower_pressure: surface"
 
--- Numbers, from 0, of the particles of a selection; of all particles where it is nil.
+-- A list of the numbers, from 0, of the particles of a selection; of all particles where it is nil.
 local function list_of(robot, which)
   local out = {}
   if which == nil then
@@ -36,7 +36,7 @@ end
 
 -- ---- walls of a mesh ------------------------------------------------------------------------------------------------
 
--- The sum of area vectors, which is zero for a closed surface, and the sum of their lengths.
+-- The sum {dim} of area vectors, which is zero for a closed surface, and the sum of their lengths.
 local function sum_of(area, dim)
   local sum, size = {}, 0
   for _, vector in ipairs(area) do
@@ -50,7 +50,7 @@ local function sum_of(area, dim)
   return sum, size
 end
 
--- Walls without a face yet: particles, area vectors, corners.
+-- Walls without a face yet: lists of particles (index), area vectors, corners and faces.
 local function no_walls() return { index = {}, area = {}, corner = {}, face = {} } end
 
 -- Appends a wall's particles (from 0), area vectors, corners and faces to `out`, and returns `out`.
@@ -66,7 +66,8 @@ local function add_wall(out, wall, dim)
   return out
 end
 
--- Refuses a chamber that a difference, an intersection or another shape has opened.
+-- Raises an error if a chamber was opened by a difference, an intersection or another shape. wall: of robot.walls;
+-- walls: as add_wall gives them.
 local function check_closed(robot, name, wall, walls)
   if wall.closed or not wall.chamber then return end
   local sum, size = sum_of(walls.area, robot.dim)
@@ -77,7 +78,7 @@ local function check_closed(robot, name, wall, walls)
 end
 
 -- The walls of a robot by their names, one or a list, joined. Errors: a name that it has not, or twice; walls that are
--- open.
+-- open. closed: are all of them?
 local function of_names(robot, given)
   local out, seen = no_walls(), {}
   out.closed = true
@@ -130,8 +131,8 @@ local function of_mesh(robot, place)
   end
 end
 
--- The walls of the cavity around the place `inside`: of a mesh, its closed wall there; of a lattice, or with a group,
--- the faces of particles around the empty space.
+-- The closed walls of the cavity around the place `inside`, as add_wall gives them: of a mesh, its closed wall there;
+-- of a lattice, or with a group, the faces of particles around the empty space. Errors: no place; no cavity there.
 local function of_cavity(robot, given)
   local place, numbers = given.inside, type(given.inside) == "table" and #given.inside == robot.dim
   for i = 1, robot.dim do numbers = numbers and type(place[i]) == "number" end
@@ -150,7 +151,8 @@ end
 
 -- ---- given walls ----------------------------------------------------------------------------------------------------
 
--- Walls that a user gives as particles with areas and normals, which become vectors of that length.
+-- Walls that a user gives as particles with areas and normals: { index, area: vectors of that length }. Errors: other
+-- numbers.
 local function of_list(robot, given)
   local dim = robot.dim
   local out = { index = list_of(robot, given.particles), area = {} }
@@ -179,13 +181,14 @@ local function of_list(robot, given)
   return out
 end
 
--- The walls that a pressure acts on, as a user gave them: names, a place in a cavity, or a list.
+-- The walls that a pressure acts on, { index, area, closed, corner, face }, as a user gave them: names, a place in a
+-- cavity, or a list.
 local function walls_for(robot, given)
   if type(given) == "string" or type(given[1]) == "string" then return of_names(robot, given) end
   return given.inside and of_cavity(robot, given) or of_list(robot, given)
 end
 
----Finds the particles of a surface under pressure, and its faces or their area vectors.
+---The surface of an actuator: its particles, and a chamber if it is closed, else their area vectors.
 ---@param robot cq.Robot
 ---@param actuator cq.Actuator
 ---@param name string           of its signal
@@ -201,7 +204,7 @@ end
 
 -- ---- the engine -----------------------------------------------------------------------------------------------------
 
--- Fills the engine's structs of chambers, closed surfaces with a pressure.
+-- Fills the engine's structs of chambers, closed surfaces with a pressure, in def. layout: keeps their memory.
 local function fill_chambers(def, layout)
   local list = {}
   for _, entry in ipairs(layout.list) do list[#list + 1] = entry.surface.chamber and entry or nil end
@@ -213,7 +216,7 @@ local function fill_chambers(def, layout)
   def.chamber_count, def.chambers = #list, layout.chamber
 end
 
----Surfaces of all robots, into the engine's def.
+---Writes the surfaces of all robots into the engine's def.
 ---@param def ffi.cdata*          cq_world_def
 ---@param robots cq.Robot[]
 ---@return { list: { robot: cq.Robot, surface: cq.Surface, actuator: integer }[] } layout
@@ -247,7 +250,8 @@ end
 
 -- ---- the volume of a cavity -----------------------------------------------------------------------------------------
 
--- The pressed surface of a world that the user means by its actuator or by its name.
+-- The entry of a pressed surface in the world's layout that the user means by its actuator or by its name. Errors: none
+-- is it.
 local function find(world, which)
   local names = {}
   for _, entry in ipairs(world.layout.surface.list) do
@@ -258,7 +262,7 @@ local function find(world, which)
     #names == 0 and "is none" or (#names == 1 and "is " or "are ") .. table.concat(names, ", "))
 end
 
--- The coordinates of positions {..., m, dim} apart: a tensor {..., m} for each axis.
+-- A list of the coordinates of positions {..., m, dim}: a tensor {..., m} for each axis.
 local function coordinates(x, dim)
   local out = {}
   for i = 1, dim do out[i] = x:slice(i, i, -1):squeeze(-1) end
@@ -279,7 +283,7 @@ function surface.volume_of(state, entry)
   return chamber.volume(closed, coordinates(state:gather(entry.selection), world.dim))
 end
 
--- The volume that the chamber enclosed at rest.
+-- The volume, a number, that the chamber of an entry of the layout enclosed at rest.
 local function volume_drawn(entry)
   local closed, rows = entry.surface.chamber, {}
   for k, p in ipairs(closed.index) do rows[k] = p + 1 end
