@@ -33,6 +33,7 @@ local message = require "cq.base.message"
 local Boundary = { __name = "cq.Boundary" }
 Boundary.__index = Boundary
 
+-- The wall in one line: family, kind and options.
 function Boundary:__tostring()
   local more = self.kind == "friction" and ", mu " .. text.number(self.mu) or ""
   return ("cq.Boundary.%s { %s%s%s%s }"):format(self.family, self.kind, more, self.separable and ", separable" or "",
@@ -51,9 +52,10 @@ function boundary.warn_of_friction(what)
     is.where(), what)
 end
 
+-- A checker of places in two or three dimensions.
 local point = function(options) return is.vector { size = { 2, 3 }, optional = options and options.optional } end
 
--- Refuses a wall whose kind does not go with its mu, separable or clamp; warns of a large mu.
+-- Raises an error if a wall's kind does not go with its mu, separable or clamp; warns of a large mu.
 local function check_kind(self, name)
   if self.kind == "friction" and not self.mu then
     is.fail("cq.Boundary.%s: a wall with friction needs its coefficient mu, for example mu = 0.5", name)
@@ -71,7 +73,7 @@ local function check_kind(self, name)
   end
 end
 
--- Refuses a wall whose velocity and motion contradict each other.
+-- Raises an error if a wall's velocity, motion and moves contradict each other.
 local function check_motion(self, name)
   if self.motion and self.velocity then is.fail("cq.Boundary.%s: give either velocity or motion, not both", name) end
   if self.motion and self.moves == false then
@@ -95,8 +97,8 @@ end
 ---@field name? string           that state:contact finds it by
 ---@field moves? boolean        the solid moves with its velocity, as it does where one is given; false: it stays, as a conveyor does
 
--- Makes the constructor of a family of walls: the family's own fields and those that every wall has; finish(wall)
--- completes it.
+-- The constructor of a family of walls: the family's own fields and those that every wall has; finish(wall) completes
+-- it.
 local function family(name, fields, finish)
   fields.kind = is.one_of { "sticky", "slip", "separate", "friction", optional = true }
   fields.mu = is.number { min = 0, optional = true }
@@ -122,7 +124,7 @@ local function family(name, fields, finish)
   end
 end
 
--- A vector divided by its length; refuses one of length 0.
+-- A vector divided by its length, as a new list. Errors: a length of 0; what: its name.
 local function unit(v, what)
   local length = 0
   for _, x in ipairs(v) do length = length + x * x end
@@ -133,7 +135,7 @@ local function unit(v, what)
   return out
 end
 
--- Refuses a wall whose lower corner is not below its upper one along every axis.
+-- Raises an error if a wall's lower corner is not below its upper one along every axis.
 local function ordered(self, name)
   if not (self.lower and self.upper) then return end
   is.same_size("cq.Boundary." .. name, "lower", self.lower, "upper", self.upper)
@@ -230,7 +232,8 @@ boundary.sphere = family("sphere", {
   self.shape, self.point = "sphere", self.center
 end)
 
--- Heights of a height field as one row-major list, and the number of samples along each axis.
+-- Heights of a height field as one row-major list, and the number of samples along each axis. Errors: too few, rows of
+-- other lengths, or not finite.
 local function samples(self, name)
   local heights = self.heights
   if text.is_instance(heights, "cq.Tensor") then heights = heights:totable() end
@@ -273,7 +276,7 @@ boundary.height_field = family("height_field", {
   self.origin = type(self.origin) == "number" and { self.origin, self.origin } or self.origin
 end)
 
----Spatial dimension that a wall asks for, nil when it suits both.
+---The dimension that a wall asks for, and the field that says so; nil when it suits both dimensions.
 ---@internal
 ---@return integer?, string?     and the field that says so
 function Boundary:dim()
@@ -294,7 +297,7 @@ local kinds = {
   separable = "CQ_CONTACT_HOLD",
 }
 
--- Copies numbers into a C array.
+-- Copies a list of numbers, nil for none, into a C array.
 local function fill(out, values)
   for i, x in ipairs(values or {}) do out[i - 1] = x end
 end
@@ -334,7 +337,8 @@ end
 
 -- ---- where it is solid, to find robots that start inside ------------------------------------------------------------
 
--- The height of a terrain at a point x (in 3D also z), linear between its samples and constant beyond its ends.
+-- The height of a terrain, a cq_wall, at a point x (in 3D also z), linear between its samples and constant beyond its
+-- ends.
 local function height_at(wall, dim, x, z)
   -- Linear interpolation in a height field: the index of the column below a coordinate, the weight of the next column,
   -- and its index.
@@ -354,22 +358,26 @@ local function height_at(wall, dim, x, z)
 end
 
 local inside = {
+  -- Is the point double x[dim] in the solid of a half-space? wall: cq_wall.
   half_space = function(wall, dim, x)
     local distance = 0
     for i = 0, dim - 1 do distance = distance + (x[i] - wall.point[i]) * wall.normal[i] end
     return distance < 0
   end,
+  -- Is the point double x[dim] in the solid of a box, or outside of a hollow one? wall: cq_wall.
   box = function(wall, dim, x)
     for i = 0, dim - 1 do
       if x[i] < wall.lower[i] or x[i] > wall.upper[i] then return wall.hollow == 1 end
     end
     return wall.hollow == 0
   end,
+  -- Is the point double x[dim] in the solid of a ball, or outside of a hollow one? wall: cq_wall.
   sphere = function(wall, dim, x)
     local square = 0
     for i = 0, dim - 1 do square = square + (x[i] - wall.point[i]) ^ 2 end
     return (square < wall.radius ^ 2) == (wall.hollow == 0)
   end,
+  -- Is the point double x[dim] below a terrain? wall: cq_wall.
   height_field = function(wall, dim, x)
     return x[1] < height_at(wall, dim, x[0], dim == 3 and x[2] or 0)
   end,
