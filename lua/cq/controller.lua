@@ -32,6 +32,7 @@ Controller.__index = Controller
 ---@class cq.ControllerModule
 local controller = { class = Controller }
 
+-- The controller in one line: family and number of parameters.
 function Controller:__tostring()
   local count = 0
   for _, leaf in ipairs(T.leaves.list(self.params or {})) do count = count + leaf.tensor.count end
@@ -39,7 +40,8 @@ function Controller:__tostring()
     or "not prepared")
 end
 
--- Makes a class of controllers, such as mlp, with methods of its own beside those of cq.Controller.
+-- Makes the table of methods into a class of controllers, which it returns, such as mlp, with methods of its own beside
+-- those of cq.Controller.
 local function family(name, methods)
   methods.__name, methods.family, methods.__tostring = "cq.Controller", name, Controller.__tostring
   methods.__index = methods
@@ -86,7 +88,7 @@ function controller.mark(params, words, what)
   for _, leaf in ipairs(T.leaves.list(params)) do origins[leaf.tensor] = { words = words, what = what } end
 end
 
--- Warns of parameters that were trained with another controller. One warning at most.
+-- Warns, once, of parameters that were trained with another controller. params: tensors by name.
 local function tell_origin(self, params)
   for _, name in ipairs(T.leaves.sorted_keys(params)) do
     local origin, own = origins[params[name]], nil
@@ -100,7 +102,7 @@ local function tell_origin(self, params)
 end
 
 ---@internal
----Refuses what is no table of tensors, for controller:with. Returns nothing.
+---Raises an error if a value is no table of tensors, for controller:with.
 ---@param params any
 function Controller.require_params(params)
   if type(params) ~= "table" or T.is_tensor(params) then
@@ -155,7 +157,7 @@ function controller.signals_of(world)
   return out
 end
 
--- Refuses a world whose signals have other names than those a saved controller was trained with.
+-- Raises an error if the world's signals have other names than those a saved controller was trained with.
 local function require_names(self, world)
   local wanted, there = table.concat(self.signal_names, ", "), table.concat(controller.signals_of(world), ", ")
   if wanted ~= there then
@@ -176,29 +178,29 @@ function Controller:check_rollout(roll)
   self.signals, self.used = roll.signal_count, { world = roll.world, observer = roll.observer }
 end
 
--- Refuses parameters whose names or shapes differ from a list.
+-- Raises an error if the controller's parameters differ in names or shapes from a list of cq.controller.wanted.
 local function require_fit(self, list) fit.require("cq.Controller." .. self.family, self.params, list) end
 
--- Refuses a rollout without an observer, for a controller that needs one.
+-- Raises an error if there is no observer or observation, for a controller that needs one.
 local function require_observation(self, observation)
   if not observation then is.fail("cq.Controller.%s needs an observer", self.family) end
 end
 
 -- ---- initial values -------------------------------------------------------------------------------------------------
 
--- Random numbers for initial weights, by the controller's seed.
+-- A new cq.Random for initial weights, by the controller's seed.
 local function generator(self)
   return require("cq.random") { seed = self.seed }
 end
 
--- Draws the initial weights {inputs, outputs} of a dense layer: normal, with a deviation of sqrt(2 / (in + out))
--- (Glorot, Bengio 2010), or sqrt(2 / in) before relu (He et al. 2015).
+-- Draws the initial weights, a cq.param {inputs, outputs} of a dense layer: normal, with a deviation of sqrt(2 / (in +
+-- out)) (Glorot, Bengio 2010), or sqrt(2 / in) before relu (He et al. 2015).
 local function weights(random, inputs, outputs, activation)
   local deviation = activation == "relu" and math.sqrt(2 / inputs) or math.sqrt(2 / (inputs + outputs))
   return T.param(random:normal({ inputs, outputs }, { deviation = deviation }))
 end
 
--- A user's initial value of a parameter; of a param also its bounds.
+-- A user's initial value, a number, lists or a tensor, as a cq.param; keeps its bounds. Errors: not of this shape.
 local function own_value(value, shape, what)
   if type(value) == "number" then return T.param(T.full(shape, value)) end
   if type(value) ~= "table" then
@@ -210,8 +212,8 @@ local function own_value(value, shape, what)
   return T.param(tensor, tensor.bounds)
 end
 
--- Drawn parameters, with the user's `init` in place of those that it names. Errors: a name or a shape that the
--- controller lacks.
+-- Returns drawn parameters, params, with the user's `init` in place of those that it names. Errors: a name or a shape
+-- that the controller lacks.
 local function with_own(self, params)
   tell_origin(self, self.init or {})
   local what, names = ("cq.Controller.%s: init"):format(self.family), T.leaves.sorted_keys(params)
@@ -246,7 +248,7 @@ local function make_layers(self, inputs)
   self.params, self.inputs = with_own(self, params), inputs
 end
 
--- Numbers of inputs and outputs of layer k; nil for those of the first and last layer that are not known yet.
+-- Numbers of inputs and outputs of layer k; false for those of the first and last layer that are not known yet.
 local function sizes_of_layer(self, k, inputs)
   local hidden = self.hidden
   return k == 1 and (inputs or false) or hidden[k - 1], k > #hidden and (self.signals or false) or hidden[k]
@@ -262,7 +264,7 @@ local function layers_fit(self, inputs)
   return true
 end
 
--- Refuses parameters whose layers do not fit the network, with a sentence on what fits.
+-- Raises an error if parameters do not fit the network's layers, with a sentence on what fits.
 local function require_layers(self, inputs)
   local list = {}
   for k = 1, #self.hidden + 1 do
@@ -277,8 +279,8 @@ end
 
 local Network = family("mlp", {})
 
--- Before a rollout: refuses one without an observer, and parameters that fit neither the network nor the signals. A
--- network without parameters gets them by `act`, from the first observation.
+-- Before a rollout: raises an error without an observer, or for parameters that do not fit the network and the signals.
+-- A network without parameters gets them by `act`, from the first observation.
 function Network:check_rollout(roll)
   Controller.check_rollout(self, roll)
   if self.act ~= Network.act then return end
@@ -302,8 +304,8 @@ function Network:act(observation)
   return x:dense(params["w" .. count + 1], params["b" .. count + 1], "tanh")
 end
 
----Layers { w, b, activation }, the last one with tanh; nil for an `act` of the user's, and for parameters made for
----other observations, whose error act raises.
+---A list of layers { w, b, activation }, the last one with tanh; nil for an `act` of the user's, and for parameters
+---made for other observations, whose error act raises.
 ---@param inputs integer     observations
 function Network:layers(inputs)
   if self.act ~= Network.act or self.inputs and self.inputs ~= inputs then return nil end
@@ -317,8 +319,8 @@ function Network:layers(inputs)
   return out
 end
 
--- Refuses a network whose hidden layers alone do not fit into memory, before the numbers of observations and signals
--- are known.
+-- Raises an error if a network's hidden layers alone do not fit into memory, before the numbers of observations and
+-- signals are known.
 local function require_capacity(self)
   local count, last = 0, self.inputs or 1
   for k = 1, #self.hidden + 1 do
@@ -328,7 +330,8 @@ local function require_capacity(self)
   capacity.require(count, ("cq.Controller.%s: hidden = { %s }"):format(self.family, table.concat(self.hidden, ", ")))
 end
 
--- Completes a new network: makes its layers now if inputs and signals are given, else at the first observation.
+-- Completes a new network and returns it: makes its layers now if inputs and signals are given, else at the first
+-- observation. Errors: one of them without the other.
 local function network(self)
   if (self.inputs == nil) ~= (self.signals == nil) then
     is.fail("cq.Controller.%s: inputs and signals go together, %s is missing", self.family or "mlp", self.inputs
@@ -398,7 +401,7 @@ function Sines:check_rollout(roll)
   })
 end
 
--- signals {signals} at time t: one dense layer over sines of the given frequencies at `count` phases
+-- Signals {signals} at time t: one dense layer over sines of the given frequencies at `count` phases.
 function Sines:act(_, _, t)
   local waves = {}
   for _, frequency in ipairs(self.frequency) do
@@ -431,7 +434,8 @@ end
 
 local OpenLoop = family("open_loop", { blind = true })
 
--- Initial signals from one number for all, one for each signal, or all of them {steps, signals}.
+-- Initial signals, a cq.param {rows, signals}, from one number for all, one for each signal, or all of them. Errors:
+-- another shape.
 local function first_signals(self)
   local u = T.as_tensor(self.init, "cq.Controller.open_loop: init")
   local shape = u:shape()
@@ -451,7 +455,8 @@ function OpenLoop:act(_, _, _, step)
   return u[row]
 end
 
--- Checks the signals u of an open loop, {steps / hold, signals} or with the batch before it, and returns their shape.
+-- The shape of the signals u of an open loop, {steps / hold, signals} or with the batch before it. Errors: another
+-- rank.
 local function shape_of_signals(params)
   local u = params.u
   if not T.is_tensor(u) or u.rank ~= 2 and u.rank ~= 3 then
@@ -461,7 +466,7 @@ local function shape_of_signals(params)
   return u:shape()
 end
 
--- Before a rollout: makes the signals if there are none, and refuses ones of another shape or too few steps.
+-- Before a rollout: makes the signals if there are none. Errors: signals of another shape, or for too few steps.
 function OpenLoop:check_rollout(roll)
   Controller.check_rollout(self, roll)
   self.params = self.params or { u = first_signals(self) }
@@ -563,18 +568,19 @@ function Custom:act(observation, hidden, t, step)
   return self.own:act(observation, hidden, t, step)
 end
 
--- The user's controller with self.params = params.
+-- The user's controller with other parameters, which its functions find in self.params.
 function Custom:with(params)
   local own = self.own and setmetatable({ params = params }, { __index = self.own })
   return setmetatable({ f = self.f, own = own, params = params, start = self.start }, Custom)
 end
 
--- A script's controller is not checked before a rollout.
+-- Does nothing: a script's controller is not checked before a rollout.
 function Custom:check_rollout() end
--- The parameters of a script's controller, as it has them.
+-- The parameters of a script's controller, as it has them; nil: none.
 function Custom:prepare() return self.params end
 
----A controller from what a user gives: one of cq.Controller, a function, or a table with act.
+---A controller from the value that a user gives: one of cq.Controller, a function, or a table with act. Errors: another
+---value.
 ---@internal
 ---@param given any
 ---@param what string     for errors

@@ -12,7 +12,7 @@ local function number(value)
   return (word:find "[%.en]" and word or word .. ".0") .. "f"
 end
 
--- A tensor as a constant C array.
+-- The text of a tensor as a constant C array of this name.
 local function array(name, tensor)
   local words = tensor:flatten():totable()
   for k, value in ipairs(words) do words[k] = number(value) end
@@ -49,7 +49,7 @@ static inline void @layer_%s(const float *w, const float *b, const float *x, flo
 
 -- ---- types ----------------------------------------------------------------------------------------------------------
 
--- The C dimensions of an input, as [rows][columns].
+-- The C dimensions of an input as text, such as "[rows][columns]".
 local function shape_of(input)
   if input.rows and input.count > #input.rows then
     return ("[%d][%d]"):format(#input.rows, input.count / #input.rows)
@@ -57,7 +57,7 @@ local function shape_of(input)
   return ("[%d]"):format(input.count)
 end
 
--- The C struct of the observation.
+-- The text of the C struct of the observation. "@" in names stands for the prefix.
 local function type_of_input(program)
   local lines = { "typedef struct @input {" }
   for _, input in ipairs(program.inputs) do
@@ -71,7 +71,7 @@ local function type_of_input(program)
   return table.concat(lines, "\n") .. "\n} @input;\n"
 end
 
--- The C struct of what one control step leaves for the next.
+-- The text of the C struct of the values that one control step leaves for the next, and of the function that starts it.
 local function type_of_state(program)
   local count = program.change
   local memory = count and ("  float velocity[%d];  // [length/time] of the step before\n"):format(count) or ""
@@ -118,7 +118,7 @@ local function gather(program)
 end
 
 -- The C lines of a network's layers, from the array x to the array out by way of h0 and h1 in turn. Returns the
--- declaration of h0 and h1 as far as they are needed, and the calls.
+-- declaration of h0 and h1 as far as they are needed, and the calls. inputs: of the first layer.
 local function layers(program, inputs)
   local widest, lines, from = 0, {}, "x"
   for k, layer in ipairs(program.layers) do
@@ -134,14 +134,14 @@ local function layers(program, inputs)
   return hidden, table.concat(lines, "\n")
 end
 
--- C statements that compute the signals of a network from its inputs
+-- The C statements, as text, that compute the signals of a network from its inputs.
 function bodies.network(program)
   local lines, inputs = gather(program)
   local hidden, calls = layers(program, inputs)
   return ("  float x[%d];\n%s%s\n%s\n"):format(inputs, hidden, lines, calls)
 end
 
--- The C statements of a controller of sines: signals from the time.
+-- The C statements, as text, of a controller of sines: signals from the time.
 function bodies.sines(program)
   local count = #program.frequency * program.phases
   local _, calls = layers(program, count)
@@ -157,7 +157,7 @@ function bodies.sines(program)
 ]]):format(count, count, program.phases, program.phases, program.phases, calls)
 end
 
--- The C statements of a controller that plays a table of signals, interpolated in time.
+-- The C statements, as text, of a controller that plays a table of signals, held or interpolated in time.
 function bodies.table(program)
   local rows, signals = program.values:size(1), program.values:size(2)
   local body = ([[
@@ -180,7 +180,7 @@ end
 
 -- ---- the file -------------------------------------------------------------------------------------------------------
 
--- The C arrays of numbers that an exported program holds: weights, table values, frequencies.
+-- The text of the C arrays of numbers that an exported program holds: weights, table values, frequencies.
 local function constants(program)
   local parts = {}
   for k, layer in ipairs(program.layers or {}) do
@@ -197,7 +197,7 @@ local function constants(program)
   return table.concat(parts)
 end
 
--- C functions of the layers, one for each activation that the program uses
+-- The text of the C functions of the layers, one for each activation that the program uses.
 local function functions(program)
   local parts, done = {}, {}
   for _, layer in ipairs(program.layers or {}) do
@@ -211,8 +211,8 @@ local function functions(program)
   return table.concat(parts, "\n")
 end
 
--- The C types and functions of an exported program; their names begin with @, which each export replaces by its own
--- prefix.
+-- The text of the C types and functions of an exported program; their names begin with @, which each export replaces by
+-- its own prefix.
 local function definitions(program)
   return table.concat({
     type_of_input(program), type_of_state(program), constants(program), functions(program),

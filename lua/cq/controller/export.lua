@@ -35,7 +35,7 @@ local languages = { h = "cq.controller.c99", lua = "cq.controller.plain_lua" }
 
 -- ---- what it is given -----------------------------------------------------------------------------------------------
 
--- The name of an observed group, for the comments of the exported program.
+-- The name of an observed group, or of several joined by "and", for the comments of the exported program.
 local function group_name(entry)
   if type(entry) == "string" then return entry end
   if text.is_instance(entry, "cq.Group") or text.is_instance(entry, "cq.Robot") then return entry.name or "robot" end
@@ -44,7 +44,8 @@ local function group_name(entry)
   return table.concat(names, " and ")
 end
 
--- For each cluster of particles a name, "12 particles around X, Y at rest", for the comments of an exported controller.
+-- A list of names, for each cluster of particles "12 particles around X, Y at rest", for the comments of an exported
+-- controller.
 local function cluster_names(observer, world)
   local selection, out = observer:groups_of(world), {}
   local rest = world.layout.base.position
@@ -61,7 +62,7 @@ local function cluster_names(observer, world)
   return out
 end
 
--- A name for each row of an observation: groups, clusters, or single particles.
+-- A list of names for the rows of an observation: groups, clusters, or single particles.
 local function rows_of(observer, world)
   local out = {}
   if observer.family == "kmeans" then return cluster_names(observer, world) end
@@ -76,8 +77,9 @@ end
 
 local known = { centroid = "means of groups", kmeans = "means of clusters", particles = "particles" }
 
--- Input arrays of an exported controller, with names and units: of an observer of the library its parts, of the user's
--- one array.
+-- A list of the input arrays of an exported controller, { name, count, rows, about }: of an observer of the library its
+-- parts, of the user's one array. Also how many changes of velocities it observes, nil for none, and whether it
+-- observes velocities.
 local function inputs_of(observer, world, count)
   local family = rawget(observer, "family")
   if not known[family] or rawget(observer, "observe") then
@@ -100,7 +102,7 @@ local function inputs_of(observer, world, count)
   return out, observer.acceleration and #rows * world.dim or nil, observer.velocity
 end
 
--- Refuses to export a controller that was in no rollout, whose world and observer are unknown.
+-- Raises an error if a controller that is to be exported was in no rollout, so that its world and observer are unknown.
 local function require_used(self, world, observer, needs_observer)
   if world and (observer or not needs_observer) then return end
   is.fail("controller:export: this controller was not used in a rollout yet, so that its observations are not known; "
@@ -111,7 +113,8 @@ end
 
 local describe = {}
 
--- Fills `program`, the description from which all languages are written, from a network and its observer.
+-- Fills `program`, in place, the description from which all languages are written, from a network and its observer.
+-- Errors: no observer; the script's own act.
 function describe.mlp(self, program, world, observer)
   require_used(self, world, observer, true)
   local first = self.params.w1
@@ -126,14 +129,14 @@ describe.linear = describe.mlp
 
 local TIME = { name = "time", count = 1, about = "[time] since the start" }
 
--- Adds a sines controller's arrays to the exported program.
+-- Adds to an exported program the arrays of a controller of sines.
 function describe.sines(self, program)
   program.kind, program.inputs = "sines", { TIME }
   program.frequency, program.phases = self.frequency, self.count
   program.layers = { { w = self.params.w, b = self.params.b, activation = "tanh" } }
 end
 
--- Adds an open-loop controller's signals by time to the exported program.
+-- Adds to an exported program an open loop's signals by time. Errors: signals of several scenes.
 function describe.open_loop(self, program, _, _, def)
   local u = self.params.u
   if u.rank == 3 then is.fail("controller:export: these signals are of %d scenes; export those of one", u:size(1)) end
@@ -154,21 +157,21 @@ local spec = is.define("controller:export", {
 ---@field observer? any      whose observations it is given; the one of its last rollout unless given
 ---@field interpolation? "hold"|"linear"   of given signals: each row is held, as in training; or between rows
 
--- The prefix of the exported names: as given, or from the file's name.
+-- The prefix of the exported names: as given, or from the file's name. Errors: no word.
 local function name_of(path, given)
   local name = given or path:match "([^/]*)%.%w+$"
   if name:match "^%a[%w_]*$" then return name end
   is.fail("controller:export: name must be a word of letters, digits and _, got %s", text.describe(name))
 end
 
--- The module that writes the language of this file ending.
+-- The function that writes a program in the language of this path's ending. Errors: an unknown one.
 local function language_of(path)
   local ending = path:match "%.(%w+)$"
   if languages[ending or ""] then return require(languages[ending]) end
   is.fail("controller:export: path must end in .h (C99) or .lua, got %s", text.describe(path))
 end
 
--- The family of a controller that can be exported; refuses functions of a script.
+-- The name of the family of a controller that can be exported. Errors: a function of a script.
 local function family_of(self)
   local family = self.loop and "open_loop" or self.family
   if describe[family] and not rawget(self, "act") then return family end
@@ -176,7 +179,7 @@ local function family_of(self)
     .. "be exported")
 end
 
--- The exported program of one controller: inputs, state, layers, signals.
+-- The exported program of one controller, a cq.controller.Program: inputs, state, layers, signals.
 local function described(self, name, world, observer, def)
   local family = family_of(self)
   local out = { name = name, about = tostring(self), dt = world.control_dt,
@@ -185,7 +188,7 @@ local function described(self, name, world, observer, def)
   return out
 end
 
--- Adds the parts of a sum, each as a program of its own.
+-- Adds to an exported program the parts of a sum, each as a program of its own.
 function describe.sum(self, program, world, observer, def)
   program.kind, program.inputs, program.parts = "sum", {}, {}
   for k, name in ipairs(T.leaves.sorted_keys(self.parts)) do
@@ -193,7 +196,7 @@ function describe.sum(self, program, world, observer, def)
   end
 end
 
--- The program that an export writes, checked.
+-- The cq.controller.Program that an export writes. Errors: a controller that cannot be exported or was in no rollout.
 local function program_of(self, def, path)
   family_of(self)
   local used = type(self.used) == "function" and self.used() or self.used or {}
@@ -203,6 +206,7 @@ local function program_of(self, def, path)
   return described(self, name_of(path, def.name), world, observer, def)
 end
 
+---controller:export: writes the controller as a program in the language of the path's ending.
 ---@param self cq.Controller
 ---@param path string
 ---@param options? controller.export.def

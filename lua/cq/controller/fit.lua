@@ -12,7 +12,7 @@ local tables = require "cq.base.tables"
 
 local fit = {}
 
--- The shape that a parameter must have, in words.
+-- The shape that a parameter must have as text, such as "{observations, signals} = {4, 2}".
 local function sizes_text(wanted)
   local out = {}
   for k, size in ipairs(wanted.sizes) do out[k] = size and tostring(size) or "n" end
@@ -28,7 +28,7 @@ local function same(tensor, sizes)
   return true
 end
 
----Refuses parameters that lack one, have one too many, or one of another shape.
+---Raises an error if parameters lack one of a list, have one too many, or one of another shape.
 ---@param what string         for errors
 ---@param params any
 ---@param list cq.controller.wanted[]

@@ -39,7 +39,7 @@ end
 
 local steps = {}
 
--- Lua statements that compute the signals of a network from its inputs
+-- The Lua statements, as text, that compute the signals of a network from its inputs.
 function steps.network(program)
   local lines, clock = { "  local x = {}" }, nil
   for _, input in ipairs(program.inputs) do
@@ -64,7 +64,7 @@ function steps.network(program)
   return table.concat(lines, "\n")
 end
 
--- The Lua statements of a controller of sines: signals from the time.
+-- The Lua statements, as text, of a controller of sines: signals from the time.
 function steps.sines(program)
   return ([[
   local x = {}
@@ -74,7 +74,7 @@ function steps.sines(program)
   return network(x)]]):format(program.phases - 1, program.phases)
 end
 
--- The Lua statements of a controller that plays a table of signals, interpolated in time.
+-- The Lua statements, as text, of a controller that plays a table of signals, held or interpolated in time.
 function steps.table(program)
   local rows, signals = program.values:size(1), program.values:size(2)
   return ([[
@@ -106,7 +106,7 @@ local function constants(program)
   return table.concat(parts, "\n")
 end
 
--- The argument of the exported M.step: one table of named arrays.
+-- Comment lines on the argument of the exported M.step, one table of named arrays. path: in front of the names.
 local function inputs(program, path)
   local lines = {}
   for _, input in ipairs(program.inputs) do

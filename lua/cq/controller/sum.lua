@@ -5,11 +5,12 @@ local tables = require "cq.base.tables"
 local text = require "cq.base.text"
 local T = require "cq.tensor"
 
--- calls f(name, part) of each part, always in the same order
+-- Calls f(name, part) for each part of a sum, always in the same order.
 local function each_part(self, f)
   for _, name in ipairs(T.leaves.sorted_keys(self.parts)) do f(name, self.parts[name]) end
 end
 
+---Gives the class of sums its methods, and returns the function that makes a sum of parts.
 ---@param Sum table           the class, with the methods of cq.Controller
 ---@return fun(parts: table<string, cq.Controller>): cq.Controller
 return function(Sum)
