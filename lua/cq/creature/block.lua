@@ -8,7 +8,8 @@ local COUNT = 8              -- particles along each side of a block, unless the
 
 local count_of, spacing_of = is.integer { min = 1, optional = true }, is.number { above = 0, optional = true }
 
--- A function that makes the blocks of a creature, all with the same number of particles along a side.
+-- A function block_of(part, at, size) that makes the blocks of a creature, cq.Shapes with the same number of particles
+-- along a side. name: of the creature; def: its fields.
 local function filler(name, def)
   local count, spacing = body.fineness(name, def, COUNT)
   return function(part, at, size) return body.block(part, at, size, count, spacing) end
@@ -30,7 +31,8 @@ local nped = body.define("nped", {
   side = is.number { above = 0, default = 0.1 },
 })
 
--- The blocks of a body that its legs stand under, counted from 0, with a name for each.
+-- A list { name, x, z } of the blocks of a body, counted from 0, under which its legs stand. along, across: blocks of
+-- the body.
 local function places_of(legs, along, across)
   local x, z, out = { back = 0, middle = (along - 1) / 2, fore = along - 1 },
     { left = 0, middle = (across - 1) / 2, right = across - 1 }, {}
@@ -48,7 +50,8 @@ local function places_of(legs, along, across)
   return out
 end
 
--- Adds a leg of four air chambers, in two rows, under a place of the body.
+-- Adds a leg of four air chambers, in two rows, under a place of the body: appends their shapes and names, and the
+-- leg's group. place: { name, x, z, side }.
 local function add_leg(shapes, chambers, groups, place, block_of)
   local side, half = place.side, place.side / 2
   groups[place.name] = {}
@@ -170,7 +173,8 @@ local crawler = body.define("crawler", { count = count_of, spacing = spacing_of 
 
 local BODY, CHAMBER = { 0.2, 0.16, 0.2 }, { 0.1, 0.07, 0.2 }
 
--- the four chambers of a leg to the side, in two layers; at: of its lower back corner
+-- Adds the four chambers of a leg to the side, in two layers: appends their shapes and names, and the leg's group. at:
+-- of its lower back corner.
 local function add_side_leg(shapes, chambers, groups, name, at, block_of)
   groups[name] = {}
   for i = 0, 1 do

@@ -13,7 +13,7 @@ local body = {}
 ---@field markers? integer             so many particles, spread evenly, become the group "markers"
 ---@field formulation? "updated"|"total_lagrangian"   as of cq.Robot
 
----The definition of a creature: its own fields and those that all creatures have.
+---The schema of a creature: its own fields, to which the checkers of those that all creatures have are added in place.
 ---@param name string
 ---@param fields table<string, cq.Checker>
 ---@return cq.Schema
@@ -26,7 +26,8 @@ function body.define(name, fields)
   return is.define("cq.Creature." .. name, fields)
 end
 
----A box of particles: so many along each side, one number or one for each axis, or at a spacing.
+---A named box of particles with its lower corner at `at`: so many along each side, one number or one for each axis, or
+---at a spacing.
 ---@return cq.Shape
 function body.block(name, at, size, count, spacing)
   local each = {}
@@ -35,19 +36,20 @@ function body.block(name, at, size, count, spacing)
 end
 
 ---The resolution of a creature's blocks: the given spacing or count along each side, else a default count. Errors: both
----are given.
+---are given. Also returns the spacing, if it is given.
 ---@return integer? count, number? spacing
 function body.fineness(name, def, count)
   if def.count and def.spacing then is.fail("cq.Creature.%s: give either count or spacing, not both", name) end
   return def.count or not def.spacing and count or nil, def.spacing
 end
 
----A pressure along an axis of the undeformed body, with a signal for each chamber.
+---A cq.Actuator.pressure along an axis of the undeformed body, "y" unless given, with a signal for each chamber, a
+---group's name.
 function body.pressure(def, chambers, axis)
   return require("cq.actuator").pressure { groups = chambers, axis = axis or "y", max = def.max }
 end
 
--- The groups of a creature and the user's; an error where both have the same name.
+-- The groups of a creature, own, and the user's, as one new table. Errors: both have a group of the same name.
 local function joined(name, own, given)
   local out = tables.merged(own)
   for key, value in pairs(given or {}) do
@@ -59,7 +61,7 @@ local function joined(name, own, given)
   return out
 end
 
----Refuses a root that holds no particle: a creature without it would fall.
+---Raises an error if a root holds no particle: a creature without it would fall.
 ---@param name string          of the creature
 ---@param root number          length that is held
 ---@param block cq.Shape       that holds the root
@@ -72,7 +74,7 @@ function body.require_root(name, root, block, hanging)
     name, root, deep)
 end
 
----The robot of a checked definition.
+---The cq.Robot of a creature's checked definition.
 ---@param name string          of the creature
 ---@param def table
 ---@param parts { shape: cq.Shape|cq.Shape[], actuators: any, groups: table?, pins: string?, spacing: any }

@@ -36,7 +36,8 @@ end
 
 local OF_CABLES = { "contraction", "friction", "inset", "law", "stiffness" }
 
--- Refuses options of the drive that is not used: count goes with chambers, particles and cable fields with cables.
+-- Raises an error for options of the drive that is not used: count goes with chambers, particles and cable fields with
+-- cables. given: the user's table.
 local function check_drive(name, def, given)
   if def.drive == "cables" and (def.count or def.spacing) then
     is.fail("cq.Creature.%s: %s goes with drive = \"pressure\"; with cables say particles", name, def.count and "count"
@@ -52,7 +53,7 @@ local function check_drive(name, def, given)
   end
 end
 
--- The definition of a cable up one side of a block at x: `points` of them from height `from` to height `to`.
+-- The actuator of a cable up one side of a block at x: through `points` places from height `from` to height `to`.
 local function cable(def, name, x, from, to, points)
   local path, contraction = {}, def.contraction
   if def.law == "contract" then contraction = contraction or CONTRACTION end
@@ -73,7 +74,7 @@ end
 local FINGER_POINTS = 8
 local COUNT = 20             -- particles along each side of a block, unless the user says it
 
--- A finger bent by two rows of air chambers.
+-- The robot of a finger bent by two rows of air chambers.
 local function finger_of_chambers(def)
   local n, spacing = body.fineness("finger", def, COUNT)
   local w, h = def.width, def.height
@@ -89,7 +90,7 @@ local function finger_of_chambers(def)
   })
 end
 
--- A finger bent by a cable on each side.
+-- The robot of a finger bent by a cable on each side. Errors: an inset of half the width or more.
 local function finger_of_cables(def)
   local size = { def.width, def.height }
   local count = lattice.counts({ { size = size, times = 1 } }, def.particles or 256)[1]
@@ -97,7 +98,7 @@ local function finger_of_cables(def)
     is.fail("cq.Creature.finger: inset must be less than half the width, %g, got %g", def.width / 2, def.inset)
   end
   local half = def.height / (2 * FINGER_POINTS)
-  -- The cable on one side of a part.
+  -- The cable on one side of the finger.
   local function side(name, x) return cable(def, name, x, half, def.height - half, FINGER_POINTS) end
   local strip = body.block("finger", { 0, 0 }, size, count)
   body.require_root("finger", def.root, strip, false)
@@ -140,7 +141,8 @@ local BIPED_POINTS = 7
 local TRUNK, LEG = { 0.3, 0.1 }, { 0.06, 0.15 }          -- with cables
 local RISE = 0.03                                          -- of a cable into the trunk
 
--- A biped of a trunk and two legs, with cables along the legs.
+-- The robot of a biped of a trunk and two legs, with cables along the legs. Errors: an inset of half a leg's width or
+-- more.
 local function biped_of_cables(def)
   local counts = lattice.counts({ { size = TRUNK, times = 1 }, { size = LEG, times = 2 } }, def.particles or 5024)
   if def.inset >= LEG[1] / 2 then

@@ -11,7 +11,7 @@ local chamber = {}
 ---@field split? table<string, integer>   how many along each axis: { x = 2, z = 2 } are quadrants
 ---@field gap? number                     between neighbours, without actuation [length]
 
--- chambers by name that are not all colours, or not all functions
+-- A hint for the error about chambers by name that are not all colours, or not all functions; nil: they are neither.
 local function hint(name, given)
   if type(given[name]) == "string" then return "chambers by colour are for a picture, and then all of them colours" end
   if text.is_callable(given[name]) then return "chambers by functions of a place are all of them functions" end
@@ -27,8 +27,8 @@ local spec = is.define("cq.Creature: chambers", {
 local AXES = { "x", "y", "z" }
 local SIDES = { x = { "back", "fore" }, y = { "low", "high" }, z = { "left", "right" } }
 
--- Into how many chambers a part is cut along each axis, from the user's counts by axis, as { x = 2, z = 2 }; without
--- these 2 along x and z, 1 along y.
+-- A list {dim} of how many chambers a part is cut into along each axis, from the user's counts by axis, as { x = 2, z =
+-- 2 }; without these 2 along x and z, 1 along y.
 local function split_of(given, dim, what)
   local out = { 1, 1, dim == 3 and 1 or nil }
   if not given then
@@ -49,7 +49,7 @@ end
 
 -- ---- pieces ---------------------------------------------------------------------------------------------------------
 
--- The particles, from 1, of the lowest share `def.bottom` of a body's height.
+-- A list of the particles, from 1, in the lowest share `def.bottom` of a body's height.
 local function bottom_of(sample, def)
   local x, dim, out = sample.position:data(), sample.dim, {}
   local low, high = sample.position:min(1):get(2), sample.position:max(1):get(2)
@@ -59,8 +59,8 @@ local function bottom_of(sample, def)
   return out
 end
 
--- Connected pieces of a list of particles, by first coordinate. Two particles are connected where their cells, on a
--- grid 1.5 times as coarse as their spacing, touch.
+-- The connected pieces of a list of particles, lists in the order of their first coordinate. Two particles are
+-- connected where their cells, on a grid 1.5 times as coarse as their spacing, touch.
 local function pieces_of(sample, list)
   local x, dim, of, names, first = sample.position:data(), sample.dim, {}, {}, {}
   local size = 1.5 * sample.volume:get(1) ^ (1 / dim)
@@ -109,8 +109,8 @@ local function bounds_of(sample, list)
   return x:min(1):totable(), x:max(1):totable()
 end
 
--- The chamber slot that a coordinate lies in, nil in a gap. Particles exactly on a cut are in neither, so that both
--- sides are alike.
+-- The number of the slot, from 1 to count, that a coordinate between low and high lies in; nil in a gap. Particles
+-- exactly on a cut are in neither, so that both sides are alike.
 local function slot_of(value, low, high, count, gap)
   local width = (high - low) / count
   if count == 1 or width == 0 then return 1 end
@@ -122,7 +122,8 @@ local function slot_of(value, low, high, count, gap)
   return k + 1
 end
 
--- Cuts a list of particles, and appends the names and particles of its parts: back to fore, low to high, left to right.
+-- Cuts a list of particles, and appends the names of its parts to out.names and their particles to out.groups: back to
+-- fore, low to high, left to right. def: { split, gap, what }. Errors: a part without particles.
 local function cut(sample, list, def, prefix, out)
   local x, dim, split = sample.position:data(), sample.dim, def.split
   local low, high = bounds_of(sample, list)
@@ -154,7 +155,7 @@ local function cut(sample, list, def, prefix, out)
   end
 end
 
----Chambers of a body by position.
+---Chambers of a body by position, as groups and their names. Errors: a chamber without particles; split.
 ---@param sample cq.Sample
 ---@param given cq.Creature.chambers.def
 ---@param what string        for errors

@@ -43,7 +43,7 @@ function lattice.counts(sizes, particles)
   return best
 end
 
----The spacing at which a shape has the number of particles that comes nearest to what is wanted.
+---The spacing at which a shape has the number of particles that comes nearest to the wanted one.
 ---@param shape cq.Shape        of which no part has a spacing of its own
 ---@param particles integer
 ---@return number

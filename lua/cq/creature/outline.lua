@@ -21,7 +21,8 @@ local function all_of(given, is_one)
   return true
 end
 
--- The shape with its chambers as groups, and their names: where functions of a place are true, or parts of the bottom.
+-- A shape with its chambers as groups, and a list of their names: where functions of a place are true, or parts of the
+-- bottom.
 local function with_chambers(def, shape, spacing, what)
   local given = def.chambers or {}
   if all_of(given, text.is_callable) then
@@ -59,7 +60,7 @@ local function define(name, fields)
   return body.define(name, fields)
 end
 
--- Refuses both or neither of particles and spacing.
+-- Raises an error for both or neither of particles and spacing.
 local function check_fineness(def, name)
   if (def.particles == nil) == (def.spacing == nil) then
     is.fail("cq.Creature.%s: give either particles or spacing%s", name, def.particles and ", not both" or "")
