@@ -34,13 +34,13 @@ local function number_of(cell)
   return number and number - number == 0 and number or nil
 end
 
--- A cell that is no number, in words.
+-- A cell that is no number, as text for an error.
 local function describe(cell)
   return cell == "" and "empty" or text.describe(cell) .. ", no finite number"
     .. (cell:find "^[%+%-]?%d*,%d+$" and "; decimals stand after a point" or "")
 end
 
--- The name and the unit in the head of a column, as of "tip [mm]" or "tip (mm)".
+-- The name and the unit, nil without one, in the head of a column, as of "tip [mm]" or "tip (mm)".
 local function name_of(cell)
   local name, unit = cell:match "^(.-)%s*%[([^%[%]]*)%]$"
   if not name then name, unit = cell:match "^(.-)%s*%(([^%(%)]*)%)$" end
@@ -55,7 +55,7 @@ local function separator_of(line)
   return ","
 end
 
--- The cells of a line; refuses one that is damaged.
+-- A list of the cells of a line. Errors: a line that is damaged.
 local function cells_of(self, line, number)
   local cells, problem = table_of.cells(line, self.separator)
   if not cells then is.fail("cq.csv: line %d of %s has %s", number, self.path, problem) end
@@ -100,7 +100,7 @@ local function read_row(self, line, number)
   self.rows = self.rows + 1
 end
 
--- All bytes of a file, whose path is as given or beside the script.
+-- All bytes of a file, whose path is as given or beside the script. Errors: it cannot be read.
 local function contents(path)
   local all, problem = read_file(locate(path))
   if not all then is.fail("cq.csv: cannot read '%s': %s", path, (tostring(problem):gsub("^.-: ", "", 1))) end
@@ -131,7 +131,7 @@ end
 
 -- ---- the object -----------------------------------------------------------------------------------------------------
 
--- the data of a csv object; an error if a method was called with a dot
+-- The data of a csv object. Errors: a method was called with a dot.
 local function of(self, method)
   local own = inside[self]
   if not own then is.fail("csv:%s: a method is called with a colon, csv:%s(...), not with a dot", method, method) end
@@ -164,16 +164,19 @@ function methods:unit(name)
   return inside[self].units[name]
 end
 
+-- A column by its name, as csv.time, where no method has that name; else a method. Errors: no such column.
 function Csv:__index(name)
   local own = inside[self]
   if own.columns[name] and not methods[name] then return own.columns[name] end
   return methods[name] or methods.column(self, name)
 end
 
+-- Always an error: a cq.Csv cannot be changed.
 function Csv:__newindex(name)
   is.fail("a cq.Csv is what the file holds: %s cannot be set in it", text.describe(name))
 end
 
+-- The table in one line: path, rows and the heads of its columns.
 function Csv:__tostring()
   local own, heads = inside[self], {}
   for k, name in ipairs(own.names) do
@@ -184,7 +187,8 @@ end
 
 -- ---- writing --------------------------------------------------------------------------------------------------------
 
--- Checks columns before they are written: names, and lists of numbers that are all as long as the first.
+-- The heads of columns, a list of cells, and a list of their numbers, before they are written. Errors: names; lists
+-- that are not all as long as the first, or not finite.
 local function checked(columns)
   if type(columns) ~= "table" or getmetatable(columns) or #columns == 0 then
     is.fail("cq.csv.save: columns must be a list, as { { \"time [s]\", times } }, got %s", text.describe(columns))
@@ -242,6 +246,7 @@ function csv.save(path, columns)
 end
 
 return setmetatable(csv, {
+  -- cq.csv: reads a file.
   __call = function(_, path)
     is.argument("cq.csv", "path", is.string(), path)
     local self = setmetatable({}, Csv)
