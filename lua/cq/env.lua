@@ -39,6 +39,7 @@ local tape = T.tape
 local Env = { __name = "cq.Env" }
 Env.__index = Env
 
+-- The environment in one line: scenes, control steps, observations and actions.
 function Env:__tostring()
   return ("cq.Env { %s, %s, %s, %s a scene }"):format(text.count(self.scenes, "scene"),
     text.count(self.steps, "control step"), text.count(self.observation_space.shape[1], "observation"),
@@ -47,7 +48,7 @@ end
 
 -- ---- observations ---------------------------------------------------------------------------------------------------
 
--- A tensor {scenes, ...}; refuses one with a number that is not finite.
+-- Returns a tensor {scenes, ...}. Errors: a number that is not finite, with its scene.
 local function check_finite(tensor, what)
   if tensor:finite() then return tensor end
   local data, width = tensor:data(), tensor.count / tensor:size(1)
@@ -76,12 +77,13 @@ end
 
 -- ---- beginnings -----------------------------------------------------------------------------------------------------
 
--- Releases the last rollout, unless gradients go through it.
+-- Releases the rollout of a state, unless gradients go through it.
 local function forget(state, recorded)
   if state and not recorded and not state.roll.link then state.roll:release() end
 end
 
--- Resets scenes: those whose entry in `map` is 0, or all without a map.
+-- Resets scenes: those whose entry in `map` is 0, or all without a map. Sets state and observation, and returns the
+-- observation {scenes, numbers}.
 local function begin(self, state, map)
   for scene = 1, self.scenes do
     if not map or map[scene] == 0 then
@@ -120,7 +122,8 @@ end
 
 -- ---- steps ----------------------------------------------------------------------------------------------------------
 
--- Actions of all scenes as a tensor, cut to -1 to 1; refuses another shape, or numbers that are not finite.
+-- Actions of all scenes as a tensor {scenes, signals}, cut to -1 to 1. Errors: another shape, or numbers that are not
+-- finite.
 local function check_actions(self, actions)
   local width = self.action_space.shape[1]
   if type(actions) ~= "table" and type(actions) ~= "number" then
@@ -166,7 +169,7 @@ local function by_scene(self, value, name)
   return out
 end
 
--- A set of scenes as a tensor of ones and zeros.
+-- A set of scenes as a tensor {scenes} of ones and zeros.
 local function mask_of(self, set)
   local out = T.zeros { self.scenes }
   for scene in pairs(set) do out:set(1, scene) end
@@ -312,7 +315,8 @@ local spec = is.define("cq.Env", {
 ---@field terminate? fun(state: cq.State, goals: cq.Tensor?): cq.Tensor|boolean   which episodes end {scenes}, not 0; none unless given
 ---@field failure_reward? number   of the step in which the simulation of a scene fails
 
--- Refuses walls and gravity that follow the time: scenes reset at different times, and the world has one time.
+-- Raises an error if walls, gravity or the observer follow the time: scenes reset at different times, and the world has
+-- one time.
 local function check_time(self)
   local world = self.world
   local timed = world.gravity_at ~= nil

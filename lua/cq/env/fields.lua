@@ -9,7 +9,8 @@ local fields = {}
 
 local bodies = is.any_of { is.instance "cq.Robot", is.list(is.instance "cq.Robot", { min = 1 }) }
 
--- Stores the goal of a scene that reset gave; all scenes have one of the same size, or none.
+-- Stores the goal of a scene that reset gave, as a row of goal_rows. Errors: not finite; scenes with goals of different
+-- sizes.
 local function take_goal(self, scene, goal)
   if goal == nil then
     if self.goal_size and self.goal_size > 0 then
@@ -28,8 +29,9 @@ local function take_goal(self, scene, goal)
   self.goal_rows[scene] = row
 end
 
----Calls the user's functions for the start of a scene, and notes its random numbers, so that it can be drawn again.
----Errors: reset gives something else than a variant of the robot and a goal, or goals of different sizes.
+---Calls the user's reset for a scene: sets its variant of the robots and its goal, and notes its random numbers, so
+---that it can be drawn again. Errors: reset gives something else than a variant of the robot and a goal, or goals of
+---different sizes.
 ---@param self cq.Env
 ---@param scene integer
 function fields.draw(self, scene)
@@ -43,7 +45,7 @@ function fields.draw(self, scene)
   take_goal(self, scene, goal)
 end
 
----Robots and goals of all scenes, from what was drawn for each.
+---Sets self.bodies and self.goals, the robots and goals of all scenes, from those that were drawn for each.
 ---@param self cq.Env
 function fields.stack(self)
   if not self.draw then return end

@@ -45,7 +45,7 @@ function snapshot.of(self)
     actions = #self.acted > 0 and T.stack(self.acted, 1) or nil }
 end
 
--- Refuses what is no snapshot, and one of another number of scenes or actions.
+-- Raises an error if a value is no snapshot, or one of another number of scenes or actions.
 local function check(self, saved)
   if type(saved) ~= "table" or not T.is_tensor(saved.length) or type(saved.random) ~= "table" then
     is.fail("env:restore: needs what env:snapshot() gave, got %s", text.describe(saved))
@@ -60,8 +60,8 @@ local function check(self, saved)
   end
 end
 
--- Repeats the control steps since the longest running episode began, from a saved snapshot; scenes whose episodes began
--- later wait at their start.
+-- Repeats `count` control steps since the longest running episode began, from a saved snapshot, and returns the state
+-- after them; scenes whose episodes began later wait at their start.
 local function repeat_steps(self, saved, count)
   local roll = self.world:rollout { steps = 0, batch = self.scenes, robot = self.bodies }
   roll.first = saved.step - count
