@@ -47,7 +47,7 @@ end
 
 local WORDS = { particles = "particles", surface = "surfaces" }
 
----Names of the formats that hold something.
+---A list of the names of the formats that hold particles or a surface; of all formats without `holds`.
 ---@param holds? "particles"|"surface"
 ---@return string[]
 function export.names(holds)
@@ -58,7 +58,7 @@ function export.names(holds)
   return out
 end
 
--- The file endings of formats that hold particles or surfaces, in words.
+-- The file endings of formats that hold particles or surfaces, as text.
 local function endings(holds) return "." .. table.concat(export.names(holds), ", .") end
 
 ---The file format of a path, and whether it holds particles or a surface. Errors: an unknown ending; a format that

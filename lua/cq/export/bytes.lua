@@ -7,7 +7,7 @@ local types = { float64 = "double[?]", float32 = "float[?]", int64 = "int64_t[?]
   uint32 = "uint32_t[?]", uint16 = "uint16_t[?]", uint8 = "uint8_t[?]" }
 bytes.sizes = { float64 = 8, float32 = 4, int64 = 8, int32 = 4, uint32 = 4, uint16 = 2, uint8 = 1 }
 
----The bytes of numbers of one type.
+---Numbers of one type as a string of bytes.
 ---@param kind string              float64, float32, int64, int32, uint32, uint16 or uint8
 ---@param values cq.Tensor|number[]
 ---@return string
@@ -26,7 +26,7 @@ function bytes.of(kind, values)
   return ffi.string(out, count * bytes.sizes[kind])
 end
 
----Bytes up to the next multiple of a number.
+---A text filled up to the next multiple of a number of bytes.
 ---@param text string
 ---@param to integer
 ---@param with? string        one byte; NUL unless given

@@ -25,7 +25,8 @@ local REACH = 2            -- spacings from which particles carry a corner; fart
 local Surface = { __name = "cq.export.Surface" }
 Surface.__index = Surface
 
----Surfaces of bodies at one time, for the formats that write triangles; time 0 and float32 unless given.
+---The surfaces of bodies at one time as one object, for the formats that write triangles; time 0 and float32 unless
+---given.
 ---@param fields { bodies: cq.export.Body[], time: number?, precision: string? }
 ---@return cq.export.Surface
 function carried.surface(fields)
@@ -46,7 +47,7 @@ function Surface:joined()
   return T.concat(points, 1), triangles, T.concat(body, 1)
 end
 
--- Triangles {count, 3, 3} as vertices and indices: corners at the same place become one vertex.
+-- A body of triangles double[count 3 3] as vertices and indices: corners at the same place become one vertex.
 local function welded(corner, count, name)
   local places, triangles = {}, {}
   for t = 0, count - 1 do
@@ -61,7 +62,8 @@ local function welded(corner, count, name)
   return surface.indexed(triangles, name)
 end
 
--- weights of the particles around each corner {v, n}, which add up to 1
+-- The weights of the particles around each corner, a sparse matrix {v, n} whose rows add up to 1. h: the spacing of
+-- particles [length].
 local function weights(rest, corners, h)
   local radius = REACH * h
   while true do

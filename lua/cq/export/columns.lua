@@ -3,7 +3,8 @@ local columns = {}
 
 local AXES = { "x", "y", "z" }
 
--- The endings of column names for the components of a quantity: a number, a vector, or a matrix {dim, dim}.
+-- A list of the endings of column names for the components of a quantity of these sizes: a number, a vector, or a
+-- matrix {dim, dim}.
 local function endings(dims, dim)
   local out = {}
   if #dims == 0 or #dims == 1 and dims[1] == 1 then return { "" } end
@@ -17,7 +18,7 @@ local function endings(dims, dim)
   return out
 end
 
----Names of the components of a field, "velocity_x" and so on.
+---A list of names of the components of a field, "velocity_x" and so on.
 ---@param field cq.export.Field
 ---@param dim integer
 ---@return string[]

@@ -27,7 +27,7 @@ function csv.particles(frame)
   return table_of.columns(heads, lists, formats)
 end
 
----Columns {rows} each, of one length.
+---A table of columns, of one length each, as CSV.
 ---@param list { name: string, unit: string, values: number[] }[]
 ---@param units? table<string, string>
 ---@return string

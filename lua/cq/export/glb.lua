@@ -12,7 +12,7 @@ local glb = { name = "glb", most = 32,
 local Buffer = {}
 Buffer.__index = Buffer
 
--- Appends bytes with a view and an accessor of them; returns the accessor's number, from 0.
+-- Appends bytes with a view and an accessor, a table of glTF, of them; returns the accessor's number, from 0.
 function Buffer:add(raw, accessor, target)
   self.parts[#self.parts + 1] = bytes.padded(raw, 4)
   self.views[#self.views + 1] = { buffer = 0, byteOffset = self.size, byteLength = #raw, target = target }
@@ -37,14 +37,15 @@ function Buffer:places(values)
     VERTICES)
 end
 
--- Appends a list of numbers to the buffer; returns the index of their accessor.
+-- Appends a list of numbers to the buffer; returns the accessor's number.
 function Buffer:numbers(list)
   local least, most = math.min(unpack(list)), math.max(unpack(list))
   return self:add(bytes.of("float32", list), { componentType = FLOAT, count = #list, type = "SCALAR", min = { least },
     max = { most } })
 end
 
--- Morph target weights by frame: 1 for the frame's own target, else 0.
+-- Appends the weights of morph targets by frame: 1 for the frame's own target, else 0. Returns the accessor's number.
+-- count: of targets.
 local function weights(buffer, count)
   local list = {}
   for frame = 0, count do
@@ -53,7 +54,7 @@ local function weights(buffer, count)
   return buffer:add(bytes.of("float32", list), { componentType = FLOAT, count = #list, type = "SCALAR" })
 end
 
--- a glTF mesh of body k, with a morph target for each later frame
+-- The glTF mesh of body k, a table, with a morph target for each later frame.
 local function mesh(buffer, frames, k)
   local body = frames[1].bodies[k]
   local count = #body.triangles
@@ -66,7 +67,7 @@ local function mesh(buffer, frames, k)
   return { name = body.name, primitives = { primitive } }
 end
 
--- a glTF animation that blends the morph targets over time
+-- The glTF animation, a table, that blends the morph targets over time.
 local function animation(buffer, frames, nodes)
   local times, out = {}, { samplers = {}, channels = {} }
   for f, frame in ipairs(frames) do times[f] = frame.time - frames[1].time end
@@ -76,10 +77,10 @@ local function animation(buffer, frames, nodes)
   return out
 end
 
--- A chunk of a GLB file: length, kind, content.
+-- A chunk of a GLB file as bytes: length, kind, content.
 local function chunk(kind, content) return bytes.of("uint32", { #content }) .. kind .. content end
 
----Frames whose surfaces have the same triangles.
+---Frames whose surfaces have the same triangles, as the bytes of one binary glTF file that moves.
 ---@param frames cq.export.Surface[]
 ---@return string
 function glb.moving(frames)

@@ -18,7 +18,7 @@ for k = 0, 255 do
   crc_table[k] = c
 end
 
----The sum that a zip has of each file.
+---The check sum that a ZIP archive has of each file.
 ---@param text string
 ---@return integer
 local function crc32(text)
@@ -31,13 +31,13 @@ end
 
 local VERSION, DATE = 20, 0x21               -- of the format; 1 January 1980, so that equal arrays are equal files
 
--- The fields that the head of a file in a ZIP archive and its entry in the archive's list have in common.
+-- The bytes of the fields that the head of a file in a ZIP archive and its entry in the archive's list have in common.
 local function described(name, content)
   return bytes.of("uint16", { VERSION, 0, 0, 0, DATE }) .. bytes.of("uint32", { crc32(content), #content, #content })
     .. bytes.of("uint16", { #name, 0 })
 end
 
--- The bytes of an uncompressed ZIP archive of .npy files.
+-- The bytes of an uncompressed ZIP archive of .npy files, a list { name, content }. Errors: more than 4 GiB.
 local function archive(files)
   local parts, list, size = {}, {}, 0
   for _, file in ipairs(files) do
@@ -55,13 +55,13 @@ local function archive(files)
     .. bytes.of("uint32", { #directory, size }) .. bytes.of("uint16", { 0 })
 end
 
--- Adds an array to the archive.
+-- Adds an array to a list of files, as { name, content }.
 local function add(files, name, values, kind)
   files[#files + 1] = { name = name:gsub("[^%w_]", "_"), content = npy.encode(values, kind) }
 end
 
--- Adds an array for each field: of several frames {frames, n, ...}. Integers do not change, so that they are of the
--- first frame alone.
+-- Adds an array for each field to a list of files: of several frames {frames, n, ...}. Integers do not change, so that
+-- they are of the first frame alone.
 local function add_fields(files, frames)
   for k, field in ipairs(frames[1].fields) do
     if field.integer then
@@ -86,7 +86,7 @@ function npz.particles(frame)
   return archive(files)
 end
 
----The archive of a whole rollout: fields {frames, n, ...} and series by control step.
+---The bytes of the archive of a whole rollout: fields {frames, n, ...} and series by control step.
 ---@param frames cq.export.Frame[]
 ---@param series cq.export.Series
 ---@return string

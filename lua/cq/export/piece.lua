@@ -13,7 +13,7 @@
 
 local piece = {}
 
--- Ascending union of two ascending lists of numbers; with `both` their intersection.
+-- The ascending union of two ascending lists of numbers; with `both` their intersection.
 local function merged(a, b, both)
   local out, i, j = {}, 1, 1
   while a[i] or b[j] do
@@ -25,15 +25,15 @@ local function merged(a, b, both)
   return out
 end
 
--- A place between a and b: a + t (b - a), component by component.
+-- A place, or values, between a and b: a + t (b - a), component by component.
 local function mixed(a, b, t)
   local out = {}
   for k = 1, #a do out[k] = a[k] + t * (b[k] - a[k]) end
   return out
 end
 
--- The point where the edge between corners a and b is cut, between a value above zero at one and one below at the
--- other; `known` keeps those of earlier edges.
+-- The corner where the edge between corners a and b is cut, between a value above zero at one and one below at the
+-- other; `known` keeps those of earlier edges. cut: the number of the plane.
 local function crossing(known, a, b, cut, at_a, at_b)
   local nodes, cuts = merged(a.nodes, b.nodes), merged(merged(a.cuts, b.cuts, true), { cut })
   local name = table.concat(nodes, " ") .. "|" .. table.concat(cuts, " ")
@@ -44,8 +44,8 @@ local function crossing(known, a, b, cut, at_a, at_b)
   return known[name]
 end
 
--- Clips a face where the field is below zero. The cut edge is recorded in `back` for the face that closes the plane,
--- in the other direction.
+-- The face without its part where the field is below zero, a list of corners. The cut edge is recorded in `back` for
+-- the face that closes the plane, in the other direction.
 local function cut_face(known, face, cut, field, back)
   local out, ends = { drawn = face.drawn }, {}
   for k, a in ipairs(face) do

@@ -14,14 +14,15 @@ local kinds = {
 }
 local faces_of = ffi.typeof "struct __attribute__((packed)) { uint8_t count; int32_t corner[3]; }[?]"
 
--- The text in front of the data of a .ply file, from its lines.
+-- The text in front of the data of a .ply file, from its lines, which are changed.
 local function header(lines)
   table.insert(lines, 1, "ply\nformat binary_little_endian 1.0\ncomment cqlua")
   lines[#lines + 1] = "end_header"
   return table.concat(lines, "\n") .. "\n"
 end
 
--- The columns of a frame in a .ply file: for each a word of the format, a name, and where its numbers are.
+-- A list of the columns of a frame in a .ply file: { name, word of the format, data, at: its first number, step to the
+-- next, is_integer }.
 local function list_columns(frame)
   local out = {}
   -- Adds a column to the file for each component of a field.
@@ -38,7 +39,7 @@ local function list_columns(frame)
   return out
 end
 
--- Writes a column into the file's records of `size` bytes.
+-- Writes a column of n numbers into the file's records, double or float, of `size` bytes.
 local function put(rows, size, column, kind, n)
   local data, pointer = column.data, kind.pointer
   if not data then return end                    -- zeros

@@ -8,7 +8,7 @@ ffi.cdef [[
 typedef struct __attribute__((packed)) cq_stl_facet { float normal[3], corner[3][3]; uint16_t attribute; } cq_stl_facet;
 ]]
 
--- Are two corners at the same place?
+-- Are two corners, of three numbers, at the same place?
 local function same(a, b) return a[0] == b[0] and a[1] == b[1] and a[2] == b[2] end
 
 ---Writes a surface as STL, without triangles that are degenerate in the file's digits: the surface stays closed.

@@ -43,7 +43,7 @@ local function lattice(position, h)
   return nodes, size
 end
 
--- Are all particles on nodes?
+-- Are all particles on nodes of the lattice with spacing h, but for rounding?
 local function on_nodes(position, nodes, h)
   local from = (position - nodes:slice(1, 1, 1)) * (1 / h)
   return (from - from:round()):abs():max():item() < OFF
@@ -106,8 +106,9 @@ local function each_simplex(field, dim, each)
   end
 end
 
--- What is known of nodes: `whole` of all parts together, and a corner of each as it is asked for. A figure of the plane
--- has two of them, at the bottom and, with `top`, at its thickness.
+-- Two values: a list `whole` of the sum of all fields at each node, less the level of the surface, and a function
+-- corner(node, top) that gives a node as a corner of cells. A figure of the plane has two of them, at the bottom and,
+-- with `top`, at its thickness.
 local function node_corners(field, dim, fields, thickness)
   local x, count, whole, known = field.nodes:data(), field.nodes:size(1), {}, {}
   for node = 0, count - 1 do
@@ -130,7 +131,7 @@ local function node_corners(field, dim, fields, thickness)
   return whole, corner
 end
 
--- The faces of a simplex, or of a prism on a triangle.
+-- The faces of a simplex, or of a prism on a triangle, as lists of corners; corner: of node_corners.
 local function cell_faces(corner, nodes, dim)
   local a, b, c = corner(nodes[1]), corner(nodes[2]), corner(nodes[3])
   if dim == 3 then
@@ -142,7 +143,7 @@ local function cell_faces(corner, nodes, dim)
     { a, b, B, A }, { b, c, C, B }, { c, a, A, C } }
 end
 
--- The numbers of the parts that have material at one of these nodes at least.
+-- A list of the numbers of the parts that have material at one of these nodes at least.
 local function parts_at(fields, nodes)
   local out = {}
   for k, f in ipairs(fields) do
@@ -156,7 +157,7 @@ local function parts_at(fields, nodes)
   return out
 end
 
--- Adds a convex face as a fan of triangles.
+-- Adds a convex face to a list as a fan of triangles, three places each.
 local function push(triangles, face)
   for k = 2, #face - 1 do triangles[#triangles + 1] = { face[1].place, face[k].place, face[k + 1].place } end
 end

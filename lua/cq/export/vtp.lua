@@ -14,7 +14,7 @@ local types = { float32 = "Float32", float64 = "Float64", int32 = "Int32", int64
 local Appended = {}
 Appended.__index = Appended
 
--- Appends an array to the file's binary data; returns its XML element.
+-- Appends an array to the file's binary data; returns its XML element. kind: of bytes.of; more: further attributes.
 function Appended:array(name, kind, values, more)
   local raw = bytes.of(kind, values)
   self.parts[#self.parts + 1] = bytes.of("int64", { #raw }) .. raw
@@ -24,7 +24,7 @@ function Appended:array(name, kind, values, more)
   return xml
 end
 
--- vectors {n, 3} of vectors {n, dim}, with z = 0 in 2D
+-- Vectors {n, 3} from vectors {n, dim}, with z = 0 in 2D.
 local function in_space(values)
   return values:size(2) == 3 and values or T.concat({ values, T.zeros { values:size(1), 1 } }, 2)
 end
@@ -33,8 +33,8 @@ local entities = { ["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&qu
 -- Text with XML's special characters escaped.
 local function escaped(text) return (text:gsub('[&<>"]', entities)) end
 
--- XML of one field of the points. A vector in 2D gets z = 0, so that ParaView can draw arrows; a matrix keeps its
--- dim * dim components.
+-- The XML of one field of the points, whose numbers are appended to out. A vector in 2D gets z = 0, so that ParaView
+-- can draw arrows; a matrix keeps its dim * dim components.
 local function field_array(out, field, frame)
   local values, names = field.values, columns.names(field, frame.dim)
   local more = #names > 1 and (' NumberOfComponents="%d"'):format(#names) or ""
@@ -46,7 +46,8 @@ local function field_array(out, field, frame)
   return out:array(escaped(field.name), field.integer and "int32" or frame.precision, values, more)
 end
 
--- XML of `count` cells of one kind (name: Verts or Polys) with `size` corners each; corner: indices of points from 0
+-- The XML of `count` cells of one kind (name: Verts or Polys) with `size` corners each; corner: indices of points from
+-- 0
 local function cells(out, name, size, corner, count)
   local offsets = {}
   for k = 1, count do offsets[k] = k * size end
