@@ -70,6 +70,7 @@ function Implicit:fill(raw, statics)
   raw.stick_velocity = self.stick_velocity or 0
 end
 
+-- The integrator in one line: scheme and tolerances.
 function Implicit:__tostring()
   return ("cq.Implicit { %s, tolerance %g, adjoint_tolerance %g }"):format(self.scheme, self.tolerance,
     self.adjoint_tolerance)
