@@ -69,7 +69,7 @@ local tensor_functions = {
 local is_tensor_function = {}
 for _, name in ipairs(tensor_functions) do is_tensor_function[name] = true end
 
--- sorted names of the public functions of a module, such as neo_hookean of cq.Material
+-- A sorted list of the names of the public functions of a module, such as neo_hookean of cq.Material.
 local function members(module)
   local out = {}
   for name, value in pairs(module) do
@@ -79,7 +79,8 @@ local function members(module)
   return out
 end
 
--- lets an unknown constructor of a family, as cq.Material.neohookean, be an error that suggests the nearest name
+-- Returns a module such that an unknown constructor of it, as cq.Material.neohookean, is an error that suggests the
+-- nearest name.
 local function family(name, module)
   local meta = getmetatable(module) or {}
   if meta.__index or module.__index or #members(module) == 0 then return module end
@@ -92,8 +93,8 @@ local function family(name, module)
   return setmetatable(module, meta)
 end
 
--- gives worlds and rollouts their methods that film and report; the room experiment, which holds them, is loaded at the
--- first call
+-- Gives worlds and rollouts their methods that film and report; the room experiment, which holds them, is loaded at the
+-- first call.
 local function connect_films()
   -- A function that loads its module at the first call.
   local function late(module, of) return function(...) return require("cq.experiment." .. module)[of](...) end end
@@ -110,7 +111,7 @@ local function find(name)
   if name == "log" then return require("cq.run").log end
 end
 
----Every name that cq has.
+---A sorted list of every name that cq has.
 ---@return string[]
 local function names()
   local out = { "log" }
@@ -122,6 +123,7 @@ end
 
 return setmetatable(cq, {
   __name = "cq", names = names,
+  -- cq.NAME, kept after the first use. Errors: no such name, with the nearest one.
   __index = function(self, name)
     local value = find(name)
     if value == nil then
