@@ -38,7 +38,7 @@ local Saved = { __name = "cq.Saved" }
 
 local made = {}
 
--- Refuses a file of parameters alone.
+-- Raises an error if a file has parameters alone, without a world.
 local function require_world(self)
   if not self.data.world then
     is.fail("%s has parameters alone; it was made by %s", self.path,
@@ -46,7 +46,7 @@ local function require_world(self)
   end
 end
 
--- The robots of a file's world, in the world's coordinates.
+-- A list of the robots of a saved file's world, in the world's coordinates.
 function made.robots(self)
   require_world(self)
   local out = {}
@@ -90,7 +90,7 @@ function made.controller(self)
   return out
 end
 
--- Makes a part of a saved run on first use; a damaged file is one sentence, and not an error within the library.
+-- Makes a part of a saved run on first use and returns it. Errors: a damaged file, as one sentence.
 local function make(self, key)
   local fine, value = pcall(made[key], self)
   if fine then return value end
@@ -99,6 +99,7 @@ local function make(self, key)
   is.fail("%s is damaged: its %s cannot be made%s", self.path, key, why)
 end
 
+-- A method or field, or a part of the file that is made on first use: robots, robot, world, observer or controller.
 function Saved:__index(key)
   if Saved[key] ~= nil then return Saved[key] end
   if made[key] then
@@ -121,7 +122,7 @@ function Saved:rollout(fields)
   return self.made_world:rollout(all)
 end
 
----The groups of all robots, by their names.
+---A list of the names of the groups of all robots.
 ---@internal
 ---@return string[]
 function Saved:groups()
@@ -132,6 +133,7 @@ function Saved:groups()
   return out
 end
 
+-- The file in one line: path, loss and controller.
 function Saved:__tostring()
   local loss = self.result and (": loss %.6g at iteration %d"):format(self.result.loss, self.result.iteration) or ""
   return ("cq.Saved { %s%s%s }"):format(self.path, loss, self.words and "; controller " .. self.words or "")
@@ -150,7 +152,7 @@ local controller_fields = {
   kind = is.string(), fields = is.table(), signals = is.list(is.string(), { optional = true }),
 }
 
--- Refuses a file of another format, or of a version that this program does not read.
+-- Raises an error if a file is of another format, or of a version that this program does not read.
 local function check(data, path)
   if type(data.version) == "number" and data.version > runs.version then
     is.fail("cq.load: %s has version %d, this program (%s) reads up to version %d; take a newer program", path,
@@ -165,8 +167,7 @@ local function check(data, path)
   if problem then is.fail("cq.load: %s is damaged: %s", path, problem) end
 end
 
--- Notes the duration of a saved run [time] and its controller in words, and by which controller its parameters were
--- trained.
+-- Sets in a cq.Saved the duration of the run [time] and its controller in words, and marks its parameters with these.
 local function describe(self, data)
   local controller = data.controller
   self.duration = data.world and data.steps * data.world.fields.dt
@@ -194,7 +195,7 @@ local function saved_of(data, path, folder)
   return self
 end
 
--- The best parameters of a run's folder, also of a run before there was saved.bin.
+-- The cq.Saved of a run's folder, also of a run before there was saved.bin. Errors: no result.
 local function of_folder(folder)
   local path = folder .. "/" .. runs.name
   if host.kind(path) then return saved_of(T.load(path), path, folder) end
