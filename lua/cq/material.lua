@@ -32,6 +32,7 @@ local C = require("cq.base.engine").C
 local Material = { __name = "cq.Material" }
 Material.__index = Material
 
+-- The material in one line: law, constants and options.
 function Material:__tostring()
   local parts = {}
   -- Adds a constant and its value to the text.
@@ -129,7 +130,8 @@ local material = { class = Material }
 
 -- ---- which constants ------------------------------------------------------------------------------------------------
 
--- Counts in how many sets of constants of a law (such as young and poisson, or shear and bulk) each constant is.
+-- A table that counts in how many sets of constants of a law (such as young and poisson, or shear and bulk) each
+-- constant is, by its name.
 local function occurrences(law)
   local count = {}
   for _, choice in ipairs(law.choices) do
@@ -138,7 +140,8 @@ local function occurrences(law)
   return count
 end
 
--- For each set of constants of a law those that are not in every set: the user chooses between them.
+-- A list, for each set of constants of a law, of the constants that are not in every set: the user chooses between
+-- them.
 local function alternatives(law)
   local count, out = occurrences(law), {}
   for k, choice in ipairs(law.choices) do
@@ -150,7 +153,7 @@ local function alternatives(law)
   return out
 end
 
--- The one set of constants that was given completely; an error for mixed or incomplete sets.
+-- The one set of constants, an entry of law.choices, that was given completely. Errors: mixed or incomplete sets.
 local function choose(what, law, given)
   if #law.choices == 1 then return law.choices[1] end
   local wanted, got, found = {}, {}, nil
@@ -166,7 +169,7 @@ local function choose(what, law, given)
   is.fail("%s: give %s; got %s", what, table.concat(wanted, ", or "), #got > 0 and text.join(got) or "none of them")
 end
 
--- The checkers of all fields that the constructor of a law takes.
+-- The checkers, by name, of all fields that the constructor of a law takes.
 local function checkers(law)
   local out = { density = field.checker(field.by_name.density, true),
     viscosity = field.checker(field.by_name.viscosity, true) }
@@ -183,8 +186,8 @@ end
 
 local TERMS = 3      -- of Ogden
 
--- The terms of Ogden that are given as lists become mu_1, alpha_1 and so on.
--- fields: as the user gave them, without defaults
+-- Puts the terms of Ogden that are given as lists into mu_1, alpha_1 and so on, in place. fields: as the user gave
+-- them, without defaults. Errors: half a term; lists beside single terms.
 local function spread_terms(what, given, fields)
   local mu, alpha = given.mu, given.alpha
   local single, half = {}, nil     -- terms given by themselves; what lacks its other half
@@ -217,7 +220,8 @@ local function spread_terms(what, given, fields)
   given.mu, given.alpha = nil, nil
 end
 
--- The constructor of a law of engine/lists.h. lambda = E nu / ((1 + nu)(1 - 2 nu)) has poles at nu = -1 and 0.5.
+-- The constructor of a law of engine/lists.h, a function of its fields. lambda = E nu / ((1 + nu)(1 - 2 nu)) has poles
+-- at nu = -1 and 0.5.
 local function constructor(law)
   local what = "cq.Material." .. law.name
   local known, spec = checkers(law), nil
@@ -325,10 +329,10 @@ local elastomer = is.define("cq.Material.elastomer", {
   f_bar = is.number { min = 0, max = 1, default = 0 },
 })
 
--- A trade name without capitals, spaces and dashes, so that a user may write it in any way.
+-- A trade name without capitals, spaces and dashes, by which names are compared.
 local function plain(name) return (name:lower():gsub("[%s%-_]", "")) end
 
--- The constants of a silicone by its trade name.
+-- The entry of a silicone in the table of elastomers by its trade name. Errors: no such name.
 local function find_elastomer(name)
   local names = {}
   for k, entry in ipairs(elastomers) do
@@ -448,7 +452,7 @@ local viscoelastic = is.define("cq.Material.viscoelastic", {
   time = is.list(is.number { above = 0 }, { min = 1 }),
 })
 
--- The names of laws beside which Maxwell branches may stand.
+-- The names of laws beside which Maxwell branches may stand, joined for a sentence.
 local function hyperelastic()
   local names = {}
   for _, law in ipairs(field.laws) do

@@ -9,7 +9,8 @@ local bulk = {}
 ---@return number
 function bulk.of_poisson(shear, poisson) return 2 * shear * (1 + poisson) / (3 * (1 - 2 * poisson)) end
 
----Shear modulus at rest of a material that has one. In the stiffness at rest a law's own constants are all that counts.
+---The shear modulus of a material at rest; nil for one without any. Only a law's own constants count in the stiffness
+---at rest.
 ---@param material cq.Material
 ---@return number?
 function bulk.shear(material)
@@ -24,7 +25,7 @@ function bulk.shear(material)
   return sum > 0 and sum or nil
 end
 
----Caps the ratio of bulk to shear modulus, in place. False for a material that has not both.
+---Caps the ratio of bulk to shear modulus, in place, and returns true. False for a material that has not both.
 ---@param material cq.Material
 ---@param ratio number
 ---@return boolean
@@ -43,7 +44,7 @@ function bulk.cap(material, ratio)
   return true
 end
 
----What is said of a cap where a material is printed, with its effect on J.
+---A text on a cap of the bulk modulus, for where a material is printed, with its effect on J; empty without a cap.
 ---@param material cq.Material
 ---@return string
 function bulk.told(material)
